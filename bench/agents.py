@@ -33,7 +33,11 @@ from agentbox.sandbox.launcher import tree
 from agentbox.testing.api_box import TOKEN, ApiBox
 
 ECHO = {"name": "echo", "argv": ["/bin/echo", "x"], "profile": "minimal"}
-IDLE = {"name": "idle", "argv": ["/bin/sh", "-c", "echo up; exec sleep 1000"], "profile": "sandboxed"}
+IDLE = {
+    "name": "idle",
+    "argv": ["/bin/sh", "-c", "echo up; exec sleep 1000"],
+    "profile": "sandboxed",
+}
 MANY = 100
 _WARM_UPS = 5
 _WATCHED_SECONDS = 5.0
@@ -62,14 +66,17 @@ async def one_by_one(url: str, count: int) -> list[float]:
     return samples[_WARM_UPS:]
 
 
-async def at_once(url: str, launcher: int, up: Callable[[], object] = lambda: None) -> tuple[float, int, float]:
+async def at_once(
+    url: str, launcher: int, up: Callable[[], object] = lambda: None
+) -> tuple[float, int, float]:
     """Seconds until a hundred are up, how many failed, and the share of a CPU that the launcher then takes to watch them.
     `up` is called when they are."""
     boxes = [AsyncBoxClient(url, token=TOKEN) for _ in range(_CLIENTS)]
     try:
         began = time.perf_counter()
         found = await asyncio.gather(
-            *(first_byte(boxes[number % _CLIENTS], IDLE) for number in range(MANY)), return_exceptions=True
+            *(first_byte(boxes[number % _CLIENTS], IDLE) for number in range(MANY)),
+            return_exceptions=True,
         )
         took = time.perf_counter() - began
         up()
@@ -79,7 +86,12 @@ async def at_once(url: str, launcher: int, up: Callable[[], object] = lambda: No
         await asyncio.sleep(_WATCHED_SECONDS)
         share = (cpu_of(launcher) - before) / _WATCHED_SECONDS
         ids = [one for one in found if isinstance(one, str)]
-        await asyncio.gather(*(boxes[at % _CLIENTS].agents.terminate(one, 1, grace_s=0) for at, one in enumerate(ids)))
+        await asyncio.gather(
+            *(
+                boxes[at % _CLIENTS].agents.terminate(one, 1, grace_s=0)
+                for at, one in enumerate(ids)
+            )
+        )
     finally:
         for box in boxes:
             await box.aclose()
@@ -107,7 +119,9 @@ def launcher_of(host: int) -> int:
 def to_first_byte(*words: str) -> float:
     """Milliseconds until a docker client puts out a byte. Raises AgentboxError when it does not."""
     began = time.perf_counter()
-    with subprocess.Popen(["docker", *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as client:
+    with subprocess.Popen(
+        ["docker", *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as client:
         assert client.stdout is not None
         first = client.stdout.read(1)
         took = (time.perf_counter() - began) * 1000
@@ -120,7 +134,9 @@ def beside_docker(image: str, count: int, many: int) -> list[Claim]:
     """The same by docker. `many` at once."""
     plain = ("--network", "none", "--entrypoint", "/bin/echo", image, "x")
     run = [to_first_byte("run", "--rm", *plain) for _ in range(count)]
-    held = docker("run", "-d", "--rm", "--network", "none", "--entrypoint", "/bin/sleep", image, "1000").strip()
+    held = docker(
+        "run", "-d", "--rm", "--network", "none", "--entrypoint", "/bin/sleep", image, "1000"
+    ).strip()
     try:
         into = [to_first_byte("exec", held, "/bin/echo", "x") for _ in range(count)]
     finally:
@@ -146,7 +162,9 @@ def an_image() -> str:
     """The newest image of the product that is here. Raises AgentboxError."""
     found = docker("images", "--format", "{{.Repository}}:{{.Tag}}", "agentbox").split()
     if not found:
-        raise AgentboxError("cannot measure docker: no image of agentbox is here", "Build one: ./agentbox.sh build")
+        raise AgentboxError(
+            "cannot measure docker: no image of agentbox is here", "Build one: ./agentbox.sh build"
+        )
     return found[0]
 
 
@@ -155,7 +173,10 @@ def box_of(python: str) -> Iterator[ApiBox]:
     """A box of the checkout whose interpreter that is."""
     ours, sys.executable = sys.executable, python
     try:
-        with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="abx-") as folder, ApiBox(Path(folder)) as box:
+        with (
+            tempfile.TemporaryDirectory(dir="/var/tmp", prefix="abx-") as folder,
+            ApiBox(Path(folder)) as box,
+        ):
             yield box
     finally:
         sys.executable = ours
@@ -169,14 +190,21 @@ def one_hundred(python: str) -> tuple[float, int, float]:
         launcher = launcher_of(box.host.pid)
         programs = (box.process.pid, box.host.pid, launcher)
         used = [sum(map(_cpu, programs))]
-        took, failed, _ = asyncio.run(at_once(box.url, launcher, lambda: used.append(sum(map(_cpu, programs)))))
+        took, failed, _ = asyncio.run(
+            at_once(box.url, launcher, lambda: used.append(sum(map(_cpu, programs))))
+        )
     return took, failed, (used[1] - used[0]) / MANY * 1000
 
 
 def beside_before(runs: int, before: Path) -> list[Claim]:
     """The hundred of this checkout and of another one, in turn."""
-    ours, earlier = zip(*((one_hundred(sys.executable), one_hundred(str(before))) for _ in range(runs)), strict=True)
-    how, used = f"{_CLIENTS} connections, until each has put out a line", "API, agent-host and launcher, for each agent"
+    ours, earlier = zip(
+        *((one_hundred(sys.executable), one_hundred(str(before))) for _ in range(runs)), strict=True
+    )
+    how, used = (
+        f"{_CLIENTS} connections, until each has put out a line",
+        "API, agent-host and launcher, for each agent",
+    )
     name, spent = f"{MANY} agents at once", f"{MANY} agents at once, processor time"
     return [
         claim
@@ -190,7 +218,10 @@ def beside_before(runs: int, before: Path) -> list[Claim]:
 
 def measure(count: int, runs: int) -> list[Claim]:
     """Ours."""
-    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="abx-") as folder, ApiBox(Path(folder)) as box:
+    with (
+        tempfile.TemporaryDirectory(dir="/var/tmp", prefix="abx-") as folder,
+        ApiBox(Path(folder)) as box,
+    ):
         assert box.host is not None
         first = asyncio.run(one_by_one(box.url, count))
         rounds = [asyncio.run(at_once(box.url, launcher_of(box.host.pid))) for _ in range(runs)]
@@ -207,13 +238,21 @@ def main() -> int:
     """Exit 1 when an agent of a hundred failed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", "--count", dest="count", type=int, default=100)
-    parser.add_argument("--docker", type=int, default=20, help="of each docker command; 0 leaves docker out")
+    parser.add_argument(
+        "--docker", type=int, default=20, help="of each docker command; 0 leaves docker out"
+    )
     parser.add_argument("--image", default="")
     parser.add_argument(
-        "--quick", action="store_true", help="20 agents, 3 of each docker command, 10 docker runs at once"
+        "--quick",
+        action="store_true",
+        help="20 agents, 3 of each docker command, 10 docker runs at once",
     )
-    parser.add_argument("--out", type=Path, help="keep the samples in this file, not in bench/results")
-    parser.add_argument("--before", type=Path, help="the interpreter of another checkout, measured in turn")
+    parser.add_argument(
+        "--out", type=Path, help="keep the samples in this file, not in bench/results"
+    )
+    parser.add_argument(
+        "--before", type=Path, help="the interpreter of another checkout, measured in turn"
+    )
     given = parser.parse_args()
     if given.before:
         claims = beside_before(given.count, given.before)

@@ -42,7 +42,9 @@ class Kill:
 
 def programs(box: Sealed) -> list[str]:
     """All that the plan keeps running, in the order in which they start."""
-    return [one.name for one in sorted(box.plan.programs, key=lambda one: one.priority) if not one.once]
+    return [
+        one.name for one in sorted(box.plan.programs, key=lambda one: one.priority) if not one.once
+    ]
 
 
 async def kill_in_turn(box: Sealed, writers: Writers, seconds: float, rounds: int) -> list[Kill]:
@@ -69,7 +71,9 @@ async def _kill(box: Sealed, program: str) -> Kill:
     os.kill(pid, signal.SIGKILL)
     at = time.perf_counter()
     while not await asyncio.to_thread(_ready_since, box, moment):
-        assert time.perf_counter() < at + _PATIENCE, f"{program} killed: not ready within {_PATIENCE:g} s"
+        assert time.perf_counter() < at + _PATIENCE, (
+            f"{program} killed: not ready within {_PATIENCE:g} s"
+        )
         await asyncio.sleep(0.02)
     made = Kill(program, at, time.perf_counter() - at)
     after = await asyncio.to_thread(_states, box, list(before))
@@ -77,7 +81,9 @@ async def _kill(box: Sealed, program: str) -> Kill:
     for agent_id, state in after.items():
         neighbour = before[agent_id].startswith(NEIGHBOUR)
         if state.startswith("HTTP"):
-            made.wrong.append(f"{program} killed: agent {before[agent_id]}, which had been started, is {state}")
+            made.wrong.append(
+                f"{program} killed: agent {before[agent_id]}, which had been started, is {state}"
+            )
         elif neighbour and program != _HOST and state != "running":
             made.wrong.append(f"{program} killed: {before[agent_id]} is {state}, must run on")
         elif neighbour and program == _HOST and state != "lost":
@@ -89,7 +95,10 @@ def _ready_since(box: Sealed, moment: float) -> bool:
     """Ready, and not still so from before that moment (Unix seconds)."""
     try:
         found = ask(box.plan.api.port, "GET /ready HTTP/1.1")
-        return found.status == 200 and datetime.fromisoformat(found.json()["since"]).timestamp() > moment
+        return (
+            found.status == 200
+            and datetime.fromisoformat(found.json()["since"]).timestamp() > moment
+        )
     except (OSError, ValueError):
         return False
 
@@ -113,7 +122,9 @@ def _state(box: Sealed, agent_id: str) -> str:
         return "HTTP unreachable"
 
 
-def apart(samples: Sequence[Sample], kills: Sequence[Kill]) -> tuple[list[float], dict[str, list[float]]]:
+def apart(
+    samples: Sequence[Sample], kills: Sequence[Kill]
+) -> tuple[list[float], dict[str, list[float]]]:
     """Values that no window of a kill touched, and by program those of its windows. A value is as many milliseconds after its
     moment, or at it, as what it says."""
     far: list[float] = []
@@ -128,4 +139,6 @@ def apart(samples: Sequence[Sample], kills: Sequence[Kill]) -> tuple[list[float]
 
 def in_window(since: float, until: float, kills: Sequence[Kill]) -> Any:
     """The kill whose window that time touches, or None."""
-    return next((one for one in kills if until >= one.at and since <= one.at + one.seconds + AFTER), None)
+    return next(
+        (one for one in kills if until >= one.at and since <= one.at + one.seconds + AFTER), None
+    )

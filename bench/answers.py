@@ -16,7 +16,7 @@ from dataclasses import replace
 from measure import Claim, keep
 
 from agentbox.sandbox.confinement import Confinement
-from agentbox.testing.confined import EVERYWHERE, door, python
+from agentbox.testing.confined_process import EVERYWHERE, hello_server, run_python
 
 _PIDS = 128
 _PIECE = """
@@ -46,13 +46,15 @@ print(json.dumps({name: samples(what) for name, what in kinds.items()}))
 def run(count: int) -> None:
     """Measures and keeps the claims."""
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-    with tempfile.NamedTemporaryFile() as file, door(queue=1000) as port:
+    with tempfile.NamedTemporaryFile() as file, hello_server(queue=1000) as port:
         words = (str(port), file.name, str(count))
         plain = json.loads(
-            subprocess.run([sys.executable, "-c", _PIECE, *words], capture_output=True, check=True).stdout
+            subprocess.run(
+                [sys.executable, "-c", _PIECE, *words], capture_output=True, check=True
+            ).stdout
         )
         confinement = replace(Confinement(grants=(EVERYWHERE,)), door=port)
-        inside = json.loads(python(_PIECE, confinement, None, *words, pids=_PIDS).stdout)
+        inside = json.loads(run_python(_PIECE, confinement, None, *words, pids=_PIDS).stdout)
     claims = []
     for name, samples in plain.items():
         claims.append(Claim(f"{name}, plain", "ms", samples))

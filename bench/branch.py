@@ -28,7 +28,10 @@ from agentbox.agents.review import branch
 
 FILES, GOAL = 10_000, 300.0  # files; ms that one branch may take
 _LARGEST = 400_000  # bytes
-_KINDS = {"cp -a": ["cp", "-a", "--reflink=never"], "cp -a --reflink=auto": ["cp", "-a", "--reflink=auto"]}
+_KINDS = {
+    "cp -a": ["cp", "-a", "--reflink=never"],
+    "cp -a --reflink=auto": ["cp", "-a", "--reflink=auto"],
+}
 
 
 def fill(workspace: Path, files: int) -> int:
@@ -68,7 +71,7 @@ def measure(folder: Path, runs: int, files: int) -> list[Claim]:
     runs = min(runs, room(workspace, len(_KINDS) + 1) - 1)
 
     def branched(target: Path) -> None:
-        branch.make(workspace, target, target / "start.jsonl", ("bench", "bench@example.org"))
+        branch.create(workspace, target, target / "start.jsonl", ("bench", "bench@example.org"))
 
     actions: dict[str, Callable[[Path], object]] = {"branch": branched}
     for name, words in _KINDS.items():
@@ -97,7 +100,9 @@ def _copied(words: list[str], workspace: Path, target: Path) -> None:
 
 
 def _kind_of(folder: Path) -> str:
-    found = subprocess.run(["stat", "-f", "-c", "%T", folder], check=True, capture_output=True, text=True)
+    found = subprocess.run(
+        ["stat", "-f", "-c", "%T", folder], check=True, capture_output=True, text=True
+    )
     return found.stdout.strip()
 
 
@@ -107,8 +112,12 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--files", type=int, default=FILES)
     parser.add_argument("--quick", action="store_true", help="2 runs")
-    parser.add_argument("--folder", type=Path, default=Path("/var/tmp"), help="where the copies are made")
-    parser.add_argument("--out", type=Path, help="keep the samples in this file, not in bench/results")
+    parser.add_argument(
+        "--folder", type=Path, default=Path("/var/tmp"), help="where the copies are made"
+    )
+    parser.add_argument(
+        "--out", type=Path, help="keep the samples in this file, not in bench/results"
+    )
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=given.folder, prefix="abx-branch-") as folder:
         claims = measure(Path(folder), 2 if given.quick else given.runs, given.files)

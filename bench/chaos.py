@@ -57,7 +57,10 @@ Found = tuple[list[Claim], list[str]]
 @contextlib.contextmanager
 def over_pg(folder: Path, load: Load) -> Iterator[Made]:
     """A box on a PostgreSQL of its own."""
-    with running() as server, box_with(folder, load.slot, "external-pg", {"dsn": server.dsn()}) as box:
+    with (
+        running() as server,
+        box_with(folder, load.slot, "external-pg", {"dsn": server.dsn()}) as box,
+    ):
         yield box, Database(server)
 
 
@@ -73,7 +76,9 @@ def over_solid(folder: Path) -> Iterator[Made]:
     """A box on a Community Solid Server, which takes seconds to start."""
     with (
         solid() as server,
-        box_with(folder, "pods", "external-solid", {}, endpoint=f"{server.url}/box", auth="none") as box,
+        box_with(
+            folder, "pods", "external-solid", {}, endpoint=f"{server.url}/box", auth="none"
+        ) as box,
     ):
         yield box, server
 
@@ -96,7 +101,13 @@ def measure(name: str, folder: Path, kills: int) -> Found:
         "acknowledged": len(out.acknowledged), "lost": len(out.acknowledged - out.found), "refused": dict(out.refused),
         "written_but_not_acknowledged": len(out.found - out.acknowledged),
     }  # fmt: skip
-    back = Claim(f"{name}: peer back to first write", "s", out.back, None, f"{where}; waits grow with each fall")
+    back = Claim(
+        f"{name}: peer back to first write",
+        "s",
+        out.back,
+        None,
+        f"{where}; waits grow with each fall",
+    )
     return _truth(name, "degraded", out, where, counts, back), out.wrong()
 
 
@@ -109,7 +120,9 @@ def measure_sink(name: str, folder: Path, kills: int) -> Found:
         "acknowledged": len(out.acknowledged), "lost": out.lost, "refused": dict(out.refused), "at_the_sink": len(out.there),
         "most_waiting": out.behind, "longest_wait_s": out.oldest_s,
     }  # fmt: skip
-    claims = [Claim(f"{name}: append, {at}", "ms", took, P95_MS, where) for at, took in out.took.items()]
+    claims = [
+        Claim(f"{name}: append, {at}", "ms", took, P95_MS, where) for at, took in out.took.items()
+    ]
     claims[list(out.took).index(AWAY)].peer = f"{name}: append, {UP}"
     back = Claim(f"{name}: sink back to caught up", "s", out.back, None, where, extra=counts)
     return [*claims, back], out.wrong()
@@ -127,11 +140,15 @@ def measure_bridge(name: str, folder: Path, kills: int) -> Found:
         "refused": dict(out.refused), "processes": ran.total(), "most_of_one_request": max(ran.values()),
     }  # fmt: skip
     whole = [told + back for told, back in zip(out.told, out.back, strict=True)]
-    back = Claim(f"{name}: killed to first agent", "s", whole, None, f"{where}; waits grow with each fall")
+    back = Claim(
+        f"{name}: killed to first agent", "s", whole, None, f"{where}; waits grow with each fall"
+    )
     return _truth(name, "missing", out, where, counts, back), agents.wrong(out)
 
 
-def _truth(name: str, word: str, out: Outcome, where: str, counts: dict[str, Any], back: Claim) -> list[Claim]:
+def _truth(
+    name: str, word: str, out: Outcome, where: str, counts: dict[str, Any], back: Claim
+) -> list[Claim]:
     return [
         Claim(f"{name}: killed to {word}", "s", out.told, TRUTH_SECONDS, where, extra=counts),
         back,

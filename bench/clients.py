@@ -26,7 +26,9 @@ from agentbox.client import ApiError, AsyncBoxClient, BoxUnreachable
 from agentbox.testing.api_box import ApiBox
 from agentbox.testing.ports import free_port
 
-SCOPES = [f"{slot}:{verb}" for slot in ("beads", "pods", "memory", "events") for verb in ("read", "write")]
+SCOPES = [
+    f"{slot}:{verb}" for slot in ("beads", "pods", "memory", "events") for verb in ("read", "write")
+]
 BODY = random.Random(1).randbytes(16 << 10)
 HELLO = """
 import uvicorn
@@ -46,7 +48,9 @@ class Found:
     samples: dict[str, list[float]] = field(default_factory=dict)
     errors: Counter[str] = field(default_factory=Counter)
     served: list[int] = field(default_factory=list)  # requests of each client
-    rss: list[int] = field(default_factory=list)  # KiB: before the load, halfway, after it, and 3 s later
+    rss: list[int] = field(
+        default_factory=list
+    )  # KiB: before the load, halfway, after it, and 3 s later
 
 
 def rss(pid: int) -> int:
@@ -66,11 +70,17 @@ class Worker:
     def kind(self) -> str:
         """What to do next: a read of what there is, or a write."""
         kind = self._chance.choice(list(KINDS))
-        return kind if self._beads and self._written else self._chance.choice(["beads.create", "pods.write"])
+        return (
+            kind
+            if self._beads and self._written
+            else self._chance.choice(["beads.create", "pods.write"])
+        )
 
     async def create(self) -> None:
         """A bead with a body of 200 characters."""
-        bead = await self._box.call("create_epic", body={"title": f"{self._name}", "body": "x" * 200})
+        bead = await self._box.call(
+            "create_epic", body={"title": f"{self._name}", "body": "x" * 200}
+        )
         self._beads = [*self._beads[-9:], bead["id"]]
 
     async def show(self) -> None:
@@ -101,11 +111,18 @@ class Worker:
 
     async def read(self) -> None:
         """One of its own, whole."""
-        assert await self._box.pods.read(f"{self._name}/o{self._chance.randrange(min(10, self._written))}") == BODY
+        assert (
+            await self._box.pods.read(
+                f"{self._name}/o{self._chance.randrange(min(10, self._written))}"
+            )
+            == BODY
+        )
 
     async def append(self) -> None:
         """One event of 200 characters."""
-        await self._box.call("append_events", body={"events": [{"type": "bench.tick", "data": {"x": "y" * 200}}]})
+        await self._box.call(
+            "append_events", body={"events": [{"type": "bench.tick", "data": {"x": "y" * 200}}]}
+        )
 
     async def journal(self) -> None:
         """The first ten."""
@@ -120,11 +137,18 @@ KINDS: dict[str, Callable[[Worker], Awaitable[None]]] = {
 
 
 async def scheduled(
-    seconds: float, rate: float, number: int, clients: int, one: Callable[[], Awaitable[str]], found: Found
+    seconds: float,
+    rate: float,
+    number: int,
+    clients: int,
+    one: Callable[[], Awaitable[str]],
+    found: Found,
 ) -> None:
     """Sends `rate` requests a second, evenly after the other clients; counts each from when it was due."""
     began, made = time.monotonic() + number / clients / rate, 0
-    while (offset := made / rate) < seconds:  # of the sum with a clock's value, rounding makes one request more
+    while (
+        offset := made / rate
+    ) < seconds:  # of the sum with a clock's value, rounding makes one request more
         due = began + offset
         await asyncio.sleep(max(0.0, due - time.monotonic()))
         try:
@@ -144,7 +168,10 @@ async def load(box: ApiBox, clients: int, rate: float, seconds: float) -> Found:
     """The mixed load."""
     found, pid = Found(), box.process.pid if box.process else 0
     with box.client() as admin:
-        made = [admin.call("create_token", body={"name": f"c{n}", "scopes": SCOPES})["value"] for n in range(clients)]
+        made = [
+            admin.call("create_token", body={"name": f"c{n}", "scopes": SCOPES})["value"]
+            for n in range(clients)
+        ]
     boxes = [AsyncBoxClient(box.url, token=token, timeout=30) for token in made]
     found.rss.append(rss(pid))
 
@@ -157,7 +184,10 @@ async def load(box: ApiBox, clients: int, rate: float, seconds: float) -> Found:
         return one
 
     turns = [turn(Worker(client, number)) for number, client in enumerate(boxes)]
-    running = [asyncio.create_task(scheduled(seconds, rate, n, clients, one, found)) for n, one in enumerate(turns)]
+    running = [
+        asyncio.create_task(scheduled(seconds, rate, n, clients, one, found))
+        for n, one in enumerate(turns)
+    ]
     await asyncio.sleep(seconds / 2)
     found.rss.append(rss(pid))
     await asyncio.gather(*running)
@@ -191,7 +221,12 @@ async def peer(clients: int, rate: float, seconds: float) -> Found:
 
             return one
 
-        await asyncio.gather(*(scheduled(seconds, rate, n, clients, turn(http), found) for n, http in enumerate(https)))
+        await asyncio.gather(
+            *(
+                scheduled(seconds, rate, n, clients, turn(http), found)
+                for n, http in enumerate(https)
+            )
+        )
         for http in https:
             await http.aclose()
     finally:
@@ -203,7 +238,8 @@ async def peer(clients: int, rate: float, seconds: float) -> Found:
 def claims_of(found: Found, other: Found, words: str) -> list[Claim]:
     """One claim a kind, the peer last; what is of the whole run stands in the first."""
     claims = [
-        Claim(kind, "ms", samples, None, words, "peer.hello", {}) for kind, samples in sorted(found.samples.items())
+        Claim(kind, "ms", samples, None, words, "peer.hello", {})
+        for kind, samples in sorted(found.samples.items())
     ]
     ordered = sorted(found.served)
     claims[0].extra = {
@@ -211,17 +247,24 @@ def claims_of(found: Found, other: Found, words: str) -> list[Claim]:
         "of_a_client": {"least": ordered[0], "median": ordered[len(ordered) // 2], "most": ordered[-1]},
     }  # fmt: skip
     peers = other.samples["peer.hello"]
-    return [*claims, Claim("peer.hello", "ms", peers, None, words, "", {"errors": dict(other.errors)})]
+    return [
+        *claims,
+        Claim("peer.hello", "ms", peers, None, words, "", {"errors": dict(other.errors)}),
+    ]
 
 
 def main() -> int:
     """Keeps every sample in results/clients.json. 1 when a request failed, or the process grew."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--clients", type=int, default=200)
     parser.add_argument("--rate", type=float, default=0.5, help="requests a second of each client")
     parser.add_argument("--runs", type=int, help="not used: the load lasts --seconds")
-    parser.add_argument("--out", type=Path, help="keep the samples in this file, not in bench/results")
+    parser.add_argument(
+        "--out", type=Path, help="keep the samples in this file, not in bench/results"
+    )
     given = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="abx-", dir="/var/tmp"))
     try:

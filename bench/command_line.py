@@ -15,14 +15,14 @@ from measure import Claim, docker, keep, told
 
 from agentbox.core.errors import AgentboxError
 from agentbox.core.paths import CHECKOUT
-from agentbox.host.cli.context import Cli
+from agentbox.host.cli.context import CliContext
 
 RUN, READ = 0.3, 0.2  # seconds, p95
 _WARM_UPS = 2
 PEER = "docker run true"
 
 
-def verbs(cli: Cli) -> dict[str, float]:
+def verbs(cli: CliContext) -> dict[str, float]:
     """Commands that a person types often, and their bounds."""
     with cli.client() as client:
         client.submit_task({"name": "true", "argv": ["true"], "profile": "sandboxed"})
@@ -43,14 +43,18 @@ def verbs(cli: Cli) -> dict[str, float]:
 def spent(words: list[str], folder: Path) -> tuple[float, float]:
     """Seconds of wall-clock time, and of processor time of the command itself."""
     started = time.perf_counter()
-    with subprocess.Popen(words, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        words, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    ) as process:
         assert process.stderr is not None
         said = process.stderr.read()
         _, status, usage = os.wait4(process.pid, 0)
         seconds = time.perf_counter() - started
         process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode not in (0, 1):  # 1: a box that is not ready
-        raise AgentboxError(f"cannot measure {' '.join(words)}: {said.decode(errors='replace').strip()}")
+        raise AgentboxError(
+            f"cannot measure {' '.join(words)}: {said.decode(errors='replace').strip()}"
+        )
     return seconds, usage.ru_utime + usage.ru_stime
 
 
@@ -62,7 +66,7 @@ def main() -> None:
     parser.add_argument("--before", type=Path, help="Another checkout, for the same commands.")
     parser.add_argument("--image", default="")
     asked = parser.parse_args()
-    cli = Cli(manifest_argument=asked.manifest.absolute())
+    cli = CliContext(manifest_argument=asked.manifest.absolute())
     image = asked.image or cli.running_record().image_id
     checkouts = {"": CHECKOUT, **({", before": asked.before.absolute()} if asked.before else {})}
     bounds = verbs(cli)
@@ -76,16 +80,32 @@ def main() -> None:
             wall.setdefault(PEER, []).append(peer)
         for verb in bounds:
             for suffix, checkout in checkouts.items():
-                words = [str(checkout / "agentbox.sh"), "--manifest", str(cli.manifest), *verb.split()]
+                words = [
+                    str(checkout / "agentbox.sh"),
+                    "--manifest",
+                    str(cli.manifest),
+                    *verb.split(),
+                ]
                 seconds, cpu = spent(words, checkout)
                 if turn >= 0:
-                    name = " ".join(verb.split()[:2] if verb != "run -- true" else verb.split()) + suffix
+                    name = (
+                        " ".join(verb.split()[:2] if verb != "run -- true" else verb.split())
+                        + suffix
+                    )
                     wall.setdefault(name, []).append(seconds)
                     processor.setdefault(f"{name}, processor time", []).append(cpu)
-    must = {" ".join(verb.split()[:2]) if verb != "run -- true" else verb: bound for verb, bound in bounds.items()}
+    must = {
+        " ".join(verb.split()[:2]) if verb != "run -- true" else verb: bound
+        for verb, bound in bounds.items()
+    }
     conditions = f"{_WARM_UPS} warm-ups, commands in turn, load {os.getloadavg()[0]:.1f} at the end"
-    claims = [Claim(name, "s", row, must.get(name), conditions, peer=PEER) for name, row in wall.items()]
-    keep("command_line", [*claims, *(Claim(name, "s", row, None, conditions) for name, row in processor.items())])
+    claims = [
+        Claim(name, "s", row, must.get(name), conditions, peer=PEER) for name, row in wall.items()
+    ]
+    keep(
+        "command_line",
+        [*claims, *(Claim(name, "s", row, None, conditions) for name, row in processor.items())],
+    )
 
 
 if __name__ == "__main__":

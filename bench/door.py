@@ -16,15 +16,15 @@ from http.client import HTTPConnection
 
 from measure import Claim, keep, told
 
-from agentbox.client import Door
-from agentbox.testing.gateway_room import TOKEN
+from agentbox.client import AgentApiClient
+from agentbox.testing.gateway_fixture import TOKEN
 from agentbox.testing.ports import free_port
 
 _WARM, _CHUNK, _MIB = 200, 1 << 16, 1 << 20
 _GATEWAY = """
 import asyncio, pathlib, sys, uvloop
-from agentbox.testing.gateway_room import Room
-from agentbox.testing.told_authority import right
+from agentbox.testing.gateway_fixture import Room
+from agentbox.testing.fake_authorizer import right
 async def main():
     room = Room(pathlib.Path(sys.argv[1]), {}, {"egress": 1 << 50})
     room.authority.give("one", [right("tool", "call", "*"), right("net", "connect", "*:*")])
@@ -50,7 +50,9 @@ uvicorn.run(app, port=int(sys.argv[1]), log_level="critical", lifespan="off", ac
 def gateway() -> Iterator[int]:
     """A real gateway in a process of its own, whose one agent has TOKEN; its port."""
     with tempfile.TemporaryDirectory() as folder:
-        process = subprocess.Popen([sys.executable, "-c", _GATEWAY, folder], stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            [sys.executable, "-c", _GATEWAY, folder], stdout=subprocess.PIPE, text=True
+        )
         assert process.stdout is not None
         try:
             yield int(process.stdout.readline())
@@ -87,11 +89,14 @@ def milliseconds(call: Callable[[], object], runs: int) -> list[float]:
 
 def round_trips(runs: int) -> list[Claim]:
     """`hello` by the client that ships, and the same connection library against the bare server."""
-    with gateway() as port, Door(f"http://127.0.0.1:{port}", TOKEN) as door:
+    with gateway() as port, AgentApiClient(f"http://127.0.0.1:{port}", TOKEN) as door:
         said = len(json.dumps(door.hello()))
         ours = milliseconds(door.hello, runs)
     with bare() as port:
-        connection, body = HTTPConnection("127.0.0.1", port), b'{"jsonrpc":"2.0","id":1,"method":"hello","params":{}}'
+        connection, body = (
+            HTTPConnection("127.0.0.1", port),
+            b'{"jsonrpc":"2.0","id":1,"method":"hello","params":{}}',
+        )
 
         def ask() -> None:
             connection.request("POST", "/rpc", body, {"Content-Type": "application/json"})
@@ -112,7 +117,12 @@ def throughput(runs: int, size: int = 256 * _MIB) -> list[Claim]:
         theirs = [_mib_a_second(0, port, size) for _ in range(runs)]
     return [
         Claim(
-            "bytes through a tunnel", "MiB/s", ours, None, f"{size >> 20} MiB, one tunnel", peer="bytes without a proxy"
+            "bytes through a tunnel",
+            "MiB/s",
+            ours,
+            None,
+            f"{size >> 20} MiB, one tunnel",
+            peer="bytes without a proxy",
         ),
         Claim("bytes without a proxy", "MiB/s", theirs, None, f"{size >> 20} MiB, one connection"),
     ]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from measure import Claim, container, docker, keep, told
 
-from agentbox.host.cli.context import Cli
+from agentbox.host.cli.context import CliContext
 from agentbox.host.image.archive import read_archive
 
 _MIB = 1024.0
@@ -50,10 +50,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=20)
     runs = min(parser.parse_args().runs, 5)
-    state = Cli().state()
+    state = CliContext().state()
     seen = [memory(container().name) for _ in range(runs)]
     totals = [sum(size for key, size in sample.items() if key != "peer") for sample in seen]
-    archive = read_archive(Path(state.folder / "image").resolve())
+    archive = read_archive(Path(state.directory / "image").resolve())
     layers = {layer.name: layer.size / 1e6 for layer in archive.layers}
     keep("footprint", [
         Claim("control plane idle, sum of PSS", "MiB", totals, 100, "supervisord, API, gateway, agent-host, launcher; box idle",

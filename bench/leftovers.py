@@ -50,7 +50,9 @@ def _pss(pid: int) -> int:
         text = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii")
     except OSError:
         return 0
-    return next((int(line.split()[1]) * _KIB for line in text.splitlines() if line.startswith("Pss:")), 0)
+    return next(
+        (int(line.split()[1]) * _KIB for line in text.splitlines() if line.startswith("Pss:")), 0
+    )
 
 
 def temp_files(box: Any) -> frozenset[str]:
@@ -82,8 +84,12 @@ def _tokens(paths: Paths) -> list[str]:
     database = paths.slot("orchestrator") / "agents.db"
     if not database.exists():
         return []
-    rows = apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READONLY).execute("SELECT agent_id, row FROM agents")
-    return [agent_id for agent_id, row in rows if '"token_sha256": "' in row and _held(json.loads(row))]
+    rows = apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READONLY).execute(
+        "SELECT agent_id, row FROM agents"
+    )
+    return [
+        agent_id for agent_id, row in rows if '"token_sha256": "' in row and _held(json.loads(row))
+    ]
 
 
 def _held(row: dict[str, Any]) -> bool:
@@ -97,7 +103,12 @@ def _processes(paths: Paths) -> list[tuple[int, str]]:
     for row in tree.scan().values():
         try:
             environment = Path(f"/proc/{row.pid}/environ").read_bytes()
-            line = Path(f"/proc/{row.pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            line = (
+                Path(f"/proc/{row.pid}/cmdline")
+                .read_bytes()
+                .replace(b"\0", b" ")
+                .decode(errors="replace")
+            )
         except OSError:
             continue
         if wanted in environment.split(b"\0"):

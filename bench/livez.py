@@ -47,7 +47,8 @@ def measure(url: str, seconds: float) -> list[float]:
         socket.create_connection((parts.hostname, parts.port), timeout=5).close()
     except OSError as error:
         raise AgentboxError(
-            f"cannot measure {url}: nothing answers there ({error.strerror or error})", exit_code=ExitCode.NOT_RUNNING
+            f"cannot measure {url}: nothing answers there ({error.strerror or error})",
+            exit_code=ExitCode.NOT_RUNNING,
         ) from None
     context = multiprocessing.get_context("spawn")
     found: Queue[list[float]] = context.Queue()
@@ -80,12 +81,12 @@ def main() -> None:
     parser.add_argument("url", nargs="?")
     parser.add_argument("--seconds", type=float, default=15)
     parser.add_argument("--runs", type=int, help="not used: the load lasts --seconds")
-    parser.add_argument("--out", type=Path, help="keep the samples in this file, not in bench/results")
+    parser.add_argument(
+        "--out", type=Path, help="keep the samples in this file, not in bench/results"
+    )
     given = parser.parse_args()
     samples = measure(given.url, given.seconds) if given.url else own_api(given.seconds)
-    conditions = (
-        f"{CLIENTS} clients, {RATE} requests a second each, {given.seconds:g} s, of {given.url or 'an API of its own'}"
-    )
+    conditions = f"{CLIENTS} clients, {RATE} requests a second each, {given.seconds:g} s, of {given.url or 'an API of its own'}"
     keep("livez", [Claim("livez under load", "ms", samples, MUST_P99, conditions)], given.out)
 
 

@@ -27,7 +27,7 @@ from agentbox.testing.story_box import StoryBox
 KEY = "operator-key-0123456789abcdef"
 SERVER = """
 import sys
-from agentbox.testing.model_forms import Said
+from agentbox.testing.model_formats import Said
 from agentbox.testing.model_server import ModelServer, turns
 with ModelServer(say=turns([Said(text="word " * 40)])) as server:
     print(server.url, flush=True)
@@ -55,7 +55,10 @@ class Line:
 
     def __init__(self, url: str, path: str, token: str) -> None:
         self._line = http.client.HTTPConnection(urlsplit(url).netloc, timeout=30)
-        self._path, self._head = path, {"authorization": f"Bearer {token}", "content-type": "application/json"}
+        self._path, self._head = (
+            path,
+            {"authorization": f"Bearer {token}", "content-type": "application/json"},
+        )
 
     def status(self, body: bytes) -> int:
         """Of one call."""
@@ -89,7 +92,9 @@ def body_of(size: int, stream: bool) -> bytes:
     """A conversation of about that many bytes, in English words."""
     words = "the quick brown fox jumps over the lazy dog "
     text = (words * (size // len(words) + 1))[:size]
-    return json.dumps({"model": "small-1", "stream": stream, "messages": [{"role": "user", "content": text}]}).encode()
+    return json.dumps(
+        {"model": "small-1", "stream": stream, "messages": [{"role": "user", "content": text}]}
+    ).encode()
 
 
 def measured(direct: Line, gateway: Line, runs: int) -> list[Claim]:
@@ -118,7 +123,9 @@ def measured(direct: Line, gateway: Line, runs: int) -> list[Claim]:
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     options.add_argument("--runs", type=int, default=400, help="calls of each kind")
     options.add_argument("--out", type=Path)
     chosen = options.parse_args()
@@ -133,7 +140,9 @@ def main() -> None:
             box.client.agents.spawn({"name": "caller"})
             token = box.paths.workspace / "token"
             until(lambda: token.exists() and bool(token.read_text()), "the agent has its token")
-            gateway = Line(f"http://127.0.0.1:{box.port}", "/llm/models/v1/chat/completions", token.read_text())
+            gateway = Line(
+                f"http://127.0.0.1:{box.port}", "/llm/models/v1/chat/completions", token.read_text()
+            )
             until(lambda: gateway.status(body_of(1, False)) == 200, "the gateway has heard of it")
             claims = measured(Line(url, "/v1/chat/completions", KEY), gateway, chosen.runs)
         server.terminate()

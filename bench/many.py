@@ -35,10 +35,15 @@ from test_supervised import TOKEN, Sealed, plan, started
 
 from agentbox.client import ApiError, AsyncBoxClient
 from agentbox.core.errors import AgentboxError
-from agentbox.policy.limits.reserve import needed_tasks
+from agentbox.policy.limits.reserve import required_tasks
 
 # It waits without another program, which profile minimal would not let it run.
-IDLE = {"name": "idle", "argv": ["/bin/sh", "-c", "echo up; read never"], "profile": "minimal", "stdin": "pipe"}
+IDLE = {
+    "name": "idle",
+    "argv": ["/bin/sh", "-c", "echo up; read never"],
+    "profile": "minimal",
+    "stdin": "pipe",
+}
 _CLIENTS = 10
 _SIDE_BY_SIDE = 100  # requests under way at a time, so that it is agents that are many here, and not connections
 _WATCHED_SECONDS = 5.0
@@ -68,7 +73,9 @@ class Crowd:
         self._gate = asyncio.Semaphore(_SIDE_BY_SIDE)
 
     async def __aenter__(self) -> Crowd:
-        self._boxes = [AsyncBoxClient(self._url, token=TOKEN, timeout=_LATE) for _ in range(_CLIENTS)]
+        self._boxes = [
+            AsyncBoxClient(self._url, token=TOKEN, timeout=_LATE) for _ in range(_CLIENTS)
+        ]
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -104,7 +111,9 @@ class Crowd:
 
         await asyncio.gather(*(one(number, agent_id) for number, agent_id in enumerate(ids)))
         while await self._living():
-            assert time.perf_counter() < began + _LATE, f"agents live on {_LATE:g} s after they were ended"
+            assert time.perf_counter() < began + _LATE, (
+                f"agents live on {_LATE:g} s after they were ended"
+            )
             await asyncio.sleep(0.05)
         return time.perf_counter() - began
 
@@ -125,7 +134,7 @@ def with_cap(cap: int) -> Any:
     files = min(_FILES, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
     return replace(
         made, slots={**made.slots, "orchestrator": replace(slot, options={**slot.options, "max_agents": cap})},
-        resources=replace(made.resources, nofile=files, pids=needed_tasks(cap, made.limits["pids"])),
+        resources=replace(made.resources, nofile=files, pids=required_tasks(cap, made.limits["pids"])),
     )  # fmt: skip
 
 
@@ -162,13 +171,20 @@ async def beyond_it(box: Sealed, asked: int) -> tuple[Asked, dict[str, float]]:
         share = (cpu_of(launcher_of(host)) - before) / _WATCHED_SECONDS
         weight = (pss(box) - idle, pss_of_reapers(box))
         ended = await crowd.end(found.ids)
-    return found, {"share": share, "control": float(weight[0]), "reapers": float(weight[1]), "ended": ended}
+    return found, {
+        "share": share,
+        "control": float(weight[0]),
+        "reapers": float(weight[1]),
+        "ended": ended,
+    }
 
 
 def wrong(many: int, asked: int, default: tuple[Asked, Asked, Asked], raised: Asked) -> list[str]:
     """A sentence for each broken promise."""
     some, beyond, one = default
-    said = [f"{count} times: {what}" for row in (*default, raised) for what, count in row.broken.items()]
+    said = [
+        f"{count} times: {what}" for row in (*default, raised) for what, count in row.broken.items()
+    ]
     for name, row, want in (
         ("at the cap", some, many),
         ("after room was made", one, 1),
@@ -179,14 +195,23 @@ def wrong(many: int, asked: int, default: tuple[Asked, Asked, Asked], raised: As
                 f"{name}: {len(row.ids)} of {want} agents started, {row.living} live; refused: {dict(row.refused)}"
             )
     if len(beyond.ids) != MANY or sum(beyond.refused.values()) != asked - MANY:
-        said.append(f"beyond the cap of {MANY}: {len(beyond.ids)} started, {dict(beyond.refused)} refused, of {asked}")
-    if beyond.said.get("config_path") != "adapters.orchestrator.max_agents" or len(beyond.refused) > 1:
+        said.append(
+            f"beyond the cap of {MANY}: {len(beyond.ids)} started, {dict(beyond.refused)} refused, of {asked}"
+        )
+    if (
+        beyond.said.get("config_path") != "adapters.orchestrator.max_agents"
+        or len(beyond.refused) > 1
+    ):
         said.append(f"the refusal does not name the limit: {dict(beyond.refused)} {beyond.said}")
     return said
 
 
 def claims_of(
-    many: int, asked: int, default: tuple[Asked, Asked, Asked], raised: Asked, weights: dict[str, float]
+    many: int,
+    asked: int,
+    default: tuple[Asked, Asked, Asked],
+    raised: Asked,
+    weights: dict[str, float],
 ) -> list[Claim]:
     some, beyond, _ = default
     mib, each = 1 << 20, max(1, len(raised.ids))
@@ -206,14 +231,24 @@ def claims_of(
 
 def main() -> int:
     """Exit 1 with a sentence for each broken promise."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="20 at once, 130 in place of a thousand, 5 docker runs")
-    parser.add_argument("--docker", type=int, default=MANY, help="docker runs at once; 0 leaves docker out")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="20 at once, 130 in place of a thousand, 5 docker runs"
+    )
+    parser.add_argument(
+        "--docker", type=int, default=MANY, help="docker runs at once; 0 leaves docker out"
+    )
     parser.add_argument("--image", default="")
     parser.add_argument("--runs", type=int, help="not used: each is done once")
-    parser.add_argument("--out", type=Path, help="keep the samples in this file, not in bench/results")
+    parser.add_argument(
+        "--out", type=Path, help="keep the samples in this file, not in bench/results"
+    )
     given = parser.parse_args()
-    many, asked, runs = (20, MANY + 30, min(5, given.docker)) if given.quick else (MANY, 1000, given.docker)
+    many, asked, runs = (
+        (20, MANY + 30, min(5, given.docker)) if given.quick else (MANY, 1000, given.docker)
+    )
     default, said = in_a_box(MANY, lambda box: at_the_cap(box, many, asked))
     (raised, weights), left = in_a_box(asked, lambda box: beyond_it(box, asked))
     claims = claims_of(many, asked, default, raised, weights)

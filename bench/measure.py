@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from agentbox.core.errors import AgentboxError, ExitCode
-from agentbox.host.cli.context import Cli
+from agentbox.host.cli.context import CliContext
 from agentbox.host.engines.state import BoxRecord
 
 RESULTS = Path(__file__).parent / "results"
@@ -50,17 +50,31 @@ class Claim:
             "p99": percentile(self.samples, 0.99),
         }
         raw = [float(f"{sample:.5g}") for sample in self.samples]
-        return {**self.__dict__, "samples": raw, **numbers, "n": len(raw), "median": statistics.median(raw)}
+        return {
+            **self.__dict__,
+            "samples": raw,
+            **numbers,
+            "n": len(raw),
+            "median": statistics.median(raw),
+        }
 
 
 def host() -> dict[str, Any]:
     """What the numbers were measured on."""
     model = next(
-        (line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line),
+        (
+            line.split(":")[1].strip()
+            for line in Path("/proc/cpuinfo").read_text().splitlines()
+            if "model name" in line
+        ),
         "",
     )
     commit = subprocess.run(
-        ["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False, cwd=Path(__file__).parent
+        ["git", "rev-parse", "HEAD"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=Path(__file__).parent,
     )
     return {
         "cpus": os.cpu_count(), "cpu": model, "kernel": platform.release(), "python": platform.python_version(),
@@ -83,12 +97,16 @@ def keep(bench: str, claims: Sequence[Claim], out: Path | None = None, *, only: 
         before = json.loads(target.read_text())
         kept = [row for row in before["claims"] if not row["name"].startswith(only)]
         rows, at = [{**row, "host": at} for row in rows], before["host"]
-    lines = ",\n".join(json.dumps(row, sort_keys=True, separators=(",", ":")) for row in kept + rows)
+    lines = ",\n".join(
+        json.dumps(row, sort_keys=True, separators=(",", ":")) for row in kept + rows
+    )
     head = f'"bench": {json.dumps(bench)},\n"host": {json.dumps(at, sort_keys=True)}'
     target.write_text(f'{{{head},\n"claims": [\n{lines}\n]}}\n')
     for row in rows:
         bound = f"  must {row['must_p95']:g}" if row["must_p95"] is not None else ""
-        bound += f"  {row['times_the_peer']:g} times {row['peer']}" if "times_the_peer" in row else ""
+        bound += (
+            f"  {row['times_the_peer']:g} times {row['peer']}" if "times_the_peer" in row else ""
+        )
         print(
             f"{row['name']:<44} n={row['n']:<5} p50 {row['p50']:9.3f}  p95 {row['p95']:9.3f}  p99 {row['p99']:9.3f} {row['unit']}{bound}"
         )
@@ -113,12 +131,16 @@ def told(main: Callable[[], int | None]) -> NoReturn:
 
 def container() -> BoxRecord:
     """The box of this user, which runs in a container. Raises AgentboxError where none does."""
-    record = Cli().state().running_record()
+    record = CliContext().state().running_record()
     if record.engine == "process":
-        raise AgentboxError(f"cannot measure {record.name}: it is no container", exit_code=ExitCode.ENGINE)
+        raise AgentboxError(
+            f"cannot measure {record.name}: it is no container", exit_code=ExitCode.ENGINE
+        )
     if docker("inspect", "--format", "{{.State.Running}}", record.name).strip() != "true":
         raise AgentboxError(
-            f"cannot measure {record.name}: it is stopped", "Start it: ./agentbox.sh up", exit_code=ExitCode.NOT_RUNNING
+            f"cannot measure {record.name}: it is stopped",
+            "Start it: ./agentbox.sh up",
+            exit_code=ExitCode.NOT_RUNNING,
         )
     return record
 
@@ -128,8 +150,12 @@ def docker(*words: str) -> str:
     try:
         done = subprocess.run(["docker", *words], capture_output=True, text=True, check=False)
     except FileNotFoundError:
-        raise AgentboxError("cannot measure: there is no docker client", exit_code=ExitCode.ENGINE) from None
+        raise AgentboxError(
+            "cannot measure: there is no docker client", exit_code=ExitCode.ENGINE
+        ) from None
     if done.returncode:
         said = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-        raise AgentboxError(f"cannot measure: docker {words[0]} failed: {said}", exit_code=ExitCode.ENGINE)
+        raise AgentboxError(
+            f"cannot measure: docker {words[0]} failed: {said}", exit_code=ExitCode.ENGINE
+        )
     return done.stdout

@@ -25,21 +25,29 @@ from postgres_store import PostgresStore
 from retrieval import MODES, quality, store_all
 from usearch.index import Index
 
-from agentbox.adapters.memory.embedder import load
-from agentbox.adapters.memory.postgres import words as pg_words
+from agentbox.adapters.memory.embedder import load_embedder
+from agentbox.adapters.memory.postgres import word_index as pg_words
 from agentbox.adapters.memory.postgres.rows import vector_text
-from agentbox.adapters.memory.sqlite import words as sqlite_words
+from agentbox.adapters.memory.sqlite import word_index as sqlite_words
 from agentbox.testing.local_store import LocalStore
 
 OPTIONS = {"namespace_entries": 1_000_000, "namespace_size": 8 << 30}
 WARM_UP, HITS = 20, 10
 PEERS = {"local-sqlite": "usearch exact", "external-pg": "raw pgvector HNSW"}
-LOCAL, EXTERNAL = (25.0, 50.0), (250.0, 500.0)  # p95 of search and of store in ms, at 10,000 entries
-HYBRID = {"local-sqlite": 25.0, "external-pg": 40.0}  # p95 of a hybrid search in ms, at 100,000 entries
+LOCAL, EXTERNAL = (
+    (25.0, 50.0),
+    (250.0, 500.0),
+)  # p95 of search and of store in ms, at 10,000 entries
+HYBRID = {
+    "local-sqlite": 25.0,
+    "external-pg": 40.0,
+}  # p95 of a hybrid search in ms, at 100,000 entries
 BY_SQL = 100_000  # entries from which on words that are held in memory are measured beside SQL's
 
 
-async def timed(call: Callable[[str], Awaitable[Any]], queries: Sequence[str], warm_up: int = WARM_UP) -> list[float]:
+async def timed(
+    call: Callable[[str], Awaitable[Any]], queries: Sequence[str], warm_up: int = WARM_UP
+) -> list[float]:
     """Milliseconds of each call after the warm-up."""
     samples = []
     for number, query in enumerate(queries):
@@ -55,21 +63,36 @@ async def of_class(
 ) -> list[Claim]:
     """Search in each mode, a search with a filter that keeps 1 %, and store."""
     peer = f"{PEERS[name]} {size}"
-    where, held = f"{size} entries in one namespace, limit {HITS}", bounds if size == 10_000 else (None, None)
+    where, held = (
+        f"{size} entries in one namespace, limit {HITS}",
+        bounds if size == 10_000 else (None, None),
+    )
     claims = []
     for mode in MODES:
-        samples = await timed(lambda query, mode=mode: adapter.search(query, mode=mode, limit=HITS), queries)
+        samples = await timed(
+            lambda query, mode=mode: adapter.search(query, mode=mode, limit=HITS), queries
+        )
         bound = HYBRID[name] if (mode, size) == ("hybrid", 100_000) else held[0]
         claims.append(Claim(f"{name} {mode} {size}", "ms", samples, bound, where, peer=peer))
     narrow = {"n": {"lt": size // 100}}
     samples = await timed(lambda query: adapter.search(query, limit=HITS, flt=narrow), queries)
-    claims.append(Claim(f"{name} hybrid, 1 % filter {size}", "ms", samples, held[0], where, peer=peer))
+    claims.append(
+        Claim(f"{name} hybrid, 1 % filter {size}", "ms", samples, held[0], where, peer=peer)
+    )
     samples = await timed(lambda query: adapter.store(f"new {query}", query), queries)
     claims.append(Claim(f"{name} store {size}", "ms", samples, held[1], where))
     if size >= BY_SQL:
         with words_by_sql():
             samples = await timed(lambda query: adapter.search(query, limit=HITS), queries)
-        claims.append(Claim(f"{name} hybrid, words by SQL {size}", "ms", samples, None, f"{where}, no words in memory"))
+        claims.append(
+            Claim(
+                f"{name} hybrid, words by SQL {size}",
+                "ms",
+                samples,
+                None,
+                f"{where}, no words in memory",
+            )
+        )
     return claims
 
 
@@ -88,7 +111,7 @@ def words_by_sql() -> Iterator[None]:
 
 async def beside(db: Any, size: int, lines: Sequence[str], queries: Sequence[str]) -> list[Claim]:
     """What a user would pick instead, with the same embedder: usearch in this process, and one statement of pgvector."""
-    embedder = await load("static-256")
+    embedder = await load_embedder("static-256")
     vectors = np.frombuffer(b"".join(await embedder.embed(lines)), dtype="<f4").reshape(size, 256)
     index = Index(ndim=256, metric="cos", connectivity=16, expansion_add=128, expansion_search=64)
     index.add(np.arange(size), vectors)
@@ -106,7 +129,9 @@ async def beside(db: Any, size: int, lines: Sequence[str], queries: Sequence[str
     async def raw(query: str) -> None:
         near = vector_text(await vector(query))
         await (
-            await db.execute("SELECT key, value FROM entries ORDER BY vector <=> %s::vector LIMIT 10", (near,))
+            await db.execute(
+                "SELECT key, value FROM entries ORDER BY vector <=> %s::vector LIMIT 10", (near,)
+            )
         ).fetchall()
 
     where = f"{size} vectors, limit {HITS}, embedding included"
@@ -131,7 +156,9 @@ async def at_size(server: PostgresServer, folder: Path, size: int, runs: int) ->
         with shared.session() as db:
             await fill(db, lines)
         path = f"-c search_path={shared.schema},public"
-        async with await psycopg.AsyncConnection.connect(server.dsn(options=path), autocommit=True) as plain:
+        async with await psycopg.AsyncConnection.connect(
+            server.dsn(options=path), autocommit=True
+        ) as plain:
             claims += await beside(plain, size, lines, queries)
         return claims + await of_class("external-pg", adapter, size, queries, EXTERNAL)
     finally:
@@ -156,7 +183,11 @@ async def finding(server: PostgresServer, folder: Path) -> list[Claim]:
             found = await quality(adapter, mode)
             name = f"{store.cfg.use} {mode} recall@10"
             where = "tests/data/retrieval.json: 500 definitions, 200 queries of four kinds"
-            claims.append(Claim(name, "of 1", [found["all"]["recall@10"]], None, where, extra={"by_kind": found}))
+            claims.append(
+                Claim(
+                    name, "of 1", [found["all"]["recall@10"]], None, where, extra={"by_kind": found}
+                )
+            )
         await store.close_all()
     await shared.remove()
     return claims
@@ -174,12 +205,21 @@ async def measure(sizes: Sequence[int], runs: int) -> list[Claim]:
 def main() -> int:
     """Exit 1 on a missed bound of `LOCAL`, `EXTERNAL` or `HYBRID`."""
     arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--runs", type=int, default=200, help="counted calls of each operation; at least 200")
+    arguments.add_argument(
+        "--runs", type=int, default=200, help="counted calls of each operation; at least 200"
+    )
     arguments.add_argument("--sizes", default="1000,10000,100000")
     chosen = arguments.parse_args()
-    claims = asyncio.run(measure([int(size) for size in chosen.sizes.split(",")], max(chosen.runs, 200)))
+    claims = asyncio.run(
+        measure([int(size) for size in chosen.sizes.split(",")], max(chosen.runs, 200))
+    )
     keep("memory", claims)
-    return int(any(claim.must_p95 is not None and claim.summary()["p95"] > claim.must_p95 for claim in claims))
+    return int(
+        any(
+            claim.must_p95 is not None and claim.summary()["p95"] > claim.must_p95
+            for claim in claims
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -37,7 +37,13 @@ async def claims_of(name: str, adapter: Any, mode: str, runs: int) -> list[Claim
     first = await timed(search, queries[:1], warm_up=0)
     return [
         Claim(f"{name} {mode} 1000000, first", "ms", first, None, WHERE),
-        Claim(f"{name} {mode} 1000000", "ms", await timed(search, queries[1:], warm_up=WARM_UP), None, WHERE),
+        Claim(
+            f"{name} {mode} 1000000",
+            "ms",
+            await timed(search, queries[1:], warm_up=WARM_UP),
+            None,
+            WHERE,
+        ),
     ]
 
 
@@ -57,11 +63,15 @@ async def of_sqlite(folder: Path, runs: int) -> list[Claim]:
             f"SELECT id + {more}, namespace, key || '-{copy}', value, text || ' m' || id || 'x{copy}', metadata, bytes, 0, 0 "
             f"FROM entries WHERE id <= {TEXTS}"
         )
-        db.execute(f"INSERT INTO words_of (rowid, text) SELECT id, text FROM entries WHERE id > {more}")
+        db.execute(
+            f"INSERT INTO words_of (rowid, text) SELECT id, text FROM entries WHERE id > {more}"
+        )
         db.execute(
             f"INSERT INTO vectors SELECT entry + {more}, vector, (SELECT last FROM stamps) FROM vectors WHERE entry <= {TEXTS}"
         )
-    db.execute("UPDATE namespaces SET (entries, bytes) = (SELECT count(*), sum(bytes) FROM entries)")
+    db.execute(
+        "UPDATE namespaces SET (entries, bytes) = (SELECT count(*), sum(bytes) FROM entries)"
+    )
     db.close()
     adapter = await local.open()
     try:

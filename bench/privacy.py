@@ -63,9 +63,13 @@ def measured(name: str, kind: str, find: Callable[[str], Found], given: list[Any
         started = time.perf_counter()
         spans = list(find(text))
         samples.append((time.perf_counter() - started) * 1e6)
-        values = [(text.index(value), text.index(value) + len(value)) for of, value in held if of == kind]
+        values = [
+            (text.index(value), text.index(value) + len(value)) for of, value in held if of == kind
+        ]
         # A finding that covers a value of another class is no false one: an address in a URL, a password in a DSN.
-        others = [(text.index(value), text.index(value) + len(value)) for of, value in held if of != kind]
+        others = [
+            (text.index(value), text.index(value) + len(value)) for of, value in held if of != kind
+        ]
         for start, end in values:
             counts["found" if any(s <= start and end <= e for s, e in spans) else "missed"] += 1
         for s, e in spans:
@@ -75,14 +79,22 @@ def measured(name: str, kind: str, find: Callable[[str], Found], given: list[Any
     extra = {
         **counts, "recall": round(found / (found + counts["missed"]), 4), "precision": round(found / ((found + false) or 1), 4),
     }  # fmt: skip
-    print(f"{name:<32} recall {extra['recall']:.3f}  precision {extra['precision']:.3f}  {dict(counts)}")
+    print(
+        f"{name:<32} recall {extra['recall']:.3f}  precision {extra['precision']:.3f}  {dict(counts)}"
+    )
     return Claim(
-        name=name, unit="us", samples=samples, extra=extra, conditions="a text of 10 to 300 characters at a time"
+        name=name,
+        unit="us",
+        samples=samples,
+        extra=extra,
+        conditions="a text of 10 to 300 characters at a time",
     )
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     options.add_argument("--runs", type=int, default=20, help="texts of every template")
     options.add_argument("--out", type=Path)
     chosen = options.parse_args()

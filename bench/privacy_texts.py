@@ -10,7 +10,11 @@ import random
 import string
 from collections.abc import Callable, Mapping
 
-ALNUM, HEX, BECH32 = string.ascii_letters + string.digits, "0123456789abcdef", "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
+ALNUM, HEX, BECH32 = (
+    string.ascii_letters + string.digits,
+    "0123456789abcdef",
+    "qpzry9x8gf2tvdw0s3jn54khce6mua7l",
+)
 
 
 def _from(alphabet: str, length: int) -> Callable[[random.Random], str]:

@@ -41,7 +41,9 @@ def bubblewrap(argv: Sequence[str], writable: Sequence[str] = ()) -> list[str] |
 def spawn_of(argv: Sequence[str]) -> float:
     """Milliseconds from the call to the exit of a program."""
     began = time.perf_counter()
-    subprocess.run(argv, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, close_fds=False)
+    subprocess.run(
+        argv, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, close_fds=False
+    )
     return (time.perf_counter() - began) * 1000
 
 
@@ -75,7 +77,9 @@ def sandlock(
         check=False,
     )
     if done.returncode:
-        print(f"sandlock is left out: {(done.stderr.strip().splitlines() or ['no reason given'])[-1]}")
+        print(
+            f"sandlock is left out: {(done.stderr.strip().splitlines() or ['no reason given'])[-1]}"
+        )
         return None
     found = json.loads(done.stdout.splitlines()[-1])
     return found["samples"], found["text"]

@@ -80,7 +80,9 @@ async def plain_insert(server: PostgresServer, rows: int) -> float:
     """Rows a second of a bare queue, each its own commit: by as many tasks and connections of one process as make the beads."""
     with psycopg.connect(server.dsn(), autocommit=True) as db:
         db.execute("DROP TABLE IF EXISTS plain_made")
-        db.execute("CREATE TABLE plain_made (id text PRIMARY KEY, title text, data text, state integer NOT NULL)")
+        db.execute(
+            "CREATE TABLE plain_made (id text PRIMARY KEY, title text, data text, state integer NOT NULL)"
+        )
         db.execute("CREATE INDEX plain_made_ready ON plain_made (id) WHERE state = 0")
     numbers = iter(range(rows))
 
@@ -88,7 +90,9 @@ async def plain_insert(server: PostgresServer, rows: int) -> float:
         async with db:
             for number in numbers:
                 values = (str(uuid4()), f"{number}", f'{{"n": {number}}}')
-                made = await db.execute("INSERT INTO plain_made VALUES (%s, %s, %s, 0) RETURNING id", values)
+                made = await db.execute(
+                    "INSERT INTO plain_made VALUES (%s, %s, %s, 0) RETURNING id", values
+                )
                 await made.fetchone()
 
     crew = [await psycopg.AsyncConnection.connect(server.dsn(), autocommit=True) for _ in range(8)]
@@ -97,7 +101,9 @@ async def plain_insert(server: PostgresServer, rows: int) -> float:
     return rows / (time.monotonic() - started)
 
 
-async def ours(server: PostgresServer, beads: int, processes: int, kills: int) -> tuple[Drained, float]:
+async def ours(
+    server: PostgresServer, beads: int, processes: int, kills: int
+) -> tuple[Drained, float]:
     """What came of a drain, and how many beads a second were made for it."""
     with tempfile.TemporaryDirectory() as folder:
         made = PostgresStore("beads", server, Path(folder), {})
@@ -107,7 +113,9 @@ async def ours(server: PostgresServer, beads: int, processes: int, kills: int) -
             started = time.monotonic()
             await create(adapter, beads)
             speed = beads / (time.monotonic() - started)
-            found = await drain(store, adapter, beads=beads, processes=processes, tasks=TASKS, kills=kills)
+            found = await drain(
+                store, adapter, beads=beads, processes=processes, tasks=TASKS, kills=kills
+            )
             return found, speed
         finally:
             await made.remove()

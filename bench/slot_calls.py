@@ -15,7 +15,7 @@ import psycopg
 from memory_fill import fill, texts
 from slot_rooms import Room
 
-from agentbox.adapters.runtime.slots import Container
+from agentbox.adapters.runtime.slots import Slots
 from agentbox.contracts.beads import BeadSpec
 from agentbox.contracts.events import NewEvent
 from agentbox.contracts.orchestrator import AgentSpec
@@ -56,7 +56,9 @@ async def beads(room: Room) -> dict[str, Prepare]:
     ids: list[str] = []
 
     async def made(number: int) -> None:
-        bead, _ = await box.beads.create_child(epic.id, BeadSpec(title=f"bead {number}", creator="bench"))
+        bead, _ = await box.beads.create_child(
+            epic.id, BeadSpec(title=f"bead {number}", creator="bench")
+        )
         ids.append(bead.id)
         if number >= READY:
             await box.beads.close_bead(bead.id)
@@ -64,7 +66,9 @@ async def beads(room: Room) -> dict[str, Prepare]:
     await many(made, BEADS)
 
     async def create() -> Call:
-        spec = BeadSpec(title=f"bead {next(turn)}", creator="bench", body="b" * 200, data={"n": next(turn)})
+        spec = BeadSpec(
+            title=f"bead {next(turn)}", creator="bench", body="b" * 200, data={"n": next(turn)}
+        )
         return lambda: box.beads.create_child(epic.id, spec)
 
     async def claim() -> Call:
@@ -113,16 +117,22 @@ async def memory(room: Room) -> dict[str, Prepare]:
     box, turn, lines, queries = room.box, count(), texts(ENTRIES), texts(4000, seed=99)
     await box.memory.store("first", "a whale")
     if room.server is not None:
-        with psycopg.connect(room.server.dsn(options="-c search_path=agentbox_memory,public"), autocommit=True) as db:
+        with psycopg.connect(
+            room.server.dsn(options="-c search_path=agentbox_memory,public"), autocommit=True
+        ) as db:
             db.execute("DELETE FROM entries")
             db.execute("DELETE FROM namespaces")
             await fill(db, lines)
     else:
-        await many(lambda n: box.memory.store(f"{n}", None, text=lines[n], metadata={"n": n}), ENTRIES)
+        await many(
+            lambda n: box.memory.store(f"{n}", None, text=lines[n], metadata={"n": n}), ENTRIES
+        )
 
     async def store() -> Call:
         number = next(turn)
-        return lambda: box.memory.store(f"{number * 7919 % ENTRIES}", None, text=queries[number % len(queries)])
+        return lambda: box.memory.store(
+            f"{number * 7919 % ENTRIES}", None, text=queries[number % len(queries)]
+        )
 
     async def search() -> Call:
         query = queries[next(turn) % len(queries)]
@@ -152,7 +162,7 @@ async def orchestrator(room: Room) -> dict[str, Prepare]:
     return {"spawn": spawn}
 
 
-async def _claimed(box: Container, epic: str) -> tuple[str, str]:
+async def _claimed(box: Slots, epic: str) -> tuple[str, str]:
     """A new bead and the lease that holds it."""
     lease = str(uuid4())
     bead, _ = await box.beads.create_child(epic, BeadSpec(title="x", creator="bench"))

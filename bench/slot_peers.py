@@ -24,7 +24,14 @@ def timed(name: str, call: Callable[[int], object], conditions: str) -> Claim:
         call(number)
         if number >= WARM_UP:
             samples.append((time.perf_counter() - started) * 1000)
-    return Claim(name, "ms", samples, None, conditions, extra={"per_second": 1000 * len(samples) / sum(samples)})
+    return Claim(
+        name,
+        "ms",
+        samples,
+        None,
+        conditions,
+        extra={"per_second": 1000 * len(samples) / sum(samples)},
+    )
 
 
 def on_disk(folder: Path) -> list[Claim]:
@@ -33,7 +40,10 @@ def on_disk(folder: Path) -> list[Claim]:
     db.executescript(
         "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; CREATE TABLE t (id INTEGER PRIMARY KEY, body TEXT)"
     )
-    journal, body = os.open(folder / "plain.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND), os.urandom(OBJECT)
+    journal, body = (
+        os.open(folder / "plain.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND),
+        os.urandom(OBJECT),
+    )
 
     def append(_number: int) -> None:
         os.write(journal, _LINE)
@@ -79,7 +89,9 @@ def on_server(room: Room) -> list[Claim]:
             timed(f"beside {room.slot}: PostgreSQL select", lambda n: db.execute("SELECT * FROM public.plain WHERE id = %s", (n,)).fetchone(), "by its key"),
         ]  # fmt: skip
         if room.slot == "memory":
-            (vectors,) = zip(*db.execute("SELECT vector::text FROM entries LIMIT 100").fetchall(), strict=True)
+            (vectors,) = zip(
+                *db.execute("SELECT vector::text FROM entries LIMIT 100").fetchall(), strict=True
+            )
             near = "SELECT key, value FROM entries ORDER BY vector <=> %s::vector LIMIT 10"
             claims.append(
                 timed("beside memory: raw pgvector HNSW", lambda n: db.execute(near, (vectors[n % 100],)).fetchall(), "10 of 10,000, nothing else")

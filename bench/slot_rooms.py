@@ -15,10 +15,10 @@ from solid_server import SolidServer
 
 from agentbox.adapters.runtime.adapter import SLOTS, Deps, SlotConfig, SlotName
 from agentbox.adapters.runtime.metrics import Metrics
-from agentbox.adapters.runtime.slots import Container
+from agentbox.adapters.runtime.slots import Slots
 from agentbox.core.logging import configure
 from agentbox.core.paths import Paths
-from agentbox.policy.redaction.guard import guard_of
+from agentbox.policy.redaction.redactor import build_redactor
 from agentbox.testing.agent_host import LIMITS, AgentHostBox
 from agentbox.testing.api_box import SLOTS as LOCAL
 from agentbox.testing.api_box import TOKEN, ApiBox
@@ -41,7 +41,7 @@ class Room:
     slot: SlotName
     use: str
     prefix: Path
-    box: Container = field(init=False)
+    box: Slots = field(init=False)
     options: dict[str, Any] = field(default_factory=dict)
     secrets: dict[str, str] = field(default_factory=dict)
     server: PostgresServer | None = None
@@ -51,7 +51,7 @@ class Room:
     def name(self) -> str:
         return f"{self.slot} {self.use}"
 
-    def container(self) -> Container:
+    def container(self) -> Slots:
         """The slot, and the journal of the box."""
         configure("bench", "error")
         uses = dict.fromkeys(SLOTS, "off") | {"events": "local-jsonl"} | {self.slot: self.use}
@@ -63,7 +63,7 @@ class Room:
             )
             for name in SLOTS
         }  # fmt: skip
-        return Container(configs, Deps(metrics=Metrics()), guard_of(PRIVACY))
+        return Slots(configs, Deps(metrics=Metrics()), build_redactor(PRIVACY))
 
 
 @contextlib.contextmanager
@@ -101,11 +101,20 @@ def _behind(found: Room, stack: contextlib.ExitStack) -> None:
         found.secrets["dsn"] = found.server.dsn()
     elif found.use == "external-solid":
         found.solid = stack.enter_context(solid())
-        found.options |= {"endpoint": f"{found.solid.url}/box", "auth": "none", "max_object": 64 << 20}
+        found.options |= {
+            "endpoint": f"{found.solid.url}/box",
+            "auth": "none",
+            "max_object": 64 << 20,
+        }
     elif found.use == "external-http":
-        served = {name: LOCAL[name] if name == found.slot else LOCAL["events"] for name in (found.slot, "events")}
+        served = {
+            name: LOCAL[name] if name == found.slot else LOCAL["events"]
+            for name in (found.slot, "events")
+        }
         off = {name: type(LOCAL["events"])(use="off", required=False) for name in SLOTS}
-        peer = stack.enter_context(ApiBox(found.prefix / "peer", orchestrator=False, slots={**off, **served}))
+        peer = stack.enter_context(
+            ApiBox(found.prefix / "peer", orchestrator=False, slots={**off, **served})
+        )
         found.options["endpoint"] = peer.url + ("/v1/events" if found.slot == "events" else "")
         found.secrets["token"] = TOKEN
     elif found.slot == "orchestrator":

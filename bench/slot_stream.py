@@ -26,7 +26,9 @@ while time.monotonic() < end: sys.stdout.write(line * 16); sys.stdout.flush()
 
 async def _lines(found: Room, *argv: str) -> list[tuple[float, bytes]]:
     """Every line that the reader got, and when, in seconds of the monotonic clock."""
-    spec = AgentSpec(name="lines", argv=("/usr/bin/python3", "-I", "-c", *argv), profile="sandboxed")
+    spec = AgentSpec(
+        name="lines", argv=("/usr/bin/python3", "-I", "-c", *argv), profile="sandboxed"
+    )
     handle = await found.box.orchestrator.spawn(spec, request_id=str(uuid4()))
     lines, rest = [], b""
     async for item in found.box.orchestrator.stream(handle.agent_id):
@@ -40,7 +42,9 @@ async def _lines(found: Room, *argv: str) -> list[tuple[float, bytes]]:
 async def stream_claims(found: Room, seconds: float) -> tuple[list[Claim], list[str]]:
     """The two numbers of a stream, and a sentence for each miss. The clock of the agent is that of the reader."""
     local = found.use.startswith("local-")
-    late = [(at - int(line.rstrip(b".")) / 1e9) * 1000 for at, line in await _lines(found, _SLOW)][WARM_UP:]
+    late = [(at - int(line.rstrip(b".")) / 1e9) * 1000 for at, line in await _lines(found, _SLOW)][
+        WARM_UP:
+    ]
     fast = await _lines(found, _FAST, str(seconds))
     speed = len(fast) / (fast[-1][0] - fast[0][0])
     where = f"lines of {LINE} bytes, one every 4 ms; a second: as many as the agent can write for {seconds:g} s"

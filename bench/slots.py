@@ -94,10 +94,17 @@ async def of_room(found: Room, runs: int, seconds: float) -> tuple[list[Claim], 
         speed = await rate(prepare, seconds, tally)
         extra: dict[str, Any] = {"per_second": speed, "floor": floor if local else None, "workers": WORKERS, "failed": tally.failed, "made": tally.made}  # fmt: skip
         claim = Claim(
-            f"{found.name} {method}", "ms", samples, bound, f"concurrency 1, {WARM_UP // share} warm-ups", extra=extra
+            f"{found.name} {method}",
+            "ms",
+            samples,
+            bound,
+            f"concurrency 1, {WARM_UP // share} warm-ups",
+            extra=extra,
         )
         claims.append(claim)
-        print(f"{claim.name:<44} {speed:8.0f}/s" + (f"  floor {floor}" if local else ""), flush=True)
+        print(
+            f"{claim.name:<44} {speed:8.0f}/s" + (f"  floor {floor}" if local else ""), flush=True
+        )
         missed += list(_misses(claim, floor if local else 0, tally))
     return claims + await asyncio.to_thread(on_server, found), missed
 
@@ -112,7 +119,9 @@ def _misses(claim: Claim, floor: float, tally: Tally) -> Iterator[str]:
         yield f"{claim.name}: {tally.failed} of {tally.made} calls failed ({tally.why})"
 
 
-async def measure(prefix: Path, slots: list[str], runs: int, seconds: float) -> tuple[list[Claim], list[str]]:
+async def measure(
+    prefix: Path, slots: list[str], runs: int, seconds: float
+) -> tuple[list[Claim], list[str]]:
     """Every class of those slots."""
     claims, missed = await asyncio.to_thread(on_disk, prefix), []
     for slot in SLOTS:
@@ -132,7 +141,9 @@ async def measure(prefix: Path, slots: list[str], runs: int, seconds: float) -> 
 def main() -> int:
     """Runs it in a folder of its own."""
     arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--runs", type=int, default=LATENCY, help="counted calls of each operation; at least 2000")
+    arguments.add_argument(
+        "--runs", type=int, default=LATENCY, help="counted calls of each operation; at least 2000"
+    )
     arguments.add_argument("--seconds", type=float, default=SECONDS)
     arguments.add_argument("--dir", default="/var/tmp", help="a folder on the disk to measure")
     arguments.add_argument("--only", default=",".join(SLOTS))

@@ -22,19 +22,19 @@ from measure import Claim, keep
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
 from agentbox.adapters.runtime.adapter import Deps, SlotConfig
 from agentbox.adapters.runtime.metrics import Metrics
-from agentbox.agents.admission.confinement import Places, confinement_of
-from agentbox.agents.admission.policy import holding_of
+from agentbox.agents.admission.confinement import PathBindings, build_confinement
+from agentbox.agents.admission.policy import build_grant_set
 from agentbox.agents.config import HostConfig
-from agentbox.agents.registry.entry import Entry
+from agentbox.agents.registry.agent_record import AgentRecord
 from agentbox.contracts.orchestrator import DEFAULT, AgentSpec, Orchestrator
 from agentbox.core.deadline import Deadline
 from agentbox.core.paths import Paths
 from agentbox.sandbox.confinement import Confinement
 from agentbox.sandbox.launcher import tree
-from agentbox.sandbox.launcher.client import Launcher
+from agentbox.sandbox.launcher.client import LauncherClient
 from agentbox.sandbox.spec import Launch
 from agentbox.testing.agent_host import AgentHostBox
-from agentbox.testing.until import until
+from agentbox.testing.wait import wait_until
 
 _TRUE = "/bin/true"
 _WARM_UPS = 20
@@ -49,22 +49,26 @@ def fork_and_exec() -> None:
     os.waitpid(os.posix_spawn(_TRUE, [_TRUE], {}), 0)
 
 
-async def in_sandbox(launcher: Launcher, confinement: Confinement) -> None:
+async def in_sandbox(launcher: LauncherClient, confinement: Confinement) -> None:
     """One agent of the sandbox module alone, confined as the default profile confines."""
     agent = await launcher.spawn(
-        Launch(argv=(_TRUE,), env={}, cwd="/tmp", roots=("/tmp",), pids=_PIDS, confinement=confinement)
+        Launch(
+            argv=(_TRUE,), env={}, cwd="/tmp", roots=("/tmp",), pids=_PIDS, confinement=confinement
+        )
     )
     agent.close_descriptors()
 
 
 async def through_host(adapter: Orchestrator, number: int) -> None:
     """One agent of the slot: limits, row, record and stream included."""
-    await adapter.spawn(AgentSpec(name="true", argv=(_TRUE,), profile="sandboxed"), request_id=f"bench-{number}")
+    await adapter.spawn(
+        AgentSpec(name="true", argv=(_TRUE,), profile="sandboxed"), request_id=f"bench-{number}"
+    )
 
 
-def started_by(python: Path) -> Launcher:
+def started_by(python: Path) -> LauncherClient:
     """The launcher of another checkout, whose interpreter that is."""
-    launcher, ours = Launcher(), sys.executable
+    launcher, ours = LauncherClient(), sys.executable
     sys.executable = str(python)
     try:
         launcher.start()
@@ -74,7 +78,11 @@ def started_by(python: Path) -> Launcher:
 
 
 async def latencies(
-    launcher: Launcher, adapter: Orchestrator, paths: Paths, count: int, before: Launcher | None
+    launcher: LauncherClient,
+    adapter: Orchestrator,
+    paths: Paths,
+    count: int,
+    before: LauncherClient | None,
 ) -> tuple[list[float], ...]:
     """Milliseconds of each kind, warm-ups left out; the last is of `before`, or nothing."""
     confinement = sandboxed(paths)
@@ -102,22 +110,36 @@ async def latencies(
 
 def sandboxed(paths: Paths) -> Confinement:
     """What the default profile tells the kernel."""
-    config, spec = HostConfig(paths=paths, limits={}), AgentSpec(name="true", argv=(_TRUE,), profile="sandboxed")
-    entry = Entry(
-        agent_id="bench", spec=spec, limits=DEFAULT, principal="", request_id="", holding=holding_of(spec, config)
+    config, spec = (
+        HostConfig(paths=paths, limits={}),
+        AgentSpec(name="true", argv=(_TRUE,), profile="sandboxed"),
     )
-    return confinement_of(entry, config, Places(workspace=paths.workspace, private=(), program=_TRUE))
+    entry = AgentRecord(
+        agent_id="bench",
+        spec=spec,
+        limits=DEFAULT,
+        principal="",
+        request_id="",
+        holding=build_grant_set(spec, config),
+    )
+    return build_confinement(
+        entry, config, PathBindings(workspace=paths.workspace, private=(), program=_TRUE)
+    )
 
 
 def memory(pid: int) -> int:
     """Proportional bytes of a process."""
     text = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii")
-    return next(int(line.split()[1]) * _KIB for line in text.splitlines() if line.startswith("Pss:"))
+    return next(
+        int(line.split()[1]) * _KIB for line in text.splitlines() if line.startswith("Pss:")
+    )
 
 
 def control_plane(root: int, agents: set[int]) -> int:
     """Bytes of agent-host, launcher and reapers; the agents' own processes left out."""
-    return memory(root) + sum(memory(row.pid) for row in tree.descendants(tree.scan(), [root]) if row.pid not in agents)
+    return memory(root) + sum(
+        memory(row.pid) for row in tree.descendants(tree.scan(), [root]) if row.pid not in agents
+    )
 
 
 async def idle_cost(adapter: Orchestrator, root: int) -> float:
@@ -134,16 +156,18 @@ async def idle_cost(adapter: Orchestrator, root: int) -> float:
 
 async def waiting_cost() -> float:
     """MiB that a keeper and the process it has forked ahead add to a launcher of which no agent was asked."""
-    launcher = Launcher()
+    launcher = LauncherClient()
     launcher.start()
     root = launcher.pid or 0
-    await until(lambda: len(tree.descendants(tree.scan(), [root])) == 2, "a pair waits")
+    await wait_until(lambda: len(tree.descendants(tree.scan(), [root])) == 2, "a pair waits")
     await asyncio.sleep(_REHEARSED)
     pair = tree.descendants(tree.scan(), [root])
     grown = memory(root) + sum(memory(row.pid) for row in pair)
     os.kill(root, signal.SIGSTOP)  # or it makes the next pair at once
-    tree.send(pair, signal.SIGKILL)
-    await until(lambda: all(row.state == "Z" for row in tree.descendants(tree.scan(), [root])), "it is gone")
+    tree.signal_processes(pair, signal.SIGKILL)
+    await wait_until(
+        lambda: all(row.state == "Z" for row in tree.descendants(tree.scan(), [root])), "it is gone"
+    )
     grown -= memory(root)
     os.kill(root, signal.SIGCONT)
     await launcher.close()
@@ -155,12 +179,19 @@ async def run(count: int, python: Path | None, older: Path | None) -> None:
     with tempfile.TemporaryDirectory() as folder:
         box = AgentHostBox(Path(folder))
         box.start()
-        config = SlotConfig(slot="orchestrator", use="local-process", required=True, paths=box.paths)
-        adapter, launcher = LocalProcessOrchestrator(config, Deps(metrics=Metrics())), Launcher()
+        config = SlotConfig(
+            slot="orchestrator", use="local-process", required=True, paths=box.paths
+        )
+        adapter, launcher = (
+            LocalProcessOrchestrator(config, Deps(metrics=Metrics())),
+            LauncherClient(),
+        )
         before = started_by(older) if older else None
         try:
             await adapter.open(Deadline.after(5))
-            plain, sandbox, host, wrapped, earlier = await latencies(launcher, adapter, box.paths, count, before)
+            plain, sandbox, host, wrapped, earlier = await latencies(
+                launcher, adapter, box.paths, count, before
+            )
             cost, waiting = await idle_cost(adapter, box.pid), await waiting_cost()
         finally:
             for one in (launcher, before) if before else (launcher,):
@@ -194,7 +225,9 @@ if __name__ == "__main__":
     parser.add_argument("--runs", "--count", dest="count", type=int, default=300)
     parser.add_argument("--sandlock", type=Path, help="an interpreter that has sandlock")
     parser.add_argument(
-        "--before", type=Path, help="the interpreter of another checkout, whose sandbox is measured in turn"
+        "--before",
+        type=Path,
+        help="the interpreter of another checkout, whose sandbox is measured in turn",
     )
     given = parser.parse_args()
     asyncio.run(run(given.count, given.sandlock, given.before))

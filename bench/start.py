@@ -8,7 +8,7 @@ import time
 from measure import Claim, container, docker, keep, told
 
 from agentbox.core.errors import AgentboxError
-from agentbox.host.engines.waiting import ask_ready
+from agentbox.host.engines.readiness import query_ready
 
 _POLL_SECONDS = 0.005
 _WARM_UPS = 3
@@ -21,9 +21,11 @@ def box_start(name: str, url: str) -> float:
     docker("stop", name)
     started = time.perf_counter()
     docker("start", name)
-    while ask_ready(url)[0] != 200:
+    while query_ready(url)[0] != 200:
         if time.perf_counter() - started > _GIVE_UP_SECONDS:
-            raise AgentboxError(f"cannot measure {name}: it was not ready within {_GIVE_UP_SECONDS:g} s")
+            raise AgentboxError(
+                f"cannot measure {name}: it was not ready within {_GIVE_UP_SECONDS:g} s"
+            )
         time.sleep(_POLL_SECONDS)
     return time.perf_counter() - started
 
@@ -42,7 +44,17 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=20)
     runs = parser.parse_args().runs
     record = container()
-    docker("create", "--name", _PEER, "--network", "none", "--entrypoint", "/usr/bin/sleep", record.image_id, "1000")
+    docker(
+        "create",
+        "--name",
+        _PEER,
+        "--network",
+        "none",
+        "--entrypoint",
+        "/usr/bin/sleep",
+        record.image_id,
+        "1000",
+    )
     try:
         for _ in range(_WARM_UPS):
             box_start(record.name, record.api_url)

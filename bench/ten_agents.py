@@ -29,7 +29,11 @@ from ten_load import KINDS, NEIGHBOURS, Load, Seen
 from ten_writers import Writers
 from test_supervised import Sealed, plan, started
 
-ROUND_TRIP, LIVEZ, LISTING = 100.0, 30.0, 100.0  # ms, p95; LIVEZ is the bound of an idle box, held under load
+ROUND_TRIP, LIVEZ, LISTING = (
+    100.0,
+    30.0,
+    100.0,
+)  # ms, p95; LIVEZ is the bound of an idle box, held under load
 GROWTH = 1.1  # of the control plane's memory, from the second quarter of the time without kills to its last
 _ROUNDS = 2  # kills of each program in a run of five minutes or more
 _MIB = 1 << 20
@@ -66,7 +70,10 @@ def claims_of(run: Run) -> list[Claim]:
             Claim(f"{program} killed: {name}", "ms", values, None, f"from the kill to {AFTER:g} s after ready", f"ten agents: {name}")
             for program, values in near.items() if values
         ]  # fmt: skip
-    claims[-1].extra = {"ends": dict(run.seen.ends), "errors_in_windows": dict(_errors(run, inside=True))}
+    claims[-1].extra = {
+        "ends": dict(run.seen.ends),
+        "errors_in_windows": dict(_errors(run, inside=True)),
+    }
     claims += near_all
     claims.append(Claim("ten agents: control plane's memory", "MiB", [one / _MIB for _, one in run.seen.memory], None, f"{where}; PSS, reapers left out"))  # fmt: skip
     for program in dict.fromkeys(one.program for one in run.kills):
@@ -80,7 +87,9 @@ def claims_of(run: Run) -> list[Claim]:
 
 def _errors(run: Run, *, inside: bool) -> Counter[str]:
     """What was refused or broke: within the windows of kills, or outside."""
-    return Counter(what for at, what in run.seen.errors if (in_window(at, at, run.kills) is not None) == inside)
+    return Counter(
+        what for at, what in run.seen.errors if (in_window(at, at, run.kills) is not None) == inside
+    )
 
 
 def wrong(run: Run, claims: Sequence[Claim]) -> list[str]:
@@ -92,10 +101,18 @@ def wrong(run: Run, claims: Sequence[Claim]) -> list[str]:
     ]
     said += [sentence for one in run.kills for sentence in one.wrong]
     said += [
-        f"outside of every kill's window, {count} times: {what}" for what, count in _errors(run, inside=False).items()
+        f"outside of every kill's window, {count} times: {what}"
+        for what, count in _errors(run, inside=False).items()
     ]
-    silent = [kind for kind in KINDS if kind not in {end.partition(":")[0] for end in run.seen.ends}]
-    return said + run.writers.wrong() + _grown(run) + [f"no {kind} hog came to an end" for kind in silent]
+    silent = [
+        kind for kind in KINDS if kind not in {end.partition(":")[0] for end in run.seen.ends}
+    ]
+    return (
+        said
+        + run.writers.wrong()
+        + _grown(run)
+        + [f"no {kind} hog came to an end" for kind in silent]
+    )
 
 
 def _grown(run: Run) -> list[str]:
@@ -132,7 +149,9 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--quick", action="store_true", help="60 s")
     parser.add_argument("--runs", type=int, help="not used: the load lasts --seconds")
-    parser.add_argument("--out", type=Path, help="keep the samples in this file, not in bench/results")
+    parser.add_argument(
+        "--out", type=Path, help="keep the samples in this file, not in bench/results"
+    )
     given = parser.parse_args()
     with started(plan()) as box:
         before = temp_files(box)

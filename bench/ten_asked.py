@@ -26,7 +26,11 @@ def asked(connection: http.client.HTTPConnection, path: str, head: dict[str, str
     except (OSError, http.client.HTTPException) as error:
         connection.close()
         return type(error).__name__
-    return f"{(time.perf_counter() - sent) * 1000:.4f}" if answer.status == http.client.OK else str(answer.status)
+    return (
+        f"{(time.perf_counter() - sent) * 1000:.4f}"
+        if answer.status == http.client.OK
+        else str(answer.status)
+    )
 
 
 def main(port: str, path: str, pause: str, token: str) -> None:

@@ -56,7 +56,10 @@ class Load:
         self._client = AsyncBoxClient(self._url, token=TOKEN)
 
     async def __aenter__(self) -> Load:
-        work = [*(self._hog(kind) for kind in KINDS if self.wall), *(self._neighbour(at) for at in range(NEIGHBOURS))]
+        work = [
+            *(self._hog(kind) for kind in KINDS if self.wall),
+            *(self._neighbour(at) for at in range(NEIGHBOURS)),
+        ]
         work += [self._ask("/livez", 0.02, self.seen.livez), self._ask("/v1/agents?limit=100", 0.2, self.seen.listing), self._weigh()]  # fmt: skip
         self._tasks = [asyncio.create_task(one) for one in work]
         return self
@@ -102,7 +105,12 @@ class Load:
 
     async def _neighbour(self, number: int) -> None:
         """Held again after its line broke, for an agent outlives the API; another where it ended."""
-        spec = {"name": f"{NEIGHBOUR}{number}", "argv": ["cat"], "profile": "sandboxed", "stdin": "pipe"}
+        spec = {
+            "name": f"{NEIGHBOUR}{number}",
+            "argv": ["cat"],
+            "profile": "sandboxed",
+            "stdin": "pipe",
+        }
         agent = None
         while True:
             agent = agent or await self._spawned("a neighbour", spec)
@@ -132,7 +140,11 @@ class Load:
         """From a process of its own (`ten_asked.py`)."""
         words = (str(self.box.plan.api.port), path, str(pause), TOKEN)
         asking = await asyncio.create_subprocess_exec(
-            sys.executable, _ASKED, *words, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+            sys.executable,
+            _ASKED,
+            *words,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
         )
         assert asking.stdout is not None
         try:

@@ -24,12 +24,16 @@ _TYPE = "bench.written"
 
 
 async def _write_event(client: AsyncBoxClient, name: str) -> None:
-    await client.call("append_events", body={"events": [{"type": _TYPE, "subject": name, "data": {}}]})
+    await client.call(
+        "append_events", body={"events": [{"type": _TYPE, "subject": name, "data": {}}]}
+    )
 
 
 async def _events(client: AsyncBoxClient) -> set[str]:
     found, since = set(), -1
-    while batch := (await client.call("read_events", query={"since": since, "types": _TYPE, "limit": 1000}))["events"]:
+    while batch := (
+        await client.call("read_events", query={"since": since, "types": _TYPE, "limit": 1000})
+    )["events"]:
         found |= {one["subject"] for one in batch}
         since = batch[-1]["seq"]
     return found
@@ -98,7 +102,9 @@ class Writers:
         said = [f"the journal does not hold: {self.broken}"] if self.broken else []
         for slot, one in self.by_slot.items():
             if lost := len(one.acknowledged - one.found):
-                said.append(f"{lost} of {len(one.acknowledged)} acknowledged writes to {slot} are lost")
+                said.append(
+                    f"{lost} of {len(one.acknowledged)} acknowledged writes to {slot} are lost"
+                )
             if not one.acknowledged:
                 said.append(f"no write to {slot} was acknowledged")
         return said

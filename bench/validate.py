@@ -14,7 +14,7 @@ from measure import Claim, keep, seconds_of
 from agentbox.core.paths import CHECKOUT, environment
 from agentbox.manifest.features.loader import load_features
 from agentbox.manifest.load import load, parse
-from agentbox.manifest.rules.engine import run
+from agentbox.manifest.rules.engine import run_rules
 from agentbox.manifest.schema.bundle import BUNDLE
 
 INSIDE_RUNS = 200
@@ -22,8 +22,14 @@ SHIPPED = CHECKOUT / "agentbox.toml"
 SUBJECTS = (("shipped", SHIPPED, 60), ("full", CHECKOUT / "tests/rules/full.toml", 150))
 PEER = "tombi lint, shipped manifest, whole process"
 WHOLE = (
-    ("python -m agentbox config validate, whole process", [sys.executable, "-m", "agentbox", "config", "validate"]),
-    ("./agentbox.sh config validate, whole process", [str(CHECKOUT / "agentbox.sh"), "config", "validate"]),
+    (
+        "python -m agentbox config validate, whole process",
+        [sys.executable, "-m", "agentbox", "config", "validate"],
+    ),
+    (
+        "./agentbox.sh config validate, whole process",
+        [str(CHECKOUT / "agentbox.sh"), "config", "validate"],
+    ),
 )
 LINT = [str(Path(sys.executable).with_name("tombi")), "lint", "--offline"]
 
@@ -31,10 +37,19 @@ LINT = [str(Path(sys.executable).with_name("tombi")), "lint", "--offline"]
 def inside(name: str, path: Path, must: float) -> Claim:
     """Milliseconds of one run: parse, places, schema, every rule."""
     features, data = load_features(), load(path).raw
-    run(parse(data, name), features=features)  # imports and compiles
-    samples = [1000 * seconds_of(lambda: run(parse(data, name), features=features)) for _ in range(INSIDE_RUNS)]
+    run_rules(parse(data, name), features=features)  # imports and compiles
+    samples = [
+        1000 * seconds_of(lambda: run_rules(parse(data, name), features=features))
+        for _ in range(INSIDE_RUNS)
+    ]
     conditions = f"{INSIDE_RUNS} runs, warm"
-    return Claim(f"config validate, {name} manifest, inside", "ms", samples, must_p95=must, conditions=conditions)
+    return Claim(
+        f"config validate, {name} manifest, inside",
+        "ms",
+        samples,
+        must_p95=must,
+        conditions=conditions,
+    )
 
 
 def processes(commands: Sequence[Sequence[str]], runs: int) -> list[list[float]]:
@@ -42,7 +57,9 @@ def processes(commands: Sequence[Sequence[str]], runs: int) -> list[list[float]]
 
     Compiled modules are written before the first sample, as any earlier call would have done.
     """
-    clean = {name: value for name, value in environment().items() if name != "PYTHONDONTWRITEBYTECODE"}
+    clean = {
+        name: value for name, value in environment().items() if name != "PYTHONDONTWRITEBYTECODE"
+    }
 
     def once(command: Sequence[str]) -> None:
         subprocess.run(command, check=True, capture_output=True, cwd=CHECKOUT, env=clean)
@@ -60,7 +77,14 @@ def whole(runs: int) -> list[Claim]:
     """The command, through the starting script too, and the peer."""
     samples = processes([*(command for _, command in WHOLE), [*LINT, str(SHIPPED)]], runs)
     ours = [
-        Claim(name, "ms", kept, must_p95=250, conditions=f"{runs} runs, compiled modules at hand", peer=PEER)
+        Claim(
+            name,
+            "ms",
+            kept,
+            must_p95=250,
+            conditions=f"{runs} runs, compiled modules at hand",
+            peer=PEER,
+        )
         for (name, _), kept in zip(WHOLE, samples[:-1], strict=True)
     ]
     does = {"does": "schema only, no rules"}
@@ -73,8 +97,13 @@ def peer_reads_the_schema() -> None:
         spoilt = Path(folder) / "agentbox.toml"
         text = SHIPPED.read_text().replace("./schema/", f"{CHECKOUT}/schema/")
         spoilt.write_text(text.replace("schema_version = 1", 'schema_version = 1\nzebra = "x"'))
-        if subprocess.run([*LINT, str(spoilt)], capture_output=True, check=False).returncode == os.EX_OK:
-            raise SystemExit(f"tombi takes a key that is not in {BUNDLE}: it measures something else")
+        if (
+            subprocess.run([*LINT, str(spoilt)], capture_output=True, check=False).returncode
+            == os.EX_OK
+        ):
+            raise SystemExit(
+                f"tombi takes a key that is not in {BUNDLE}: it measures something else"
+            )
 
 
 if __name__ == "__main__":

@@ -64,7 +64,11 @@ Sample = tuple[float, float]  # milliseconds of wall and of processor
 def works(workspace: Path) -> dict[str, list[str]]:
     """Makes what the three need, and returns their command lines, to be run in the workspace or an agent's copy of it. `@` is a
     new folder of each run."""
-    repository, suite, wheel = workspace, workspace / "suite", workspace / "many-1.0-py3-none-any.whl"
+    repository, suite, wheel = (
+        workspace,
+        workspace / "suite",
+        workspace / "many-1.0-py3-none-any.whl",
+    )
     for number in range(FILES):
         path = repository / f"d{number % 100}" / f"f{number}.txt"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -74,12 +78,17 @@ def works(workspace: Path) -> dict[str, list[str]]:
         subprocess.run(["git", "-C", repository, *words], check=True)
     suite.mkdir()
     for number in range(20):
-        lines = [f"def test_{at}(tmp_path): (tmp_path / 'x').write_text('{at}')" for at in range(TESTS // 20)]
+        lines = [
+            f"def test_{at}(tmp_path): (tmp_path / 'x').write_text('{at}')"
+            for at in range(TESTS // 20)
+        ]
         (suite / f"test_{number}.py").write_text("\n".join(lines))
     with zipfile.ZipFile(wheel, "w") as made:
         for number in range(MODULES):
             made.writestr(f"many/m{number}.py", f"X = {number}\n")
-        made.writestr("many-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: many\nVersion: 1.0\n")
+        made.writestr(
+            "many-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: many\nVersion: 1.0\n"
+        )
         made.writestr("many-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nGenerator: bench\nRoot-Is-Purelib: true\nTag: py3-none-any\n")  # fmt: skip
         made.writestr("many-1.0.dist-info/RECORD", "")
     python = [sys.executable, "-B", "-m"]
@@ -91,7 +100,9 @@ def works(workspace: Path) -> dict[str, list[str]]:
 
 
 @asynccontextmanager
-async def process(argv: list[str], env: Mapping[str, str], cwd: Path) -> AsyncIterator[tuple[Ask, int]]:
+async def process(
+    argv: list[str], env: Mapping[str, str], cwd: Path
+) -> AsyncIterator[tuple[Ask, int]]:
     """A worker outside of any agent, in a session of its own, and its number; its greeting is read."""
     pipe = asyncio.subprocess.PIPE
     child = await asyncio.create_subprocess_exec(
@@ -114,7 +125,9 @@ async def process(argv: list[str], env: Mapping[str, str], cwd: Path) -> AsyncIt
 
 
 @asynccontextmanager
-async def agent(adapter: LocalProcessOrchestrator) -> AsyncIterator[tuple[Ask, dict[str, Any], int]]:
+async def agent(
+    adapter: LocalProcessOrchestrator,
+) -> AsyncIterator[tuple[Ask, dict[str, Any], int]]:
     """A worker as an agent of the default profile, its greeting, and its number."""
     spec = AgentSpec(name="work", argv=tuple(_PROGRAM), profile="sandboxed", stdin="pipe")
     handle = await adapter.spawn(spec, request_id=uuid7())
@@ -140,7 +153,9 @@ async def agent(adapter: LocalProcessOrchestrator) -> AsyncIterator[tuple[Ask, d
 
 def parent_of(pid: int) -> int:
     """The reaper of an agent."""
-    return int(Path(f"/proc/{pid}/status").read_text(encoding="ascii").partition("PPid:")[2].split()[0])
+    return int(
+        Path(f"/proc/{pid}/status").read_text(encoding="ascii").partition("PPid:")[2].split()[0]
+    )
 
 
 def weigh_as(pid: int, others: Iterable[int]) -> None:
@@ -168,7 +183,8 @@ async def sample(ask: Ask, argv: list[str], reaper: int = 0) -> Sample:
 async def measure(box: AgentHostBox, folder: Path, runs: int, python: Path | None) -> list[Claim]:
     """All kinds of all three; the first turn of each is not counted."""
     adapter = LocalProcessOrchestrator(
-        SlotConfig(slot="orchestrator", use="local-process", required=True, paths=box.paths), Deps(metrics=Metrics())
+        SlotConfig(slot="orchestrator", use="local-process", required=True, paths=box.paths),
+        Deps(metrics=Metrics()),
     )
     await adapter.open(Deadline.after(5))
     workspace, claims = box.paths.workspace, list[Claim]()
@@ -176,12 +192,23 @@ async def measure(box: AgentHostBox, folder: Path, runs: int, python: Path | Non
     async with AsyncExitStack() as opened:
         opened.push_async_callback(adapter.close)
         inside, greeting, pid = await opened.enter_async_context(agent(adapter))
-        bounds = ["taskset", "-c", ",".join(map(str, greeting["cpus"])), "nice", "-n", str(greeting["nice"])]
+        bounds = [
+            "taskset",
+            "-c",
+            ",".join(map(str, greeting["cpus"])),
+            "nice",
+            "-n",
+            str(greeting["nice"]),
+        ]
         temps = {name: folder / name for name in ("plain", "unbounded", "bubblewrap", "sandlock")}
         for temp in temps.values():
             temp.mkdir()
         starts = {"plain": bounds, "plain, unbounded": ["env"]}
-        if (wrapped := sandbox_peers.bubblewrap([], writable=[str(temps["bubblewrap"]), str(workspace)])) is not None:
+        if (
+            wrapped := sandbox_peers.bubblewrap(
+                [], writable=[str(temps["bubblewrap"]), str(workspace)]
+            )
+        ) is not None:
             starts["bubblewrap"] = [*bounds, *wrapped]
         asks, numbers, reaper = dict[str, Ask](), list[int](), parent_of(pid)
         for name, argv in starts.items():
@@ -225,10 +252,14 @@ def _env(temp: Path) -> dict[str, str]:
     return {"PATH": os.environ["PATH"], "HOME": str(temp), "TMPDIR": str(temp), "LANG": "C.UTF-8"}
 
 
-def _locked(argv: list[str], runs: int, python: Path | None, bounds: list[str], cwd: Path, temp: Path) -> list[Sample]:
+def _locked(
+    argv: list[str], runs: int, python: Path | None, bounds: list[str], cwd: Path, temp: Path
+) -> list[Sample]:
     """In one start of sandlock; empty where there is none."""
     words = [*bounds, *_PROGRAM, str(runs + 1), *argv]
-    found = sandbox_peers.sandlock(python, words, 1, 0, [str(temp), str(cwd), "/dev/null"], cwd, _env(temp))
+    found = sandbox_peers.sandlock(
+        python, words, 1, 0, [str(temp), str(cwd), "/dev/null"], cwd, _env(temp)
+    )
     return [(one["wall"], one["processor"]) for one in json.loads(found[1])] if found else []
 
 
@@ -237,26 +268,40 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--quick", action="store_true", help="2 runs")
-    parser.add_argument("--cpus", type=float, default=1.0, help="the agent's limit, which a box has at 1")
     parser.add_argument(
-        "--folder", type=Path, default=Path("/var/tmp"), help="where box, workspace and temporary folders are"
+        "--cpus", type=float, default=1.0, help="the agent's limit, which a box has at 1"
+    )
+    parser.add_argument(
+        "--folder",
+        type=Path,
+        default=Path("/var/tmp"),
+        help="where box, workspace and temporary folders are",
     )
     parser.add_argument("--sandlock", type=Path, help="an interpreter that has sandlock")
-    parser.add_argument("--out", type=Path, help="keep the samples in this file, not in bench/results")
+    parser.add_argument(
+        "--out", type=Path, help="keep the samples in this file, not in bench/results"
+    )
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=given.folder, prefix="abx-work-") as folder:
         (place := Path(folder) / "box").mkdir()
         box = AgentHostBox(place, limits={"cpu": given.cpus, "tmp": 1024 * MIB})
         box.start()
         try:
-            claims = asyncio.run(measure(box, Path(folder), 2 if given.quick else given.runs, given.sandlock))
+            claims = asyncio.run(
+                measure(box, Path(folder), 2 if given.quick else given.runs, given.sandlock)
+            )
         finally:
             box.stop()
     target = keep("work", claims, given.out)
     rows = json.loads(target.read_text())["claims"]
-    slow = [row for row in rows if row["name"].endswith(", agent") and row["times_the_peer"] > WORSE]
+    slow = [
+        row for row in rows if row["name"].endswith(", agent") and row["times_the_peer"] > WORSE
+    ]
     for row in slow:
-        print(f"{row['name']}: {row['times_the_peer']:g} times plain, must be {WORSE:g}", file=sys.stderr)
+        print(
+            f"{row['name']}: {row['times_the_peer']:g} times plain, must be {WORSE:g}",
+            file=sys.stderr,
+        )
     return 1 if slow else 0
 
 

@@ -7,7 +7,7 @@ import tarfile
 from pathlib import Path
 
 from agentbox.plan.model import Plan
-from agentbox.plan.render.files import compose_folder, write
+from agentbox.plan.render.files import compose_files, write
 
 plan_file, manifest, archive, out = map(Path, sys.argv[1:])
 plan = Plan.from_json(json.loads(plan_file.read_bytes()))
@@ -16,4 +16,4 @@ with tarfile.open(archive) as tar:
     assert index is not None
     described = json.load(index)["manifests"][0]
 tag = described["annotations"]["org.opencontainers.image.ref.name"]
-write(compose_folder(plan, f"{tag}@{described['digest']}", manifest=manifest.read_bytes()), out)
+write(compose_files(plan, f"{tag}@{described['digest']}", manifest=manifest.read_bytes()), out)

@@ -42,7 +42,7 @@ let
       files = build.run {
         name = "made-${name}";
         folders = [ sources.made ];
-        module = "agentbox.host.image.made";
+        module = "agentbox.host.image.maintainer_scripts";
         attributes = {
           passAsFile = [ "spec" ];
           spec = builtins.toJSON {

@@ -10,5 +10,7 @@ import sys
 
 folders, module, *arguments = sys.argv[1:]
 sys.path[:0] = folders.split(":")
-sys.argv[1:] = [os.environ[f"{each[1:]}Path"] if each.startswith("@") else each for each in arguments]
+sys.argv[1:] = [
+    os.environ[f"{each[1:]}Path"] if each.startswith("@") else each for each in arguments
+]
 runpy.run_module(module, run_name="__main__", alter_sys=True)

@@ -9,7 +9,9 @@ from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["sampling", "scheduling"]
 settings.register_profile("any-pace", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("any-pace")  # a property is about values; a bound on time has a test of its own
+settings.load_profile(
+    "any-pace"
+)  # a property is about values; a bound on time has a test of its own
 
 # A run in the background or under nohup inherits ignored signals, and so would every program that a test interrupts.
 _DEFAULTS = {

@@ -2,10 +2,12 @@
 
 import sys
 
-from agentbox.core.trimmed_imports import leave_out
+from agentbox.core.trimmed_imports import block_imports
 
-leave_out("rich")  # structlog: tracebacks for a terminal
-leave_out("ssl", "_hashlib")  # OpenSSL: this program speaks no TLS, and hashlib has algorithms of its own
+block_imports("rich")  # structlog: tracebacks for a terminal
+block_imports(
+    "ssl", "_hashlib"
+)  # OpenSSL: this program speaks no TLS, and hashlib has algorithms of its own
 
 if __name__ == "__main__":
     from agentbox.agents.main import main

@@ -8,115 +8,135 @@ from typing import Final
 
 import structlog
 
-from agentbox.agents.admission.admission import effective_limits, launch_of
-from agentbox.agents.admission.confinement import in_box
-from agentbox.agents.admission.policy import holding_of
-from agentbox.agents.registry.entry import Entry
-from agentbox.agents.registry.host import Host
-from agentbox.agents.registry.store import Happening
+from agentbox.agents.admission.confinement import resolve_in_box
+from agentbox.agents.admission.launch_spec import build_launch, effective_limits
+from agentbox.agents.admission.policy import build_grant_set
+from agentbox.agents.registry.agent_record import AgentRecord
+from agentbox.agents.registry.host_state import HostState
+from agentbox.agents.registry.store import LifecycleEvent
 from agentbox.agents.runs import home
 from agentbox.contracts.agent_host.canaries import CanaryReport
 from agentbox.contracts.orchestrator import AgentSpec, Limits
 from agentbox.core import clock
-from agentbox.core.linux.landlock import Grant
+from agentbox.core.linux.landlock import PathRule
 from agentbox.core.slot_errors import AdapterError
-from agentbox.sandbox.canary.canary import RULES, Bait
+from agentbox.sandbox.canary.canary import RULES, CanaryTargets
 from agentbox.sandbox.errors import SpawnFailed
-from agentbox.sandbox.launcher.client import Agent
+from agentbox.sandbox.launcher.client import AgentProcess
 from agentbox.sandbox.spec import Launch
 
-EVERY_SECONDS: Final = 300.0
+INTERVAL_SECONDS: Final = 300.0
 LONGEST_SECONDS: Final = 10.0  # of one run; a slower one is no pass
-AGAIN_SECONDS: Final = 5.0  # after a run that could not be made
+RETRY_SECONDS: Final = 5.0  # after a run that could not be made
 NOT_RUN: Final = "canary"
-WEAK: Final = "weak-canary"  # test hook: a file in the box's run folder that names what the canary's sandbox lacks
-_SAID: Final = 1 << 16  # bytes
+WEAK_HOOK: Final = "weak-canary"  # test hook: a file in the box's run folder that names what the canary's sandbox lacks
+_MAX_OUTPUT: Final = 1 << 16  # bytes
 _END_SECONDS: Final = 3.0
 _HOOK_SECONDS: Final = 0.2
-_RULE_OF: Final = {"filesystem": ("read", "write"), "signals": ("signal",)}  # what `allow_degraded` may give up
+_RULES_OF: Final = {
+    "filesystem": ("read", "write"),
+    "signals": ("signal",),
+}  # what `allow_degraded` may give up
 log = structlog.get_logger()
 
 
-class Canaries:
+class CanaryRunner:
     """`run` it as one task. Used by one event loop."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: HostState) -> None:
         self._host = host
-        self._grown = asyncio.Event()
-        self._weak = ""  # what the last run's hook said
+        self._published = asyncio.Event()
+        self._hook = ""  # what the last run's hook said
         self.report = CanaryReport(revision=secrets.randbits(40))
 
     async def run(self) -> None:
         """Until cancelled."""
         while True:
-            failed, rules = await self.look()
+            failed, rules = await self.run_once()
             await self._publish(failed, rules)
-            await self._sleep(AGAIN_SECONDS if failed == (NOT_RUN,) else EVERY_SECONDS)
+            await self._sleep(RETRY_SECONDS if failed == (NOT_RUN,) else INTERVAL_SECONDS)
 
-    async def grows(self) -> None:
+    async def wait_for_report(self) -> None:
         """Returns after the next run."""
-        await self._grown.wait()
+        await self._published.wait()
 
-    async def look(self) -> tuple[tuple[str, ...], int]:
+    async def run_once(self) -> tuple[tuple[str, ...], int]:
         """One run: the rules that did not hold, and how many were asked for."""
         try:
             async with asyncio.timeout(LONGEST_SECONDS):
-                held, asked = await self._probe()
+                passed, required = await self._probe()
         except (AdapterError, SpawnFailed, OSError, TimeoutError) as error:
             log.error("canary could not run", reason=str(error) or "it took too long")
             return (NOT_RUN,), len(RULES)
-        return tuple(rule for rule in asked if rule not in held), len(asked)
+        return tuple(rule for rule in required if rule not in passed), len(required)
 
     async def _probe(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        entry = self._entry()
-        paths, folder = self._host.config.paths, home.of_agent(self._host.config.paths, entry.agent_id)
-        mine = folder / "tmp" / "made"
-        await asyncio.to_thread(home.remove, folder)  # of a run that was cut short
+        entry = self._build_entry()
+        paths, directory = (
+            self._host.config.paths,
+            home.agent_dir(self._host.config.paths, entry.agent_id),
+        )
+        own_path = directory / "tmp" / "made"
+        await asyncio.to_thread(home.remove, directory)  # of a run that was cut short
         try:
-            with Bait(paths.run) as bait:
-                entry.spec = replace(entry.spec, argv=bait.argv(mine))
-                launch = self._weakened(launch_of(entry, self._host.config, self._host.mark, ""), bait)
-                agent = await self._host.launcher.spawn(launch)
-                said = await _output(agent)
-                return bait.held(said, mine), self._asked(agent)
+            with CanaryTargets(paths.run) as targets:
+                entry.spec = replace(entry.spec, argv=targets.argv(own_path))
+                launch = self._weaken(
+                    build_launch(entry, self._host.config, self._host.mark, ""), targets
+                )
+                process = await self._host.launcher.spawn(launch)
+                output = await _output(process)
+                return targets.enforced_rules(output, own_path), self._required_rules(process)
         finally:
-            await asyncio.to_thread(home.remove, folder)
+            await asyncio.to_thread(home.remove, directory)
 
-    def _entry(self) -> Entry:
+    def _build_entry(self) -> AgentRecord:
         """An agent as any other, but in no table."""
         config = self._host.config
         spec = AgentSpec(name=NOT_RUN, argv=("",), profile="sandboxed")
         limits = replace(
-            effective_limits(Limits(), config.limits, once=True, admin=False), wall_seconds=LONGEST_SECONDS
+            effective_limits(Limits(), config.limits, once=True, admin=False),
+            wall_seconds=LONGEST_SECONDS,
         )
-        made = Entry(agent_id=NOT_RUN, spec=spec, limits=limits, principal="", request_id="")
-        made.holding = holding_of(spec, config)
-        return made
+        entry = AgentRecord(agent_id=NOT_RUN, spec=spec, limits=limits, principal="", request_id="")
+        entry.holding = build_grant_set(spec, config)
+        return entry
 
-    def _asked(self, agent: Agent) -> tuple[str, ...]:
+    def _required_rules(self, process: AgentProcess) -> tuple[str, ...]:
         """All rules, but those of a mechanism that this kernel lacks and the operator gave up."""
-        held, given_up = agent.started.measured.get("held", {}), set[str]()
-        for mechanism, found in (("filesystem", "paths"), ("signals", "signals")):
-            if mechanism in self._host.config.limits.get("allow_degraded", ()) and not held.get(found, False):
-                given_up.update(_RULE_OF[mechanism])
-        return tuple(rule for rule in RULES if rule not in given_up)
+        enforced, waived = process.started.measured.get("held", {}), set[str]()
+        for mechanism, key in (("filesystem", "paths"), ("signals", "signals")):
+            if mechanism in self._host.config.limits.get("allow_degraded", ()) and not enforced.get(
+                key, False
+            ):
+                waived.update(_RULES_OF[mechanism])
+        return tuple(rule for rule in RULES if rule not in waived)
 
-    def _weakened(self, launch: Launch, bait: Bait) -> Launch:
+    def _weaken(self, launch: Launch, targets: CanaryTargets) -> Launch:
         """The launch itself, but where a test of a box with hooks asks for a sandbox that does not hold."""
-        self._weak = what = self._asked_weak()
-        if not what or launch.confinement is None:
+        self._hook = hook = self._read_hook()
+        if not hook or launch.confinement is None:
             return launch
-        given = {"read": "r", "write": "wm"}.get(what)
-        if given is None:
+        access = {"read": "r", "write": "wm"}.get(hook)
+        if access is None:
             return replace(launch, confinement=None)
-        was, place = launch.confinement, str(in_box(self._host.config.paths, bait.folder))
-        opened = replace(was, grants=(*was.grants, Grant(place, given)), own=(*was.own, place))
-        return replace(launch, confinement=opened)
+        confinement, directory = (
+            launch.confinement,
+            str(resolve_in_box(self._host.config.paths, targets.directory)),
+        )
+        weakened = replace(
+            confinement,
+            grants=(*confinement.grants, PathRule(directory, access)),
+            own=(*confinement.own, directory),
+        )
+        return replace(launch, confinement=weakened)
 
-    def _asked_weak(self) -> str:
+    def _read_hook(self) -> str:
         try:
             return (
-                (self._host.config.paths.run / WEAK).read_text(encoding="ascii") if self._host.config.test_hooks else ""
+                (self._host.config.paths.run / WEAK_HOOK).read_text(encoding="ascii")
+                if self._host.config.test_hooks
+                else ""
             )
         except FileNotFoundError:
             return ""
@@ -126,30 +146,39 @@ class Canaries:
         step = _HOOK_SECONDS if self._host.config.test_hooks else seconds
         for _ in range(round(seconds / step)):
             await asyncio.sleep(step)
-            if self._asked_weak() != self._weak:
+            if self._read_hook() != self._hook:
                 return
 
     async def _publish(self, failed: tuple[str, ...], rules: int) -> None:
-        before, self.report = self.report, replace(
-            self.report, revision=self.report.revision + 1, at=clock.now(), failed=failed, rules=rules
-        )  # fmt: skip
-        self._grown.set()
-        self._grown = asyncio.Event()
-        if failed and failed != before.failed:
+        previous, self.report = (
+            self.report,
+            replace(
+                self.report,
+                revision=self.report.revision + 1,
+                at=clock.now(),
+                failed=failed,
+                rules=rules,
+            ),
+        )
+        self._published.set()
+        self._published = asyncio.Event()
+        if failed and failed != previous.failed:
             log.error("the sandbox does not hold", rules=failed)
-            await self._host.save_all((), (Happening("sandbox.failed", "", {"rules": list(failed)}),))
-        elif before.failed and not failed:
-            await self._host.save_all((), (Happening("sandbox.proven", "", {"rules": rules}),))
+            await self._host.save_all(
+                (), (LifecycleEvent("sandbox.failed", "", {"rules": list(failed)}),)
+            )
+        elif previous.failed and not failed:
+            await self._host.save_all((), (LifecycleEvent("sandbox.proven", "", {"rules": rules}),))
 
 
-async def _output(agent: Agent) -> bytes:
+async def _output(process: AgentProcess) -> bytes:
     """All that it printed. No process of its tree lives when this returns, or raises."""
     try:
-        await asyncio.shield(agent.ended)
-        return os.read(agent.stdout, _SAID)
+        await asyncio.shield(process.ended)
+        return os.read(process.stdout, _MAX_OUTPUT)
     except BaseException:
-        agent.end(0)
-        await asyncio.wait([agent.ended], timeout=_END_SECONDS)
+        process.end(0)
+        await asyncio.wait([process.ended], timeout=_END_SECONDS)
         raise
     finally:
-        agent.close_descriptors()
+        process.close_descriptors()

@@ -7,85 +7,118 @@ from prometheus_client import CollectorRegistry
 
 from agentbox.adapters.runtime.adapter import Clock, Deps, SlotName, SystemClock
 from agentbox.adapters.runtime.metrics import Metrics
-from agentbox.adapters.runtime.slots import container_of
+from agentbox.adapters.runtime.slots import create_slots
 from agentbox.adapters.runtime.timing import Timing
-from agentbox.api.auth.access import Access
-from agentbox.api.auth.tokens import NamedTokens
-from agentbox.api.background.drift import DriftWatch
-from agentbox.api.background.test_hooks import hooked
-from agentbox.api.background.watch import Watch
-from agentbox.api.boot_facts import facts_of
-from agentbox.api.mesh.membership import Membership, clock_scale, enrolment_token, host_of
+from agentbox.api.auth.access import Authenticator
+from agentbox.api.auth.tokens import TokenStore
+from agentbox.api.background.background_work import BackgroundWork
+from agentbox.api.background.drift import DriftWatcher
+from agentbox.api.background.test_hooks import slot_open_hook
+from agentbox.api.boot_facts import load_boot_facts
+from agentbox.api.mesh.mesh_role import MeshRole, clock_scale, enrolment_token, make_mesh_host
 from agentbox.api.metrics.box_metrics import BoxMetrics
 from agentbox.api.metrics.http_metrics import HttpMetrics
 from agentbox.api.services import Services
-from agentbox.api.tasks.runner import Tasks
+from agentbox.api.tasks.runner import TaskRunner
+from agentbox.box.readiness.box_requirements import make_requirements, proves_sandbox
 from agentbox.box.readiness.evaluator import Evaluator
-from agentbox.box.readiness.standard import proves_sandbox, standard_requirements
-from agentbox.box.supervision.applied import in_force
+from agentbox.box.supervision.applied_plan import plan_in_force
 from agentbox.box.supervision.boot_record import BootRecord
 from agentbox.box.supervision.secrets import find_token
 from agentbox.box.supervision.slot_secrets import slot_secrets
 from agentbox.core.errors import AgentboxError
 from agentbox.core.paths import Paths
 from agentbox.plan.model import Plan
-from agentbox.plan.names import MODELS_TOLD
+from agentbox.plan.names import MODEL_METRICS_FILE
 
 if TYPE_CHECKING:
-    from agentbox.adapters.runtime.slots import Container
-    from agentbox.adapters.runtime.spans import Spans
+    from agentbox.adapters.runtime.slots import Slots
+    from agentbox.adapters.runtime.spans import Tracing
     from agentbox.mesh.outbox.outbox import Outbox
 
 
-def build(plan: Plan, paths: Paths, record: BootRecord | None, *, clock: Clock | None = None) -> Services:
+def build(
+    plan: Plan, paths: Paths, record: BootRecord | None, *, clock: Clock | None = None
+) -> Services:
     """Everything, not yet started. `plan` is the one that the box booted with: digests are of it, and what was applied
     since counts for the rest; `clock` is that of the slots. Raises AgentboxError for a plan that this release cannot serve."""
     if plan.api.auth != "token":
         raise AgentboxError(
-            f"cannot serve api.auth = {plan.api.auth}: this release knows token", "Set api.auth = token."
+            f"cannot serve api.auth = {plan.api.auth}: this release knows token",
+            "Set api.auth = token.",
         )
-    boot, applied = facts_of(record, plan, paths), in_force(paths, plan)
+    boot, applied = load_boot_facts(record, plan, paths), plan_in_force(paths, plan)
     registry, http = CollectorRegistry(), HttpMetrics()
     registry.register(http)
     metrics = BoxMetrics(
         registry,
         plan_digest=boot.plan_digest,
         image_digest=boot.digests.get("image") or "",
-        models=paths.run / MODELS_TOLD,
+        models=paths.run / MODEL_METRICS_FILE,
     )
     metrics.unclean.set(boot.previous_shutdown == "unclean")
-    mesh, hook = Membership(plan), hooked(boot.hooks)
+    mesh, hook = MeshRole(plan), slot_open_hook(boot.hooks)
 
     async def before_open(slot: SlotName) -> None:
         await hook(slot)
         await mesh.before_open(slot)
 
-    container = container_of(
-        applied, paths, Deps(metrics=Metrics(registry), before_open=before_open, clock=clock or SystemClock()), timing=_timing(boot.hooks.clock_scale),
-        secrets=lambda slot: slot_secrets(paths, applied.slots[slot].options), spans=_spans(plan), on_change=lambda: services.evaluator.wake("adapters"),
-    )  # fmt: skip
-    tokens, outbox = NamedTokens(paths), _outbox(plan, paths, container, registry)
+    slots = create_slots(
+        applied,
+        paths,
+        Deps(metrics=Metrics(registry), before_open=before_open, clock=clock or SystemClock()),
+        timing=_timing(boot.hooks.clock_scale),
+        secrets=lambda slot: slot_secrets(paths, applied.slots[slot].options),
+        spans=_spans(plan),
+        on_change=lambda: services.evaluator.wake("adapters"),
+    )
+    tokens, outbox = TokenStore(paths), _outbox(plan, paths, slots, registry)
     if mesh.mode == "host":
-        mesh.host = host_of(
-            lambda: services.plan, paths, container.journal.record_soon, registry, clock_scale(plan, boot)
+        mesh.host = make_mesh_host(
+            lambda: services.plan,
+            paths,
+            slots.journal.record_soon,
+            registry,
+            clock_scale(plan, boot),
         )
     services = Services(
-        plan=applied, paths=paths, boot=boot, access=_access(plan, paths, tokens, mesh), registry=registry,
-        http=http, metrics=metrics, container=container, tasks=Tasks(applied, paths, container, outbox), tokens=tokens, mesh=mesh, outbox=outbox,
-    )  # fmt: skip
+        plan=applied,
+        paths=paths,
+        boot=boot,
+        authenticator=_access(plan, paths, tokens, mesh),
+        registry=registry,
+        http=http,
+        metrics=metrics,
+        slots=slots,
+        tasks=TaskRunner(applied, paths, slots, outbox),
+        tokens=tokens,
+        mesh=mesh,
+        outbox=outbox,
+    )
     if mesh.mode == "client":
-        from agentbox.api.mesh.joining import client_of  # costs start time, and is for clients only
+        from agentbox.api.mesh.client_setup import (
+            make_mesh_client,
+        )  # costs start time, and is for clients only
 
-        mesh.client = client_of(services)
-    services.watch, services.drift = Watch(services), DriftWatch(services)
-    services.standard = standard_requirements(
-        paths, plan, boot_id=boot.boot_id, slots=lambda: {**{str(slot): status for slot, status in container.status().items()}, **mesh.slots()}, hooks=boot.hooks,
-        canaries=(lambda: services.watch.canaries.report) if proves_sandbox(plan) else None,
-        recorded_sentinel=lambda: services.watch.sealed_sha256,
-        on_shutdown=lambda: _nothing(services.drain.begin("supervisord shuts down")),
-    )  # fmt: skip
+        mesh.client = make_mesh_client(services)
+    services.background, services.drift = BackgroundWork(services), DriftWatcher(services)
+    services.requirements = make_requirements(
+        paths,
+        plan,
+        boot_id=boot.boot_id,
+        slots=lambda: {
+            **{str(slot): status for slot, status in slots.status().items()},
+            **mesh.slots(),
+        },
+        hooks=boot.hooks,
+        canaries=(lambda: services.background.canaries.report) if proves_sandbox(plan) else None,
+        recorded_sentinel=lambda: services.background.sealed_sha256,
+        on_shutdown=lambda: _ignore(services.drain.begin("supervisord shuts down")),
+    )
     services.evaluator = Evaluator(
-        services.standard.all, lambda old, new: services.watch.changed(old, new), clock_scale=boot.hooks.clock_scale
+        services.requirements.all,
+        lambda old, new: services.background.on_verdict_change(old, new),
+        clock_scale=boot.hooks.clock_scale,
     )
     return services
 
@@ -96,27 +129,33 @@ def _timing(clock_scale: float) -> Timing:
     return replace(scaled, open=max(scaled.open, 2.0))
 
 
-def _nothing(_: object) -> None:
+def _ignore(_: object) -> None:
     """The drain runs by itself."""
 
 
-def _outbox(plan: Plan, paths: Paths, container: "Container", registry: CollectorRegistry) -> "Outbox | None":
+def _outbox(
+    plan: Plan, paths: Paths, slots: "Slots", registry: CollectorRegistry
+) -> "Outbox | None":
     """Where beads are shared with other boxes; its library is imported there alone."""
     if not plan.slots["beads"].use.startswith("external-"):
         return None
-    from agentbox.mesh.outbox.metrics import watch
+    from agentbox.mesh.outbox.metrics import register_metrics
     from agentbox.mesh.outbox.outbox import Outbox
 
-    outbox = Outbox(paths.slot("mesh"), container.journal.record_soon)
-    watch(outbox, registry)
+    outbox = Outbox(paths.slot("mesh"), slots.journal.record_soon)
+    register_metrics(outbox, registry)
     return outbox
 
 
-def _access(plan: Plan, paths: Paths, tokens: NamedTokens, mesh: Membership) -> Access:
-    return Access(
-        paths, _token(plan, paths), tokens.caller, sessions=mesh.caller, ended=mesh.once_caller,
+def _access(plan: Plan, paths: Paths, tokens: TokenStore, mesh: MeshRole) -> Authenticator:
+    return Authenticator(
+        paths,
+        _token(plan, paths),
+        tokens.find_caller,
+        sessions=mesh.find_caller,
+        ended_sessions=mesh.find_ended_caller,
         enrolment=enrolment_token(plan, paths) if mesh.mode == "host" else "",
-    )  # fmt: skip
+    )
 
 
 def _token(plan: Plan, paths: Paths) -> str:
@@ -129,10 +168,10 @@ def _token(plan: Plan, paths: Paths) -> str:
     return token.value
 
 
-def _spans(plan: Plan) -> "Spans | None":
+def _spans(plan: Plan) -> "Tracing | None":
     """Tracing is imported only where an endpoint is configured: it costs start time."""
     if not plan.observability.otlp_endpoint:
         return None
-    from agentbox.api.tracing import spans_to
+    from agentbox.api.tracing import make_spans
 
-    return spans_to(plan.observability.otlp_endpoint, plan.name)
+    return make_spans(plan.observability.otlp_endpoint, plan.name)

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
-from agentbox.box.supervision.boot_record import BootRecord, Drifted, Posture
+from agentbox.box.supervision.boot_record import BootRecord, Posture, PostureDrift
 from agentbox.box.supervision.hooks import Hooks
 from agentbox.core.canonical import canonical_json
 from agentbox.core.files.atomic import read_json
@@ -22,7 +22,7 @@ class BootFacts:
     revision: str | None = None
     digests: Mapping[str, str | None] = field(default_factory=dict)
     landlock_abi: int = 0
-    drift: tuple[Drifted, ...] = ()
+    drift: tuple[PostureDrift, ...] = ()
     target: str = ""
     protections_absent: tuple[str, ...] = ()
     posture_digest: str = ""  # `sha256:<hex>` of the report in canonical JSON
@@ -34,7 +34,7 @@ def _digest(posture: Posture) -> str:
     return f"sha256:{hashlib.sha256(canonical_json(asdict(posture))).hexdigest()}"
 
 
-def facts_of(record: BootRecord | None, plan: Plan, paths: Paths) -> BootFacts:
+def load_boot_facts(record: BootRecord | None, plan: Plan, paths: Paths) -> BootFacts:
     """Raises ValueError for a damaged `build.json`."""
     build = read_json(paths.build_record) or {}
     # The image config says it, not a layer, or every commit would make a new layer.
@@ -42,7 +42,16 @@ def facts_of(record: BootRecord | None, plan: Plan, paths: Paths) -> BootFacts:
     if record is None:
         return BootFacts(boot_id="", plan_digest=plan.digest, revision=revision)
     return BootFacts(
-        boot_id=record.boot_id, plan_digest=plan.digest, image_ref=record.image_ref, revision=revision,
-        digests=record.digests, landlock_abi=record.landlock_abi, drift=record.posture.drift, target=record.target, protections_absent=record.protections_absent,
-        previous_shutdown=record.previous.shutdown, posture_digest=_digest(record.posture), hooks=record.hooks,
-    )  # fmt: skip
+        boot_id=record.boot_id,
+        plan_digest=plan.digest,
+        image_ref=record.image_ref,
+        revision=revision,
+        digests=record.digests,
+        landlock_abi=record.landlock_abi,
+        drift=record.posture.drift,
+        target=record.target,
+        protections_absent=record.protections_absent,
+        previous_shutdown=record.previous.shutdown,
+        posture_digest=_digest(record.posture),
+        hooks=record.hooks,
+    )

@@ -6,10 +6,10 @@ import sys
 import uvloop
 
 from agentbox.api.app import build
-from agentbox.api.server import addresses, serve
+from agentbox.api.server import listen_addresses, serve
 from agentbox.box.supervision.backoff import backoff
 from agentbox.box.supervision.boot_record import load_plan, read_boot_record
-from agentbox.box.supervision.failing import tell_failed
+from agentbox.box.supervision.program_failures import report_program_failure
 from agentbox.box.supervision.shutdown import lock_state
 from agentbox.core import logging
 from agentbox.core.errors import AgentboxError
@@ -19,28 +19,29 @@ from agentbox.plan.names import API
 
 def main() -> int:
     """Exit 0 after SIGTERM; 1 (7 for something taken) with one sentence on stderr."""
-    paths = Paths.of_this_process()
+    paths = Paths.for_this_process()
     try:
         backoff(paths, API)
         record = read_boot_record(paths)
         plan = record.load_plan() if record else load_plan(paths.plan)
         logging.configure(API, plan.observability.log_level)
-        held = _locked(paths)
+        state_lock = _lock_state_volume(paths)
         services = build(plan, paths, record)
         gc.freeze()  # what start made lives for ever: collections need not look at it again
-        uvloop.run(serve(services, addresses(services)))
-        del held
+        uvloop.run(serve(services, listen_addresses(services)))
+        del state_lock
     except AgentboxError as error:
         print(f"{error.message}. {error.hint}", file=sys.stderr, flush=True)
-        tell_failed(paths, API, error)
+        report_program_failure(paths, API, error)
         return int(error.exit_code)
     return 0
 
 
-def _locked(paths: Paths) -> int:
+def _lock_state_volume(paths: Paths) -> int:
     try:
         return lock_state(paths)
     except OSError as error:
         raise AgentboxError(
-            f"cannot use the state volume: {error.strerror}", "uid 1000 must be able to write to it."
+            f"cannot use the state volume: {error.strerror}",
+            "uid 1000 must be able to write to it.",
         ) from error

@@ -8,8 +8,8 @@ from typing import Any, Final
 from agentbox import __version__
 from agentbox.api.endpoints.cloudevents import MEDIA_TYPES as CLOUD_TYPES
 from agentbox.api.endpoints.cloudevents import SCHEMA as CLOUD_EVENT
-from agentbox.contracts import parameters as said
-from agentbox.contracts.box import NAMES
+from agentbox.contracts import parameters as parameter_table
+from agentbox.contracts.box import RECORDS_BY_NAME
 from agentbox.contracts.registry import ROUTES
 from agentbox.contracts.routes.route import Route
 from agentbox.core.http.headers import REQUEST_ID
@@ -18,13 +18,22 @@ from agentbox.core.records.schema import Schemas
 _POINTER = {"type": "string", "pattern": "^(/([^/~]|~[01])*)*$"}
 
 # RFC 9110 renamed these (15.5); Python says so from 3.13 on, and the page is one whatever Python writes it.
-_PHRASES: Final = {413: "Content Too Large", 416: "Range Not Satisfiable", 422: "Unprocessable Content"}
+_PHRASES: Final = {
+    413: "Content Too Large",
+    416: "Range Not Satisfiable",
+    422: "Unprocessable Content",
+}
 
 
-def _operation_of(names: tuple[str, ...], member: str = "", schema: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def _patch_operation(
+    names: tuple[str, ...], member: str = "", schema: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """A row of a JSON Patch."""
-    own = {member: schema} if member else {}
-    return {"properties": {"op": {"enum": list(names)}, "path": _POINTER, **own}, "required": ["op", "path", *own]}
+    extra = {member: schema} if member else {}
+    return {
+        "properties": {"op": {"enum": list(names)}, "path": _POINTER, **extra},
+        "required": ["op", "path", *extra],
+    }
 
 
 PROBLEM_TYPE = "application/problem+json"
@@ -33,7 +42,9 @@ JSON_TYPE = "application/json"
 # Bodies that are no record: bytes of any type, and a patch.
 BYTES: Mapping[str, Mapping[str, Any]] = {
     "Body": {"*/*": {}},
-    "JsonPatch": {"application/json-patch+json": {"schema": {"$ref": "#/components/schemas/JsonPatch"}}},
+    "JsonPatch": {
+        "application/json-patch+json": {"schema": {"$ref": "#/components/schemas/JsonPatch"}}
+    },
 }
 PATCH = {
     "type": "array",
@@ -41,20 +52,29 @@ PATCH = {
     "items": {
         "type": "object",
         "oneOf": [
-            _operation_of(("add", "replace", "test"), "value", {}),
-            _operation_of(("move", "copy"), "from", _POINTER),
-            _operation_of(("remove",)),
+            _patch_operation(("add", "replace", "test"), "value", {}),
+            _patch_operation(("move", "copy"), "from", _POINTER),
+            _patch_operation(("remove",)),
         ],
     },
 }
-PROBLEM_HEADERS = ("Retry-After", "WWW-Authenticate", "Allow", "Accept-Patch")  # each where its status has it
+PROBLEM_HEADERS = (
+    "Retry-After",
+    "WWW-Authenticate",
+    "Allow",
+    "Accept-Patch",
+)  # each where its status has it
 _VALIDATORS = ("ETag", "Last-Modified")
 HEADERS: Mapping[tuple[str, int], tuple[str, ...]] = {
     ("spawn", 201): ("Location",),
-    ("write_pod", 201): _VALIDATORS, ("write_pod", 204): _VALIDATORS, ("patch_pod", 204): _VALIDATORS,
-    ("read_pod", 200): (*_VALIDATORS, "Accept-Ranges", "Accept-Patch", "Link"), ("read_pod", 304): _VALIDATORS,
-    ("read_pod", 206): (*_VALIDATORS, "Content-Range", "Link"), ("options_pod", 204): ("Allow", "Accept-Put", "Accept-Patch"),
-}  # fmt: skip
+    ("write_pod", 201): _VALIDATORS,
+    ("write_pod", 204): _VALIDATORS,
+    ("patch_pod", 204): _VALIDATORS,
+    ("read_pod", 200): (*_VALIDATORS, "Accept-Ranges", "Accept-Patch", "Link"),
+    ("read_pod", 304): _VALIDATORS,
+    ("read_pod", 206): (*_VALIDATORS, "Content-Range", "Link"),
+    ("options_pod", 204): ("Allow", "Accept-Put", "Accept-Patch"),
+}
 
 
 @cache
@@ -65,26 +85,36 @@ def document() -> Mapping[str, Any]:
     for route in ROUTES:
         if route.listener == "api":
             paths.setdefault(route.template, {})[route.method.lower()] = _operation(route, schemas)
-    schemas.of(NAMES["Problem"])
+    schemas.schema_of(RECORDS_BY_NAME["Problem"])
     schemas.components["Problem"]["additionalProperties"] = True
     schemas.components["JsonPatch"] = PATCH
     schemas.components["CloudEvent"] = CLOUD_EVENT
     return {
         "openapi": "3.1.0",
-        "info": {"title": "agentbox management API", "version": __version__, "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"}},
+        "info": {
+            "title": "agentbox management API",
+            "version": __version__,
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
         "paths": paths,
         "components": {
             "schemas": dict(sorted(schemas.components.items())),
-            "headers": {"X-Request-Id": {"required": True, "schema": {"type": "string", "pattern": f"^{REQUEST_ID}$"}}},
+            "headers": {
+                "X-Request-Id": {
+                    "required": True,
+                    "schema": {"type": "string", "pattern": f"^{REQUEST_ID}$"},
+                }
+            },
             "responses": {
                 "Problem": {
-                    "description": "A problem", "headers": _headers(PROBLEM_HEADERS),
+                    "description": "A problem",
+                    "headers": _headers(PROBLEM_HEADERS),
                     "content": {PROBLEM_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
                 }
             },
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
-    }  # fmt: skip
+    }
 
 
 def _operation(route: Route, schemas: Schemas) -> dict[str, Any]:
@@ -98,31 +128,49 @@ def _operation(route: Route, schemas: Schemas) -> dict[str, Any]:
     if parameters := _parameters(route):
         operation["parameters"] = parameters
     if route.request:
-        operation["requestBody"] = {"required": route.request != "Body", "content": _request(route, schemas)}
+        operation["requestBody"] = {
+            "required": route.request != "Body",
+            "content": _request(route, schemas),
+        }
     return operation
 
 
 def _parameters(route: Route) -> list[dict[str, Any]]:
-    found = [_parameter(name, "path", said.of_path(name), True) for name in route.parameters]
+    parameters = [
+        _parameter(name, "path", parameter_table.path_schema(name), True)
+        for name in route.parameters
+    ]
     for name in route.query:
-        needed = (route.name, name) in said.REQUIRED
-        found.append(_parameter(name, "query", said.of_query(route.name, name), needed))
+        required = (route.name, name) in parameter_table.REQUIRED
+        parameters.append(
+            _parameter(name, "query", parameter_table.query_schema(route.name, name), required)
+        )
     headers = (*route.headers, "Last-Event-ID") if route.stream else route.headers
-    return found + [_parameter(name, "header", said.of_header(name), False) for name in headers]
+    return parameters + [
+        _parameter(name, "header", parameter_table.header_schema(name), False) for name in headers
+    ]
 
 
-def _parameter(name: str, place: str, schema: said.Schema, required: bool) -> dict[str, Any]:
-    told = {"description": schema["description"]} if "description" in schema else {}
-    rest = {key: value for key, value in schema.items() if key != "description"}
-    if name in said.JSON and place == "query":
+def _parameter(
+    name: str, location: str, schema: parameter_table.Schema, required: bool
+) -> dict[str, Any]:
+    description = {"description": schema["description"]} if "description" in schema else {}
+    value_schema = {key: value for key, value in schema.items() if key != "description"}
+    if name in parameter_table.JSON_PARAMETERS and location == "query":
         return {
             "name": name,
-            "in": place,
+            "in": location,
             "required": required,
-            "content": {JSON_TYPE: {"schema": said.JSON[name]}},
-            **told,
+            "content": {JSON_TYPE: {"schema": parameter_table.JSON_PARAMETERS[name]}},
+            **description,
         }
-    return {"name": name, "in": place, "required": required, "schema": rest, **told}
+    return {
+        "name": name,
+        "in": location,
+        "required": required,
+        "schema": value_schema,
+        **description,
+    }
 
 
 def _request(route: Route, schemas: Schemas) -> dict[str, Any]:
@@ -130,26 +178,31 @@ def _request(route: Route, schemas: Schemas) -> dict[str, Any]:
         return dict(BYTES[route.request])
     content = {JSON_TYPE: {"schema": _schema(route.request, schemas)}}
     if route.name == "append_events":
-        one = {"$ref": "#/components/schemas/CloudEvent"}
-        content |= {CLOUD_TYPES[0]: {"schema": one}}
-        content |= {CLOUD_TYPES[1]: {"schema": {"type": "array", "items": one, "minItems": 1}}}
+        event_schema = {"$ref": "#/components/schemas/CloudEvent"}
+        content |= {CLOUD_TYPES[0]: {"schema": event_schema}}
+        content |= {
+            CLOUD_TYPES[1]: {"schema": {"type": "array", "items": event_schema, "minItems": 1}}
+        }
     return content
 
 
 def _responses(route: Route, schemas: Schemas) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    responses: dict[str, Any] = {}
     for status in route.statuses:
-        found[str(status)] = {
-            "description": _PHRASES.get(status) or HTTPStatus(status).phrase, "headers": _headers(HEADERS.get((route.name, status), ())),
+        responses[str(status)] = {
+            "description": _PHRASES.get(status) or HTTPStatus(status).phrase,
+            "headers": _headers(HEADERS.get((route.name, status), ())),
             **_content(route, status, schemas),
-        }  # fmt: skip
-    found["default"] = {"$ref": "#/components/responses/Problem"}
-    return found
+        }
+    responses["default"] = {"$ref": "#/components/responses/Problem"}
+    return responses
 
 
 def _headers(names: tuple[str, ...]) -> dict[str, Any]:
     text = {"type": "string"}
-    return {"X-Request-Id": {"$ref": "#/components/headers/X-Request-Id"}} | {name: {"schema": text} for name in names}
+    return {"X-Request-Id": {"$ref": "#/components/headers/X-Request-Id"}} | {
+        name: {"schema": text} for name in names
+    }
 
 
 def _content(route: Route, status: int, schemas: Schemas) -> dict[str, Any]:
@@ -160,10 +213,16 @@ def _content(route: Route, status: int, schemas: Schemas) -> dict[str, Any]:
     if route.media == "any":
         return {"content": dict(BYTES[route.response])}
     if route.stream:
-        told = [_schema(name, schemas) for name in (route.response, route.last) if name]
-        return {"content": {STREAM_TYPE: {"schema": {"anyOf": [*told, {"$ref": "#/components/schemas/Problem"}]}}}}
+        event_schemas = [_schema(name, schemas) for name in (route.response, route.last) if name]
+        return {
+            "content": {
+                STREAM_TYPE: {
+                    "schema": {"anyOf": [*event_schemas, {"$ref": "#/components/schemas/Problem"}]}
+                }
+            }
+        }
     return {"content": {JSON_TYPE: {"schema": _schema(route.response, schemas)}}}
 
 
 def _schema(name: str, schemas: Schemas) -> dict[str, Any]:
-    return {"type": "object"} if name == "object" else schemas.of(NAMES[name])
+    return {"type": "object"} if name == "object" else schemas.schema_of(RECORDS_BY_NAME[name])

@@ -8,7 +8,7 @@ import json
 import sys
 from dataclasses import asdict
 
-from agentbox.adapters.memory.reembed import Report, reembed
+from agentbox.adapters.memory.reembed import ReembedReport, reembed
 from agentbox.adapters.runtime.adapter import slot_config
 from agentbox.box.supervision.boot_record import load_plan, read_boot_record
 from agentbox.box.supervision.slot_secrets import slot_secrets
@@ -16,7 +16,7 @@ from agentbox.core.errors import AgentboxError
 from agentbox.core.paths import Paths
 
 
-def sentence(report: Report) -> str:
+def summary(report: ReembedReport) -> str:
     """What came of a pass."""
     if report.old == report.new:
         return f"nothing to do: the vectors are those of {report.new}"
@@ -26,20 +26,20 @@ def sentence(report: Report) -> str:
 
 def main() -> int:
     """Exit 0 once every vector is rewritten; else one sentence on stderr."""
-    paths, as_json = Paths.of_this_process(), "--json" in sys.argv[1:]
+    paths, as_json = Paths.for_this_process(), "--json" in sys.argv[1:]
 
-    def say(done: int, total: int) -> None:
+    def report_progress(done: int, total: int) -> None:
         print(f"{done} of {total} entries", file=sys.stderr if as_json else sys.stdout, flush=True)
 
     try:
         record = read_boot_record(paths)
         plan = record.load_plan() if record else load_plan(paths.plan)
         cfg = slot_config(plan, paths, "memory", slot_secrets(paths, plan.slots["memory"].options))
-        report = asyncio.run(reembed(cfg, say))
+        report = asyncio.run(reembed(cfg, report_progress))
     except AgentboxError as error:
         print(*filter(None, (error.message, error.hint)), sep="\n", file=sys.stderr, flush=True)
         return int(error.exit_code)
-    print(json.dumps(asdict(report), sort_keys=True) if as_json else sentence(report))
+    print(json.dumps(asdict(report), sort_keys=True) if as_json else summary(report))
     return 0
 
 

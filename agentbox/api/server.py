@@ -13,15 +13,15 @@ from agentbox.box.supervision.notify import notify
 from agentbox.box.supervision.rpc import SupervisorClient, SupervisorUnavailable
 from agentbox.contracts.registry import ROUTES
 from agentbox.contracts.routes.pages import PAGES
-from agentbox.core.background.tasks import tells_bug
-from agentbox.core.http.connection import Bounds
+from agentbox.core.background.tasks import log_failures
+from agentbox.core.http.connection import ConnectionLimits
 from agentbox.core.http.listener import Listener, bind
 from agentbox.plan.names import API
 
-API_BOUNDS = Bounds(connections=512, kept=16)
-METRICS_BOUNDS = Bounds(connections=64)
+API_BOUNDS = ConnectionLimits(connections=512, reserved=16)
+METRICS_BOUNDS = ConnectionLimits(connections=64)
 WILDCARD = "0.0.0.0"
-LAST_WORDS = 0.5  # seconds in which answers under way may end
+CLOSE_SECONDS = 0.5  # seconds in which answers under way may end
 
 
 @dataclass(frozen=True)
@@ -32,21 +32,21 @@ class Addresses:
     metrics: tuple[str, int]
 
 
-def addresses(services: Services) -> Addresses:
+def listen_addresses(services: Services) -> Addresses:
     """In a container every address, since publishing decides who reaches it; else what the manifest publishes."""
     api, metrics = services.plan.api, services.plan.observability
-    inside = services.paths.contained
+    inside = services.paths.is_container
     return Addresses(
         (WILDCARD if inside else api.publish_address, api.port),
         (WILDCARD if inside else metrics.publish_address, metrics.metrics_port),
     )
 
 
-async def serve(services: Services, at: Addresses) -> None:
+async def serve(services: Services, bind_addresses: Addresses) -> None:
     """Runs until SIGTERM or SIGINT. Raises AgentboxError for a port in use or a required slot that does not open."""
-    asked = asyncio.Event()
+    stop_requested = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, asked.set)
+        asyncio.get_running_loop().add_signal_handler(number, stop_requested.set)
     async with AsyncExitStack() as stack:
         await services.tokens.open()
         stack.push_async_callback(services.tokens.close)
@@ -55,62 +55,67 @@ async def serve(services: Services, at: Addresses) -> None:
             stack.push_async_callback(services.outbox.close)
         await services.mesh.open()
         stack.push_async_callback(services.mesh.close)
-        for listener in _listeners(services, at):
+        for listener in _listeners(services, bind_addresses):
             await listener.open()
-            stack.push_async_callback(listener.close, LAST_WORDS)
-        await _run(services, asked)
+            stack.push_async_callback(listener.close, CLOSE_SECONDS)
+        await _run(services, stop_requested)
 
 
-def _listeners(services: Services, at: Addresses) -> tuple[Listener, Listener]:
-    rows = {name: [route for route in (*ROUTES, *PAGES) if route.listener == name] for name in ("api", "metrics")}
+def _listeners(services: Services, bind_addresses: Addresses) -> tuple[Listener, Listener]:
+    rows = {
+        name: [route for route in (*ROUTES, *PAGES) if route.listener == name]
+        for name in ("api", "metrics")
+    }
     return (
-        Listener(Application(services, rows["api"]), bind(*at.api), API_BOUNDS),
-        Listener(Application(services, rows["metrics"]), bind(*at.metrics), METRICS_BOUNDS),
+        Listener(Application(services, rows["api"]), bind(*bind_addresses.api), API_BOUNDS),
+        Listener(
+            Application(services, rows["metrics"]), bind(*bind_addresses.metrics), METRICS_BOUNDS
+        ),
     )
 
 
-async def _run(services: Services, asked: asyncio.Event) -> None:
+async def _run(services: Services, stop_requested: asyncio.Event) -> None:
     services.tasks.start()
     evaluating = asyncio.ensure_future(services.evaluator.run())
-    evaluating.add_done_callback(tells_bug("readiness evaluator"))
+    evaluating.add_done_callback(log_failures("readiness evaluator"))
     try:
-        if await _opened(services, asked):
-            services.watch.start()
+        if await _open_slots(services, stop_requested):
+            services.background.start()
             services.mesh.start()
-            await _until(asked, evaluating)
+            await _serve_until(stop_requested, evaluating)
         await _end(services)
     finally:
         evaluating.cancel()
         await asyncio.wait({evaluating})
 
 
-async def _until(asked: asyncio.Event, evaluating: "asyncio.Future[None]") -> None:
+async def _serve_until(stop_requested: asyncio.Event, evaluating: "asyncio.Future[None]") -> None:
     """Waits to be told to end. Should the evaluator end before, so does this program, for supervisord to start anew:
     agents go on, and no box stays alive with a verdict that nobody renews. Raises what ended the evaluator."""
-    told = asyncio.ensure_future(asked.wait())
-    either: set[asyncio.Future[Any]] = {told, evaluating}
+    stopping = asyncio.ensure_future(stop_requested.wait())
+    futures: set[asyncio.Future[Any]] = {stopping, evaluating}
     try:
-        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        told.cancel()
+        stopping.cancel()
     if evaluating.done():
         evaluating.result()
         raise RuntimeError("the readiness evaluator ended by itself")
 
 
-async def _opened(services: Services, asked: asyncio.Event) -> bool:
+async def _open_slots(services: Services, stop_requested: asyncio.Event) -> bool:
     """Opens the slots; False when the program was told to end meanwhile. Raises CannotStart."""
-    opening = asyncio.ensure_future(services.container.start(lambda: _notify(services)))
-    told = asyncio.ensure_future(asked.wait())
+    opening = asyncio.ensure_future(services.slots.start(lambda: _notify(services)))
+    stopping = asyncio.ensure_future(stop_requested.wait())
     try:
-        await asyncio.wait({opening, told}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({opening, stopping}, return_when=asyncio.FIRST_COMPLETED)
         if opening.done():
             opening.result()
         return opening.done()
     finally:
         opening.cancel()
-        told.cancel()
-        await asyncio.wait({opening, told})
+        stopping.cancel()
+        await asyncio.wait({opening, stopping})
 
 
 def _notify(services: Services) -> None:
@@ -121,7 +126,7 @@ def _notify(services: Services) -> None:
 
 async def _end(services: Services) -> None:
     """A drain when the box goes down; when only this program is stopped, agents and tasks go on without it."""
-    if services.drain.begun or await asyncio.to_thread(_box_goes_down, services):
+    if services.drain.started or await asyncio.to_thread(_is_box_stopping, services):
         await services.drain.begin("SIGTERM")
         return
     services.closing.set()
@@ -129,7 +134,7 @@ async def _end(services: Services) -> None:
     await close_slots(services)
 
 
-def _box_goes_down(services: Services) -> bool:
+def _is_box_stopping(services: Services) -> bool:
     """True unless supervisord runs on. Without one (a bare start) this program is all there is."""
     try:
         return SupervisorClient(services.paths).state() != "RUNNING"

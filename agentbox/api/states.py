@@ -5,144 +5,156 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from agentbox.adapters.orchestrator.over_rpc import OverRpc
-from agentbox.api.background.following import keeper
+from agentbox.adapters.orchestrator.over_rpc import RpcOrchestrator
+from agentbox.api.background.approver_presence import agent_host
 from agentbox.contracts.states import State, StateHolds
 from agentbox.core import clock
 from agentbox.core.slot_errors import BackendError, NotFound
 
 if TYPE_CHECKING:
-    from agentbox.adapters.runtime.slots import Container
+    from agentbox.adapters.runtime.slots import Slots
     from agentbox.api.services import Services
     from agentbox.contracts.pods import PodMeta
 
 LEGACY: Final = "legacy."
 """Before the name of an agent: what it left before states were a run's own."""
 _PAGE: Final = 500
-_Place = tuple[str, str]  # a namespace of memory, and a container of pods
+_Location = tuple[str, str]  # a namespace of memory, and a container of pods
 
 
-def place_of(state_id: str) -> _Place:
+def state_location(state_id: str) -> _Location:
     """Where a state's things lie."""
     return f"state.{state_id}", f"state/{state_id}/"
 
 
-def legacy_place(name: str) -> _Place:
+def legacy_location(name: str) -> _Location:
     """Where the things of `legacy.<agent>` lie."""
     agent = name.removeprefix(LEGACY)
     return f"agent.{agent}", f"agents/{agent}/"
 
 
-async def ask(services: "Services", method: str, **params: Any) -> Any:
+async def call_agent_host(services: "Services", method: str, **params: Any) -> Any:
     """A method of agent-host, which knows the states. Raises SlotUnavailable where agents are not this box's own."""
-    host: OverRpc = keeper(services)
-    return await host.ask(method, params)
+    host: RpcOrchestrator = agent_host(services)
+    return await host.call_peer(method, params)
 
 
-async def holds(container: "Container", place: _Place) -> StateHolds:
+async def count_contents(slots: "Slots", location: _Location) -> StateHolds:
     """How much lies there. A slot that is off holds nothing."""
-    namespace, top = place
+    namespace, root = location
     entries = pods = 0
-    if not _off(container, "memory"):
-        entries = (await container.memory.stats(namespace)).entries
-    if not _off(container, "pods"):
-        async for meta in _members(container, top):
+    if not _is_off(slots, "memory"):
+        entries = (await slots.memory.stats(namespace)).entries
+    if not _is_off(slots, "pods"):
+        async for meta in _walk(slots, root):
             pods += meta.kind == "object"
     return StateHolds(memory=entries, pods=pods)
 
 
-async def clear(container: "Container", place: _Place) -> StateHolds:
+async def clear(slots: "Slots", location: _Location) -> StateHolds:
     """Removes it, and says how much that was. May be done again after a crash. Raises AdapterError."""
-    namespace, top = place
+    namespace, root = location
     entries = pods = 0
-    while not _off(container, "memory") and (
-        found := (await container.memory.list(namespace=namespace, limit=_PAGE)).items
+    while not _is_off(slots, "memory") and (
+        batch := (await slots.memory.list(namespace=namespace, limit=_PAGE)).items
     ):
-        gone = [await container.memory.delete(entry.key, namespace=namespace) for entry in found]
-        entries += sum(gone)
-        _check_progress("memory", namespace, any(gone))
-    if not _off(container, "pods"):
-        for meta in [meta async for meta in _members(container, top)][::-1]:  # what lies in a container before it
+        deleted = [await slots.memory.delete(entry.key, namespace=namespace) for entry in batch]
+        entries += sum(deleted)
+        _check_progress("memory", namespace, any(deleted))
+    if not _is_off(slots, "pods"):
+        for meta in [meta async for meta in _walk(slots, root)][
+            ::-1
+        ]:  # what lies in a container before it
             with suppress(NotFound):
-                await container.pods.delete(meta.path)
+                await slots.pods.delete(meta.path)
                 pods += meta.kind == "object"
         with suppress(NotFound):
-            await container.pods.delete(top)
+            await slots.pods.delete(root)
     return StateHolds(memory=entries, pods=pods)
 
 
-async def move(container: "Container", source: _Place, target: _Place) -> StateHolds:
+async def move(slots: "Slots", source: _Location, target: _Location) -> StateHolds:
     """Each thing is stored there before it goes here: a crash loses none, and it may be done again."""
     entries = pods = 0
-    while not _off(container, "memory") and (
-        found := (await container.memory.list(namespace=source[0], limit=_PAGE)).items
+    while not _is_off(slots, "memory") and (
+        batch := (await slots.memory.list(namespace=source[0], limit=_PAGE)).items
     ):
-        gone = []
-        for one in found:
-            left = None if one.expires_at is None else (one.expires_at - clock.now()).total_seconds()
-            await container.memory.store(
-                one.key, one.value, namespace=target[0], text=one.text, metadata=one.metadata,
-                ttl_s=None if left is None else max(1, math.ceil(left)),
-            )  # fmt: skip
-            gone.append(await container.memory.delete(one.key, namespace=source[0]))
-        entries += len(gone)
-        _check_progress("memory", source[0], any(gone))
-    if not _off(container, "pods"):
-        for meta in [meta async for meta in _members(container, source[1])]:
+        deleted = []
+        for entry in batch:
+            remaining = (
+                None
+                if entry.expires_at is None
+                else (entry.expires_at - clock.now()).total_seconds()
+            )
+            await slots.memory.store(
+                entry.key,
+                entry.value,
+                namespace=target[0],
+                text=entry.text,
+                metadata=entry.metadata,
+                ttl_s=None if remaining is None else max(1, math.ceil(remaining)),
+            )
+            deleted.append(await slots.memory.delete(entry.key, namespace=source[0]))
+        entries += len(deleted)
+        _check_progress("memory", source[0], any(deleted))
+    if not _is_off(slots, "pods"):
+        for meta in [meta async for meta in _walk(slots, source[1])]:
             if meta.kind == "object":
-                body = (await container.pods.read(meta.path)).body
+                body = (await slots.pods.read(meta.path)).body
                 path = target[1] + meta.path.removeprefix(source[1])
-                await container.pods.write(path, body, content_type=meta.content_type)
+                await slots.pods.write(path, body, content_type=meta.content_type)
                 pods += 1
-        await clear(container, source)
+        await clear(slots, source)
     return StateHolds(memory=entries, pods=pods)
 
 
-async def legacy(container: "Container") -> list[str]:
+async def legacy_names(slots: "Slots") -> list[str]:
     """The names `legacy.<agent>` that hold something, in order."""
     names: set[str] = set()
-    if not _off(container, "memory"):
+    if not _is_off(slots, "memory"):
         names |= {
             name.removeprefix("agent.")
-            for name in (await container.memory.stats()).namespaces
+            for name in (await slots.memory.stats()).namespaces
             if name.startswith("agent.")
         }
-    if not _off(container, "pods"):
-        async for meta in _listed(container, "agents/"):
+    if not _is_off(slots, "pods"):
+        async for meta in _list_members(slots, "agents/"):
             names.add(meta.path.removeprefix("agents/").partition("/")[0])
     return [f"{LEGACY}{name}" for name in sorted(names)]
 
 
-async def remove_detached(services: "Services", state: State, by: str, *, tell_empty: bool) -> StateHolds:
+async def remove_detached(
+    services: "Services", state: State, by: str, *, report_empty: bool
+) -> StateHolds:
     """The data of a state that nothing uses any more, then the state; journaled with counts."""
-    gone = await clear(services.container, place_of(state.state_id))
-    if tell_empty or gone.memory or gone.pods:
-        told = {
+    removed = await clear(services.slots, state_location(state.state_id))
+    if report_empty or removed.memory or removed.pods:
+        data = {
             "state_id": state.state_id,
             "name": state.name,
             "label": state.label,
-            "memory": gone.memory,
-            "pods": gone.pods,
+            "memory": removed.memory,
+            "pods": removed.pods,
         }
-        await services.container.journal.record("state.removed", {**told, "by": by})
-    await ask(services, "state.forget", state_id=state.state_id)
-    return gone
+        await services.slots.journal.record("state.removed", {**data, "by": by})
+    await call_agent_host(services, "state.forget", state_id=state.state_id)
+    return removed
 
 
-async def _members(container: "Container", top: str) -> AsyncIterator["PodMeta"]:
+async def _walk(slots: "Slots", root: str) -> AsyncIterator["PodMeta"]:
     """All below a container, each container before what is in it."""
-    async for meta in _listed(container, top):
+    async for meta in _list_members(slots, root):
         yield meta
         if meta.kind == "container":
-            async for below in _members(container, meta.path):
+            async for below in _walk(slots, meta.path):
                 yield below
 
 
-async def _listed(container: "Container", path: str) -> AsyncIterator["PodMeta"]:
+async def _list_members(slots: "Slots", path: str) -> AsyncIterator["PodMeta"]:
     cursor: str | None = None
     while True:
         try:
-            page = await container.pods.list(path, limit=_PAGE, cursor=cursor)
+            page = await slots.pods.list(path, limit=_PAGE, cursor=cursor)
         except NotFound:
             return
         for meta in page.items:
@@ -151,10 +163,12 @@ async def _listed(container: "Container", path: str) -> AsyncIterator["PodMeta"]
             return
 
 
-def _off(container: "Container", slot: Any) -> bool:
-    return container.status()[slot].state == "off"
+def _is_off(slots: "Slots", slot: Any) -> bool:
+    return slots.status()[slot].state == "off"
 
 
-def _check_progress(slot: str, place: str, moved: bool) -> None:
-    if not moved:
-        raise BackendError(f"cannot empty {place}: the store lists what it does not remove", slot=slot, impl="")
+def _check_progress(slot: str, location: str, progressed: bool) -> None:
+    if not progressed:
+        raise BackendError(
+            f"cannot empty {location}: the store lists what it does not remove", slot=slot, impl=""
+        )

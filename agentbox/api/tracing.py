@@ -8,20 +8,24 @@ from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 
 from agentbox import __version__
 from agentbox.adapters.runtime.context import current
-from agentbox.adapters.runtime.spans import OtelSpans
+from agentbox.adapters.runtime.spans import OtelTracing
 
 
-class _Ids(RandomIdGenerator):
+class _TraceIdGenerator(RandomIdGenerator):
     """A trace has the id that the journal has for it."""
 
     def generate_trace_id(self) -> int:
-        given = current().trace_id
-        return int(given, 16) if given else super().generate_trace_id()
+        trace_id = current().trace_id
+        return int(trace_id, 16) if trace_id else super().generate_trace_id()
 
 
-def spans_to(endpoint: str, box: str) -> OtelSpans:
+def make_spans(endpoint: str, box: str) -> OtelTracing:
     """Spans that are sent to `<endpoint>/v1/traces` in the background; what cannot be sent is dropped and logged."""
-    resource = Resource({"service.name": "agentbox", "service.version": __version__, "service.instance.id": box})
-    provider = TracerProvider(resource=resource, id_generator=_Ids())
-    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=f"{endpoint.rstrip('/')}/v1/traces")))
-    return OtelSpans(provider.get_tracer("agentbox"))
+    resource = Resource(
+        {"service.name": "agentbox", "service.version": __version__, "service.instance.id": box}
+    )
+    provider = TracerProvider(resource=resource, id_generator=_TraceIdGenerator())
+    provider.add_span_processor(
+        BatchSpanProcessor(OTLPSpanExporter(endpoint=f"{endpoint.rstrip('/')}/v1/traces"))
+    )
+    return OtelTracing(provider.get_tracer("agentbox"))

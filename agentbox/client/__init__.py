@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Any
 from agentbox.client.records import LogItem, Readiness, Submitted, Task
 
 if TYPE_CHECKING:
-    from agentbox.client.agent_api import AsyncDoor, Door, DoorRefused, DoorUnreachable
+    from agentbox.client.agent_api import (
+        AgentApiClient,
+        AgentApiDenied,
+        AgentApiUnreachable,
+        AsyncAgentApiClient,
+    )
     from agentbox.client.agent_calls import Agent, AgentExit, RunOutput
     from agentbox.client.async_client.client import AsyncBoxClient
     from agentbox.client.bead_records import Bead, BeadClaim, Event
@@ -20,17 +25,17 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Agent",
+    "AgentApiClient",
+    "AgentApiDenied",
+    "AgentApiUnreachable",
     "AgentExit",
     "ApiError",
+    "AsyncAgentApiClient",
     "AsyncBoxClient",
-    "AsyncDoor",
     "Bead",
     "BeadClaim",
     "BoxClient",
     "BoxUnreachable",
-    "Door",
-    "DoorRefused",
-    "DoorUnreachable",
     "Event",
     "Hit",
     "LogItem",
@@ -46,10 +51,10 @@ __all__ = [
     "every_async",
 ]
 _LAZY = {
-    "AsyncDoor": "client.agent_api",
-    "Door": "client.agent_api",
-    "DoorRefused": "client.agent_api",
-    "DoorUnreachable": "client.agent_api",
+    "AsyncAgentApiClient": "client.agent_api",
+    "AgentApiClient": "client.agent_api",
+    "AgentApiDenied": "client.agent_api",
+    "AgentApiUnreachable": "client.agent_api",
     "every_async": "client.paging",
     "every": "client.paging",
     "Event": "client.bead_records",

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from agentbox.client.records import Wire
-from agentbox.client.transport import Call, call_of
+from agentbox.client.transport import Call, build_call
 
-LATE_SECONDS = 10.0  # beyond a timeout or a grace that the box holds itself
+EXTRA_WAIT_SECONDS = 10.0  # beyond a timeout or a grace that the box holds itself
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,9 +46,9 @@ class Agent(Wire):
 
     @classmethod
     def from_wire(cls, data: Mapping[str, Any]) -> Self:
-        ended = data["exit"]
-        exit_of = None if ended is None else AgentExit.from_wire(ended)
-        return super().from_wire({**data, **data["handle"], "exit": exit_of})
+        exit_data = data["exit"]
+        agent_exit = None if exit_data is None else AgentExit.from_wire(exit_data)
+        return super().from_wire({**data, **data["handle"], "exit": agent_exit})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,50 +63,61 @@ class RunOutput(Wire):
 
     @classmethod
     def from_wire(cls, data: Mapping[str, Any]) -> Self:
-        texts = {name: base64.b64decode(data[name]) for name in ("stdout", "stderr")}
-        return super().from_wire({**data, **texts, "exit": AgentExit.from_wire(data["exit"])})
+        outputs = {name: base64.b64decode(data[name]) for name in ("stdout", "stderr")}
+        return super().from_wire({**data, **outputs, "exit": AgentExit.from_wire(data["exit"])})
 
 
-def spawn_agent(spec: Mapping[str, Any], request_id: str, given: bytes | None) -> Call:
+def spawn_agent(spec: Mapping[str, Any], request_id: str, input_data: bytes | None) -> Call:
     """POST of a spec; `given` is input that is closed afterwards."""
-    more = {} if given is None else {"input": _text(given)}
-    return call_of("spawn", body={**spec, **more}, headers=_key(request_id))
+    extra = {} if input_data is None else {"input": _encode_base64(input_data)}
+    return build_call("spawn", body={**spec, **extra}, headers=_idempotency_header(request_id))
 
 
-def run_once(spec: Mapping[str, Any], request_id: str, stdin: bytes, timeout_s: float, max_output: int) -> Call:
+def run_once(
+    spec: Mapping[str, Any], request_id: str, stdin: bytes, timeout_s: float, max_output: int
+) -> Call:
     """POST of a one-shot run."""
-    body = {"spec": dict(spec), "stdin": _text(stdin), "timeout_s": timeout_s, "max_output": max_output}
-    return call_of("run_once", body=body, headers=_key(request_id))
+    body = {
+        "spec": dict(spec),
+        "stdin": _encode_base64(stdin),
+        "timeout_s": timeout_s,
+        "max_output": max_output,
+    }
+    return build_call("run_once", body=body, headers=_idempotency_header(request_id))
 
 
 def list_agents(limit: int, cursor: str | None, **filters: str | None) -> Call:
     """GET of a page; `filters` are state, name, parent_id and label."""
-    return call_of("list_agents", query={**filters, "limit": limit, "cursor": cursor})
+    return build_call("list_agents", query={**filters, "limit": limit, "cursor": cursor})
 
 
 def get_agent(agent_id: str) -> Call:
     """GET of one agent."""
-    return call_of("get_agent", {"id": agent_id})
+    return build_call("get_agent", {"id": agent_id})
 
 
 def signal_agent(agent_id: str, generation: int, signal: str) -> Call:
     """POST of a signal."""
-    return call_of("signal_agent", {"id": agent_id}, body={"generation": generation, "signal": signal})
+    return build_call(
+        "signal_agent", {"id": agent_id}, body={"generation": generation, "signal": signal}
+    )
 
 
 def revoke_grant(agent_id: str, grant_id: str) -> Call:
     """DELETE of a grant."""
-    return call_of("revoke_grant", {"id": agent_id, "grant_id": grant_id})
+    return build_call("revoke_grant", {"id": agent_id, "grant_id": grant_id})
 
 
 def terminate_agent(agent_id: str, generation: int, grace_s: float | None) -> Call:
     """DELETE of a tree."""
-    return call_of("terminate_agent", {"id": agent_id}, query={"generation": generation, "grace_s": grace_s})
+    return build_call(
+        "terminate_agent", {"id": agent_id}, query={"generation": generation, "grace_s": grace_s}
+    )
 
 
-def _key(request_id: str) -> dict[str, str]:
+def _idempotency_header(request_id: str) -> dict[str, str]:
     return {"Idempotency-Key": request_id} if request_id else {}
 
 
-def _text(data: bytes) -> str:
+def _encode_base64(data: bytes) -> str:
     return base64.b64encode(data).decode("ascii")

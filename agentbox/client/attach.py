@@ -6,47 +6,64 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import httpx
-from websockets.exceptions import ConnectionClosed, ConnectionClosedOK, InvalidHandshake, InvalidStatus
+from websockets.exceptions import (
+    ConnectionClosed,
+    ConnectionClosedOK,
+    InvalidHandshake,
+    InvalidStatus,
+)
 
 from agentbox.client.errors import ApiError, BoxUnreachable
-from agentbox.client.transport import call_of, error_of
+from agentbox.client.transport import build_call, parse_error
 from agentbox.core.errors import AgentboxError
 
 if TYPE_CHECKING:
     from websockets.asyncio.client import ClientConnection
     from websockets.sync.client import ClientConnection as SyncConnection
 
-MESSAGE = 1 << 20  # bytes; what the box takes in one message
-TYPED = 4000  # close codes from here on: a problem was sent before
+MAX_MESSAGE = 1 << 20  # bytes; what the box takes in one message
+FIRST_PROBLEM_CODE = 4000  # close codes from here on: a problem was sent before
 
 
-def address(base: str, agent_id: str, generation: int) -> str:
+def attach_url(base: str, agent_id: str, generation: int) -> str:
     """The URL of the socket."""
     parts = urlsplit(base)
-    path = call_of("attach_agent", {"id": agent_id}, query={"generation": generation}).url
+    path = build_call("attach_agent", {"id": agent_id}, query={"generation": generation}).url
     return parts._replace(scheme={"http": "ws", "https": "wss"}[parts.scheme]).geturl() + path
 
 
-def options(base: str, headers: Mapping[str, str], ssl: Any, timeout: float) -> dict[str, Any]:
+def connect_options(
+    base: str, headers: Mapping[str, str], ssl: Any, timeout: float
+) -> dict[str, Any]:
     """What both ways to connect are given: no proxy, no compression, bounded messages."""
-    secure = {"ssl": ssl} if ssl is not None and base.startswith("https") else {}
+    tls_options = {"ssl": ssl} if ssl is not None and base.startswith("https") else {}
     return {
-        "additional_headers": dict(headers), "open_timeout": timeout, "close_timeout": 1, "compression": None,
-        "proxy": None, "max_size": MESSAGE, "max_queue": 16, **secure,
-    }  # fmt: skip
+        "additional_headers": dict(headers),
+        "open_timeout": timeout,
+        "close_timeout": 1,
+        "compression": None,
+        "proxy": None,
+        "max_size": MAX_MESSAGE,
+        "max_queue": 16,
+        **tls_options,
+    }
 
 
-def refusal(url: str, error: Exception) -> AgentboxError:
+def to_client_error(url: str, error: Exception) -> AgentboxError:
     """Why there is no socket: the problem that the box answered, or that it did not."""
     if isinstance(error, InvalidStatus):
-        found = error.response
-        return error_of(
-            httpx.Response(found.status_code, headers=list(found.headers.raw_items()), content=bytes(found.body or b""))
+        response = error.response
+        return parse_error(
+            httpx.Response(
+                response.status_code,
+                headers=list(response.headers.raw_items()),
+                content=bytes(response.body or b""),
+            )
         )
     return BoxUnreachable(url, str(error) or type(error).__name__)
 
 
-class _Told:
+class _ReceivedProblems:
     """Problems that came between the bytes."""
 
     def __init__(self, url: str) -> None:
@@ -54,7 +71,7 @@ class _Told:
 
     _problem: ApiError | None
 
-    def heard(self, text: str) -> None:
+    def add(self, text: str) -> None:
         problem = json.loads(text)
         self._problem = ApiError(int(problem.get("status", 500)), problem)
 
@@ -64,11 +81,11 @@ class _Told:
         if problem is not None:
             raise problem
 
-    def ended(self, error: ConnectionClosed) -> None:
+    def check_end(self, error: ConnectionClosed) -> None:
         """Returns for the end of the agent's output. Raises ApiError or BoxUnreachable for any other end."""
         if isinstance(error, ConnectionClosedOK):
             return
-        if error.rcvd is not None and error.rcvd.code >= TYPED:
+        if error.rcvd is not None and error.rcvd.code >= FIRST_PROBLEM_CODE:
             self.check()
         raise BoxUnreachable(self._url, "the attachment was cut") from error
 
@@ -77,24 +94,24 @@ class AsyncAttached:
     """Iterate it for chunks of stdout; it ends with the agent's output. One holder at a time."""
 
     def __init__(self, url: str, socket: "ClientConnection") -> None:
-        self._socket, self._told = socket, _Told(url)
+        self._socket, self._problems = socket, _ReceivedProblems(url)
 
     async def send(self, data: bytes) -> None:
         """Bytes for stdin; waits while the box does not take more. Raises the ApiError of input that was refused before."""
-        self._told.check()
+        self._problems.check()
         try:
-            for at in range(0, len(data), MESSAGE):
-                await self._socket.send(data[at : at + MESSAGE])
+            for offset in range(0, len(data), MAX_MESSAGE):
+                await self._socket.send(data[offset : offset + MAX_MESSAGE])
         except ConnectionClosed as error:
-            self._told.ended(error)
+            self._problems.check_end(error)
 
     async def close_stdin(self) -> None:
         """The agent reads end of file."""
-        self._told.check()
+        self._problems.check()
         try:
             await self._socket.send(b"")
         except ConnectionClosed as error:
-            self._told.ended(error)
+            self._problems.check_end(error)
 
     async def aclose(self) -> None:
         """Lets go; the agent runs on. Idempotent."""
@@ -105,10 +122,10 @@ class AsyncAttached:
             try:
                 message = await self._socket.recv()
             except ConnectionClosed as error:
-                self._told.ended(error)
+                self._problems.check_end(error)
                 return
             if isinstance(message, str):
-                self._told.heard(message)
+                self._problems.add(message)
             else:
                 yield message
 
@@ -117,24 +134,24 @@ class Attached:
     """As AsyncAttached, for threads: one may send while another iterates."""
 
     def __init__(self, url: str, socket: "SyncConnection") -> None:
-        self._socket, self._told = socket, _Told(url)
+        self._socket, self._problems = socket, _ReceivedProblems(url)
 
     def send(self, data: bytes) -> None:
         """As AsyncAttached.send."""
-        self._told.check()
+        self._problems.check()
         try:
-            for at in range(0, len(data), MESSAGE):
-                self._socket.send(data[at : at + MESSAGE])
+            for offset in range(0, len(data), MAX_MESSAGE):
+                self._socket.send(data[offset : offset + MAX_MESSAGE])
         except ConnectionClosed as error:
-            self._told.ended(error)
+            self._problems.check_end(error)
 
     def close_stdin(self) -> None:
         """The agent reads end of file."""
-        self._told.check()
+        self._problems.check()
         try:
             self._socket.send(b"")
         except ConnectionClosed as error:
-            self._told.ended(error)
+            self._problems.check_end(error)
 
     def close(self) -> None:
         """Lets go; the agent runs on. Idempotent."""
@@ -145,29 +162,29 @@ class Attached:
             try:
                 message = self._socket.recv()
             except ConnectionClosed as error:
-                self._told.ended(error)
+                self._problems.check_end(error)
                 return
             if isinstance(message, str):
-                self._told.heard(message)
+                self._problems.add(message)
             else:
                 yield message
 
 
-async def attach_async(base: str, url: str, **given: Any) -> AsyncAttached:
+async def attach_async(base: str, url: str, **connect_args: Any) -> AsyncAttached:
     """Connects. Raises ApiError or BoxUnreachable."""
     from websockets.asyncio.client import connect
 
     try:
-        return AsyncAttached(base, await connect(url, **given))
+        return AsyncAttached(base, await connect(url, **connect_args))
     except (OSError, InvalidHandshake, TimeoutError) as error:
-        raise refusal(base, error) from error
+        raise to_client_error(base, error) from error
 
 
-def attach_sync(base: str, url: str, **given: Any) -> Attached:
+def attach_sync(base: str, url: str, **connect_args: Any) -> Attached:
     """As attach_async."""
     from websockets.sync.client import connect
 
     try:
-        return Attached(base, connect(url, **given).__enter__())  # closed by `close`
+        return Attached(base, connect(url, **connect_args).__enter__())  # closed by `close`
     except (OSError, InvalidHandshake, TimeoutError) as error:
-        raise refusal(base, error) from error
+        raise to_client_error(base, error) from error

@@ -76,6 +76,6 @@ class Event(Wire):
     origin: Mapping[str, Any] | None = None
 
 
-def given(values: Mapping[str, Any]) -> dict[str, Any]:
+def without_none(values: Mapping[str, Any]) -> dict[str, Any]:
     """What is not None."""
     return {name: value for name, value in values.items() if value is not None}

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentbox.client.agent_api import Door, DoorRefused
+from agentbox.client.agent_api import AgentApiClient, AgentApiDenied
 from agentbox.core.errors import AgentboxError
 
 USAGE = 2
@@ -20,30 +20,41 @@ USAGE = 2
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The exit code: 0, 1 for an error that the door answered or a door that is not there, 2 for wrong words."""
-    words = list(sys.argv[1:] if argv is None else argv)
-    if len(words) not in (1, 2) or words[0].startswith("-"):
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if len(arguments) not in (1, 2) or arguments[0].startswith("-"):
         sys.stderr.write(f"usage: agentbox-ctl METHOD [PARAMS | -]\n\n{(__doc__ or '').strip()}\n")
-        return 0 if words in (["-h"], ["--help"]) else USAGE
+        return 0 if arguments in (["-h"], ["--help"]) else USAGE
     try:
-        params = json.loads((sys.stdin.read() if words[1] == "-" else words[1]) if len(words) > 1 else "{}")
+        params = json.loads(
+            (sys.stdin.read() if arguments[1] == "-" else arguments[1])
+            if len(arguments) > 1
+            else "{}"
+        )
         if not isinstance(params, dict):
             raise ValueError("it is no object")
     except ValueError as error:
-        return _failed("usage", f"cannot read the params: {error}", exit_code=USAGE)
+        return _print_error("usage", f"cannot read the params: {error}", exit_code=USAGE)
     try:
-        with Door() as door:
-            return _say({"ok": True, "result": door.call(words[0], **params)}, 0)
-    except DoorRefused as refused:
-        return _failed(refused.code, refused.message, refused.data)
+        with AgentApiClient() as agent_api:
+            return _print_document(
+                {"ok": True, "result": agent_api.call(arguments[0], **params)}, 0
+            )
+    except AgentApiDenied as denied:
+        return _print_error(denied.code, denied.message, denied.data)
     except AgentboxError as unreachable:
-        return _failed("unreachable", unreachable.message)
+        return _print_error("unreachable", unreachable.message)
 
 
-def _failed(code: str, message: str, data: Mapping[str, Any] | None = None, *, exit_code: int = 1) -> int:
-    return _say({"ok": False, "error": {"code": code, "message": message, "data": dict(data or {})}}, exit_code)
+def _print_error(
+    code: str, message: str, data: Mapping[str, Any] | None = None, *, exit_code: int = 1
+) -> int:
+    return _print_document(
+        {"ok": False, "error": {"code": code, "message": message, "data": dict(data or {})}},
+        exit_code,
+    )
 
 
-def _say(document: dict[str, Any], code: int) -> int:
+def _print_document(document: dict[str, Any], code: int) -> int:
     sys.stdout.write(json.dumps(document) + "\n")
     return code
 

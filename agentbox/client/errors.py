@@ -13,7 +13,12 @@ class ApiError(AgentboxError):
     """
 
     def __init__(
-        self, status: int, problem: Mapping[str, Any], *, request_id: str = "", retry_after: float | None = None
+        self,
+        status: int,
+        problem: Mapping[str, Any],
+        *,
+        request_id: str = "",
+        retry_after: float | None = None,
     ) -> None:
         detail = str(problem.get("detail") or f"the API answered {status}")
         super().__init__(detail, f"request {request_id}" if request_id else "")
@@ -33,8 +38,10 @@ class BoxUnreachable(AgentboxError):
 
     exit_code = ExitCode.NOT_RUNNING
 
-    def __init__(self, url: str, why: str) -> None:
-        super().__init__(f"cannot reach the box at {url}: {why}", "Is it running? `agentbox status` says.")
+    def __init__(self, url: str, reason: str) -> None:
+        super().__init__(
+            f"cannot reach the box at {url}: {reason}", "Is it running? `agentbox status` says."
+        )
 
 
 def unreachable(url: str, error: Exception) -> BoxUnreachable:

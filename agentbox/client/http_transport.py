@@ -16,8 +16,8 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 IDLE_SECONDS: Final = 4.0  # a box closes a connection that was idle for 5 s
-_KEPT: Final = 20  # idle connections
-_PIECE: Final = 64 << 10
+_MAX_IDLE: Final = 20  # idle connections
+_CHUNK: Final = 64 << 10
 
 
 class TransportError(Exception):
@@ -34,8 +34,8 @@ class Headers(Mapping[str, str]):
     def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
         self._values: dict[str, str] = {}
         for name, value in pairs:
-            known = self._values.get(name.lower())
-            self._values[name.lower()] = value if known is None else f"{known}, {value}"
+            existing = self._values.get(name.lower())
+            self._values[name.lower()] = value if existing is None else f"{existing}, {value}"
 
     def __getitem__(self, name: str) -> str:
         return self._values[name.lower()]
@@ -72,9 +72,9 @@ class Response:
 
     def iter_bytes(self) -> Iterator[bytes]:
         """The body in pieces as they come. Raises TransportError when it ends early."""
-        with _told():
-            while piece := self._raw.read1(_PIECE):
-                yield piece
+        with _translate_errors():
+            while chunk := self._raw.read1(_CHUNK):
+                yield chunk
             if self._raw.length:  # of a Content-Length
                 raise http.client.IncompleteRead(b"", self._raw.length)
             self._raw.close()  # the connection is free for the next request
@@ -83,7 +83,9 @@ class Response:
 class HttpTransport:
     """Requests to one origin. Thread-safe. Asks no proxy."""
 
-    def __init__(self, url: str, *, headers: Mapping[str, str], timeout: float, ssl: SSLContext | None = None) -> None:
+    def __init__(
+        self, url: str, *, headers: Mapping[str, str], timeout: float, ssl: SSLContext | None = None
+    ) -> None:
         self._url, self._headers, self._timeout, self._ssl = urlsplit(url), headers, timeout, ssl
         self._lock = threading.Lock()
         self._idle: list[tuple[float, http.client.HTTPConnection]] = []
@@ -95,31 +97,44 @@ class HttpTransport:
         for _since, connection in idle:
             connection.close()
 
-    def request(self, method: str, url: str, **more: Any) -> Response:
+    def request(self, method: str, url: str, **options: Any) -> Response:
         """The whole answer; `more` as of `stream`. Raises TransportError."""
-        with self.stream(method, url, **more) as response:
+        with self.stream(method, url, **options) as response:
             response.read()
         return response
 
     @contextmanager
     def stream(
-        self, method: str, url: str, *, headers: Mapping[str, str], body: Any = None,
-        content: bytes | Iterable[bytes] | None = None, timeout: float | None = None, connect_s: float | None = None,
-    ) -> Iterator[Response]:  # fmt: skip
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str],
+        body: Any = None,
+        content: bytes | Iterable[bytes] | None = None,
+        timeout: float | None = None,
+        connect_s: float | None = None,
+    ) -> Iterator[Response]:
         """The answer, its body still on its way. `body` is sent as JSON, `content` as it is; `timeout` (seconds) bounds
         each silence, `connect_s` the connecting. Raises TransportError."""
-        quiet = self._timeout if timeout is None else timeout
-        sent = {**self._headers, **headers}
+        read_timeout = self._timeout if timeout is None else timeout
+        all_headers = {**self._headers, **headers}
         if body is not None:
             content = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
-            sent = {"Content-Type": "application/json", **sent}
-        connection = self._reused() or self._connected(quiet if connect_s is None else connect_s)
+            all_headers = {"Content-Type": "application/json", **all_headers}
+        connection = self._take_idle() or self._connect(
+            read_timeout if connect_s is None else connect_s
+        )
         reusable = False
         try:
-            connection.sock.settimeout(quiet)
-            with _told():
-                with suppress(BrokenPipeError, ConnectionResetError):  # refused before the end of the body: read why
-                    connection.request(method, f"{self._url.path}{url}", body=content, headers=sent)
+            connection.sock.settimeout(read_timeout)
+            with _translate_errors():
+                with suppress(
+                    BrokenPipeError, ConnectionResetError
+                ):  # refused before the end of the body: read why
+                    connection.request(
+                        method, f"{self._url.path}{url}", body=content, headers=all_headers
+                    )
                 raw = connection.getresponse()
                 if (
                     raw.length is None and not raw.chunked
@@ -129,11 +144,11 @@ class HttpTransport:
             reusable = raw.isclosed() and not raw.will_close
         finally:
             if reusable:
-                self._keep(connection)
+                self._release(connection)
             else:
                 connection.close()
 
-    def _connected(self, timeout: float) -> http.client.HTTPConnection:
+    def _connect(self, timeout: float) -> http.client.HTTPConnection:
         host, port = self._url.hostname or "", self._url.port
         if self._url.scheme == "https":
             connection: http.client.HTTPConnection = http.client.HTTPSConnection(
@@ -148,26 +163,26 @@ class HttpTransport:
             raise ConnectError(str(error) or type(error).__name__) from error
         return connection
 
-    def _reused(self) -> http.client.HTTPConnection | None:
+    def _take_idle(self) -> http.client.HTTPConnection | None:
         """An idle connection that the other end still has open."""
         while True:
             with self._lock:
                 if not self._idle:
                     return None
                 since, connection = self._idle.pop()
-            if time.monotonic() - since < IDLE_SECONDS and _open(connection.sock):
+            if time.monotonic() - since < IDLE_SECONDS and _is_open(connection.sock):
                 return connection
             connection.close()
 
-    def _keep(self, connection: http.client.HTTPConnection) -> None:
+    def _release(self, connection: http.client.HTTPConnection) -> None:
         with self._lock:
-            if len(self._idle) < _KEPT:
+            if len(self._idle) < _MAX_IDLE:
                 self._idle.append((time.monotonic(), connection))
                 return
         connection.close()
 
 
-def _open(sock: socket.socket) -> bool:
+def _is_open(sock: socket.socket) -> bool:
     """False when something came unasked: the end, mostly."""
     poll = select.poll()
     poll.register(sock, select.POLLIN)
@@ -175,7 +190,7 @@ def _open(sock: socket.socket) -> bool:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     try:
         yield
     except (OSError, http.client.HTTPException) as error:

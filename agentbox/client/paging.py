@@ -6,7 +6,9 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-def every(listing: Callable[..., tuple[Sequence[T], str | None]], *args: Any, **options: Any) -> Iterator[T]:
+def every(
+    listing: Callable[..., tuple[Sequence[T], str | None]], *args: Any, **options: Any
+) -> Iterator[T]:
     """`every(box.beads.list, status="open")`. An item that is there throughout comes once."""
     cursor: str | None = None
     while True:

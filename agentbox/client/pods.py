@@ -7,7 +7,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Self
 
 from agentbox.client.records import Wire
-from agentbox.client.transport import Answer, Call, call_of
+from agentbox.client.transport import Call, HttpResponse, build_call
 from agentbox.core import clock
 
 JSON_PATCH = "application/json-patch+json"
@@ -64,90 +64,125 @@ class Hit(Wire):
         return super().from_wire({**data, "entry": MemoryEntry.from_wire(data["entry"])})
 
 
-def write_pod(path: str, body: Content, content_type: str, if_match: str | None, if_none_match: str | None) -> Call:
+def write_pod(
+    path: str, body: Content, content_type: str, if_match: str | None, if_none_match: str | None
+) -> Call:
     """PUT of an object; a body that is no bytes is streamed."""
-    headers = {"Content-Type": content_type, **_given({"If-Match": if_match, "If-None-Match": if_none_match})}
-    return call_of("write_pod", {"path": path}, content=body, headers=headers)
+    headers = {
+        "Content-Type": content_type,
+        **_without_none({"If-Match": if_match, "If-None-Match": if_none_match}),
+    }
+    return build_call("write_pod", {"path": path}, content=body, headers=headers)
 
 
-def read_pod(path: str, byte_range: tuple[int, int | None] | None, if_none_match: str | None = None) -> Call:
+def read_pod(
+    path: str, byte_range: tuple[int, int | None] | None, if_none_match: str | None = None
+) -> Call:
     """GET of an object, or of the bytes from the first to the last of `byte_range`."""
-    span = None if byte_range is None else f"bytes={byte_range[0]}-{'' if byte_range[1] is None else byte_range[1]}"
-    headers = {"Accept": "*/*", **_given({"Range": span, "If-None-Match": if_none_match})}
-    return call_of("read_pod", {"path": path}, headers=headers)
+    range_header = (
+        None
+        if byte_range is None
+        else f"bytes={byte_range[0]}-{'' if byte_range[1] is None else byte_range[1]}"
+    )
+    headers = {
+        "Accept": "*/*",
+        **_without_none({"Range": range_header, "If-None-Match": if_none_match}),
+    }
+    return build_call("read_pod", {"path": path}, headers=headers)
 
 
 def head_pod(path: str) -> Call:
     """HEAD of an object or a container."""
-    return call_of("read_pod", {"path": path}, headers={"Accept": "*/*"}, method="HEAD")
+    return build_call("read_pod", {"path": path}, headers={"Accept": "*/*"}, method="HEAD")
 
 
 def patch_pod(path: str, patch: bytes, patch_type: str, if_match: str | None) -> Call:
     """PATCH of an object."""
-    headers = {"Content-Type": patch_type, **_given({"If-Match": if_match})}
-    return call_of("patch_pod", {"path": path}, content=patch, headers=headers)
+    headers = {"Content-Type": patch_type, **_without_none({"If-Match": if_match})}
+    return build_call("patch_pod", {"path": path}, content=patch, headers=headers)
 
 
 def delete_pod(path: str, if_match: str | None) -> Call:
     """DELETE of an object or an empty container."""
-    return call_of("delete_pod", {"path": path}, headers=_given({"If-Match": if_match}))
+    return build_call("delete_pod", {"path": path}, headers=_without_none({"If-Match": if_match}))
 
 
 def list_pods(container: str, limit: int, cursor: str | None) -> Call:
     """A page of a container's members."""
-    return call_of("read_pod", {"path": container}, query={"limit": limit, "cursor": cursor})
+    return build_call("read_pod", {"path": container}, query={"limit": limit, "cursor": cursor})
 
 
-def written_of(response: Answer) -> WrittenPod:
+def parse_written_pod(response: HttpResponse) -> WrittenPod:
     """The answer of a write or a patch."""
     return WrittenPod(
-        created=response.status_code == 201, etag=response.headers.get("etag"), modified_at=_modified(response)
+        created=response.status_code == 201,
+        etag=response.headers.get("etag"),
+        modified_at=_modified(response),
     )
 
 
-def meta_of(path: str, response: Answer) -> PodMeta:
+def parse_pod_meta(path: str, response: HttpResponse) -> PodMeta:
     """The object that an answer to GET or HEAD describes; a container has no size and no tag."""
     is_container = path == "" or path.endswith("/")
-    told = response.headers.get("content-range", "").rpartition("/")[2] or response.headers.get("content-length", "0")
+    length = response.headers.get("content-range", "").rpartition("/")[2] or response.headers.get(
+        "content-length", "0"
+    )
     return PodMeta(
-        path=path, kind="container" if is_container else "object", size=None if is_container else int(told),
-        content_type=response.headers.get("content-type", ""), etag=response.headers.get("etag"),
+        path=path,
+        kind="container" if is_container else "object",
+        size=None if is_container else int(length),
+        content_type=response.headers.get("content-type", ""),
+        etag=response.headers.get("etag"),
         modified_at=_modified(response),
-    )  # fmt: skip
+    )
 
 
-def _modified(response: Answer) -> str:
-    at = response.headers.get("last-modified")
-    return "" if at is None else clock.to_wire(parsedate_to_datetime(at))
+def _modified(response: HttpResponse) -> str:
+    header = response.headers.get("last-modified")
+    return "" if header is None else clock.to_wire(parsedate_to_datetime(header))
 
 
-def pods_of(response: Answer) -> tuple[list[PodMeta], str | None]:
+def parse_pod_page(response: HttpResponse) -> tuple[list[PodMeta], str | None]:
     """A page of members, and the cursor of the next."""
     page = response.json()
     return [PodMeta.from_wire(item) for item in page["items"]], page["next_cursor"]
 
 
-def store_memory(namespace: str, key: str, value: Any, **more: Any) -> Call:
+def store_memory(namespace: str, key: str, value: Any, **members: Any) -> Call:
     """PUT of an entry; `more` are the other members of its body, None for those not given."""
-    return call_of("store_memory", {"ns": namespace, "key": key}, body={"value": value, **_given(more)})
+    return build_call(
+        "store_memory",
+        {"ns": namespace, "key": key},
+        body={"value": value, **_without_none(members)},
+    )
 
 
-def list_memory(namespace: str, prefix: str, flt: Mapping[str, Any], limit: int, cursor: str | None) -> Call:
+def list_memory(
+    namespace: str, prefix: str, filters: Mapping[str, Any], limit: int, cursor: str | None
+) -> Call:
     """A page of entries."""
-    query = {"prefix": prefix or None, "flt": json.dumps(dict(flt)) if flt else None, "limit": limit, "cursor": cursor}
-    return call_of("list_memory", {"ns": namespace}, query=query)
+    query = {
+        "prefix": prefix or None,
+        "flt": json.dumps(dict(filters)) if filters else None,
+        "limit": limit,
+        "cursor": cursor,
+    }
+    return build_call("list_memory", {"ns": namespace}, query=query)
 
 
-def search_memory(query: str, namespaces: tuple[str, ...], **more: Any) -> Call:
+def search_memory(query: str, namespaces: tuple[str, ...], **members: Any) -> Call:
     """A search; `more` are the other members of its body, None for those not given."""
-    return call_of("search_memory", body={"query": query, "namespaces": list(namespaces), **_given(more)})
+    return build_call(
+        "search_memory",
+        body={"query": query, "namespaces": list(namespaces), **_without_none(members)},
+    )
 
 
-def entries_of(response: Answer) -> tuple[list[MemoryEntry], str | None]:
+def parse_memory_page(response: HttpResponse) -> tuple[list[MemoryEntry], str | None]:
     """A page of entries, and the cursor of the next."""
     page = response.json()
     return [MemoryEntry.from_wire(item) for item in page["items"]], page["next_cursor"]
 
 
-def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}

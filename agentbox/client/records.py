@@ -22,8 +22,8 @@ class Wire:
     @classmethod
     def from_wire(cls, data: Mapping[str, Any]) -> Self:
         """The inverse of `to_wire`; members unknown here are left out. Raises TypeError when one is missing."""
-        known = {field.name for field in fields(cls)}  # type: ignore[arg-type]
-        return cls(**{name: value for name, value in data.items() if name in known})
+        field_names = {field.name for field in fields(cls)}  # type: ignore[arg-type]
+        return cls(**{name: value for name, value in data.items() if name in field_names})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +98,9 @@ class LogItem:
     def from_wire(cls, data: Mapping[str, Any]) -> Self:
         """From the wire form of a stream item."""
         return cls(
-            cursor=data["cursor"], kind=data["kind"], data=base64.b64decode(data["data"]),
-            generation=data["generation"], ts=data["ts"],
-        )  # fmt: skip
+            cursor=data["cursor"],
+            kind=data["kind"],
+            data=base64.b64decode(data["data"]),
+            generation=data["generation"],
+            ts=data["ts"],
+        )

@@ -9,11 +9,11 @@ from agentbox.core.http.sse_parser import SseEvent
 
 ENDED_EARLY = "the stream ended before its last event"
 RETRY_SECONDS = 0.25  # an API that supervisord restarts listens again within a second
-QUIET_SECONDS = 45.0  # the server sends a comment every 15 s
+IDLE_TIMEOUT = 45.0  # the server sends a comment every 15 s
 
 
 @dataclass
-class Resume:
+class StreamResumption:
     """Bookkeeping of one stream: the id to go on from, and how long nothing has come.
 
     A stream is given up after `patience` seconds without a connection; each event starts the count anew.
@@ -27,7 +27,7 @@ class Resume:
         """The header by which the server goes on where the last connection broke."""
         return {"Last-Event-ID": self.last_id} if self.last_id else {}
 
-    def received(self, event: SseEvent) -> None:
+    def on_event(self, event: SseEvent) -> None:
         """An event arrived whole. Raises ApiError for the one by which the server tells why it ends the stream."""
         if event.event == "error":
             problem = json.loads(event.data)

@@ -9,19 +9,27 @@ from agentbox.client.records import LogItem, Task
 from agentbox.core.http.sse_parser import SseEvent
 
 
-def task_body(spec: Mapping[str, Any], timeout_s: float, options: Mapping[str, Any]) -> dict[str, Any]:
+def task_body(
+    spec: Mapping[str, Any], timeout_s: float, options: Mapping[str, Any]
+) -> dict[str, Any]:
     """A TaskBody. `input` in `options` is bytes."""
-    rest = {name: value for name, value in options.items() if value is not None and name != "input"}
-    given = options.get("input")
-    data = {} if given is None else {"input": base64.b64encode(given).decode("ascii")}
-    return {"spec": dict(spec), "timeout_s": timeout_s, **rest, **data}
+    members = {
+        name: value for name, value in options.items() if value is not None and name != "input"
+    }
+    input_data = options.get("input")
+    encoded_input = (
+        {} if input_data is None else {"input": base64.b64encode(input_data).decode("ascii")}
+    )
+    return {"spec": dict(spec), "timeout_s": timeout_s, **members, **encoded_input}
 
 
-def log_of(event: SseEvent) -> LogItem | Task:
+def parse_log_event(event: SseEvent) -> LogItem | Task:
     """A log event, or the finished task."""
-    return Task.from_wire(json.loads(event.data)) if event.event == "task" else item_of(event)
+    return (
+        Task.from_wire(json.loads(event.data)) if event.event == "task" else parse_log_item(event)
+    )
 
 
-def item_of(event: SseEvent) -> LogItem:
+def parse_log_item(event: SseEvent) -> LogItem:
     """A piece of output or life."""
     return LogItem.from_wire(json.loads(event.data))

@@ -9,12 +9,12 @@ from agentbox.client.errors import ApiError
 from agentbox.contracts.registry import BY_NAME
 from agentbox.core.errors import AgentboxError, ExitCode
 
-LONGEST_URL = 12 << 10  # characters, of the 16 KiB that a box reads of a head
+MAX_URL = 12 << 10  # characters, of the 16 KiB that a box reads of a head
 _TOKEN = re.compile(r"[!-~]+")
 ACCEPT_STREAM = "text/event-stream"
 
 
-class Answer(Protocol):
+class HttpResponse(Protocol):
     """A response of either client's transport, its body read where a function says so."""
 
     @property
@@ -32,7 +32,7 @@ class Answer(Protocol):
     def json(self) -> Any: ...
 
 
-A = TypeVar("A", bound=Answer)
+A = TypeVar("A", bound=HttpResponse)
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Call:
     content: Any = None
 
 
-def call_of(
+def build_call(
     name: str,
     parameters: Mapping[str, str] | None = None,
     *,
@@ -64,8 +64,10 @@ def call_of(
     route = BY_NAME[name]
     accept = ACCEPT_STREAM if route.stream else "application/json"
     url = route.url(parameters, query)
-    if len(url) > LONGEST_URL:
-        raise ValueError(f"the path and query of {name} have {len(url)} characters: the most is {LONGEST_URL}")
+    if len(url) > MAX_URL:
+        raise ValueError(
+            f"the path and query of {name} have {len(url)} characters: the most is {MAX_URL}"
+        )
     return Call(method or route.method, url, {"Accept": accept, **(headers or {})}, body, content)
 
 
@@ -81,20 +83,20 @@ def base_headers(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"} if token else {}
 
 
-def data_of(response: Answer, *, accepted: tuple[int, ...] = ()) -> Any:
+def parse_data(response: HttpResponse, *, accepted: tuple[int, ...] = ()) -> Any:
     """The JSON of a success (None for 204), or of a status in `accepted`. Raises ApiError for everything else."""
-    checked(response, accepted)
+    check_response(response, accepted)
     return response.json() if response.content else None
 
 
-def checked(response: A, accepted: tuple[int, ...]) -> A:
+def check_response(response: A, accepted: tuple[int, ...]) -> A:
     """The answer, a success or a status in `accepted`. Raises ApiError for everything else."""
     if response.is_success or response.status_code in accepted:
         return response
-    raise error_of(response)
+    raise parse_error(response)
 
 
-def error_of(response: Answer) -> ApiError:
+def parse_error(response: HttpResponse) -> ApiError:
     """The error that an answer stands for; its body must have been read."""
     try:
         problem = response.json()
@@ -103,6 +105,8 @@ def error_of(response: Answer) -> ApiError:
     document = problem if isinstance(problem, dict) else {}
     wait = response.headers.get("retry-after", "")
     return ApiError(
-        response.status_code, document, request_id=response.headers.get("x-request-id", ""),
+        response.status_code,
+        document,
+        request_id=response.headers.get("x-request-id", ""),
         retry_after=float(wait) if wait.isdecimal() else None,
-    )  # fmt: skip
+    )

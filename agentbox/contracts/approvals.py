@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Literal
 
-from agentbox.core.records.bounds import chars
+from agentbox.core.records.bounds import bounded_text
 from agentbox.core.records.wire import Record, record
 
 
@@ -37,7 +37,9 @@ class Approvals(Record):
 @record
 class Verdict(Record):
     verdict: Literal["approve", "deny"]
-    reason: Annotated[str, chars(most=1000)] = ""
+    reason: Annotated[str, bounded_text(maximum=1000)] = ""
 
 
-RECORDS: Mapping[str, type[Record]] = {kind.__name__: kind for kind in (Approval, Approvals, Verdict)}
+RECORDS: Mapping[str, type[Record]] = {
+    kind.__name__: kind for kind in (Approval, Approvals, Verdict)
+}

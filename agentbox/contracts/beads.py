@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Annotated, Literal, Protocol
 
 from agentbox.adapters.runtime.adapter import Page
-from agentbox.core.records.bounds import between, chars, count
+from agentbox.core.records.bounds import bounded_text, item_count, number_range
 from agentbox.core.records.wire import JsonObj, JsonValue, Record, record
 
 CONTRACT_VERSION = "1.0.0"
@@ -26,9 +26,11 @@ PRIORITY = (0, 2**31 - 1)
 ATTEMPTS = (1, 2**31 - 1)
 DELAY_SECONDS = (0, 366 * 86400)
 
-Name = Annotated[str, chars(most=MAX_TITLE)]
-Long = Annotated[str, chars(most=MAX_DOCUMENT)]
-Tags = Annotated[tuple[Annotated[str, chars(most=MAX_TAG)], ...], count(most=MAX_TAGS)]
+Name = Annotated[str, bounded_text(maximum=MAX_TITLE)]
+Document = Annotated[str, bounded_text(maximum=MAX_DOCUMENT)]
+Tags = Annotated[
+    tuple[Annotated[str, bounded_text(maximum=MAX_TAG)], ...], item_count(maximum=MAX_TAGS)
+]
 
 
 @record
@@ -37,15 +39,15 @@ class BeadSpec(Record):
 
     title: Name
     creator: Name
-    body: Long = ""
-    priority: Annotated[int, between(*PRIORITY)] = 5
+    body: Document = ""
+    priority: Annotated[int, number_range(*PRIORITY)] = 5
     tags: Tags = ()
     data: JsonObj = field(default_factory=dict)
-    dedup_key: Annotated[str | None, chars(most=MAX_TITLE)] = None
+    dedup_key: Annotated[str | None, bounded_text(maximum=MAX_TITLE)] = None
     not_before: datetime | None = None
     every: str | None = None
     overlap: Literal["skip", "queue"] = "skip"
-    max_attempts: Annotated[int, between(*ATTEMPTS)] = 5
+    max_attempts: Annotated[int, number_range(*ATTEMPTS)] = 5
 
 
 @record
@@ -106,7 +108,9 @@ class Beads(Protocol):
 
     async def remove_dep(self, bead_id: str, blocker_id: str) -> None: ...
 
-    async def claim(self, bead_id: str, assignee: str, *, lease_id: str, lease_s: int | None = None) -> Claim:
+    async def claim(
+        self, bead_id: str, assignee: str, *, lease_id: str, lease_s: int | None = None
+    ) -> Claim:
         """`lease_id` is the caller's random UUID; `lease_s` None means the slot's `lease_seconds`."""
         ...
 
@@ -120,9 +124,13 @@ class Beads(Protocol):
         tags: tuple[str, ...] = (),
     ) -> Claim | None: ...
 
-    async def heartbeat(self, bead_id: str, lease_id: str, *, lease_s: int | None = None) -> Claim: ...
+    async def heartbeat(
+        self, bead_id: str, lease_id: str, *, lease_s: int | None = None
+    ) -> Claim: ...
 
-    async def release(self, bead_id: str, lease_id: str, *, delay_s: int = 0, note: str = "") -> Bead: ...
+    async def release(
+        self, bead_id: str, lease_id: str, *, delay_s: int = 0, note: str = ""
+    ) -> Bead: ...
 
     async def close_bead(
         self,
@@ -140,7 +148,11 @@ class Beads(Protocol):
 
     async def show(self, bead_id: str) -> Bead: ...
 
-    async def list(self, flt: BeadFilter = ALL, *, limit: int = 100, cursor: str | None = None) -> Page[Bead]: ...
+    async def list(
+        self, flt: BeadFilter = ALL, *, limit: int = 100, cursor: str | None = None
+    ) -> Page[Bead]: ...
 
 
-RECORDS: Mapping[str, type[Record]] = {kind.__name__: kind for kind in (BeadSpec, Bead, Claim, BeadFilter)}
+RECORDS: Mapping[str, type[Record]] = {
+    kind.__name__: kind for kind in (BeadSpec, Bead, Claim, BeadFilter)
+}

@@ -4,18 +4,34 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Annotated, Literal
 
-from agentbox.adapters.memory.checks import HITS, MAX_METADATA, MAX_NAMESPACES, MAX_QUERY, MAX_TTL, MAX_VALUE, NAMESPACE
+from agentbox.adapters.memory.checks import (
+    HIT_LIMIT,
+    MAX_METADATA,
+    MAX_NAMESPACES,
+    MAX_QUERY,
+    MAX_TTL,
+    MAX_VALUE,
+    NAMESPACE,
+)
 from agentbox.adapters.memory.filters import SCHEMA as FILTER
-from agentbox.contracts.beads import DELAY_SECONDS, LEASE_SECONDS, BeadSpec, Long, Name, Outcome, Tags
+from agentbox.contracts.beads import (
+    DELAY_SECONDS,
+    LEASE_SECONDS,
+    BeadSpec,
+    Document,
+    Name,
+    Outcome,
+    Tags,
+)
 from agentbox.contracts.events import NewEvent
 from agentbox.contracts.memory import Hit
-from agentbox.contracts.orchestrator import LONGEST_RUN, MOST_OUTPUT, AgentSpec, Signal
-from agentbox.core.records.bounds import between, chars, count, says
+from agentbox.contracts.orchestrator import MAX_OUTPUT, MAX_RUN_SECONDS, AgentSpec, Signal
+from agentbox.core.records.bounds import bounded_text, item_count, number_range, schema_keywords
 from agentbox.core.records.wire import JsonObj, JsonValue, Record, Scalar, record
 
-Lease = Annotated[str, says(format="uuid")]
-LeaseSeconds = Annotated[int | None, between(*LEASE_SECONDS)]
-Namespace = Annotated[str, chars(pattern=NAMESPACE)]
+LeaseId = Annotated[str, schema_keywords(format="uuid")]
+LeaseSeconds = Annotated[int | None, number_range(*LEASE_SECONDS)]
+Namespace = Annotated[str, bounded_text(pattern=NAMESPACE)]
 
 
 @record
@@ -29,7 +45,7 @@ class NewBead(BeadSpec):
 class ClaimBody(Record):
     """`lease_id` is a random UUID of the caller; `lease_s` None means the slot's `lease_seconds`."""
 
-    lease_id: Lease
+    lease_id: LeaseId
     assignee: str | None = None
     lease_s: LeaseSeconds = None
 
@@ -44,15 +60,15 @@ class ClaimNextBody(ClaimBody):
 
 @record
 class HeartbeatBody(Record):
-    lease_id: Lease
+    lease_id: LeaseId
     lease_s: LeaseSeconds = None
 
 
 @record
 class ReleaseBody(Record):
-    lease_id: Lease
-    delay_s: Annotated[int, between(*DELAY_SECONDS)] = 0
-    note: Long = ""
+    lease_id: LeaseId
+    delay_s: Annotated[int, number_range(*DELAY_SECONDS)] = 0
+    note: Document = ""
 
 
 @record
@@ -60,9 +76,9 @@ class CloseBody(Record):
     """A claimed bead needs its lease id, or the scope admin and no `force` that is false."""
 
     outcome: Outcome = "done"
-    note: Long = ""
+    note: Document = ""
     result: JsonValue = None
-    lease_id: Annotated[str | None, says(format="uuid")] = None
+    lease_id: Annotated[str | None, schema_keywords(format="uuid")] = None
     force: bool | None = None
 
 
@@ -71,21 +87,25 @@ class StoreBody(Record):
     """`text` is what is searched; without it the strings of the value. `ttl_s` None keeps the entry."""
 
     value: JsonValue
-    text: Annotated[str | None, chars(most=MAX_VALUE)] = None
-    metadata: Annotated[Mapping[str, Scalar], says(maxProperties=MAX_METADATA)] = field(default_factory=dict)
-    ttl_s: Annotated[int | None, between(1, MAX_TTL)] = None
+    text: Annotated[str | None, bounded_text(maximum=MAX_VALUE)] = None
+    metadata: Annotated[Mapping[str, Scalar], schema_keywords(maxProperties=MAX_METADATA)] = field(
+        default_factory=dict
+    )
+    ttl_s: Annotated[int | None, number_range(1, MAX_TTL)] = None
 
 
 @record
 class SearchBody(Record):
     """`flt` is a filter on metadata; `min_cosine` leaves out what is less alike."""
 
-    query: Annotated[str, chars(most=MAX_QUERY)]
-    namespaces: Annotated[tuple[Namespace, ...], count(least=1, most=MAX_NAMESPACES)] = ("default",)
-    limit: Annotated[int, between(*HITS)] = 10
+    query: Annotated[str, bounded_text(maximum=MAX_QUERY)]
+    namespaces: Annotated[tuple[Namespace, ...], item_count(minimum=1, maximum=MAX_NAMESPACES)] = (
+        "default",
+    )
+    limit: Annotated[int, number_range(*HIT_LIMIT)] = 10
     mode: Literal["hybrid", "vector", "text"] = "hybrid"
-    flt: Annotated[JsonObj, says(**FILTER)] = field(default_factory=dict)
-    min_cosine: Annotated[float | None, between(-1, 1)] = None
+    flt: Annotated[JsonObj, schema_keywords(**FILTER)] = field(default_factory=dict)
+    min_cosine: Annotated[float | None, number_range(-1, 1)] = None
 
 
 @record
@@ -95,7 +115,7 @@ class Hits(Record):
 
 @record
 class EventsBody(Record):
-    events: Annotated[tuple[NewEvent, ...], count(least=1)]
+    events: Annotated[tuple[NewEvent, ...], item_count(minimum=1)]
 
 
 @record
@@ -140,8 +160,8 @@ class RunBody(Record):
 
     spec: AgentSpec
     stdin: bytes = b""
-    timeout_s: Annotated[float, says(exclusiveMinimum=0, maximum=LONGEST_RUN)] = 600
-    max_output: Annotated[int, between(0, MOST_OUTPUT)] = 1 << 20
+    timeout_s: Annotated[float, schema_keywords(exclusiveMinimum=0, maximum=MAX_RUN_SECONDS)] = 600
+    max_output: Annotated[int, number_range(0, MAX_OUTPUT)] = 1 << 20
 
 
 @record
@@ -162,7 +182,23 @@ class Applied(Record):
 RECORDS: Mapping[str, type[Record]] = {
     kind.__name__: kind
     for kind in (
-        NewBead, ClaimBody, ClaimNextBody, HeartbeatBody, ReleaseBody, CloseBody, StoreBody, SearchBody, Hits, EventsBody, Appended, Head, VerifyBody,
-        NewAgent, SignalBody, RunBody, Draining, Applied,
+        NewBead,
+        ClaimBody,
+        ClaimNextBody,
+        HeartbeatBody,
+        ReleaseBody,
+        CloseBody,
+        StoreBody,
+        SearchBody,
+        Hits,
+        EventsBody,
+        Appended,
+        Head,
+        VerifyBody,
+        NewAgent,
+        SignalBody,
+        RunBody,
+        Draining,
+        Applied,
     )
-}  # fmt: skip
+}

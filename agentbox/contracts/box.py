@@ -151,10 +151,35 @@ class PageTask(Record):
     next_cursor: str | None = None
 
 
-NAMES: Mapping[str, Any] = {
-    **BEAD_RECORDS, **MEMORY_RECORDS, **EVENT_RECORDS, **AGENT_RECORDS, **BODY_RECORDS, **TOKEN_RECORDS,
-    **MESH_RECORDS, **OUTBOX_RECORDS, **REVIEW_RECORDS, **APPROVAL_RECORDS, **STATE_RECORDS,
-    **{kind.__name__: kind for kind in (Live, Ready, HealthReport, Meta, BootReport, Problem, TaskBody, Task, Submitted)},
-    "Page[Bead]": Page[Bead], "Page[AgentInfo]": Page[AgentInfo], "Page[Task]": PageTask,
-    "Page[MemoryEntry]": Page[MemoryEntry], "Page[MeshSession]": Page[MeshSession],
-}  # fmt: skip
+RECORDS_BY_NAME: Mapping[str, Any] = {
+    **BEAD_RECORDS,
+    **MEMORY_RECORDS,
+    **EVENT_RECORDS,
+    **AGENT_RECORDS,
+    **BODY_RECORDS,
+    **TOKEN_RECORDS,
+    **MESH_RECORDS,
+    **OUTBOX_RECORDS,
+    **REVIEW_RECORDS,
+    **APPROVAL_RECORDS,
+    **STATE_RECORDS,
+    **{
+        kind.__name__: kind
+        for kind in (
+            Live,
+            Ready,
+            HealthReport,
+            Meta,
+            BootReport,
+            Problem,
+            TaskBody,
+            Task,
+            Submitted,
+        )
+    },
+    "Page[Bead]": Page[Bead],
+    "Page[AgentInfo]": Page[AgentInfo],
+    "Page[Task]": PageTask,
+    "Page[MemoryEntry]": Page[MemoryEntry],
+    "Page[MeshSession]": Page[MeshSession],
+}

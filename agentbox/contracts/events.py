@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Protocol
 
-from agentbox.core.records.bounds import chars
+from agentbox.core.records.bounds import bounded_text
 from agentbox.core.records.wire import JsonObj, Record, record
 
 CONTRACT_VERSION = "1.2.0"
@@ -15,14 +15,14 @@ MAX_TYPE = 128  # characters
 MAX_NAME = 512  # characters, of each text beside the type
 TYPE_PATTERN = r"^[a-z0-9_-]+(\.[a-z0-9_-]+)*$"
 
-Name = Annotated[str | None, chars(most=MAX_NAME)]
+Name = Annotated[str | None, bounded_text(maximum=MAX_NAME)]
 
 
 @record
 class NewEvent(Record):
     """An event to append. `source`, `agent_id`, `session_id` and `trace_id` None mean the caller's; `id` None means a new one."""
 
-    type: Annotated[str, chars(most=MAX_TYPE, pattern=TYPE_PATTERN)]
+    type: Annotated[str, bounded_text(maximum=MAX_TYPE, pattern=TYPE_PATTERN)]
     data: JsonObj
     source: Name = None
     subject: Name = None
@@ -176,9 +176,13 @@ class Events(Protocol):
         """All or none, contiguous; returns once durable (capability `durable`)."""
         ...
 
-    async def read(self, *, since: int = -1, limit: int = 100, flt: EventFilter = ALL) -> EventBatch: ...
+    async def read(
+        self, *, since: int = -1, limit: int = 100, flt: EventFilter = ALL
+    ) -> EventBatch: ...
 
-    def subscribe(self, *, since: int | None = None, flt: EventFilter = ALL) -> AsyncIterator[Event]:
+    def subscribe(
+        self, *, since: int | None = None, flt: EventFilter = ALL
+    ) -> AsyncIterator[Event]:
         """None = from now; else replay from after `since`, then live."""
         ...
 
@@ -200,6 +204,15 @@ class Events(Protocol):
 RECORDS: Mapping[str, type[Record]] = {
     kind.__name__: kind
     for kind in (
-        NewEvent, Origin, Event, EventFilter, EventBatch, VerifyError, VerifyReport, Received, DeadLetter, Delivery,
+        NewEvent,
+        Origin,
+        Event,
+        EventFilter,
+        EventBatch,
+        VerifyError,
+        VerifyReport,
+        Received,
+        DeadLetter,
+        Delivery,
     )
-}  # fmt: skip
+}

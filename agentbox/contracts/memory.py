@@ -59,17 +59,28 @@ class Memory(Protocol):
     """The slot. Clauses M1 to M12."""
 
     async def store(
-        self, key: str, value: JsonValue, *,
-        namespace: str = "default", text: str | None = None, metadata: Mapping[str, Scalar] = EMPTY, ttl_s: int | None = None,
-    ) -> tuple[MemoryEntry, bool]: ...  # fmt: skip
+        self,
+        key: str,
+        value: JsonValue,
+        *,
+        namespace: str = "default",
+        text: str | None = None,
+        metadata: Mapping[str, Scalar] = EMPTY,
+        ttl_s: int | None = None,
+    ) -> tuple[MemoryEntry, bool]: ...
 
     async def retrieve(self, key: str, *, namespace: str = "default") -> MemoryEntry | None: ...
 
     async def search(
-        self, query: str, *,
-        namespaces: tuple[str, ...] = ("default",), limit: int = 10, mode: Literal["hybrid", "vector", "text"] = "hybrid",
-        flt: JsonObj = EMPTY, min_cosine: float | None = None,
-    ) -> tuple[Hit, ...]: ...  # fmt: skip
+        self,
+        query: str,
+        *,
+        namespaces: tuple[str, ...] = ("default",),
+        limit: int = 10,
+        mode: Literal["hybrid", "vector", "text"] = "hybrid",
+        flt: JsonObj = EMPTY,
+        min_cosine: float | None = None,
+    ) -> tuple[Hit, ...]: ...
 
     async def delete(self, key: str, *, namespace: str = "default") -> bool: ...
 
@@ -86,4 +97,6 @@ class Memory(Protocol):
     async def stats(self, namespace: str | None = None) -> MemoryStats: ...
 
 
-RECORDS: Mapping[str, type[Record]] = {kind.__name__: kind for kind in (MemoryEntry, Hit, MemoryStats)}
+RECORDS: Mapping[str, type[Record]] = {
+    kind.__name__: kind for kind in (MemoryEntry, Hit, MemoryStats)
+}

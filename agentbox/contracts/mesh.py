@@ -8,7 +8,11 @@ from typing import Any, Literal, TypeVar
 from agentbox.core.records.wire import JsonObj, Record, record
 
 PROTOCOL = 1
-OFFERED = ("beads", "pods", "events")  # slots that a session may give; memory and orchestrator name their own peers
+OFFERED_SLOTS = (
+    "beads",
+    "pods",
+    "events",
+)  # slots that a session may give; memory and orchestrator name their own peers
 SECRET_BYTES = 32
 R = TypeVar("R", bound=Record)
 
@@ -57,7 +61,7 @@ class Registered(Record):
 
 
 @record
-class Beat(Record):
+class Heartbeat(Record):
     """A sign of life. `beat` counts up; one that does not changes nothing."""
 
     session_id: str
@@ -70,7 +74,7 @@ class Beat(Record):
 
 
 @record
-class BeatAnswer(Record):
+class HeartbeatReply(Record):
     """The session lives. Another `endpoints_rev` than before: register again to learn what is offered now."""
 
     host_time: datetime
@@ -78,14 +82,14 @@ class BeatAnswer(Record):
 
 
 @record
-class Leaving(Record):
+class Deregister(Record):
     """A box leaves its session."""
 
     session_id: str
 
 
 @record
-class Left(Record):
+class Deregistered(Record):
     """How the session is now."""
 
     session_id: str
@@ -138,13 +142,27 @@ class MeshStatus(Record):
     sessions: Mapping[str, int] = field(default_factory=dict)
 
 
-def known(kind: type[R], data: Any) -> R:
+def decode_known(kind: type[R], data: Any) -> R:
     """The record, without the members that this release does not know. Raises ValidationError for those that do not fit."""
-    names = {one.name for one in fields(kind)}  # type: ignore[arg-type]
-    kept = {name: value for name, value in data.items() if name in names} if isinstance(data, Mapping) else data
-    return kind.from_wire(kept)
+    names = {item.name for item in fields(kind)}  # type: ignore[arg-type]
+    members = (
+        {name: value for name, value in data.items() if name in names}
+        if isinstance(data, Mapping)
+        else data
+    )
+    return kind.from_wire(members)
 
 
 RECORDS: Mapping[str, type[Record]] = {
-    kind.__name__: kind for kind in (Registration, Registered, Beat, BeatAnswer, Leaving, Left, MeshSession, MeshStatus)
+    kind.__name__: kind
+    for kind in (
+        Registration,
+        Registered,
+        Heartbeat,
+        HeartbeatReply,
+        Deregister,
+        Deregistered,
+        MeshSession,
+        MeshStatus,
+    )
 }

@@ -37,7 +37,7 @@ class MethodSpec:
     stream: bool = False
 
 
-def _beads(
+def _bead_write(
     name: str,
     *,
     text: tuple[str, ...] = (),
@@ -46,13 +46,24 @@ def _beads(
     journal: bool = True,
 ) -> MethodSpec:
     return MethodSpec(
-        name=name, kind="write", scope="beads:write", deadline_s=5, idempotent=idempotent,
-        text_fields=text, identifiers=identifiers, journal=journal,
-    )  # fmt: skip
+        name=name,
+        kind="write",
+        scope="beads:write",
+        deadline_s=5,
+        idempotent=idempotent,
+        text_fields=text,
+        identifiers=identifiers,
+        journal=journal,
+    )
 
 
 def _read(
-    slot: SlotName, name: str, *, deadline_s: float = 5, text: tuple[str, ...] = (), stream: bool = False
+    slot: SlotName,
+    name: str,
+    *,
+    deadline_s: float = 5,
+    text: tuple[str, ...] = (),
+    stream: bool = False,
 ) -> MethodSpec:
     return MethodSpec(
         name=name,
@@ -66,45 +77,67 @@ def _read(
 
 
 BEADS = (
-    _beads("create_epic", text=_SPEC, identifiers=("/spec/dedup_key",)),
-    _beads("create_child", text=_SPEC, identifiers=("/spec/dedup_key",)),
-    _beads("add_dep", idempotent=True),
-    _beads("remove_dep", idempotent=True),
-    _beads("claim", idempotent=True),
-    _beads("claim_next", idempotent=True),
-    _beads("heartbeat", idempotent=True, journal=False),
-    _beads("release", text=("/note",)),
-    _beads("close_bead", text=("/note", "/result/**"), idempotent=True),
+    _bead_write("create_epic", text=_SPEC, identifiers=("/spec/dedup_key",)),
+    _bead_write("create_child", text=_SPEC, identifiers=("/spec/dedup_key",)),
+    _bead_write("add_dep", idempotent=True),
+    _bead_write("remove_dep", idempotent=True),
+    _bead_write("claim", idempotent=True),
+    _bead_write("claim_next", idempotent=True),
+    _bead_write("heartbeat", idempotent=True, journal=False),
+    _bead_write("release", text=("/note",)),
+    _bead_write("close_bead", text=("/note", "/result/**"), idempotent=True),
     _read("beads", "ready"),
     _read("beads", "show"),
     _read("beads", "list"),
 )
 PODS = (
     MethodSpec(
-        name="write", kind="write", scope="pods:write", deadline_s=30, text_fields=("/body",),
-        identifiers=("/path", "/content_type"), journal=True,
+        name="write",
+        kind="write",
+        scope="pods:write",
+        deadline_s=30,
+        text_fields=("/body",),
+        identifiers=("/path", "/content_type"),
+        journal=True,
     ),
     _read("pods", "read", deadline_s=30),
     _read("pods", "head", deadline_s=30),
     MethodSpec(
-        name="patch", kind="write", scope="pods:write", deadline_s=30, text_fields=("/patch/*/value/**",),
+        name="patch",
+        kind="write",
+        scope="pods:write",
+        deadline_s=30,
+        text_fields=("/patch/*/value/**",),
         identifiers=("/path", "/patch/*/path"),
         journal=True,
     ),
     MethodSpec(name="delete", kind="write", scope="pods:write", deadline_s=30, journal=True),
     _read("pods", "list", deadline_s=30),
-)  # fmt: skip
+)
 MEMORY = (
     MethodSpec(
-        name="store", kind="write", scope="memory:write", deadline_s=10, idempotent=True,
-        text_fields=("/text", "/value/**", "/metadata/**"), identifiers=("/key",), journal=True,
+        name="store",
+        kind="write",
+        scope="memory:write",
+        deadline_s=10,
+        idempotent=True,
+        text_fields=("/text", "/value/**", "/metadata/**"),
+        identifiers=("/key",),
+        journal=True,
     ),
     _read("memory", "retrieve", deadline_s=10),
     _read("memory", "search", deadline_s=10, text=("/query",)),
-    MethodSpec(name="delete", kind="write", scope="memory:write", deadline_s=10, idempotent=True, journal=True),
+    MethodSpec(
+        name="delete",
+        kind="write",
+        scope="memory:write",
+        deadline_s=10,
+        idempotent=True,
+        journal=True,
+    ),
     _read("memory", "list", deadline_s=10),
     _read("memory", "stats", deadline_s=10),
-)  # fmt: skip
+)
 EVENTS = (
     MethodSpec(
         name="append",
@@ -122,7 +155,12 @@ EVENTS = (
 )
 ORCHESTRATOR = (
     MethodSpec(
-        name="spawn", kind="write", scope="agents:write", deadline_s=10, idempotent=True, text_fields=(*_LABELS, "/stdin"),
+        name="spawn",
+        kind="write",
+        scope="agents:write",
+        deadline_s=10,
+        idempotent=True,
+        text_fields=(*_LABELS, "/stdin"),
         intent="agent.spawn.requested",
     ),
     _read("orchestrator", "list"),
@@ -130,20 +168,38 @@ ORCHESTRATOR = (
     MethodSpec(name="signal", kind="write", scope="agents:write", deadline_s=5),
     MethodSpec(name="revoke", kind="write", scope="agents:write", deadline_s=5, idempotent=True),
     MethodSpec(
-        name="terminate", kind="write", scope="agents:write", deadline_s=5, idempotent=True,
-        deadline_plus=("grace_s", "grace_seconds"), intent="agent.terminate.requested",
+        name="terminate",
+        kind="write",
+        scope="agents:write",
+        deadline_s=5,
+        idempotent=True,
+        deadline_plus=("grace_s", "grace_seconds"),
+        intent="agent.terminate.requested",
     ),
     _read("orchestrator", "stream", stream=True),
     MethodSpec(name="attach", kind="write", scope="agents:write", deadline_s=5),
     MethodSpec(
-        name="run_once", kind="write", scope="agents:write", deadline_s=5, deadline_plus=("timeout_s", ""),
-        text_fields=(*_LABELS, "/stdin"), intent="agent.spawn.requested",
+        name="run_once",
+        kind="write",
+        scope="agents:write",
+        deadline_s=5,
+        deadline_plus=("timeout_s", ""),
+        text_fields=(*_LABELS, "/stdin"),
+        intent="agent.spawn.requested",
     ),
-)  # fmt: skip
+)
 
 METHODS: Mapping[SlotName, tuple[MethodSpec, ...]] = {
-    "beads": BEADS, "pods": PODS, "memory": MEMORY, "events": EVENTS, "orchestrator": ORCHESTRATOR,
-}  # fmt: skip
+    "beads": BEADS,
+    "pods": PODS,
+    "memory": MEMORY,
+    "events": EVENTS,
+    "orchestrator": ORCHESTRATOR,
+}
 CONTRACTS: Mapping[SlotName, type] = {
-    "beads": Beads, "pods": Pods, "memory": Memory, "events": Events, "orchestrator": Orchestrator,
-}  # fmt: skip
+    "beads": Beads,
+    "pods": Pods,
+    "memory": Memory,
+    "events": Events,
+    "orchestrator": Orchestrator,
+}

@@ -6,22 +6,30 @@ from datetime import datetime
 from typing import Annotated, Literal, Protocol
 
 from agentbox.adapters.runtime.adapter import Page
-from agentbox.core.records.bounds import between, chars, says
+from agentbox.core.records.bounds import bounded_text, number_range, schema_keywords
 from agentbox.core.records.wire import JsonObj, Record, record
 
 CONTRACT_VERSION = "1.2.0"
 AgentState = Literal["starting", "running", "backoff", "stopping", "exited", "failed", "lost"]
-ExitReason = Literal["exit", "signal", "terminated", "timeout", "limit", "lost", "restart-intensity"]
+ExitReason = Literal[
+    "exit", "signal", "terminated", "timeout", "limit", "lost", "restart-intensity"
+]
 StreamKind = Literal["stdout", "stderr", "state", "exit"]
 Signal = Literal["INT", "TERM", "HUP", "USR1", "USR2", "STOP", "CONT"]
 LIMIT = (1, 500)
-LEAST: Mapping[str, float] = {"memory": 1 << 20, "cpu": 0.05, "pids": 1, "fds": 16, "stdout": 4096}
-MOST_OUTPUT = 8 << 20  # bytes a stream, of a one-shot run
-LONGEST_RUN = 7 * 86400.0  # seconds, of a one-shot run
-MOST_USES = 1_000_000_000
-MOST_RATE = 1_000_000  # uses a minute
+MIN_LIMITS: Mapping[str, float] = {
+    "memory": 1 << 20,
+    "cpu": 0.05,
+    "pids": 1,
+    "fds": 16,
+    "stdout": 4096,
+}
+MAX_OUTPUT = 8 << 20  # bytes a stream, of a one-shot run
+MAX_RUN_SECONDS = 7 * 86400.0  # seconds, of a one-shot run
+MAX_USES = 1_000_000_000
+MAX_RATE = 1_000_000  # uses a minute
 STATE_NAME = "^([a-z0-9][a-z0-9_-]{0,63})?$"
-LAST_GRACE = 5.0  # seconds at most from TERM to KILL when the box goes down: agent-host has 8 (plan/programs.py)
+SHUTDOWN_GRACE = 5.0  # seconds at most from TERM to KILL when the box goes down: agent-host has 8 (plan/programs.py)
 
 
 @record
@@ -31,16 +39,16 @@ class Limits(Record):
     `wall_seconds` 0 means none.
     """
 
-    memory: Annotated[int | None, between(LEAST["memory"])] = None
-    cpu: Annotated[float | None, between(LEAST["cpu"])] = None  # cores
-    pids: Annotated[int | None, between(LEAST["pids"])] = None
-    fds: Annotated[int | None, between(LEAST["fds"])] = None
-    tmp: Annotated[int | None, between(1)] = None
-    branch_disk: Annotated[int | None, between(1)] = None
-    wall_seconds: Annotated[float | None, between(0)] = None
-    stdout: Annotated[int | None, between(LEAST["stdout"])] = None  # kept a stream
-    frame: Annotated[int | None, between(1)] = None
-    events_kept: Annotated[int | None, between(1)] = None
+    memory: Annotated[int | None, number_range(MIN_LIMITS["memory"])] = None
+    cpu: Annotated[float | None, number_range(MIN_LIMITS["cpu"])] = None  # cores
+    pids: Annotated[int | None, number_range(MIN_LIMITS["pids"])] = None
+    fds: Annotated[int | None, number_range(MIN_LIMITS["fds"])] = None
+    tmp: Annotated[int | None, number_range(1)] = None
+    branch_disk: Annotated[int | None, number_range(1)] = None
+    wall_seconds: Annotated[float | None, number_range(0)] = None
+    stdout: Annotated[int | None, number_range(MIN_LIMITS["stdout"])] = None  # kept a stream
+    frame: Annotated[int | None, number_range(1)] = None
+    events_kept: Annotated[int | None, number_range(1)] = None
 
 
 DEFAULT = Limits()
@@ -56,9 +64,9 @@ class Constraint(Record):
     scope: Literal["fs", "net", "exec", "env", "tool", "llm", "agent"]
     operation: str = ""
     pattern: str = ""
-    expires_s: Annotated[float | None, between(0, LONGEST_RUN)] = None
-    uses: Annotated[int | None, between(0, MOST_USES)] = None
-    rate: Annotated[int | None, between(1, MOST_RATE)] = None
+    expires_s: Annotated[float | None, number_range(0, MAX_RUN_SECONDS)] = None
+    uses: Annotated[int | None, number_range(0, MAX_USES)] = None
+    rate: Annotated[int | None, number_range(1, MAX_RATE)] = None
 
 
 @record
@@ -69,10 +77,14 @@ class AgentSpec(Record):
     means that who may write the workspace writes a copy of it, which is reviewed at the end; `direct` means the workspace
     itself, and needs scope admin."""
 
-    name: Annotated[str, chars(least=1)]
-    argv: Annotated[tuple[str, ...], says(prefixItems=[{"type": "string", "minLength": 1}])] = ()
+    name: Annotated[str, bounded_text(minimum=1)]
+    argv: Annotated[
+        tuple[str, ...], schema_keywords(prefixItems=[{"type": "string", "minLength": 1}])
+    ] = ()
     profile: str = ""
-    env: Annotated[Mapping[str, str], says(propertyNames={"pattern": "^[^=]+$"})] = field(default_factory=dict)
+    env: Annotated[Mapping[str, str], schema_keywords(propertyNames={"pattern": "^[^=]+$"})] = (
+        field(default_factory=dict)
+    )
     cwd: str = ""
     limits: Limits = DEFAULT
     stdin: Literal["null", "pipe"] = "null"
@@ -82,7 +94,7 @@ class AgentSpec(Record):
     labels: Mapping[str, str] = field(default_factory=dict)
     constraints: tuple[Constraint, ...] = ()
     agent: str = ""
-    state: Annotated[str, chars(pattern=STATE_NAME)] = ""
+    state: Annotated[str, bounded_text(pattern=STATE_NAME)] = ""
 
 
 @record
@@ -189,14 +201,21 @@ class Orchestrator(Protocol):
     def capabilities(self) -> frozenset[str]: ...
 
     async def spawn(
-        self, spec: AgentSpec, *, request_id: str, stdin: bytes | None = None, attached: bool = False
+        self,
+        spec: AgentSpec,
+        *,
+        request_id: str,
+        stdin: bytes | None = None,
+        attached: bool = False,
     ) -> AgentHandle:
         """`stdin` is given to the first life as it reads, then closed, whatever becomes of the caller. None leaves a pipe
         to `attach`. `attached`: who asks will `stream` its output as attached, and output waits for that reader from the
         first byte."""
         ...
 
-    async def list(self, flt: AgentFilter = ALL, *, limit: int = 100, cursor: str | None = None) -> Page[AgentInfo]: ...
+    async def list(
+        self, flt: AgentFilter = ALL, *, limit: int = 100, cursor: str | None = None
+    ) -> Page[AgentInfo]: ...
 
     async def get(self, agent_id: str) -> AgentInfo: ...
 
@@ -221,11 +240,27 @@ class Orchestrator(Protocol):
     async def attach(self, handle: AgentHandle) -> Attachment: ...
 
     async def run_once(
-        self, spec: AgentSpec, *, request_id: str, stdin: bytes = b"", timeout_s: float = 600, max_output: int = 1 << 20
+        self,
+        spec: AgentSpec,
+        *,
+        request_id: str,
+        stdin: bytes = b"",
+        timeout_s: float = 600,
+        max_output: int = 1 << 20,
     ) -> RunResult: ...
 
 
 RECORDS: Mapping[str, type[Record]] = {
     kind.__name__: kind
-    for kind in (Limits, Constraint, AgentSpec, AgentHandle, ExitRecord, AgentInfo, StreamItem, AgentFilter, RunResult)
+    for kind in (
+        Limits,
+        Constraint,
+        AgentSpec,
+        AgentHandle,
+        ExitRecord,
+        AgentInfo,
+        StreamItem,
+        AgentFilter,
+        RunResult,
+    )
 }

@@ -5,7 +5,7 @@ from typing import Any, get_args
 
 from agentbox.adapters.memory.checks import NAMESPACE
 from agentbox.adapters.memory.filters import SCHEMA as FILTER
-from agentbox.api.http.call import IDEMPOTENCY_KEY, LONGEST_GRACE, MAX_CURSOR, MAX_GENERATION
+from agentbox.api.http.call import IDEMPOTENCY_KEY, MAX_CURSOR, MAX_GENERATION, MAX_GRACE
 from agentbox.contracts.beads import LIMIT, Kind, Status
 from agentbox.contracts.events import LIMIT as EVENTS_LIMIT
 from agentbox.contracts.orchestrator import AgentState
@@ -14,15 +14,23 @@ Schema = Mapping[str, Any]
 TEXT: Schema = {"type": "string"}
 _SEGMENT: Schema = {"type": "string", "minLength": 1}
 _ID: Schema = {"type": "string", "format": "uuid"}
-_TRUTH: Schema = {"type": "boolean"}
-_CURSOR: Schema = {"type": "string", "description": "`next_cursor` of an earlier page of this listing; opaque."}
+_BOOLEAN: Schema = {"type": "boolean"}
+_CURSOR: Schema = {
+    "type": "string",
+    "description": "`next_cursor` of an earlier page of this listing; opaque.",
+}
 
 _PATH: Mapping[str, Schema] = {
     "id": _ID,
     "agent_id": _ID,
     "blocker": {"type": "string", "minLength": 1, "pattern": r"^(?!\.{1,2}$)"},
     "ns": {"type": "string", "pattern": NAMESPACE},
-    "key": {"type": "string", "minLength": 1, "maxLength": 512, "description": "A `/` within it is sent as `%2F`."},
+    "key": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 512,
+        "description": "A `/` within it is sent as `%2F`.",
+    },
     "seq": {"type": "string", "pattern": "^[0-9]+$"},
     # OpenAPI has no parameter of more than one segment: what it can say is true of each segment.
     "path": {
@@ -39,17 +47,21 @@ _QUERY: Mapping[str, Schema] = {
     "kind": {"type": "string", "enum": list(get_args(Kind))},
     "state": {"type": "string", "enum": list(get_args(AgentState))},
     "at": {"type": "integer", "minimum": 0, "maximum": MAX_CURSOR},
-    "follow": _TRUTH,
-    "legacy": _TRUTH,
+    "follow": _BOOLEAN,
+    "legacy": _BOOLEAN,
     "since": {"type": "integer", "minimum": 0, "maximum": MAX_CURSOR},
     "namespace": {"type": "string", "pattern": NAMESPACE},
     "generation": {"type": "integer", "minimum": 0, "maximum": MAX_GENERATION},
-    "grace_s": {"type": "number", "minimum": 0, "maximum": LONGEST_GRACE},
+    "grace_s": {"type": "number", "minimum": 0, "maximum": MAX_GRACE},
 }
-_OF_ROUTE: Mapping[tuple[str, str], Schema] = {
+_ROUTE_OVERRIDES: Mapping[tuple[str, str], Schema] = {
     ("show_review", "limit"): {"type": "integer", "minimum": 1, "maximum": 1_000},
     ("event_delivery", "limit"): {"type": "integer", "minimum": 0, "maximum": EVENTS_LIMIT[1]},
-    ("read_events", "limit"): {"type": "integer", "minimum": EVENTS_LIMIT[0], "maximum": EVENTS_LIMIT[1]},
+    ("read_events", "limit"): {
+        "type": "integer",
+        "minimum": EVENTS_LIMIT[0],
+        "maximum": EVENTS_LIMIT[1],
+    },
     ("read_events", "since"): {"type": "integer", "minimum": -1, "maximum": MAX_CURSOR},
     ("stream_events", "since"): {"type": "integer", "minimum": -1, "maximum": MAX_CURSOR},
 }
@@ -57,22 +69,22 @@ _HEADERS: Mapping[str, Schema] = {
     "Idempotency-Key": {"type": "string", "pattern": IDEMPOTENCY_KEY},
     "Last-Event-ID": {"type": "string", "pattern": "^[0-9]+$"},
 }
-JSON = {"flt": FILTER}  # query names whose value is a JSON document
+JSON_PARAMETERS = {"flt": FILTER}  # query names whose value is a JSON document
 REQUIRED = frozenset(
     {("terminate_agent", "generation"), ("attach_agent", "generation")}
 )  # query names that may not be left out
 
 
-def of_path(name: str) -> Schema:
+def path_schema(name: str) -> Schema:
     """A segment of a path: any that is not empty, where nothing more is said."""
     return _PATH.get(name, _SEGMENT)
 
 
-def of_query(route: str, name: str) -> Schema:
+def query_schema(route: str, name: str) -> Schema:
     """A name of a query string."""
-    return _OF_ROUTE.get((route, name), _QUERY.get(name, TEXT))
+    return _ROUTE_OVERRIDES.get((route, name), _QUERY.get(name, TEXT))
 
 
-def of_header(name: str) -> Schema:
+def header_schema(name: str) -> Schema:
     """A header that means something to a route."""
     return _HEADERS.get(name, TEXT)

@@ -36,23 +36,37 @@ class Pods(Protocol):
     """The slot. Clauses P1 to P12."""
 
     async def write(
-        self, path: str, body: bytes | AsyncIterator[bytes], *,
-        content_type: str = "application/octet-stream", if_match: str | None = None, if_none_match: str | None = None,
-    ) -> tuple[PodMeta, bool]:  # fmt: skip
+        self,
+        path: str,
+        body: bytes | AsyncIterator[bytes],
+        *,
+        content_type: str = "application/octet-stream",
+        if_match: str | None = None,
+        if_none_match: str | None = None,
+    ) -> tuple[PodMeta, bool]:
         """The object's meta, and whether it was created."""
         ...
 
-    async def read(self, path: str, *, byte_range: tuple[int, int | None] | None = None) -> PodObject: ...
+    async def read(
+        self, path: str, *, byte_range: tuple[int, int | None] | None = None
+    ) -> PodObject: ...
 
     async def head(self, path: str) -> PodMeta: ...
 
     async def patch(
-        self, path: str, patch: bytes, *, patch_type: str = "application/json-patch+json", if_match: str | None = None
+        self,
+        path: str,
+        patch: bytes,
+        *,
+        patch_type: str = "application/json-patch+json",
+        if_match: str | None = None,
     ) -> PodMeta: ...
 
     async def delete(self, path: str, *, if_match: str | None = None) -> None: ...
 
-    async def list(self, container: str = "", *, limit: int = 100, cursor: str | None = None) -> Page[PodMeta]: ...
+    async def list(
+        self, container: str = "", *, limit: int = 100, cursor: str | None = None
+    ) -> Page[PodMeta]: ...
 
 
 RECORDS: Mapping[str, type[Record]] = {"PodMeta": PodMeta}

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Literal
 
-from agentbox.core.records.bounds import chars
+from agentbox.core.records.bounds import bounded_text
 from agentbox.core.records.wire import JsonObj, Record, record
 
 
@@ -63,7 +63,7 @@ class ReviewPage(Record):
 
 @record
 class CommitBody(Record):
-    digest: Annotated[str, chars(least=1)]
+    digest: Annotated[str, bounded_text(minimum=1)]
 
 
 @record
@@ -83,5 +83,14 @@ class Discarded(Record):
 
 RECORDS: Mapping[str, type[Record]] = {
     kind.__name__: kind
-    for kind in (ReviewSummary, Reviews, ReviewChange, NotTaken, ReviewPage, CommitBody, Committed, Discarded)
+    for kind in (
+        ReviewSummary,
+        Reviews,
+        ReviewChange,
+        NotTaken,
+        ReviewPage,
+        CommitBody,
+        Committed,
+        Discarded,
+    )
 }

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Annotated
 
-from agentbox.core.records.bounds import chars
+from agentbox.core.records.bounds import bounded_text
 from agentbox.core.records.wire import Record, record
 
-ADOPTED = r"^(agents\.[A-Za-z0-9_][A-Za-z0-9._-]{0,127}|[a-z0-9][a-z0-9_-]{0,63})$"
-LEGACY = r"^legacy\.[^/]{1,128}$"
+ADOPTED_NAME = r"^(agents\.[A-Za-z0-9_][A-Za-z0-9._-]{0,127}|[a-z0-9][a-z0-9_-]{0,63})$"
+LEGACY_NAME = r"^legacy\.[^/]{1,128}$"
 
 
 @record
@@ -50,8 +50,10 @@ class States(Record):
 class AdoptBody(Record):
     """`source` is `legacy.<agent>`; `name` a new state, or `agents.<name>`, which the runs of that agent share."""
 
-    source: Annotated[str, chars(pattern=LEGACY)]
-    name: Annotated[str, chars(pattern=ADOPTED)]
+    source: Annotated[str, bounded_text(pattern=LEGACY_NAME)]
+    name: Annotated[str, bounded_text(pattern=ADOPTED_NAME)]
 
 
-RECORDS: Mapping[str, type[Record]] = {kind.__name__: kind for kind in (StateHolds, State, States, AdoptBody)}
+RECORDS: Mapping[str, type[Record]] = {
+    kind.__name__: kind for kind in (StateHolds, State, States, AdoptBody)
+}

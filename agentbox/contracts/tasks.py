@@ -7,14 +7,16 @@ from typing import Annotated, Any
 from agentbox.adapters.orchestrator.checks import check_form, check_program
 from agentbox.client.records import Task, TaskState
 from agentbox.contracts.beads import MAX_TITLE, PRIORITY, Bead
-from agentbox.contracts.orchestrator import LONGEST_RUN, AgentInfo, AgentSpec, ExitRecord
+from agentbox.contracts.orchestrator import MAX_RUN_SECONDS, AgentInfo, AgentSpec, ExitRecord
 from agentbox.core import clock
 from agentbox.core.http.problems import invalid
-from agentbox.core.records.bounds import between, chars, says
+from agentbox.core.records.bounds import bounded_text, number_range, schema_keywords
 from agentbox.core.records.wire import Record, record
 
 DEFAULT_TIMEOUT = 600.0  # seconds, of one-shot runs
-_REF = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")  # a UUID, as `agentbox.core.ids` writes it
+_REF = re.compile(
+    r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+)  # a UUID, as `agentbox.core.ids` writes it
 
 
 @record
@@ -24,79 +26,93 @@ class TaskBody(Record):
 
     spec: AgentSpec
     input: bytes | None = None
-    timeout_s: Annotated[float, says(exclusiveMinimum=0, maximum=LONGEST_RUN)] = DEFAULT_TIMEOUT
-    priority: Annotated[int, between(*PRIORITY)] = 5
+    timeout_s: Annotated[float, schema_keywords(exclusiveMinimum=0, maximum=MAX_RUN_SECONDS)] = (
+        DEFAULT_TIMEOUT
+    )
+    priority: Annotated[int, number_range(*PRIORITY)] = 5
     not_before: datetime | None = None
-    dedup_key: Annotated[str | None, chars(most=MAX_TITLE)] = None
+    dedup_key: Annotated[str | None, bounded_text(maximum=MAX_TITLE)] = None
     attached: bool = False
 
 
 def check_body(body: TaskBody, agents: frozenset[str]) -> None:
     """Raises ValidationError for what cannot be run as a task; `agents` are the names in [agents]."""
-    if not 0 < body.timeout_s <= LONGEST_RUN:
-        raise invalid("/timeout_s", f"must be above 0 and at most {LONGEST_RUN:g}")
+    if not 0 < body.timeout_s <= MAX_RUN_SECONDS:
+        raise invalid("/timeout_s", f"must be above 0 and at most {MAX_RUN_SECONDS:g}")
     if body.spec.restart != "never":
         raise invalid("/spec/restart", "must be never: a task runs once")
     check_form(body.spec, "/spec")
     check_program(body.spec, agents, "/spec")
 
 
-def data_of(body: TaskBody, ref: str) -> dict[str, Any]:
+def bead_data(body: TaskBody, ref: str) -> dict[str, Any]:
     """The `data` of the bead. It is for readers (and passes the privacy filter); the runner reads its spool."""
     spec = body.spec
     return {
         "task": {
-            "ref": ref, "argv": list(spec.argv), "profile": spec.profile, "cwd": spec.cwd, "timeout_s": body.timeout_s,
+            "ref": ref,
+            "argv": list(spec.argv),
+            "profile": spec.profile,
+            "cwd": spec.cwd,
+            "timeout_s": body.timeout_s,
             "input_bytes": len(body.input or b""),
         }
-    }  # fmt: skip
+    }
 
 
-def ref_of(bead: Bead) -> str:
+def spool_ref(bead: Bead) -> str:
     """The name of the spool entry that a bead says belongs to it; "" where it names none. Anybody may write a bead."""
     task = bead.data.get("task")
     ref = task.get("ref") if isinstance(task, dict) else ""
     return ref if isinstance(ref, str) and _REF.fullmatch(ref) else ""
 
 
-def state_of(bead: Bead) -> TaskState:
+def task_state(bead: Bead) -> TaskState:
     """A bead's status and outcome in the words of tasks."""
     if bead.status == "closed":
-        ended: dict[str | None, TaskState] = {"done": "succeeded", "cancelled": "cancelled"}
-        return ended.get(bead.outcome, "failed")
+        states: dict[str | None, TaskState] = {"done": "succeeded", "cancelled": "cancelled"}
+        return states.get(bead.outcome, "failed")
     return "running" if bead.status == "claimed" else "queued"
 
 
-def task_of(bead: Bead, agent_id: str | None = None) -> Task:
+def to_task(bead: Bead, agent_id: str | None = None) -> Task:
     """The task. `agent_id` is of a run that goes on; an ended one has it in its result."""
-    told: Any = bead.data.get("task", {})
+    data: Any = bead.data.get("task", {})
     result: Any = bead.result if isinstance(bead.result, dict) else {}
     return Task(
-        task_id=bead.id, state=state_of(bead), name=bead.title, argv=tuple(told.get("argv", ())),
-        profile=told.get("profile", ""), creator=bead.creator, attempts=bead.attempts,
-        timeout_s=told.get("timeout_s", DEFAULT_TIMEOUT), created_at=clock.to_wire(bead.created_at),
+        task_id=bead.id,
+        state=task_state(bead),
+        name=bead.title,
+        argv=tuple(data.get("argv", ())),
+        profile=data.get("profile", ""),
+        creator=bead.creator,
+        attempts=bead.attempts,
+        timeout_s=data.get("timeout_s", DEFAULT_TIMEOUT),
+        created_at=clock.to_wire(bead.created_at),
         closed_at=clock.to_wire(bead.closed_at) if bead.closed_at else None,
-        agent_id=result.get("agent_id", agent_id), exit=result.get("exit"), isolation=result.get("isolation"),
+        agent_id=result.get("agent_id", agent_id),
+        exit=result.get("exit"),
+        isolation=result.get("isolation"),
         note=bead.note,
-    )  # fmt: skip
+    )
 
 
-def result_of(info: AgentInfo) -> dict[str, Any]:
+def bead_result(info: AgentInfo) -> dict[str, Any]:
     """The `result` of the bead: who ran, how it ended, what confined it."""
     wire = info.to_wire()
     return {"agent_id": info.handle.agent_id, "exit": wire["exit"], "isolation": wire["isolation"]}
 
 
-def sentence_of(found: ExitRecord, timeout_s: float) -> str:
+def describe_exit(exit_record: ExitRecord, timeout_s: float) -> str:
     """How a run ended, in words."""
-    if found.reason == "timeout":
+    if exit_record.reason == "timeout":
         return f"ended after {timeout_s:g} s, its time limit"
-    if found.reason == "lost":
+    if exit_record.reason == "lost":
         return "agent-host died while it ran: its processes were ended and how they would have ended is unknown"
-    if found.reason == "limit":
+    if exit_record.reason == "limit":
         return "ended because it crossed a limit"
-    if found.reason == "terminated":
+    if exit_record.reason == "terminated":
         return "ended on request"
-    if found.signal is not None:
-        return f"ended by {found.signal}"
-    return f"exit code {found.code}"
+    if exit_record.signal is not None:
+        return f"ended by {exit_record.signal}"
+    return f"exit code {exit_record.code}"

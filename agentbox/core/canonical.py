@@ -10,7 +10,9 @@ _CHUNK = 1 << 20
 
 def canonical_json(data: Any) -> bytes:
     """Bytes that are equal whenever `data` is equal. Raises ValueError for NaN and infinities."""
-    text = json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    text = json.dumps(
+        data, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    )
     return text.encode()
 
 
@@ -26,8 +28,8 @@ def digest(data: bytes) -> str:
 
 def file_sha256(path: Path) -> str:
     """The hex SHA-256 of a file, read in pieces. Raises OSError."""
-    found = hashlib.sha256()
+    hasher = hashlib.sha256()
     with path.open("rb") as stream:
-        while piece := stream.read(_CHUNK):
-            found.update(piece)
-    return found.hexdigest()
+        while chunk := stream.read(_CHUNK):
+            hasher.update(chunk)
+    return hasher.hexdigest()

@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 
 def now() -> datetime:
     """The present, aware, cut to milliseconds (what the wire form can carry)."""
-    present = datetime.now(UTC)
-    return present.replace(microsecond=present.microsecond // 1000 * 1000)
+    current = datetime.now(UTC)
+    return current.replace(microsecond=current.microsecond // 1000 * 1000)
 
 
-def at(seconds: float) -> datetime:
+def from_unix(seconds: float) -> datetime:
     """The moment of so many Unix seconds."""
     return datetime.fromtimestamp(seconds, UTC)
 

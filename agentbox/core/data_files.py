@@ -8,22 +8,22 @@ from agentbox.core.paths import CHECKOUT, Paths
 
 def config_dir() -> Path:
     """The folder `config`, with `features`, `profiles`, `seccomp`. Raises AgentboxError (exit 2) when absent."""
-    return _shipped("config", marker="features")
+    return _data_directory("config", marker="features")
 
 
 def schema_dir() -> Path:
     """The folder `schema`. Raises AgentboxError (exit 2) when absent."""
-    return _shipped("schema", marker="sections")
+    return _data_directory("schema", marker="sections")
 
 
-def _shipped(name: str, *, marker: str) -> Path:
-    candidates = (CHECKOUT / name, Paths.of_this_process().share / name)
-    found = next((folder for folder in candidates if (folder / marker).is_dir()), None)
-    if found is None:
-        places = " or ".join(map(str, candidates))
+def _data_directory(name: str, *, marker: str) -> Path:
+    candidates = (CHECKOUT / name, Paths.for_this_process().share / name)
+    directory = next((candidate for candidate in candidates if (candidate / marker).is_dir()), None)
+    if directory is None:
+        locations = " or ".join(map(str, candidates))
         raise AgentboxError(
-            f"cannot read the folder {name}/{marker}: it is not at {places}",
+            f"cannot read the folder {name}/{marker}: it is not at {locations}",
             "Reinstall agentbox: its data files belong beside its Python package.",
             exit_code=ExitCode.USAGE,
         )
-    return found
+    return directory

@@ -9,7 +9,7 @@ from typing import Self
 class Deadline:
     """`at` is in seconds of `time.monotonic()`, which is also the clock of the event loop on Linux."""
 
-    at: float
+    expires_at: float
 
     @classmethod
     def after(cls, seconds: float) -> Self:
@@ -18,8 +18,8 @@ class Deadline:
 
     def remaining(self) -> float:
         """Seconds left, never below 0."""
-        return max(0.0, self.at - time.monotonic())
+        return max(0.0, self.expires_at - time.monotonic())
 
     @property
     def passed(self) -> bool:
-        return time.monotonic() >= self.at
+        return time.monotonic() >= self.expires_at

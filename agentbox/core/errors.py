@@ -36,6 +36,6 @@ class AgentboxError(Exception):
             self.exit_code = exit_code
 
 
-def ending(code: int) -> str:
+def describe_exit(code: int) -> str:
     """How a program ended that said nothing: its exit code, or the signal (`code` below 0) that killed it."""
     return f"exit code {code}" if code >= 0 else f"it was killed ({signal.Signals(-code).name})"

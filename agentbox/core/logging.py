@@ -5,9 +5,15 @@ import sys
 
 import structlog
 
-LEVELS = {"trace": 5, "debug": logging.DEBUG, "info": logging.INFO, "warn": logging.WARNING, "error": logging.ERROR}
+LEVELS = {
+    "trace": 5,
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warn": logging.WARNING,
+    "error": logging.ERROR,
+}
 
-_A_LINE_A_CALL = ("httpx", "httpcore")  # at info; what an agent calls is told by counters
+_NOISY_LOGGERS = ("httpx", "httpcore")  # at info; what an agent calls is told by counters
 
 
 def configure(program: str, level: str = "info") -> None:
@@ -20,9 +26,11 @@ def configure(program: str, level: str = "info") -> None:
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
-        _named(program),
+        _add_program(program),
         # Never the local variables of a frame: a token or a payload may be among them.
-        structlog.processors.ExceptionRenderer(structlog.tracebacks.ExceptionDictTransformer(show_locals=False)),
+        structlog.processors.ExceptionRenderer(
+            structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
+        ),
     ]
     structlog.configure(
         processors=[*shared, structlog.processors.JSONRenderer(sort_keys=True)],
@@ -44,12 +52,16 @@ def configure(program: str, level: str = "info") -> None:
         )
     )
     logging.basicConfig(handlers=[bridge], level=threshold, force=True)
-    for name in _A_LINE_A_CALL:
-        logging.getLogger(name).setLevel(logging.WARNING if threshold == logging.INFO else logging.NOTSET)
+    for name in _NOISY_LOGGERS:
+        logging.getLogger(name).setLevel(
+            logging.WARNING if threshold == logging.INFO else logging.NOTSET
+        )
 
 
-def _named(program: str) -> structlog.typing.Processor:
-    def add(_logger: object, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+def _add_program(program: str) -> structlog.typing.Processor:
+    def add(
+        _logger: object, _method: str, event: structlog.typing.EventDict
+    ) -> structlog.typing.EventDict:
         event.setdefault("program", program)
         return event
 

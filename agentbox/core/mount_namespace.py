@@ -17,19 +17,19 @@ _MNT_DETACH = 2
 _PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}  # system call numbers; libc has no wrapper
 
 
-def needed() -> bool:
+def is_needed() -> bool:
     """True for root inside a chroot, told by the kernel's own answer: it refuses a user namespace with EPERM there."""
     if os.geteuid() != 0 or os.uname().machine not in _PIVOT_ROOT:
         return False
     child = os.fork()
     if child == 0:
         os._exit(0 if _libc().unshare(_CLONE_NEWUSER) == 0 else ctypes.get_errno())
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1 and _chrooted()
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1 and _is_chrooted()
 
 
-def preparation() -> Callable[[], None] | None:
+def preexec_function() -> Callable[[], None] | None:
     """For `preexec_fn` of a program that needs it: `enter` inside a chroot, else None."""
-    return enter if needed() else None
+    return enter if is_needed() else None
 
 
 def enter() -> None:
@@ -37,40 +37,46 @@ def enter() -> None:
     libc = _libc()
     _checked(libc.unshare(_CLONE_NEWNS))
     root = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    here = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
-    _checked(libc.setns(here, _CLONE_NEWNS))  # resets root and cwd to the namespace's own root
+    namespace_fd = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
+    _checked(
+        libc.setns(namespace_fd, _CLONE_NEWNS)
+    )  # resets root and cwd to the namespace's own root
     os.fchdir(root)
     _checked(libc.mount(None, b"/", None, _MS_REC | _MS_PRIVATE, None))
     _checked(libc.mount(b".", b".", None, _MS_BIND | _MS_REC, None))
     os.chdir("..")
-    os.chdir(_name_of(root))
+    os.chdir(_name_in_parent(root))
     _checked(libc.syscall(_PIVOT_ROOT[os.uname().machine], b".", b"."))
     _checked(libc.umount2(b".", _MNT_DETACH))
     os.chroot(".")
     os.chdir("/")
     os.close(root)
-    os.close(here)
+    os.close(namespace_fd)
 
 
-def _name_of(folder: int) -> str:
+def _name_in_parent(directory_fd: int) -> str:
     """The folder's name in its parent, told by inode: /proc shows the path as seen from a root that is gone."""
-    wanted = os.fstat(folder)
+    target = os.fstat(directory_fd)
     with os.scandir(".") as entries:
         for entry in entries:
-            if entry.is_dir(follow_symlinks=False) and os.path.samestat(wanted, Path(entry.name).stat()):
-                return entry.name  # by stat, for a directory entry has the inode that lies below a mount
+            if entry.is_dir(follow_symlinks=False) and os.path.samestat(
+                target, Path(entry.name).stat()
+            ):
+                return (
+                    entry.name
+                )  # by stat, for a directory entry has the inode that lies below a mount
     raise OSError(2, "the root has no name in its parent")
 
 
-def _chrooted() -> bool:
+def _is_chrooted() -> bool:
     """True when the mount namespace has another root than this process, seen from a child that went there."""
     child = os.fork()
     if child == 0:
-        mine = Path("/").stat()
-        here = os.open("/proc/self/ns/mnt", os.O_RDONLY)
-        if _libc().unshare(_CLONE_NEWNS) or _libc().setns(here, _CLONE_NEWNS):
+        root_stat = Path("/").stat()
+        namespace_fd = os.open("/proc/self/ns/mnt", os.O_RDONLY)
+        if _libc().unshare(_CLONE_NEWNS) or _libc().setns(namespace_fd, _CLONE_NEWNS):
             os._exit(2)
-        os._exit(1 if os.path.samestat(mine, Path("/").stat()) else 0)
+        os._exit(1 if os.path.samestat(root_stat, Path("/").stat()) else 0)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 

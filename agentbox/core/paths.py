@@ -14,7 +14,15 @@ from agentbox.core.errors import AgentboxError, ExitCode
 
 PREFIX_VARIABLE = "AGENTBOX_PREFIX"
 CHECKOUT = Path(__file__).resolve().parents[2]
-_OWNED = ("/opt/agentbox", "/etc/agentbox.toml", "/etc/supervisord.conf", "/run", "/var", "/workspace", "/tmp")
+_BOX_ROOTS = (
+    "/opt/agentbox",
+    "/etc/agentbox.toml",
+    "/etc/supervisord.conf",
+    "/run",
+    "/var",
+    "/workspace",
+    "/tmp",
+)
 
 
 def environment() -> Mapping[str, str]:
@@ -22,7 +30,7 @@ def environment() -> Mapping[str, str]:
     return os.environ
 
 
-def take_from_environment(name: str) -> str | None:
+def pop_from_environment(name: str) -> str | None:
     """Removes a variable and returns its value, so that no child process inherits it."""
     return os.environ.pop(name, None)
 
@@ -34,23 +42,23 @@ class Paths:
     prefix: Path = Path("/")
 
     @classmethod
-    def of_this_process(cls) -> "Paths":
+    def for_this_process(cls) -> "Paths":
         """Those of the box this process runs in: `AGENTBOX_PREFIX` when the process engine set it, else `/`."""
         return cls(Path(environment().get(PREFIX_VARIABLE, "/")))
 
-    def at(self, box_path: str) -> Path:
+    def resolve(self, box_path: str) -> Path:
         """Where an absolute path of the plan lies: below the prefix if the box owns it, else (`/usr`) where it says."""
-        owned = any(box_path == root or box_path.startswith(root + "/") for root in _OWNED)
+        owned = any(box_path == root or box_path.startswith(root + "/") for root in _BOX_ROOTS)
         return self.prefix / box_path.lstrip("/") if owned else Path(box_path)
 
     @property
-    def contained(self) -> bool:
+    def is_container(self) -> bool:
         """True when the box has a root of its own, hence is no process-engine box."""
         return self.prefix == Path("/")
 
     @cached_property
     def app(self) -> Path:
-        return self.at("/opt/agentbox")
+        return self.resolve("/opt/agentbox")
 
     @cached_property
     def venv(self) -> Path:
@@ -94,15 +102,15 @@ class Paths:
 
     @cached_property
     def manifest(self) -> Path:
-        return self.at("/etc/agentbox.toml")
+        return self.resolve("/etc/agentbox.toml")
 
     @cached_property
     def supervisord_conf(self) -> Path:
-        return self.at("/etc/supervisord.conf")
+        return self.resolve("/etc/supervisord.conf")
 
     @cached_property
     def run(self) -> Path:
-        return self.at("/run/agentbox")
+        return self.resolve("/run/agentbox")
 
     @cached_property
     def sentinel(self) -> Path:
@@ -177,11 +185,11 @@ class Paths:
 
     @cached_property
     def mounted_secrets(self) -> Path:
-        return self.at("/run/secrets")
+        return self.resolve("/run/secrets")
 
     @cached_property
     def state(self) -> Path:
-        return self.at("/var/lib/agentbox")
+        return self.resolve("/var/lib/agentbox")
 
     def slot(self, name: str) -> Path:
         return self.state / name
@@ -232,15 +240,15 @@ class Paths:
 
     @cached_property
     def workspace(self) -> Path:
-        return self.at("/workspace")
+        return self.resolve("/workspace")
 
     @cached_property
     def logs(self) -> Path:
-        return self.at("/var/log")
+        return self.resolve("/var/log")
 
     @cached_property
     def tmp(self) -> Path:
-        return self.at("/tmp")
+        return self.resolve("/tmp")
 
     @cached_property
     def screenshots(self) -> Path:
@@ -254,7 +262,7 @@ class Paths:
     @cached_property
     def user_runtime(self) -> Path:
         """`XDG_RUNTIME_DIR` of the box's user."""
-        return self.at("/run/user/1000")
+        return self.resolve("/run/user/1000")
 
 
 @dataclass(frozen=True)
@@ -265,14 +273,20 @@ class HostPaths:
     cache: Path
 
     @classmethod
-    def of_this_user(cls) -> "HostPaths":
+    def for_this_user(cls) -> "HostPaths":
         """`AGENTBOX_STATE_DIR`, else the XDG folders of the calling user; under sudo, of `SUDO_USER`.
 
         Raises AgentboxError when that user is unknown on this machine.
         """
         env = environment()
-        state = env.get("AGENTBOX_STATE_DIR") or _folder(env, "XDG_STATE_HOME", ".local/state") / "agentbox"
-        cache = env.get("AGENTBOX_CACHE_DIR") or _folder(env, "XDG_CACHE_HOME", ".cache") / "agentbox"
+        state = (
+            env.get("AGENTBOX_STATE_DIR")
+            or _user_directory(env, "XDG_STATE_HOME", ".local/state") / "agentbox"
+        )
+        cache = (
+            env.get("AGENTBOX_CACHE_DIR")
+            or _user_directory(env, "XDG_CACHE_HOME", ".cache") / "agentbox"
+        )
         return cls(Path(state), Path(cache))
 
     def box(self, name: str) -> Path:
@@ -280,14 +294,16 @@ class HostPaths:
         return self.state_root / name
 
 
-def _folder(env: Mapping[str, str], variable: str, below_home: str) -> Path:
+def _user_directory(env: Mapping[str, str], variable: str, below_home: str) -> Path:
     """A folder of the caller's: root's environment under sudo says nothing of it."""
-    if os.geteuid() == 0 and (caller := env.get("SUDO_USER")):
-        return _home_of(caller) / below_home
-    return Path(env.get(variable) or Path(env.get("HOME") or _home_of(os.geteuid())) / below_home)
+    if os.geteuid() == 0 and (sudo_user := env.get("SUDO_USER")):
+        return _home_directory(sudo_user) / below_home
+    return Path(
+        env.get(variable) or Path(env.get("HOME") or _home_directory(os.geteuid())) / below_home
+    )
 
 
-def _home_of(user: str | int) -> Path:
+def _home_directory(user: str | int) -> Path:
     import pwd  # rarely needed, and slow to bind
 
     try:

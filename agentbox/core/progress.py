@@ -8,7 +8,7 @@ import json
 import time
 from typing import Protocol, TextIO
 
-_JSON_EVERY_SECONDS = 0.5
+_JSON_INTERVAL_SECONDS = 0.5
 
 
 class Progress(Protocol):
@@ -44,16 +44,16 @@ class JsonProgress:
         self._stream = stream
         self._name = ""
         self._total: int | None = None
-        self._seen = 0
+        self._done = 0
         self._written = 0.0
 
     def stage(self, name: str, total_bytes: int | None = None) -> None:
-        self._name, self._total, self._seen = name, total_bytes, 0
+        self._name, self._total, self._done = name, total_bytes, 0
         self._write("running")
 
     def advance(self, amount: int) -> None:
-        self._seen += amount
-        if time.monotonic() - self._written >= _JSON_EVERY_SECONDS:
+        self._done += amount
+        if time.monotonic() - self._written >= _JSON_INTERVAL_SECONDS:
             self._write("running")
 
     def done(self) -> None:
@@ -61,6 +61,6 @@ class JsonProgress:
 
     def _write(self, state: str) -> None:
         self._written = time.monotonic()
-        record = {"stage": self._name, "done": self._seen, "total": self._total, "state": state}
+        record = {"stage": self._name, "done": self._done, "total": self._total, "state": state}
         self._stream.write(json.dumps(record, sort_keys=True) + "\n")
         self._stream.flush()

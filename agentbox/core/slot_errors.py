@@ -21,9 +21,13 @@ class AdapterError(AgentboxError):
     retryable: ClassVar[bool] = False
     names: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, detail: str, *, hint: str = "", retry_after: float | None = None, **members: Any) -> None:
+    def __init__(
+        self, detail: str, *, hint: str = "", retry_after: float | None = None, **members: Any
+    ) -> None:
         if set(members) != set(self.names):
-            raise TypeError(f"{type(self).__name__} takes the members {self.names}, got {tuple(members)}")
+            raise TypeError(
+                f"{type(self).__name__} takes the members {self.names}, got {tuple(members)}"
+            )
         super().__init__(detail, hint)
         self.retry_after = retry_after
         self.members: Mapping[str, Any] = members
@@ -114,7 +118,7 @@ class StateBusy(AdapterError):
     code, status, names = "state-busy", 409, ("id", "agents")
 
 
-class StateNotYours(AdapterError):
+class StateNotOwned(AdapterError):
     """The name of a state belongs to who made it."""
 
     code, status, names = "state-not-yours", 403, ("id",)
@@ -180,12 +184,16 @@ class QuotaExceeded(AdapterError):
     code, status, names = "quota-exceeded", 507, ("limit", "observed", "cap", "config_path")
 
 
-def disk_full(doing: str) -> QuotaExceeded:
+def disk_full_error(action: str) -> QuotaExceeded:
     """The error of a write for which the disk has no room (507)."""
     return QuotaExceeded(
-        f"cannot {doing}: the disk is full", hint="free space on the state volume",
-        limit="disk", observed=None, cap=None, config_path="",
-    )  # fmt: skip
+        f"cannot {action}: the disk is full",
+        hint="free space on the state volume",
+        limit="disk",
+        observed=None,
+        cap=None,
+        config_path="",
+    )
 
 
 def is_disk_full(error: OSError) -> bool:
@@ -201,9 +209,16 @@ class IntegrityError(AdapterError):
     code, status, names = "integrity", 500, ("segment", "line", "seq")
 
 
-def invalid_transition(detail: str, id: str, *, was: str, to: str, blockers: Sequence[str] = ()) -> InvalidTransition:
+def invalid_transition(
+    detail: str, id: str, *, from_state: str, to_state: str, blockers: Sequence[str] = ()
+) -> InvalidTransition:
     """An InvalidTransition; its member `from` is a word that Python keeps for itself."""
-    members: dict[str, Any] = {"id": id, "from": was, "to": to, "blockers": list(blockers)}
+    members: dict[str, Any] = {
+        "id": id,
+        "from": from_state,
+        "to": to_state,
+        "blockers": list(blockers),
+    }
     return InvalidTransition(detail, **members)
 
 
@@ -211,16 +226,29 @@ class UnknownAdapterImpl(AgentboxError):
     """The plan names an implementation that the registry lacks. Ends a boot (exit 1)."""
 
 
-ERRORS: Mapping[str, type[AdapterError]] = {kind.code: kind for kind in AdapterError.__subclasses__()}
+ERRORS: Mapping[str, type[AdapterError]] = {
+    kind.code: kind for kind in AdapterError.__subclasses__()
+}
 
 _BY_STATUS: Mapping[int, type[AdapterError]] = {
-    401: PermissionDenied, 403: PermissionDenied, 404: NotFound, 409: InvalidTransition, 412: PreconditionFailed,
-    413: ValueTooLarge, 416: ValidationError, 429: RateLimited, 503: SlotUnavailable,
-}  # fmt: skip
+    401: PermissionDenied,
+    403: PermissionDenied,
+    404: NotFound,
+    409: InvalidTransition,
+    412: PreconditionFailed,
+    413: ValueTooLarge,
+    416: ValidationError,
+    429: RateLimited,
+    503: SlotUnavailable,
+}
 
 
-def from_problem(body: Mapping[str, Any], status: int, *, retry_after: float | None = None) -> AdapterError:
+def from_problem(
+    body: Mapping[str, Any], status: int, *, retry_after: float | None = None
+) -> AdapterError:
     """The error that a peer's problem document stands for; a body without a known code maps by status."""
     kind = ERRORS.get(str(body.get("code"))) or _BY_STATUS.get(status, BackendError)
     members: dict[str, Any] = {name: body.get(name) for name in kind.names}
-    return kind(str(body.get("detail") or f"the peer answered {status}"), retry_after=retry_after, **members)
+    return kind(
+        str(body.get("detail") or f"the peer answered {status}"), retry_after=retry_after, **members
+    )

@@ -10,19 +10,19 @@ from types import ModuleType
 from typing import Any
 
 
-def leave_out(*names: str) -> None:
+def block_imports(*names: str) -> None:
     """Modules that a library does without where they are not installed: importing one is an ImportError."""
     for name in names:
         sys.modules.setdefault(name, None)  # type: ignore[arg-type]
 
 
-def search_once(name: str) -> None:
+def block_if_missing(name: str) -> None:
     """For a module that a library tries to import at each call: where it is not installed, that is found out here and now."""
     if name not in sys.modules and find_spec(name) is None:
-        leave_out(name)
+        block_imports(name)
 
 
-def stand_in(name: str, **members: Any) -> None:
+def stub_module(name: str, **members: Any) -> None:
     """A module with these members instead of the real one: for what a library needs in order to be imported, no more."""
     module = ModuleType(name, "A stand-in: see agentbox.core.trimmed_imports.")
     module.__dict__.update(members)

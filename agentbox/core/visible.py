@@ -7,14 +7,27 @@ from typing import Final
 _BLANK: Final = frozenset(
     chr(number)
     for first, last in (
-        *((0x034F, 0x034F), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F), (0x2800, 0x2800), (0x3164, 0x3164)),
-        *((0xFE00, 0xFE0F), (0xFFA0, 0xFFA0), (0x16FE4, 0x16FE4), (0x1D159, 0x1D159), (0xE0100, 0xE01EF)),
+        *(
+            (0x034F, 0x034F),
+            (0x115F, 0x1160),
+            (0x17B4, 0x17B5),
+            (0x180B, 0x180F),
+            (0x2800, 0x2800),
+            (0x3164, 0x3164),
+        ),
+        *(
+            (0xFE00, 0xFE0F),
+            (0xFFA0, 0xFFA0),
+            (0x16FE4, 0x16FE4),
+            (0x1D159, 0x1D159),
+            (0xE0100, 0xE01EF),
+        ),
     )
     for number in range(first, last + 1)
 )
 
 
-def visible(text: str, *, tabs: bool = False) -> str:
+def escape_invisible(text: str, *, tabs: bool = False) -> str:
     """Control, bidirectional, invisible and private characters as escapes; bytes that are no text as \\xNN."""
     if text.isascii() and text.isprintable():  # most text
         return text

@@ -2,10 +2,12 @@
 
 import sys
 
-from agentbox.core.trimmed_imports import leave_out, stand_in
+from agentbox.core.trimmed_imports import block_imports, stub_module
 
-leave_out("rich")  # structlog: tracebacks for a terminal
-stand_in("uvicorn.main", Server=None, main=None, run=None)  # its command: click, reloaders, a process manager
+block_imports("rich")  # structlog: tracebacks for a terminal
+stub_module(
+    "uvicorn.main", Server=None, main=None, run=None
+)  # its command: click, reloaders, a process manager
 
 if __name__ == "__main__":
     from agentbox.gateway.main import main

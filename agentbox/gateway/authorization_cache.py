@@ -15,202 +15,236 @@ from agentbox.core.deadline import Deadline
 from agentbox.core.paths import Paths
 from agentbox.core.rpc.client import RpcClient
 from agentbox.core.slot_errors import AdapterError, PermissionDenied, ValidationError
-from agentbox.gateway.authorizer import Layer, Refused
-from agentbox.gateway.denials import Refusals
+from agentbox.gateway.authorizer import AccessDenied, Layer
+from agentbox.gateway.denials import DenialReporter
 from agentbox.policy.patterns.scopes import Scope
-from agentbox.policy.rights.rights import allowing
-from agentbox.policy.rights.standing import Right, Standing
-from agentbox.policy.rights.wire import standing_from_json
+from agentbox.policy.rights.authorization import Authorization, Right
+from agentbox.policy.rights.rights import find_allowing_right
+from agentbox.policy.rights.wire import authorization_from_json
 
 log = structlog.get_logger()
 _CONNECT_SECONDS = 10.0
 _CALL_SECONDS = 5.0
 _APPROVAL_SECONDS = 120.0
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0  # seconds between two tries to connect, doubling
+_MIN_PAUSE, _MAX_PAUSE = 0.05, 2.0  # seconds between two tries to connect, doubling
 
-_Life = tuple[str, int]  # agent, generation
+_RunKey = tuple[str, int]  # agent, generation
 
 
-class Following:
+class AuthorizationCache:
     """The `Authority` of the gateway. Run `follow` for as long as it is used."""
 
     def __init__(self, paths: Paths) -> None:
         self._paths = paths
         self._client: RpcClient | None = None
-        self._lives: dict[_Life, Standing] = {}
-        self._tokens: dict[bytes, _Life] = {}
-        self._cuts: dict[_Life, asyncio.Future[None]] = {}
-        self._known = asyncio.Event()
-        self._refusals = Refusals(self._call)
+        self._authorizations: dict[_RunKey, Authorization] = {}
+        self._tokens: dict[bytes, _RunKey] = {}
+        self._revocations: dict[_RunKey, asyncio.Future[None]] = {}
+        self._synced = asyncio.Event()
+        self._denials = DenialReporter(self._call)
 
-    async def follow(self) -> None:
+    async def run(self) -> None:
         """Until cancelled. Connects anew as often as needed; each loss takes everything back at once."""
-        pause = _FIRST_PAUSE
-        sending = asyncio.create_task(self._refusals.send(), name="refusals")
+        pause = _MIN_PAUSE
+        reporter = asyncio.create_task(self._denials.send(), name="refusals")
         try:
             while True:
                 try:
                     self._client, _ = await connect(self._paths, Deadline.after(_CONNECT_SECONDS))
-                    pause = _FIRST_PAUSE
-                    await self._take(self._client)
+                    pause = _MIN_PAUSE
+                    await self._subscribe(self._client)
                 except (AdapterError, OSError) as error:
                     log.warning("agent-host is not followed", reason=str(error))
                 finally:
-                    await self._lose()
+                    await self._disconnect()
                 await asyncio.sleep(pause)
-                pause = min(_LONGEST_PAUSE, 2 * pause)
+                pause = min(_MAX_PAUSE, 2 * pause)
         finally:
-            sending.cancel()
-            await asyncio.gather(sending, return_exceptions=True)
+            reporter.cancel()
+            await asyncio.gather(reporter, return_exceptions=True)
 
-    async def until_known(self) -> None:
+    async def wait_synced(self) -> None:
         """Returns once the whole set has arrived."""
-        await self._known.wait()
+        await self._synced.wait()
 
     @property
-    def known(self) -> bool:
+    def is_synced(self) -> bool:
         """Whether agent-host is followed now."""
-        return self._known.is_set()
+        return self._synced.is_set()
 
-    def identify(self, bearer: str) -> Standing:
+    def identify(self, bearer: str) -> Authorization:
         """Looked up by the hash, which says nothing of the token; then compared in constant time. Raises Refused."""
         digest = hashlib.sha256(bearer.encode("utf-8", "surrogatepass")).digest()
-        life = self._tokens.get(digest)
-        standing = None if life is None else self._lives.get(life)
-        if standing is None or not hmac.compare_digest(bytes.fromhex(standing.token_sha256), digest):
-            raise Refused("token", "the token is unknown, or its agent has ended")
-        return standing
+        key = self._tokens.get(digest)
+        authorization = None if key is None else self._authorizations.get(key)
+        if authorization is None or not hmac.compare_digest(
+            bytes.fromhex(authorization.token_sha256), digest
+        ):
+            raise AccessDenied("token", "the token is unknown, or its agent has ended")
+        return authorization
 
     async def check(
         self,
-        who: Standing,
+        caller: Authorization,
         scope: Scope,
         operation: str,
         value: str,
         *,
         method: str = "",
         path: str = "",
-        take: bool = True,
+        consume: bool = True,
     ) -> None:
         """By the rights of this moment, of the agent and of all that it descends from. Raises Refused."""
         rule = f"{scope} {operation}"
-        now = self._current(who, rule)
-        counted = False
-        for rights in (now.rights, *(ancestor.rights for ancestor in now.ancestors)):
-            right = _allowing(rights, scope, operation, value, method, path)
+        current = self._find_current(caller, rule)
+        is_metered = False
+        for rights in (current.rights, *(ancestor.rights for ancestor in current.ancestors)):
+            right = _find_right(rights, scope, operation, value, method, path)
             if right is None:
-                raise Refused(rule, f"no right of the agent allows {scope} {operation} here")
-            counted = counted or right.uses is not None or right.rate is not None
-        if counted and take:
-            asked = {"scope": scope, "operation": operation, "value": value, "method": method, "path": path}
-            await self._use(now, rule, asked)
-            self._current(who, rule)  # it may have ended while agent-host counted
+                raise AccessDenied(rule, f"no right of the agent allows {scope} {operation} here")
+            is_metered = is_metered or right.uses is not None or right.rate is not None
+        if is_metered and consume:
+            request = {
+                "scope": scope,
+                "operation": operation,
+                "value": value,
+                "method": method,
+                "path": path,
+            }
+            await self._record_use(current, rule, request)
+            self._find_current(caller, rule)  # it may have ended while agent-host counted
 
     async def approve(
         self,
-        who: Standing,
+        caller: Authorization,
         kind: str,
         value: str,
         parameters: Mapping[str, Any],
-        words: str = "",
+        reason: str = "",
         *,
-        hold: bool = False,
+        for_next_use: bool = False,
     ) -> None:
         """Waits as long as agent-host does. Raises Refused."""
         rule = f"approval {kind}"
-        now = self._current(who, rule)
-        asked = {
-            "agent_id": who.agent_id, "generation": who.generation, "kind": kind, "value": value,
-            "parameters": dict(parameters), "words": words, "hold": hold,
-        }  # fmt: skip
-        seconds = float(now.limits.get("approval_timeout_seconds", _APPROVAL_SECONDS)) + _CALL_SECONDS
+        current = self._find_current(caller, rule)
+        request = {
+            "agent_id": caller.agent_id,
+            "generation": caller.generation,
+            "kind": kind,
+            "value": value,
+            "parameters": dict(parameters),
+            "words": reason,
+            "hold": for_next_use,
+        }
+        timeout = (
+            float(current.limits.get("approval_timeout_seconds", _APPROVAL_SECONDS)) + _CALL_SECONDS
+        )
         try:
-            await self._call("approval.ask", asked, seconds)
+            await self._call("approval.ask", request, timeout)
         except (PermissionDenied, ValidationError) as error:
-            raise Refused(rule, error.message) from error
+            raise AccessDenied(rule, error.message) from error
         except (AdapterError, ConnectionError) as error:
-            raise Refused(rule, "nobody can be asked: agent-host does not answer") from error
-        self._current(who, rule)  # it may have ended while it waited
+            raise AccessDenied(rule, "nobody can be asked: agent-host does not answer") from error
+        self._find_current(caller, rule)  # it may have ended while it waited
 
-    def revoked(self, who: Standing) -> "asyncio.Future[None]":
+    def revocation(self, caller: Authorization) -> "asyncio.Future[None]":
         """The same future for every caller, and a new one after it is done: take it before `check`, and check again when it
         is done."""
-        life = (who.agent_id, who.generation)
-        if life in self._lives:
-            return self._cuts.setdefault(life, asyncio.get_running_loop().create_future())
-        over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        over.set_result(None)
-        return over
+        key = (caller.agent_id, caller.generation)
+        if key in self._authorizations:
+            return self._revocations.setdefault(key, asyncio.get_running_loop().create_future())
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        done.set_result(None)
+        return done
 
-    def denied(self, who: Standing, layer: Layer, rule: str, detail: str = "") -> None:
+    def report_denial(
+        self, caller: Authorization, layer: Layer, rule: str, detail: str = ""
+    ) -> None:
         """Told to agent-host, however long that takes."""
-        self._refusals.add((who.agent_id, who.generation, layer, rule), detail)
+        self._denials.add((caller.agent_id, caller.generation, layer, rule), detail)
 
-    def _current(self, who: Standing, rule: str) -> Standing:
-        standing = self._lives.get((who.agent_id, who.generation))
-        if standing is None:
-            raise Refused(rule, "the agent has ended, or agent-host is not reached")
-        return standing
+    def _find_current(self, caller: Authorization, rule: str) -> Authorization:
+        authorization = self._authorizations.get((caller.agent_id, caller.generation))
+        if authorization is None:
+            raise AccessDenied(rule, "the agent has ended, or agent-host is not reached")
+        return authorization
 
-    async def _use(self, who: Standing, rule: str, asked: Mapping[str, Any]) -> None:
+    async def _record_use(
+        self, caller: Authorization, rule: str, request: Mapping[str, Any]
+    ) -> None:
         try:
-            await self._call("grant.use", {"agent_id": who.agent_id, "generation": who.generation, **asked})
+            await self._call(
+                "grant.use",
+                {"agent_id": caller.agent_id, "generation": caller.generation, **request},
+            )
         except PermissionDenied as error:
-            raise Refused(rule, error.message) from error
+            raise AccessDenied(rule, error.message) from error
         except (AdapterError, ConnectionError) as error:
-            raise Refused(rule, "uses cannot be counted: agent-host does not answer") from error
+            raise AccessDenied(
+                rule, "uses cannot be counted: agent-host does not answer"
+            ) from error
 
-    async def _call(self, name: str, params: Mapping[str, Any], seconds: float = _CALL_SECONDS) -> Any:
+    async def _call(
+        self, name: str, params: Mapping[str, Any], timeout_s: float = _CALL_SECONDS
+    ) -> Any:
         if (client := self._client) is None:
             raise ConnectionError("agent-host is not followed")
-        return await client.call(name, params, Deadline.after(seconds))
+        return await client.call(name, params, Deadline.after(timeout_s))
 
-    async def _take(self, client: RpcClient) -> None:
-        subscription = await client.subscribe("standing.follow", {}, Deadline.after(_CONNECT_SECONDS))
+    async def _subscribe(self, client: RpcClient) -> None:
+        subscription = await client.subscribe(
+            "standing.follow", {}, Deadline.after(_CONNECT_SECONDS)
+        )
         async with aclosing(subscription.items()) as items:
             async for change in items:
-                self._change(change)
+                self._apply(change)
 
-    def _change(self, change: Mapping[str, Any]) -> None:
+    def _apply(self, change: Mapping[str, Any]) -> None:
         kind = change["kind"]
         if kind == "whole":
-            self._known.set()
+            self._synced.set()
         elif kind == "over":
-            self._drop((change["agent_id"], change["generation"]))
+            self._remove((change["agent_id"], change["generation"]))
         else:
-            standing = standing_from_json(change["standing"])
-            for life in [one for one in self._lives if one[0] == standing.agent_id and one[1] != standing.generation]:
-                self._drop(life)
-            life = (standing.agent_id, standing.generation)
-            self._lives[life] = standing
-            self._tokens[bytes.fromhex(standing.token_sha256)] = life
-            self._cut(life)
+            authorization = authorization_from_json(change["standing"])
+            for key in [
+                other
+                for other in self._authorizations
+                if other[0] == authorization.agent_id and other[1] != authorization.generation
+            ]:
+                self._remove(key)
+            key = (authorization.agent_id, authorization.generation)
+            self._authorizations[key] = authorization
+            self._tokens[bytes.fromhex(authorization.token_sha256)] = key
+            self._signal_revocation(key)
 
-    def _drop(self, life: _Life) -> None:
-        if (standing := self._lives.pop(life, None)) is not None:
-            self._tokens.pop(bytes.fromhex(standing.token_sha256), None)
-        self._cut(life)
+    def _remove(self, key: _RunKey) -> None:
+        if (authorization := self._authorizations.pop(key, None)) is not None:
+            self._tokens.pop(bytes.fromhex(authorization.token_sha256), None)
+        self._signal_revocation(key)
 
-    def _cut(self, life: _Life) -> None:
-        if (future := self._cuts.pop(life, None)) is not None and not future.done():
+    def _signal_revocation(self, key: _RunKey) -> None:
+        if (future := self._revocations.pop(key, None)) is not None and not future.done():
             future.set_result(None)
 
-    async def _lose(self) -> None:
-        self._known.clear()
-        self._lives.clear()
+    async def _disconnect(self) -> None:
+        self._synced.clear()
+        self._authorizations.clear()
         self._tokens.clear()
-        for life in list(self._cuts):
-            self._cut(life)
+        for key in list(self._revocations):
+            self._signal_revocation(key)
         client, self._client = self._client, None
         if client is not None:
             await client.close()
 
 
-def _allowing(
+def _find_right(
     rights: tuple[Right, ...], scope: Scope, operation: str, value: str, method: str, path: str
 ) -> Right | None:
-    grant_id = allowing(rights, scope, operation, value, method=method, path=path)
-    found = next((right for right in rights if right.grant_id == grant_id), None) if grant_id else None
-    if found is not None and found.expires_at is not None and found.expires_at <= time.time():
+    grant_id = find_allowing_right(rights, scope, operation, value, method=method, path=path)
+    match = (
+        next((right for right in rights if right.grant_id == grant_id), None) if grant_id else None
+    )
+    if match is not None and match.expires_at is not None and match.expires_at <= time.time():
         return None
-    return found
+    return match

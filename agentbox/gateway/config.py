@@ -19,11 +19,11 @@ class GatewayConfig:
     port: int
 
     @property
-    def state(self) -> Path:
+    def state_dir(self) -> Path:
         """Where budgets that were spent are kept, across restarts."""
         return self.paths.slot(GATEWAY)
 
     @classmethod
     def from_plan(cls, plan: Plan, paths: Paths) -> Self:
         """The configuration of the box below these paths."""
-        return cls(paths=paths, plan=plan, port=gateway_port(plan, contained=paths.contained))
+        return cls(paths=paths, plan=plan, port=gateway_port(plan, in_container=paths.is_container))

@@ -3,46 +3,69 @@
 import asyncio
 from typing import TYPE_CHECKING
 
-from agentbox.core.http.connection import Bounds
-from agentbox.core.http.listener import Asgi, Listener, Make, bind
-from agentbox.gateway.agent_api.api import Door
-from agentbox.gateway.agent_api.app import RpcApp
-from agentbox.gateway.agent_api.mcp import McpApp
-from agentbox.gateway.app import App, absent
-from agentbox.gateway.authorizer import Authority
+from agentbox.core.http.connection import ConnectionLimits
+from agentbox.core.http.listener import AsgiApp, Listener, ProtocolFactory, bind
+from agentbox.gateway.agent_api.api import AgentApi
+from agentbox.gateway.agent_api.app import JsonRpcEndpoint
+from agentbox.gateway.agent_api.mcp import McpEndpoint
+from agentbox.gateway.app import GatewayApp, unavailable_app
+from agentbox.gateway.authorizer import Authorizer
 from agentbox.gateway.config import GatewayConfig
-from agentbox.gateway.connections.front import Front
-from agentbox.gateway.connections.tenants import KEPT, STRANGERS, TenantHttp, Tenants
+from agentbox.gateway.connections.connection_quota import (
+    MAX_PER_AGENT,
+    MAX_UNAUTHENTICATED,
+    AgentConnection,
+    ConnectionQuota,
+)
+from agentbox.gateway.connections.protocol_sniffer import ProtocolSniffer
 from agentbox.gateway.proxy.proxy import Proxy
 from agentbox.gateway.proxy.resolve import Resolver
-from agentbox.plan.names import MODELS_TOLD
+from agentbox.plan.names import MODEL_METRICS_FILE
 from agentbox.plan.network import LOOPBACK
 
 if TYPE_CHECKING:
     from agentbox.gateway.llm.app import LlmApp
 
-BOUNDS = Bounds(connections=STRANGERS + 100 * KEPT)  # each agent has its own share of them
-_LAST_WORDS = 0.5  # seconds in which answers under way may end
+BOUNDS = ConnectionLimits(
+    connections=MAX_UNAUTHENTICATED + 100 * MAX_PER_AGENT
+)  # each agent has its own share of them
+_DRAIN_SECONDS = 0.5  # seconds in which answers under way may end
 
 
-class Server:
+class GatewayServer:
     """Serves from `open` to `close`."""
 
-    def __init__(self, config: GatewayConfig, authority: Authority, resolver: Resolver | None = None) -> None:
+    def __init__(
+        self, config: GatewayConfig, authorizer: Authorizer, resolver: Resolver | None = None
+    ) -> None:
         """`resolver` finds addresses of names; by default the host's."""
         self._config = config
-        self._proxy = Proxy(config, authority, resolver)
-        self.models = _models(config, authority)
-        self._door = (
-            Door(config, authority) if self.models is None else Door(config, authority, self.models.ledger.spent)
+        self._proxy = Proxy(config, authorizer, resolver)
+        self.models = _build_models(config, authorizer)
+        self._agent_api = (
+            AgentApi(config, authorizer)
+            if self.models is None
+            else AgentApi(config, authorizer, self.models.ledger.usage)
         )
-        llm: Asgi = (
-            absent("models", "[providers] names no endpoint that is enabled") if self.models is None else self.models
+        llm: AsgiApp = (
+            unavailable_app("models", "[providers] names no endpoint that is enabled")
+            if self.models is None
+            else self.models
         )
-        app = App({"/rpc": RpcApp(self._door), "/mcp": McpApp(self._door), "/llm": llm})
-        self._silent: dict[Front, None] = {}
-        tenants = type("Tenanted", (TenantHttp,), {"tenants": Tenants(authority)})
-        self._listener = Listener(app, bind(LOOPBACK, config.port), BOUNDS, self._front, tenants)
+        app = GatewayApp(
+            {
+                "/rpc": JsonRpcEndpoint(self._agent_api),
+                "/mcp": McpEndpoint(self._agent_api),
+                "/llm": llm,
+            }
+        )
+        self._sniffing: dict[ProtocolSniffer, None] = {}
+        connection_class = type(
+            "LimitedConnection", (AgentConnection,), {"quota": ConnectionQuota(authorizer)}
+        )
+        self._listener = Listener(
+            app, bind(LOOPBACK, config.port), BOUNDS, self._make_sniffer, connection_class
+        )
 
     @property
     def port(self) -> int:
@@ -53,37 +76,42 @@ class Server:
         """Returns once the kernel accepts connections. Raises AgentboxError for budgets that cannot be read."""
         if self.models is not None:
             await self.models.open()
-            self._chores = asyncio.create_task(_chores(self.models, self._config), name="models")
+            self._model_task = asyncio.create_task(
+                _run_model_tasks(self.models, self._config), name="models"
+            )
         await self._listener.open()
-        self._keeping = asyncio.create_task(self._proxy.spent.keep(), name="spent")
+        self._save_task = asyncio.create_task(self._proxy.ledger.save_periodically(), name="spent")
 
     async def close(self) -> None:
         """Cuts what does not end by itself."""
-        self._keeping.cancel()
+        self._save_task.cancel()
         await self._proxy.close()
-        await self._listener.close(_LAST_WORDS)
-        await self._door.close()
+        await self._listener.close(_DRAIN_SECONDS)
+        await self._agent_api.close()
         if self.models is not None:
-            self._chores.cancel()
+            self._model_task.cancel()
             await self.models.close()
 
-    def _front(self, http: Make) -> asyncio.Protocol:
-        return Front(http, self._proxy.connection, self._silent)
+    def _make_sniffer(self, http: ProtocolFactory) -> asyncio.Protocol:
+        return ProtocolSniffer(http, self._proxy.make_stream, self._sniffing)
 
 
-def _models(config: GatewayConfig, authority: Authority) -> "LlmApp | None":
+def _build_models(config: GatewayConfig, authorizer: Authorizer) -> "LlmApp | None":
     """The model gateway, None where no provider is enabled: its client and its budgets are then not even loaded."""
     if not any(table["enabled"] for table in config.plan.providers.values()):
         return None
     from agentbox.gateway.llm.app import llm_app
     from agentbox.gateway.llm.config import LlmConfig
 
-    return llm_app(LlmConfig.from_plan(config.plan, config.paths), authority)
+    return llm_app(LlmConfig.from_plan(config.plan, config.paths), authorizer)
 
 
-async def _chores(models: "LlmApp", config: GatewayConfig) -> None:
+async def _run_model_tasks(models: "LlmApp", config: GatewayConfig) -> None:
     """Tells the counts and follows live keys."""
-    from agentbox.gateway.llm.gauges import tell
-    from agentbox.gateway.llm.live import follow
+    from agentbox.gateway.llm.gauges import write_changes
+    from agentbox.gateway.llm.live_config import watch_config
 
-    await asyncio.gather(tell(models.state, config.paths.run / MODELS_TOLD), follow(models, config.paths))
+    await asyncio.gather(
+        write_changes(models.state, config.paths.run / MODEL_METRICS_FILE),
+        watch_config(models, config.paths),
+    )

@@ -14,11 +14,13 @@ import venv
 from pathlib import Path
 from typing import IO
 
-_CHECKOUT, _REQUIREMENTS = ".checkout", ".required"
-_LINK = "agentbox-checkout.pth"
+_CHECKOUT_STAMP, _REQUIREMENTS_STAMP = ".checkout", ".required"
+_PTH_FILE = "agentbox-checkout.pth"
 # Relative, so that it leads to the sources beside it, and ASCII; resolved, for a box has a link to the environment.
-_TO_CHECKOUT = "import os, sys; sys.path.append(os.path.realpath(os.path.join(sitedir, '../../../..')))\n"
-_PREREQUISITE, _INTERRUPTED = 3, 130  # exit codes (agentbox.core.errors.ExitCode)
+_PTH_CONTENT = (
+    "import os, sys; sys.path.append(os.path.realpath(os.path.join(sitedir, '../../../..')))\n"
+)
+_EXIT_PREREQUISITE, _EXIT_INTERRUPTED = 3, 130  # exit codes (agentbox.core.errors.ExitCode)
 
 
 def main(checkout: Path, terminal: str) -> int:
@@ -30,107 +32,147 @@ def main(checkout: Path, terminal: str) -> int:
             if _is_stamped(target, checkout):
                 return 0
             with log_path.open("w+", encoding="utf-8", errors="backslashreplace") as log:
-                if not _make(target, checkout, log, bar=sys.stderr.isatty() and terminal not in ("", "dumb")):
+                if not _create(
+                    target, checkout, log, bar=sys.stderr.isatty() and terminal not in ("", "dumb")
+                ):
                     log.seek(0)
-                    return _failed(*_why(log.read(), log_path))
-            stamp(target, checkout)
+                    return _report_failure(*_failure_reason(log.read(), log_path))
+            write_stamp(target, checkout)
             log_path.unlink()
     except OSError as error:
-        return _failed(f"{error.strerror}: {error.filename or target}", "Make room, or the checkout writable.")
+        return _report_failure(
+            f"{error.strerror}: {error.filename or target}", "Make room, or the checkout writable."
+        )
     except KeyboardInterrupt:
-        return _INTERRUPTED
+        return _EXIT_INTERRUPTED
     return 0
 
 
-def stamp(target: Path, checkout: Path) -> None:
+def write_stamp(target: Path, checkout: Path) -> None:
     """Says that the environment is whole, and made for that checkout and what it requires."""
     site = next((target / "lib").glob("python3.*/site-packages"))
-    (site / _LINK).write_text(_TO_CHECKOUT)
-    (target / _REQUIREMENTS).write_bytes((checkout / "requirements.host").read_bytes())
-    (target / _CHECKOUT).write_bytes(os.fsencode(checkout) + b"\n")
+    (site / _PTH_FILE).write_text(_PTH_CONTENT)
+    (target / _REQUIREMENTS_STAMP).write_bytes((checkout / "requirements.host").read_bytes())
+    (target / _CHECKOUT_STAMP).write_bytes(os.fsencode(checkout) + b"\n")
 
 
-def _failed(why: str, hint: str) -> int:
-    said = f"agentbox: cannot make the Python environment: {why}\n  {hint} Then run the command again.\n"
-    sys.stderr.buffer.write(os.fsencode(said))
-    return _PREREQUISITE
+def _report_failure(reason: str, hint: str) -> int:
+    message = f"agentbox: cannot make the Python environment: {reason}\n  {hint} Then run the command again.\n"
+    sys.stderr.buffer.write(os.fsencode(message))
+    return _EXIT_PREREQUISITE
 
 
-def _why(said: str, log_path: Path) -> tuple[str, str]:
+def _failure_reason(output: str, log_path: Path) -> tuple[str, str]:
     """The cause in words, and what to do about it."""
-    from agentbox.host.packages.python.pip_failures import why
+    from agentbox.host.packages.python.pip_failures import explain_failure
 
-    cause, remedy = why(said)
+    cause, remedy = explain_failure(output)
     return cause, f"The whole output is {log_path}. {remedy}"
 
 
 def _is_stamped(target: Path, checkout: Path) -> bool:
-    made_for, wanted = target / _REQUIREMENTS, (checkout / "requirements.host").read_bytes()
-    made = made_for.exists() and made_for.read_bytes() == wanted
-    return made and _made_at(target) == os.fsencode(checkout)
+    stamp_path, requirements = (
+        target / _REQUIREMENTS_STAMP,
+        (checkout / "requirements.host").read_bytes(),
+    )
+    is_current = stamp_path.exists() and stamp_path.read_bytes() == requirements
+    return is_current and _stamped_checkout(target) == os.fsencode(checkout)
 
 
-def _made_at(target: Path) -> bytes:
+def _stamped_checkout(target: Path) -> bytes:
     """The checkout that the environment was made for; a link leads to another one's."""
     if target.is_symlink():
         return b""
-    links = (target / "lib").glob(f"python3.*/site-packages/{_LINK}")  # absolute before there was a stamp of the place
-    return (_content(target / _CHECKOUT) or _content(next(links, target / _LINK))).removesuffix(b"\n")
+    links = (target / "lib").glob(
+        f"python3.*/site-packages/{_PTH_FILE}"
+    )  # absolute before there was a stamp of the place
+    return (
+        _read_bytes(target / _CHECKOUT_STAMP) or _read_bytes(next(links, target / _PTH_FILE))
+    ).removesuffix(b"\n")
 
 
-def _content(path: Path) -> bytes:
+def _read_bytes(path: Path) -> bytes:
     return path.read_bytes() if path.exists() else b""
 
 
-def _make(target: Path, checkout: Path, log: IO[str], *, bar: bool) -> bool:
+def _create(target: Path, checkout: Path, log: IO[str], *, bar: bool) -> bool:
     if target.is_symlink():
         target.unlink()
     # One that works is brought up to date in place: a box under the process engine may be running from it.
-    whole = _made_at(target) == os.fsencode(checkout) and _works(target)
-    (target / _REQUIREMENTS).unlink(missing_ok=True)
+    reusable = _stamped_checkout(target) == os.fsencode(checkout) and _is_usable(target)
+    (target / _REQUIREMENTS_STAMP).unlink(missing_ok=True)
     try:
-        venv.EnvBuilder(with_pip=not whole, clear=not whole, symlinks=True).create(target)
+        venv.EnvBuilder(with_pip=not reusable, clear=not reusable, symlinks=True).create(target)
     except subprocess.CalledProcessError as error:
         log.write(f"{(error.output or b'').decode(errors='replace')}\n{error}\n")
         return False
-    wanted = checkout / "requirements.host"
-    total = sum(1 for line in wanted.read_text().splitlines() if "==" in line)
-    pip = [str(target / "bin/python"), "-m", "pip", "--disable-pip-version-check", "install", "--no-deps"]
-    command = [*pip, "--progress-bar", "off", "--require-hashes", "--only-binary", ":all:", "-r", str(wanted)]
+    requirements = checkout / "requirements.host"
+    total = sum(1 for line in requirements.read_text().splitlines() if "==" in line)
+    pip = [
+        str(target / "bin/python"),
+        "-m",
+        "pip",
+        "--disable-pip-version-check",
+        "install",
+        "--no-deps",
+    ]
+    command = [
+        *pip,
+        "--progress-bar",
+        "off",
+        "--require-hashes",
+        "--only-binary",
+        ":all:",
+        "-r",
+        str(requirements),
+    ]
     started = time.monotonic()
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", errors="replace"
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        errors="replace",
     ) as process:
         assert process.stdout is not None
         try:
-            seen = _follow(process.stdout, log, total, bar=bar)
+            count = _copy_output(process.stdout, log, total, bar=bar)
         except BaseException:
             process.terminate()
             raise
     if process.returncode != 0:
         return False
     compileall.compile_dir(checkout / "agentbox", quiet=2, workers=0)  # pip did so for the packages
-    sys.stderr.write(f"Python environment: {seen} packages, {time.monotonic() - started:.1f} s\n")
+    sys.stderr.write(f"Python environment: {count} packages, {time.monotonic() - started:.1f} s\n")
     return True
 
 
-def _works(target: Path) -> bool:
+def _is_usable(target: Path) -> bool:
     python = target / "bin/python"
-    asked = [str(python), "-c", f"import pip, sys; sys.exit(sys.version_info[:2] != {sys.version_info[:2]})"]
-    return python.exists() and subprocess.run(asked, capture_output=True, check=False).returncode == 0
+    command = [
+        str(python),
+        "-c",
+        f"import pip, sys; sys.exit(sys.version_info[:2] != {sys.version_info[:2]})",
+    ]
+    return (
+        python.exists()
+        and subprocess.run(command, capture_output=True, check=False).returncode == 0
+    )
 
 
-def _follow(lines: IO[str], log: IO[str], total: int, *, bar: bool) -> int:
+def _copy_output(lines: IO[str], log: IO[str], total: int, *, bar: bool) -> int:
     """Copies pip's output to the log, with a bar where one can be drawn. Returns how many packages it named."""
-    seen = 0
+    count = 0
     for line in lines:
         log.write(line)
-        seen += line.startswith(("Collecting ", "Requirement already satisfied"))
+        count += line.startswith(("Collecting ", "Requirement already satisfied"))
         if bar:
-            done = "#" * (30 * min(seen, total) // max(total, 1))
-            sys.stderr.write(f"\rPython environment [{done:<30}] {min(seen, total)}/{total} packages")
+            filled = "#" * (30 * min(count, total) // max(total, 1))
+            sys.stderr.write(
+                f"\rPython environment [{filled:<30}] {min(count, total)}/{total} packages"
+            )
     sys.stderr.write("\r\x1b[K" if bar else "")
-    return seen
+    return count
 
 
 if __name__ == "__main__":

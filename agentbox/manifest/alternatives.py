@@ -5,14 +5,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import is_dataclass, replace
 from typing import Any, Final, TypeVar
 
-from agentbox.manifest.keys import generic, keys
+from agentbox.manifest.keys import generic_path, keys
 from agentbox.manifest.model import convert
-from agentbox.manifest.schema.bundle import resolved, schema_at
+from agentbox.manifest.schema.bundle import resolve_reference, schema_at
 from agentbox.manifest.schema.examples import EXAMPLES
 
 T = TypeVar("T")
 
-_OWN: Final[Mapping[str, Any]] = {
+_SPECIAL: Final[Mapping[str, Any]] = {
     "adapters.beads.schema": "other",
     "adapters.memory.schema": "other",
     "desktop.resolution": "1280x720",
@@ -33,25 +33,27 @@ _SECOND: Final[Mapping[str, Any]] = {
 }
 
 
-def others(path: str, present: Any) -> Iterator[Any]:
+def alternative_values(path: str, current: Any) -> Iterator[Any]:
     """Values that the schema takes at a real key path and that differ from the present one, as plain data."""
     schema = schema_at(path)
     if schema is None:
         raise KeyError(path)
-    found = [_OWN[path]] if path in _OWN else _candidates(schema)
-    return (value for value in found if value != present)
+    candidates = [_SPECIAL[path]] if path in _SPECIAL else _candidates(schema)
+    return (value for value in candidates if value != current)
 
 
 def with_value(record: T, path: str, value: Any) -> T:
     """A copy of the model, or of a table of it, with plain data at one real key path."""
-    found: T = _replaced(record, path.split("."), convert(keys()[generic(path)].hint, value))
-    return found
+    new_record: T = _replace_at(
+        record, path.split("."), convert(keys()[generic_path(path)].hint, value)
+    )
+    return new_record
 
 
-def _replaced(record: Any, names: list[str], value: Any) -> Any:
+def _replace_at(record: Any, names: list[str], value: Any) -> Any:
     name, *rest = names
-    present = getattr(record, name) if is_dataclass(record) else record[name]
-    new = _replaced(present, rest, value) if rest else value
+    current = getattr(record, name) if is_dataclass(record) else record[name]
+    new = _replace_at(current, rest, value) if rest else value
     if is_dataclass(record) and not isinstance(record, type):
         return replace(record, **{name: new})
     return {**record, name: new}
@@ -69,11 +71,14 @@ def _candidates(schema: Mapping[str, Any]) -> list[Any]:
     if "minimum" in schema:
         return [schema["minimum"], schema["maximum"]]
     if schema["type"] == "array":
-        return [[_item(resolved(schema["items"]))], []]
+        return [[_item(resolve_reference(schema["items"]))], []]
     return ["", "ten letters and more"]
 
 
 def _item(schema: Mapping[str, Any]) -> Any:
     if schema.get("type") == "object":
-        return {name: _item(resolved(schema["properties"][name])) for name in schema["required"]}
+        return {
+            name: _item(resolve_reference(schema["properties"][name]))
+            for name in schema["required"]
+        }
     return _candidates(schema)[0]

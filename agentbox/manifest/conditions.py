@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from agentbox.manifest.keys import generic
+from agentbox.manifest.keys import generic_path
 from agentbox.manifest.schema.bundle import properties
 
 
 @dataclass(frozen=True)
-class Condition:
+class KeyCondition:
     """`key` must hold one of `values`, or, when `negated`, none of them."""
 
     key: str
@@ -27,29 +27,37 @@ class Condition:
         return all(isinstance(value, bool) for value in self.values) and bool(self.values)
 
 
-def conditions_of(path: str) -> tuple[Condition, ...]:
+def conditions_of(path: str) -> tuple[KeyCondition, ...]:
     """The conditions of a real key path, with the name of its map entry in their keys."""
-    spelt = generic(path)
-    names = [name for name, star in zip(path.split("."), spelt.split("."), strict=True) if star == "*"]
-    wanted = conditions().get(spelt, ())
-    return tuple(replace(item, key=item.key.replace("*", names[0], 1)) for item in wanted) if names else wanted
+    pattern = generic_path(path)
+    names = [
+        name for name, part in zip(path.split("."), pattern.split("."), strict=True) if part == "*"
+    ]
+    required = conditions().get(pattern, ())
+    return (
+        tuple(replace(item, key=item.key.replace("*", names[0], 1)) for item in required)
+        if names
+        else required
+    )
 
 
 @cache
-def conditions() -> Mapping[str, tuple[Condition, ...]]:
+def conditions() -> Mapping[str, tuple[KeyCondition, ...]]:
     """Key path -> what must hold, all of it, for the key to be read. Keys that are always read are absent.
 
     The names of map entries are spelt `*` on both sides; `conditions_of` fills one in.
     """
-    found = {}
+    result = {}
     for path, schema in properties():
-        if wanted := schema.get("x-agentbox-when"):
+        if required := schema.get("x-agentbox-when"):
             table = path.rpartition(".")[0]
-            found[generic(path)] = tuple(_condition(table, key, values) for key, values in wanted.items())
-    return found
+            result[generic_path(path)] = tuple(
+                _condition(table, key, values) for key, values in required.items()
+            )
+    return result
 
 
-def _condition(table: str, key: str, values: Any) -> Condition:
-    full = f"{table}{key}" if key.startswith(".") else key
+def _condition(table: str, key: str, values: Any) -> KeyCondition:
+    full_key = f"{table}{key}" if key.startswith(".") else key
     negated = isinstance(values, dict)
-    return Condition(full, tuple(values["not"] if negated else values), negated)
+    return KeyCondition(full_key, tuple(values["not"] if negated else values), negated)

@@ -7,15 +7,18 @@ from typing import Any, Final, Literal
 Severity = Literal["error", "warning", "info"]
 Kind = Literal["", "syntax", "unknown-key", "wrong-type", "bad-value", "bad-unit", "missing-key"]
 
-_UNSHOWN: Final = ("Cc", "Cf", "Cs", "Zl", "Zp")
+_UNPRINTABLE: Final = ("Cc", "Cf", "Cs", "Zl", "Zp")
 SEVERITIES: Final[dict[str, Severity]] = {"E": "error", "W": "warning", "I": "info"}
 
 
-def printable(text: str) -> str:
+def escape_unprintable(text: str) -> str:
     """The text with every control and formatting character as its escape."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join(_escaped(one) if unicodedata.category(one) in _UNSHOWN else one for one in text)
+    return "".join(
+        _escaped(character) if unicodedata.category(character) in _UNPRINTABLE else character
+        for character in text
+    )
 
 
 def _escaped(character: str) -> str:
@@ -48,11 +51,11 @@ class Finding:
     def __post_init__(self) -> None:
         """A name or value of the manifest stands in these as it was written, and may hold what a terminal obeys."""
         for name in ("message", "remedy"):
-            object.__setattr__(self, name, printable(getattr(self, name)))
+            object.__setattr__(self, name, escape_unprintable(getattr(self, name)))
 
     def __str__(self) -> str:
         """`12:1: error E016 resources.memry: <message>`, to be put behind `<path>:`."""
-        key = f" {printable(self.key)}" if self.key else ""
+        key = f" {escape_unprintable(self.key)}" if self.key else ""
         return f"{self.line}:{self.column}: {self.severity} {self.code}{key}: {self.message}"
 
     @property
@@ -71,5 +74,5 @@ class Finding:
             "message": self.message,
             "remedy": self.remedy,
             "kind": self.kind,
-            "related": [{"key": at.key, "line": at.line} for at in self.related],
+            "related": [{"key": item.key, "line": item.line} for item in self.related],
         }

@@ -16,5 +16,7 @@ def to_text(path: KeyPath) -> str:
         if isinstance(part, int):
             text += f"[{part}]"
         else:
-            text += ("." if text else "") + (part if _BARE.fullmatch(part) else json.dumps(part, ensure_ascii=False))
+            text += ("." if text else "") + (
+                part if _BARE.fullmatch(part) else json.dumps(part, ensure_ascii=False)
+            )
     return text

@@ -36,17 +36,17 @@ def apply_classes() -> dict[str, Apply]:
 
 def apply_class(path: str) -> Apply:
     """The apply class of a real key path. Raises KeyError for a key that does not exist."""
-    return keys()[generic(path)].apply
+    return keys()[generic_path(path)].apply
 
 
 @cache
-def generic(path: str) -> str:
+def generic_path(path: str) -> str:
     """A real key path with the names of maps replaced by `*`."""
     parts = path.split(".")
     for prefix in map_paths():
-        at = prefix.split(".")
-        if parts[: len(at)] == at and len(parts) > len(at):
-            parts[len(at)] = "*"
+        prefix_parts = prefix.split(".")
+        if parts[: len(prefix_parts)] == prefix_parts and len(parts) > len(prefix_parts):
+            parts[len(prefix_parts)] = "*"
     return ".".join(parts)
 
 
@@ -56,15 +56,17 @@ def map_paths() -> tuple[str, ...]:
     return tuple(dict.fromkeys(path.split(".*")[0] for path in keys() if ".*" in path))
 
 
-def telling_values(manifest: Manifest) -> dict[str, Any]:
+def significant_values(manifest: Manifest) -> dict[str, Any]:
     """The same without the keys of a map entry that hold their default: an agent that is added changes what it says, not
     what it leaves out. A security exception tells by being there at all, so its keys all count."""
     values = effective_values(manifest)
-    return {path: value for path, value in values.items() if not _untold(path, value, values)}
+    return {
+        path: value for path, value in values.items() if not _is_insignificant(path, value, values)
+    }
 
 
-def _untold(path: str, value: Any, values: Mapping[str, Any]) -> bool:
-    spec = keys()[spelt] if (spelt := generic(path)) != path else None
+def _is_insignificant(path: str, value: Any, values: Mapping[str, Any]) -> bool:
+    spec = keys()[generic_key] if (generic_key := generic_path(path)) != path else None
     if spec is None or spec.required or path.startswith("security."):
         return False
     return bool(value == (values[spec.inherits] if spec.inherits else spec.default))
@@ -72,18 +74,18 @@ def _untold(path: str, value: Any, values: Mapping[str, Any]) -> bool:
 
 def effective_values(manifest: Manifest) -> dict[str, Any]:
     """Every key with its value, defaults included, as plain data. Maps give one path an entry that is written."""
-    return {path: plain(value) for path, value in flat(manifest.usable)}
+    return {path: plain(value) for path, value in flatten(manifest.usable)}
 
 
-def flat(record: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+def flatten(record: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Every key path of a model with its value as the model holds it."""
     for item in fields(record):
         value, path = getattr(record, item.name), f"{prefix}{item.name}"
         if is_dataclass(value):
-            yield from flat(value, f"{path}.")
+            yield from flatten(value, f"{path}.")
         elif isinstance(value, Mapping):
             for name, entry in value.items():
-                yield from flat(entry, f"{path}.{name}.")
+                yield from flatten(entry, f"{path}.{name}.")
         else:
             yield path, value
 
@@ -92,12 +94,14 @@ def _walk(kind: type, prefix: str, inherited: str = "") -> Iterator[KeySpec]:
     hints = hints_of(kind)
     for item in fields(kind):
         hint, path = hints[item.name], f"{prefix}{item.name}"
-        bare = get_args(hint)[0] if get_origin(hint) is Annotated else hint
-        if get_origin(bare) is Mapping:
-            yield from _walk(get_args(bare)[1], f"{path}.*.")
-        elif isinstance(bare, type) and is_dataclass(bare):
-            yield from _walk(bare, f"{path}.", item.metadata.get(INHERITS, ""))
+        base = get_args(hint)[0] if get_origin(hint) is Annotated else hint
+        if get_origin(base) is Mapping:
+            yield from _walk(get_args(base)[1], f"{path}.*.")
+        elif isinstance(base, type) and is_dataclass(base):
+            yield from _walk(base, f"{path}.", item.metadata.get(INHERITS, ""))
         else:
             source = f"{inherited}.{item.name}" if inherited else ""
-            marks = item.metadata
-            yield KeySpec(path, hint, plain(item.default), marks["apply"], marks["required"], source)
+            metadata = item.metadata
+            yield KeySpec(
+                path, hint, plain(item.default), metadata["apply"], metadata["required"], source
+            )

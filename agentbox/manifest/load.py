@@ -11,13 +11,13 @@ from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.manifest.findings import Finding
 from agentbox.manifest.keypath import KeyPath, to_text
 from agentbox.manifest.model import Model, build
-from agentbox.manifest.positions import Position, locate
-from agentbox.manifest.schema.quick_check import fits
-from agentbox.manifest.syntax import TOO_DEEP, SyntaxProblem, decode, toml
+from agentbox.manifest.positions import Position, key_positions
+from agentbox.manifest.schema.quick_check import passes_quick_check
+from agentbox.manifest.syntax import TOO_DEEP, SyntaxProblem, decode, parse_toml
 
 MAX_BYTES: Final = 1 << 20
 MAX_DEPTH: Final = 64
-_NOWHERE: Final = Position(1, 1)
+_START: Final = Position(1, 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,9 +32,9 @@ class Manifest:
     raw: bytes
     written: Mapping[str, Any]
     usable: Model
-    where: Mapping[str, Position]
+    positions: Mapping[str, Position]
     findings: tuple[Finding, ...] = ()
-    withdrawn: frozenset[str] = field(default_factory=frozenset)
+    invalid: frozenset[str] = field(default_factory=frozenset)
 
     @property
     def effective(self) -> Model | None:
@@ -46,13 +46,13 @@ class Manifest:
         """`sha256:<hex>` of the file's bytes."""
         return digest(self.raw)
 
-    def place(self, key: str) -> Position:
+    def position_of(self, key: str) -> Position:
         """Where a key is written; for an absent key the nearest written parent table, else 1:1."""
         while key:
-            if key in self.where:
-                return self.where[key]
+            if key in self.positions:
+                return self.positions[key]
             key = key[: max(key.rfind("."), key.rfind("["), 0)]
-        return _NOWHERE
+        return _START
 
 
 def load(path: Path) -> Manifest:
@@ -82,50 +82,65 @@ def parse(data: bytes, name: str, *, check: bool = True) -> Manifest:
     """
     try:
         text = decode(data, MAX_BYTES)
-        written = toml(text)
-        positions = _places(text)
+        written = parse_toml(text)
+        positions = _read_positions(text)
     except SyntaxProblem as problem:
-        return Manifest(name=name, raw=data, written={}, usable=Model(), where={}, findings=(problem.finding(),))
-    where = {to_text(path): place for path, place in positions.items()}
-    if not check or fits(written):
-        return Manifest(name=name, raw=data, written=written, usable=build(written), where=where)
-    return _refused(name, data, written, where)
+        return Manifest(
+            name=name,
+            raw=data,
+            written={},
+            usable=Model(),
+            positions={},
+            findings=(problem.to_finding(),),
+        )
+    text_positions = {to_text(path): position for path, position in positions.items()}
+    if not check or passes_quick_check(written):
+        return Manifest(
+            name=name, raw=data, written=written, usable=build(written), positions=text_positions
+        )
+    return _invalid_manifest(name, data, written, text_positions)
 
 
-def _places(text: str) -> dict[KeyPath, Position]:
+def _read_positions(text: str) -> dict[KeyPath, Position]:
     """Where keys are. Raises SyntaxProblem for values or keys that lie deeper than any reader of them can follow."""
     remedy = "No key of a manifest lies that deep; remove it."
     try:
-        positions = locate(text)
+        positions = key_positions(text)
     except RecursionError as error:
         raise SyntaxProblem(f"not readable: {TOO_DEEP}", remedy) from error
-    if deep := next((place for path, place in positions.items() if len(path) > MAX_DEPTH), None):
-        raise SyntaxProblem(f"not readable: {TOO_DEEP}", remedy, *deep)
+    if too_deep := next(
+        (position for path, position in positions.items() if len(path) > MAX_DEPTH), None
+    ):
+        raise SyntaxProblem(f"not readable: {TOO_DEEP}", remedy, *too_deep)
     return positions
 
 
-def _refused(name: str, data: bytes, written: dict[str, Any], where: Mapping[str, Position]) -> Manifest:
-    from agentbox.manifest.schema.validator import check  # brings jsonschema, which has the last word
+def _invalid_manifest(
+    name: str, data: bytes, written: dict[str, Any], positions: Mapping[str, Position]
+) -> Manifest:
+    from agentbox.manifest.schema.validator import (
+        check,
+    )  # brings jsonschema, which has the last word
 
-    bare = Manifest(name=name, raw=data, written=written, usable=Model(), where=where)
-    verdict = check(bare)
+    unchecked = Manifest(name=name, raw=data, written=written, usable=Model(), positions=positions)
+    result = check(unchecked)
     return Manifest(
         name=name,
         raw=data,
         written=written,
-        usable=build(_without(written, verdict.withdrawn)),
-        where=where,
-        findings=verdict.findings,
-        withdrawn=frozenset(map(to_text, verdict.withdrawn)),
+        usable=build(_without(written, result.invalid)),
+        positions=positions,
+        findings=result.findings,
+        invalid=frozenset(map(to_text, result.invalid)),
     )
 
 
 def _without(written: Mapping[str, Any], paths: frozenset[KeyPath]) -> dict[str, Any]:
     """A copy without the values at those paths. Every path consists of names only."""
-    kept: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for name, value in written.items():
         if (name,) in paths:
             continue
-        below = frozenset(path[1:] for path in paths if path[0] == name)
-        kept[name] = _without(value, below) if below else value
-    return kept
+        nested = frozenset(path[1:] for path in paths if path[0] == name)
+        result[name] = _without(value, nested) if nested else value
+    return result

@@ -6,27 +6,27 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from typing import Annotated, Any, TypeVar, get_args, get_origin
 
-from agentbox.manifest.tables.agents import Agent
-from agentbox.manifest.tables.api import Api
-from agentbox.manifest.tables.backup import Backup
-from agentbox.manifest.tables.desktop import Desktop
-from agentbox.manifest.tables.egress import Egress
-from agentbox.manifest.tables.gpu import Gpu
-from agentbox.manifest.tables.image import Image
-from agentbox.manifest.tables.limits import Limits
-from agentbox.manifest.tables.mesh import Mesh
-from agentbox.manifest.tables.meta import Meta
-from agentbox.manifest.tables.observability import Observability
-from agentbox.manifest.tables.policies import Policy
-from agentbox.manifest.tables.privacy import Privacy
-from agentbox.manifest.tables.providers import Provider
-from agentbox.manifest.tables.resources import Resources
-from agentbox.manifest.tables.security import Security
-from agentbox.manifest.tables.skills import Skills
-from agentbox.manifest.tables.slots import Adapters
-from agentbox.manifest.tables.sovereign_mesh import SovereignMesh
-from agentbox.manifest.tables.state import State
-from agentbox.manifest.tables.toolchains import Toolchains
+from agentbox.manifest.tables.agents import AgentTable
+from agentbox.manifest.tables.api import ApiTable
+from agentbox.manifest.tables.backup import BackupTable
+from agentbox.manifest.tables.desktop import DesktopTable
+from agentbox.manifest.tables.egress import EgressTable
+from agentbox.manifest.tables.gpu import GpuTable
+from agentbox.manifest.tables.image import ImageTable
+from agentbox.manifest.tables.limits import LimitsTable
+from agentbox.manifest.tables.mesh import MeshTable
+from agentbox.manifest.tables.meta import MetaTable
+from agentbox.manifest.tables.observability import ObservabilityTable
+from agentbox.manifest.tables.policies import PolicyTable
+from agentbox.manifest.tables.privacy import PrivacyTable
+from agentbox.manifest.tables.providers import ProviderTable
+from agentbox.manifest.tables.resources import ResourcesTable
+from agentbox.manifest.tables.security import SecurityTable
+from agentbox.manifest.tables.skills import SkillsTable
+from agentbox.manifest.tables.slots import AdaptersTable
+from agentbox.manifest.tables.sovereign_mesh import SovereignMeshTable
+from agentbox.manifest.tables.state import StateTable
+from agentbox.manifest.tables.toolchains import ToolchainsTable
 from agentbox.manifest.types import Size
 
 T = TypeVar("T")
@@ -36,27 +36,27 @@ T = TypeVar("T")
 class Model:
     """Every table of a manifest."""
 
-    meta: Meta = field(default_factory=Meta)
-    image: Image = field(default_factory=Image)
-    resources: Resources = field(default_factory=Resources)
-    api: Api = field(default_factory=Api)
-    observability: Observability = field(default_factory=Observability)
-    backup: Backup = field(default_factory=Backup)
-    adapters: Adapters = field(default_factory=Adapters)
-    mesh: Mesh = field(default_factory=Mesh)
-    sovereign_mesh: SovereignMesh = field(default_factory=SovereignMesh)
-    providers: Mapping[str, Provider] = field(default_factory=dict)
-    privacy: Privacy = field(default_factory=Privacy)
-    desktop: Desktop = field(default_factory=Desktop)
-    gpu: Gpu = field(default_factory=Gpu)
-    toolchains: Toolchains = field(default_factory=Toolchains)
-    skills: Skills = field(default_factory=Skills)
-    agents: Mapping[str, Agent] = field(default_factory=dict)
-    state: State = field(default_factory=State)
-    limits: Limits = field(default_factory=Limits)
-    policies: Mapping[str, Policy] = field(default_factory=dict)
-    egress: Egress = field(default_factory=Egress)
-    security: Security = field(default_factory=Security)
+    meta: MetaTable = field(default_factory=MetaTable)
+    image: ImageTable = field(default_factory=ImageTable)
+    resources: ResourcesTable = field(default_factory=ResourcesTable)
+    api: ApiTable = field(default_factory=ApiTable)
+    observability: ObservabilityTable = field(default_factory=ObservabilityTable)
+    backup: BackupTable = field(default_factory=BackupTable)
+    adapters: AdaptersTable = field(default_factory=AdaptersTable)
+    mesh: MeshTable = field(default_factory=MeshTable)
+    sovereign_mesh: SovereignMeshTable = field(default_factory=SovereignMeshTable)
+    providers: Mapping[str, ProviderTable] = field(default_factory=dict)
+    privacy: PrivacyTable = field(default_factory=PrivacyTable)
+    desktop: DesktopTable = field(default_factory=DesktopTable)
+    gpu: GpuTable = field(default_factory=GpuTable)
+    toolchains: ToolchainsTable = field(default_factory=ToolchainsTable)
+    skills: SkillsTable = field(default_factory=SkillsTable)
+    agents: Mapping[str, AgentTable] = field(default_factory=dict)
+    state: StateTable = field(default_factory=StateTable)
+    limits: LimitsTable = field(default_factory=LimitsTable)
+    policies: Mapping[str, PolicyTable] = field(default_factory=dict)
+    egress: EgressTable = field(default_factory=EgressTable)
+    security: SecurityTable = field(default_factory=SecurityTable)
 
 
 def build(written: Mapping[str, Any]) -> Model:
@@ -110,12 +110,17 @@ def _dependent_defaults(written: Mapping[str, Any]) -> dict[str, Any]:
     if "token_file" in (mesh := result.get("mesh", {})):
         result["mesh"] = {"token_env": "", **mesh}
     adapters = result.get("adapters", {})
-    off = {slot: {**table, "required": False} for slot, table in adapters.items() if table.get("use") == "off"}
+    off = {
+        slot: {**table, "required": False}
+        for slot, table in adapters.items()
+        if table.get("use") == "off"
+    }
     if off:
         result["adapters"] = {**adapters, **off}
     if agents := result.get("agents"):
         limits = result.get("limits", {})
         result["agents"] = {
-            name: {**agent, "limits": {**limits, **agent.get("limits", {})}} for name, agent in agents.items()
+            name: {**agent, "limits": {**limits, **agent.get("limits", {})}}
+            for name, agent in agents.items()
         }
     return result

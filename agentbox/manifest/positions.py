@@ -30,7 +30,7 @@ _STRING = re.compile(
 _SCALAR = re.compile(r"[^,\]}#\n]+")
 
 
-def locate(text: str) -> dict[KeyPath, Position]:
+def key_positions(text: str) -> dict[KeyPath, Position]:
     """The first place of every key, intermediate tables included. Elements of lists of tables are numbered from 0."""
     return _Scanner(text).document()
 
@@ -38,8 +38,8 @@ def locate(text: str) -> dict[KeyPath, Position]:
 class _Scanner:
     def __init__(self, text: str) -> None:
         self.text = text
-        self.at = 0
-        self.found: dict[KeyPath, Position] = {}
+        self.offset = 0
+        self.positions: dict[KeyPath, Position] = {}
         self.lengths: dict[KeyPath, int] = {}  # of arrays of tables written as [[header]]
         self.line = 1
         self.line_start = 0
@@ -48,22 +48,22 @@ class _Scanner:
     def document(self) -> dict[KeyPath, Position]:
         table: KeyPath = ()
         self.skip(_BLANK)
-        while self.at < len(self.text):
-            if self.text[self.at] == "[":
+        while self.offset < len(self.text):
+            if self.text[self.offset] == "[":
                 table = self.header()
             else:
                 self.pair(table)
             self.skip(_BLANK)
-        return self.found
+        return self.positions
 
     def header(self) -> KeyPath:
         """`[a.b]` or `[[a.b]]`; returns the path of the table that it opens."""
-        double = self.text.startswith("[[", self.at)
-        self.at += 2 if double else 1
+        double = self.text.startswith("[[", self.offset)
+        self.offset += 2 if double else 1
         self.skip(_SPACE)
         path = self.key((), through_arrays=True, stop_at_last=double)
         self.skip(_SPACE)
-        self.at += 2 if double else 1
+        self.offset += 2 if double else 1
         if not double:
             return path
         self.lengths[path] = self.lengths.get(path, -1) + 1
@@ -72,38 +72,40 @@ class _Scanner:
     def pair(self, table: KeyPath) -> None:
         path = self.key(table)
         self.skip(_SPACE)
-        self.at += 1  # the equals sign
+        self.offset += 1  # the equals sign
         self.skip(_SPACE)
         self.value(path)
 
-    def key(self, path: KeyPath, *, through_arrays: bool = False, stop_at_last: bool = False) -> KeyPath:
+    def key(
+        self, path: KeyPath, *, through_arrays: bool = False, stop_at_last: bool = False
+    ) -> KeyPath:
         """A dotted key below `path`; records each part where it is first seen."""
         while True:
-            place = self.position()
+            start = self.position()
             path = (*path, self.simple_key())
-            self.found.setdefault(path, place)
+            self.positions.setdefault(path, start)
             self.skip(_SPACE)
-            more = self.text.startswith(".", self.at)
+            more = self.text.startswith(".", self.offset)
             if through_arrays and path in self.lengths and (more or not stop_at_last):
                 path = (*path, self.lengths[path])
             if not more:
                 return path
-            self.at += 1
+            self.offset += 1
             self.skip(_SPACE)
 
     def simple_key(self) -> str:
-        if bare := _BARE.match(self.text, self.at):
-            self.at = bare.end()
+        if bare := _BARE.match(self.text, self.offset):
+            self.offset = bare.end()
             return bare.group()
-        quoted = _QUOTED.match(self.text, self.at)
+        quoted = _QUOTED.match(self.text, self.offset)
         if quoted is None:
             raise ValueError(f"no key at {self.position()}")
-        self.at = quoted.end()
+        self.offset = quoted.end()
         (name,) = tomllib.loads(f"{quoted.group()} = 0")
         return name
 
     def value(self, path: KeyPath) -> None:
-        start = self.text[self.at]
+        start = self.text[self.offset]
         if start == "[":
             self.array(path)
         elif start == "{":
@@ -115,36 +117,36 @@ class _Scanner:
 
     def array(self, path: KeyPath) -> None:
         index = 0
-        self.at += 1
+        self.offset += 1
         self.skip(_BLANK)
-        while self.text[self.at] != "]":
+        while self.text[self.offset] != "]":
             self.value((*path, index))
             index += 1
             self.after_item()
-        self.at += 1
+        self.offset += 1
 
     def inline_table(self, path: KeyPath) -> None:
-        self.at += 1
+        self.offset += 1
         self.skip(_BLANK)  # TOML 1.1 allows line ends here; 1.0 documents have none
-        while self.text[self.at] != "}":
+        while self.text[self.offset] != "}":
             self.pair(path)
             self.after_item()
-        self.at += 1
+        self.offset += 1
 
     def after_item(self) -> None:
         self.skip(_BLANK)
-        if self.text[self.at] == ",":
-            self.at += 1
+        if self.text[self.offset] == ",":
+            self.offset += 1
             self.skip(_BLANK)
 
     def skip(self, pattern: re.Pattern[str]) -> None:
-        if found := pattern.match(self.text, self.at):
-            self.at = found.end()
+        if match := pattern.match(self.text, self.offset):
+            self.offset = match.end()
 
     def position(self) -> Position:
         """Of the present place; the count goes on from the last call."""
-        while (end := self.text.find("\n", self.counted, self.at)) >= 0:
+        while (end := self.text.find("\n", self.counted, self.offset)) >= 0:
             self.line += 1
             self.line_start = self.counted = end + 1
-        self.counted = self.at
-        return Position(self.line, self.at - self.line_start + 1)
+        self.counted = self.offset
+        return Position(self.line, self.offset - self.line_start + 1)

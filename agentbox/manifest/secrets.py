@@ -26,7 +26,8 @@ _CREDENTIALS: Final = tuple(
     )
 )
 _PLACEHOLDER: Final = re.compile(
-    r"change-?me|change-this.*|your-.*-here|placeholder|todo.*|replace-?me|xxx.*|<.*>", re.IGNORECASE | re.DOTALL
+    r"change-?me|change-this.*|your-.*-here|placeholder|todo.*|replace-?me|xxx.*|<.*>",
+    re.IGNORECASE | re.DOTALL,
 )
 
 

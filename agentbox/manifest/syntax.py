@@ -4,14 +4,14 @@ import re
 import tomllib
 from typing import Any
 
-from agentbox.manifest.amount import excess
+from agentbox.manifest.complexity import find_excess
 from agentbox.manifest.findings import Finding
 
 _TAIL = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 _BOM = b"\xef\xbb\xbf"
 TOO_DEEP = "values are nested too deeply"
 _LONG_NUMBER = re.compile(r"[0-9][0-9_]{4299}")
-_LESS = "Keep only what differs from the defaults; no key of a manifest lies that deep."
+_SHORTEN = "Keep only what differs from the defaults; no key of a manifest lies that deep."
 
 
 class SyntaxProblem(Exception):
@@ -21,7 +21,7 @@ class SyntaxProblem(Exception):
         super().__init__(message)
         self.message, self.remedy, self.line, self.column = message, remedy, line, column
 
-    def finding(self) -> Finding:
+    def to_finding(self) -> Finding:
         """As finding E000."""
         return Finding(
             code="E000",
@@ -38,26 +38,33 @@ class SyntaxProblem(Exception):
 def decode(data: bytes, limit: int) -> str:
     """The text. Raises SyntaxProblem: too large, with a byte order mark, or not UTF-8."""
     if len(data) > limit:
-        raise SyntaxProblem(f"the file is larger than {limit // 1024} KiB", "Keep only what differs from the defaults.")
+        raise SyntaxProblem(
+            f"the file is larger than {limit // 1024} KiB",
+            "Keep only what differs from the defaults.",
+        )
     if data.startswith(_BOM):
-        raise SyntaxProblem("the file starts with a byte order mark", "Save it as UTF-8 without a byte order mark.")
+        raise SyntaxProblem(
+            "the file starts with a byte order mark", "Save it as UTF-8 without a byte order mark."
+        )
     try:
         return data.decode().replace("\r\n", "\n")
     except UnicodeDecodeError as error:
-        before = data[: error.start].decode()
+        prefix = data[: error.start].decode()
         raise SyntaxProblem(
             f"the file is not UTF-8: byte 0x{data[error.start]:02x}",
             "Save it as UTF-8.",
-            before.count("\n") + 1,
-            len(before) - (before.rfind("\n") + 1) + 1,
+            prefix.count("\n") + 1,
+            len(prefix) - (prefix.rfind("\n") + 1) + 1,
         ) from error
 
 
-def toml(text: str) -> dict[str, Any]:
+def parse_toml(text: str) -> dict[str, Any]:
     """The document. Raises SyntaxProblem with the parser's reason."""
     remedy = "Mend the TOML at that place; nothing else can be checked before."
-    if (too_much := excess(text)) is not None:
-        raise SyntaxProblem(f"not readable: {too_much.what}", _LESS, *place_of(text, too_much.at))
+    if (excess := find_excess(text)) is not None:
+        raise SyntaxProblem(
+            f"not readable: {excess.description}", _SHORTEN, *line_and_column(text, excess.offset)
+        )
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -66,14 +73,16 @@ def toml(text: str) -> dict[str, Any]:
     except RecursionError as error:
         raise SyntaxProblem(f"not readable: {TOO_DEEP}", remedy) from error
     except ValueError as error:  # int() refuses numbers of more than 4300 digits
-        long = _LONG_NUMBER.search(text)
-        place = place_of(text, long.start()) if long else (1, 1)
-        raise SyntaxProblem("not readable: a number has too many digits", "Write 18 digits at most.", *place) from error
+        number = _LONG_NUMBER.search(text)
+        position = line_and_column(text, number.start()) if number else (1, 1)
+        raise SyntaxProblem(
+            "not readable: a number has too many digits", "Write 18 digits at most.", *position
+        ) from error
 
 
-def place_of(text: str, at: int) -> tuple[int, int]:
+def line_and_column(text: str, offset: int) -> tuple[int, int]:
     """Line and column of a character."""
-    return text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+    return text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)
 
 
 def _reason(error: tomllib.TOMLDecodeError, text: str) -> tuple[str, int, int]:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from agentbox.manifest.secrets import is_credential
 
-_SHOWN: Final = 60
+_MAX_SHOWN: Final = 60
 _TYPES: Final[tuple[tuple[type | tuple[type, ...], str], ...]] = (
     (bool, "a boolean"),
     (int, "an integer"),
@@ -17,7 +17,7 @@ _TYPES: Final[tuple[tuple[type | tuple[type, ...], str], ...]] = (
     (dict, "a table"),
     ((datetime, date, time), "a date or time"),
 )
-WANTED: Final = {
+TYPE_EXAMPLES: Final = {
     "boolean": ("a boolean", "true"),
     "integer": ("an integer", "10"),
     "number": ("a number", "1.5"),
@@ -32,32 +32,49 @@ def type_name(value: Any) -> str:
     return next(name for kind, name in _TYPES if isinstance(value, kind))
 
 
-def show(value: Any) -> str:
+def format_short(value: Any) -> str:
     """A value as TOML would spell it, cut to one short line; what looks like a credential is not shown."""
     if isinstance(value, str) and is_credential(value):
         return "<not shown: it looks like a credential>"
     if isinstance(value, (dict, list)):
         return type_name(value)
-    text = spell(value)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    text = format_toml(value)
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
 
 
-def spell(value: Any) -> str:
+def format_toml(value: Any) -> str:
     """A scalar or list of scalars as TOML."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # JSON takes it bare, TOML does not
+        return json.dumps(value, ensure_ascii=False).replace(
+            "\x7f", "\\u007f"
+        )  # JSON takes it bare, TOML does not
     if isinstance(value, list):
-        return f"[{', '.join(map(spell, value))}]"
+        return f"[{', '.join(map(format_toml, value))}]"
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{name} = {spell(item)}" for name, item in value.items()) + " }"
+        return (
+            "{ " + ", ".join(f"{name} = {format_toml(item)}" for name, item in value.items()) + " }"
+        )
     return str(value)
 
 
 _QUANTITY: Final = re.compile(r"\s*(\d{1,15}(?:\.\d{1,15})?)\s*([A-Za-zµ]*)\s*")
-_SIZES: Final = {"": 1, "b": 1, **{f"{p}{s}": 1024 ** (n + 1) for n, p in enumerate("kmgt") for s in ("", "b", "ib")}}
-_TIMES: Final = {"s": 1, "sec": 1, "second": 1, "seconds": 1, "m": 60, "min": 60, "minute": 60, "minutes": 60}
+_SIZES: Final = {
+    "": 1,
+    "b": 1,
+    **{f"{p}{s}": 1024 ** (n + 1) for n, p in enumerate("kmgt") for s in ("", "b", "ib")},
+}
+_TIMES: Final = {
+    "s": 1,
+    "sec": 1,
+    "second": 1,
+    "seconds": 1,
+    "m": 60,
+    "min": 60,
+    "minute": 60,
+    "minutes": 60,
+}
 _TIMES_LONG: Final = {
     "h": 3600,
     "hour": 3600,
@@ -72,17 +89,17 @@ _TIMES_LONG: Final = {
 
 def as_size(text: str) -> str | None:
     """The size that text in another unit meant: `512MB` -> `512MiB`, `1.5GiB` -> `1536MiB`; None when it is no size."""
-    found = _QUANTITY.fullmatch(text)
-    scale = _SIZES.get(found[2].lower()) if found else None
-    if found is None or scale is None:
+    match = _QUANTITY.fullmatch(text)
+    scale = _SIZES.get(match[2].lower()) if match else None
+    if match is None or scale is None:
         return None
-    count = float(found[1]) * scale
-    if found[1].isdigit() and scale > 1 and int(found[1]) > 0:
-        return f"{int(found[1])}{ {1024**n: u for n, u in enumerate(('', 'KiB', 'MiB', 'GiB', 'TiB'))}[scale] }"
-    return _whole(count)
+    count = float(match[1]) * scale
+    if match[1].isdigit() and scale > 1 and int(match[1]) > 0:
+        return f"{int(match[1])}{ {1024**n: u for n, u in enumerate(('', 'KiB', 'MiB', 'GiB', 'TiB'))}[scale] }"
+    return _largest_unit(count)
 
 
-def _whole(count: float) -> str:
+def _largest_unit(count: float) -> str:
     for unit, size in (("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20)):
         if count >= size and count % size == 0:
             return f"{int(count // size)}{unit}"
@@ -91,6 +108,6 @@ def _whole(count: float) -> str:
 
 def as_seconds(text: str) -> int | None:
     """The whole seconds that text with a unit meant: `30s` -> 30, `2m` -> 120; None when it is no time."""
-    found = _QUANTITY.fullmatch(text)
-    scale = {**_TIMES, **_TIMES_LONG}.get(found[2].lower()) if found else None
-    return None if found is None or scale is None else max(1, round(float(found[1]) * scale))
+    match = _QUANTITY.fullmatch(text)
+    scale = {**_TIMES, **_TIMES_LONG}.get(match[2].lower()) if match else None
+    return None if match is None or scale is None else max(1, round(float(match[1]) * scale))

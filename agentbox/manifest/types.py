@@ -38,7 +38,7 @@ def size_bytes(text: str) -> int:
 
 
 @dataclass(frozen=True)
-class Word:
+class TypeName:
     """The name of a `$defs` entry of the common schema."""
 
     name: str
@@ -53,7 +53,7 @@ class Range:
 
 
 @dataclass(frozen=True)
-class Pattern:
+class TextPattern:
     """A pattern that is written at one key only."""
 
     text: str
@@ -65,26 +65,26 @@ class Unique:
 
 
 @dataclass(frozen=True)
-class AtLeast:
+class MinItems:
     """The least number of items of a list."""
 
     items: int
 
 
-Port = Annotated[int, Word("port")]
-Name = Annotated[str, Word("name")]
-Env = Annotated[str, Word("env")]
-BoxPath = Annotated[str, Word("path")]
-HttpUrl = Annotated[str, Word("http_url")]
-WsUrl = Annotated[str, Word("ws_url")]
-IpLiteral = Annotated[str, Word("ip")]
-Digest = Annotated[str, Word("sha256")]
-PackageName = Annotated[str, Word("package")]
-Variable = Annotated[str, Word("variable")]
-Glob = Annotated[str, Word("glob")]
-Argument = Annotated[str, Word("argument")]
-CommandLine = Annotated[tuple[Argument, ...], Word("command_line")]
-NameOrNone = Annotated[str, Word("name_or_none")]
+Port = Annotated[int, TypeName("port")]
+Name = Annotated[str, TypeName("name")]
+Env = Annotated[str, TypeName("env")]
+BoxPath = Annotated[str, TypeName("path")]
+HttpUrl = Annotated[str, TypeName("http_url")]
+WsUrl = Annotated[str, TypeName("ws_url")]
+IpLiteral = Annotated[str, TypeName("ip")]
+Digest = Annotated[str, TypeName("sha256")]
+PackageName = Annotated[str, TypeName("package")]
+Variable = Annotated[str, TypeName("variable")]
+Glob = Annotated[str, TypeName("glob")]
+Argument = Annotated[str, TypeName("argument")]
+CommandLine = Annotated[tuple[Argument, ...], TypeName("command_line")]
+NameOrNone = Annotated[str, TypeName("name_or_none")]
 
 
 def key(default: Any, apply: Apply, *, required: bool = False) -> Any:

@@ -11,13 +11,20 @@ class HostMetrics:
     """Of a host; one object a registry."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self.sessions = Gauge("agentbox_mesh_sessions", "Sessions by state", ("state",), registry=registry)
-        self.evictions = Counter(
-            "agentbox_mesh_evictions", "Sessions that the host ended", ("reason",), registry=registry
+        self.sessions = Gauge(
+            "agentbox_mesh_sessions", "Sessions by state", ("state",), registry=registry
         )
-        self.registers = Counter("agentbox_mesh_register", "Registrations", ("outcome",), registry=registry)
-        self.beats = Counter("agentbox_mesh_beats", "Beats", ("outcome",), registry=registry)
-        self.beat_seconds = Histogram(
+        self.evictions = Counter(
+            "agentbox_mesh_evictions",
+            "Sessions that the host ended",
+            ("reason",),
+            registry=registry,
+        )
+        self.registrations = Counter(
+            "agentbox_mesh_register", "Registrations", ("outcome",), registry=registry
+        )
+        self.heartbeats = Counter("agentbox_mesh_beats", "Beats", ("outcome",), registry=registry)
+        self.heartbeat_seconds = Histogram(
             "agentbox_mesh_beat_seconds", "How long a beat took", buckets=BUCKETS, registry=registry
         )
 
@@ -27,24 +34,34 @@ class ClientMetrics:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._state = Gauge(
-            "agentbox_mesh_state", "1 for the state that the client is in", ("state",), registry=registry
+            "agentbox_mesh_state",
+            "1 for the state that the client is in",
+            ("state",),
+            registry=registry,
         )
         self._transitions = Counter(
-            "agentbox_mesh_transitions", "Changes of state of the client", ("from", "to"), registry=registry
+            "agentbox_mesh_transitions",
+            "Changes of state of the client",
+            ("from", "to"),
+            registry=registry,
         )
-        self.registers = Counter("agentbox_mesh_register", "Registrations", ("outcome",), registry=registry)
-        self.beats = Counter("agentbox_mesh_beats", "Beats", ("outcome",), registry=registry)
-        self.beat_seconds = Histogram(
+        self.registrations = Counter(
+            "agentbox_mesh_register", "Registrations", ("outcome",), registry=registry
+        )
+        self.heartbeats = Counter("agentbox_mesh_beats", "Beats", ("outcome",), registry=registry)
+        self.heartbeat_seconds = Histogram(
             "agentbox_mesh_beat_seconds", "How long a beat took", buckets=BUCKETS, registry=registry
         )
-        self.skew = Gauge("agentbox_mesh_clock_skew_seconds", "Time of the host minus ours", registry=registry)
+        self.skew = Gauge(
+            "agentbox_mesh_clock_skew_seconds", "Time of the host minus ours", registry=registry
+        )
 
-    def show(self, state: str) -> None:
+    def set_state(self, state: str) -> None:
         """The present state."""
-        for one in STATES:
-            self._state.labels(one).set(one == state)
+        for name in STATES:
+            self._state.labels(name).set(name == state)
 
-    def moved(self, old: str, new: str) -> None:
+    def record_transition(self, old: str, new: str) -> None:
         """One transition."""
         self._transitions.labels(old, new).inc()
-        self.show(new)
+        self.set_state(new)

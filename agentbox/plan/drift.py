@@ -15,12 +15,15 @@ from typing import Any
 from agentbox.core.canonical import canonical_json, sha256_hex
 
 CLASSES = ("live", "boot", "recreate", "rebuild")
-_SHORT = 16  # hex digits: 64 bits tell the values of one key apart
+_DIGEST_LENGTH = 16  # hex digits: 64 bits tell the values of one key apart
 
 
 def apply_table(values: Mapping[str, Any], classes: Mapping[str, str]) -> dict[str, str]:
     """The field `Plan.apply`. A key of `values` without class is a KeyError."""
-    return {key: f"{classes[key]} {sha256_hex(canonical_json(values[key]))[:_SHORT]}" for key in sorted(values)}
+    return {
+        key: f"{classes[key]} {sha256_hex(canonical_json(values[key]))[:_DIGEST_LENGTH]}"
+        for key in sorted(values)
+    }
 
 
 @dataclass(frozen=True)
@@ -38,14 +41,14 @@ class Drift:
         return next((name for name in reversed(CLASSES) if getattr(self, name)), "")
 
 
-def drift(old: Mapping[str, str], new: Mapping[str, str]) -> Drift:
+def find_drift(old: Mapping[str, str], new: Mapping[str, str]) -> Drift:
     """Compares two `Plan.apply`. A key that only one of them has counts as changed, in the class stated there."""
-    found: dict[str, list[str]] = {name: [] for name in CLASSES}
+    changed: dict[str, list[str]] = {name: [] for name in CLASSES}
     for key in sorted({*old, *new}):
         if old.get(key) != new.get(key):
-            found[_class_of(new.get(key) or old[key])].append(key)
-    return Drift(**{name: tuple(keys) for name, keys in found.items()})
+            changed[_apply_class(new.get(key) or old[key])].append(key)
+    return Drift(**{name: tuple(keys) for name, keys in changed.items()})
 
 
-def _class_of(entry: str) -> str:
+def _apply_class(entry: str) -> str:
     return entry.partition(" ")[0]

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from agentbox.plan.model import Destination, Slot
+from agentbox.plan.model import Destination, SlotPlan
 
 _HTTPS = 443
 _POSTGRES = 5432  # the port of a connection string that names none; the string itself is a secret
@@ -13,63 +13,75 @@ _LOOPBACK = "127.0.0.1/32"
 _SCHEMES = {"http": 80, "https": _HTTPS, "ws": 80, "wss": _HTTPS}
 
 
-def destinations(values: Mapping[str, Any], slots: Mapping[str, Slot]) -> tuple[Destination, ...]:
+def destinations(
+    values: Mapping[str, Any], slots: Mapping[str, SlotPlan]
+) -> tuple[Destination, ...]:
     """Sorted, without repeats. `values` are effective values by key path.
 
     What an operator names (slots, mesh host, providers, relays, `egress.allow_private`) may lie in a private network; what
     `egress.allow` and policies name may not, as the proxy in the box holds too.
     """
-    found = [*_slots(values, slots), *_urls(values), *_patterns(values)]
-    return tuple(sorted(set(found), key=lambda row: (row.host, row.port, row.private, row.owner)))
+    items = [*_slots(values, slots), *_urls(values), *_patterns(values)]
+    return tuple(sorted(set(items), key=lambda row: (row.host, row.port, row.private, row.owner)))
 
 
-def _slots(values: Mapping[str, Any], slots: Mapping[str, Slot]) -> Iterator[Destination]:
+def _slots(values: Mapping[str, Any], slots: Mapping[str, SlotPlan]) -> Iterator[Destination]:
     for name, slot in slots.items():
         owner = f"adapters.{name}"
         if slot.use == "external-pg":
             yield Destination(owner=owner, host="", port=_POSTGRES, private=True)
         elif url := slot.options.get("endpoint", ""):
-            yield _of_url(f"{owner}.endpoint", url)
-        elif url := _after("--url", slot.options.get("command", ())):
-            yield _of_url(f"{owner}.command", url)
+            yield _url_destination(f"{owner}.endpoint", url)
+        elif url := _option_value("--url", slot.options.get("command", ())):
+            yield _url_destination(f"{owner}.command", url)
 
 
-def _after(option: str, command: Sequence[str]) -> str:
+def _option_value(option: str, command: Sequence[str]) -> str:
     """What follows an option of the bridge's command, or stands behind its `=`; "" where it is not there."""
-    words = [part for word in command for part in (word.split("=", 1) if word.startswith(f"{option}=") else (word,))]
-    at = words.index(option) + 1 if option in words else len(words)
-    return words[at] if at < len(words) else ""
+    arguments = [
+        part
+        for argument in command
+        for part in (argument.split("=", 1) if argument.startswith(f"{option}=") else (argument,))
+    ]
+    index = arguments.index(option) + 1 if option in arguments else len(arguments)
+    return arguments[index] if index < len(arguments) else ""
 
 
 def _urls(values: Mapping[str, Any]) -> Iterator[Destination]:
     if values.get("mesh.mode") == "client":
-        yield from _of_urls("mesh.host_url", values["mesh.host_url"])
-    yield from _of_urls("observability.otlp_endpoint", values.get("observability.otlp_endpoint", ""))
+        yield from _url_destinations("mesh.host_url", values["mesh.host_url"])
+    yield from _url_destinations(
+        "observability.otlp_endpoint", values.get("observability.otlp_endpoint", "")
+    )
     if values.get("sovereign_mesh.enabled"):
-        yield from _of_urls("sovereign_mesh.relays", *values.get("sovereign_mesh.relays", ()))
-        yield from _of_urls("sovereign_mesh.relay.url", values.get("sovereign_mesh.relay.url", ""))
-    for key, on in values.items():
-        if key.startswith("providers.") and key.endswith(".enabled") and on:
+        yield from _url_destinations(
+            "sovereign_mesh.relays", *values.get("sovereign_mesh.relays", ())
+        )
+        yield from _url_destinations(
+            "sovereign_mesh.relay.url", values.get("sovereign_mesh.relay.url", "")
+        )
+    for key, is_enabled in values.items():
+        if key.startswith("providers.") and key.endswith(".enabled") and is_enabled:
             owner = key.removesuffix("enabled") + "base_url"
             if url := values.get(owner, ""):
-                yield _of_url(owner, url)
+                yield _url_destination(owner, url)
             else:
                 yield Destination(owner=owner, host="", port=_HTTPS, private=False)
-        if key == "sovereign_mesh.telegram_mirror.enabled" and on:
+        if key == "sovereign_mesh.telegram_mirror.enabled" and is_enabled:
             yield Destination(owner=key, host="", port=_HTTPS, private=False)
 
 
 def _patterns(values: Mapping[str, Any]) -> Iterator[Destination]:
     for pattern in values.get("egress.allow", ()):
-        yield _of_pattern("egress.allow", pattern, private=False)
+        yield _pattern_destination("egress.allow", pattern, private=False)
     for pattern in values.get("egress.allow_private", ()):
-        yield _of_pattern("egress.allow_private", pattern, private=True)
+        yield _pattern_destination("egress.allow_private", pattern, private=True)
     for key, rules in values.items():
         if key.startswith("policies.") and key.endswith(".net"):
-            yield from _of_rules(key, rules)
+            yield from _rule_destinations(key, rules)
 
 
-def _of_rules(owner: str, rules: Any) -> Iterator[Destination]:
+def _rule_destinations(owner: str, rules: Any) -> Iterator[Destination]:
     for rule in rules:
         if rule["mode"] != "allow":
             continue
@@ -77,20 +89,20 @@ def _of_rules(owner: str, rules: Any) -> Iterator[Destination]:
             if "tcp" in (rule.get("operations") or ()):
                 yield Destination(owner=owner, host="", port=int(pattern), private=True)
             elif not pattern.startswith("$"):
-                yield _of_pattern(owner, pattern, private=False)
+                yield _pattern_destination(owner, pattern, private=False)
 
 
-def _of_urls(owner: str, *urls: str) -> Iterator[Destination]:
-    yield from (_of_url(owner, url) for url in urls if url)
+def _url_destinations(owner: str, *urls: str) -> Iterator[Destination]:
+    yield from (_url_destination(owner, url) for url in urls if url)
 
 
-def _of_url(owner: str, url: str) -> Destination:
+def _url_destination(owner: str, url: str) -> Destination:
     parts = urlsplit(url)
     port = parts.port or _SCHEMES.get(parts.scheme, _HTTPS)
     return Destination(owner=owner, host=_address(parts.hostname or ""), port=port, private=True)
 
 
-def _of_pattern(owner: str, pattern: str, *, private: bool) -> Destination:
+def _pattern_destination(owner: str, pattern: str, *, private: bool) -> Destination:
     """`host[:port]`, `[v6][:port]`, `CIDR[:port]`: absent = 443, `*` = any (0)."""
     if pattern.startswith("["):
         host, _, port = pattern[1:].partition("]")
@@ -100,14 +112,19 @@ def _of_pattern(owner: str, pattern: str, *, private: bool) -> Destination:
         host, _, port = pattern.partition(":")
     number = port.lstrip(":")
     return Destination(
-        owner=owner, host=_address(host), port=0 if number == "*" else int(number or _HTTPS), private=private
+        owner=owner,
+        host=_address(host),
+        port=0 if number == "*" else int(number or _HTTPS),
+        private=private,
     )
 
 
 def _address(host: str) -> str:
     """The address range in CIDR form where `host` is one, else "": names are held by the gateway, not by addresses."""
     name = host.lower().rstrip(".")
-    if name == "localhost" or name.endswith(".localhost"):  # RFC 6761: loopback, whatever a resolver says
+    if name == "localhost" or name.endswith(
+        ".localhost"
+    ):  # RFC 6761: loopback, whatever a resolver says
         return _LOOPBACK
     try:
         return str(ipaddress.ip_network(host, strict=False))

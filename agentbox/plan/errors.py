@@ -9,7 +9,7 @@ class PlanError(AgentboxError):
     exit_code = ExitCode.USAGE
 
 
-class LockDisagreesError(PlanError):
+class LockMismatchError(PlanError):
     """The lock was made for other packages than the manifest asks for. The CLI leaves with code 5."""
 
     exit_code = ExitCode.LOCK

@@ -2,39 +2,54 @@
 
 from collections.abc import Mapping
 
-from agentbox.manifest.features.exceptions import active, effective_delta, gates_on, inheritance_fault
+from agentbox.manifest.features.exceptions import (
+    active_keys,
+    effective_delta,
+    inheritance_error,
+    open_gates,
+)
 from agentbox.manifest.features.model import Feature
 from agentbox.manifest.model import Model
 from agentbox.plan.errors import PlanError
-from agentbox.plan.model import Delta, Device, Tmpfs, Volume
+from agentbox.plan.model import Device, ExceptionPlan, TmpfsPlan, VolumePlan
 
 
-def deltas(model: Model, features: Mapping[str, Feature], on: tuple[str, ...]) -> tuple[Delta, ...]:
+def build_exceptions(
+    model: Model, features: Mapping[str, Feature], enabled: tuple[str, ...]
+) -> tuple[ExceptionPlan, ...]:
     """In name order: those whose block is written and whose gate is on, with what they inherit. Raises PlanError for
     one that inherits itself, or from one whose gate is off."""
-    found = []
-    gated = gates_on(features, on)
-    for key in active(model, features, on):
-        if fault := inheritance_fault(model, key, gated):
-            raise PlanError(f"cannot plan the security exception {key}: {fault}", "see agentbox config explain E205")
+    result = []
+    gates = open_gates(features, enabled)
+    for key in active_keys(model, features, enabled):
+        if reason := inheritance_error(model, key, gates):
+            raise PlanError(
+                f"cannot plan the security exception {key}: {reason}",
+                "see agentbox config explain E205",
+            )
         row = effective_delta(model, key)
-        written = model.security.exceptions[key]
-        found.append(
-            Delta(
+        block = model.security.exceptions[key]
+        result.append(
+            ExceptionPlan(
                 key=key,
-                reason=written.reason or row.reason,
+                reason=block.reason or row.reason,
                 tmpfs=tuple(
-                    Tmpfs(target=t.target, size=t.size.bytes, mode=t.mode.zfill(4), exec=t.exec) for t in row.tmpfs
+                    TmpfsPlan(target=t.target, size=t.size.bytes, mode=t.mode.zfill(4), exec=t.exec)
+                    for t in row.tmpfs
                 ),
-                volumes=tuple(Volume(source=v.source, target=v.target, read_only=v.read_only) for v in row.volumes),
+                volumes=tuple(
+                    VolumePlan(source=v.source, target=v.target, read_only=v.read_only)
+                    for v in row.volumes
+                ),
                 devices=row.devices,
                 group_add=row.group_add,
                 cap_add=row.cap_add,
                 device_requests=tuple(
-                    Device(driver=d.driver, count=d.count, capabilities=d.capabilities) for d in row.device_requests
+                    Device(driver=d.driver, count=d.count, capabilities=d.capabilities)
+                    for d in row.device_requests
                 ),
                 runtime=row.runtime,
                 seccomp=row.seccomp,
             )
         )
-    return tuple(found)
+    return tuple(result)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentbox.plan.errors import LockDisagreesError
+from agentbox.plan.errors import LockMismatchError
 from agentbox.plan.lockfile.model import Lock
 
 _REMEDY = "run agentbox lock"
@@ -12,23 +12,23 @@ _REMEDY = "run agentbox lock"
 def check_lock(lock: Lock, image: Mapping[str, Any], features: Sequence[str], system: str) -> None:
     """Raises LockDisagreesError naming what differs: source, suite, features or system. `image` is `[image]`."""
     if lock.source != image["source"]:
-        raise _disagrees(f"it holds packages of {lock.source}, image.source is {image['source']}")
+        raise _mismatch(f"it holds packages of {lock.source}, image.source is {image['source']}")
     if lock.source == "debian" and lock.suite != image["suite"]:
-        raise _disagrees(f"it holds packages of {lock.suite}, image.suite is {image['suite']}")
+        raise _mismatch(f"it holds packages of {lock.suite}, image.suite is {image['suite']}")
     if changed := _feature_changes(set(lock.features), set(features)):
-        raise _disagrees(f"it was made for other packages ({changed})")
+        raise _mismatch(f"it was made for other packages ({changed})")
     if system not in lock.systems:
-        raise LockDisagreesError(
+        raise LockMismatchError(
             f"cannot plan for {system}: the lock covers {', '.join(lock.systems)}",
             "add it to image.systems and run agentbox lock",
         )
 
 
-def _feature_changes(locked: set[str], wanted: set[str]) -> str:
-    changes = [f"feature {name} was added" for name in sorted(wanted - locked)]
-    changes += [f"feature {name} was removed" for name in sorted(locked - wanted)]
+def _feature_changes(locked: set[str], requested: set[str]) -> str:
+    changes = [f"feature {name} was added" for name in sorted(requested - locked)]
+    changes += [f"feature {name} was removed" for name in sorted(locked - requested)]
     return ", ".join(changes)
 
 
-def _disagrees(why: str) -> LockDisagreesError:
-    return LockDisagreesError(f"cannot plan from agentbox.lock: {why}", _REMEDY)
+def _mismatch(reason: str) -> LockMismatchError:
+    return LockMismatchError(f"cannot plan from agentbox.lock: {reason}", _REMEDY)

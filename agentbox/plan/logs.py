@@ -14,8 +14,8 @@ def with_log_sizes(programs: Sequence[Program], log_size: int) -> tuple[Program,
     count = sum(program.log == "file" for program in programs)
     if not count:
         return tuple(programs)
-    each = int(log_size * SHARE) // (count * (BACKUPS + 1))
+    size = int(log_size * SHARE) // (count * (BACKUPS + 1))
     return tuple(
-        replace(program, log_bytes=each, log_backups=BACKUPS) if program.log == "file" else program
+        replace(program, log_bytes=size, log_backups=BACKUPS) if program.log == "file" else program
         for program in programs
     )

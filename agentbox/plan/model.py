@@ -10,11 +10,11 @@ from functools import cached_property
 from typing import Any, Literal, Self
 
 from agentbox.core.canonical import canonical_json, digest
-from agentbox.core.records.plain import build, plain
+from agentbox.core.records.plain import build, to_plain
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ready:
+class ReadySignal:
     """How the seal learns that a program works."""
 
     by: Literal["notify", "exit0", "tcp", "http", "state"]
@@ -29,7 +29,7 @@ class Program:
     priority: int
     argv: tuple[str, ...]
     required: bool
-    ready: Ready
+    ready: ReadySignal
     directory: str = "/"
     env: Mapping[str, str] = field(default_factory=dict)
     startsecs: int = 0
@@ -72,7 +72,9 @@ class Ruleset:
     devices: tuple[str, ...] = ()  # a name may end with *
     listens: tuple[int, ...] = ()  # TCP ports
     network: bool = False  # any address, and servers at ports that are nobody's
-    sockets: bool = False  # of the file system, and System V shared memory: what display servers are reached by
+    sockets: bool = (
+        False  # of the file system, and System V shared memory: what display servers are reached by
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,14 +96,16 @@ class Probe:
     exit_code: int = 0
     stdout_regex: str = ""
     modules: tuple[str, ...] = ()
-    env: Mapping[str, str] = field(default_factory=dict)  # exec and python-import: added to the minimal environment
+    env: Mapping[str, str] = field(
+        default_factory=dict
+    )  # exec and python-import: added to the minimal environment
     url: str = ""
     status: int = 200
     body_regex: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tmpfs:
+class TmpfsPlan:
     target: str
     size: int  # bytes
     mode: str
@@ -109,7 +113,7 @@ class Tmpfs:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Volume:
+class VolumePlan:
     source: str  # volume name, or absolute host path
     target: str
     read_only: bool = False
@@ -125,13 +129,13 @@ class Device:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Delta:
+class ExceptionPlan:
     """What an exception adds to the baseline. Nothing in it can take anything away."""
 
     key: str
     reason: str
-    tmpfs: tuple[Tmpfs, ...] = ()
-    volumes: tuple[Volume, ...] = ()
+    tmpfs: tuple[TmpfsPlan, ...] = ()
+    volumes: tuple[VolumePlan, ...] = ()
     devices: tuple[str, ...] = ()
     group_add: tuple[str, ...] = ()
     cap_add: tuple[str, ...] = ()
@@ -141,7 +145,7 @@ class Delta:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Resources:
+class ResourcesPlan:
     cpus: float
     memory: int  # bytes
     pids: int
@@ -152,7 +156,7 @@ class Resources:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Slot:
+class SlotPlan:
     """One slot as resolved: `options` are the keys of `[adapters.<slot>]` that its class reads, sizes in bytes."""
 
     use: str
@@ -161,7 +165,7 @@ class Slot:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Api:
+class ApiPlan:
     port: int
     publish_address: str
     auth: str
@@ -171,7 +175,7 @@ class Api:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Observability:
+class ObservabilityPlan:
     metrics_port: int
     publish_address: str
     otlp_endpoint: str
@@ -213,45 +217,57 @@ class Plan:
     features: tuple[str, ...]
     skills: tuple[str, ...] = ()  # folders of the corpus that the image holds
     digests: Digests
-    resources: Resources
-    api: Api
-    observability: Observability
+    resources: ResourcesPlan
+    api: ApiPlan
+    observability: ObservabilityPlan
     mesh: Mapping[str, Any]
     privacy: Mapping[str, Any]
     limits: Mapping[str, Any]  # defaults for every agent, sizes in bytes
-    agents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # [agents.<name>], limits filled in
+    agents: Mapping[str, Mapping[str, Any]] = field(
+        default_factory=dict
+    )  # [agents.<name>], limits filled in
     state: Mapping[str, Any] = field(default_factory=dict)  # [state]
-    policies: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # [policies.<name>] as written
-    providers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # [providers.<name>]; never a credential
-    reach: Mapping[str, Any] = field(default_factory=dict)  # [egress]: what agents may reach at most
-    slots: Mapping[str, Slot]
+    policies: Mapping[str, Mapping[str, Any]] = field(
+        default_factory=dict
+    )  # [policies.<name>] as written
+    providers: Mapping[str, Mapping[str, Any]] = field(
+        default_factory=dict
+    )  # [providers.<name>]; never a credential
+    reach: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # [egress]: what agents may reach at most
+    slots: Mapping[str, SlotPlan]
     programs: tuple[Program, ...]
     rulesets: Mapping[str, Ruleset] = field(default_factory=dict)  # by program: those of features
     ports: tuple[Port, ...]
     probes: tuple[Probe, ...]
-    tmpfs: tuple[Tmpfs, ...]
-    volumes: tuple[Volume, ...]
+    tmpfs: tuple[TmpfsPlan, ...]
+    volumes: tuple[VolumePlan, ...]
     writable_roots: tuple[str, ...]
     secrets: tuple[str, ...]  # names of compose secrets
     passwords: tuple[Password, ...] = ()
     environment: Mapping[str, str]  # plain data of the container; never a credential
-    passed: tuple[str, ...] = ()  # names whose values the operator's environment has; never a credential
+    passed: tuple[
+        str, ...
+    ] = ()  # names whose values the operator's environment has; never a credential
     egress: tuple[Destination, ...]
-    exceptions: tuple[Delta, ...]
-    apply: Mapping[str, str]  # written or default key path -> digest of its value and apply class, for drift
+    exceptions: tuple[ExceptionPlan, ...]
+    apply: Mapping[
+        str, str
+    ]  # written or default key path -> digest of its value and apply class, for drift
     test_hooks: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, ready for `canonical_json`."""
-        found: dict[str, Any] = plain(self)
-        return found
+        data: dict[str, Any] = to_plain(self)
+        return data
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """The inverse of `to_json`. Raises ValueError naming the field that is missing or unknown."""
-        built = build(cls, data, "plan")
-        assert isinstance(built, cls)
-        return built
+        plan = build(cls, data, "plan")
+        assert isinstance(plan, cls)
+        return plan
 
     @cached_property
     def digest(self) -> str:
@@ -260,12 +276,12 @@ class Plan:
 
     def program(self, name: str) -> Program:
         """The program of that name. Raises KeyError."""
-        return next((p for p in self.programs if p.name == name), None) or _absent(name)
+        return next((p for p in self.programs if p.name == name), None) or _raise_unknown(name)
 
     @property
     def required_programs(self) -> tuple[Program, ...]:
         return tuple(p for p in self.programs if p.required)
 
 
-def _absent(name: str) -> Program:
+def _raise_unknown(name: str) -> Program:
     raise KeyError(name)

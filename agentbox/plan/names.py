@@ -7,14 +7,18 @@ WORKSPACE = "workspace"
 BOOTSTRAP = "bootstrap"
 API = "management-api"
 GATEWAY = "gateway"
-MODELS_TOLD = "models.json"  # in the folder of the running box: what the model gateway counts, for /metrics
+MODEL_METRICS_FILE = (
+    "models.json"  # in the folder of the running box: what the model gateway counts, for /metrics
+)
 AGENT_HOST = "agent-host"
 SEAL = "bootstrap-seal"
 
 STAGE_VARIABLE = "AGENTBOX_BOOTSTRAP_STAGE"
 STAGE_B = "B"
 
-LEGACY_TOKEN = "MANAGEMENT_API_KEY"  # a secret that is the API's token where api.token_env names none
+LEGACY_TOKEN = (
+    "MANAGEMENT_API_KEY"  # a secret that is the API's token where api.token_env names none
+)
 
 TARGET_VARIABLE = "AGENTBOX_TARGET"
 KUBERNETES = "kubernetes"

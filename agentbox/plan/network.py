@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from agentbox.manifest.gateway_port import GATEWAY_PORT
 from agentbox.plan.errors import PlanError
-from agentbox.plan.model import Api, Observability, Plan, Port, Slot
+from agentbox.plan.model import ApiPlan, ObservabilityPlan, Plan, Port, SlotPlan
 from agentbox.plan.names import GATEWAY
 
 LOOPBACK = "127.0.0.1"
@@ -26,9 +26,15 @@ class Healthcheck:
     start_period: int = 30
 
 
-def own_ports(api: Api, observability: Observability, slots: Mapping[str, Slot]) -> tuple[Port, ...]:
+def control_plane_ports(
+    api: ApiPlan, observability: ObservabilityPlan, slots: Mapping[str, SlotPlan]
+) -> tuple[Port, ...]:
     """The two ports that every box has, and the gateway's where there may be agents; that one stays inside."""
-    gateway = () if slots["orchestrator"].use == "off" else (Port(owner=GATEWAY, name=GATEWAY, port=GATEWAY_PORT),)
+    gateway = (
+        ()
+        if slots["orchestrator"].use == "off"
+        else (Port(owner=GATEWAY, name=GATEWAY, port=GATEWAY_PORT),)
+    )
     return (
         Port(owner="api.port", name="api", port=api.port, publish=api.publish_address),
         Port(
@@ -41,14 +47,16 @@ def own_ports(api: Api, observability: Observability, slots: Mapping[str, Slot])
     )
 
 
-def gateway_port(plan: Plan, *, contained: bool) -> int:
+def gateway_port(plan: Plan, *, in_container: bool) -> int:
     """Where the gateway listens on loopback. Boxes of the process engine share the loopback of their host: there it is
     the first port from three above the API's that nothing of the plan has, hence 9093 again for the default API port."""
-    if contained:
+    if in_container:
         return GATEWAY_PORT
-    taken = {row.port for row in plan.ports if row.owner != GATEWAY}
-    near = plan.api.port + _ABOVE_API
-    return next(port for port in itertools.chain(range(near, 65536), range(1024, near)) if port not in taken)
+    used = {row.port for row in plan.ports if row.owner != GATEWAY}
+    base = plan.api.port + _ABOVE_API
+    return next(
+        port for port in itertools.chain(range(base, 65536), range(1024, base)) if port not in used
+    )
 
 
 def ready_url(plan: Plan) -> str:
@@ -62,17 +70,24 @@ def healthcheck(plan: Plan) -> Healthcheck:
     return Healthcheck(argv)
 
 
-def targets_on_loopback(plan: Plan) -> tuple[int, ...]:
+def loopback_targets(plan: Plan) -> tuple[int, ...]:
     """Ports of services beside the box that the manifest names on loopback. While one is down, whoever listened there would
     be sent what is meant for it. The address of a database is a secret, so it may be one of them."""
-    databases = {f"adapters.{name}" for name, slot in plan.slots.items() if slot.use == "external-pg"}
+    databases = {
+        f"adapters.{name}" for name, slot in plan.slots.items() if slot.use == "external-pg"
+    }
     rows = (row for row in plan.egress if row.port and row.private)
-    return tuple(sorted({row.port for row in rows if row.owner in databases or _holds_loopback(row.host)}))
+    return tuple(
+        sorted({row.port for row in rows if row.owner in databases or _includes_loopback(row.host)})
+    )
 
 
-def _holds_loopback(host: str) -> bool:
+def _includes_loopback(host: str) -> bool:
     network = ipaddress.ip_network(host) if host else None
-    return network is not None and any(network.version == one.version and network.overlaps(one) for one in _LOOPBACKS)
+    return network is not None and any(
+        network.version == loopback.version and network.overlaps(loopback)
+        for loopback in _LOOPBACKS
+    )
 
 
 def check_ports(ports: tuple[Port, ...]) -> None:
@@ -82,5 +97,6 @@ def check_ports(ports: tuple[Port, ...]) -> None:
         first = owners.setdefault(row.port, row.owner)
         if first != row.owner:
             raise PlanError(
-                f"cannot plan port {row.port}: {first} and {row.owner} both want it", "give one of them another port"
+                f"cannot plan port {row.port}: {first} and {row.owner} both want it",
+                "give one of them another port",
             )

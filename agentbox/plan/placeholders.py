@@ -6,33 +6,35 @@ from typing import Any
 
 from agentbox.plan.errors import PlanError
 
-_WORD = re.compile(r"\{([a-z_][a-z0-9_]*(?:\.[a-z0-9_]+)*)\}")
+_PLACEHOLDER = re.compile(r"\{([a-z_][a-z0-9_]*(?:\.[a-z0-9_]+)*)\}")
 PASSWORD = "password"
 _CPU = {"x86_64-linux": "x64", "aarch64-linux": "arm64"}  # npm's names
 
 
-def image_words(system: str, python: str) -> dict[str, str]:
+def image_placeholders(system: str, python: str) -> dict[str, str]:
     """`{machine}` as the kernel names it, `{cpu}` as npm does, `{python}` as in 3.13. nix/features.nix has the same."""
     return {"machine": system.partition("-")[0], "cpu": _CPU[system], "python": python}
 
 
-def filled(value: Any, words: Mapping[str, Any], feature: str) -> Any:
+def fill_placeholders(value: Any, placeholders: Mapping[str, Any], feature: str) -> Any:
     """A table of a feature file with every word put in: `{desktop.port}` becomes `5901`, true becomes `true`.
 
     Braces around anything else (a regular expression's count) stay. Raises PlanError for a name that is no word here,
     or that stands for a list or a table.
     """
     if isinstance(value, str):
-        return _WORD.sub(lambda match: _text(match[1], words, feature), value)
+        return _PLACEHOLDER.sub(lambda match: _text(match[1], placeholders, feature), value)
     if isinstance(value, Mapping):
-        return {name: filled(item, words, feature) for name, item in value.items()}
+        return {
+            name: fill_placeholders(item, placeholders, feature) for name, item in value.items()
+        }
     if isinstance(value, list | tuple):
-        return tuple(filled(item, words, feature) for item in value)
+        return tuple(fill_placeholders(item, placeholders, feature) for item in value)
     return value
 
 
-def _text(name: str, words: Mapping[str, Any], feature: str) -> str:
-    value = words.get(name)
+def _text(name: str, placeholders: Mapping[str, Any], feature: str) -> str:
+    value = placeholders.get(name)
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str | int | float):

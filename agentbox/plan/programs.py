@@ -5,8 +5,17 @@ from dataclasses import dataclass
 
 from agentbox.core.paths import Paths
 from agentbox.plan.errors import PlanError
-from agentbox.plan.model import Program, Ready, Slot
-from agentbox.plan.names import AGENT_HOST, API, BOOTSTRAP, GATEWAY, ONCE_GROUP, SEAL, STAGE_B, STAGE_VARIABLE
+from agentbox.plan.model import Program, ReadySignal, SlotPlan
+from agentbox.plan.names import (
+    AGENT_HOST,
+    API,
+    BOOTSTRAP,
+    GATEWAY,
+    ONCE_GROUP,
+    SEAL,
+    STAGE_B,
+    STAGE_VARIABLE,
+)
 
 FEATURE_PRIORITIES = range(50, 90)
 TICK_SECONDS = 1  # supervisord stops its groups one after another, and spends up to one tick of its loop on each
@@ -15,18 +24,18 @@ _BOX = Paths()
 
 
 @dataclass(frozen=True)
-class Row:
+class ProgramRow:
     """A program and the gate that decides whether this box runs it, answered from the resolved slots."""
 
     program: Program
-    runs: Callable[[Mapping[str, Slot]], bool]
+    is_enabled: Callable[[Mapping[str, SlotPlan]], bool]
 
 
-def _always(_slots: Mapping[str, Slot]) -> bool:
+def _always(_slots: Mapping[str, SlotPlan]) -> bool:
     return True
 
 
-def _spawns_locally(slots: Mapping[str, Slot]) -> bool:
+def _spawns_locally(slots: Mapping[str, SlotPlan]) -> bool:
     return slots["orchestrator"].use == "local-process"
 
 
@@ -34,46 +43,63 @@ def _module(name: str) -> tuple[str, ...]:
     return (str(_BOX.python), "-I", "-m", name)
 
 
-_NOTIFY = Ready(by="notify")
+_NOTIFY = ReadySignal(by="notify")
 
-ROWS: tuple[Row, ...] = (
-    Row(
+ROWS: tuple[ProgramRow, ...] = (
+    ProgramRow(
         Program(
             name=BOOTSTRAP,
             priority=5,
             argv=_module("agentbox.box.boot"),
             env={STAGE_VARIABLE: STAGE_B},
             required=True,
-            ready=Ready(by="exit0"),
+            ready=ReadySignal(by="exit0"),
             stop_seconds=1,
             group=ONCE_GROUP,
             once=True,
         ),
         _always,
     ),
-    Row(
-        Program(name=API, priority=10, argv=_module("agentbox.api"), required=True, ready=_NOTIFY, stop_seconds=11),
+    ProgramRow(
+        Program(
+            name=API,
+            priority=10,
+            argv=_module("agentbox.api"),
+            required=True,
+            ready=_NOTIFY,
+            stop_seconds=11,
+        ),
         _always,
     ),
-    Row(
+    ProgramRow(
         Program(
-            name=GATEWAY, priority=20, argv=_module("agentbox.gateway"), required=True, ready=_NOTIFY, stop_seconds=2
+            name=GATEWAY,
+            priority=20,
+            argv=_module("agentbox.gateway"),
+            required=True,
+            ready=_NOTIFY,
+            stop_seconds=2,
         ),
         _spawns_locally,
     ),
-    Row(
+    ProgramRow(
         Program(
-            name=AGENT_HOST, priority=30, argv=_module("agentbox.agents"), required=True, ready=_NOTIFY, stop_seconds=8
+            name=AGENT_HOST,
+            priority=30,
+            argv=_module("agentbox.agents"),
+            required=True,
+            ready=_NOTIFY,
+            stop_seconds=8,
         ),
         _spawns_locally,
     ),
-    Row(
+    ProgramRow(
         Program(
             name=SEAL,
             priority=99,
             argv=_module("agentbox.box.seal.main"),
             required=False,
-            ready=Ready(by="exit0"),
+            ready=ReadySignal(by="exit0"),
             stop_seconds=1,
             group=ONCE_GROUP,
             once=True,
@@ -83,9 +109,9 @@ ROWS: tuple[Row, ...] = (
 )
 
 
-def own_programs(slots: Mapping[str, Slot]) -> tuple[Program, ...]:
+def control_plane_programs(slots: Mapping[str, SlotPlan]) -> tuple[Program, ...]:
     """The rows whose gate is open, by priority."""
-    return tuple(row.program for row in ROWS if row.runs(slots))
+    return tuple(row.program for row in ROWS if row.is_enabled(slots))
 
 
 def stop_budget(programs: tuple[Program, ...]) -> int:
@@ -99,12 +125,12 @@ def stop_budget(programs: tuple[Program, ...]) -> int:
 
 def check_stop_budget(programs: tuple[Program, ...], stop_seconds: int) -> None:
     """Raises PlanError when the engine would kill the box before supervisord has stopped every program."""
-    needed = stop_budget(programs)
-    if needed > stop_seconds:
+    required_seconds = stop_budget(programs)
+    if required_seconds > stop_seconds:
         raise PlanError(
-            f"cannot plan the shutdown: its programs may take {needed} s to stop, "
+            f"cannot plan the shutdown: its programs may take {required_seconds} s to stop, "
             f"and resources.stop_seconds allows {stop_seconds}",
-            f"set resources.stop_seconds to {needed} or more",
+            f"set resources.stop_seconds to {required_seconds} or more",
         )
 
 
@@ -113,7 +139,12 @@ def check_names(programs: tuple[Program, ...]) -> None:
     seen: set[str] = set()
     for program in programs:
         if program.name in seen:
-            raise PlanError(f"cannot plan program {program.name}: two features define it", "rename one of them")
+            raise PlanError(
+                f"cannot plan program {program.name}: two features define it", "rename one of them"
+            )
         if not program.argv or not program.argv[0].startswith("/"):
-            raise PlanError(f"cannot plan program {program.name}: argv[0] must be an absolute path", "spell it out")
+            raise PlanError(
+                f"cannot plan program {program.name}: argv[0] must be an absolute path",
+                "spell it out",
+            )
         seen.add(program.name)

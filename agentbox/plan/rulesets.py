@@ -9,61 +9,83 @@ from typing import Any, Final
 
 from agentbox.core.paths import Paths
 from agentbox.manifest.features.model import Feature
-from agentbox.plan.model import Delta, Ruleset
+from agentbox.plan.model import ExceptionPlan, Ruleset
 from agentbox.plan.names import LEGACY_TOKEN
-from agentbox.plan.placeholders import PASSWORD, filled
+from agentbox.plan.placeholders import PASSWORD, fill_placeholders
 
 SANDBOX: Final = "sandbox"
 _BOX = Paths()
 _NVIDIA: Final = ("nvidia", "/dev/nvidia*")
 
 
-def ruleset(
-    feature: Feature, program: Mapping[str, Any], words: Mapping[str, Any], values: Mapping[str, Any], exceptions: Iterable[Delta]
-) -> Ruleset:  # fmt: skip
+def build_ruleset(
+    feature: Feature,
+    program: Mapping[str, Any],
+    placeholders: Mapping[str, Any],
+    values: Mapping[str, Any],
+    exceptions: Iterable[ExceptionPlan],
+) -> Ruleset:
     """Of one program. `words` and `values` as `contribution` has them; `exceptions`: those of the box, whose devices every
     program may use, and of whose volumes it has those of its feature's exception. Raises PlanError for an unknown word."""
-    sandbox = filled(program.get(SANDBOX, {}), words, feature.name)
-    works = (str(_BOX.workspace),) if _within_workspace(program.get("directory", "/")) else ()
+    sandbox = fill_placeholders(program.get(SANDBOX, {}), placeholders, feature.name)
+    workspace = (str(_BOX.workspace),) if _is_in_workspace(program.get("directory", "/")) else ()
     password = (str(_BOX.password(program[PASSWORD]["file"])),) if PASSWORD in program else ()
-    token = _of_the_token(values) if sandbox.get("token") else ()
+    token = _token_paths(values) if sandbox.get("token") else ()
     written, read = _volumes(feature, exceptions)
     return Ruleset(
-        folders=tuple(dict.fromkeys((*works, *written, *sandbox.get("folders", ())))),
-        runs=works,
+        folders=tuple(dict.fromkeys((*workspace, *written, *sandbox.get("folders", ())))),
+        runs=workspace,
         unlisted=tuple(sandbox.get("unlisted", ())),
         reads=(*password, *_secrets(sandbox.get("secrets", ())), *token, *read),
         devices=_devices(exceptions),
-        listens=tuple(sorted(values[port.key] if port.key else port.port for port in feature.ports)),
+        listens=tuple(
+            sorted(values[port.key] if port.key else port.port for port in feature.ports)
+        ),
         network=sandbox.get("network", False),
         sockets=sandbox.get("sockets", False),
     )
 
 
-def _volumes(feature: Feature, exceptions: Iterable[Delta]) -> tuple[list[str], list[str]]:
+def _volumes(feature: Feature, exceptions: Iterable[ExceptionPlan]) -> tuple[list[str], list[str]]:
     """Where it may write, and where it may only read."""
     key = feature.exception.key if feature.exception else None
-    found = [(volume["target"], volume.get("read_only", False)) for volume in feature.volumes]
-    found += [(row.target, row.read_only) for delta in exceptions if delta.key == key for row in delta.volumes]
-    return [target for target, kept in found if not kept], [target for target, kept in found if kept]
+    mounts = [(volume["target"], volume.get("read_only", False)) for volume in feature.volumes]
+    mounts += [
+        (row.target, row.read_only)
+        for delta in exceptions
+        if delta.key == key
+        for row in delta.volumes
+    ]
+    return [target for target, read_only in mounts if not read_only], [
+        target for target, kept in mounts if kept
+    ]
 
 
-def _devices(exceptions: Iterable[Delta]) -> tuple[str, ...]:
+def _devices(exceptions: Iterable[ExceptionPlan]) -> tuple[str, ...]:
     vendor, names = _NVIDIA
-    given = {device for delta in exceptions for device in delta.devices}
-    given |= {names for delta in exceptions for request in delta.device_requests if request.driver == vendor}
-    return tuple(sorted(given))
+    devices = {device for delta in exceptions for device in delta.devices}
+    devices |= {
+        names
+        for delta in exceptions
+        for request in delta.device_requests
+        if request.driver == vendor
+    }
+    return tuple(sorted(devices))
 
 
-def _within_workspace(directory: str) -> bool:
+def _is_in_workspace(directory: str) -> bool:
     return directory == str(_BOX.workspace) or directory.startswith(f"{_BOX.workspace}/")
 
 
 def _secrets(names: Iterable[str]) -> tuple[str, ...]:
-    return tuple(str(folder / name) for name in names for folder in (_BOX.mounted_secrets, _BOX.moved_secrets))
+    return tuple(
+        str(directory / name)
+        for name in names
+        for directory in (_BOX.mounted_secrets, _BOX.moved_secrets)
+    )
 
 
-def _of_the_token(values: Mapping[str, Any]) -> tuple[str, ...]:
+def _token_paths(values: Mapping[str, Any]) -> tuple[str, ...]:
     """The box's own token wherever it may lie, and where the box says what its plan is."""
     names = (name for name in (values["api.token_env"], LEGACY_TOKEN) if name)
     return (*_secrets(names), str(_BOX.api_key), str(_BOX.boot_record), str(_BOX.drift_plan))

@@ -11,21 +11,39 @@ def secret_names(values: Mapping[str, Any], classes: Mapping[str, str]) -> tuple
     """Sorted: each non-empty `*_env` and `env_var`, whatever boot and live keys say, each name in
     `adapters.orchestrator.env` (what the bridge is given may be a token) and in `agents.*.secrets`. A table whose own gate (`enabled`, of class rebuild) is off needs none: its feature is not in
     the image. `values` are effective values by key path, `classes` the apply class of each."""
-    named = [str(value) for key, value in values.items() if key.endswith(_SUFFIXES) and not _shut(key, values, classes)]
-    return tuple(sorted({name for name in (*named, *values.get(_BRIDGE, ()), *_of_agents(values, ".secrets")) if name}))
+    candidates = [
+        str(value)
+        for key, value in values.items()
+        if key.endswith(_SUFFIXES) and not _is_gated_off(key, values, classes)
+    ]
+    return tuple(
+        sorted(
+            {
+                name
+                for name in (
+                    *candidates,
+                    *values.get(_BRIDGE, ()),
+                    *_agent_values(values, ".secrets"),
+                )
+                if name
+            }
+        )
+    )
 
 
 def passed_names(values: Mapping[str, Any]) -> tuple[str, ...]:
     """Sorted: each name in `agents.*.env`, whether that agent is enabled or not, for that is a live key."""
-    return tuple(sorted(set(_of_agents(values, ".env"))))
+    return tuple(sorted(set(_agent_values(values, ".env"))))
 
 
-def _of_agents(values: Mapping[str, Any], suffix: str) -> list[str]:
-    rows = (names for key, names in values.items() if key.startswith("agents.") and key.endswith(suffix))
+def _agent_values(values: Mapping[str, Any], suffix: str) -> list[str]:
+    rows = (
+        names for key, names in values.items() if key.startswith("agents.") and key.endswith(suffix)
+    )
     return [str(name) for names in rows for name in names]
 
 
-def _shut(key: str, values: Mapping[str, Any], classes: Mapping[str, str]) -> bool:
+def _is_gated_off(key: str, values: Mapping[str, Any], classes: Mapping[str, str]) -> bool:
     parts = key.split(".")
     gates = [".".join((*parts[:end], "enabled")) for end in range(1, len(parts))]
     return any(classes.get(gate) == "rebuild" and values[gate] is False for gate in gates)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from agentbox.plan.model import Slot
+from agentbox.plan.model import SlotPlan
 
 SLOTS = ("beads", "pods", "memory", "events", "orchestrator")
 
@@ -19,7 +19,13 @@ OPTIONS: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("pods", "local-fs"): ("quota", "max_object", "quota_objects"),
     ("pods", "external-solid"): (*_TOKEN, "auth", "max_object"),
     ("memory", "local-sqlite"): ("embedder", "namespace_size", "namespace_entries"),
-    ("memory", "external-pg"): (*_POSTGRES, "ca_file", "embedder", "namespace_size", "namespace_entries"),
+    ("memory", "external-pg"): (
+        *_POSTGRES,
+        "ca_file",
+        "embedder",
+        "namespace_size",
+        "namespace_entries",
+    ),
     ("events", "local-jsonl"): _JOURNAL,
     ("events", "external-http"): (*_TOKEN, "tee_local", *_JOURNAL),
     ("orchestrator", "local-process"): ("max_agents", "max_depth", "grace_seconds"),
@@ -27,12 +33,12 @@ OPTIONS: Mapping[tuple[str, str], tuple[str, ...]] = {
 }
 
 
-def resolve(adapters: Mapping[str, Mapping[str, Any]]) -> dict[str, Slot]:
+def resolve_slots(adapters: Mapping[str, Mapping[str, Any]]) -> dict[str, SlotPlan]:
     """`adapters` is the effective table `[adapters]`, sizes in bytes. A slot that is off is never required."""
     return {name: _slot(name, adapters[name]) for name in SLOTS}
 
 
-def _slot(name: str, table: Mapping[str, Any]) -> Slot:
+def _slot(name: str, table: Mapping[str, Any]) -> SlotPlan:
     use = str(table["use"])
     options = {key: table[key] for key in sorted(OPTIONS.get((name, use), ())) if key in table}
-    return Slot(use=use, required=bool(table["required"]) and use != "off", options=options)
+    return SlotPlan(use=use, required=bool(table["required"]) and use != "off", options=options)

@@ -7,22 +7,22 @@ from typing import Any
 from agentbox.manifest.types import Size
 
 
-def in_bytes(value: Any) -> Any:
+def sizes_to_bytes(value: Any) -> Any:
     """A record of the model as dicts, lists and scalars; `"4GiB"` becomes 4294967296."""
     if is_dataclass(value):
-        return {item.name: in_bytes(getattr(value, item.name)) for item in fields(value)}
+        return {item.name: sizes_to_bytes(getattr(value, item.name)) for item in fields(value)}
     if isinstance(value, Mapping):
-        return {name: in_bytes(item) for name, item in value.items()}
+        return {name: sizes_to_bytes(item) for name, item in value.items()}
     if isinstance(value, tuple | list):
-        return [in_bytes(item) for item in value]
+        return [sizes_to_bytes(item) for item in value]
     return value.bytes if isinstance(value, Size) else value
 
 
-def by_key(value: Any, prefix: str = "") -> dict[str, Any]:
+def flatten_keys(value: Any, prefix: str = "") -> dict[str, Any]:
     """The same as one flat table of key paths. An entry of a map has a path of its own; a list is a value."""
     if not isinstance(value, Mapping):
         return {prefix: value}
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for name, item in value.items():
-        found |= by_key(item, f"{prefix}.{name}" if prefix else name)
-    return found
+        result |= flatten_keys(item, f"{prefix}.{name}" if prefix else name)
+    return result

@@ -17,7 +17,7 @@ Bindings = Mapping[str, Sequence[str]]
 """What variables stand for: `{"$EGRESS": ["example.com"]}`. A variable that is absent stays as it is."""
 
 
-class WrittenRule(Protocol):
+class PolicyRuleSpec(Protocol):
     """One `[[policies.<name>.<scope>]]` table; net rules also have `methods` and `paths`."""
 
     @property
@@ -50,7 +50,7 @@ class PolicyRule:
     origin: str = ""
 
     @property
-    def whole(self) -> bool:
+    def is_unconditional(self) -> bool:
         """True when it holds for any request, tunnels among them."""
         return not self.methods and not self.paths
 
@@ -64,15 +64,18 @@ class PolicyRule:
 
     def covers_requests_of(self, other: "PolicyRule") -> bool:
         """Whether methods and paths leave out nothing that the other's take in."""
-        methods = not self.methods or (bool(other.methods) and set(other.methods) <= set(self.methods))
+        methods = not self.methods or (
+            bool(other.methods) and set(other.methods) <= set(self.methods)
+        )
         paths = not self.paths or (
-            bool(other.paths) and all(any(globs.covers(wide, path) for wide in self.paths) for path in other.paths)
+            bool(other.paths)
+            and all(any(globs.covers(outer, path) for outer in self.paths) for path in other.paths)
         )
         return methods and paths
 
 
 @dataclass(frozen=True)
-class Grant:
+class Permission:
     """An operation that is allowed on a pattern. Later rules may take parts of it back."""
 
     scope: Scope
@@ -90,7 +93,9 @@ class Policy:
     name: str
     rules: Mapping[Scope, tuple[PolicyRule, ...]]
 
-    def decide(self, scope: Scope, operation: str, value: str, *, method: str = "", path: str = "") -> bool:
+    def decide(
+        self, scope: Scope, operation: str, value: str, *, method: str = "", path: str = ""
+    ) -> bool:
         """True when allowed: by the last rule that matches, and not at all without one.
 
         `value` is in the normal form of the scope (`Pattern.matches`). `method` and `path` are those of a plain HTTP
@@ -98,72 +103,98 @@ class Policy:
         read as themselves (RFC 3986 section 6.2.2.2). A path that two programs may read in two ways (`//`, dots, escaped
         slashes, escapes that are no UTF-8 or not of two hexadecimal digits) is refused.
         """
-        if path and not _plain(path):
+        if path and not _is_unambiguous(path):
             return False
-        rule = self.decisive(scope, operation, value, method=method, path=path)
-        return rule is not None and rule.allow
+        deciding = self.deciding_rule(scope, operation, value, method=method, path=path)
+        return deciding is not None and deciding.allow
 
-    def decisive(
+    def deciding_rule(
         self, scope: Scope, operation: str, value: str, *, method: str = "", path: str = ""
     ) -> PolicyRule | None:
         """The rule that decides; None where none matches."""
-        later, meant = reversed(self.rules.get(scope, ())), _meant(path)
-        return next((rule for rule in later if rule.matches(operation, value, method, meant)), None)
+        candidates, normal_path = reversed(self.rules.get(scope, ())), _normalize_path(path)
+        return next(
+            (rule for rule in candidates if rule.matches(operation, value, method, normal_path)),
+            None,
+        )
 
     @cached_property
-    def grants(self) -> tuple[Grant, ...]:
+    def permissions(self) -> tuple[Permission, ...]:
         """What it allows: every allow pattern that no later deny takes back whole."""
-        return tuple(grant for grant, _ in self._allowed())
+        return tuple(permission for permission, _ in self._iter_allowed())
 
-    def beyond(self, other: "Policy") -> tuple[Grant, ...]:
+    def permissions_beyond(self, other: "Policy") -> tuple[Permission, ...]:
         """The grants that the other does not cover. Empty = whatever this allows, the other allows."""
-        return tuple(grant for grant, at in self._allowed() if not other._allows(grant, self.rules[grant.scope], at))
+        return tuple(
+            permission
+            for permission, index in self._iter_allowed()
+            if not other._allows(permission, self.rules[permission.scope], index)
+        )
 
-    def bound(self, bindings: Bindings) -> "Policy":
+    def with_bindings(self, bindings: Bindings) -> "Policy":
         """The same with variables replaced. A rule that has no pattern left goes. Raises PatternError for a value."""
-        bind = {scope: _binder(scope, bindings) for scope in self.rules}
-        return Policy(self.name, {scope: tuple(_bound(rules, bind[scope])) for scope, rules in self.rules.items()})
+        binders = {scope: _binder(scope, bindings) for scope in self.rules}
+        return Policy(
+            self.name,
+            {
+                scope: tuple(_bind_rules(rules, binders[scope]))
+                for scope, rules in self.rules.items()
+            },
+        )
 
-    def _allowed(self) -> Iterator[tuple[Grant, int]]:
+    def _iter_allowed(self) -> Iterator[tuple[Permission, int]]:
         for scope, rules in self.rules.items():
-            for at, rule in enumerate(rules):
+            for index, rule in enumerate(rules):
                 if rule.allow:
                     for operation, patterns in rule.patterns.items():
-                        decided = _decided(rules[at + 1 :], operation)
+                        overridden = _final_patterns(rules[index + 1 :], operation)
                         yield from (
-                            (Grant(scope, operation, pattern), at)
+                            (Permission(scope, operation, pattern), index)
                             for pattern in patterns
-                            if not _covered(pattern, decided)
+                            if not _is_covered(pattern, overridden)
                         )
 
-    def _allows(self, grant: Grant, rules: Sequence[PolicyRule], at: int) -> bool:
+    def _allows(self, permission: Permission, rules: Sequence[PolicyRule], index: int) -> bool:
         """Whether this allows all of another's grant that the other's later rules leave to it."""
-        elsewhere = _decided(rules[at + 1 :], grant.operation)
-        for rule in reversed(self.rules.get(grant.scope, ())):
-            patterns = rule.patterns.get(grant.operation, ())
-            if rule.allow and _covered(grant.pattern, patterns) and rule.covers_requests_of(rules[at]):
+        overridden = _final_patterns(rules[index + 1 :], permission.operation)
+        for rule in reversed(self.rules.get(permission.scope, ())):
+            patterns = rule.patterns.get(permission.operation, ())
+            if (
+                rule.allow
+                and _is_covered(permission.pattern, patterns)
+                and rule.covers_requests_of(rules[index])
+            ):
                 return True
             if not rule.allow and any(
-                pattern.overlaps(grant.pattern) and not _covered(pattern, elsewhere) for pattern in patterns
+                pattern.overlaps(permission.pattern) and not _is_covered(pattern, overridden)
+                for pattern in patterns
             ):
                 return False
         return False
 
 
-def make(name: str, written: Mapping[Scope, Iterable[WrittenRule]], base: Policy | None = None) -> Policy:
+def build_policy(
+    name: str, specs: Mapping[Scope, Iterable[PolicyRuleSpec]], base: Policy | None = None
+) -> Policy:
     """The policy of a base and the tables laid over it. Raises PatternError for a text that is no pattern."""
-    before: Mapping[Scope, tuple[PolicyRule, ...]] = base.rules if base else {}
-    own = {scope: tuple(rule_of(scope, table, name) for table in written.get(scope, ())) for scope in SCOPES}
-    return Policy(name, {scope: (*before.get(scope, ()), *own[scope]) for scope in SCOPES})
+    base_rules: Mapping[Scope, tuple[PolicyRule, ...]] = base.rules if base else {}
+    own_rules = {
+        scope: tuple(build_rule(scope, table, name) for table in specs.get(scope, ()))
+        for scope in SCOPES
+    }
+    return Policy(
+        name, {scope: (*base_rules.get(scope, ()), *own_rules[scope]) for scope in SCOPES}
+    )
 
 
-def rule_of(scope: Scope, table: WrittenRule, origin: str) -> PolicyRule:
+def build_rule(scope: Scope, table: PolicyRuleSpec, origin: str) -> PolicyRule:
     """One table as a rule. Raises PatternError."""
     operations = table.operations
     return PolicyRule(
         allow=table.mode == "allow",
         patterns={
-            operation: tuple(parse(scope, text, operation) for text in table.patterns) for operation in operations
+            operation: tuple(parse(scope, text, operation) for text in table.patterns)
+            for operation in operations
         },
         methods=getattr(table, "methods", ()),
         paths=getattr(table, "paths", ()),
@@ -172,45 +203,56 @@ def rule_of(scope: Scope, table: WrittenRule, origin: str) -> PolicyRule:
 
 
 # Dots before a `;` are dots to servers that know parameters of segments; %25 is an escaped escape, which some undo twice.
-_ODD: Final = re.compile(r"//|/\.\.?([/;]|$)|\\|%(25)*(2e|2f|5c|[01][0-9a-f]|7f|u)|%(?![0-9a-f]{2})", re.IGNORECASE)
-_UNRESERVED: Final = re.compile(r"%([46][1-9a-f]|[57][0-9a]|3[0-9]|2d|5f|7e)", re.IGNORECASE)  # RFC 3986 section 2.3
+_AMBIGUOUS: Final = re.compile(
+    r"//|/\.\.?([/;]|$)|\\|%(25)*(2e|2f|5c|[01][0-9a-f]|7f|u)|%(?![0-9a-f]{2})", re.IGNORECASE
+)
+_UNRESERVED: Final = re.compile(
+    r"%([46][1-9a-f]|[57][0-9a]|3[0-9]|2d|5f|7e)", re.IGNORECASE
+)  # RFC 3986 section 2.3
 
 
-def _meant(path: str) -> str:
+def _normalize_path(path: str) -> str:
     """The path with what is escaped without need as itself: servers do not tell the two apart."""
     return _UNRESERVED.sub(lambda found: chr(int(found[1], 16)), path) if "%" in path else path
 
 
-def _plain(path: str) -> bool:
-    if not path.startswith("/") or _ODD.search(path):
+def _is_unambiguous(path: str) -> bool:
+    if not path.startswith("/") or _AMBIGUOUS.search(path):
         return False
-    return "%" not in path or _decodes_one_way(path)
+    return "%" not in path or _decodes_uniquely(path)
 
 
-def _decodes_one_way(path: str) -> bool:
+def _decodes_uniquely(path: str) -> bool:
     """Whether its escapes are UTF-8, without overlong forms, and no character that some servers take for a slash or dots."""
     try:
         decoded = unquote(path, errors="strict")
-        twice = unquote(decoded, errors="strict")
+        decoded_twice = unquote(decoded, errors="strict")
     except UnicodeDecodeError:
         return False
-    folded = unicodedata.normalize("NFKC", twice)
-    return folded.count("/") == path.count("/") and not _ODD.search(folded.replace("%", ""))
+    folded = unicodedata.normalize("NFKC", decoded_twice)
+    return folded.count("/") == path.count("/") and not _AMBIGUOUS.search(folded.replace("%", ""))
 
 
-def _decided(rules: Sequence[PolicyRule], operation: str) -> tuple[Pattern, ...]:
+def _final_patterns(rules: Sequence[PolicyRule], operation: str) -> tuple[Pattern, ...]:
     """The patterns about which one of these rules has the last word, whatever the request."""
-    return tuple(pattern for rule in rules if rule.whole for pattern in rule.patterns.get(operation, ()))
+    return tuple(
+        pattern
+        for rule in rules
+        if rule.is_unconditional
+        for pattern in rule.patterns.get(operation, ())
+    )
 
 
-def _covered(pattern: Pattern, by: Iterable[Pattern]) -> bool:
-    return any(type(one) is type(pattern) and one.covers(pattern) for one in by)
+def _is_covered(pattern: Pattern, others: Iterable[Pattern]) -> bool:
+    return any(type(other) is type(pattern) and other.covers(pattern) for other in others)
 
 
-def _bound(rules: Iterable[PolicyRule], bind: Callable[[Pattern], tuple[Pattern, ...]]) -> Iterator[PolicyRule]:
+def _bind_rules(
+    rules: Iterable[PolicyRule], bind: Callable[[Pattern], tuple[Pattern, ...]]
+) -> Iterator[PolicyRule]:
     for rule in rules:
         patterns = {
-            operation: tuple(bound for pattern in patterns for bound in bind(pattern))
+            operation: tuple(item for pattern in patterns for item in bind(pattern))
             for operation, patterns in rule.patterns.items()
         }
         if any(patterns.values()):
@@ -219,22 +261,24 @@ def _bound(rules: Iterable[PolicyRule], bind: Callable[[Pattern], tuple[Pattern,
 
 def _binder(scope: Scope, bindings: Bindings) -> Callable[[Pattern], tuple[Pattern, ...]]:
     values = {
-        name: tuple(parse(scope, text) for text in texts) for name, texts in bindings.items() if _fits(scope, name)
+        name: tuple(parse(scope, text) for text in texts)
+        for name, texts in bindings.items()
+        if _is_variable_of(scope, name)
     }
 
     def bind(pattern: Pattern) -> tuple[Pattern, ...]:
         if pattern.variable not in values:
             return (pattern,)
-        places = values[pattern.variable]
-        return tuple(_under(pattern, place) for place in places)
+        bases = values[pattern.variable]
+        return tuple(_rebase(pattern, base) for base in bases)
 
     return bind
 
 
-def _under(pattern: Pattern, place: Pattern) -> Pattern:
-    if isinstance(pattern, PathPattern) and isinstance(place, PathPattern):
-        return pattern.under(place)
-    return place
+def _rebase(pattern: Pattern, base: Pattern) -> Pattern:
+    if isinstance(pattern, PathPattern) and isinstance(base, PathPattern):
+        return pattern.rebase(base)
+    return base
 
 
 _VARIABLES: Final[Mapping[Scope, tuple[str, ...]]] = {
@@ -247,5 +291,5 @@ _VARIABLES: Final[Mapping[Scope, tuple[str, ...]]] = {
 }
 
 
-def _fits(scope: Scope, name: str) -> bool:
+def _is_variable_of(scope: Scope, name: str) -> bool:
     return name in _VARIABLES.get(scope, ())

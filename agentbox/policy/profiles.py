@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, Protocol
 from agentbox.core.data_files import config_dir
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.policy.patterns.scopes import SCOPES, Scope
-from agentbox.policy.policy import Policy, WrittenRule, make
+from agentbox.policy.policy import Policy, PolicyRuleSpec, build_policy
 
 UNRESTRICTED: Final = "unrestricted"
 """The profile that only a development box may use."""
@@ -18,13 +18,17 @@ UNRESTRICTED: Final = "unrestricted"
 class ChainError(ValueError):
     """A name that is no profile and no policy (`name`), or the name at which a chain of bases closes to a ring."""
 
-    def __init__(self, name: str, *, ring: bool) -> None:
-        super().__init__(f"{name} is its own base" if ring else f"{name} is neither a built-in profile nor a policy")
+    def __init__(self, name: str, *, is_cycle: bool) -> None:
+        super().__init__(
+            f"{name} is its own base"
+            if is_cycle
+            else f"{name} is neither a built-in profile nor a policy"
+        )
         self.name = name
-        self.ring = ring
+        self.is_cycle = is_cycle
 
 
-class WrittenPolicy(Protocol):
+class PolicySpec(Protocol):
     """One `[policies.<name>]` table: a base, and an array of rules a scope."""
 
     @property
@@ -46,21 +50,23 @@ class ProfileRule:
 def profiles() -> Mapping[str, Policy]:
     """Every built-in profile by name. Raises AgentboxError (exit 2) naming the file that cannot be used."""
     files = {path.stem: path for path in sorted((config_dir() / "profiles").glob("*.toml"))}
-    found: dict[str, Policy] = {}
+    loaded: dict[str, Policy] = {}
     try:
-        tables = {name: tomllib.loads(path.read_text(encoding="utf-8")) for name, path in files.items()}
+        tables = {
+            name: tomllib.loads(path.read_text(encoding="utf-8")) for name, path in files.items()
+        }
         for name in tables:
-            _load(name, tables, found)
+            _load(name, tables, loaded)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise AgentboxError(
             f"cannot use the profiles in {config_dir() / 'profiles'}: {error}",
             "Reinstall agentbox: its data files belong beside its Python package.",
             exit_code=ExitCode.USAGE,
         ) from error
-    return found
+    return loaded
 
 
-def chain(name: str, policies: Mapping[str, WrittenPolicy]) -> tuple[str, ...]:
+def chain(name: str, policies: Mapping[str, PolicySpec]) -> tuple[str, ...]:
     """The names from a built-in profile up to this one. A policy with the name of a built-in profile is never reached.
 
     Raises ChainError.
@@ -68,42 +74,42 @@ def chain(name: str, policies: Mapping[str, WrittenPolicy]) -> tuple[str, ...]:
     names = [name]
     while names[-1] not in profiles():
         if names[-1] not in policies:
-            raise ChainError(names[-1], ring=False)
-        below = policies[names[-1]].base
-        if below in names:
-            raise ChainError(below, ring=True)
-        names.append(below)
+            raise ChainError(names[-1], is_cycle=False)
+        base = policies[names[-1]].base
+        if base in names:
+            raise ChainError(base, is_cycle=True)
+        names.append(base)
     return tuple(reversed(names))
 
 
-def effective(name: str, policies: Mapping[str, WrittenPolicy]) -> Policy:
+def effective_policy(name: str, policies: Mapping[str, PolicySpec]) -> Policy:
     """The policy that a profile or policy name means. Raises ChainError, and PatternError for a bad pattern in it."""
-    root, *above = chain(name, policies)
+    root, *derived = chain(name, policies)
     policy = profiles()[root]
-    for step in above:
-        policy = make(step, tables_of(policies[step]), policy)
+    for derived_name in derived:
+        policy = build_policy(derived_name, rule_specs(policies[derived_name]), policy)
     return policy
 
 
-def tables_of(policy: WrittenPolicy) -> Mapping[Scope, Iterable[WrittenRule]]:
+def rule_specs(policy: PolicySpec) -> Mapping[Scope, Iterable[PolicyRuleSpec]]:
     """The rules of one policy by scope, without those of its base."""
     return {scope: getattr(policy, scope) for scope in SCOPES}
 
 
-def _load(name: str, tables: Mapping[str, Mapping[str, Any]], found: dict[str, Policy]) -> Policy:
+def _load(name: str, tables: Mapping[str, Mapping[str, Any]], loaded: dict[str, Policy]) -> Policy:
     """The profile with those below it, each made once. Raises KeyError for a base that is no profile."""
-    if name not in found:
+    if name not in loaded:
         table = dict(tables[name])
         if not table.pop("description"):
             raise ValueError(f"{name} says nothing about itself")
-        base = _load(table.pop("base"), tables, found) if "base" in table else None
+        base = _load(table.pop("base"), tables, loaded) if "base" in table else None
         rules = {scope: tuple(_rule(rule) for rule in table.pop(scope, ())) for scope in SCOPES}
         if table:
             raise ValueError(f"unknown key {min(table)} in {name}")
-        found[name] = make(name, rules, base)
-    return found[name]
+        loaded[name] = build_policy(name, rules, base)
+    return loaded[name]
 
 
 def _rule(table: Mapping[str, Any]) -> ProfileRule:
-    lists = {word: tuple(items) for word, items in table.items() if word != "mode"}
+    lists = {key: tuple(items) for key, items in table.items() if key != "mode"}
     return ProfileRule(mode=table["mode"], **lists)

@@ -8,24 +8,36 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final, Protocol
 
-PLACES: Final = (
-    "/bin", "/etc", "/lib", "/lib64", "/nix", "/opt/agentbox", "/proc", "/run/agentbox", "/run/secrets", "/sbin", "/sys",
+PROTECTED_PATHS: Final = (
+    "/bin",
+    "/etc",
+    "/lib",
+    "/lib64",
+    "/nix",
+    "/opt/agentbox",
+    "/proc",
+    "/run/agentbox",
+    "/run/secrets",
+    "/sbin",
+    "/sys",
     "/usr",
-)  # fmt: skip
+)
 """Places of the box at and below which nothing may be mounted."""
-WHOLE: Final = ("/", "/dev", "/opt", "/var", "/var/lib")
+UNCOVERABLE_PATHS: Final = ("/", "/dev", "/opt", "/var", "/var/lib")
 """Places that may hold mounts below them, but may not be covered as a whole."""
-MEMORY: Final = ("/run", "/tmp", "/var/log", "/var/log/supervisor", "/var/run")
-VOLUMES: Final = ("/var/lib/agentbox", "/var/lib/agentbox/branches", "/workspace")
+TMPFS_TARGETS: Final = ("/run", "/tmp", "/var/log", "/var/log/supervisor", "/var/run")
+VOLUME_TARGETS: Final = ("/var/lib/agentbox", "/var/lib/agentbox/branches", "/workspace")
 """What the baseline mounts: memory that may grow and runs no program, and volumes."""
-_HOST: Final = ("/etc", "/root", "/proc", "/sys", "/dev", "/run", "/var/run")
-_KEY_FOLDERS: Final = re.compile(r"/(home|Users)/[^/]+(/\.(ssh|gnupg|aws|azure|kube|docker|config/gcloud)(/.*)?)?/?")
+_HOST_PATHS: Final = ("/etc", "/root", "/proc", "/sys", "/dev", "/run", "/var/run")
+_KEY_DIRECTORIES: Final = re.compile(
+    r"/(home|Users)/[^/]+(/\.(ssh|gnupg|aws|azure|kube|docker|config/gcloud)(/.*)?)?/?"
+)
 _SOCKETS: Final = re.compile(r".*/(docker|podman|containerd|crio)(\.sock|/.*\.sock)")
 _SETID: Final = 0o6000
-_EVERY: Final = ("ALL", "CAP_ALL")
+_ALL_CAPABILITIES: Final = ("ALL", "CAP_ALL")
 
 
-class MemoryMount(Protocol):
+class TmpfsMount(Protocol):
     """A tmpfs of a delta, as the manifest or as the plan holds it."""
 
     @property
@@ -36,7 +48,7 @@ class MemoryMount(Protocol):
     def exec(self) -> bool: ...
 
 
-class Mount(Protocol):
+class VolumeMount(Protocol):
     """A volume of a delta, likewise."""
 
     @property
@@ -45,40 +57,53 @@ class Mount(Protocol):
     def target(self) -> str: ...
 
 
-def undone(
-    *, cap_add: Iterable[str] = (), tmpfs: Iterable[MemoryMount] = (), volumes: Iterable[Mount] = ()
+def baseline_violations(
+    *,
+    cap_add: Iterable[str] = (),
+    tmpfs: Iterable[TmpfsMount] = (),
+    volumes: Iterable[VolumeMount] = (),
 ) -> Iterator[tuple[str, str]]:
     """Field of the delta and what it would undo, in words, for each such entry. Nothing for a delta that only adds."""
-    if set(cap_add) & set(_EVERY):
+    if set(cap_add) & set(_ALL_CAPABILITIES):
         yield "cap_add", "adds every capability"
     for mount in tmpfs:
-        if hides(mount.target):
+        if hides_image(mount.target):
             yield "tmpfs", f"hides {mount.target} of the image"
         if int(mount.mode, 8) & _SETID:
             yield "tmpfs", f"mode {mount.mode} of {mount.target} has a setuid or setgid bit"
-        if mount.target in MEMORY and mount.exec:
-            yield "tmpfs", f"lets programs run from {mount.target}, which the baseline mounts noexec"
-        if mount.target in VOLUMES:
+        if mount.target in TMPFS_TARGETS and mount.exec:
+            yield (
+                "tmpfs",
+                f"lets programs run from {mount.target}, which the baseline mounts noexec",
+            )
+        if mount.target in VOLUME_TARGETS:
             yield "tmpfs", f"hides the volume at {mount.target}"
     for volume in volumes:
-        if hides(volume.target):
+        if hides_image(volume.target):
             yield "volumes", f"hides {volume.target} of the image"
-        if volume.target in (*MEMORY, *VOLUMES):
+        if volume.target in (*TMPFS_TARGETS, *VOLUME_TARGETS):
             yield "volumes", f"takes the place of what the baseline mounts at {volume.target}"
         if volume.source.startswith("/") and _is_sensitive(volume.source):
             yield "volumes", f"gives the box {volume.source} of the host"
 
 
-def hides(target: str) -> bool:
+def hides_image(target: str) -> bool:
     """True for a mount that covers something of the image that must stay as it was built."""
-    return target in ("", *WHOLE) or any(at_or_below(target, place) for place in PLACES)
+    return target in ("", *UNCOVERABLE_PATHS) or any(
+        is_at_or_below(target, path) for path in PROTECTED_PATHS
+    )
 
 
-def at_or_below(path: str, folder: str) -> bool:
+def is_at_or_below(path: str, directory: str) -> bool:
     """Of absolute, normalised paths."""
-    return path == folder or path.startswith(f"{folder}/")
+    return path == directory or path.startswith(f"{directory}/")
 
 
 def _is_sensitive(source: str) -> bool:
-    inside = any(at_or_below(source, folder) for folder in _HOST)
-    return source == "/" or inside or bool(_KEY_FOLDERS.fullmatch(source)) or bool(_SOCKETS.fullmatch(source))
+    is_inside = any(is_at_or_below(source, directory) for directory in _HOST_PATHS)
+    return (
+        source == "/"
+        or is_inside
+        or bool(_KEY_DIRECTORIES.fullmatch(source))
+        or bool(_SOCKETS.fullmatch(source))
+    )

@@ -9,40 +9,50 @@ from dataclasses import dataclass
 from typing import Final
 
 from agentbox.core.errors import AgentboxError, ExitCode
-from agentbox.core.linux.landlock import Grant
-from agentbox.core.linux.opening import SYSTEM, within
+from agentbox.core.linux.landlock import PathRule
+from agentbox.core.linux.path_opener import SYSTEM_DIRECTORIES, is_within
 from agentbox.policy.patterns.globs import is_glob
 from agentbox.policy.patterns.hosts import HostPattern, PortPattern
 from agentbox.policy.patterns.paths import PathPattern
 from agentbox.policy.policy import Bindings, Policy
-from agentbox.policy.policy import Grant as PolicyGrant
-from agentbox.sandbox.always import ALWAYS
+from agentbox.policy.policy import Permission as PolicyGrant
+from agentbox.sandbox.base_grants import BASE_GRANTS
 from agentbox.sandbox.confinement import Confinement
 
-_LETTERS: Final[Mapping[tuple[str, str], str]] = {
-    ("fs", "read"): "rl", ("fs", "write"): "wm", ("exec", "run"): "rx",  # the kernel reads what it runs
-}  # fmt: skip
+_ACCESS_LETTERS: Final[Mapping[tuple[str, str], str]] = {
+    ("fs", "read"): "rl",
+    ("fs", "write"): "wm",
+    ("exec", "run"): "rx",  # the kernel reads what it runs
+}
 
-TOOLCHAIN: Final = SYSTEM
-SHARED_MEMORY: Final = Grant("/dev/shm", "rwm")  # by name, never listed
+TOOLCHAIN: Final = SYSTEM_DIRECTORIES
+SHARED_MEMORY: Final = PathRule("/dev/shm", "rwm")  # by name, never listed
 _ANYWHERE: Final = HostPattern.parse("*:*")
 
 
-class NotHeld(AgentboxError):
+class UnenforceableRule(AgentboxError):
     """A rule that the kernel cannot hold."""
 
-    def __init__(self, policy: str, what: str) -> None:
+    def __init__(self, policy: str, rule: str) -> None:
         super().__init__(
-            f"cannot confine an agent by the policy {policy}: the kernel cannot hold {what}",
+            f"cannot confine an agent by the policy {policy}: the kernel cannot hold {rule}",
             "Allow whole folders (/path/**) or single files, and name what is allowed in place of what is not.",
             exit_code=ExitCode.USAGE,
         )
 
 
 def compile_policy(
-    policy: Policy, bindings: Bindings, *, closed: Iterable[str] = (), own: Iterable[str] = (),
-    allow_degraded: Iterable[str] = (), door: int = 0, closed_ports: Iterable[int] = (), target_ports: Iterable[int] = (), written: Iterable[str] = (),
-) -> Confinement:  # fmt: skip
+    policy: Policy,
+    bindings: Bindings,
+    *,
+    closed: Iterable[str] = (),
+    own: Iterable[str] = (),
+    allow_degraded: Iterable[str] = (),
+    door: int = 0,
+    closed_ports: Iterable[int] = (),
+    target_ports: Iterable[int] = (),
+    written: Iterable[str] = (),
+) -> Confinement:
     """`bindings`: what $WORKSPACE, $TMP, $TOOLCHAIN and $COMMAND stand for. A variable without a value grants nothing.
     `closed`: folders of the control plane, of which no grant may show more than what $TMP stands for and `own`; checked
     as text here, and again by what each path leads to when it is opened. `door`, the two of ports,
@@ -51,69 +61,89 @@ def compile_policy(
     Names and addresses of `net connect` are for a proxy to decide and open no port here, but `*:*` leaves the network
     open. Raises NotHeld, and PatternError for a binding that is no path.
     """
-    bound = policy.bound(bindings)
-    apart = _Closed(bound.name, tuple(closed), (*bindings.get("$TMP", ()), *own))
+    bound = policy.with_bindings(bindings)
+    protected = _ProtectedDirectories(bound.name, tuple(closed), (*bindings.get("$TMP", ()), *own))
     letters: dict[tuple[str, bool], str] = {}
     ports: set[int] = set()
     network = False
-    for grant in bound.grants:
+    for grant in bound.permissions:
         pattern = grant.pattern
-        _check(bound, grant)
+        _check_denials(bound, grant)
         if isinstance(pattern, PathPattern) and pattern.root == "":
-            place = (apart.checked(_path(bound.name, pattern)), pattern.below)
-            letters[place] = letters.get(place, "") + _LETTERS[grant.scope, grant.operation]
+            key = (protected.check(_path(bound.name, pattern)), pattern.recursive)
+            letters[key] = letters.get(key, "") + _ACCESS_LETTERS[grant.scope, grant.operation]
         elif isinstance(pattern, PortPattern):
             ports.add(pattern.port)
         elif pattern == _ANYWHERE:
             network = True
-    given = tuple(Grant(path, _once(found), below) for (path, below), found in sorted(letters.items()))
+    policy_grants = tuple(
+        PathRule(path, _unique_letters(access), below)
+        for (path, below), access in sorted(letters.items())
+    )
     return Confinement(
-        grants=(*ALWAYS, *((SHARED_MEMORY,) if _writes_workspace(bound, bindings) else ()), *given),
+        grants=(
+            *BASE_GRANTS,
+            *((SHARED_MEMORY,) if _writes_workspace(bound, bindings) else ()),
+            *policy_grants,
+        ),
         ports=None if network else tuple(sorted(ports)),
         door=door,
-        closed_ports=tuple(sorted(closed_ports)), target_ports=tuple(sorted(target_ports)),
+        closed_ports=tuple(sorted(closed_ports)),
+        target_ports=tuple(sorted(target_ports)),
         allow_degraded=tuple(sorted(allow_degraded)),
-        closed=apart.folders, own=apart.own, written=tuple(written),
-    )  # fmt: skip
+        closed=protected.directories,
+        own=protected.exceptions,
+        written=tuple(written),
+    )
 
 
 @dataclass(frozen=True)
-class _Closed:
+class _ProtectedDirectories:
     """The control plane's folders, and the agent's own ones among them."""
 
     policy: str
-    folders: tuple[str, ...]
-    own: tuple[str, ...]
+    directories: tuple[str, ...]
+    exceptions: tuple[str, ...]
 
-    def checked(self, path: str) -> str:
+    def check(self, path: str) -> str:
         """The path. Raises NotHeld when the grant would show what is closed."""
-        for folder in self.folders:
-            if within(folder, path) or (within(path, folder) and not any(within(path, own) for own in self.own)):
-                raise NotHeld(self.policy, f"a grant of {path} without {folder}, which is the control plane's")
+        for directory in self.directories:
+            if is_within(directory, path) or (
+                is_within(path, directory)
+                and not any(is_within(path, exception) for exception in self.exceptions)
+            ):
+                raise UnenforceableRule(
+                    self.policy,
+                    f"a grant of {path} without {directory}, which is the control plane's",
+                )
         return path
 
 
 def _writes_workspace(policy: Policy, bindings: Bindings) -> bool:
     """Whether it is `sandboxed` or wider: such an agent may use shared memory by name."""
-    return any(policy.decide("fs", "write", f"{place}/x") for place in bindings.get("$WORKSPACE", ()))
+    return any(policy.decide("fs", "write", f"{path}/x") for path in bindings.get("$WORKSPACE", ()))
 
 
-def _check(policy: Policy, grant: PolicyGrant) -> None:
+def _check_denials(policy: Policy, grant: PolicyGrant) -> None:
     """Raises NotHeld for what the kernel would be told, when another rule takes a part of it back."""
     pattern = grant.pattern
-    if (grant.scope, grant.operation) not in _LETTERS and not isinstance(pattern, PortPattern) and pattern != _ANYWHERE:
+    if (
+        (grant.scope, grant.operation) not in _ACCESS_LETTERS
+        and not isinstance(pattern, PortPattern)
+        and pattern != _ANYWHERE
+    ):
         return
     for rule in policy.rules[grant.scope]:
         for denied in () if rule.allow else rule.patterns.get(grant.operation, ()):
             if type(denied) is type(pattern) and denied.overlaps(pattern):
-                raise NotHeld(policy.name, f"{grant} without {denied}")
+                raise UnenforceableRule(policy.name, f"{grant} without {denied}")
 
 
 def _path(policy: str, pattern: PathPattern) -> str:
     if any(map(is_glob, pattern.segments)):
-        raise NotHeld(policy, f"the glob {pattern}")
+        raise UnenforceableRule(policy, f"the glob {pattern}")
     return "/" + "/".join(pattern.segments)
 
 
-def _once(letters: str) -> str:
+def _unique_letters(letters: str) -> str:
     return "".join(sorted(set(letters)))

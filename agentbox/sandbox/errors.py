@@ -11,8 +11,8 @@ class SpawnFailed(AgentboxError):
     No process of the agent is left when this is raised.
     """
 
-    def __init__(self, stage: str, why: str, errno: int = 0) -> None:
-        reason = f"{why}: {os.strerror(errno)}" if errno else why
+    def __init__(self, stage: str, detail: str, errno: int = 0) -> None:
+        reason = f"{detail}: {os.strerror(errno)}" if errno else detail
         super().__init__(f"cannot start the agent: {reason}", f"it failed at stage {stage}")
         self.stage = stage
         self.errno = errno

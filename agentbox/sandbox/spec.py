@@ -29,14 +29,16 @@ class Launch:
     box_memory: int = 0  # of all agents together
     fds: int = 0
     file_size: int = 0  # of each file written
-    private: str = ""  # its folder: `home` and `tmp` there are bounded by `tmp`, all else by `branch_disk`
+    private: str = (
+        ""  # its folder: `home` and `tmp` there are bounded by `tmp`, all else by `branch_disk`
+    )
     tmp: int = 0
     branch_disk: int = 0
     wall_seconds: float = 0
     grace_seconds: float = 5
     confinement: Confinement | None = None  # None: the box alone confines it
 
-    def watched(self) -> dict[str, Any]:
+    def tree_limits(self) -> dict[str, Any]:
         """What the launcher must know to watch its tree: members of `watchdog.Bounds`."""
         return {
             name: getattr(self, name)
@@ -45,21 +47,32 @@ class Launch:
 
     def to_line(self) -> bytes:
         """One line of JSON."""
-        asked = self.confinement
-        plain = {**vars(self), "env": dict(self.env), "confinement": None if asked is None else vars(asked)}
-        return json.dumps(plain).encode() + b"\n"
+        confinement = self.confinement
+        data = {
+            **vars(self),
+            "env": dict(self.env),
+            "confinement": None if confinement is None else vars(confinement),
+        }
+        return json.dumps(data).encode() + b"\n"
 
     @classmethod
     def from_line(cls, line: bytes) -> Self:
         """The inverse of `to_line`."""
         data = json.loads(line)
-        asked = data["confinement"]
-        confinement = None if asked is None else Confinement.from_json(asked)
-        return cls(**{**data, "argv": tuple(data["argv"]), "roots": tuple(data["roots"]), "confinement": confinement})
+        raw = data["confinement"]
+        confinement = None if raw is None else Confinement.from_json(raw)
+        return cls(
+            **{
+                **data,
+                "argv": tuple(data["argv"]),
+                "roots": tuple(data["roots"]),
+                "confinement": confinement,
+            }
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Denials:
+class SyscallDenials:
     """Calls that the reaper refused: `count` of that rule and signature since the last word of it; `detail` is of the last one."""
 
     rule: str
@@ -69,7 +82,7 @@ class Denials:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ended:
+class ProcessEnded:
     """How the leader of a tree ended, told once no process of the tree lives. Both None: nobody saw it (`lost`)."""
 
     code: int | None
@@ -79,7 +92,7 @@ class Ended:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Started:
+class ProcessStarted:
     """A leader after its exec. `measured` is what the leader read back from the kernel before it."""
 
     pid: int

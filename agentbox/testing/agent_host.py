@@ -14,49 +14,102 @@ from agentbox.box.supervision.notify import read_note
 from agentbox.core.canonical import canonical_json
 from agentbox.core.linux import kernel
 from agentbox.core.paths import PREFIX_VARIABLE, Paths, environment
-from agentbox.plan.model import Api, Digests, Observability, Plan, Resources, Slot
+from agentbox.plan.model import ApiPlan, Digests, ObservabilityPlan, Plan, ResourcesPlan, SlotPlan
 from agentbox.testing import plans
 
 MIB = 1 << 20
 LIMITS: Mapping[str, Any] = {
-    "memory": 1024 * MIB, "cpu": 1.0, "pids": 128, "fds": 1024, "tmp": 64 * MIB, "branch_disk": 1024 * MIB,
-    "run_wall_seconds": 600, "agent_wall_seconds": 0, "stdout": MIB, "frame": MIB, "events_kept": 1024,
-}  # fmt: skip
+    "memory": 1024 * MIB,
+    "cpu": 1.0,
+    "pids": 128,
+    "fds": 1024,
+    "tmp": 64 * MIB,
+    "branch_disk": 1024 * MIB,
+    "run_wall_seconds": 600,
+    "agent_wall_seconds": 0,
+    "stdout": MIB,
+    "frame": MIB,
+    "events_kept": 1024,
+}
 _START_SECONDS = 20.0
 
 
-def plan_of(limits: Mapping[str, Any], options: Mapping[str, Any], manifest: str = "", pids: int = 0) -> Plan:
+def plan_of(
+    limits: Mapping[str, Any], options: Mapping[str, Any], manifest: str = "", pids: int = 0
+) -> Plan:
     """A plan with which agent-host starts: everything that it does not read is empty. Agents, policies, providers and
     egress are those of a manifest text. `pids` is what the box may have, 0 = any number."""
-    found = plans.plan_of(manifest)
-    none = "sha256:" + "0" * 64
+    parsed = plans.plan_of(manifest)
+    digest = "sha256:" + "0" * 64
     return Plan(
-        version="0", name="test", system="x86_64-linux", dev=found.dev, source="debian", suite="trixie", python="3.13",
-        features=(), digests=Digests(manifest=none, lock=none, seccomp=none),
-        resources=Resources(cpus=2, memory=0, pids=pids, nofile=0, tmp_size=0, log_size=0, stop_seconds=30),
-        api=Api(port=9090, publish_address="", auth="token", max_body=MIB, public_base="", token_env=""),
-        observability=Observability(metrics_port=9091, publish_address="", otlp_endpoint="", log_level="debug"),
-        mesh={}, privacy={}, limits={**LIMITS, **limits}, agents=found.agents, policies=found.policies,
-        providers=found.providers, reach=found.reach,
-        slots={"orchestrator": Slot(use="local-process", required=True, options=options)},
-        programs=(), ports=(), probes=(), tmpfs=(), volumes=(), writable_roots=(), secrets=(), environment={},
-        egress=(), exceptions=(), apply={}, test_hooks=True,
-    )  # fmt: skip
+        version="0",
+        name="test",
+        system="x86_64-linux",
+        dev=parsed.dev,
+        source="debian",
+        suite="trixie",
+        python="3.13",
+        features=(),
+        digests=Digests(manifest=digest, lock=digest, seccomp=digest),
+        resources=ResourcesPlan(
+            cpus=2, memory=0, pids=pids, nofile=0, tmp_size=0, log_size=0, stop_seconds=30
+        ),
+        api=ApiPlan(
+            port=9090, publish_address="", auth="token", max_body=MIB, public_base="", token_env=""
+        ),
+        observability=ObservabilityPlan(
+            metrics_port=9091, publish_address="", otlp_endpoint="", log_level="debug"
+        ),
+        mesh={},
+        privacy={},
+        limits={**LIMITS, **limits},
+        agents=parsed.agents,
+        policies=parsed.policies,
+        providers=parsed.providers,
+        reach=parsed.reach,
+        slots={"orchestrator": SlotPlan(use="local-process", required=True, options=options)},
+        programs=(),
+        ports=(),
+        probes=(),
+        tmpfs=(),
+        volumes=(),
+        writable_roots=(),
+        secrets=(),
+        environment={},
+        egress=(),
+        exceptions=(),
+        apply={},
+        test_hooks=True,
+    )
 
 
 class AgentHostBox:
     """Starts and stops the program below `prefix`. `scale` divides the waits before a restart."""
 
     def __init__(
-        self, prefix: Path, *, limits: Mapping[str, Any] | None = None, options: Mapping[str, Any] | None = None,
-        scale: float = 1, manifest: str = "", pids: int = 0,
-    ) -> None:  # fmt: skip
+        self,
+        prefix: Path,
+        *,
+        limits: Mapping[str, Any] | None = None,
+        options: Mapping[str, Any] | None = None,
+        scale: float = 1,
+        manifest: str = "",
+        pids: int = 0,
+    ) -> None:
         self.paths = Paths(prefix)
         self._scale = scale
         self._process: subprocess.Popen[bytes] | None = None
-        for folder in (self.paths.share, self.paths.run, self.paths.ready_dir, self.paths.state, self.paths.workspace):
-            folder.mkdir(parents=True, exist_ok=True)
-        self.paths.plan.write_bytes(canonical_json(plan_of(limits or {}, options or {}, manifest, pids).to_json()))
+        for directory in (
+            self.paths.share,
+            self.paths.run,
+            self.paths.ready_dir,
+            self.paths.state,
+            self.paths.workspace,
+        ):
+            directory.mkdir(parents=True, exist_ok=True)
+        self.paths.plan.write_bytes(
+            canonical_json(plan_of(limits or {}, options or {}, manifest, pids).to_json())
+        )
         self.log = prefix / "agent-host.log"
 
     @property
@@ -70,22 +123,35 @@ class AgentHostBox:
 
     def start(self) -> None:
         """Returns once the program has said that it listens. Raises RuntimeError with its log."""
-        known = {
-            name: environment()[name] for name in ("PATH", "HOME", "COVERAGE_PROCESS_START") if name in environment()
+        inherited = {
+            name: environment()[name]
+            for name in ("PATH", "HOME", "COVERAGE_PROCESS_START")
+            if name in environment()
         }
-        env = {**known, PREFIX_VARIABLE: str(self.paths.prefix), "AGENTBOX_TEST_CLOCK_SCALE": str(self._scale)}
+        env = {
+            **inherited,
+            PREFIX_VARIABLE: str(self.paths.prefix),
+            "AGENTBOX_TEST_CLOCK_SCALE": str(self._scale),
+        }
         with self.log.open("ab") as out:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-m", "agentbox.agents"], env=env, stdout=out, stderr=out,
-                stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=end_with_parent,
-            )  # fmt: skip
+                [sys.executable, "-I", "-m", "agentbox.agents"],
+                env=env,
+                stdout=out,
+                stderr=out,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+                preexec_fn=end_with_parent,
+            )
         deadline = time.monotonic() + _START_SECONDS
         while True:
             note = read_note(self.paths, "agent-host")
             if note is not None and note.pid == self._process.pid:
                 return
             if self._process.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError(f"agent-host does not start:\n{self.log.read_text(encoding='utf-8')}")
+                raise RuntimeError(
+                    f"agent-host does not start:\n{self.log.read_text(encoding='utf-8')}"
+                )
             time.sleep(0.01)
 
     def kill(self) -> None:
@@ -107,4 +173,4 @@ class AgentHostBox:
 
 def end_with_parent() -> None:
     """A test run that is killed leaves no box behind."""
-    kernel.signal_me_when_parent_dies(signal.SIGTERM)
+    kernel.set_parent_death_signal(signal.SIGTERM)

@@ -10,21 +10,21 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from agentbox.api.mesh.membership import SCALE_HOOK
+from agentbox.api.mesh.mesh_role import SCALE_HOOK
 from agentbox.client import BoxClient, BoxUnreachable
 from agentbox.core.canonical import canonical_json
 from agentbox.core.paths import PREFIX_VARIABLE, Paths, environment
-from agentbox.plan.model import Plan, Slot
+from agentbox.plan.model import Plan, SlotPlan
 from agentbox.testing.agent_host import AgentHostBox, end_with_parent, plan_of
 from agentbox.testing.ports import free_port
 
 TOKEN = "an-admin-token-of-a-test"
 SLOTS = {
-    "beads": Slot(use="local-sqlite", required=False, options={"lease_seconds": 60}),
-    "pods": Slot(use="local-fs", required=False),
-    "memory": Slot(use="local-sqlite", required=False),
-    "events": Slot(use="local-jsonl", required=False, options={"fsync": "group"}),
-    "orchestrator": Slot(use="local-process", required=True, options={"grace_seconds": 1}),
+    "beads": SlotPlan(use="local-sqlite", required=False, options={"lease_seconds": 60}),
+    "pods": SlotPlan(use="local-fs", required=False),
+    "memory": SlotPlan(use="local-sqlite", required=False),
+    "events": SlotPlan(use="local-jsonl", required=False, options={"fsync": "group"}),
+    "orchestrator": SlotPlan(use="local-process", required=True, options={"grace_seconds": 1}),
 }
 _START_SECONDS = 20.0
 
@@ -32,9 +32,13 @@ _START_SECONDS = 20.0
 def api_plan(**changes: Any) -> Plan:
     """A plan with which the API starts on two free ports. `changes` are fields of Plan."""
     base = plan_of({}, {})
-    api = replace(base.api, port=free_port(), publish_address="127.0.0.1", token_env="AGENTBOX_API_TOKEN")
-    watch = replace(base.observability, metrics_port=free_port(), publish_address="127.0.0.1", log_level="info")
-    return replace(base, **{"api": api, "observability": watch, "slots": SLOTS, **changes})
+    api = replace(
+        base.api, port=free_port(), publish_address="127.0.0.1", token_env="AGENTBOX_API_TOKEN"
+    )
+    observability = replace(
+        base.observability, metrics_port=free_port(), publish_address="127.0.0.1", log_level="info"
+    )
+    return replace(base, **{"api": api, "observability": observability, "slots": SLOTS, **changes})
 
 
 class ApiBox:
@@ -44,14 +48,29 @@ class ApiBox:
     """
 
     def __init__(
-        self, prefix: Path, *, orchestrator: bool = True, plan: Plan | None = None, scale: float = 1, **changes: Any
-    ) -> None:  # fmt: skip
-        off = {} if orchestrator else {"slots": {**SLOTS, "orchestrator": Slot(use="off", required=False)}}
+        self,
+        prefix: Path,
+        *,
+        orchestrator: bool = True,
+        plan: Plan | None = None,
+        scale: float = 1,
+        **changes: Any,
+    ) -> None:
+        overrides = (
+            {}
+            if orchestrator
+            else {"slots": {**SLOTS, "orchestrator": SlotPlan(use="off", required=False)}}
+        )
         self.host = AgentHostBox(prefix) if orchestrator else None
         self.paths = Paths(prefix)
-        self.plan = plan or api_plan(**{**off, **changes})
-        for folder in (self.paths.share, self.paths.ready_dir, self.paths.workspace, self.paths.state_secrets):
-            folder.mkdir(parents=True, exist_ok=True)
+        self.plan = plan or api_plan(**{**overrides, **changes})
+        for directory in (
+            self.paths.share,
+            self.paths.ready_dir,
+            self.paths.workspace,
+            self.paths.state_secrets,
+        ):
+            directory.mkdir(parents=True, exist_ok=True)
         self.paths.plan.write_bytes(canonical_json(self.plan.to_json()))
         self.paths.api_key.write_text(TOKEN)
         self.log = prefix / "api.log"
@@ -75,14 +94,19 @@ class ApiBox:
                 self.host.start()
             self.start()
         except BaseException:
-            self._end()
+            self._shut_down()
             raise
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        self._end()
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
+        self._shut_down()
 
-    def _end(self) -> None:
+    def _shut_down(self) -> None:
         """Nothing is left running, whatever became of a polite request."""
         try:
             self.stop()
@@ -96,23 +120,34 @@ class ApiBox:
     def start(self, *, wait: bool = True) -> None:
         """Returns once `/livez` answers and every slot has been opened; without `wait`, tried. Raises RuntimeError with the
         log."""
-        known = {name: environment()[name] for name in ("PATH", "HOME") if name in environment()}
+        inherited = {
+            name: environment()[name] for name in ("PATH", "HOME") if name in environment()
+        }
         with self.log.open("ab") as out:
             self.process = subprocess.Popen(
-                [sys.executable, "-I", "-m", "agentbox.api"], env={**known, PREFIX_VARIABLE: str(self.paths.prefix), SCALE_HOOK: str(self._scale)},
-                stdout=out, stderr=out, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=end_with_parent,
-            )  # fmt: skip
+                [sys.executable, "-I", "-m", "agentbox.api"],
+                env={
+                    **inherited,
+                    PREFIX_VARIABLE: str(self.paths.prefix),
+                    SCALE_HOOK: str(self._scale),
+                },
+                stdout=out,
+                stderr=out,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+                preexec_fn=end_with_parent,
+            )
         deadline = time.monotonic() + _START_SECONDS
         with self.client() as client:
-            while not self._open(client, ("ok", "off") if wait else ("ok", "off", "down")):
+            while not self._is_ready(client, ("ok", "off") if wait else ("ok", "off", "down")):
                 if self.process.poll() is not None or time.monotonic() > deadline:
                     raise RuntimeError(f"the API does not start:\n{self.log.read_text()}")
                 time.sleep(0.01)
 
     @staticmethod
-    def _open(client: BoxClient, wanted: tuple[str, ...]) -> bool:
+    def _is_ready(client: BoxClient, states: tuple[str, ...]) -> bool:
         try:
-            return all(row["state"] in wanted for row in client.health()["adapters"].values())
+            return all(row["state"] in states for row in client.health()["adapters"].values())
         except BoxUnreachable:
             return False
 

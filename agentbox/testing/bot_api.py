@@ -12,7 +12,7 @@ class BotApi(ThreadingHTTPServer):
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.taken: list[dict[str, Any]] = []
+        self.messages: list[dict[str, Any]] = []
         self.paths: list[str] = []
         self.refusals: list[tuple[int, dict[str, Any]]] = []
         self._thread = threading.Thread(target=self.serve_forever, daemon=True)
@@ -25,7 +25,12 @@ class BotApi(ThreadingHTTPServer):
         self._thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
         self.shutdown()
         self.server_close()
         self._thread.join()
@@ -36,14 +41,14 @@ class _Handler(BaseHTTPRequestHandler):
         server = cast("BotApi", self.server)
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         server.paths.append(self.path)
-        status, said = server.refusals.pop(0) if server.refusals else (200, {"ok": True})
+        status, document = server.refusals.pop(0) if server.refusals else (200, {"ok": True})
         if status == 200:
-            server.taken.append(body)
-        answer = json.dumps(said).encode()
+            server.messages.append(body)
+        payload = json.dumps(document).encode()
         self.send_response(status)
-        self.send_header("Content-Length", str(len(answer)))
+        self.send_header("Content-Length", str(len(payload)))
         self.end_headers()
-        self.wfile.write(answer)
+        self.wfile.write(payload)
 
     def log_message(self, *_: object) -> None:
         """Silent."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from agentbox.adapters.orchestrator.child import ENV
+from agentbox.adapters.orchestrator.bridge_process import SECRET_ENV_PREFIX
 from agentbox.adapters.orchestrator.external_stdio import ExternalStdioOrchestrator
 from agentbox.adapters.runtime.adapter import Deps, SlotConfig
 from agentbox.adapters.runtime.metrics import Metrics
@@ -25,14 +25,22 @@ def bridge(*arguments: str) -> tuple[str, ...]:
 
 
 def stdio(
-    paths: Paths, *command: str, env: Mapping[str, str] | None = None, metrics: Metrics | None = None, **options: Any
+    paths: Paths,
+    *command: str,
+    env: Mapping[str, str] | None = None,
+    metrics: Metrics | None = None,
+    **options: Any,
 ) -> ExternalStdioOrchestrator:
     """The class, not open, with that child."""
-    secrets = {f"{ENV}{name}": value for name, value in (env or {}).items()}
+    secrets = {f"{SECRET_ENV_PREFIX}{name}": value for name, value in (env or {}).items()}
     config = SlotConfig(
-        slot="orchestrator", use="external-stdio", required=True, paths=paths, secrets=secrets,
+        slot="orchestrator",
+        use="external-stdio",
+        required=True,
+        paths=paths,
+        secrets=secrets,
         options={"command": command, **options},
-    )  # fmt: skip
+    )
     return ExternalStdioOrchestrator(config, Deps(metrics=metrics or Metrics()))
 
 
@@ -40,10 +48,16 @@ class BridgeBox:
     """A folder with a plan, and adapters whose child serves agents of its own there."""
 
     def __init__(
-        self, prefix: Path, *, limits: Mapping[str, Any] | None = None, options: Mapping[str, Any] | None = None,
+        self,
+        prefix: Path,
+        *,
+        limits: Mapping[str, Any] | None = None,
+        options: Mapping[str, Any] | None = None,
         scale: float = 1,
-    ) -> None:  # fmt: skip
-        host = AgentHostBox(prefix, limits=limits, options=options, scale=scale)  # for its plan; it is not started
+    ) -> None:
+        host = AgentHostBox(
+            prefix, limits=limits, options=options, scale=scale
+        )  # for its plan; it is not started
         self.paths, self._limits = host.paths, {**LIMITS, **(limits or {})}
         self._env = {"AGENTBOX_TEST_CLOCK_SCALE": str(scale)}
 
@@ -60,11 +74,11 @@ class BridgeBox:
 
 def crash(adapter: ExternalStdioOrchestrator) -> None:
     """SIGKILL of the child and of all that keeps it, at once: what it started is on its own."""
-    keepers = [adapter.pid]
-    while len(keepers) < 3:  # the child, its reaper, the launcher
-        row = tree.look(keepers[-1])
-        assert row is not None
-        keepers.append(row.parent)
+    pids = [adapter.pid]
+    while len(pids) < 3:  # the child, its reaper, the launcher
+        process = tree.read_process(pids[-1])
+        assert process is not None
+        pids.append(process.parent)
     for number in (signal.SIGSTOP, signal.SIGKILL):
-        for pid in reversed(keepers):
+        for pid in reversed(pids):
             os.kill(pid, number)

@@ -36,13 +36,13 @@ class ScaledClock:
     """The machine's clock, `scale` times as fast; `shift` steps its wall time."""
 
     def __init__(self, scale: float, start: datetime = datetime(2026, 1, 1, tzinfo=UTC)) -> None:
-        self._scale, self._start, self._began = scale, start, time.monotonic()
+        self._scale, self._start, self._started = scale, start, time.monotonic()
 
     def now(self) -> datetime:
         return self._start + timedelta(seconds=self.monotonic())
 
     def monotonic(self) -> float:
-        return (time.monotonic() - self._began) * self._scale
+        return (time.monotonic() - self._started) * self._scale
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds / self._scale)

@@ -10,14 +10,14 @@ from uuid import uuid4
 
 from agentbox.adapters.runtime.adapter import SlotConfig, SlotName
 from agentbox.adapters.runtime.registry import resolve
-from agentbox.api.mesh.membership import box_principal
+from agentbox.api.mesh.mesh_role import box_principal
 from agentbox.contracts.mesh import Registration
-from agentbox.mesh.client.given_slots import GivenSlots
+from agentbox.mesh.client.host_connection import HostConnection
 from agentbox.mesh.client.instance import Instance
-from agentbox.mesh.client.link import Link
+from agentbox.mesh.client.session_slots import SessionSlots
 from agentbox.testing.clock import ManualClock
-from agentbox.testing.delivered_store import DeliveredStore
-from agentbox.testing.mesh import ENROLMENT, give_enrolment, mesh_table
+from agentbox.testing.delivery_store import DeliveryStore
+from agentbox.testing.mesh import ENROLMENT, mesh_table, write_enrolment
 from agentbox.testing.served_store import ServedStore
 
 
@@ -26,78 +26,97 @@ class FederatedStore(ServedStore):
     class under test has besides its address."""
 
     def __init__(
-        self, slot: SlotName, impl: str, prefix: Path, *, served: str, clock: ManualClock,
-        options: Mapping[str, Any] | None = None, own: Mapping[str, Any] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        slot: SlotName,
+        impl: str,
+        prefix: Path,
+        *,
+        served: str,
+        clock: ManualClock,
+        options: Mapping[str, Any] | None = None,
+        class_options: Mapping[str, Any] | None = None,
+    ) -> None:
         super().__init__(slot, impl, prefix, served=served, clock=clock, options=options)
         self._plan = replace(self._plan, mesh=mesh_table("host"))
-        self._box = _Box(replace(self.cfg, options=dict(own or {}), secrets={}))
+        self._registrant = _Registrant(
+            replace(self.cfg, options=dict(class_options or {}), secrets={})
+        )
 
     @property
     def name(self) -> str:
         """Of the box at its host."""
-        return box_principal(self._box.instance.id)
+        return box_principal(self._registrant.instance.id)
 
     async def serve(self) -> None:
         """Starts the host, and registers: after a restart of the host the session is the same."""
-        give_enrolment(self._peer.prefix)
+        write_enrolment(self._peer.prefix)
         await super().serve()
-        self.cfg = await self._box.registered(self.url)
+        self.cfg = await self._registrant.register(self.url)
 
 
-class FederatedEvents(DeliveredStore):
+class FederatedEvents(DeliveryStore):
     """As `DeliveredStore`, delivering with the token of a session."""
 
     def __init__(self, prefix: Path, *, clock: ManualClock) -> None:
         super().__init__(prefix, clock=clock)
         self._plan = replace(self._plan, mesh=mesh_table("host"))
-        self._box = _Box(replace(self.cfg, options={}, secrets={}))
+        self._registrant = _Registrant(replace(self.cfg, options={}, secrets={}))
 
     async def serve(self) -> None:
         """Starts the host, and registers."""
-        give_enrolment(self._peer.prefix)
+        write_enrolment(self._peer.prefix)
         await ServedStore.serve(self)
-        self.cfg = await self._box.registered(self.url)
+        self.cfg = await self._registrant.register(self.url)
 
     @property
     def box(self) -> str:
         """The name of this box in the host's journal."""
-        return self._box.instance.id
+        return self._registrant.instance.id
 
 
-class _Box:
+class _Registrant:
     """Who registers, and for which slot."""
 
     def __init__(self, base: SlotConfig) -> None:
         self._base = base
         self.instance, self._boot = Instance(str(uuid4()), os.urandom(32)), str(uuid4())
 
-    async def registered(self, url: str) -> SlotConfig:
+    async def register(self, url: str) -> SlotConfig:
         """The slot's configuration with what the session gives."""
         slot, use = self._base.slot, self._base.use
-        asked = Registration(
-            protocol=1, instance_id=self.instance.id, instance_secret=self.instance.secret, boot_id=self._boot,
-            contracts={slot: resolve(slot, use).contract_version}, impls={slot: use},
-        )  # fmt: skip
-        link = Link(url, ENROLMENT, seconds=10)
-        found = await link.register(asked)
-        await link.close()
-        given = GivenSlots(
-            lambda: {slot: self._base}, _Alone(), host_url=url, ca_file="", names=box_principal(self.instance.id)
+        registration = Registration(
+            protocol=1,
+            instance_id=self.instance.id,
+            instance_secret=self.instance.secret,
+            boot_id=self._boot,
+            contracts={slot: resolve(slot, use).contract_version},
+            impls={slot: use},
         )
-        assert given.take(found.endpoints, found.token) == {}, "the host's addresses are its own"
-        return given.overlay(self._base)
+        link = HostConnection(url, ENROLMENT, timeout=10)
+        session = await link.register(registration)
+        await link.close()
+        session_slots = SessionSlots(
+            lambda: {slot: self._base},
+            _NoContainer(),
+            host_url=url,
+            ca_file="",
+            box_name=box_principal(self.instance.id),
+        )
+        assert session_slots.apply(session.endpoints, session.token) == {}, (
+            "the host's addresses are its own"
+        )
+        return session_slots.overlay(self._base)
 
 
-class _Alone:
+class _NoContainer:
     """There is no container here: the suite opens the class itself."""
 
     def reconfigure(self, slot: SlotName, cfg: SlotConfig) -> None:
         """Nothing runs yet."""
 
-    async def settled(self, slot: SlotName) -> None:
+    async def wait_applied(self, slot: SlotName) -> None:
         """Nothing waits."""
 
-    def down(self, slot: SlotName) -> bool:
+    def is_down(self, slot: SlotName) -> bool:
         """Nothing is down."""
         return False

@@ -13,35 +13,39 @@ from pathlib import Path
 from typing import Any
 
 from agentbox.adapters.runtime.adapter import SlotName
-from agentbox.box.boot.steps.p1_roots import ROOM
+from agentbox.box.boot.steps.p1_roots import MIN_FREE_BYTES
 from agentbox.contracts.beads import BeadSpec
 from agentbox.contracts.events import NewEvent
 from agentbox.core.slot_errors import AdapterError
 from agentbox.testing.local_store import LocalStore
 
 CREATOR = "urn:agentbox:box:test"
-Step = Callable[[Any], Awaitable[Any]]
-STEPS: dict[SlotName, tuple[str, Step, Step]] = {
+SlotCall = Callable[[Any], Awaitable[Any]]
+STEPS: dict[SlotName, tuple[str, SlotCall, SlotCall]] = {
     "beads": (
         "local-sqlite",
         lambda slot: slot.create_epic(BeadSpec(title="x", creator=CREATOR, body="x" * 20_000)),
         lambda slot: slot.list(limit=1),
     ),
     "memory": (
-        "local-sqlite", lambda slot: slot.store("k", "word " * 5000), lambda slot: slot.retrieve("k"),
+        "local-sqlite",
+        lambda slot: slot.store("k", "word " * 5000),
+        lambda slot: slot.retrieve("k"),
     ),
     "pods": (
-        "local-fs", lambda slot: slot.write("a", b"x" * 20_000), lambda slot: slot.read("a"),
+        "local-fs",
+        lambda slot: slot.write("a", b"x" * 20_000),
+        lambda slot: slot.read("a"),
     ),
     "events": (
         "local-jsonl",
         lambda slot: slot.append([NewEvent(type="test.work", data={"fill": "x" * 20_000})]),
         lambda slot: slot.read(),
     ),
-}  # fmt: skip
+}
 
 
-async def tried(step: Awaitable[Any]) -> str:
+async def outcome(step: Awaitable[Any]) -> str:
     """`ok`, or the error's code and status."""
     try:
         await step
@@ -50,27 +54,27 @@ async def tried(step: Awaitable[Any]) -> str:
     return "ok"
 
 
-async def one(slot: SlotName, folder: Path) -> dict[str, Any]:
+async def exercise_slot(slot: SlotName, directory: Path) -> dict[str, Any]:
     """Fills the disk under an open store, makes room again, and opens it with the room that a boot asks for."""
     impl, write, read = STEPS[slot]
-    store = LocalStore(slot, impl, folder)
+    store = LocalStore(slot, impl, directory)
     adapter = await store.open()
-    told: dict[str, Any] = {"slot": slot, "before": await tried(write(adapter))}
-    fill(folder / "ballast")
-    told["write"] = [await tried(write(adapter)) for _ in range(3)]
-    told["read"] = await tried(read(adapter))
+    report: dict[str, Any] = {"slot": slot, "before": await outcome(write(adapter))}
+    fill(directory / "ballast")
+    report["write"] = [await outcome(write(adapter)) for _ in range(3)]
+    report["read"] = await outcome(read(adapter))
     health = await adapter.health()
-    told["health"] = [health.state, health.detail]
-    (folder / "ballast").unlink()
-    told["after"] = [await tried(write(adapter)), (await adapter.health()).state]
+    report["health"] = [health.state, health.detail]
+    (directory / "ballast").unlink()
+    report["after"] = [await outcome(write(adapter)), (await adapter.health()).state]
     await store.close_all()
-    fill(folder / "ballast")
-    os.truncate(folder / "ballast", (folder / "ballast").stat().st_size - ROOM)
-    again = await store.open()
-    told["opened"] = [await tried(read(again)), (await again.health()).state]
+    fill(directory / "ballast")
+    os.truncate(directory / "ballast", (directory / "ballast").stat().st_size - MIN_FREE_BYTES)
+    reopened = await store.open()
+    report["opened"] = [await outcome(read(reopened)), (await reopened.health()).state]
     await store.close_all()
-    (folder / "ballast").unlink()
-    return told
+    (directory / "ballast").unlink()
+    return report
 
 
 def fill(path: Path) -> None:
@@ -85,9 +89,9 @@ def fill(path: Path) -> None:
                     raise
 
 
-async def main(folder: Path) -> None:
+async def main(directory: Path) -> None:
     for slot in STEPS:
-        print(json.dumps(await one(slot, folder)), flush=True)
+        print(json.dumps(await exercise_slot(slot, directory)), flush=True)
 
 
 if __name__ == "__main__":

@@ -26,9 +26,9 @@ class GatewayBox:
     def __init__(self, prefix: Path, plan: Plan | None = None, **changes: Any) -> None:
         self.paths = Paths(prefix)
         self.plan = plan or api_plan(**changes)
-        self.port = gateway_port(self.plan, contained=False)
-        for folder in (self.paths.share, self.paths.ready_dir, self.paths.state):
-            folder.mkdir(parents=True, exist_ok=True)
+        self.port = gateway_port(self.plan, in_container=False)
+        for directory in (self.paths.share, self.paths.ready_dir, self.paths.state):
+            directory.mkdir(parents=True, exist_ok=True)
         self.paths.plan.write_bytes(canonical_json(self.plan.to_json()))
         self.log = prefix / "gateway.log"
         self.process: subprocess.Popen[bytes] | None = None
@@ -47,12 +47,19 @@ class GatewayBox:
 
     def start(self) -> None:
         """Returns once it has said that it listens. Raises RuntimeError with its log."""
-        known = {name: environment()[name] for name in ("PATH", "HOME") if name in environment()}
+        inherited = {
+            name: environment()[name] for name in ("PATH", "HOME") if name in environment()
+        }
         with self.log.open("ab") as out:
             self.process = subprocess.Popen(
-                [sys.executable, "-I", "-m", "agentbox.gateway"], env={**known, PREFIX_VARIABLE: str(self.paths.prefix)},
-                stdout=out, stderr=out, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=end_with_parent,
-            )  # fmt: skip
+                [sys.executable, "-I", "-m", "agentbox.gateway"],
+                env={**inherited, PREFIX_VARIABLE: str(self.paths.prefix)},
+                stdout=out,
+                stderr=out,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+                preexec_fn=end_with_parent,
+            )
         deadline = time.monotonic() + _START_SECONDS
         while (note := read_note(self.paths, GATEWAY)) is None or note.pid != self.pid:
             if self.process.poll() is not None or time.monotonic() > deadline:

@@ -28,15 +28,21 @@ _WALL = 4.0  # seconds of those that nothing but time ends
 HOGS: Final[Mapping[str, Hog]] = {
     "cpu": Hog(
         script="import os\nfor _ in range(3): os.fork()\nwhile True: pass",
-        reason="timeout", limit="agent_wall_seconds", limits={"wall_seconds": _WALL},
+        reason="timeout",
+        limit="agent_wall_seconds",
+        limits={"wall_seconds": _WALL},
     ),
     "memory": Hog(
         script="held = []\nwhile True: held.append(bytearray(b'x') * (4 << 20))",
-        reason="exit", limit="", limits={"memory": 256 * MIB},
+        reason="exit",
+        limit="",
+        limits={"memory": 256 * MIB},
     ),
     "memory of many": Hog(
         script="import os\nfor _ in range(3): os.fork()\nheld = []\nwhile len(held) < 40: held.append(bytearray(b'x') * (4 << 20))\nimport time; time.sleep(60)",
-        reason="limit", limit="memory", limits={"memory": 256 * MIB},
+        reason="limit",
+        limit="memory",
+        limits={"memory": 256 * MIB},
     ),
     "memory of no first thread": Hog(  # to /proc each is a zombie, which has no memory
         script=(
@@ -49,19 +55,27 @@ HOGS: Final[Mapping[str, Hog]] = {
             "threading.Thread(target=hold).start()\n"
             "ctypes.CDLL(None).pthread_exit(None)"
         ),
-        reason="limit", limit="memory", limits={"memory": 256 * MIB},
+        reason="limit",
+        limit="memory",
+        limits={"memory": 256 * MIB},
     ),
     "processes": Hog(
         script="import os, signal\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\nwhile True:\n try: os.fork()\n except OSError: pass",
-        reason="limit", limit="pids", limits={"wall_seconds": _WALL, "pids": 64},
+        reason="limit",
+        limit="pids",
+        limits={"wall_seconds": _WALL, "pids": 64},
     ),
     "disk": Hog(
         script="import tempfile\nwith tempfile.NamedTemporaryFile() as out:\n while True: out.write(bytes(1 << 20))",
-        reason="limit", limit="tmp", limits={"tmp": 64 * MIB},
+        reason="limit",
+        limit="tmp",
+        limits={"tmp": 64 * MIB},
     ),
     "branch": Hog(
         script="import itertools\nfor number in itertools.count(): open(f'filler-{number}', 'wb').write(bytes(4 << 20))",
-        reason="limit", limit="branch_disk", limits={"branch_disk": 32 * MIB},
+        reason="limit",
+        limit="branch_disk",
+        limits={"branch_disk": 32 * MIB},
     ),
     "shared memory": Hog(
         script=(
@@ -72,7 +86,9 @@ HOGS: Final[Mapping[str, Hog]] = {
             " os.posix_fallocate(os.open(name, os.O_CREAT | os.O_WRONLY, 0o600), 0, mib << 20)\n"
             "time.sleep(60)"
         ),
-        reason="limit", limit="memory", limits={"memory": 256 * MIB},
+        reason="limit",
+        limit="memory",
+        limits={"memory": 256 * MIB},
     ),
     "sockets": Hog(
         script=(
@@ -80,30 +96,38 @@ HOGS: Final[Mapping[str, Hog]] = {
             "while True:\n held.append(socket.socketpair())\n for one in held[-1]:\n"
             "  one.setblocking(False)\n  try:\n   while True: one.send(bytes(1 << 16))\n  except BlockingIOError: pass"
         ),
-        reason="exit", limit="", limits={"memory": 128 * MIB},
+        reason="exit",
+        limit="",
+        limits={"memory": 128 * MIB},
     ),
     "output": Hog(
         script="import os\nwhile True: os.write(1, b'x' * 65536)",
-        reason="timeout", limit="agent_wall_seconds", limits={"wall_seconds": _WALL},
+        reason="timeout",
+        limit="agent_wall_seconds",
+        limits={"wall_seconds": _WALL},
     ),
     "descriptors": Hog(
         script="import os\nheld = []\nwhile True: held.append(os.open('/dev/null', os.O_RDONLY))",
-        reason="exit", limit="", limits={"fds": 256},
+        reason="exit",
+        limit="",
+        limits={"fds": 256},
     ),
-}  # fmt: skip
+}
 
 
 async def start(adapter: Orchestrator, kind: str, **limits: Any) -> AgentHandle:
     """That hog, under its limits and these."""
     hog = HOGS[kind]
     spec = AgentSpec(
-        name=f"hog-{kind.replace(' ', '-')}", argv=("/usr/bin/python3", "-I", "-c", hog.script), profile="sandboxed",
+        name=f"hog-{kind.replace(' ', '-')}",
+        argv=("/usr/bin/python3", "-I", "-c", hog.script),
+        profile="sandboxed",
         limits=Limits(**{**hog.limits, **limits}),
-    )  # fmt: skip
+    )
     return await adapter.spawn(spec, request_id=uuid7())
 
 
-async def over(adapter: Orchestrator, handle: AgentHandle) -> AgentInfo:
+async def wait_ended(adapter: Orchestrator, handle: AgentHandle) -> AgentInfo:
     """What became of it."""
     async for item in adapter.stream(handle.agent_id):
         if item.kind == "exit":
@@ -119,7 +143,7 @@ def expected(info: AgentInfo, kind: str) -> tuple[str, str]:
     return HOGS[kind].reason, HOGS[kind].limit
 
 
-class Neighbour:
+class EchoAgent:
     """An agent that sends back what it is sent; `samples` are its round trips in milliseconds."""
 
     def __init__(self, adapter: Orchestrator) -> None:
@@ -128,11 +152,11 @@ class Neighbour:
         self._handle: AgentHandle | None = None
         self._task: asyncio.Task[None] | None = None
 
-    async def __aenter__(self) -> "Neighbour":
+    async def __aenter__(self) -> "EchoAgent":
         spec = AgentSpec(name="neighbour", argv=("cat",), profile="sandboxed", stdin="pipe")
         self._handle = await self._adapter.spawn(spec, request_id=uuid7())
         self._pipes = await self._adapter.attach(self._handle)
-        self._task = asyncio.create_task(self._talk())
+        self._task = asyncio.create_task(self._measure())
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -143,12 +167,12 @@ class Neighbour:
         await self._pipes.aclose()
         await self._adapter.terminate(self._handle, grace_s=0)
 
-    async def _talk(self) -> None:
-        back = aiter(self._pipes)
+    async def _measure(self) -> None:
+        replies = aiter(self._pipes)
         while True:
-            sent, left = time.perf_counter(), len(_LINE)
+            sent, remaining = time.perf_counter(), len(_LINE)
             await self._pipes.send(_LINE)
-            while left > 0:
-                left -= len(await anext(back))
+            while remaining > 0:
+                remaining -= len(await anext(replies))
             self.samples.append((time.perf_counter() - sent) * 1000)
             await asyncio.sleep(0.01)

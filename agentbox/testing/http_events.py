@@ -26,13 +26,13 @@ from agentbox.contracts.events import (
     VerifyReport,
 )
 from agentbox.core.deadline import Deadline
-from agentbox.core.records.wire import refuse
+from agentbox.core.records.wire import invalid_value
 from agentbox.core.slot_errors import SlotUnavailable
-from agentbox.core.storage.sqlite import closed
-from agentbox.testing.http_slots import OverHttp
+from agentbox.core.storage.sqlite import closed_error
+from agentbox.testing.http_slots import HttpSlot
 
 
-class HttpEvents(OverHttp):
+class HttpEvents(HttpSlot):
     """A secret named after a box is the token with which its records are delivered. What the caller's context says goes
     into the event, as a client has no other way to say it."""
 
@@ -48,7 +48,9 @@ class HttpEvents(OverHttp):
 
     async def open(self, deadline: Deadline) -> None:
         await super().open(deadline)
-        self._streams = AsyncBoxClient(str(self.cfg.option("endpoint", "")), token=self.cfg.secrets["token"])
+        self._streams = AsyncBoxClient(
+            str(self.cfg.option("endpoint", "")), token=self.cfg.secrets["token"]
+        )
 
     async def close(self) -> None:
         self._ended.set()
@@ -59,7 +61,7 @@ class HttpEvents(OverHttp):
             await streams.aclose()
         await super().close()
 
-    async def _look(self) -> None:
+    async def _check(self) -> None:
         await self.head()
 
     async def append(self, events: Sequence[NewEvent]) -> tuple[Event, ...]:
@@ -69,18 +71,35 @@ class HttpEvents(OverHttp):
             await asyncio.wait(self._heads)
         for index, event in enumerate(events):
             check_json(event.data, f"/events/{index}/data")
-        here = context.current()
-        own = {"source": here.principal or None, "agent_id": here.agent_id, "session_id": here.session_id}
-        rows = [{**event.to_wire(), **{n: v for n, v in own.items() if getattr(event, n) is None}} for event in events]
-        told = (await self._peer.send("append_events", body={"events": rows}, method="append", again=False)).json()
-        found = await self._between(told["first_seq"], told["last_seq"])
-        return found if len(found) == len(events) else found * len(events)
+        call_context = context.current()
+        defaults = {
+            "source": call_context.principal or None,
+            "agent_id": call_context.agent_id,
+            "session_id": call_context.session_id,
+        }
+        rows = [
+            {**event.to_wire(), **{n: v for n, v in defaults.items() if getattr(event, n) is None}}
+            for event in events
+        ]
+        answer = (
+            await self._peer.request(
+                "append_events", body={"events": rows}, method="append", idempotent=False
+            )
+        ).json()
+        stored = await self._read_range(answer["first_seq"], answer["last_seq"])
+        return stored if len(stored) == len(events) else stored * len(events)
 
-    async def read(self, *, since: int = -1, limit: int = 100, flt: EventFilter = ALL) -> EventBatch:
+    async def read(
+        self, *, since: int = -1, limit: int = 100, flt: EventFilter = ALL
+    ) -> EventBatch:
         query = {**_query(flt), "since": since, "limit": limit}
-        return EventBatch.from_wire((await self._peer.send("read_events", query=query, method="read")).json())
+        return EventBatch.from_wire(
+            (await self._peer.request("read_events", query=query, method="read")).json()
+        )
 
-    def subscribe(self, *, since: int | None = None, flt: EventFilter = ALL) -> AsyncGenerator[Event]:
+    def subscribe(
+        self, *, since: int | None = None, flt: EventFilter = ALL
+    ) -> AsyncGenerator[Event]:
         """From now means from what is the head now, so it is asked at once."""
         if since is not None or self._streams is None:
             return self._follow(since, flt)
@@ -90,37 +109,43 @@ class HttpEvents(OverHttp):
         return self._follow(head, flt)
 
     async def head(self) -> tuple[int, str]:
-        found = (await self._peer.send("head_event", method="head")).json()
-        return found["seq"], found["hash"]
+        answer = (await self._peer.request("head_event", method="head")).json()
+        return answer["seq"], answer["hash"]
 
     async def verify(self, *, from_seq: int = 0) -> VerifyReport:
-        found = await self._peer.send("verify_events", body={"from_seq": from_seq}, method="verify")
-        return VerifyReport.from_wire(found.json())
+        response = await self._peer.request(
+            "verify_events", body={"from_seq": from_seq}, method="verify"
+        )
+        return VerifyReport.from_wire(response.json())
 
     async def receive(self, box: str, records: Sequence[Event]) -> Received:
         token = self.cfg.secrets.get(box)
         if token is None and self._streams is not None:
-            raise refuse("/box", "has no token here")
+            raise invalid_value("/box", "has no token here")
         headers = {"Content-Type": BATCH, "Authorization": f"Bearer {token}"}
         body = [cloud_event(record) for record in records]
-        told = (await self._peer.send("append_events", body=body, headers=headers, method="receive")).json()
-        first, last = told["first_seq"], told["last_seq"]
-        stored = () if first < 0 else await self._between(first, last)
+        answer = (
+            await self._peer.request("append_events", body=body, headers=headers, method="receive")
+        ).json()
+        first, last = answer["first_seq"], answer["last_seq"]
+        stored = () if first < 0 else await self._read_range(first, last)
         count = sum(event.origin is not None for event in stored)
-        return Received(stored=count, watermark=told["watermark"], first_seq=first, last_seq=last)
+        return Received(stored=count, watermark=answer["watermark"], first_seq=first, last_seq=last)
 
     async def delivery(self, *, limit: int = 100) -> Delivery:
-        found = await self._peer.send("event_delivery", query={"limit": limit}, method="delivery")
-        return Delivery.from_wire(found.json())
+        response = await self._peer.request(
+            "event_delivery", query={"limit": limit}, method="delivery"
+        )
+        return Delivery.from_wire(response.json())
 
-    async def _between(self, first: int, last: int) -> tuple[Event, ...]:
+    async def _read_range(self, first: int, last: int) -> tuple[Event, ...]:
         return (await self.read(since=first - 1, limit=last - first + 1)).events
 
     async def _follow(self, since: Any, flt: EventFilter) -> AsyncGenerator[Event]:
         if self._streams is None:
-            raise closed(self.slot, self.impl)
-        at = (await since)[0] if isinstance(since, asyncio.Future) else since
-        stream = self._streams.stream("stream_events", query={**_query(flt), "since": at})
+            raise closed_error(self.slot, self.impl)
+        start = (await since)[0] if isinstance(since, asyncio.Future) else since
+        stream = self._streams.stream("stream_events", query={**_query(flt), "since": start})
         upcoming: asyncio.Future[Any] | None = None
         ended = asyncio.ensure_future(self._ended.wait())
         try:
@@ -128,14 +153,19 @@ class HttpEvents(OverHttp):
                 upcoming = asyncio.ensure_future(anext(stream))
                 await asyncio.wait({upcoming, ended}, return_when=asyncio.FIRST_COMPLETED)
                 if not upcoming.done():
-                    raise SlotUnavailable("cannot use events: it was closed", slot="events", impl=self.impl, since=None)
+                    raise SlotUnavailable(
+                        "cannot use events: it was closed",
+                        slot="events",
+                        impl=self.impl,
+                        since=None,
+                    )
                 yield Event.from_wire(json.loads(upcoming.result().data))
         finally:
-            for one in (ended, upcoming):
-                if one is not None:
-                    one.cancel()
+            for task in (ended, upcoming):
+                if task is not None:
+                    task.cancel()
                     with suppress(asyncio.CancelledError, StopAsyncIteration):
-                        await one
+                        await task
             await stream.aclose()  # type: ignore[attr-defined]
 
 

@@ -12,29 +12,29 @@ from typing import Any, Literal
 
 from agentbox.adapters.memory import checks
 from agentbox.adapters.pods.json_patch import JSON_PATCH
-from agentbox.adapters.pods.local.bodies import at_once
-from agentbox.adapters.pods.local_fs import check_type
-from agentbox.adapters.pods.paths import parse
+from agentbox.adapters.pods.local.bodies import buffered_body
+from agentbox.adapters.pods.local_fs import check_content_type
+from agentbox.adapters.pods.paths import parse_path
 from agentbox.adapters.runtime.adapter import Adapter, Deps, Health, Page, SlotConfig
-from agentbox.adapters.runtime.box_peer import Peer
+from agentbox.adapters.runtime.box_peer import BoxPeer
 from agentbox.adapters.runtime.checks import check_range
 from agentbox.client import pods
 from agentbox.client.transport import Call
 from agentbox.contracts.memory import Hit, MemoryEntry, MemoryStats
 from agentbox.contracts.pods import LIMIT, PodMeta, PodObject
 from agentbox.core.deadline import Deadline
-from agentbox.core.records.wire import EMPTY, JsonObj, JsonValue, Scalar, from_wire, refuse
+from agentbox.core.records.wire import EMPTY, JsonObj, JsonValue, Scalar, from_wire, invalid_value
 from agentbox.core.slot_errors import AdapterError, NotFound
 
 
-class OverHttp(Adapter):
+class HttpSlot(Adapter):
     """A slot behind the API."""
 
     impl = "over-http"
 
     def __init__(self, cfg: SlotConfig, deps: Deps) -> None:
         super().__init__(cfg, deps)
-        self._peer = Peer(cfg, kept=1)
+        self._peer = BoxPeer(cfg, max_idle=1)
 
     async def open(self, deadline: Deadline) -> None:
         await self._peer.open(self.contract_version)
@@ -44,82 +44,107 @@ class OverHttp(Adapter):
 
     async def health(self) -> Health:
         try:
-            await self._look()
+            await self._check()
         except AdapterError as error:
             return self.health_is("down", error.message)
         return self.health_is("ok", "")
 
     @abc.abstractmethod
-    async def _look(self) -> None:
+    async def _check(self) -> None:
         """Asks the slot anything."""
 
-    async def _made(self, call: Call, method: str, *, again: bool = True) -> Any:
-        return await self._peer.carry(call, method=method, again=again)
+    async def _call(self, call: Call, method: str, *, idempotent: bool = True) -> Any:
+        return await self._peer.send_call(call, method=method, idempotent=idempotent)
 
 
-class HttpPods(OverHttp):
+class HttpPods(HttpSlot):
     """`modified_at` is to the second, as HTTP has it."""
 
     slot = "pods"
-    capabilities = frozenset({"patch.json", "etag.strong", "etag.on_write", "range", "list.paged", "quota"})
+    capabilities = frozenset(
+        {"patch.json", "etag.strong", "etag.on_write", "range", "list.paged", "quota"}
+    )
 
-    async def _look(self) -> None:
+    async def _check(self) -> None:
         await self.list(limit=1)
 
     async def write(
-        self, path: str, body: bytes | AsyncIterator[bytes], *, content_type: str = "application/octet-stream",
-        if_match: str | None = None, if_none_match: str | None = None,
-    ) -> tuple[PodMeta, bool]:  # fmt: skip
-        parse(path)
-        counted = _Counted(body)
-        call = pods.write_pod(path, counted.content, check_type(content_type), if_match, if_none_match)
-        found = await self._made(call, "write", again=False)
-        told = pods.written_of(found)
+        self,
+        path: str,
+        body: bytes | AsyncIterator[bytes],
+        *,
+        content_type: str = "application/octet-stream",
+        if_match: str | None = None,
+        if_none_match: str | None = None,
+    ) -> tuple[PodMeta, bool]:
+        parse_path(path)
+        counting_body = _CountingBody(body)
+        call = pods.write_pod(
+            path, counting_body.content, check_content_type(content_type), if_match, if_none_match
+        )
+        response = await self._call(call, "write", idempotent=False)
+        written = pods.parse_written_pod(response)
         meta = PodMeta(
-            path=path, kind="object", size=counted.size, content_type=content_type, etag=told.etag,
-            modified_at=parsedate_to_datetime(found.headers["last-modified"]),
-        )  # fmt: skip
-        return meta, told.created
+            path=path,
+            kind="object",
+            size=counting_body.size,
+            content_type=content_type,
+            etag=written.etag,
+            modified_at=parsedate_to_datetime(response.headers["last-modified"]),
+        )
+        return meta, written.created
 
-    async def read(self, path: str, *, byte_range: tuple[int, int | None] | None = None) -> PodObject:
-        parse(path)
-        if byte_range is not None and (byte_range[0] < 0 or (byte_range[1] or byte_range[0]) < byte_range[0]):
-            raise refuse("/byte_range", "is no range")
-        found = await self._made(pods.read_pod(path, byte_range), "read")
-        return PodObject(meta=_meta(pods.meta_of(path, found)), body=at_once(found.content))
+    async def read(
+        self, path: str, *, byte_range: tuple[int, int | None] | None = None
+    ) -> PodObject:
+        parse_path(path)
+        if byte_range is not None and (
+            byte_range[0] < 0 or (byte_range[1] or byte_range[0]) < byte_range[0]
+        ):
+            raise invalid_value("/byte_range", "is no range")
+        response = await self._call(pods.read_pod(path, byte_range), "read")
+        return PodObject(
+            meta=_meta(pods.parse_pod_meta(path, response)), body=buffered_body(response.content)
+        )
 
     async def head(self, path: str) -> PodMeta:
-        if not parse(path, "either").is_container:
-            return _meta(pods.meta_of(path, await self._made(pods.head_pod(path), "head")))
-        above, cursor = path.removesuffix("/").rpartition("/")[0], None
+        if not parse_path(path, "either").is_container:
+            return _meta(pods.parse_pod_meta(path, await self._call(pods.head_pod(path), "head")))
+        parent, cursor = path.removesuffix("/").rpartition("/")[0], None
         while True:
-            page = await self.list(f"{above}/" if above else "", limit=500, cursor=cursor)
-            if found := [meta for meta in page.items if meta.path == path]:
-                return found[0]
+            page = await self.list(f"{parent}/" if parent else "", limit=500, cursor=cursor)
+            if matches := [meta for meta in page.items if meta.path == path]:
+                return matches[0]
             if (cursor := page.next_cursor) is None:
                 raise NotFound(f"cannot find {path}", resource="pod", id=path)
 
     async def patch(
         self, path: str, patch: bytes, *, patch_type: str = JSON_PATCH, if_match: str | None = None
     ) -> PodMeta:
-        parse(path)
-        found = await self._made(pods.patch_pod(path, patch, patch_type, if_match), "patch", again=False)
+        parse_path(path)
+        response = await self._call(
+            pods.patch_pod(path, patch, patch_type, if_match), "patch", idempotent=False
+        )
         meta = await self.head(path)
-        return replace(meta, etag=found.headers["etag"])  # the patch's own, should somebody have been faster than HEAD
+        return replace(
+            meta, etag=response.headers["etag"]
+        )  # the patch's own, should somebody have been faster than HEAD
 
     async def delete(self, path: str, *, if_match: str | None = None) -> None:
-        parse(path, "either")
-        await self._made(pods.delete_pod(path, if_match), "delete", again=False)
+        parse_path(path, "either")
+        await self._call(pods.delete_pod(path, if_match), "delete", idempotent=False)
 
-    async def list(self, container: str = "", *, limit: int = 100, cursor: str | None = None) -> Page[PodMeta]:
-        parse(container, "container", "/container")
+    async def list(
+        self, container: str = "", *, limit: int = 100, cursor: str | None = None
+    ) -> Page[PodMeta]:
+        parse_path(container, "container", "/container")
         check_range(limit, "/limit", LIMIT)
-        found = await self._made(pods.list_pods(container, limit, cursor), "list")
-        page = from_wire(Page[PodMeta], found.json())
-        return Page(items=tuple(map(_to_the_second, page.items)), next_cursor=page.next_cursor)
+        response = await self._call(pods.list_pods(container, limit, cursor), "list")
+        page = from_wire(Page[PodMeta], response.json())
+        return Page(items=tuple(map(_truncate_seconds, page.items)), next_cursor=page.next_cursor)
 
 
-class _Counted:
+class _CountingBody:
     """A body, and how many bytes of it went out."""
 
     def __init__(self, body: bytes | AsyncIterator[bytes]) -> None:
@@ -127,79 +152,113 @@ class _Counted:
         self.content = body if isinstance(body, bytes) else self._pieces(body)
 
     async def _pieces(self, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        async for piece in body:
-            self.size += len(piece)
-            yield piece
+        async for chunk in body:
+            self.size += len(chunk)
+            yield chunk
 
 
-def _meta(told: pods.PodMeta) -> PodMeta:
-    return PodMeta.from_wire(told.to_wire())
+def _meta(meta: pods.PodMeta) -> PodMeta:
+    return PodMeta.from_wire(meta.to_wire())
 
 
-def _to_the_second(meta: PodMeta) -> PodMeta:
-    at: datetime = meta.modified_at.replace(microsecond=0)
-    return replace(meta, modified_at=at)
+def _truncate_seconds(meta: PodMeta) -> PodMeta:
+    modified_at: datetime = meta.modified_at.replace(microsecond=0)
+    return replace(meta, modified_at=modified_at)
 
 
-class HttpMemory(OverHttp):
+class HttpMemory(HttpSlot):
     """Every method is one request."""
 
     slot = "memory"
 
-    async def _look(self) -> None:
+    async def _check(self) -> None:
         await self.stats()
 
     async def store(
-        self, key: str, value: JsonValue, *, namespace: str = "default", text: str | None = None,
-        metadata: Mapping[str, Scalar] = EMPTY, ttl_s: int | None = None,
-    ) -> tuple[MemoryEntry, bool]:  # fmt: skip
-        at = _at(namespace, key)
+        self,
+        key: str,
+        value: JsonValue,
+        *,
+        namespace: str = "default",
+        text: str | None = None,
+        metadata: Mapping[str, Scalar] = EMPTY,
+        ttl_s: int | None = None,
+    ) -> tuple[MemoryEntry, bool]:
+        parameters = _path_parameters(namespace, key)
         body = {"value": value, "text": text, "metadata": metadata, "ttl_s": ttl_s}
-        found = await self._peer.send("store_memory", at, body=_sendable(body), method="store")
-        return MemoryEntry.from_wire(found.json()), found.status_code == 201
+        response = await self._peer.request(
+            "store_memory", parameters, body=_json_body(body), method="store"
+        )
+        return MemoryEntry.from_wire(response.json()), response.status_code == 201
 
     async def retrieve(self, key: str, *, namespace: str = "default") -> MemoryEntry | None:
         try:
-            found = await self._peer.send("retrieve_memory", _at(namespace, key), method="retrieve")
+            response = await self._peer.request(
+                "retrieve_memory", _path_parameters(namespace, key), method="retrieve"
+            )
         except NotFound:
             return None
-        return MemoryEntry.from_wire(found.json())
+        return MemoryEntry.from_wire(response.json())
 
     async def search(
-        self, query: str, *, namespaces: tuple[str, ...] = ("default",), limit: int = 10,
-        mode: Literal["hybrid", "vector", "text"] = "hybrid", flt: JsonObj = EMPTY, min_cosine: float | None = None,
-    ) -> tuple[Hit, ...]:  # fmt: skip
+        self,
+        query: str,
+        *,
+        namespaces: tuple[str, ...] = ("default",),
+        limit: int = 10,
+        mode: Literal["hybrid", "vector", "text"] = "hybrid",
+        flt: JsonObj = EMPTY,
+        min_cosine: float | None = None,
+    ) -> tuple[Hit, ...]:
         body = {
-            "query": query, "namespaces": list(namespaces), "limit": limit, "mode": mode, "flt": flt, "min_cosine": min_cosine,
-        }  # fmt: skip
-        found = await self._peer.send("search_memory", body=_sendable(body), method="search")
-        return tuple(Hit.from_wire(hit) for hit in found.json()["hits"])
+            "query": query,
+            "namespaces": list(namespaces),
+            "limit": limit,
+            "mode": mode,
+            "flt": flt,
+            "min_cosine": min_cosine,
+        }
+        response = await self._peer.request("search_memory", body=_json_body(body), method="search")
+        return tuple(Hit.from_wire(hit) for hit in response.json()["hits"])
 
     async def delete(self, key: str, *, namespace: str = "default") -> bool:
         try:
-            await self._peer.send("delete_memory", _at(namespace, key), method="delete", again=False)
+            await self._peer.request(
+                "delete_memory", _path_parameters(namespace, key), method="delete", idempotent=False
+            )
         except NotFound:
             return False
         return True
 
     async def list(
-        self, *, namespace: str = "default", prefix: str = "", flt: JsonObj = EMPTY, limit: int = 100,
+        self,
+        *,
+        namespace: str = "default",
+        prefix: str = "",
+        flt: JsonObj = EMPTY,
+        limit: int = 100,
         cursor: str | None = None,
-    ) -> Page[MemoryEntry]:  # fmt: skip
+    ) -> Page[MemoryEntry]:
         checks.check_namespace(namespace)
-        found = await self._made(pods.list_memory(namespace, prefix, flt, limit, cursor), "list")
-        return from_wire(Page[MemoryEntry], found.json())
+        response = await self._call(pods.list_memory(namespace, prefix, flt, limit, cursor), "list")
+        return from_wire(Page[MemoryEntry], response.json())
 
     async def stats(self, namespace: str | None = None) -> MemoryStats:
         return MemoryStats.from_wire(
-            (await self._peer.send("memory_stats", query={"namespace": namespace}, method="stats")).json()
+            (
+                await self._peer.request(
+                    "memory_stats", query={"namespace": namespace}, method="stats"
+                )
+            ).json()
         )
 
 
-def _at(namespace: str, key: str) -> dict[str, str]:
+def _path_parameters(namespace: str, key: str) -> dict[str, str]:
     """Raises ValidationError for what no path can carry."""
     return {"ns": checks.check_namespace(namespace), "key": checks.check_key(key)}
 
 
-def _sendable(body: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: dict(value) if isinstance(value, Mapping) else value for name, value in body.items()}
+def _json_body(body: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: dict(value) if isinstance(value, Mapping) else value for name, value in body.items()
+    }

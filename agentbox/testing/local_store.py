@@ -11,7 +11,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from agentbox.adapters.runtime.adapter import Adapter, Clock, Deps, SlotConfig, SlotName, SystemClock
+from agentbox.adapters.runtime.adapter import (
+    Adapter,
+    Clock,
+    Deps,
+    SlotConfig,
+    SlotName,
+    SystemClock,
+)
 from agentbox.adapters.runtime.metrics import Metrics
 from agentbox.adapters.runtime.registry import resolve
 from agentbox.core.deadline import Deadline
@@ -57,7 +64,7 @@ class LocalStore:
         self.cfg = replace(self.cfg, secrets={**self.cfg.secrets, **secrets})
         return self
 
-    def beside(self, name: str) -> "LocalStore":
+    def sibling(self, name: str) -> "LocalStore":
         """Another store of the same kind, in a folder of its own."""
         return LocalStore(
             self.cfg.slot,
@@ -83,7 +90,9 @@ class LocalStore:
 
     def make(self) -> Any:
         """An instance that is not open."""
-        adapter = _class_of(self.cfg.slot, self.cfg.use)(self.cfg, Deps(metrics=Metrics(), clock=self._clock))
+        adapter = _class_of(self.cfg.slot, self.cfg.use)(
+            self.cfg, Deps(metrics=Metrics(), clock=self._clock)
+        )
         self._opened.append(adapter)
         return adapter
 
@@ -110,9 +119,19 @@ class LocalStore:
     async def worker(self, work: str, *arguments: str) -> AsyncIterator[asyncio.subprocess.Process]:
         """Another process on the same store, see `agentbox.testing.worker`. Killed when the block ends."""
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "agentbox.testing.worker", self.cfg.slot, self.cfg.use, str(self.prefix), json.dumps(dict(self.cfg.options)), work, *arguments,
-            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=1 << 20,
-        )  # fmt: skip
+            sys.executable,
+            "-m",
+            "agentbox.testing.worker",
+            self.cfg.slot,
+            self.cfg.use,
+            str(self.prefix),
+            json.dumps(dict(self.cfg.options)),
+            work,
+            *arguments,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            limit=1 << 20,
+        )
         assert process.stdin is not None
         process.stdin.write(json.dumps(dict(self.worker_secrets)).encode() + b"\n")
         try:
@@ -127,5 +146,5 @@ def _class_of(slot: SlotName, impl: str) -> type[Adapter]:
     if ":" not in impl:
         return resolve(slot, impl)
     module, name = impl.split(":")
-    found: type[Adapter] = getattr(import_module(module), name)
-    return found
+    adapter_class: type[Adapter] = getattr(import_module(module), name)
+    return adapter_class

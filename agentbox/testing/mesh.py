@@ -11,8 +11,8 @@ from uuid import uuid4
 from agentbox.adapters.runtime.adapter import SLOTS as SLOT_NAMES
 from agentbox.client import BoxClient
 from agentbox.core.paths import Paths
-from agentbox.manifest.tables.mesh import Mesh
-from agentbox.plan.model import Plan, Slot
+from agentbox.manifest.tables.mesh import MeshTable
+from agentbox.plan.model import Plan, SlotPlan
 from agentbox.testing.api_box import SLOTS, ApiBox, api_plan
 
 ENROLMENT = "an-enrolment-token-of-a-test"
@@ -22,39 +22,47 @@ EXTERNAL = {"beads": "external-http", "pods": "external-solid", "events": "exter
 
 def mesh_table(mode: str, **changes: Any) -> dict[str, Any]:
     """`[mesh]` as a plan has it: its defaults, and `changes`."""
-    table = {name: getattr(Mesh(), name) for name in Mesh.__dataclass_fields__}
+    table = {name: getattr(MeshTable(), name) for name in MeshTable.__dataclass_fields__}
     return {**table, "mode": mode, **changes}
 
 
-def host_plan(*, public_base: str = "", slots: Mapping[str, Slot] | None = None, **changes: Any) -> Plan:
+def host_plan(
+    *, public_base: str = "", slots: Mapping[str, SlotPlan] | None = None, **changes: Any
+) -> Plan:
     """A host with local slots and no orchestrator, and `slots`; `changes` are keys of `[mesh]`."""
-    rows = {**SLOTS, "orchestrator": Slot(use="off", required=False), **(slots or {})}
+    rows = {**SLOTS, "orchestrator": SlotPlan(use="off", required=False), **(slots or {})}
     plan = api_plan(slots=rows, mesh=mesh_table(**{"mode": "host", **changes}))
     return replace(plan, api=replace(plan.api, public_base=public_base))
 
 
-def client_plan(host_url: str, *, slots: Mapping[str, Slot] | None = None, **changes: Any) -> Plan:
+def client_plan(
+    host_url: str, *, slots: Mapping[str, SlotPlan] | None = None, **changes: Any
+) -> Plan:
     """A client of that host that logs each step: beads from the session, the rest local, and `slots`; `changes` are keys of
     `[mesh]`."""
-    beads = Slot(use="external-http", required=False, options={"endpoint": "", "timeout_seconds": 5})
-    off = Slot(use="off", required=False)
+    beads = SlotPlan(
+        use="external-http", required=False, options={"endpoint": "", "timeout_seconds": 5}
+    )
+    disabled = SlotPlan(use="off", required=False)
     mesh = mesh_table(**{"mode": "client", "host_url": host_url, **changes})
-    plan = api_plan(slots={**SLOTS, "orchestrator": off, "beads": beads, **(slots or {})}, mesh=mesh)
+    plan = api_plan(
+        slots={**SLOTS, "orchestrator": disabled, "beads": beads, **(slots or {})}, mesh=mesh
+    )
     return replace(plan, observability=replace(plan.observability, log_level="debug"))
 
 
-def give_enrolment(prefix: Path, **more: str) -> None:
+def write_enrolment(prefix: Path, **extra_secrets: str) -> None:
     """Puts the enrolment token, and `more`, where the box finds its secrets."""
-    folder = Paths(prefix).mounted_secrets
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, value in {TOKEN_ENV: ENROLMENT, **more}.items():
-        (folder / name).write_text(value)
+    directory = Paths(prefix).mounted_secrets
+    directory.mkdir(parents=True, exist_ok=True)
+    for name, value in {TOKEN_ENV: ENROLMENT, **extra_secrets}.items():
+        (directory / name).write_text(value)
 
 
 def mesh_box(prefix: Path, plan: Plan, *, scale: float = 1) -> ApiBox:
     """A box of that plan with the enrolment token, not yet started; its agent-host, where it has one, is."""
     prefix.mkdir(parents=True, exist_ok=True)
-    give_enrolment(prefix)
+    write_enrolment(prefix)
     agents = plan.slots["orchestrator"].use == "local-process"
     box = ApiBox(prefix, orchestrator=agents, plan=plan, scale=scale)
     if box.host is not None:
@@ -62,7 +70,7 @@ def mesh_box(prefix: Path, plan: Plan, *, scale: float = 1) -> ApiBox:
     return box
 
 
-class Played:
+class ManualBox:
     """A box that a test plays: its identity, and its calls of a host."""
 
     def __init__(self, host: ApiBox, *, impls: Mapping[str, str] = EXTERNAL) -> None:
@@ -70,39 +78,53 @@ class Played:
         self.impls = dict(impls)
         self.contracts = dict.fromkeys(SLOT_NAMES, "1.0.0")
         self.image_hash = "sha256:" + "a" * 64
-        self.token, self.session_id, self.beats = "", "", 0
+        self.token, self.session_id, self.heartbeat_count = "", "", 0
         self._host = host
 
-    def asked(self, **changes: Any) -> dict[str, Any]:
+    def register_body(self, **changes: Any) -> dict[str, Any]:
         """The body of a register."""
         return {
-            "protocol": 1, "instance_id": self.instance_id, "boot_id": self.boot_id,
-            "instance_secret": base64.b64encode(self.secret).decode(), "image_hash": self.image_hash,
-            "contracts": self.contracts, "impls": self.impls, **changes,
-        }  # fmt: skip
+            "protocol": 1,
+            "instance_id": self.instance_id,
+            "boot_id": self.boot_id,
+            "instance_secret": base64.b64encode(self.secret).decode(),
+            "image_hash": self.image_hash,
+            "contracts": self.contracts,
+            "impls": self.impls,
+            **changes,
+        }
 
     def register(self, **changes: Any) -> dict[str, Any]:
         """Joins, and keeps the session. Raises ApiError."""
         with self._host.client(ENROLMENT) as client:
-            found: dict[str, Any] = client.call("mesh_register", body=self.asked(**changes))
-        self.token, self.session_id, self.beats = found["token"], found["session_id"], 0
-        return found
+            session: dict[str, Any] = client.call(
+                "mesh_register", body=self.register_body(**changes)
+            )
+        self.token, self.session_id, self.heartbeat_count = (
+            session["token"],
+            session["session_id"],
+            0,
+        )
+        return session
 
     def client(self) -> BoxClient:
         """With the session's token."""
         return self._host.client(self.token)
 
-    def beat(self, **changes: Any) -> dict[str, Any]:
+    def heartbeat(self, **changes: Any) -> dict[str, Any]:
         """One more beat. Raises ApiError."""
-        self.beats += 1
+        self.heartbeat_count += 1
         with self.client() as client:
-            found: dict[str, Any] = client.call(
-                "mesh_heartbeat", body={"session_id": self.session_id, "beat": self.beats, **changes}
+            reply: dict[str, Any] = client.call(
+                "mesh_heartbeat",
+                body={"session_id": self.session_id, "beat": self.heartbeat_count, **changes},
             )
-        return found
+        return reply
 
-    def leave(self) -> dict[str, Any]:
+    def deregister(self) -> dict[str, Any]:
         """Deregisters. Raises ApiError."""
         with self.client() as client:
-            found: dict[str, Any] = client.call("mesh_deregister", body={"session_id": self.session_id})
-        return found
+            reply: dict[str, Any] = client.call(
+                "mesh_deregister", body={"session_id": self.session_id}
+            )
+        return reply

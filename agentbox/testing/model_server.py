@@ -12,13 +12,13 @@ from typing import Any, Final, Literal, Self
 
 import uvicorn
 
-from agentbox.testing.model_forms import FORMS, Said
+from agentbox.testing.model_formats import FORMATS, ModelTurn
 
 MODELS: Final = ("small-1", "small-2", "large-1")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fault:
+class ServerFault:
     """What goes wrong with one request: a status, a stream cut after `after` events, `seconds` before the first byte, the key
     sent back, or no usage told."""
 
@@ -30,7 +30,7 @@ class Fault:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recorded:
+class RecordedRequest:
     """A request as it came. Names of headers are in lower case."""
 
     method: str
@@ -46,7 +46,7 @@ class Recorded:
         return bearer or self.headers.get("x-api-key", "") or self.headers.get("x-goog-api-key", "")
 
 
-def turns(script: Sequence[Said]) -> Callable[[int, Mapping[str, Any]], Said]:
+def play_script(script: Sequence[ModelTurn]) -> Callable[[int, Mapping[str, Any]], ModelTurn]:
     """Plays the script by how often the model has spoken in the conversation that it is given; its last line for ever."""
     return lambda spoken, _body: script[min(spoken, len(script) - 1)]
 
@@ -55,16 +55,18 @@ def turns(script: Sequence[Said]) -> Callable[[int, Mapping[str, Any]], Said]:
 class ModelServer:
     """A context manager. `say` gives the answer from how often the model has spoken, and the request's body."""
 
-    say: Callable[[int, Mapping[str, Any]], Said] = field(default_factory=lambda: turns([Said(text="Hello there.")]))
+    reply: Callable[[int, Mapping[str, Any]], ModelTurn] = field(
+        default_factory=lambda: play_script([ModelTurn(text="Hello there.")])
+    )
     key: str = ""  # "" = any
     host: str = "127.0.0.1"
     port: int = 0  # 0 = a free one
     pause: float = 0.0  # seconds between the events of a stream
-    faults: deque[Fault] = field(default_factory=deque)
-    requests: list[Recorded] = field(default_factory=list)
+    faults: deque[ServerFault] = field(default_factory=deque)
+    requests: list[RecordedRequest] = field(default_factory=list)
     running: int = 0
-    most: int = 0  # requests at once
-    gone: int = 0  # clients that hung up in the middle
+    max_concurrent: int = 0  # requests at once
+    disconnects: int = 0  # clients that hung up in the middle
 
     @property
     def url(self) -> str:
@@ -72,7 +74,13 @@ class ModelServer:
 
     def __enter__(self) -> Self:
         config = uvicorn.Config(
-            self, host=self.host, port=self.port, log_level="critical", lifespan="off", access_log=False, ws="none"
+            self,
+            host=self.host,
+            port=self.port,
+            log_level="critical",
+            lifespan="off",
+            access_log=False,
+            ws="none",
         )
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, daemon=True)
@@ -82,7 +90,12 @@ class ModelServer:
         self._port = self._server.servers[0].sockets[0].getsockname()[1]
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
         self._server.should_exit = self._server.force_exit = True
         self._thread.join()
 
@@ -94,72 +107,93 @@ class ModelServer:
             if not message.get("more_body"):
                 break
         headers = {key.decode().lower(): value.decode() for key, value in scope["headers"]}
-        request = Recorded(
-            method=scope["method"], path=scope["path"], query=scope["query_string"].decode(), headers=headers,
+        request = RecordedRequest(
+            method=scope["method"],
+            path=scope["path"],
+            query=scope["query_string"].decode(),
+            headers=headers,
             body=json.loads(raw) if raw else {},
-        )  # fmt: skip
+        )
         self.requests.append(request)
         self.running += 1
-        self.most = max(self.most, self.running)
+        self.max_concurrent = max(self.max_concurrent, self.running)
         try:
-            await self._answer(request, _Out(send, receive, self))
+            await self._respond(request, _Response(send, receive, self))
         finally:
             self.running -= 1
 
-    async def _answer(self, request: Recorded, out: "_Out") -> None:
+    async def _respond(self, request: RecordedRequest, response: "_Response") -> None:
         fault = self.faults.popleft() if self.faults else None
         if fault and fault.kind == "slow":
             await asyncio.sleep(fault.seconds)
         if fault and fault.kind == "status":
-            await out.json({"error": {"message": "a fault"}}, fault.status, {"retry-after": fault.retry_after})
+            await response.json(
+                {"error": {"message": "a fault"}}, fault.status, {"retry-after": fault.retry_after}
+            )
             return
         if self.key and request.key != self.key:
-            await out.json({"error": {"message": f"Incorrect API key provided: {request.key}"}}, 401)
+            await response.json(
+                {"error": {"message": f"Incorrect API key provided: {request.key}"}}, 401
+            )
             return
         if request.method == "GET":
-            await out.json(_models(request.path))
+            await response.json(_models(request.path))
             return
-        form = next((form for form in FORMS if form.takes(request.path)), None)
-        if form is None:
-            await out.json({"error": {"message": f"no such path: {request.path}"}}, 404)
+        api_format = next((form for form in FORMATS if form.matches(request.path)), None)
+        if api_format is None:
+            await response.json({"error": {"message": f"no such path: {request.path}"}}, 404)
             return
-        said = self.say(form.spoken(request.body), request.body)
+        turn = self.reply(api_format.count_turns(request.body), request.body)
         if fault and fault.kind == "echo":
-            said = Said(text=f"your key is {request.key} indeed", tokens=said.tokens, piece=1000)
-        silent = bool(fault and fault.kind == "silent")
-        if not form.streams(request.path, request.body):
-            headers = {"x-request-id": f"for {request.key}"} if fault and fault.kind == "echo" else {}
-            await out.json(form.whole(request.path, request.body, said, silent), 200, headers)
+            turn = ModelTurn(
+                text=f"your key is {request.key} indeed", tokens=turn.tokens, chunk_size=1000
+            )
+        omit_usage = bool(fault and fault.kind == "silent")
+        if not api_format.is_stream(request.path, request.body):
+            headers = (
+                {"x-request-id": f"for {request.key}"} if fault and fault.kind == "echo" else {}
+            )
+            await response.json(
+                api_format.build_body(request.path, request.body, turn, omit_usage), 200, headers
+            )
             return
         after = fault.after if fault and fault.kind == "cut" else None
-        await out.events(form.events(request.body, said, silent), self.pause, after)
+        await response.events(
+            api_format.build_events(request.body, turn, omit_usage), self.pause, after
+        )
 
 
-class _Out:
+class _Response:
     """What one request gets."""
 
     def __init__(self, send: Any, receive: Any, server: ModelServer) -> None:
         self._send, self._receive, self._server = send, receive, server
 
-    async def json(self, document: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> None:
+    async def json(
+        self, document: Any, status: int = 200, headers: Mapping[str, str] | None = None
+    ) -> None:
         body = json.dumps(document).encode()
-        named = {"content-type": "application/json", "content-length": str(len(body)), **(headers or {})}
-        await self._head(status, named)
+        all_headers = {
+            "content-type": "application/json",
+            "content-length": str(len(body)),
+            **(headers or {}),
+        }
+        await self._head(status, all_headers)
         await self._send({"type": "http.response.body", "body": body})
 
     async def events(self, events: Sequence[bytes], pause: float, after: int | None) -> None:
         await self._head(200, {"content-type": "text/event-stream; charset=utf-8"})
-        gone = asyncio.ensure_future(self._receive())
+        disconnected = asyncio.ensure_future(self._receive())
         for number, event in enumerate(events):
             if after is not None and number >= after:
                 raise ConnectionError("the stream is cut, as asked for")
             if pause:
-                await asyncio.wait({gone}, timeout=pause)
-            if gone.done():
-                self._server.gone += 1
+                await asyncio.wait({disconnected}, timeout=pause)
+            if disconnected.done():
+                self._server.disconnects += 1
                 return
             await self._send({"type": "http.response.body", "body": event, "more_body": True})
-        gone.cancel()
+        disconnected.cancel()
         await self._send({"type": "http.response.body", "body": b""})
 
     async def _head(self, status: int, headers: Mapping[str, str]) -> None:

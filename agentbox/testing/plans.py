@@ -1,10 +1,10 @@
 """Plans of a manifest text, with a lock that names no package: for tests of whatever reads a plan."""
 
-from agentbox.manifest.features.loader import enabled, load_features
+from agentbox.manifest.features.loader import enabled_features, load_features
 from agentbox.manifest.load import parse
-from agentbox.plan.build import make_plan
+from agentbox.plan.build import build_plan
 from agentbox.plan.lockfile.model import Lock
-from agentbox.plan.lockfile.writer import write
+from agentbox.plan.lockfile.writer import serialize_lock
 from agentbox.plan.model import Plan
 
 SYSTEM = "x86_64-linux"
@@ -15,8 +15,8 @@ def plan_of(text: str = "", *, system: str = SYSTEM, test_hooks: bool = False) -
     """The plan of a manifest; `[meta]` is put in front unless `text` starts with it. ValueError when it has findings."""
     manifest = parse(manifest_bytes(text), "agentbox.toml")
     features = load_features()
-    lock = lock_of(enabled(manifest, features), system)
-    return make_plan(manifest, features, write(lock), lock, system, test_hooks=test_hooks)
+    lock = lock_of(enabled_features(manifest, features), system)
+    return build_plan(manifest, features, serialize_lock(lock), lock, system, test_hooks=test_hooks)
 
 
 def manifest_bytes(text: str = "") -> bytes:

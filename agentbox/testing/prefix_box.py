@@ -21,18 +21,41 @@ from agentbox.box.supervision.rpc import SupervisorClient
 from agentbox.core.canonical import canonical_json, digest
 from agentbox.core.linux import procfs
 from agentbox.core.paths import PREFIX_VARIABLE, Paths
-from agentbox.host.engines.process.members import members
-from agentbox.plan.model import Api, Digests, Observability, Plan, Probe, Program, Ready, Resources, Slot
+from agentbox.host.engines.process.box_processes import box_pids
+from agentbox.plan.model import (
+    ApiPlan,
+    Digests,
+    ObservabilityPlan,
+    Plan,
+    Probe,
+    Program,
+    ReadySignal,
+    ResourcesPlan,
+    SlotPlan,
+)
 from agentbox.plan.render.probes import probes
 from agentbox.plan.render.supervisord import supervisord
 from agentbox.plan.supervisord_files import boot_log
-from agentbox.testing.until import pause
+from agentbox.testing.wait import pause
 
 UID = 1000
 MANIFEST = b'[meta]\nname = "box"\n'
 PYTHON = "/opt/agentbox/venv/bin/python"
-ROOTS = ("/run/agentbox", "/tmp", "/var/lib/agentbox", "/var/log", "/var/log/supervisor", "/workspace")
-_FOLDERS = ("opt/agentbox/share", "opt/agentbox/test", "etc", "run/secrets", *(root.lstrip("/") for root in ROOTS))
+ROOTS = (
+    "/run/agentbox",
+    "/tmp",
+    "/var/lib/agentbox",
+    "/var/log",
+    "/var/log/supervisor",
+    "/workspace",
+)
+_DIRECTORIES = (
+    "opt/agentbox/share",
+    "opt/agentbox/test",
+    "etc",
+    "run/secrets",
+    *(root.lstrip("/") for root in ROOTS),
+)
 
 # A program that does what ours do: backs off, serves /livez where it is the API, notifies, and stays.
 PROGRAM = """
@@ -58,11 +81,13 @@ while True:
 """
 
 
-def box_program(name: str, priority: int, *, port: int = 0, script: str = "program.py", **changes: Any) -> Program:
+def box_program(
+    name: str, priority: int, *, port: int = 0, script: str = "program.py", **changes: Any
+) -> Program:
     """A required program that notifies, run from `/opt/agentbox/test/<script>` of the prefix (argv: name, port)."""
     fields = {
         "required": True,
-        "ready": Ready(by="notify"),
+        "ready": ReadySignal(by="notify"),
         "argv": (PYTHON, "-I", f"{{opt}}/{script}", name, str(port)),
     }
     return Program(name=name, priority=priority, **{**fields, **changes})
@@ -71,9 +96,14 @@ def box_program(name: str, priority: int, *, port: int = 0, script: str = "progr
 def once(name: str, priority: int, module: str, **changes: Any) -> Program:
     """`bootstrap` and `bootstrap-seal`: a module of ours that runs to its end."""
     return Program(
-        name=name, priority=priority, argv=(PYTHON, "-I", "-m", module), ready=Ready(by="exit0"), once=True, group="once",
+        name=name,
+        priority=priority,
+        argv=(PYTHON, "-I", "-m", module),
+        ready=ReadySignal(by="exit0"),
+        once=True,
+        group="once",
         **{"required": True, **changes},
-    )  # fmt: skip
+    )
 
 
 def default_programs(port: int) -> tuple[Program, ...]:
@@ -97,20 +127,33 @@ def make_plan(port: int, programs: tuple[Program, ...], **changes: Any) -> Plan:
         "suite": "trixie",
         "python": f"{sys.version_info.major}.{sys.version_info.minor}",
         "features": ("core",),
-        "digests": Digests(manifest=digest(MANIFEST), lock=digest(b"lock"), seccomp=digest(b"seccomp")),
-        "resources": Resources(
-            cpus=1, memory=1 << 30, pids=512, nofile=min(nofile, 4096), tmp_size=1, log_size=1, stop_seconds=30
+        "digests": Digests(
+            manifest=digest(MANIFEST), lock=digest(b"lock"), seccomp=digest(b"seccomp")
         ),
-        "api": Api(
-            port=port, publish_address="127.0.0.1", auth="token", max_body=1, public_base="", token_env="BOX_TOKEN"
+        "resources": ResourcesPlan(
+            cpus=1,
+            memory=1 << 30,
+            pids=512,
+            nofile=min(nofile, 4096),
+            tmp_size=1,
+            log_size=1,
+            stop_seconds=30,
         ),
-        "observability": Observability(
+        "api": ApiPlan(
+            port=port,
+            publish_address="127.0.0.1",
+            auth="token",
+            max_body=1,
+            public_base="",
+            token_env="BOX_TOKEN",
+        ),
+        "observability": ObservabilityPlan(
             metrics_port=port + 1, publish_address="127.0.0.1", otlp_endpoint="", log_level="info"
         ),
         "mesh": {"mode": "standalone"},
         "privacy": {},
         "limits": {},
-        "slots": {"events": Slot(use="local-jsonl", required=False)},
+        "slots": {"events": SlotPlan(use="local-jsonl", required=False)},
         "programs": programs,
         "ports": (),
         "probes": (Probe(id="core-venv", feature="core", kind="path", type="exec", path=PYTHON),),
@@ -133,8 +176,8 @@ class PrefixBox:
         self.root = Path(tempfile.mkdtemp(prefix="agentbox-", dir="/var/tmp"))
         self.paths = Paths(self.root / "box")
         self.process: subprocess.Popen[bytes] | None = None
-        for folder in _FOLDERS:
-            (self.paths.prefix / folder).mkdir(parents=True, exist_ok=True)
+        for directory in _DIRECTORIES:
+            (self.paths.prefix / directory).mkdir(parents=True, exist_ok=True)
         self.paths.venv.symlink_to(sys.prefix)
         self.script("program.py", PROGRAM)
 
@@ -147,11 +190,15 @@ class PrefixBox:
 
     def script(self, name: str, text: str) -> None:
         """A program of the test, below `/opt/agentbox/test`."""
-        (self.paths.at("/opt/agentbox/test") / name).write_text(text)
+        (self.paths.resolve("/opt/agentbox/test") / name).write_text(text)
 
     def install(self, plan: Plan) -> Plan:
         """Lays out what the image would hold; returns the plan with the real paths of scripts in it."""
-        text = canonical_json(plan.to_json()).decode().replace("{opt}", str(self.paths.at("/opt/agentbox/test")))
+        text = (
+            canonical_json(plan.to_json())
+            .decode()
+            .replace("{opt}", str(self.paths.resolve("/opt/agentbox/test")))
+        )
         plan = Plan.from_json(json.loads(text))
         self.paths.plan.write_bytes(canonical_json(plan.to_json()))
         self.paths.probes.write_text(probes(plan))
@@ -163,14 +210,19 @@ class PrefixBox:
     def start(self, env: Mapping[str, str] | None = None) -> None:
         """Runs Stage A. Its stdout goes to `boot.log`, as under the process engine."""
         boot_log(self.paths).touch()
-        self._give()
+        self._chown_tree()
         base = {"PATH": "/usr/bin:/bin", PREFIX_VARIABLE: str(self.paths.prefix), **(env or {})}
         with boot_log(self.paths).open("ab") as log:
             self.process = subprocess.Popen(
                 [str(self.paths.python), "-I", "-m", "agentbox.box.boot"],
-                cwd=self.paths.prefix, env=base, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                start_new_session=True, **_as_box_user(),
-            )  # fmt: skip
+                cwd=self.paths.prefix,
+                env=base,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                **_as_box_user(),
+            )
 
     def wait(self, seconds: float = 60) -> int:
         """The exit code of PID 1."""
@@ -182,22 +234,26 @@ class PrefixBox:
 
     def events(self, name: str = "") -> list[dict[str, Any]]:
         """Every event on stdout so far, of every start; a line that is still being written is none yet."""
-        whole = self.log().rpartition("\n")[0]
-        found = [json.loads(line) for line in whole.splitlines() if line.startswith("{")]
-        return [event for event in found if not name or event["event"] == name]
+        complete = self.log().rpartition("\n")[0]
+        events_so_far = [json.loads(line) for line in complete.splitlines() if line.startswith("{")]
+        return [event for event in events_so_far if not name or event["event"] == name]
 
-    def until(self, condition: Callable[[], object], seconds: float = 60, what: str = "") -> None:
+    def wait_until(
+        self, condition: Callable[[], object], seconds: float = 60, description: str = ""
+    ) -> None:
         """Waits until `condition()` is true. An AssertionError shows the log."""
-        end = time.monotonic() + seconds
-        began = time.monotonic()
+        deadline = time.monotonic() + seconds
+        started = time.monotonic()
         while not condition():
-            if time.monotonic() > end:
-                raise AssertionError(f"not within {seconds} s: {what or condition}\n{self.log()}")
-            time.sleep(pause(began))
-            began = time.monotonic()
+            if time.monotonic() > deadline:
+                raise AssertionError(
+                    f"not within {seconds} s: {description or condition}\n{self.log()}"
+                )
+            time.sleep(pause(started))
+            started = time.monotonic()
 
-    def until_event(self, name: str, seconds: float = 60) -> dict[str, Any]:
-        self.until(lambda: self.events(name), seconds, name)
+    def wait_for_event(self, name: str, seconds: float = 60) -> dict[str, Any]:
+        self.wait_until(lambda: self.events(name), seconds, name)
         return self.events(name)[-1]
 
     def supervisor(self) -> SupervisorClient:
@@ -211,17 +267,17 @@ class PrefixBox:
 
     def kill(self) -> None:
         """SIGKILL for PID 1 and every process that carries this prefix in its environment."""
-        for pid in members(self.paths.prefix):
-            if procfs.alive(pid):
+        for pid in box_pids(self.paths.prefix):
+            if procfs.is_alive(pid):
                 with suppress(ProcessLookupError):  # it ended just now
                     os.kill(pid, signal.SIGKILL)
         if self.process is not None:
             self.process.wait()
 
-    def _give(self) -> None:
+    def _chown_tree(self) -> None:
         if os.geteuid() == 0:
-            for folder, _folders, files in os.walk(self.root):
-                for path in (folder, *(os.path.join(folder, name) for name in files)):  # noqa: PTH118
+            for directory, _folders, files in os.walk(self.root):
+                for path in (directory, *(os.path.join(directory, name) for name in files)):  # noqa: PTH118
                     os.lchown(path, UID, UID)
 
 

@@ -12,14 +12,14 @@ from pathlib import Path
 from agentbox.core.paths import PREFIX_VARIABLE, Paths, environment
 from agentbox.plan.model import Plan
 from agentbox.testing.plans import plan_of
-from agentbox.testing.tries import TRIES
+from agentbox.testing.probe_script import PROBES
 
 JUPYTER = "[skills.data_science]\njupyter = true\n"
 """A manifest with a program of a feature."""
 
 NAME = "jupyter"
 """That program."""
-_SCRIPT = f"""{TRIES}
+_SCRIPT = f"""{PROBES}
 import subprocess, tempfile
 def read(path):
     with open(path) as stream: stream.read()
@@ -39,11 +39,22 @@ class ProgramBox:
 
     def __init__(self, root: Path) -> None:
         self.paths = paths = Paths(root)
-        for folder in (
-            paths.share, paths.run, paths.tmp, paths.workspace, paths.state, paths.mounted_secrets, paths.moved_secrets,
-            paths.state_secrets, paths.ready_dir, paths.slot("events"), paths.slot("comfyui"), paths.desktop, paths.user_runtime,
-        ):  # fmt: skip
-            folder.mkdir(parents=True, exist_ok=True)
+        for directory in (
+            paths.share,
+            paths.run,
+            paths.tmp,
+            paths.workspace,
+            paths.state,
+            paths.mounted_secrets,
+            paths.moved_secrets,
+            paths.state_secrets,
+            paths.ready_dir,
+            paths.slot("events"),
+            paths.slot("comfyui"),
+            paths.desktop,
+            paths.user_runtime,
+        ):
+            directory.mkdir(parents=True, exist_ok=True)
         self.closed = {
             "secret": paths.mounted_secrets / "ANTHROPIC_API_KEY",
             "moved_secret": paths.moved_secrets / "OTHER_PASSWORD",
@@ -61,30 +72,33 @@ class ProgramBox:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text("theirs")
         paths.password("jupyter-token").write_text("its own")
-        self.give(plan_of(JUPYTER))
+        self.write_plan(plan_of(JUPYTER))
 
-    def give(self, plan: Plan) -> None:
+    def write_plan(self, plan: Plan) -> None:
         """Writes the plan."""
         self.plan = plan
         self.paths.plan.write_text(json.dumps(plan.to_json()))
 
-    def ruled(self, **changes: object) -> None:
+    def change_ruleset(self, **changes: object) -> None:
         """Writes the plan with another ruleset for the program."""
         ruleset = replace(self.plan.rulesets[NAME], **changes)  # type: ignore[arg-type]
-        self.give(replace(self.plan, rulesets={NAME: ruleset}))
+        self.write_plan(replace(self.plan, rulesets={NAME: ruleset}))
 
     def start(self, *command: str, name: str = NAME) -> subprocess.Popen[str]:
         """As supervisord does."""
         return subprocess.Popen(
             [sys.executable, "-I", "-m", "agentbox.box.programs.confined", name, *command],
             env={**environment(), PREFIX_VARIABLE: str(self.paths.prefix)},
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.paths.workspace,
-        )  # fmt: skip
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=self.paths.workspace,
+        )
 
-    def answer(self, script: str, *arguments: object) -> Mapping[str, object]:
+    def run_json(self, script: str, *arguments: object) -> Mapping[str, object]:
         """What a piece of Python says in place of the program, as JSON. Raises AssertionError when it fails."""
         program = self.start(sys.executable, "-I", "-c", _SCRIPT + script, *map(str, arguments))
         out, err = program.communicate(timeout=120)
         assert program.returncode == 0, err
-        found: dict[str, object] = json.loads(out)
-        return found
+        document: dict[str, object] = json.loads(out)
+        return document

@@ -11,17 +11,17 @@ from agentbox.adapters.remote.agents import HttpOrchestrator
 from agentbox.adapters.runtime.adapter import SLOTS, Deps, SlotConfig
 from agentbox.adapters.runtime.metrics import Metrics
 from agentbox.api.app import build
-from agentbox.api.background.agent_events import record_of_agents
+from agentbox.api.background.agent_events import journal_agent_events
 from agentbox.api.http.application import Application
 from agentbox.api.server import API_BOUNDS
 from agentbox.client import AsyncBoxClient
-from agentbox.contracts.agent_host.record import RecordLine
+from agentbox.contracts.agent_host.lifecycle_record import LifecycleRecord
 from agentbox.contracts.events import Event
 from agentbox.contracts.registry import ROUTES
 from agentbox.core.deadline import Deadline
 from agentbox.core.http.listener import Listener, bind
 from agentbox.core.paths import Paths
-from agentbox.plan.model import Slot
+from agentbox.plan.model import SlotPlan
 from agentbox.testing.agent_host import LIMITS, AgentHostBox
 from agentbox.testing.api_box import TOKEN, api_plan
 
@@ -32,13 +32,19 @@ class ServedAgents:
     """`token` has the scopes of agents and no more; TOKEN is the admin's."""
 
     def __init__(
-        self, prefix: Path, *, limits: Mapping[str, Any] | None = None, options: Mapping[str, Any] | None = None,
+        self,
+        prefix: Path,
+        *,
+        limits: Mapping[str, Any] | None = None,
+        options: Mapping[str, Any] | None = None,
         scale: float = 1,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.host = AgentHostBox(prefix, limits=limits, options=options, scale=scale)
-        slots = {name: Slot(use="off", required=False) for name in SLOTS} | {
-            "events": Slot(use="local-jsonl", required=False),
-            "orchestrator": Slot(use="local-process", required=False, options=dict(options or {})),
+        slots = {name: SlotPlan(use="off", required=False) for name in SLOTS} | {
+            "events": SlotPlan(use="local-jsonl", required=False),
+            "orchestrator": SlotPlan(
+                use="local-process", required=False, options=dict(options or {})
+            ),
         }
         self.plan = api_plan(slots=slots, limits={**LIMITS, **(limits or {})})
         self.url, self.token = f"http://127.0.0.1:{self.plan.api.port}", ""
@@ -50,7 +56,7 @@ class ServedAgents:
             self.host.start()
         if not self._stops:
             await self._serve()
-        self.token = self.token or await self.named("box-b")
+        self.token = self.token or await self.create_token("box-b")
 
     async def _serve(self) -> None:
         paths = self.host.paths
@@ -59,42 +65,52 @@ class ServedAgents:
         services = build(self.plan, paths, None)
         await services.tokens.open()
         rows = [route for route in ROUTES if route.listener == "api"]
-        listener = Listener(Application(services, rows), bind("127.0.0.1", self.plan.api.port), API_BOUNDS)
+        listener = Listener(
+            Application(services, rows), bind("127.0.0.1", self.plan.api.port), API_BOUNDS
+        )
         await listener.open()
-        await services.container.start()
-        record = record_of_agents(services)
+        await services.slots.start()
+        record = journal_agent_events(services)
         assert record is not None
         self._stops = [
             lambda: listener.close(0.1),
-            lambda: _ended(record),
-            services.container.stop,
+            lambda: _cancel(record),
+            services.slots.stop,
             services.tokens.close,
         ]
 
-    async def named(self, name: str, *scopes: str) -> str:
+    async def create_token(self, name: str, *scopes: str) -> str:
         """A new token of that name; with the scopes of agents unless others are named."""
         async with AsyncBoxClient(self.url, token=TOKEN) as box:
-            made = await box.call("create_token", body={"name": name, "scopes": list(scopes or SCOPES)})
-        return str(made["value"])
+            created = await box.call(
+                "create_token", body={"name": name, "scopes": list(scopes or SCOPES)}
+            )
+        return str(created["value"])
 
     def config(self, token: str = "", **options: Any) -> SlotConfig:
         """Of a class that reaches this host over HTTP."""
         return SlotConfig(
-            slot="orchestrator", use="external-stdio", required=True, paths=Paths(self.host.paths.prefix),
-            options={"endpoint": self.url, **options}, secrets={"token": token or self.token},
-        )  # fmt: skip
+            slot="orchestrator",
+            use="external-stdio",
+            required=True,
+            paths=Paths(self.host.paths.prefix),
+            options={"endpoint": self.url, **options},
+            secrets={"token": token or self.token},
+        )
 
-    def over_http(self) -> HttpOrchestrator:
+    def http_adapter(self) -> HttpOrchestrator:
         """The class over the routes, not open; an admin here is one there."""
         cfg = self.config()
-        return HttpOrchestrator(cfg, Deps(metrics=Metrics()), admin=replace(cfg, secrets={"token": TOKEN}))
+        return HttpOrchestrator(
+            cfg, Deps(metrics=Metrics()), admin=replace(cfg, secrets={"token": TOKEN})
+        )
 
     async def crash(self) -> None:
         """SIGKILL of agent-host, then the end of the API."""
         self.host.kill()
-        await self.leave()
+        await self.stop_api()
 
-    async def leave(self) -> None:
+    async def stop_api(self) -> None:
         """Ends the API; agents run on."""
         stops, self._stops = self._stops, []
         for stop in stops:
@@ -102,23 +118,23 @@ class ServedAgents:
 
     async def close(self) -> None:
         """Everything."""
-        await self.leave()
+        await self.stop_api()
         self.host.stop()
 
 
-Open = Callable[[ServedAgents], Awaitable[Any]]
+OpenAdapter = Callable[[ServedAgents], Awaitable[Any]]
 _TYPES = ("agent.started", "agent.restarted", "agent.exited", "agent.lost")
 
 
 class HostLab:
     """What the suite asks of a test's own backend, where agents are a host's: `opened` makes the class under test."""
 
-    lives = (240, 160)
+    run_counts = (240, 160)
 
-    def __init__(self, prefix: Path, opened: Open) -> None:
-        self._prefix, self._opened = prefix, opened
+    def __init__(self, prefix: Path, open_adapter: OpenAdapter) -> None:
+        self._prefix, self._open = prefix, open_adapter
         self._served: ServedAgents | None = None
-        self._taken = -1
+        self._last_seq = -1
         self.adapter: Any = None
 
     @property
@@ -135,11 +151,11 @@ class HostLab:
     def workspace(self) -> Path:
         return self.served.host.paths.workspace
 
-    async def start(self, **given: Any) -> Any:
-        self._served = ServedAgents(self._prefix, **given)
+    async def start(self, **arguments: Any) -> Any:
+        self._served = ServedAgents(self._prefix, **arguments)
         return await self.restart()
 
-    async def leave(self) -> None:
+    async def disconnect(self) -> None:
         await self.adapter.close()
 
     async def crash(self) -> None:
@@ -148,20 +164,20 @@ class HostLab:
 
     async def restart(self) -> Any:
         await self.served.start()
-        self.adapter = await self._opened(self.served)
+        self.adapter = await self._open(self.served)
         return self.adapter
 
-    async def record(self, count: int, *, take: bool = True) -> list[RecordLine]:
+    async def record(self, count: int, *, acknowledge: bool = True) -> list[LifecycleRecord]:
         """Out of the host's journal, which takes every line: here `take` only moves on."""
-        query = {"since": self._taken, "types": ",".join(_TYPES), "limit": 1000}
-        found: list[RecordLine] = []
+        query = {"since": self._last_seq, "types": ",".join(_TYPES), "limit": 1000}
+        lines: list[LifecycleRecord] = []
         async with asyncio.timeout(20), AsyncBoxClient(self.served.url, token=TOKEN) as box:
-            while len(found) < count:
+            while len(lines) < count:
                 batch = (await box.call("read_events", query=query))["events"]
-                found = [_line(Event.from_wire(event)) for event in batch]
-        if take:
-            self._taken = found[-1].seq
-        return found
+                lines = [_line(Event.from_wire(event)) for event in batch]
+        if acknowledge:
+            self._last_seq = lines[-1].seq
+        return lines
 
     async def close(self) -> None:
         if self.adapter is not None:
@@ -175,35 +191,37 @@ class HostStore:
 
     def __init__(self, served: ServedAgents, make: Callable[[ServedAgents], Any]) -> None:
         self._served, self._make = served, make
-        self._made: list[Any] = []
+        self._created: list[Any] = []
         self.prefix = served.host.paths.prefix
 
     def make(self) -> Any:
-        self._made.append(self._make(self._served))
-        return self._made[-1]
+        self._created.append(self._make(self._served))
+        return self._created[-1]
 
     async def open(self) -> Any:
-        found = self.make()
-        await found.open(Deadline.after(10))
-        return found
+        adapter = self.make()
+        await adapter.open(Deadline.after(10))
+        return adapter
 
-    async def begin(self) -> None:
+    async def start(self) -> None:
         await self._served.start()
 
     async def kill_backend(self) -> None:
         await self._served.crash()
 
     async def end(self) -> None:
-        for one in self._made:
-            await one.close()
-        self._made.clear()
+        for adapter in self._created:
+            await adapter.close()
+        self._created.clear()
 
 
-def _line(event: Event) -> RecordLine:
+def _line(event: Event) -> LifecycleRecord:
     agent = event.agent_id or ""
-    return RecordLine(seq=event.seq, id=event.id, at=event.ts, type=event.type, agent_id=agent, data=event.data)
+    return LifecycleRecord(
+        seq=event.seq, id=event.id, at=event.ts, type=event.type, agent_id=agent, data=event.data
+    )
 
 
-async def _ended(task: "asyncio.Task[None]") -> None:
+async def _cancel(task: "asyncio.Task[None]") -> None:
     task.cancel()
     await asyncio.wait({task})

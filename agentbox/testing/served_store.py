@@ -21,7 +21,7 @@ from agentbox.core import clock as wall
 from agentbox.core.http.listener import Listener, bind
 from agentbox.core.paths import Paths
 from agentbox.core.records.wire import JsonObj
-from agentbox.plan.model import Slot
+from agentbox.plan.model import SlotPlan
 from agentbox.testing.api_box import TOKEN, api_plan
 from agentbox.testing.clock import ManualClock
 from agentbox.testing.local_store import LocalStore
@@ -29,7 +29,7 @@ from agentbox.testing.local_store import LocalStore
 Make = Callable[[SlotConfig, Deps], Adapter]
 
 
-def _unsaid(type: str, data: JsonObj) -> None:
+def _discard_event(type: str, data: JsonObj) -> None:
     """A core event that is not wanted."""
 
 
@@ -54,16 +54,30 @@ class ServedStore(LocalStore):
     """`served` is the local class behind the API, with `options`; `make` the class under test, or None for that of `impl`."""
 
     def __init__(
-        self, slot: SlotName, impl: str, prefix: Path, *, served: str, clock: ManualClock,
-        options: Mapping[str, Any] | None = None, make: Make | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        slot: SlotName,
+        impl: str,
+        prefix: Path,
+        *,
+        served: str,
+        clock: ManualClock,
+        options: Mapping[str, Any] | None = None,
+        make: Make | None = None,
+    ) -> None:
         self._plan = api_plan(
-            slots={name: Slot(use="off", required=False) for name in SLOTS}
-            | {slot: Slot(use=served, required=False, options=dict(options or {}))}
+            slots={name: SlotPlan(use="off", required=False) for name in SLOTS}
+            | {slot: SlotPlan(use=served, required=False, options=dict(options or {}))}
         )
         self.port = self._plan.api.port
         self.url = f"http://127.0.0.1:{self.port}"
-        super().__init__(slot, impl, prefix, clock=clock, options={"endpoint": self.url}, secrets={"token": TOKEN})
+        super().__init__(
+            slot,
+            impl,
+            prefix,
+            clock=clock,
+            options={"endpoint": self.url},
+            secrets={"token": TOKEN},
+        )
         self._manual, self._class = clock, make
         self._peer = Paths(prefix / "peer")
         self._stops: list[Callable[[], Any]] = []
@@ -80,7 +94,7 @@ class ServedStore(LocalStore):
         self._opened.append(adapter)
         return adapter
 
-    def beside_with(self, token: str) -> Any:
+    def with_token(self, token: str) -> Any:
         """An instance that is not open, with another token."""
         cfg = replace(self.cfg, secrets={"token": token})
         return resolve(cfg.slot, cfg.use)(cfg, Deps(metrics=Metrics(), clock=self._manual))
@@ -91,15 +105,24 @@ class ServedStore(LocalStore):
         self._peer.api_key.write_text(TOKEN)
         services = build(self._plan, self._peer, None, clock=ServedClock(self._manual))
         rows = [route for route in ROUTES if route.listener == "api"]
-        listener = Listener(Application(services, rows), bind("127.0.0.1", self._plan.api.port), API_BOUNDS)
+        listener = Listener(
+            Application(services, rows), bind("127.0.0.1", self._plan.api.port), API_BOUNDS
+        )
         await services.tokens.open()
         await services.mesh.open()
         await listener.open()
-        if self.cfg.slot == "events":  # the journal under test holds what the suite appends, nothing else
-            services.container.journal.record_soon = _unsaid  # type: ignore[method-assign]
-        await services.container.start(lambda: None)
+        if (
+            self.cfg.slot == "events"
+        ):  # the journal under test holds what the suite appends, nothing else
+            services.slots.journal.record_soon = _discard_event  # type: ignore[method-assign]
+        await services.slots.start(lambda: None)
         await self.prepare(services)
-        self._stops = [lambda: listener.close(0.1), services.container.stop, services.tokens.close, services.mesh.close]
+        self._stops = [
+            lambda: listener.close(0.1),
+            services.slots.stop,
+            services.tokens.close,
+            services.mesh.close,
+        ]
 
     async def prepare(self, services: Services) -> None:
         """What a store needs of its API before it is used."""
@@ -129,4 +152,6 @@ class ServedStore(LocalStore):
         if self._class is None:
             return super().worker(work, *arguments)
         row = self._plan.slots[self.cfg.slot]
-        return LocalStore(self.cfg.slot, row.use, self._peer.prefix, options=row.options).worker(work, *arguments)
+        return LocalStore(self.cfg.slot, row.use, self._peer.prefix, options=row.options).worker(
+            work, *arguments
+        )

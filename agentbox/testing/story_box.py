@@ -16,13 +16,19 @@ from agentbox.testing.gateway_box import GatewayBox
 class StoryBox:
     """Use as a context manager. `manifest` may name `{url}`, the model server's; `secrets` become files of the box."""
 
-    def __init__(self, prefix: Path, url: str, manifest: str, secrets: Mapping[str, str], **limits: Any) -> None:
-        told = plans.plan_of(manifest.replace("{url}", url))
+    def __init__(
+        self, prefix: Path, url: str, manifest: str, secrets: Mapping[str, str], **limits: Any
+    ) -> None:
+        parsed = plans.plan_of(manifest.replace("{url}", url))
         base = api_plan()
         self.plan = replace(
-            base, agents=told.agents, policies=told.policies, providers=told.providers, reach=told.reach,
+            base,
+            agents=parsed.agents,
+            policies=parsed.policies,
+            providers=parsed.providers,
+            reach=parsed.reach,
             limits={**base.limits, **limits},
-        )  # fmt: skip
+        )
         self.api = ApiBox(prefix, plan=self.plan)
         self.paths = self.api.paths
         names = ("api", "observability", "agents", "policies", "providers", "reach", "limits")
@@ -40,13 +46,18 @@ class StoryBox:
             self._stack = stack.pop_all()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
         self._stack.close()
 
     @property
     def port(self) -> int:
         """The gateway's."""
-        return gateway_port(self.plan, contained=False)
+        return gateway_port(self.plan, in_container=False)
 
     def logs(self) -> str:
         """What the programs wrote."""

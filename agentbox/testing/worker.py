@@ -23,7 +23,7 @@ from agentbox.core.slot_errors import AdapterError, PreconditionFailed
 from agentbox.testing.local_store import LocalStore
 
 
-def say(data: Any) -> None:
+def emit(data: Any) -> None:
     """One acknowledged thing."""
     sys.stdout.write(json.dumps(data) + "\n")
     sys.stdout.flush()
@@ -32,33 +32,35 @@ def say(data: Any) -> None:
 async def create_beads(adapter: Any, tasks: str = "8") -> None:
     """Creates epics in several tasks until killed."""
 
-    async def one(task: int) -> None:
+    async def create(task: int) -> None:
         number = 0
         while True:
             bead, _ = await adapter.create_epic(
                 BeadSpec(title=f"{task}/{number}", creator="worker", data={"n": number})
             )
-            say({"id": bead.id, "title": bead.title})
+            emit({"id": bead.id, "title": bead.title})
             number += 1
 
-    await asyncio.gather(*(one(task) for task in range(int(tasks))))
+    await asyncio.gather(*(create(task) for task in range(int(tasks))))
 
 
 async def claim_all(adapter: Any, assignee: str) -> None:
     """Claims until nothing is ready."""
     while (claim := await adapter.claim_next(assignee, lease_id=str(uuid.uuid4()))) is not None:
-        say({"id": claim.bead.id})
+        emit({"id": claim.bead.id})
 
 
-async def drain(adapter: Any, assignee: str, told: str, tasks: str = "4", lease_s: str = "5") -> None:
+async def drain(
+    adapter: Any, assignee: str, closed_file: str, tasks: str = "4", lease_s: str = "5"
+) -> None:
     """Says that it is ready, waits for a line on stdin, then claims and closes in several tasks until no bead is left
     that anybody could still have to close. Appends a line to the file `told` for each that it closed, with the time on the
     machine's monotonic clock: a write is kept when this process is killed, and costs the one who counts nothing."""
-    say({"ready": True})
+    emit({"ready": True})
     await asyncio.to_thread(sys.stdin.readline)
-    file = os.open(told, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    file = os.open(closed_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
-    async def one() -> None:
+    async def work() -> None:
         while True:
             lease = str(uuid.uuid4())
             claim = await adapter.claim_next(assignee, lease_id=lease, lease_s=int(lease_s))
@@ -70,38 +72,44 @@ async def drain(adapter: Any, assignee: str, told: str, tasks: str = "4", lease_
             else:
                 return
 
-    await asyncio.gather(*(one() for _ in range(int(tasks))))
+    await asyncio.gather(*(work() for _ in range(int(tasks))))
 
 
 async def show_ready(adapter: Any) -> None:
     """Asks what is ready, once."""
     page = await adapter.ready(limit=500)
-    say([bead.id for bead in page.items])
+    emit([bead.id for bead in page.items])
 
 
-async def append_events(adapter: Any, most: str = "10000", tasks: str = "8", size: str = "200") -> None:
+async def append_events(
+    adapter: Any, count: str = "10000", tasks: str = "8", size: str = "200"
+) -> None:
     """Appends in several tasks, until killed or done."""
-    numbers = iter(range(int(most)))
+    numbers = iter(range(int(count)))
 
-    async def one() -> None:
+    async def append() -> None:
         for number in numbers:
-            (event,) = await adapter.append([NewEvent(type="test.work", data={"n": number, "fill": "x" * int(size)})])
-            say({"n": number, "seq": event.seq, "hash": event.hash})
+            (event,) = await adapter.append(
+                [NewEvent(type="test.work", data={"n": number, "fill": "x" * int(size)})]
+            )
+            emit({"n": number, "seq": event.seq, "hash": event.hash})
 
-    await asyncio.gather(*(one() for _ in range(int(tasks))))
+    await asyncio.gather(*(append() for _ in range(int(tasks))))
 
 
-async def append_until_full(adapter: Any, most_bytes: str) -> None:
+async def append_until_full(adapter: Any, max_bytes: str) -> None:
     """Appends until no file may grow any more, then says which error came."""
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # so that a write beyond the limit is EFBIG, in part first
-    resource.setrlimit(resource.RLIMIT_FSIZE, (int(most_bytes), int(most_bytes)))
+    signal.signal(
+        signal.SIGXFSZ, signal.SIG_IGN
+    )  # so that a write beyond the limit is EFBIG, in part first
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(max_bytes), int(max_bytes)))
     while True:
         try:
             (event,) = await adapter.append([NewEvent(type="test.work", data={"fill": "x" * 777})])
         except AdapterError as error:
-            say({"error": type(error).__name__})
+            emit({"error": type(error).__name__})
             return
-        say({"seq": event.seq, "hash": event.hash})
+        emit({"seq": event.seq, "hash": event.hash})
 
 
 async def fill_disk(adapter: Any, directory: str) -> None:
@@ -113,65 +121,84 @@ async def fill_disk(adapter: Any, directory: str) -> None:
         try:
             (event,) = await adapter.append([NewEvent(type="test.work", data={"fill": "x" * 777})])
         except AdapterError as error:
-            say({"error": type(error).__name__, "health": (await adapter.health()).state})
+            emit({"error": type(error).__name__, "health": (await adapter.health()).state})
             full = True
             ballast.unlink()
             continue
-        say({"seq": event.seq, "hash": event.hash})
+        emit({"seq": event.seq, "hash": event.hash})
         if full:
             break
-    found = await adapter.read(limit=1000)
-    records = list(found.events)
-    while found.next_since < found.head_seq:
-        found = await adapter.read(since=found.next_since, limit=1000)
-        records += found.events
+    batch = await adapter.read(limit=1000)
+    records = list(batch.events)
+    while batch.next_since < batch.head_seq:
+        batch = await adapter.read(since=batch.next_since, limit=1000)
+        records += batch.events
     report = await adapter.verify()
-    say({"health": (await adapter.health()).state, "ok": report.ok, "hashes": [event.hash for event in records]})
+    emit(
+        {
+            "health": (await adapter.health()).state,
+            "ok": report.ok,
+            "hashes": [event.hash for event in records],
+        }
+    )
 
 
 async def write_objects(adapter: Any, tasks: str = "8") -> None:
     """Writes a few objects again and again in several tasks, each task its own, until killed."""
 
-    async def one(task: int) -> None:
+    async def write(task: int) -> None:
         number = 0
         while True:
             path = f"c{task}/{number % 5}"
             await adapter.write(path, json.dumps({"n": number, "fill": "x" * 5000}).encode())
-            say({"path": path, "n": number})
+            emit({"path": path, "n": number})
             number += 1
 
-    await asyncio.gather(*(one(task) for task in range(int(tasks))))
+    await asyncio.gather(*(write(task) for task in range(int(tasks))))
 
 
 async def count_up(adapter: Any, times: str) -> None:
     """Adds one to the object `n`, so many times, each only if nobody else did meanwhile."""
-    left = int(times)
-    while left:
-        found = await adapter.read("n")
-        value = int(b"".join([piece async for piece in found.body]))
+    remaining = int(times)
+    while remaining:
+        stored = await adapter.read("n")
+        value = int(b"".join([chunk async for chunk in stored.body]))
         try:
-            await adapter.write("n", b"%d" % (value + 1), if_match=found.meta.etag)
+            await adapter.write("n", b"%d" % (value + 1), if_match=stored.meta.etag)
         except PreconditionFailed:
             continue
-        left -= 1
+        remaining -= 1
 
 
-async def store_entries(adapter: Any, most: str = "1000000", prefix: str = "k") -> None:
+async def store_entries(adapter: Any, count: str = "1000000", prefix: str = "k") -> None:
     """Stores entries one after another, until killed or done."""
-    for number in range(int(most)):
+    for number in range(int(count)):
         value = f"entry{prefix}{number} of the worker"
         await adapter.store(f"{prefix}{number}", value)
-        say({"key": f"{prefix}{number}", "value": value})
+        emit({"key": f"{prefix}{number}", "value": value})
 
 
 WORK: Mapping[str, Callable[..., Awaitable[None]]] = {
-    "create-beads": create_beads, "claim-all": claim_all, "drain": drain, "show-ready": show_ready, "append-events": append_events, "append-until-full": append_until_full, "fill-disk": fill_disk, "write-objects": write_objects, "count-up": count_up, "store-entries": store_entries,
-}  # fmt: skip
+    "create-beads": create_beads,
+    "claim-all": claim_all,
+    "drain": drain,
+    "show-ready": show_ready,
+    "append-events": append_events,
+    "append-until-full": append_until_full,
+    "fill-disk": fill_disk,
+    "write-objects": write_objects,
+    "count-up": count_up,
+    "store-entries": store_entries,
+}
 
 
 async def main(slot: str, impl: str, prefix: str, options: str, work: str, *arguments: str) -> None:
     store = LocalStore(
-        cast(SlotName, slot), impl, Path(prefix), options=json.loads(options), secrets=json.loads(sys.stdin.readline())
+        cast(SlotName, slot),
+        impl,
+        Path(prefix),
+        options=json.loads(options),
+        secrets=json.loads(sys.stdin.readline()),
     )
     adapter = await store.open()
     try:

@@ -23,7 +23,9 @@ def call(method, path=""):
 
 async def computed(kernel):
     """What the cell prints. The message is that of jupyter_client's protocol, 5.3."""
-    channels = await websocket_connect(HTTPRequest(f"ws://{SERVER}/{kernel}/channels", headers=HEADERS))
+    channels = await websocket_connect(
+        HTTPRequest(f"ws://{SERVER}/{kernel}/channels", headers=HEADERS)
+    )
     header = {
         "msg_id": "1",
         "msg_type": "execute_request",
@@ -32,7 +34,13 @@ async def computed(kernel):
         "date": "",
         "version": "5.3",
     }
-    content = {"code": CODE, "silent": False, "store_history": False, "user_expressions": {}, "allow_stdin": False}
+    content = {
+        "code": CODE,
+        "silent": False,
+        "store_history": False,
+        "user_expressions": {},
+        "allow_stdin": False,
+    }
     message = {
         "channel": "shell",
         "header": header,

@@ -17,7 +17,9 @@ assert layer.crs().isValid(), "no projection database"
 feature = QgsFeature()
 feature.setGeometry(QgsGeometry.fromPointXY(QgsPointXY(500000, 5500000)))
 layer.dataProvider().addFeatures([feature])
-made = processing.run("native:buffer", {"INPUT": layer, "DISTANCE": 1, "SEGMENTS": 32, "OUTPUT": "memory:"})["OUTPUT"]
+made = processing.run(
+    "native:buffer", {"INPUT": layer, "DISTANCE": 1, "SEGMENTS": 32, "OUTPUT": "memory:"}
+)["OUTPUT"]
 areas = [each.geometry().area() for each in made.getFeatures()]
 print(f"buffered {len(areas)} feature, area {areas[0]:.2f}")
 application.exitQgis()

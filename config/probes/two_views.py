@@ -18,4 +18,6 @@ for _ in range(150):
         row[left : left + size] = [shade] * len(row[left : left + size])
 for number in (0, 1):
     picture = b"".join(bytes(row[number * MOVED :][:WIDTH]) for row in scene)
-    Path(sys.argv[1], f"view{number}.pgm").write_bytes(b"P5 %d %d 255\n" % (WIDTH, HEIGHT) + picture)
+    Path(sys.argv[1], f"view{number}.pgm").write_bytes(
+        b"P5 %d %d 255\n" % (WIDTH, HEIGHT) + picture
+    )

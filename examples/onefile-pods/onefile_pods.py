@@ -11,17 +11,17 @@ from hashlib import sha256
 import apsw
 
 from agentbox.adapters.pods.conditions import Conditions
-from agentbox.adapters.pods.json_patch import JSON_PATCH, apply, operations
-from agentbox.adapters.pods.local.bodies import at_once, check_cap, etag_of, span
-from agentbox.adapters.pods.local_fs import CONTAINER_TYPE, check_type
-from agentbox.adapters.pods.paths import PodPath, parse
+from agentbox.adapters.pods.json_patch import JSON_PATCH, apply_patch, parse_operations
+from agentbox.adapters.pods.local.bodies import buffered_body, check_cap, etag_of, resolve_range
+from agentbox.adapters.pods.local_fs import CONTAINER_TYPE, check_content_type
+from agentbox.adapters.pods.paths import PodPath, parse_path
 from agentbox.adapters.runtime.adapter import Adapter, Deps, Health, Page, SlotConfig
-from agentbox.adapters.runtime.checks import check_range, cursor_of, key_of
+from agentbox.adapters.runtime.checks import check_range, decode_cursor, encode_cursor
 from agentbox.contracts.pods import LIMIT, PodMeta, PodObject
 from agentbox.core.deadline import Deadline
-from agentbox.core.records.wire import refuse
+from agentbox.core.records.wire import invalid_value
 from agentbox.core.slot_errors import ContainerNotEmpty, NotFound, QuotaExceeded
-from agentbox.core.storage.sqlite import Database, row, rows
+from agentbox.core.storage.sqlite import Database, fetch_all, fetch_one
 
 MIGRATIONS = (
     """
@@ -41,7 +41,9 @@ class OneFilePods(Adapter):
 
     slot = "pods"
     impl = "onefile"
-    capabilities = frozenset({"patch.json", "etag.strong", "etag.on_write", "range", "list.paged", "quota"})
+    capabilities = frozenset(
+        {"patch.json", "etag.strong", "etag.on_write", "range", "list.paged", "quota"}
+    )
 
     def __init__(self, cfg: SlotConfig, deps: Deps) -> None:
         super().__init__(cfg, deps)
@@ -65,7 +67,11 @@ class OneFilePods(Adapter):
         self, path: str, body: bytes | AsyncIterator[bytes], *, content_type: str = "application/octet-stream",
         if_match: str | None = None, if_none_match: str | None = None,
     ) -> tuple[PodMeta, bool]:  # fmt: skip
-        where, wanted, kind = parse(path), Conditions(if_match, if_none_match), check_type(content_type)
+        where, wanted, kind = (
+            parse_path(path),
+            Conditions(if_match, if_none_match),
+            check_content_type(content_type),
+        )
         content, now = await self._whole(body), self._now()
 
         def job(db: apsw.Connection) -> tuple[PodMeta, bool]:
@@ -76,80 +82,103 @@ class OneFilePods(Adapter):
 
         return await self._db.write(job)
 
-    async def read(self, path: str, *, byte_range: tuple[int, int | None] | None = None) -> PodObject:
-        where = parse(path)
+    async def read(
+        self, path: str, *, byte_range: tuple[int, int | None] | None = None
+    ) -> PodObject:
+        where = parse_path(path)
 
         def job(db: apsw.Connection) -> tuple[PodMeta, bytes]:
             meta = _must(db, where.text)
             return meta, _body(db, where.text)
 
         meta, body = await self._db.read(job)
-        start, size = span(byte_range, len(body))
-        return PodObject(meta=meta, body=at_once(body[start : start + size]))
+        start, size = resolve_range(byte_range, len(body))
+        return PodObject(meta=meta, body=buffered_body(body[start : start + size]))
 
     async def head(self, path: str) -> PodMeta:
-        where = parse(path, "either")
+        where = parse_path(path, "either")
         return await self._db.read(lambda db: _must(db, where.text))
 
     async def patch(
         self, path: str, patch: bytes, *, patch_type: str = JSON_PATCH, if_match: str | None = None
     ) -> PodMeta:
-        where, wanted, changes, now = parse(path), Conditions(if_match), operations(patch, patch_type), self._now()
+        where, wanted, changes, now = (
+            parse_path(path),
+            Conditions(if_match),
+            parse_operations(patch, patch_type),
+            self._now(),
+        )
 
         def job(db: apsw.Connection) -> PodMeta:
             current = _must(db, where.text)
             wanted.check(where.text, current.etag)
-            body = apply(_body(db, where.text), current.content_type, changes)
+            body = apply_patch(_body(db, where.text), current.content_type, changes)
             check_cap(len(body), self._cap)
             return self._put(db, where, body, current.content_type, now)
 
         return await self._db.write(job)
 
     async def delete(self, path: str, *, if_match: str | None = None) -> None:
-        where, wanted = parse(path, "either"), Conditions(if_match)
+        where, wanted = parse_path(path, "either"), Conditions(if_match)
 
         def job(db: apsw.Connection) -> None:
             current = _must(db, where.text)
-            if where.is_container and row(db, "SELECT 1 FROM members WHERE container = ?", (where.text,)):
-                raise ContainerNotEmpty(f"cannot delete {where.text}: it has members", path=where.text)
+            if where.is_container and fetch_one(
+                db, "SELECT 1 FROM members WHERE container = ?", (where.text,)
+            ):
+                raise ContainerNotEmpty(
+                    f"cannot delete {where.text}: it has members", path=where.text
+                )
             if not where.is_container:
                 wanted.check(where.text, current.etag)
             db.execute("DELETE FROM members WHERE path = ?", (where.text,))
 
         await self._db.write(job)
 
-    async def list(self, container: str = "", *, limit: int = 100, cursor: str | None = None) -> Page[PodMeta]:
-        where, listing = parse(container, "container", "/container"), ["list", container]
+    async def list(
+        self, container: str = "", *, limit: int = 100, cursor: str | None = None
+    ) -> Page[PodMeta]:
+        where, listing = parse_path(container, "container", "/container"), ["list", container]
         check_range(limit, "/limit", LIMIT)
-        key = key_of(cursor, listing, 1)
+        key = decode_cursor(cursor, listing, 1)
         after = "" if key is None else str(key[0])
 
         def job(db: apsw.Connection) -> list[PodMeta]:
             if where.text:
                 _must(db, where.text)
-            sql = f"SELECT {META} FROM members WHERE container = ? AND name > ? ORDER BY name LIMIT ?"
-            return [_meta(found) for found in rows(db, sql, (where.text, after, limit + 1))]
+            sql = (
+                f"SELECT {META} FROM members WHERE container = ? AND name > ? ORDER BY name LIMIT ?"
+            )
+            return [_meta(found) for found in fetch_all(db, sql, (where.text, after, limit + 1))]
 
         found = await self._db.read(job)
         items = tuple(found[:limit])
         more = len(found) > limit
         return Page(
-            items=items, next_cursor=cursor_of(listing, (parse(items[-1].path, "either").name,)) if more else None
+            items=items,
+            next_cursor=encode_cursor(listing, (parse_path(items[-1].path, "either").name,))
+            if more
+            else None,
         )
 
     async def _whole(self, body: bytes | AsyncIterator[bytes]) -> bytes:
         content = bytearray()
-        async for piece in at_once(body) if isinstance(body, bytes) else body:
+        async for piece in buffered_body(body) if isinstance(body, bytes) else body:
             check_cap(len(content) + len(piece), self._cap)
             content += piece
         return bytes(content)
 
-    def _put(self, db: apsw.Connection, where: PodPath, body: bytes, kind: str, now: int) -> PodMeta:
+    def _put(
+        self, db: apsw.Connection, where: PodPath, body: bytes, kind: str, now: int
+    ) -> PodMeta:
         """Raises QuotaExceeded, which undoes the transaction: the old body is as it was."""
         tag = etag_of(sha256(body).digest(), kind)
         values = (where.text, _container_of(where), where.name, kind, tag, len(body), now, body)
         db.execute("INSERT OR REPLACE INTO members VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
-        held = row(db, "SELECT sum(size), count(*) FROM members WHERE size IS NOT NULL") or (0, 0)
+        held = fetch_one(db, "SELECT sum(size), count(*) FROM members WHERE size IS NOT NULL") or (
+            0,
+            0,
+        )
         for (key, cap), observed in zip(self._quota.items(), held, strict=True):
             if observed > cap:
                 raise QuotaExceeded(
@@ -164,7 +193,7 @@ class OneFilePods(Adapter):
 
 
 def _find(db: apsw.Connection, path: str) -> PodMeta | None:
-    found = row(db, f"SELECT {META} FROM members WHERE path = ?", (path,))
+    found = fetch_one(db, f"SELECT {META} FROM members WHERE path = ?", (path,))
     return None if found is None else _meta(found)
 
 
@@ -176,7 +205,7 @@ def _must(db: apsw.Connection, path: str) -> PodMeta:
 
 
 def _body(db: apsw.Connection, path: str) -> bytes:
-    found = row(db, "SELECT body FROM members WHERE path = ?", (path,))
+    found = fetch_one(db, "SELECT body FROM members WHERE path = ?", (path,))
     assert found is not None
     return bytes(found[0])
 
@@ -188,12 +217,18 @@ def _container_of(where: PodPath) -> str:
 def _make_parents(db: apsw.Connection, where: PodPath, now: int) -> None:
     """Raises ValidationError where an object stands in the way of a container, or a container in that of the object."""
     if _find(db, f"{where.text}/"):
-        raise refuse("/path", "is a container")
+        raise invalid_value("/path", "is a container")
     for depth in range(1, len(where.parts)):
         path = "/".join(where.parts[:depth])
         if _find(db, path):
-            raise refuse("/path", "lies below an object")
-        values = (f"{path}/", path[: path.rfind("/") + 1], where.parts[depth - 1], CONTAINER_TYPE, now)
+            raise invalid_value("/path", "lies below an object")
+        values = (
+            f"{path}/",
+            path[: path.rfind("/") + 1],
+            where.parts[depth - 1],
+            CONTAINER_TYPE,
+            now,
+        )
         db.execute("INSERT OR IGNORE INTO members VALUES (?, ?, ?, ?, NULL, NULL, ?, NULL)", values)
 
 

@@ -9,7 +9,9 @@ from agentbox.testing.local_store import LocalStore
 
 @pytest_asyncio.fixture
 async def store(tmp_path):
-    made = LocalStore("pods", "onefile_pods:OneFilePods", tmp_path, clock=ManualClock(), options=OPTIONS)
+    made = LocalStore(
+        "pods", "onefile_pods:OneFilePods", tmp_path, clock=ManualClock(), options=OPTIONS
+    )
     yield made
     await made.close_all()
 

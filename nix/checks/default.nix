@@ -21,7 +21,7 @@ in
   format = build.run {
     name = "check-format";
     folders = [ sources.format ];
-    module = "agentbox.host.image.format";
+    module = "agentbox.host.image.source_format";
     args = [ sources.formatted (placeholder "out") ];
   };
 }

@@ -19,6 +19,10 @@ def command(box: ApiBox, *arguments: str) -> list[str]:
     return [sys.executable, "-c", SHELL.format(url=box.url, token=TOKEN), *arguments]
 
 
-def agentbox(box: ApiBox, *arguments: str, given: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
+def agentbox(
+    box: ApiBox, *arguments: str, given: bytes | None = None
+) -> subprocess.CompletedProcess[bytes]:
     """One call of the command line, to its end."""
-    return subprocess.run(command(box, *arguments), input=given, capture_output=True, timeout=60, check=False)
+    return subprocess.run(
+        command(box, *arguments), input=given, capture_output=True, timeout=60, check=False
+    )

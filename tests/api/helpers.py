@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from agentbox.client import BoxClient, LogItem, Task
-from agentbox.testing.until import pause
+from agentbox.testing.wait import pause
 
 
 def spec(*argv: str, **more: Any) -> dict[str, Any]:

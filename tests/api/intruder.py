@@ -67,8 +67,13 @@ def attempts(victim: Mapping[str, Any]) -> dict[str, tuple[Params, ...]]:
     who, bead, part = victim["hello"]["agent"], victim["bead"], victim["part"]
     ids, lease = {"id": part}, {"id": part, "lease_id": victim["lease"]}
     own, state = victim["hello"]["own"], str(victim["hello"].get("state", ""))
-    pods = tuple({"path": path + "notes/a.txt"} for path in ("", own["pods"], "agents/python3/", f"../{state}/"))
-    folders = tuple({"path": path} for path in ("", "notes/", own["pods"], "agents/python3/", "state/", "../"))
+    pods = tuple(
+        {"path": path + "notes/a.txt"}
+        for path in ("", own["pods"], "agents/python3/", f"../{state}/")
+    )
+    folders = tuple(
+        {"path": path} for path in ("", "notes/", own["pods"], "agents/python3/", "state/", "../")
+    )
     agent = {"id": who["id"]}
     lists: tuple[Params, ...] = (
         {}, {"parent_id": bead}, {"tag": "theirs"}, {"tag": "for:python3"}, {"tag": own["beads"]}, {"tag": ""},

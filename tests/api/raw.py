@@ -42,7 +42,9 @@ def read(sock: socket.socket) -> Answer:
         data += piece
     head, _, body = data.partition(b"\r\n\r\n")
     first, *rest = head.decode("latin-1").split("\r\n")
-    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in rest)}
+    headers = {
+        name.lower(): value.strip() for name, _, value in (line.partition(":") for line in rest)
+    }
     while len(body) < int(headers.get("content-length", 0)):
         piece = sock.recv(65536)
         if not piece:

@@ -37,7 +37,9 @@ def core(box: ApiBox) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("route", CLOSED, ids=name_of)
-@pytest.mark.parametrize("sent", ["", "Bearer wrong", f"Basic {TOKEN}", "Bearer", f"Bearer {TOKEN}x"])
+@pytest.mark.parametrize(
+    "sent", ["", "Bearer wrong", f"Basic {TOKEN}", "Bearer", f"Bearer {TOKEN}x"]
+)
 def test_no_or_wrong_credentials_are_refused(box: ApiBox, route: Route, sent: str) -> None:
     """401 with WWW-Authenticate, whatever the path and body would have been."""
     answer = call(box, route, sent)
@@ -64,7 +66,10 @@ def test_tokens_may_come_after_the_api(box: ApiBox) -> None:
         path.chmod(0o600)
     for value in ("one", "two"):
         path.write_text(value)
-        assert ask(box.plan.api.port, f"GET /v1/beads HTTP/1.1\nAuthorization: Bearer {value}").status == 200
+        assert (
+            ask(box.plan.api.port, f"GET /v1/beads HTTP/1.1\nAuthorization: Bearer {value}").status
+            == 200
+        )
     assert ask(box.plan.api.port, "GET /v1/beads HTTP/1.1\nAuthorization: Bearer one").status == 401
     path.write_text(before or "")
 
@@ -73,14 +78,18 @@ def test_the_writer_is_the_caller(client: BoxClient, box: ApiBox, core: str) -> 
     """creator, assignee and source default to the principal; only admin and core may name another."""
     bead = client.call("create_epic", body={"title": "mine"})
     assert bead["creator"] == "urn:agentbox:operator"
-    assert client.call("create_epic", body={"title": "hers", "creator": "urn:x:her"})["creator"] == "urn:x:her"
+    assert (
+        client.call("create_epic", body={"title": "hers", "creator": "urn:x:her"})["creator"]
+        == "urn:x:her"
+    )
     with box.client(core) as program:
         made = program.call("create_epic", body={"title": "its"})
         assert made["creator"] == "urn:agentbox:program:gateway"
 
 
 @pytest.mark.parametrize(
-    "kind", ["boot.sealed", "agent.exited", "task.x", "journal.opened", "box.ready", "box", "health.x"]
+    "kind",
+    ["boot.sealed", "agent.exited", "task.x", "journal.opened", "box.ready", "box", "health.x"],
 )
 def test_events_of_the_core_are_refused_from_callers(client: BoxClient, kind: str) -> None:
     """Not even an admin writes history in the core's name."""
@@ -92,8 +101,13 @@ def test_events_of_the_core_are_refused_from_callers(client: BoxClient, kind: st
 def test_events_of_the_core_are_taken_from_the_core(box: ApiBox, core: str) -> None:
     """A per-boot token appends them, and its name stands on them."""
     with box.client(core) as program:
-        seq = program.call("append_events", body={"events": [{"type": "gateway.started", "data": {}}]})["first_seq"]
-        assert program.call("show_event", {"seq": str(seq)})["source"] == "urn:agentbox:program:gateway"
+        seq = program.call(
+            "append_events", body={"events": [{"type": "gateway.started", "data": {}}]}
+        )["first_seq"]
+        assert (
+            program.call("show_event", {"seq": str(seq)})["source"]
+            == "urn:agentbox:program:gateway"
+        )
 
 
 def test_problems_carry_the_request_id(box: ApiBox) -> None:
@@ -117,9 +131,21 @@ def test_problems_carry_the_request_id(box: ApiBox) -> None:
         ("GET /v1/beads HTTP/1.1\nContent-Length: 2", "{}", 413),
         ("POST /v1/beads/epics HTTP/1.1\nContent-Length: 2", "{}", 415),
         ("POST /v1/beads/epics HTTP/1.1\nContent-Type: text/plain\nContent-Length: 2", "{}", 415),
-        ("POST /v1/beads/epics HTTP/1.1\nContent-Type: application/json\nContent-Length: 1", "{", 400),
-        ("POST /v1/beads/epics HTTP/1.1\nContent-Type: application/json\nContent-Length: 3", "NaN", 400),
-        ("POST /v1/beads/epics HTTP/1.1\nContent-Type: application/json\nContent-Length: 2", "[]", 400),
+        (
+            "POST /v1/beads/epics HTTP/1.1\nContent-Type: application/json\nContent-Length: 1",
+            "{",
+            400,
+        ),
+        (
+            "POST /v1/beads/epics HTTP/1.1\nContent-Type: application/json\nContent-Length: 3",
+            "NaN",
+            400,
+        ),
+        (
+            "POST /v1/beads/epics HTTP/1.1\nContent-Type: application/json\nContent-Length: 2",
+            "[]",
+            400,
+        ),
         ("DELETE /v1/agents/x?generation=-1 HTTP/1.1", "", 400),
         ("DELETE /v1/agents/x HTTP/1.1", "", 400),
         ("GET /v1/nothing HTTP/1.1", "", 404),

@@ -11,25 +11,52 @@ from agentbox.testing.api_box import ApiBox
 
 def test_an_agent_from_start_to_stop(box: ApiBox, client: BoxClient) -> None:
     """Started, listed, shown with its grants, followed, stopped."""
-    agent_id = agentbox(box, "agent", "spawn", "--profile", "readonly", "pal", "--", "sh", "-c", "echo hi; sleep 100")
+    agent_id = agentbox(
+        box,
+        "agent",
+        "spawn",
+        "--profile",
+        "readonly",
+        "pal",
+        "--",
+        "sh",
+        "-c",
+        "echo hi; sleep 100",
+    )
     identity = agent_id.stdout.decode().strip()
-    assert f"{identity}  running " in agentbox(box, "agent", "list", "--name", "pal").stdout.decode()
+    assert (
+        f"{identity}  running " in agentbox(box, "agent", "list", "--name", "pal").stdout.decode()
+    )
     assert agentbox(box, "agent", "list", "--state", "exited", "--name", "pal").stdout == b""
     shown = agentbox(box, "agent", "show", identity).stdout.decode()
     assert "held  allow  fs  read  $WORKSPACE/**" in shown
-    assert agentbox(box, "agent", "stop", "--grace", "0", identity).stdout.startswith(b"terminated  ")
+    assert agentbox(box, "agent", "stop", "--grace", "0", identity).stdout.startswith(
+        b"terminated  "
+    )
     assert agentbox(box, "agent", "logs", identity).stdout == b"hi\n"
     assert client.agents.get(identity).state == "exited"
 
 
 def test_a_grant_is_revoked_by_its_id(box: ApiBox) -> None:
     """What the command prints is what the API then says; no output ever holds the agent's token."""
-    made = agentbox(box, "--json", "agent", "spawn", "pal", "--", "sh", "-c", 'echo "$AGENTBOX_TOKEN"; sleep 100')
+    made = agentbox(
+        box,
+        "--json",
+        "agent",
+        "spawn",
+        "pal",
+        "--",
+        "sh",
+        "-c",
+        'echo "$AGENTBOX_TOKEN"; sleep 100',
+    )
     identity = json.loads(made.stdout)["agent_id"]
     shown = agentbox(box, "--json", "agent", "show", identity)
     grants = json.loads(shown.stdout)["policy"]["grants"]
     tool = next(row["grant_id"] for row in grants if row["scope"] == "tool")
-    assert agentbox(box, "agent", "revoke", identity, tool).stdout.startswith(f"{tool}  revoked".encode())
+    assert agentbox(box, "agent", "revoke", identity, tool).stdout.startswith(
+        f"{tool}  revoked".encode()
+    )
     assert agentbox(box, "agent", "revoke", identity, "g_none").returncode != 0
     token = agentbox(box, "agent", "logs", identity).stdout.decode().strip()
     assert len(token) >= 43
@@ -40,14 +67,18 @@ def test_a_grant_is_revoked_by_its_id(box: ApiBox) -> None:
 def test_a_terminal_is_joined_to_its_pipes(box: ApiBox) -> None:
     """Input goes in, output comes out, the end of input is the end of the agent."""
     identity = agentbox(box, "agent", "spawn", "-i", "cat", "--", "cat").stdout.decode().strip()
-    assert agentbox(box, "agent", "attach", identity, given=b"to and fro\n").stdout == b"to and fro\n"
+    assert (
+        agentbox(box, "agent", "attach", identity, given=b"to and fro\n").stdout == b"to and fro\n"
+    )
 
 
 def test_who_may_revoke(box: ApiBox, client: BoxClient) -> None:
     """Scope agents:write; agents:read is not enough."""
     agent = client.agents.spawn({"name": "pal", "argv": ["sleep", "100"], "profile": "sandboxed"})
     grant = next(
-        row["grant_id"] for row in client.agents.get(agent.agent_id).policy["grants"] if row["scope"] == "tool"
+        row["grant_id"]
+        for row in client.agents.get(agent.agent_id).policy["grants"]
+        if row["scope"] == "tool"
     )
     token = client.tokens.create("reader", ["agents:read"])["value"]
     with box.client(token) as weak, pytest.raises(ApiError, match="agents:write"):

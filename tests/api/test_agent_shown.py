@@ -23,21 +23,34 @@ def test_one_agent_is_shown_whole(box: ApiBox, client: BoxClient) -> None:
     """While it runs: the isolation report, each limit with cap and peak, what it holds, its open branch, and what it was
     refused, exactly. After its end: the review that waits for the operator, and the same counts."""
     script = SCRIPT.format(port=box.plan.api.port)
-    made = client.agents.spawn({"name": "shown", "argv": ["python3", "-c", script], "profile": "sandboxed"})
+    made = client.agents.spawn(
+        {"name": "shown", "argv": ["python3", "-c", script], "profile": "sandboxed"}
+    )
     found = until(lambda: (now := client.agents.get(made.agent_id)).denials and now)
     assert set(found.isolation) == set(MECHANISMS)
-    assert all(row["state"] == "enforced" for name, row in found.isolation.items() if name in MECHANISMS[:6])
+    assert all(
+        row["state"] == "enforced"
+        for name, row in found.isolation.items()
+        if name in MECHANISMS[:6]
+    )
     assert found.denials == {"reaper": {"connect": 1}}
-    assert (found.policy["profile"], found.branch) == ("sandboxed", {"state": "open", "review": None})
+    assert (found.policy["profile"], found.branch) == (
+        "sandboxed",
+        {"state": "open", "review": None},
+    )
     used = until(lambda: (now := client.agents.get(made.agent_id).limits)["memory"]["peak"] and now)
     assert used["memory"]["cap"] >= used["memory"]["peak"] > 0
     assert all(set(row) == {"cap", "peak", "unit", "config_path"} for row in used.values())
     client.agents.signal(made.agent_id, made.generation, "USR1")
     over = until(lambda: (now := client.agents.get(made.agent_id)).state == "exited" and now)
     assert over.denials == {"reaper": {"connect": 1}}
-    sealed = until(lambda: (now := client.agents.get(made.agent_id).branch)["state"] == "sealed" and now)
+    sealed = until(
+        lambda: (now := client.agents.get(made.agent_id).branch)["state"] == "sealed" and now
+    )
     assert (sealed["review"]["agent_id"], sealed["review"]["added"]) == (made.agent_id, 1)
-    (listed,) = [one for one in client.agents.list(name="shown")[0] if one.agent_id == made.agent_id]
+    (listed,) = [
+        one for one in client.agents.list(name="shown")[0] if one.agent_id == made.agent_id
+    ]
     assert (listed.policy, listed.branch, listed.denials) == ({}, {}, over.denials)
 
 

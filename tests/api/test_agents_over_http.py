@@ -13,11 +13,9 @@ from raw import ask
 
 from agentbox.client import ApiError, AsyncBoxClient, BoxClient, BoxUnreachable
 from agentbox.testing.api_box import TOKEN, ApiBox
-from agentbox.testing.until import until
+from agentbox.testing.wait import wait_until
 
-UPGRADE = (
-    "\nConnection: Upgrade\nUpgrade: websocket\nSec-WebSocket-Version: 13\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA=="
-)
+UPGRADE = "\nConnection: Upgrade\nUpgrade: websocket\nSec-WebSocket-Version: 13\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA=="
 
 
 def spec(*argv: str, **more: Any) -> dict[str, Any]:
@@ -37,7 +35,9 @@ async def aio(box: ApiBox) -> AsyncIterator[AsyncBoxClient]:
 @contextmanager
 def token_of(client: BoxClient, box: ApiBox, *scopes: str) -> Iterator[BoxClient]:
     """A client that is somebody of its own."""
-    made = client.call("create_token", body={"name": f"t{uuid.uuid4().hex[:8]}", "scopes": list(scopes)})
+    made = client.call(
+        "create_token", body={"name": f"t{uuid.uuid4().hex[:8]}", "scopes": list(scopes)}
+    )
     with box.client(made["value"]) as other:
         yield other
 
@@ -50,14 +50,18 @@ def handshake(box: ApiBox, path: str, token: str = TOKEN) -> Any:
 def test_the_client_starts_follows_and_ends_agents(client: BoxClient) -> None:
     """Each call of `BoxClient.agents` does what it says, seen by the others; the request id makes one agent."""
     key = uuid.uuid4().hex
-    made = client.agents.spawn(spec("sh", "-c", "cat; exec sleep 1000", stdin="pipe"), request_id=key, input=b"given\n")
+    made = client.agents.spawn(
+        spec("sh", "-c", "cat; exec sleep 1000", stdin="pipe"), request_id=key, input=b"given\n"
+    )
     assert client.agents.spawn(spec("true"), request_id=key).agent_id == made.agent_id
     assert made.agent_id in {one.agent_id for one in client.agents.list(state="running")[0]}
     for item in client.agents.stream(made.agent_id):
         if item.kind == "stdout":
             assert item.data == b"given\n"
             break
-    after = [one.cursor for one in client.agents.stream(made.agent_id, since=item.cursor, follow=False)]
+    after = [
+        one.cursor for one in client.agents.stream(made.agent_id, since=item.cursor, follow=False)
+    ]
     assert item.cursor not in after
     client.agents.signal(made.agent_id, made.generation, "STOP")
     client.agents.signal(made.agent_id, made.generation, "CONT")
@@ -117,12 +121,16 @@ def test_who_leaves_at_once_has_sent_what_it_sent(client: BoxClient) -> None:
     assert told.split() == [b"%d" % number for number in range(30)]
 
 
-async def test_a_second_holder_is_refused_before_the_upgrade(box: ApiBox, aio: AsyncBoxClient) -> None:
+async def test_a_second_holder_is_refused_before_the_upgrade(
+    box: ApiBox, aio: AsyncBoxClient
+) -> None:
     """409 as a problem, typed in the client; a stale generation and an unknown agent too. Let go, the next one holds it."""
     made = await aio.agents.spawn(cat())
     async with aio.agents.attach(made.agent_id, made.generation) as attached:
         await attached.send(b"x")
-        answer = await asyncio.to_thread(handshake, box, f"/v1/agents/{made.agent_id}/attach?generation=1")
+        answer = await asyncio.to_thread(
+            handshake, box, f"/v1/agents/{made.agent_id}/attach?generation=1"
+        )
         assert (answer.status, answer.json()["code"]) == (409, "invalid-transition")
         assert answer.headers["content-type"] == "application/problem+json"
         for agent_id, generation, code in (
@@ -143,7 +151,9 @@ async def test_a_second_holder_is_refused_before_the_upgrade(box: ApiBox, aio: A
 
 async def test_refused_input_is_told_and_ends_no_output(aio: AsyncBoxClient) -> None:
     """An agent that closed its stdin talks on: what is sent to it fails typed, what it says arrives."""
-    made = await aio.agents.spawn(spec("sh", "-c", "exec 0<&-; sleep 0.3; echo said; sleep 1000", stdin="pipe"))
+    made = await aio.agents.spawn(
+        spec("sh", "-c", "exec 0<&-; sleep 0.3; echo said; sleep 1000", stdin="pipe")
+    )
     attached = await aio.attach(made.agent_id, made.generation)
     await attached.send(b"x")
     chunks = aiter(attached)
@@ -211,5 +221,9 @@ async def test_an_api_that_dies_cuts_the_socket_and_ends_no_agent(own_box: Any) 
         async with aio.agents.attach(made.agent_id, made.generation) as again:
             await again.send(b"two")
             assert await anext(aiter(again)) == b"two"
-        held = [one for one in (await aio.agents.list(state="running"))[0] if one.agent_id == made.agent_id]
-        await until(lambda: len(held) == 1, "it runs")
+        held = [
+            one
+            for one in (await aio.agents.list(state="running"))[0]
+            if one.agent_id == made.agent_id
+        ]
+        await wait_until(lambda: len(held) == 1, "it runs")

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from agentbox.client import ApiError, BoxClient
-from agentbox.manifest.features.loader import enabled, load_features
+from agentbox.manifest.features.loader import enabled_features, load_features
 from agentbox.manifest.load import load
-from agentbox.plan.build import make_plan
-from agentbox.plan.lockfile.writer import write as lock_bytes
+from agentbox.plan.build import build_plan
+from agentbox.plan.lockfile.writer import serialize_lock as lock_bytes
 from agentbox.testing.api_box import ApiBox
 from agentbox.testing.plans import SYSTEM, lock_of
 from agentbox.testing.ports import free_port
@@ -54,8 +54,12 @@ def applied() -> Iterator[ApiBox]:
         path = prefix / "etc/agentbox.toml"
         path.write_text(text())
         manifest, features = load(path), load_features()
-        lock = lock_of(enabled(manifest, features))
-        box = ApiBox(prefix, orchestrator=False, plan=make_plan(manifest, features, lock_bytes(lock), lock, SYSTEM))
+        lock = lock_of(enabled_features(manifest, features))
+        box = ApiBox(
+            prefix,
+            orchestrator=False,
+            plan=build_plan(manifest, features, lock_bytes(lock), lock, SYSTEM),
+        )
         box.paths.lock.write_bytes(lock_bytes(lock))
         with box:
             yield box
@@ -73,7 +77,12 @@ def test_nothing_changed_is_nothing_applied(applied: ApiBox) -> None:
     """A comment, or a default written out, is no change."""
     written(applied, text() + "# a comment\n")
     with applied.client() as client:
-        assert client.call("config_apply") == {"live": [], "boot": [], "recreate": [], "rebuild": []}
+        assert client.call("config_apply") == {
+            "live": [],
+            "boot": [],
+            "recreate": [],
+            "rebuild": [],
+        }
 
 
 def test_a_live_key_acts_at_once(applied: ApiBox) -> None:

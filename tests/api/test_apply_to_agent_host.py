@@ -13,10 +13,10 @@ from helpers import sh, until
 from test_supervised import TOKEN, Sealed
 
 from agentbox.client import ApiError
-from agentbox.manifest.features.loader import enabled, load_features
+from agentbox.manifest.features.loader import enabled_features, load_features
 from agentbox.manifest.load import parse
-from agentbox.plan.build import make_plan
-from agentbox.plan.lockfile.writer import write as lock_bytes
+from agentbox.plan.build import build_plan
+from agentbox.plan.lockfile.writer import serialize_lock as lock_bytes
 from agentbox.testing.plans import SYSTEM, lock_of
 from agentbox.testing.ports import free_port
 from agentbox.testing.prefix_box import PrefixBox
@@ -41,8 +41,8 @@ def sealed() -> Iterator[Sealed]:
     """A box whose plan was made from its own manifest and lock."""
     with PrefixBox() as box:
         manifest, features = parse(text(), "agentbox.toml"), load_features()
-        lock = lock_of(enabled(manifest, features))
-        made = make_plan(manifest, features, lock_bytes(lock), lock, SYSTEM)
+        lock = lock_of(enabled_features(manifest, features))
+        made = build_plan(manifest, features, lock_bytes(lock), lock, SYSTEM)
         plan = box.install(replace(made, probes=()))  # the prefix holds no packages
         box.paths.lock.write_bytes(lock_bytes(lock))
         for path in (box.paths.manifest, box.paths.baked_manifest):
@@ -57,14 +57,18 @@ def spawned(sealed: Sealed, **more: object) -> str:
     """Deaf to TERM once this returns."""
     spec = sh("trap '' TERM; echo deaf; while :; do sleep 1; done", **more)
     agent_id = str(sealed.client.call("spawn", body=spec)["handle"]["agent_id"])
-    assert any(event.event == "stdout" for event in sealed.client.stream("stream_agent", {"id": agent_id}))
+    assert any(
+        event.event == "stdout" for event in sealed.client.stream("stream_agent", {"id": agent_id})
+    )
     return agent_id
 
 
 def most_files(sealed: Sealed) -> int:
     """The open files that an agent may have; 0 while the slot is away."""
     try:
-        ran = sealed.client.call("run_once", body={"spec": sh("ulimit -Hn"), "timeout_s": 10}, wait_s=20)
+        ran = sealed.client.call(
+            "run_once", body={"spec": sh("ulimit -Hn"), "timeout_s": 10}, wait_s=20
+        )
     except ApiError as error:
         if error.status != 503:
             raise
@@ -94,7 +98,11 @@ def test_bounds_reach_agent_host_without_a_restart(sealed: Sealed) -> None:
     sealed.box.paths.manifest.write_bytes(
         text("max_agents = 3, max_depth = 1, grace_seconds = 1", "run_wall_seconds = 60, fds = 100")
     )
-    assert sealed.client.call("config_apply")["live"] == [*keys, "limits.fds", "limits.run_wall_seconds"]
+    assert sealed.client.call("config_apply")["live"] == [
+        *keys,
+        "limits.fds",
+        "limits.run_wall_seconds",
+    ]
     until(lambda: most_files(sealed) == 100)
     assert refused(sealed, parent_id=second) == "adapters.orchestrator.max_depth"
     third = spawned(sealed)
@@ -102,7 +110,9 @@ def test_bounds_reach_agent_host_without_a_restart(sealed: Sealed) -> None:
     living = sealed.client.call("list_agents", query={"state": "running"})["items"]
     assert {row["handle"]["agent_id"] for row in living} == {first, second, third}
     assert sealed.pid("agent-host") == pid
-    exit_of = sealed.client.call("terminate_agent", {"id": third}, query={"generation": 1}, wait_s=30)
+    exit_of = sealed.client.call(
+        "terminate_agent", {"id": third}, query={"generation": 1}, wait_s=30
+    )
     assert exit_of["signal"] == "SIGKILL"
     ended = until(lambda: _lasted(sealed, third))
     assert ended < 3
@@ -115,9 +125,15 @@ def _lasted(sealed: Sealed, agent: str) -> float:
     """Seconds from the wish that an agent ends to its end, from the journal; 0 while it has not both."""
     told = sealed.client.call("read_events", query={"types": "agent.*", "limit": 1000})["events"]
     asked = [
-        one["ts"] for one in told if one["type"] == "agent.terminate.requested" and one["data"]["agent_id"] == agent
+        one["ts"]
+        for one in told
+        if one["type"] == "agent.terminate.requested" and one["data"]["agent_id"] == agent
     ]
-    ended = [one["data"]["exit"]["at"] for one in told if one["type"] == "agent.exited" and one["agent_id"] == agent]
+    ended = [
+        one["data"]["exit"]["at"]
+        for one in told
+        if one["type"] == "agent.exited" and one["agent_id"] == agent
+    ]
     if not (asked and ended):
         return 0.0
     return (datetime.fromisoformat(ended[0]) - datetime.fromisoformat(asked[0])).total_seconds()
@@ -142,7 +158,11 @@ def test_a_boot_takes_the_mounted_bounds(sealed: Sealed) -> None:
     assert sealed.box.stop() == 0
     sealed.box.paths.manifest.write_bytes(text("max_agents = 1"))
     sealed.box.start({"BOX_TOKEN": TOKEN})
-    sealed.box.until(lambda: len(sealed.box.events("BootstrapCompleted")) == 2)  # not ready: the prefix has no packages
-    assert json.loads(sealed.box.paths.boot_record.read_bytes())["plan"] != str(sealed.box.paths.plan)
+    sealed.box.wait_until(
+        lambda: len(sealed.box.events("BootstrapCompleted")) == 2
+    )  # not ready: the prefix has no packages
+    assert json.loads(sealed.box.paths.boot_record.read_bytes())["plan"] != str(
+        sealed.box.paths.plan
+    )
     spawned(sealed)
     assert refused(sealed) == "adapters.orchestrator.max_agents"

@@ -53,16 +53,25 @@ def ask(box: ApiBox, agent: str, value: str) -> None:
 
     async def asked() -> None:
         client, _ = await connect(box.paths, Deadline.after(5))
-        params = {"kind": "tool", "value": value, "parameters": {"path": "a\x1b[2J"}, "words": "please\u202e"}
+        params = {
+            "kind": "tool",
+            "value": value,
+            "parameters": {"path": "a\x1b[2J"},
+            "words": "please\u202e",
+        }
         try:
-            await client.call("approval.ask", {"agent_id": agent, "generation": 1, **params}, Deadline.after(30))
+            await client.call(
+                "approval.ask", {"agent_id": agent, "generation": 1, **params}, Deadline.after(30)
+            )
         finally:
             await client.close()
 
     asyncio.run(asked())
 
 
-def until_asked(box: ApiBox, client: BoxClient, agent: str, value: str) -> tuple[ThreadPoolExecutor, str]:
+def until_asked(
+    box: ApiBox, client: BoxClient, agent: str, value: str
+) -> tuple[ThreadPoolExecutor, str]:
     """Asks until somebody is there, and returns who asks and the id that waits."""
     pool = ThreadPoolExecutor(1)
 
@@ -106,12 +115,19 @@ def test_approve_and_deny(box: ApiBox, client: BoxClient, agent: str) -> None:
             ask(box, agent, "pod/delete")
 
         def decided() -> list[tuple[str, str, str]]:
-            every = client.call("read_events", query={"limit": 1000, "types": "approval.decided"})["events"]
+            every = client.call("read_events", query={"limit": 1000, "types": "approval.decided"})[
+                "events"
+            ]
             told = (one["data"] for one in every)
             return [(one["by"], one["verdict"], one["reason"]) for one in told if one["by"]]
 
-        said = until(lambda: len(found := decided()) >= 2 and found)  # the journal follows the record of agent-host
-        assert said == [("urn:agentbox:operator", "approve", "fine"), ("urn:agentbox:operator", "deny", "no")]
+        said = until(
+            lambda: len(found := decided()) >= 2 and found
+        )  # the journal follows the record of agent-host
+        assert said == [
+            ("urn:agentbox:operator", "approve", "fine"),
+            ("urn:agentbox:operator", "deny", "no"),
+        ]
 
 
 def test_scopes(client: BoxClient, box: ApiBox) -> None:

@@ -5,8 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from agentbox.api.app import build
-from agentbox.api.background.autostart import autostart, wanted
-from agentbox.plan.model import Slot
+from agentbox.api.background.autostart import autostart, autostart_names
+from agentbox.plan.model import SlotPlan
 from agentbox.testing.agent_host import AgentHostBox
 from agentbox.testing.api_box import api_plan
 from agentbox.testing.plans import plan_of
@@ -33,19 +33,22 @@ async def test_once_the_box_is_ready(prefix: Path) -> None:
     try:
         for _ in range(2):
             services = build(api_plan(agents=plan_of(MANIFEST).agents), host.paths, None)
-            assert wanted(services) == ("clerk",)
-            await services.container.start()
+            assert autostart_names(services) == ("clerk",)
+            await services.slots.start()
             starting = asyncio.create_task(autostart(services))
             done, _ = await asyncio.wait({starting}, timeout=0.2)
             assert not done
-            services.watch.ready_once.set()
+            services.background.ready_once.set()
             async with asyncio.timeout(10):
                 await starting
-            found = (await services.container.orchestrator.list()).items
+            found = (await services.slots.orchestrator.list()).items
             assert [(one.spec.name, one.state) for one in found] == [("clerk", "running")]
-            await services.container.stop()
-        off = replace(services.plan, slots={**services.plan.slots, "orchestrator": Slot(use="off", required=False)})
+            await services.slots.stop()
+        off = replace(
+            services.plan,
+            slots={**services.plan.slots, "orchestrator": SlotPlan(use="off", required=False)},
+        )
         services.plan = off
-        assert wanted(services) == ()
+        assert autostart_names(services) == ()
     finally:
         host.stop()

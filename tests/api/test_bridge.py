@@ -12,11 +12,11 @@ import pytest
 
 from agentbox.box.supervision.secrets import store_secret
 from agentbox.client import ApiError, BoxClient
-from agentbox.plan.model import Slot
+from agentbox.plan.model import SlotPlan
 from agentbox.sandbox.launcher import tree
 from agentbox.testing.api_box import SLOTS, ApiBox, api_plan
-from agentbox.testing.contracts.orchestrator_lab import running
-from agentbox.testing.until import until
+from agentbox.testing.contracts.orchestrator_lab import running_pids
+from agentbox.testing.wait import wait_until
 
 VARIABLE = "PEER_TOKEN"
 SCOPES = ("agents:read", "agents:write")
@@ -29,7 +29,9 @@ def spec(*argv: str) -> dict[str, Any]:
 def bridged(prefix: Path, *words: str, token: str = "") -> ApiBox:
     """A box without agent-host; its secret is what the bridge is given."""
     command = (sys.executable, "-I", "-m", "agentbox.agents.bridge", *words)
-    slot = Slot(use="external-stdio", required=False, options={"command": command, "env": (VARIABLE,)})
+    slot = SlotPlan(
+        use="external-stdio", required=False, options={"command": command, "env": (VARIABLE,)}
+    )
     plan = api_plan(slots={**SLOTS, "orchestrator": slot})
     box = ApiBox(prefix, plan=replace(plan, name="b"), orchestrator=False)
     box.paths.moved_secrets.parent.mkdir(parents=True, exist_ok=True)
@@ -41,7 +43,7 @@ def child_of(box: ApiBox) -> int:
     """The bridge of that box."""
     assert box.process is not None
     below = {row.pid for row in tree.descendants(tree.scan(), [box.process.pid])}
-    (found,) = [pid for pid in running("agentbox.agents.bridge") if pid in below]
+    (found,) = [pid for pid in running_pids("agentbox.agents.bridge") if pid in below]
     return found
 
 
@@ -67,12 +69,16 @@ def pair(own_box: Callable[..., ApiBox], tmp_path: Path) -> Iterator[tuple[ApiBo
 
 def told(client: BoxClient, agent_id: str) -> list[str]:
     """What the journal has of an agent."""
-    events = client.call("read_events", query={"since": -1, "types": "agent.*", "limit": 1000})["events"]
+    events = client.call("read_events", query={"since": -1, "types": "agent.*", "limit": 1000})[
+        "events"
+    ]
     return [event["type"] for event in events if event["agent_id"] == agent_id]
 
 
 def about(client: BoxClient, **query: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = client.call("read_events", query={"since": -1, "limit": 1000, **query})["events"]
+    found: list[dict[str, Any]] = client.call(
+        "read_events", query={"since": -1, "limit": 1000, **query}
+    )["events"]
     return found
 
 
@@ -81,7 +87,7 @@ async def test_what_becomes_of_the_bridges_agents_is_journalled_once(own: ApiBox
     with own.client() as client:
         made = client.agents.spawn(spec("sh", "-c", "exit 3"))
         assert [item.kind for item in client.agents.stream(made.agent_id)][-1] == "exit"
-        await until(lambda: len(told(client, made.agent_id)) >= 2, "both are there")
+        await wait_until(lambda: len(told(client, made.agent_id)) >= 2, "both are there")
         assert told(client, made.agent_id) == ["agent.started", "agent.exited"]
         task = client.submit_task(spec("sh", "-c", "echo out; exit 4"))
         *_, done = client.task_logs(task.task_id)
@@ -95,11 +101,11 @@ async def test_a_killed_bridge_is_started_again_by_the_same_api(own: ApiBox) -> 
         client.agents.spawn(spec("sleep", "1000"))
         api, child = own.process.pid, child_of(own)
         os.kill(child, signal.SIGKILL)
-        await until(lambda: orchestrator(client) == "down", "the slot is down")
+        await wait_until(lambda: orchestrator(client) == "down", "the slot is down")
         with pytest.raises(ApiError) as refused:
             client.agents.run_once(spec("true"))
         assert refused.value.code == "slot-unavailable"
-        await until(lambda: orchestrator(client) == "ok", "the slot is back", seconds=30)
+        await wait_until(lambda: orchestrator(client) == "ok", "the slot is back", seconds=30)
         assert child_of(own) != child
         assert own.process.pid == api
         assert client.agents.run_once(spec("sh", "-c", "exit 6")).exit.code == 6
@@ -115,7 +121,10 @@ async def test_agents_of_another_box_are_run_from_here(pair: tuple[ApiBox, ApiBo
         assert b"".join(item.data for item in output if item.kind == "stdout") == b"from A\n"
         assert (done.state, done.exit["code"]) == ("failed", 9)
         assert there.agents.get(done.agent_id).exit.code == 9
-        await until(lambda: told(there, done.agent_id) == ["agent.started", "agent.exited"], "A's journal has it")
+        await wait_until(
+            lambda: told(there, done.agent_id) == ["agent.started", "agent.exited"],
+            "A's journal has it",
+        )
         assert told(here, done.agent_id) == []
         (trace,) = {one["trace_id"] for one in about(here, session_id=task.task_id)}
         assert {one["trace_id"] for one in about(there, agent_id=done.agent_id)} == {trace}
@@ -131,14 +140,16 @@ async def test_a_host_that_goes_away_and_returns(pair: tuple[ApiBox, ApiBox]) ->
     """B's slot is down while A's API is, and back without a restart of B; A's agent ran through it, its stream has no gap."""
     host, box = pair
     with box.client() as here:
-        made = here.agents.spawn(spec("sh", "-c", "i=0; while :; do i=$((i+1)); echo $i; sleep 0.02; done"))
+        made = here.agents.spawn(
+            spec("sh", "-c", "i=0; while :; do i=$((i+1)); echo $i; sleep 0.02; done")
+        )
         host.kill()
         with pytest.raises(ApiError) as refused:
             here.agents.get(made.agent_id)
         assert refused.value.retryable
-        await until(lambda: orchestrator(here) == "down", "B says so", seconds=15)
+        await wait_until(lambda: orchestrator(here) == "down", "B says so", seconds=15)
         host.start()
-        await until(lambda: orchestrator(here) == "ok", "B has it again", seconds=40)
+        await wait_until(lambda: orchestrator(here) == "ok", "B has it again", seconds=40)
         assert here.agents.get(made.agent_id).state == "running"
         items = list(here.agents.stream(made.agent_id, follow=False))
         lines = b"".join(item.data for item in items if item.kind == "stdout").splitlines()
@@ -157,5 +168,5 @@ async def test_a_token_that_is_revoked_shuts_the_way(pair: tuple[ApiBox, ApiBox]
         assert refused.value.status in (403, 503)
         value = (box.paths.moved_secrets / VARIABLE).read_text()
         assert value not in str(refused.value.problem)
-        await until(lambda: orchestrator(here) == "down", "the slot is down", seconds=15)
+        await wait_until(lambda: orchestrator(here) == "down", "the slot is down", seconds=15)
         assert value not in box.log.read_text()

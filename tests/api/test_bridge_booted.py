@@ -5,12 +5,12 @@ from dataclasses import replace
 from helpers import until
 from test_supervised import Sealed
 
-from agentbox.manifest.features.loader import enabled, load_features
+from agentbox.manifest.features.loader import enabled_features, load_features
 from agentbox.manifest.load import parse
-from agentbox.manifest.rules.engine import run as judge
-from agentbox.plan.build import make_plan
-from agentbox.plan.lockfile.writer import write as lock_bytes
-from agentbox.testing.contracts.orchestrator_lab import running
+from agentbox.manifest.rules.engine import run_rules as judge
+from agentbox.plan.build import build_plan
+from agentbox.plan.lockfile.writer import serialize_lock as lock_bytes
+from agentbox.testing.contracts.orchestrator_lab import running_pids
 from agentbox.testing.plans import SYSTEM, lock_of
 from agentbox.testing.ports import free_port
 from agentbox.testing.prefix_box import PYTHON, PrefixBox
@@ -34,9 +34,11 @@ command = ["{PYTHON}", "-I", "-m", "agentbox.agents.bridge"]
 env = ["PEER_TOKEN"]
 """.encode()
     manifest, features = parse(text, "agentbox.toml"), load_features()
-    assert [one for one in judge(manifest, features=features).findings if one.severity == "error"] == []
-    lock = lock_of(enabled(manifest, features))
-    made = make_plan(manifest, features, lock_bytes(lock), lock, SYSTEM)
+    assert [
+        one for one in judge(manifest, features=features).findings if one.severity == "error"
+    ] == []
+    lock = lock_of(enabled_features(manifest, features))
+    made = build_plan(manifest, features, lock_bytes(lock), lock, SYSTEM)
     assert "agent-host" not in {program.name for program in made.programs}
     assert "PEER_TOKEN" in made.secrets
     with PrefixBox() as box:
@@ -47,11 +49,13 @@ env = ["PEER_TOKEN"]
         sealed = Sealed(box, plan)
         sealed.start()
         until(sealed.ready, 30)
-        run = sealed.client.agents.run_once({"name": "t", "argv": ["sh", "-c", "exit 5"], "profile": "sandboxed"})
+        run = sealed.client.agents.run_once(
+            {"name": "t", "argv": ["sh", "-c", "exit 5"], "profile": "sandboxed"}
+        )
         assert run.exit.code == 5
         sealed.client.agents.spawn({"name": "t", "argv": ["sleep", NEEDLE], "profile": "sandboxed"})
-        assert len(running(NEEDLE)) == 1
+        assert len(running_pids(NEEDLE)) == 1
         sealed.client.close()
         box.stop()
-        assert running(NEEDLE) == []
-        assert running(str(box.paths.prefix)) == []
+        assert running_pids(NEEDLE) == []
+        assert running_pids(str(box.paths.prefix)) == []

@@ -30,14 +30,20 @@ async def test_a_bead_goes_round(client: Any) -> None:
     """Created once, claimed, kept, given back, claimed again, closed; what waits for it becomes ready."""
     key, lease = uuid.uuid4().hex, str(uuid.uuid4())
     epic = await done(client.beads.create_epic("an epic", request_id=key, tags=["t"]))
-    assert (await done(client.beads.create_epic("an epic", request_id=key, tags=["t"]))).id == epic.id
+    assert (
+        await done(client.beads.create_epic("an epic", request_id=key, tags=["t"]))
+    ).id == epic.id
     first, second = [await done(client.beads.create_child(epic.id, title)) for title in ("a", "b")]
     await done(client.beads.add_dep(second.id, first.id))
-    assert [bead.id for bead in (await done(client.beads.ready(parent_id=epic.id)))[0]] == [first.id]
+    assert [bead.id for bead in (await done(client.beads.ready(parent_id=epic.id)))[0]] == [
+        first.id
+    ]
     claim = await done(client.beads.claim_next(lease, parent_id=epic.id))
     assert (claim.bead.id, claim.lease_id, claim.bead.status) == (first.id, lease, "claimed")
     assert await done(client.beads.claim_next(str(uuid.uuid4()), parent_id=epic.id)) is None
-    assert (await done(client.beads.heartbeat(first.id, lease, lease_s=600))).expires_at > claim.expires_at
+    assert (
+        await done(client.beads.heartbeat(first.id, lease, lease_s=600))
+    ).expires_at > claim.expires_at
     assert (await done(client.beads.release(first.id, lease, note="later"))).status == "open"
     again = await done(client.beads.claim(first.id, lease))
     closed = await done(client.beads.close(first.id, result={"n": 1}, lease_id=again.lease_id))
@@ -57,7 +63,9 @@ async def test_a_listing_is_read_to_its_end(client: Any) -> None:
     epic = await done(client.beads.create_epic("many"))
     made = [(await done(client.beads.create_child(epic.id, str(n)))).id for n in range(7)]
     if isinstance(client, AsyncBoxClient):
-        found = [bead.id async for bead in every_async(client.beads.list, parent_id=epic.id, limit=3)]
+        found = [
+            bead.id async for bead in every_async(client.beads.list, parent_id=epic.id, limit=3)
+        ]
     else:
         found = [bead.id for bead in every(client.beads.list, parent_id=epic.id, limit=3)]
     assert found == sorted(made)
@@ -66,9 +74,13 @@ async def test_a_listing_is_read_to_its_end(client: Any) -> None:
 async def test_events_go_round(client: Any) -> None:
     """Appended, read, shown, verified, streamed from where one was."""
     kind = f"round.{uuid.uuid4().hex}"
-    first, last = await done(client.events.append(*({"type": kind, "data": {"n": n}} for n in range(3))))
+    first, last = await done(
+        client.events.append(*({"type": kind, "data": {"n": n}} for n in range(3)))
+    )
     events, _ = await done(client.events.read(since=first - 1, types=(kind,)))
-    assert [(event.seq, event.data) for event in events] == [(first + n, {"n": n}) for n in range(3)]
+    assert [(event.seq, event.data) for event in events] == [
+        (first + n, {"n": n}) for n in range(3)
+    ]
     assert await done(client.events.show(last)) == events[-1]
     assert (await done(client.events.head()))[0] >= last
     assert (await done(client.events.verify()))["ok"]

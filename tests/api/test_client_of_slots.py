@@ -46,12 +46,21 @@ async def test_an_object_goes_round(slots: tuple[Any, Any]) -> None:
     """Written, described, read in part, patched, listed, deleted; conditions hold."""
     pods, _ = slots
     folder = f"c{uuid.uuid4().hex[:8]}/"
-    made = await pods.write(f"{folder}a b", b'{"n":1}', content_type="application/json", if_none_match="*")
+    made = await pods.write(
+        f"{folder}a b", b'{"n":1}', content_type="application/json", if_none_match="*"
+    )
     assert made.created
     meta = await pods.head(f"{folder}a b")
-    assert (meta.etag, meta.size, meta.content_type, meta.kind) == (made.etag, 7, "application/json", "object")
+    assert (meta.etag, meta.size, meta.content_type, meta.kind) == (
+        made.etag,
+        7,
+        "application/json",
+        "object",
+    )
     assert await pods.read(f"{folder}a b", byte_range=(1, 3)) == b'"n"'
-    patched = await pods.patch(f"{folder}a b", b'[{"op":"replace","path":"/n","value":2}]', if_match=made.etag)
+    patched = await pods.patch(
+        f"{folder}a b", b'[{"op":"replace","path":"/n","value":2}]', if_match=made.etag
+    )
     assert (patched.etag != made.etag, await pods.read(f"{folder}a b")) == (True, b'{"n":2}')
     with pytest.raises(ApiError) as stale:
         await pods.write(f"{folder}a b", b"", if_match=made.etag)
@@ -74,8 +83,15 @@ async def test_an_entry_goes_round(slots: tuple[Any, Any]) -> None:
     """Stored, found, listed, counted, deleted; what is not there is None or False."""
     _, memory = slots
     ns = f"c{uuid.uuid4().hex[:8]}"
-    entry, created = await memory.store("a/b", {"x": "a whale"}, namespace=ns, metadata={"n": 1}, ttl_s=1000)
-    assert (created, entry.text, entry.metadata, entry.expires_at is not None) == (True, "a whale", {"n": 1}, True)
+    entry, created = await memory.store(
+        "a/b", {"x": "a whale"}, namespace=ns, metadata={"n": 1}, ttl_s=1000
+    )
+    assert (created, entry.text, entry.metadata, entry.expires_at is not None) == (
+        True,
+        "a whale",
+        {"n": 1},
+        True,
+    )
     assert await memory.retrieve("a/b", namespace=ns) == entry
     assert not (await memory.store("a/b", "another whale", namespace=ns))[1]
     (hit,) = await memory.search("whale", namespaces=(ns,), mode="text")

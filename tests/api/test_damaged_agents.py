@@ -6,7 +6,7 @@ import sqlite3
 from helpers import sh, until
 from test_supervised import TOKEN, Sealed, plan
 
-from agentbox.host.engines.waiting import failure, fix
+from agentbox.host.engines.readiness import boot_failure, suggested_fix
 from agentbox.testing.prefix_box import PrefixBox
 
 
@@ -22,11 +22,11 @@ def test_a_damaged_table_is_named() -> None:
         table.write_bytes(b"x" * table.stat().st_size)
         before = table.read_bytes()
         box.start({"BOX_TOKEN": TOKEN})
-        box.until(lambda: failure(box.log().splitlines()), 60, "the boot fails")
-        why = failure(box.log().splitlines())
+        box.wait_until(lambda: boot_failure(box.log().splitlines()), 60, "the boot fails")
+        why = boot_failure(box.log().splitlines())
         assert "cannot use agents.db" in why
         assert "the file is no database" in why
-        assert str(table) in fix(box.log().splitlines())
+        assert str(table) in suggested_fix(box.log().splitlines())
         assert table.read_bytes() == before
 
 
@@ -44,7 +44,10 @@ def test_a_damaged_row_is_named_and_the_rest_is_there() -> None:
         sealed.start()
         assert [one.agent_id for one in sealed.client.agents.list()[0]] == [first, third]
         until(lambda: sealed.client.health()["adapters"]["orchestrator"]["state"] == "degraded")
-        assert "rows of agents.db cannot be read" in sealed.client.health()["adapters"]["orchestrator"]["detail"]
+        assert (
+            "rows of agents.db cannot be read"
+            in sealed.client.health()["adapters"]["orchestrator"]["detail"]
+        )
         assert f"cannot read {second} of agents: its row is damaged" in box.log()
         assert sealed.client.agents.run_once(sh("exit 0")).exit.code == 0
         sealed.client.close()

@@ -24,17 +24,25 @@ def test_each_program_killed_ten_times(sealed: Sealed) -> None:
 
     def names(program: str) -> bool:
         found = ask(port, "GET /ready HTTP/1.1")
-        return found.status == 503 and any(row.startswith(f"program:{program} ") for row in found.json()["missing"])
+        return found.status == 503 and any(
+            row.startswith(f"program:{program} ") for row in found.json()["missing"]
+        )
 
     kills = {"agent-host": partial(names, "agent-host"), "gateway": partial(names, "gateway")}
     for program, fell in {**kills, "management-api": lambda: not sealed.ready()}.items():
         for _ in range(10):
             pid = sealed.pid(program)
-            (sealed.box.paths.starts_dir / program).unlink()  # or it would be stopped as one that never stays up
+            (
+                sealed.box.paths.starts_dir / program
+            ).unlink()  # or it would be stopped as one that never stays up
             os.kill(pid, signal.SIGKILL)
-            sealed.box.until(fell, 5, f"{program} in missing")
-            sealed.box.until(lambda pid=pid, program=program: sealed.pid(program) not in (0, pid), 10, "another start")
-            sealed.box.until(sealed.ready, 20, "ready again")
+            sealed.box.wait_until(fell, 5, f"{program} in missing")
+            sealed.box.wait_until(
+                lambda pid=pid, program=program: sealed.pid(program) not in (0, pid),
+                10,
+                "another start",
+            )
+            sealed.box.wait_until(sealed.ready, 20, "ready again")
 
 
 def test_a_program_that_was_back_before_anybody_looked(sealed: Sealed) -> None:
@@ -44,13 +52,22 @@ def test_a_program_that_was_back_before_anybody_looked(sealed: Sealed) -> None:
     os.kill(api, signal.SIGSTOP)
     try:
         os.kill(host, signal.SIGKILL)
-        sealed.box.until(lambda: sealed.pid("agent-host") not in (0, host), 10, "another start")
+        sealed.box.wait_until(
+            lambda: sealed.pid("agent-host") not in (0, host), 10, "another start"
+        )
         note = sealed.box.paths.ready_dir / "agent-host"
-        sealed.box.until(lambda: json.loads(note.read_bytes())["pid"] != host, 10, "notified")
+        sealed.box.wait_until(lambda: json.loads(note.read_bytes())["pid"] != host, 10, "notified")
     finally:
         os.kill(api, signal.SIGCONT)
-    sealed.box.until(lambda: len(sealed.box.events("ReadinessChanged")) >= 3, 5, "fallen and risen")
+    sealed.box.wait_until(
+        lambda: len(sealed.box.events("ReadinessChanged")) >= 3, 5, "fallen and risen"
+    )
     fell, rose = sealed.box.events("ReadinessChanged")[-2:]
     assert (fell["to"], rose["to"]) == ("unready", "ready")
-    named = {"program:agent-host not running (state=EXITED)", "adapter:orchestrator not healthy (status=down)"}
-    assert named & set(fell["missing"])  # whichever of them was looked at first: a lost connection is told at once
+    named = {
+        "program:agent-host not running (state=EXITED)",
+        "adapter:orchestrator not healthy (status=down)",
+    }
+    assert named & set(
+        fell["missing"]
+    )  # whichever of them was looked at first: a lost connection is told at once

@@ -15,7 +15,7 @@ from helpers import until
 
 from agentbox.client import BoxClient
 from agentbox.host.engines.state import BoxRecord, BoxState
-from agentbox.plan.model import Slot
+from agentbox.plan.model import SlotPlan
 from agentbox.testing.api_box import SLOTS, TOKEN, ApiBox
 
 
@@ -27,8 +27,10 @@ def sink(tmp_path: Path) -> Iterator[GenericSink]:
 
 @pytest.fixture
 def sender(tmp_path: Path, sink: GenericSink) -> Iterator[ApiBox]:
-    events = Slot(use="external-http", required=False, options={"endpoint": sink.url, "fsync": "group"})
-    slots = {**SLOTS, "events": events, "orchestrator": Slot(use="off", required=False)}
+    events = SlotPlan(
+        use="external-http", required=False, options={"endpoint": sink.url, "fsync": "group"}
+    )
+    slots = {**SLOTS, "events": events, "orchestrator": SlotPlan(use="off", required=False)}
     with ApiBox(tmp_path / "box", orchestrator=False, slots=slots) as made:
         yield made
 
@@ -38,7 +40,9 @@ def shown(box: ApiBox, tmp_path: Path, *words: str) -> "subprocess.CompletedProc
     (tmp_path / "agentbox.toml").write_text('[meta]\nschema_version = 1\nname = "delivers"\n')
     state = BoxState(tmp_path / "state" / "delivers")
     state.make()
-    state.remember(BoxRecord(engine="docker", name="delivers", api_url=box.url, folder=str(state.compose_dir)))
+    state.save_record(
+        BoxRecord(engine="docker", name="delivers", api_url=box.url, folder=str(state.compose_dir))
+    )
     state.token_file.write_text(TOKEN)
     command = [
         sys.executable,
@@ -69,17 +73,28 @@ def test_what_is_told_of_the_delivery(sender: ApiBox, sink: GenericSink, tmp_pat
     """Delivered, then a dead letter, then a token that is refused: each in its words, everywhere."""
     with sender.client() as client:
         done, head = shown(sender, tmp_path), -1
-        while head != (head := becomes(client, undelivered=0)["cursor"]):  # a box writes records at its start
+        while head != (
+            head := becomes(client, undelivered=0)["cursor"]
+        ):  # a box writes records at its start
             done = shown(sender, tmp_path)
         assert head >= 0
-        assert (done.returncode, done.stdout) == (0, f"delivered up to record {head}; none waits; 0 dead letters\n")
+        assert (done.returncode, done.stdout) == (
+            0,
+            f"delivered up to record {head}; none waits; 0 dead letters\n",
+        )
 
         sink.rule(bad=["bad"])
-        client.call("append_events", body={"events": [{"type": "test.bad", "data": {}, "subject": "bad"}]})
+        client.call(
+            "append_events", body={"events": [{"type": "test.bad", "data": {}, "subject": "bad"}]}
+        )
         letter = becomes(client, dead=1, undelivered=0)["letters"][0]
         assert (letter["type"], letter["status"]) == ("test.bad", 422)
         assert "test.bad" in shown(sender, tmp_path).stdout.splitlines()[1]
-        rejected = until(lambda: client.call("read_events", query={"types": "journal.delivery.rejected"})["events"])
+        rejected = until(
+            lambda: client.call("read_events", query={"types": "journal.delivery.rejected"})[
+                "events"
+            ]
+        )
         assert [event["data"]["seq"] for event in rejected] == [letter["seq"]]
 
         sink.rule(status=401)

@@ -35,13 +35,17 @@ MANY = (
     "import socket\nfor _ in range(10):\n    try:\n        socket.socket(1, 1 | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)\n"
     "    except OSError:\n        pass\n"
 )
-_ROW = re.compile(r'agentbox_denied_total\{agent="([^"]*)",class="([^"]*)",layer="[^"]*",rule="([^"]*)"\} ([0-9.]+)')
+_ROW = re.compile(
+    r'agentbox_denied_total\{agent="([^"]*)",class="([^"]*)",layer="[^"]*",rule="([^"]*)"\} ([0-9.]+)'
+)
 
 
 def refused(box: ApiBox, name: str) -> Counter[tuple[str, str]]:
     """Of that agent, by class and rule, as /metrics has it."""
     rows = _ROW.findall(httpx.get(f"{box.metrics_url}/metrics", trust_env=False).text)
-    return Counter({(kind, rule): int(float(count)) for agent, kind, rule, count in rows if agent == name})
+    return Counter(
+        {(kind, rule): int(float(count)) for agent, kind, rule, count in rows if agent == name}
+    )
 
 
 def run(client: BoxClient, name: str, *argv: str) -> str:
@@ -54,9 +58,16 @@ def run(client: BoxClient, name: str, *argv: str) -> str:
 def told(client: BoxClient, agent: str) -> Counter[tuple[str, str]]:
     """What the journal says of it, once it says that it ended."""
     query = {"agent_id": agent, "limit": 1000}
-    until(lambda: "agent.exited" in [one["type"] for one in client.call("read_events", query=query)["events"]])
+    until(
+        lambda: (
+            "agent.exited"
+            in [one["type"] for one in client.call("read_events", query=query)["events"]]
+        )
+    )
     found = client.call("read_events", query={**query, "types": "policy.denied"})["events"]
-    return Counter({(one["data"]["class"], one["data"]["rule"]): one["data"]["count"] for one in found})
+    return Counter(
+        {(one["data"]["class"], one["data"]["rule"]): one["data"]["count"] for one in found}
+    )
 
 
 def test_programs_of_every_day_are_no_matter_of_policy(box: ApiBox, client: BoxClient) -> None:
@@ -70,7 +81,9 @@ def test_programs_of_every_day_are_no_matter_of_policy(box: ApiBox, client: BoxC
         0,
         refused(box, "everyday")["benign", "socket"],
     )
-    (ended,) = client.call("read_events", query={"agent_id": agent, "types": "agent.exited"})["events"]
+    (ended,) = client.call("read_events", query={"agent_id": agent, "types": "agent.exited"})[
+        "events"
+    ]
     assert ended["data"]["quiet"] == shown["denials"]
 
 

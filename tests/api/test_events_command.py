@@ -15,7 +15,7 @@ from agentbox.adapters.events.journal.verify import verify
 from agentbox.client import BoxClient
 from agentbox.host.engines.state import BoxRecord, BoxState
 from agentbox.testing.api_box import TOKEN, ApiBox
-from agentbox.testing.forgery import on
+from agentbox.testing.journal_forgery import edit_file
 
 Events = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -27,7 +27,14 @@ def words(box: ApiBox, tmp_path: Path) -> Callable[..., list[str]]:
     manifest.write_text('[meta]\nschema_version = 1\nname = "journal-of-a-test"\n')
     state = BoxState(tmp_path / "state" / "journal-of-a-test")
     state.make()
-    state.remember(BoxRecord(engine="docker", name="journal-of-a-test", api_url=box.url, folder=str(state.compose_dir)))
+    state.save_record(
+        BoxRecord(
+            engine="docker",
+            name="journal-of-a-test",
+            api_url=box.url,
+            folder=str(state.compose_dir),
+        )
+    )
     state.token_file.write_text(TOKEN)
     return lambda *given: [sys.executable, "-m", "agentbox", "--manifest", str(manifest), *given]
 
@@ -45,7 +52,9 @@ def events(words: Callable[..., list[str]], tmp_path: Path) -> Events:
 def appended(client: BoxClient, request: pytest.FixtureRequest) -> list[dict[str, object]]:
     """Three events of this test's own, as stored."""
     kind = f"test.{request.node.name.split('[')[0]}"
-    done = client.call("append_events", body={"events": [{"type": kind, "data": {"n": n}} for n in range(3)]})
+    done = client.call(
+        "append_events", body={"events": [{"type": kind, "data": {"n": n}} for n in range(3)]}
+    )
     found = client.call("read_events", query={"types": kind})["events"]
     assert [event["seq"] for event in found] == list(range(done["first_seq"], done["last_seq"] + 1))
     return list(found)
@@ -55,8 +64,14 @@ def test_tail(events: Events, appended: list[dict[str, object]], client: BoxClie
     """The newest, for people and as JSON lines; by type, however many others came since."""
     client.call("append_events", body={"events": [{"type": "test.other", "data": {}}] * 30})
     done = events("--json", "events", "tail", "-n", "2", "--type", str(appended[0]["type"]))
-    assert (done.returncode, [json.loads(line) for line in done.stdout.splitlines()]) == (0, appended[1:])
-    assert f"{appended[2]['seq']:>8}  {appended[2]['ts']}  " in events("events", "tail", "-n", "100").stdout
+    assert (done.returncode, [json.loads(line) for line in done.stdout.splitlines()]) == (
+        0,
+        appended[1:],
+    )
+    assert (
+        f"{appended[2]['seq']:>8}  {appended[2]['ts']}  "
+        in events("events", "tail", "-n", "100").stdout
+    )
     assert events("events", "tail", "-n", "0").stdout == ""
 
 
@@ -73,7 +88,10 @@ def test_tail_shows_what_an_agent_wrote_as_text(events: Events, client: BoxClien
 
 
 def test_tail_follows(
-    words: Callable[..., list[str]], appended: list[dict[str, object]], client: BoxClient, tmp_path: Path
+    words: Callable[..., list[str]],
+    appended: list[dict[str, object]],
+    client: BoxClient,
+    tmp_path: Path,
 ) -> None:
     """What comes later is printed as it comes, until the command is interrupted."""
     kind = str(appended[0]["type"])
@@ -84,7 +102,9 @@ def test_tail_follows(
         try:
             for wanted in (0, 1, 2, 7, 8):
                 if wanted >= 7:
-                    client.call("append_events", body={"events": [{"type": kind, "data": {"n": wanted}}]})
+                    client.call(
+                        "append_events", body={"events": [{"type": kind, "data": {"n": wanted}}]}
+                    )
                 assert json.loads(following.stdout.readline())["data"] == {"n": wanted}
         finally:
             following.terminate()
@@ -98,16 +118,22 @@ def test_show(events: Events, appended: list[dict[str, object]]) -> None:
     assert (missing.returncode, "cannot find this event" in missing.stderr) == (1, True)
 
 
-def test_export_of_a_box_is_its_journal(events: Events, appended: list[dict[str, object]], box: ApiBox) -> None:
+def test_export_of_a_box_is_its_journal(
+    events: Events, appended: list[dict[str, object]], box: ApiBox
+) -> None:
     """The lines are those of the files, byte for byte, so that a copy can be checked anywhere."""
     done = events("events", "export")
-    stored = b"".join(path.read_bytes() for path in sorted(box.paths.slot("events").glob("*.jsonl"))).decode()
+    stored = b"".join(
+        path.read_bytes() for path in sorted(box.paths.slot("events").glob("*.jsonl"))
+    ).decode()
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout
     assert stored.startswith(done.stdout)
     kind = str(appended[0]["type"])
     rows = events("events", "export", "--format", "cloudevents", "--type", kind).stdout.splitlines()
-    assert [json.loads(row)["agentboxseq"] for row in rows] == [str(event["seq"]) for event in appended]
+    assert [json.loads(row)["agentboxseq"] for row in rows] == [
+        str(event["seq"]) for event in appended
+    ]
 
 
 def test_verify_of_a_box_and_of_its_folder(
@@ -120,7 +146,7 @@ def test_verify_of_a_box_and_of_its_folder(
     anchor = f"{asked['last_seq']}:{asked['tail_hash']}"
     assert events("events", "verify", str(copy), "--anchor", anchor).returncode == 0
     name = max(path.name for path in copy.glob("*.jsonl"))
-    on(name, lambda lines: lines[1:])(copy)
+    edit_file(name, lambda lines: lines[1:])(copy)
     found = json.loads(events("--json", "events", "verify", str(copy)).stdout)["error"]
     assert (found["file"], found["line"], found["seq"]) == (name, 1, 0)
 

@@ -9,7 +9,7 @@ import pytest
 from helpers import until
 from raw import ask
 
-from agentbox.policy.limits.reserve import tasks_of_agents
+from agentbox.policy.limits.reserve import agent_tasks
 from agentbox.sandbox.launcher import tree
 from agentbox.testing.api_box import ApiBox, api_plan
 
@@ -36,13 +36,17 @@ def test_the_box_answers_and_ends_agents_under_a_flood(own_box: Callable[..., Ap
     plan = api_plan()
     box = own_box(plan=replace(plan, resources=replace(plan.resources, pids=PIDS)))
     assert box.host is not None
-    most = tasks_of_agents(PIDS)
+    most = agent_tasks(PIDS)
 
     def counts() -> list[int]:
         table = tree.scan()
         (launcher, *_) = [row.pid for row in table.values() if row.parent == box.host.pid]
         reapers = [row.pid for row in table.values() if row.parent == launcher]
-        return [1 + sum(row.threads for row in rows) for rows in tree.by_root(table, reapers).values() if len(rows)]
+        return [
+            1 + sum(row.threads for row in rows)
+            for rows in tree.descendants_by_root(table, reapers).values()
+            if len(rows)
+        ]
 
     with box.client() as client:
         agents = [client.agents.spawn(flood()) for _ in range(2)]
@@ -51,10 +55,22 @@ def test_the_box_answers_and_ends_agents_under_a_flood(own_box: Callable[..., Ap
             began = time.monotonic()
             assert ask(box.plan.api.port, "GET /livez HTTP/1.1").status == 200
             assert time.monotonic() - began < LIVE_SECONDS
-            assert sum(counts()) <= most + 8  # the spare reaper and the agent that it will start are no agent's
-        ran = client.agents.run_once({"name": "beside", "argv": ["sh", "-c", "exit 7"], "profile": "sandboxed"})
+            assert (
+                sum(counts()) <= most + 8
+            )  # the spare reaper and the agent that it will start are no agent's
+        ran = client.agents.run_once(
+            {"name": "beside", "argv": ["sh", "-c", "exit 7"], "profile": "sandboxed"}
+        )
         assert ran.exit.code == 7
-        until(lambda: any("box_tasks" in str(client.agents.get(one.agent_id).denials) for one in agents), 30)
+        until(
+            lambda: any(
+                "box_tasks" in str(client.agents.get(one.agent_id).denials) for one in agents
+            ),
+            30,
+        )
         for one in agents:
-            assert client.agents.terminate(one.agent_id, one.generation, grace_s=0).reason == "terminated"
+            assert (
+                client.agents.terminate(one.agent_id, one.generation, grace_s=0).reason
+                == "terminated"
+            )
         until(lambda: sum(counts()) < most // 2, 30)

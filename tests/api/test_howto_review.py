@@ -15,7 +15,9 @@ _ID = re.compile(r"agentbox review show (\S+)")
 def steps() -> list[tuple[str, list[str]]]:
     """Each command of the page, with the lines that follow it."""
     blocks = re.findall(r"^```\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
-    parts = [part for block in blocks for part in re.split(r"^\$ ", block, flags=re.MULTILINE) if part]
+    parts = [
+        part for block in blocks for part in re.split(r"^\$ ", block, flags=re.MULTILINE) if part
+    ]
     return [(part.splitlines()[0], part.splitlines()[1:]) for part in parts]
 
 

@@ -34,7 +34,9 @@ def box(prefix: Path) -> Iterator[ApiBox]:
         yield found
 
 
-def run(client: BoxClient, argv: tuple[str, ...], given: bytes | None = None, **headers: str) -> Mapping[str, Any]:
+def run(
+    client: BoxClient, argv: tuple[str, ...], given: bytes | None = None, **headers: str
+) -> Mapping[str, Any]:
     """A task, once it has ended and the journal has its last event."""
     spec = {"name": "who", "argv": list(argv), "stdin": "null" if given is None else "pipe"}
     body: dict[str, Any] = {"spec": spec}
@@ -44,7 +46,12 @@ def run(client: BoxClient, argv: tuple[str, ...], given: bytes | None = None, **
     found = until(lambda: _ended(client, task))
     until(lambda: "agent.exited" in types(events(client, agent_id=found["agent_id"])))
     until(
-        lambda: "close_bead" in [one["data"].get("method") for one in events(client) if one["data"].get("id") == task]
+        lambda: (
+            "close_bead"
+            in [
+                one["data"].get("method") for one in events(client) if one["data"].get("id") == task
+            ]
+        )
     )
     return found
 
@@ -55,7 +62,9 @@ def _ended(client: BoxClient, task: str) -> Any:
 
 
 def events(client: BoxClient, since: int = -1, **query: str) -> Events:
-    found: Events = client.call("read_events", query={"since": since, "limit": 1000, **query})["events"]
+    found: Events = client.call("read_events", query={"since": since, "limit": 1000, **query})[
+        "events"
+    ]
     return found
 
 
@@ -72,21 +81,43 @@ def test_every_event_of_a_run(client: BoxClient) -> None:
     the box did for its task. The trace is that of the caller's traceparent."""
     before = head(client)
     given = json.dumps({"word": uuid7(), "stays": False}).encode() + b"\n"
-    task = run(client, ("python3", "-I", "-c", DENIED + VICTIM), given, traceparent=f"00-{TRACE}-{PARENT}-01")
+    task = run(
+        client,
+        ("python3", "-I", "-c", DENIED + VICTIM),
+        given,
+        traceparent=f"00-{TRACE}-{PARENT}-01",
+    )
     assert task["state"] == "succeeded", task
     found, agent = events(client, before), task["agent_id"]
-    assert {"agent.started", "agent.exited", "note.left", "policy.denied", "agent.spawn.requested"} <= set(types(found))
+    assert {
+        "agent.started",
+        "agent.exited",
+        "note.left",
+        "policy.denied",
+        "agent.spawn.requested",
+    } <= set(types(found))
     written = {event["data"].get("method") for event in found if event["type"] == "slot.write"}
     assert {"create_child", "claim", "close_bead", "store", "write", "create_epic"} <= written
-    assert [event for event in found if (event["session_id"], event["trace_id"]) != (task["task_id"], TRACE)] == []
-    own = [one for one in found if one["source"].endswith(agent) or one["type"] not in BEFORE_THE_AGENT]
+    assert [
+        event
+        for event in found
+        if (event["session_id"], event["trace_id"]) != (task["task_id"], TRACE)
+    ] == []
+    own = [
+        one for one in found if one["source"].endswith(agent) or one["type"] not in BEFORE_THE_AGENT
+    ]
     assert len(own) >= 9
     assert {event["agent_id"] for event in own} == {agent}
 
 
 def test_a_trace_where_the_caller_gave_none(client: BoxClient) -> None:
     """16 random bytes, another for each run; a traceparent that is not valid counts for none."""
-    odd = (f"00-{'0' * 32}-{PARENT}-01", f"ff-{TRACE}-{PARENT}-01", f"00-{TRACE}-{PARENT}-01-x", "x")
+    odd = (
+        f"00-{'0' * 32}-{PARENT}-01",
+        f"ff-{TRACE}-{PARENT}-01",
+        f"00-{TRACE}-{PARENT}-01-x",
+        "x",
+    )
     traces = set()
     for header in odd:
         task = run(client, ("true",), traceparent=header)
@@ -100,7 +131,9 @@ def test_a_family_has_the_session_of_its_head(client: BoxClient) -> None:
     """Agents without a task: the head's id is the session of all, and its trace the trace of all."""
     head_agent = client.call("spawn", body={"name": "head", "argv": ["sleep", "60"]})["handle"]
     parent = head_agent["agent_id"]
-    child = client.call("spawn", body={"name": "child", "argv": ["true"], "parent_id": parent})["handle"]["agent_id"]
+    child = client.call("spawn", body={"name": "child", "argv": ["true"], "parent_id": parent})[
+        "handle"
+    ]["agent_id"]
     until(lambda: "agent.exited" in types(events(client, agent_id=child)))
     client.call("terminate_agent", {"id": parent}, query={"generation": 1})
     until(lambda: "agent.exited" in types(events(client, agent_id=parent)))
@@ -116,4 +149,10 @@ def test_a_refused_start_has_the_trace_of_who_asked(client: BoxClient) -> None:
     """There is no agent; the caller finds it by the trace."""
     with pytest.raises(ApiError):
         client.call("spawn", body=OUTSIDE, headers={"traceparent": f"00-{'b' * 32}-{PARENT}-00"})
-    until(lambda: [one for one in events(client) if (one["type"], one["trace_id"]) == ("policy.denied", "b" * 32)])
+    until(
+        lambda: [
+            one
+            for one in events(client)
+            if (one["type"], one["trace_id"]) == ("policy.denied", "b" * 32)
+        ]
+    )

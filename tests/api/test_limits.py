@@ -64,7 +64,12 @@ def seconds_until_closed(box: ApiBox, first: bytes, drip: bytes = b"") -> float:
 def test_idle_connections_are_closed(box: ApiBox) -> None:
     """After 5 s: one that never spoke, one that stopped within its head, one kept alive; and a byte now and then does not
     keep a head open longer."""
-    idle = [(b"", b""), (b"GET /livez HT", b""), (GET % b"/livez", b""), (b"GET /livez HTTP/1.1\r\nX: ", b"a")]
+    idle = [
+        (b"", b""),
+        (b"GET /livez HT", b""),
+        (GET % b"/livez", b""),
+        (b"GET /livez HTTP/1.1\r\nX: ", b"a"),
+    ]
     with ThreadPoolExecutor(len(idle)) as pool:
         waits = [pool.submit(seconds_until_closed, box, first, drip) for first, drip in idle]
     assert all(4 < wait.result() < 8 for wait in waits), [wait.result() for wait in waits]
@@ -81,7 +86,9 @@ def test_connections_are_bounded_and_probes_keep_theirs(own_box) -> None:  # typ
         assert (refused.status, refused.json()["code"]) == (503, "too-many-connections")
         for _ in range(15):
             stack.enter_context(connect(box.plan.api.port))
-        assert ask(box.plan.api.port, "GET /livez HTTP/1.1").json()["code"] == "too-many-connections"
+        assert (
+            ask(box.plan.api.port, "GET /livez HTTP/1.1").json()["code"] == "too-many-connections"
+        )
     assert _recovered(box)
 
 
@@ -109,10 +116,14 @@ def test_loopback_hosts_are_served(box: ApiBox, host: str) -> None:
     assert ask(box.plan.api.port, f"GET /v1/beads HTTP/1.1\nHost: {host}\n{AUTH}").status == 200
 
 
-@pytest.mark.parametrize("host", ["evil.example.org", "localhost.evil.org", "10.0.0.1", "", "127.0.0.1.evil.org"])
+@pytest.mark.parametrize(
+    "host", ["evil.example.org", "localhost.evil.org", "10.0.0.1", "", "127.0.0.1.evil.org"]
+)
 def test_other_hosts_are_misdirected(box: ApiBox, host: str) -> None:
     """421 before the credential is looked at: a rebinding name cannot even guess tokens."""
-    answer = ask(box.plan.api.port, f"GET /v1/beads HTTP/1.1\nHost: {host}\nAuthorization: Bearer x")
+    answer = ask(
+        box.plan.api.port, f"GET /v1/beads HTTP/1.1\nHost: {host}\nAuthorization: Bearer x"
+    )
     assert answer.status == 421
 
 

@@ -77,7 +77,9 @@ def test_a_head_that_is_none(box: ApiBox, name: str) -> None:
     """Refused in the client's range; nobody else is served worse for it."""
     answer = ask(
         box.plan.api.port,
-        f"{HEADS[name]}\n{AUTH}" if "\n\n" not in HEADS[name] else HEADS[name].replace("\n\n", f"\n{AUTH}\n\n"),
+        f"{HEADS[name]}\n{AUTH}"
+        if "\n\n" not in HEADS[name]
+        else HEADS[name].replace("\n\n", f"\n{AUTH}\n\n"),
     )
     assert 400 <= answer.status < 500, answer
     _is_problem(answer.status, answer.body)
@@ -89,7 +91,9 @@ def test_a_long_range_is_ignored(box: ApiBox) -> None:
     """As a server may; a number of 5000 digits is no bug."""
     head = f"PUT /v1/pods/ranged HTTP/1.1\n{AUTH}\nContent-Length: 3"
     assert ask(box.plan.api.port, head, b"abc").status == 201
-    answer = ask(box.plan.api.port, f"GET /v1/pods/ranged HTTP/1.1\n{AUTH}\nRange: bytes=0-{'9' * 5000}")
+    answer = ask(
+        box.plan.api.port, f"GET /v1/pods/ranged HTTP/1.1\n{AUTH}\nRange: bytes=0-{'9' * 5000}"
+    )
     assert (answer.status, answer.body) == (200, b"abc")
 
 

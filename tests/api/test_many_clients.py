@@ -30,7 +30,9 @@ def test_a_clock_s_rounding_adds_no_request(clock: str) -> None:
     """Three are due in 10 s, also where the sum of clock and offset passes a power of two and loses a digit."""
     argv = [sys.executable, "-c", _SCHEDULED, str(CHECKOUT / "bench"), clock]
     env = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
-    assert subprocess.run(argv, env=env, capture_output=True, text=True, check=True).stdout == "[3]\n"
+    assert (
+        subprocess.run(argv, env=env, capture_output=True, text=True, check=True).stdout == "[3]\n"
+    )
 
 
 @pytest.mark.timed  # a client asks again where an answer takes too long

@@ -15,7 +15,9 @@ def ns() -> str:
 
 
 def put(client: BoxClient, ns: str, key: str, value: object, **more: object) -> dict[str, object]:
-    found: dict[str, object] = client.call("store_memory", {"ns": ns, "key": key}, body={"value": value, **more})
+    found: dict[str, object] = client.call(
+        "store_memory", {"ns": ns, "key": key}, body={"value": value, **more}
+    )
     return found
 
 
@@ -25,7 +27,12 @@ def test_an_entry_lives_and_dies(client: BoxClient, ns: str) -> None:
     first = put(client, ns, key, {"x": [1, None]}, metadata={"kind": "note"})
     second = put(client, ns, key, "text")
     found = client.call("retrieve_memory", {"ns": ns, "key": key})
-    assert (found["key"], found["value"], found["text"], found["metadata"]) == (key, "text", "text", {})
+    assert (found["key"], found["value"], found["text"], found["metadata"]) == (
+        key,
+        "text",
+        "text",
+        {},
+    )
     assert second["created_at"] == first["created_at"]
     client.call("delete_memory", {"ns": ns, "key": key})
     for name in ("retrieve_memory", "delete_memory"):
@@ -38,13 +45,15 @@ def test_search_finds_by_words_and_by_meaning(client: BoxClient, ns: str) -> Non
     """A rare word by text, a paraphrase by vector; the filter holds; scores come along."""
     put(client, ns, "food", "a recipe for baking sourdough bread", metadata={"n": 1})
     put(client, ns, "ship", "the frigate zumwalt left the harbour", metadata={"n": 2})
-    hits = client.call("search_memory", body={"query": "zumwalt", "namespaces": [ns], "mode": "text"})["hits"]
+    hits = client.call(
+        "search_memory", body={"query": "zumwalt", "namespaces": [ns], "mode": "text"}
+    )["hits"]
     assert [hit["entry"]["key"] for hit in hits] == ["ship"]
     meaning = {"query": "how to make a loaf", "namespaces": [ns], "mode": "vector", "limit": 1}
     assert client.call("search_memory", body=meaning)["hits"][0]["entry"]["key"] == "food"
-    filtered = client.call("search_memory", body={"query": "bread", "namespaces": [ns], "flt": {"n": {"gt": 1}}})[
-        "hits"
-    ]
+    filtered = client.call(
+        "search_memory", body={"query": "bread", "namespaces": [ns], "flt": {"n": {"gt": 1}}}
+    )["hits"]
     assert [hit["entry"]["key"] for hit in filtered] == ["ship"]
 
 
@@ -54,7 +63,9 @@ def test_listing_pages_by_prefix_and_filter(client: BoxClient, ns: str) -> None:
         put(client, ns, f"k{number}", number, metadata={"odd": number % 2})
     put(client, ns, "other", 9)
     first = client.call("list_memory", {"ns": ns}, query={"prefix": "k", "limit": 3})
-    rest = client.call("list_memory", {"ns": ns}, query={"prefix": "k", "limit": 3, "cursor": first["next_cursor"]})
+    rest = client.call(
+        "list_memory", {"ns": ns}, query={"prefix": "k", "limit": 3, "cursor": first["next_cursor"]}
+    )
     assert [row["key"] for row in (*first["items"], *rest["items"])] == [f"k{n}" for n in range(5)]
     odd = client.call("list_memory", {"ns": ns}, query={"flt": json.dumps({"odd": 1})})
     assert [row["key"] for row in odd["items"]] == ["k1", "k3"]

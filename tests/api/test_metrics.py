@@ -37,14 +37,21 @@ def test_every_metric_of_the_table_is_there(box: ApiBox, client: BoxClient) -> N
     client.submit_task(sh("exit 0"))
     client.call("list_beads")
     text = until(lambda: _with(scrape(box).text, "agentbox_requirement{"))
-    samples = {line.split("{")[0].split(" ")[0] for line in text.splitlines() if not line.startswith("#")}
+    samples = {
+        line.split("{")[0].split(" ")[0] for line in text.splitlines() if not line.startswith("#")
+    }
     assert set(NAMES) <= samples
     assert all(f"# TYPE {name} " in text for name in DECLARED)
 
 
 def test_promtool_accepts_it(box: ApiBox) -> None:
     """`promtool check metrics` finds nothing to say."""
-    done = subprocess.run(["promtool", "check", "metrics"], input=scrape(box).content, capture_output=True, check=False)
+    done = subprocess.run(
+        ["promtool", "check", "metrics"],
+        input=scrape(box).content,
+        capture_output=True,
+        check=False,
+    )
     assert (done.returncode, done.stdout.decode(), done.stderr.decode()) == (0, "", "")
 
 
@@ -61,16 +68,23 @@ def test_labels_come_from_closed_sets(box: ApiBox) -> None:
     """A hundred invented paths and methods make one series, not a hundred."""
     for number in range(100):
         httpx.request("PROPFIND", f"{box.url}/invented/{number}", trust_env=False)
-    lines = [line for line in scrape(box).text.splitlines() if line.startswith("http_requests_total")]
+    lines = [
+        line for line in scrape(box).text.splitlines() if line.startswith("http_requests_total")
+    ]
     assert [line for line in lines if "invented" in line] == []
-    assert len([line for line in lines if 'route="unmatched"' in line and 'method="other"' in line]) == 1
+    assert (
+        len([line for line in lines if 'route="unmatched"' in line and 'method="other"' in line])
+        == 1
+    )
 
 
 def _with(text: str, part: str) -> str:
     return text if part in text else ""
 
 
-def test_a_refusal_is_in_the_metrics_the_agent_and_the_journal(box: ApiBox, client: BoxClient) -> None:
+def test_a_refusal_is_in_the_metrics_the_agent_and_the_journal(
+    box: ApiBox, client: BoxClient
+) -> None:
     """A start that its profile forbids: within seconds a series of its own, by the name asked for, and an event."""
     with pytest.raises(ApiError):
         client.agents.spawn({"name": "refused", "argv": ["true"], "profile": "none-such"})

@@ -6,7 +6,7 @@ import httpx
 from commandline import agentbox
 from helpers import until
 
-from agentbox.client import Door
+from agentbox.client import AgentApiClient
 from agentbox.testing.model_server import ModelServer
 from agentbox.testing.story_box import StoryBox
 
@@ -30,7 +30,10 @@ ASK = {"model": "small-1", "messages": [{"role": "user", "content": "Hi."}]}
 def test_every_place_says_the_same_of_a_budget(tmp_path: Path) -> None:
     """All of it before the first call; then what that call took, in the API, the command, `hello` and the metrics; and the
     same after the gateway was killed."""
-    with ModelServer() as server, StoryBox(tmp_path, server.url, MANIFEST, {"MODEL_KEY": "k" * 20}) as box:
+    with (
+        ModelServer() as server,
+        StoryBox(tmp_path, server.url, MANIFEST, {"MODEL_KEY": "k" * 20}) as box,
+    ):
         agent_id, gateway = (
             box.client.agents.spawn({"name": "coder", "agent": "coder"}).agent_id,
             f"http://127.0.0.1:{box.port}",
@@ -41,13 +44,19 @@ def test_every_place_says_the_same_of_a_budget(tmp_path: Path) -> None:
         assert (fresh["calls"], fresh["resets_at"]) == ({"cap": 10, "used": 0, "left": 10}, None)
         asked = {"Authorization": f"Bearer {token}"}
         done = httpx.post(
-            f"{gateway}/llm/models/chat/completions", json=ASK, headers=asked, trust_env=False, timeout=30
+            f"{gateway}/llm/models/chat/completions",
+            json=ASK,
+            headers=asked,
+            trust_env=False,
+            timeout=30,
         )
         took = done.json()["usage"]["total_tokens"]
         settled = {"cap": 50000, "used": took, "reserved": 0, "left": 50000 - took}
-        used = until(lambda: (now := box.client.agents.get(agent_id).budget)["tokens"] == settled and now, 30)
+        used = until(
+            lambda: (now := box.client.agents.get(agent_id).budget)["tokens"] == settled and now, 30
+        )
         assert (used["calls"], used["window_seconds"]) == ({"cap": 10, "used": 1, "left": 9}, 3600)
-        with Door(gateway, token) as door:
+        with AgentApiClient(gateway, token) as door:
             assert door.hello()["budgets"]["use"] == used
         shown = agentbox(box.api, "agent", "show", agent_id).stdout.decode()
         words = f"tokens {took} of 50000, {50000 - took} left; calls 1 of 10, 9 left; window ends {used['resets_at']}"
@@ -56,7 +65,7 @@ def test_every_place_says_the_same_of_a_budget(tmp_path: Path) -> None:
         assert row in httpx.get(f"{box.api.metrics_url}/metrics", trust_env=False).text
         box.gateway.kill()
         box.gateway.start()
-        with Door(gateway, token) as door:
+        with AgentApiClient(gateway, token) as door:
             assert until(lambda: _hello(door), 30) == used
         assert box.client.agents.get(agent_id).budget == used
         (listed,) = box.client.agents.list(name="coder")[0]
@@ -65,17 +74,21 @@ def test_every_place_says_the_same_of_a_budget(tmp_path: Path) -> None:
 
 def _said(box: StoryBox, agent_id: str) -> str:
     return (
-        b"".join(one.data for one in box.client.agents.stream(agent_id, follow=False) if one.kind == "stdout")
+        b"".join(
+            one.data
+            for one in box.client.agents.stream(agent_id, follow=False)
+            if one.kind == "stdout"
+        )
         .decode()
         .strip()
     )
 
 
-def _hello(door: Door) -> object:
+def _hello(door: AgentApiClient) -> object:
     """None while the gateway does not know the token again."""
-    from agentbox.client import DoorRefused
+    from agentbox.client import AgentApiDenied
 
     try:
         return door.hello()["budgets"]["use"]
-    except DoorRefused:
+    except AgentApiDenied:
         return None

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from test_apply import text
 
-from agentbox.api.background.mounted import INVALID, MountedManifest
+from agentbox.api.background.mounted_manifest import INVALID, MountedManifest
 from agentbox.core.paths import Paths
-from agentbox.manifest.features.loader import enabled, load_features
+from agentbox.manifest.features.loader import enabled_features, load_features
 from agentbox.manifest.load import parse
-from agentbox.plan.build import make_plan
-from agentbox.plan.lockfile.writer import write as lock_bytes
+from agentbox.plan.build import build_plan
+from agentbox.plan.lockfile.writer import serialize_lock as lock_bytes
 from agentbox.plan.model import Plan
 from agentbox.testing.plans import SYSTEM, lock_of
 
@@ -36,9 +36,9 @@ def in_force(tmp_path: Path) -> InForce:
         folder.mkdir(parents=True)
     paths.manifest.write_text(text())
     manifest, features = parse(text().encode(), "agentbox.toml"), load_features()
-    lock = lock_of(enabled(manifest, features))
+    lock = lock_of(enabled_features(manifest, features))
     paths.lock.write_bytes(lock_bytes(lock))
-    return InForce(make_plan(manifest, features, lock_bytes(lock), lock, SYSTEM), paths)
+    return InForce(build_plan(manifest, features, lock_bytes(lock), lock, SYSTEM), paths)
 
 
 HALF = text().index("[adapters]")  # a manifest of its own

@@ -97,7 +97,9 @@ def test_idle_streams_cost_a_neighbour_nothing(box: ApiBox) -> None:
         for sock in socks:
             assert b"200 OK" in sock.recv(4096)
         with box.client() as client:
-            client.call("append_events", body={"events": [{"type": "crowd.tick", "data": {"n": 1}}]})
+            client.call(
+                "append_events", body={"events": [{"type": "crowd.tick", "data": {"n": 1}}]}
+            )
         for sock in socks:
             seen = b""
             while b"crowd.tick" not in seen:
@@ -112,10 +114,14 @@ def test_idle_streams_cost_a_neighbour_nothing(box: ApiBox) -> None:
 def a_stalled_reader_is_cut(box: ApiBox) -> None:
     """It takes nothing for 30 s while there is much to take: its connection ends, and a resume by id has the rest."""
     with box.client() as client:
-        first = client.call("append_events", body={"events": [{"type": "flood.x", "data": {}}]})["first_seq"]
+        first = client.call("append_events", body={"events": [{"type": "flood.x", "data": {}}]})[
+            "first_seq"
+        ]
         with connect(box.plan.api.port, 60) as sock:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            sock.sendall(f"GET /v1/events/stream?since={first} HTTP/1.1\r\nHost: localhost\r\n{AUTH}\r\n\r\n".encode())
+            sock.sendall(
+                f"GET /v1/events/stream?since={first} HTTP/1.1\r\nHost: localhost\r\n{AUTH}\r\n\r\n".encode()
+            )
             batch = {"events": [{"type": "flood.x", "data": {"x": "y" * 60_000}}] * 10}
             for _ in range(20):  # 12 MB: more than the kernel keeps for a reader that does not read
                 last = client.call("append_events", body=batch)["last_seq"]

@@ -16,7 +16,11 @@ BODY = bytes(range(256)) * 16
 
 def pods_of(box: ApiBox) -> httpx.Client:
     """A client of the pods of a box."""
-    return httpx.Client(base_url=f"{box.url}/v1/pods/", headers={"Authorization": f"Bearer {TOKEN}"}, trust_env=False)
+    return httpx.Client(
+        base_url=f"{box.url}/v1/pods/",
+        headers={"Authorization": f"Bearer {TOKEN}"},
+        trust_env=False,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +56,11 @@ def test_head_is_get_without_a_body(http: httpx.Client, folder: str) -> None:
     for path in (f"{folder}a", folder):
         get, head = http.get(path), http.head(path)
         assert head.content == b""
-        assert {**head.headers, "date": "", "x-request-id": ""} == {**get.headers, "date": "", "x-request-id": ""}
+        assert {**head.headers, "date": "", "x-request-id": ""} == {
+            **get.headers,
+            "date": "",
+            "x-request-id": "",
+        }
 
 
 @pytest.mark.parametrize("size", [3 << 20, (1 << 20) + 1])
@@ -80,7 +88,9 @@ def test_a_large_body_is_streamed(http: httpx.Client, folder: str, size: int) ->
         ("lines=0-1", 200, slice(0, None), None),
     ],
 )
-def test_ranges(http: httpx.Client, folder: str, wanted: str, status: int, part: slice, told: str | None) -> None:
+def test_ranges(
+    http: httpx.Client, folder: str, wanted: str, status: int, part: slice, told: str | None
+) -> None:
     """One range of bytes; what is no range is ignored, what lies outside is 416 with the size."""
     http.put(f"{folder}a", content=BODY)
     found = http.get(f"{folder}a", headers={"Range": wanted})
@@ -92,7 +102,12 @@ def test_ranges(http: httpx.Client, folder: str, wanted: str, status: int, part:
 def test_a_range_only_of_what_the_reader_knows(http: httpx.Client, folder: str) -> None:
     """If-Range with the tag gives the part, with another tag or a date the whole."""
     tag = http.put(f"{folder}a", content=BODY).headers["etag"]
-    for known, status in ((tag, 206), ('"other"', 200), (f"W/{tag}", 200), (formatdate(usegmt=True), 200)):
+    for known, status in (
+        (tag, 206),
+        ('"other"', 200),
+        (f"W/{tag}", 200),
+        (formatdate(usegmt=True), 200),
+    ):
         found = http.get(f"{folder}a", headers={"Range": "bytes=0-1", "If-Range": known})
         assert found.status_code == status
 
@@ -102,40 +117,68 @@ def test_a_reader_that_has_it_gets_304(http: httpx.Client, folder: str) -> None:
     made = http.put(f"{folder}a", content=BODY)
     tag, date = made.headers["etag"], made.headers["last-modified"]
     for method in ("GET", "HEAD"):
-        for condition in ({"If-None-Match": f'"x", W/{tag}'}, {"If-None-Match": "*"}, {"If-Modified-Since": date}):
+        for condition in (
+            {"If-None-Match": f'"x", W/{tag}'},
+            {"If-None-Match": "*"},
+            {"If-Modified-Since": date},
+        ):
             found = http.request(method, f"{folder}a", headers=condition)
             assert (found.status_code, found.content, found.headers["etag"]) == (304, b"", tag)
         old = {"If-None-Match": '"x"', "If-Modified-Since": date}
         assert http.request(method, f"{folder}a", headers=old).status_code == 200
-        assert http.request(method, f"{folder}a", headers={"If-Modified-Since": formatdate(0, usegmt=True)}).is_success
+        assert http.request(
+            method, f"{folder}a", headers={"If-Modified-Since": formatdate(0, usegmt=True)}
+        ).is_success
 
 
 def test_changes_hold_to_their_conditions(http: httpx.Client, folder: str) -> None:
     """412 with the tag that is there, and nothing changed; a weak tag never matches."""
     tag = http.put(f"{folder}a", content=b"1", headers={"If-None-Match": "*"}).headers["etag"]
     long_ago = formatdate(0, usegmt=True)
-    for condition in ({"If-Match": '"x"'}, {"If-Match": f"W/{tag}"}, {"If-Unmodified-Since": long_ago}):
+    for condition in (
+        {"If-Match": '"x"'},
+        {"If-Match": f"W/{tag}"},
+        {"If-Unmodified-Since": long_ago},
+    ):
         for method in ("PUT", "DELETE", "GET"):
-            refused = http.request(method, f"{folder}a", headers=condition, content=b"2" if method == "PUT" else None)
+            refused = http.request(
+                method, f"{folder}a", headers=condition, content=b"2" if method == "PUT" else None
+            )
             assert (refused.status_code, refused.headers["etag"]) == (412, tag)
     assert http.put(f"{folder}a", content=b"2", headers={"If-None-Match": "*"}).status_code == 412
     assert http.put(f"{folder}none", content=b"2", headers={"If-Match": "*"}).status_code == 412
     assert http.get(f"{folder}a").content == b"1"
     assert http.put(f"{folder}a", content=b"2", headers={"If-Match": tag}).status_code == 204
-    assert http.delete(f"{folder}a", headers={"If-Unmodified-Since": formatdate(usegmt=True)}).status_code == 204
+    assert (
+        http.delete(
+            f"{folder}a", headers={"If-Unmodified-Since": formatdate(usegmt=True)}
+        ).status_code
+        == 204
+    )
     assert http.get(f"{folder}a").status_code == 404
 
 
 def test_a_patch_is_applied_or_refused(http: httpx.Client, folder: str) -> None:
     """204 with the new tag; 415 with Accept-Patch for another type; 422 with the index of what failed."""
-    tag = http.put(f"{folder}a", content=b'{"n":1}', headers={"Content-Type": "application/json"}).headers["etag"]
+    tag = http.put(
+        f"{folder}a", content=b'{"n":1}', headers={"Content-Type": "application/json"}
+    ).headers["etag"]
     kind = {"Content-Type": "application/json-patch+json"}
-    done = http.patch(f"{folder}a", content=b'[{"op":"replace","path":"/n","value":2}]', headers=kind)
+    done = http.patch(
+        f"{folder}a", content=b'[{"op":"replace","path":"/n","value":2}]', headers=kind
+    )
     assert (done.status_code, http.get(f"{folder}a").json()) == (204, {"n": 2})
     assert done.headers["etag"] != tag
-    refused = http.patch(f"{folder}a", content=b"[]", headers={"Content-Type": "application/merge-patch+json"})
-    assert (refused.status_code, refused.headers["accept-patch"]) == (415, "application/json-patch+json")
-    failed = http.patch(f"{folder}a", content=b'[{"op":"test","path":"/n","value":9}]', headers=kind)
+    refused = http.patch(
+        f"{folder}a", content=b"[]", headers={"Content-Type": "application/merge-patch+json"}
+    )
+    assert (refused.status_code, refused.headers["accept-patch"]) == (
+        415,
+        "application/json-patch+json",
+    )
+    failed = http.patch(
+        f"{folder}a", content=b'[{"op":"test","path":"/n","value":9}]', headers=kind
+    )
     assert (failed.status_code, failed.json()["index"]) == (422, 0)
     assert http.get(f"{folder}a").json() == {"n": 2}
 
@@ -145,9 +188,19 @@ def test_options_say_what_may_be_done(http: httpx.Client, folder: str) -> None:
     http.put(f"{folder}a", content=b"1")
     for path in (f"{folder}a", f"{folder}none"):
         found = http.options(path)
-        assert (found.status_code, found.headers["accept-patch"]) == (204, "application/json-patch+json")
+        assert (found.status_code, found.headers["accept-patch"]) == (
+            204,
+            "application/json-patch+json",
+        )
         assert found.headers["accept-put"] == "*/*"
-        assert set(found.headers["allow"].split(", ")) == {"GET", "HEAD", "OPTIONS", "PUT", "PATCH", "DELETE"}
+        assert set(found.headers["allow"].split(", ")) == {
+            "GET",
+            "HEAD",
+            "OPTIONS",
+            "PUT",
+            "PATCH",
+            "DELETE",
+        }
     assert "PUT" not in http.options(folder).headers["allow"]
 
 
@@ -159,12 +212,16 @@ def test_a_container_is_told_as_asked(http: httpx.Client, folder: str) -> None:
     assert turtle.headers["content-type"] == "text/turtle"
     assert f"ldp:contains </v1/pods/{folder}odd%20name%C3%A9>" in turtle.text
     assert "posix:size 3" in turtle.text
-    assert "<http://www.w3.org/ns/iana/media-types/application/octet-stream#Resource>" in turtle.text
+    assert (
+        "<http://www.w3.org/ns/iana/media-types/application/octet-stream#Resource>" in turtle.text
+    )
     assert 'rel="type"' in turtle.headers["link"]
     linked = http.get(folder, headers={"Accept": "text/turtle;q=0.1, application/ld+json"}).json()
     members = {one["@id"] for one in linked[0]["http://www.w3.org/ns/ldp#contains"]}
     page = http.get(folder, headers={"Accept": "application/json"}).json()
-    assert {httpx.URL(one).path.removeprefix("/v1/pods/") for one in members} == {row["path"] for row in page["items"]}
+    assert {httpx.URL(one).path.removeprefix("/v1/pods/") for one in members} == {
+        row["path"] for row in page["items"]
+    }
     assert [row["kind"] for row in page["items"]] == ["container", "object", "object"]
     assert http.get(folder, headers={"Accept": "image/png"}).status_code == 406
 
@@ -205,7 +262,9 @@ def test_a_long_container_is_paged_by_links(http: httpx.Client, folder: str) -> 
 )
 def test_what_is_refused(box: ApiBox, head: str, status: int) -> None:
     """Never normalised, with a problem."""
-    answer = ask(box.plan.api.port, f"{head}\nAuthorization: Bearer {TOKEN}", b"x" if "PUT" in head else b"")
+    answer = ask(
+        box.plan.api.port, f"{head}\nAuthorization: Bearer {TOKEN}", b"x" if "PUT" in head else b""
+    )
     assert (answer.status, answer.json()["status"]) == (status, status)
 
 
@@ -242,6 +301,8 @@ def test_private_data_in_a_patch_is_masked(guarded: httpx.Client) -> None:
     key = "AKIA" + "ABCDEFGH12345678"
     guarded.put("a", content=b"{}", headers={"Content-Type": "application/json"})
     patch = json.dumps([{"op": "add", "path": "/x", "value": {"y": [f"see {key}"]}}]).encode()
-    done = guarded.patch("a", content=patch, headers={"Content-Type": "application/json-patch+json"})
+    done = guarded.patch(
+        "a", content=patch, headers={"Content-Type": "application/json-patch+json"}
+    )
     assert done.status_code == 204
     assert guarded.get("a").json() == {"x": {"y": ["see [SECRET]"]}}

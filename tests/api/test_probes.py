@@ -19,7 +19,9 @@ SAFE = {
 
 def places(box: ApiBox) -> list[tuple[int, str]]:
     """Port and path of each of the five GET routes."""
-    return [(box.plan.api.port, path) for path in PROBES] + [(box.plan.observability.metrics_port, "/metrics")]
+    return [(box.plan.api.port, path) for path in PROBES] + [
+        (box.plan.observability.metrics_port, "/metrics")
+    ]
 
 
 def test_livez_is_exact(box: ApiBox) -> None:
@@ -34,7 +36,15 @@ def test_unready_names_what_is_missing(box: ApiBox) -> None:
     answer = ask(box.plan.api.port, "GET /ready HTTP/1.1")
     body = answer.json()
     assert (answer.status, answer.headers["retry-after"]) == (503, "1")
-    assert list(body) == ["ready", "reason", "missing", "degraded", "boot_id", "plan_digest", "checked_at"]
+    assert list(body) == [
+        "ready",
+        "reason",
+        "missing",
+        "degraded",
+        "boot_id",
+        "plan_digest",
+        "checked_at",
+    ]
     assert body["missing"][0] == "bootstrap.done sentinel"
     count = len(body["missing"])
     assert body["reason"] == f"{count} requirement{'' if count == 1 else 's'} not met"
@@ -84,16 +94,27 @@ def test_a_query_string_changes_nothing(box: ApiBox) -> None:
         assert plain.status == odd.status
 
 
-@pytest.mark.parametrize("host", ["10.1.2.3:9090", "[fd00::1]", "localhost", "BOX:9091", "127.0.0.1"])
+@pytest.mark.parametrize(
+    "host", ["10.1.2.3:9090", "[fd00::1]", "localhost", "BOX:9091", "127.0.0.1"]
+)
 def test_probes_are_served_under_addresses_and_names_of_the_box(box: ApiBox, host: str) -> None:
     """A kubelet asks by address, a scraper by the container's name; the port does not matter."""
     assert box.plan.name == "test"
     for port, path in places(box):
-        assert ask(port, f"GET {path} HTTP/1.1\nHost: {host.replace('BOX', 'Test')}").status in (200, 503)
+        assert ask(port, f"GET {path} HTTP/1.1\nHost: {host.replace('BOX', 'Test')}").status in (
+            200,
+            503,
+        )
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example.org", "test.evil.example", "127.0.0.1.evil.example", "localhost.evil.example:9090"]
+    "host",
+    [
+        "evil.example.org",
+        "test.evil.example",
+        "127.0.0.1.evil.example",
+        "localhost.evil.example:9090",
+    ],
 )
 def test_probes_tell_nothing_under_another_name(box: ApiBox, host: str) -> None:
     """421: a page in a browser that a name server led here reads neither state nor metrics, only that something lives."""

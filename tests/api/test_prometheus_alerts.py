@@ -17,9 +17,15 @@ ALERTS = ("AgentboxAttack", "AgentboxDenials")
 def counter(agent: str, kind: str, value: Callable[[float], float | None]) -> list[str]:
     """Samples of a counter up to a minute from now; `value` is given minutes since the beginning, None = no sample."""
     begin = int(time.time()) - SECONDS
-    labels = f'job="agentbox",box="agentbox",agent="{agent}",class="{kind}",layer="reaper",rule="socket"'
+    labels = (
+        f'job="agentbox",box="agentbox",agent="{agent}",class="{kind}",layer="reaper",rule="socket"'
+    )
     values = [(begin + at, value(at / 60)) for at in range(0, SECONDS + 60, EVERY)]
-    return [f"agentbox_denied_total{{{labels}}} {found:.0f} {at}" for at, found in values if found is not None]
+    return [
+        f"agentbox_denied_total{{{labels}}} {found:.0f} {at}"
+        for at, found in values
+        if found is not None
+    ]
 
 
 HISTORY = (
@@ -36,7 +42,9 @@ HISTORY = (
 def firing(server: Server) -> list[tuple[str, str, str]]:
     """Alert, agent and state, of those that are about refusals."""
     found: list[dict[str, Any]] = (server.get("alerts") or {"alerts": []})["alerts"]
-    named = [(one["labels"]["alertname"], one["labels"].get("agent", ""), one["state"]) for one in found]
+    named = [
+        (one["labels"]["alertname"], one["labels"].get("agent", ""), one["state"]) for one in found
+    ]
     return sorted(one for one in named if one[0] in ALERTS)
 
 

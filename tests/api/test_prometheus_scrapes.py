@@ -19,7 +19,9 @@ _OF_PROMETHEUS = {"up"}  # made by the scrape itself
 def server(box: ApiBox) -> Iterator[Server]:
     """Scraping each second instead of each 15."""
     quick = {
-        name: text.replace("scrape_interval: '15s'", "scrape_interval: '1s'").replace("timeout: '5s'", "timeout: '1s'")
+        name: text.replace("scrape_interval: '15s'", "scrape_interval: '1s'").replace(
+            "timeout: '5s'", "timeout: '1s'"
+        )
         for name, text in prometheus(box.plan).items()
     }
     with serving(quick) as found:
@@ -38,9 +40,13 @@ def test_every_series_that_an_alert_asks_for_is_exposed(server: Server, client: 
     client.call("list_beads")
     known = until(lambda: server.get("targets/metadata"), 20)
     names = {row["metric"] for row in known}
-    asked = {name for alert in ALERTS for name in re.findall(r"[a-z_]+(?=\{)", alert.expr)} - _OF_PROMETHEUS
+    asked = {
+        name for alert in ALERTS for name in re.findall(r"[a-z_]+(?=\{)", alert.expr)
+    } - _OF_PROMETHEUS
     assert len(asked) > 8
-    assert {name for name in asked if name not in names and name.removesuffix("_total") not in names} == set()
+    assert {
+        name for name in asked if name not in names and name.removesuffix("_total") not in names
+    } == set()
 
 
 def test_every_rule_evaluates(server: Server) -> None:

@@ -57,7 +57,9 @@ def idle(page: Page) -> None:
 def enter(page: Page, box: ApiBox, token: str = TOKEN) -> None:
     """By the keyboard: the field has the focus when the page opens."""
     page.go(f"{box.url}/ui/review")
-    page.until(f"document.activeElement.id === 'token' && document.getElementById('box').textContent && {IDLE}")
+    page.until(
+        f"document.activeElement.id === 'token' && document.getElementById('box').textContent && {IDLE}"
+    )
     page.type(token)
     page.press("Enter")
 
@@ -66,7 +68,9 @@ def see(page: Page, selector: str) -> str:
     """What it says, once it is there."""
     name = json.dumps(selector)
     return str(
-        page.until(f"document.querySelector({name})?.checkVisibility() && document.querySelector({name}).innerText")
+        page.until(
+            f"document.querySelector({name})?.checkVisibility() && document.querySelector({name}).innerText"
+        )
     )
 
 
@@ -113,7 +117,9 @@ def test_a_change_is_read_and_taken_by_keyboard(box: ApiBox, client: BoxClient, 
     page.press("Enter")
     see(page, "#consequence")
     page.press("Tab", "Enter")
-    page.until("document.getElementById('status').textContent === '2 files changed in the workspace.'")
+    page.until(
+        "document.getElementById('status').textContent === '2 files changed in the workspace.'"
+    )
     assert (box.paths.workspace / "text").read_text() == "one\n2\nthree\n"
     assert see(page, "#none") == "No agent has left changes."
     assert page.troubles == []
@@ -125,9 +131,14 @@ def test_an_agent_s_text_does_nothing(box: ApiBox, client: BoxClient, page: Page
     agent = run(client, HOSTILE)
     enter(page, box)
     first(page)
-    names = page.find("[...document.querySelectorAll('#changes .path')].map((one) => one.textContent)")
+    names = page.find(
+        "[...document.querySelectorAll('#changes .path')].map((one) => one.textContent)"
+    )
     assert names[0] == ".github/workflows/ci.yml"
-    assert {"<img src=x onerror=alert(2)>\\x1b]0;x\\x07.html", '"><script>alert(3)<\\057script>'} <= set(names)
+    assert {
+        "<img src=x onerror=alert(2)>\\x1b]0;x\\x07.html",
+        '"><script>alert(3)<\\057script>',
+    } <= set(names)
     shown = page.find("document.getElementById('changes').innerText")
     for words in (
         '+<script>document.title="owned"</script>',
@@ -136,7 +147,12 @@ def test_an_agent_s_text_does_nothing(box: ApiBox, client: BoxClient, page: Page
     ):
         assert words in shown
     assert "out: a link that leads out of the workspace" in see(page, "#left")
-    assert page.find("document.querySelectorAll('#review :is(img, script, iframe, a, style, object)').length") == 0
+    assert (
+        page.find(
+            "document.querySelectorAll('#review :is(img, script, iframe, a, style, object)').length"
+        )
+        == 0
+    )
     assert page.find("document.scripts.length") == 1
     assert page.find("document.title") == "Review - agentbox"
     assert (
@@ -160,7 +176,9 @@ def test_the_policy_holds_though_the_page_had_a_hole(box: ApiBox, page: Page) ->
         "code": "new Function('return 1')()",
     }
     for name, script in tries.items():
-        held = page.find(f"(async () => {{ try {{ {script}; return 'done' }} catch (error) {{ return 'held' }} }})()")
+        held = page.find(
+            f"(async () => {{ try {{ {script}; return 'done' }} catch (error) {{ return 'held' }} }})()"
+        )
         assert held == "held", name
     refused = [one["entry"]["text"] for one in page.troubles if "entry" in one]
     for words in ("TrustedHTML", "TrustedScript", "connect-src"):
@@ -215,10 +233,15 @@ def test_the_token_stays_in_the_tab(box: ApiBox, client: BoxClient, page: Page) 
 def test_what_is_served(box: ApiBox) -> None:
     """Without a token, with a policy that names no other source; other names are 404, and the page is small."""
     with httpx.Client(base_url=box.url, trust_env=False) as http:
-        found = {name: http.get(f"/ui/{name}") for name in ("review", "review.js", "shown.js", "review.css")}
+        found = {
+            name: http.get(f"/ui/{name}")
+            for name in ("review", "review.js", "shown.js", "review.css")
+        }
         assert [one.status_code for one in found.values()] == [200] * 4
         policy = found["review"].headers["content-security-policy"]
-        assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'")
+        assert policy.startswith(
+            "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'"
+        )
         assert not {"unsafe", "http", "*", "data:"} & {
             word for word in ("unsafe", "http", "*", "data:") if word in policy
         }

@@ -97,7 +97,11 @@ def test_conflict_and_another_digest(box: ApiBox, client: BoxClient) -> None:
     (ws / "file").write_text("mine")
     assert "a conflict" in client.reviews.show(agent)["changes"][0]["notes"][0]
     conflict = refused(lambda: client.reviews.commit(agent, digest))
-    assert (conflict.status, conflict.code, list(conflict.problem["conflicts"])) == (409, "review-conflict", ["file"])
+    assert (conflict.status, conflict.code, list(conflict.problem["conflicts"])) == (
+        409,
+        "review-conflict",
+        ["file"],
+    )
     assert sorted(one.name for one in ws.iterdir()) == ["file"]
     assert (ws / "file").read_text() == "mine"
     (ws / "file").write_text("old")
@@ -106,8 +110,12 @@ def test_conflict_and_another_digest(box: ApiBox, client: BoxClient) -> None:
 
 def test_side_by_side(box: ApiBox, client: BoxClient) -> None:
     """Two agents never see each other's work, nor each other's folders."""
-    first = client.submit_task(sh("echo 1 > mine; for n in $(seq 100); do ls; sleep 0.02; done | sort -u")).task_id
-    second = client.submit_task(sh("echo 2 > yours; for n in $(seq 100); do ls; sleep 0.02; done | sort -u")).task_id
+    first = client.submit_task(
+        sh("echo 1 > mine; for n in $(seq 100); do ls; sleep 0.02; done | sort -u")
+    ).task_id
+    second = client.submit_task(
+        sh("echo 2 > yours; for n in $(seq 100); do ls; sleep 0.02; done | sort -u")
+    ).task_id
     seen = [text(read_all(client, one)[0]).split() for one in (first, second)]
     assert seen == [["mine"], ["yours"]]
     agent = run(client, "ls $AGENTBOX_WORKSPACE/../.. || echo closed")
@@ -129,7 +137,9 @@ printf '#!/bin/sh\\ntouch /tmp/hooked' > .git/hooks-x; git config core.fsmonitor
     agent = run(client, script)
     assert [one["path"] for one in client.reviews.show(agent)["changes"]] == ["file"]
     client.reviews.commit(agent, client.reviews.list()[0]["digest"])
-    told = subprocess.run(["git", "log", "--format=%s"], cwd=ws, capture_output=True, text=True, check=True)
+    told = subprocess.run(
+        ["git", "log", "--format=%s"], cwd=ws, capture_output=True, text=True, check=True
+    )
     assert told.stdout == "1\n"
     assert "fsmonitor" not in (ws / ".git/config").read_text()
 
@@ -159,7 +169,12 @@ def test_hostile_names_and_content(box: ApiBox, client: BoxClient) -> None:
 def test_the_command_line(box: ApiBox, client: BoxClient) -> None:
     """`run` says that there is something to see; list, show, commit and discard do what they say."""
     ran = agentbox(
-        box, "run", "--", "/bin/sh", "-c", "mkdir -p .github/workflows; echo x > .github/workflows/ci.yml; echo y > a"
+        box,
+        "run",
+        "--",
+        "/bin/sh",
+        "-c",
+        "mkdir -p .github/workflows; echo x > .github/workflows/ci.yml; echo y > a",
     )
     told = ran.stderr.decode().splitlines()[-1]
     assert told.startswith("agentbox: 2 files changed: agentbox review show ")
@@ -170,7 +185,10 @@ def test_the_command_line(box: ApiBox, client: BoxClient) -> None:
     assert first == "! added    .github/workflows/ci.yml  [CI runs it]"
     (box.paths.workspace / "a").write_text("mine")
     conflict = agentbox(box, "review", "commit", agent)
-    assert (conflict.returncode, conflict.stdout) == (1, b"a: it has changed since the agent began\n")
+    assert (conflict.returncode, conflict.stdout) == (
+        1,
+        b"a: it has changed since the agent began\n",
+    )
     (box.paths.workspace / "a").unlink()
     wrong = agentbox(box, "review", "commit", "--digest", "0" * 64, agent)
     assert wrong.returncode == 1
@@ -187,7 +205,9 @@ def test_direct(box: ApiBox, client: BoxClient) -> None:
     assert agentbox(box, "run", "--direct", "--", "/bin/sh", "-c", "echo x > file").returncode == 0
     assert (box.paths.workspace / "file").read_text() == "x\n"
     assert client.reviews.list() == []
-    made = client.tokens.create("worker", ["agents:write", "agents:read", "beads:write", "reviews:write"])
+    made = client.tokens.create(
+        "worker", ["agents:write", "agents:read", "beads:write", "reviews:write"]
+    )
     with box.client(made["value"]) as worker:
         direct = sh("true", workspace="direct")
         for call in (lambda: worker.submit_task(direct), lambda: worker.call("spawn", body=direct)):
@@ -201,7 +221,10 @@ def test_scopes(box: ApiBox, client: BoxClient) -> None:
     made = client.tokens.create("reader", ["agents:read", "agents:write"])
     with box.client(made["value"]) as reader:
         digest = reader.reviews.list()[0]["digest"]
-        for call in (lambda: reader.reviews.commit(agent, digest), lambda: reader.reviews.discard(agent)):
+        for call in (
+            lambda: reader.reviews.commit(agent, digest),
+            lambda: reader.reviews.discard(agent),
+        ):
             error = refused(call)
             assert (error.status, error.problem["scope"]) == (403, "reviews:write")
 
@@ -244,4 +267,6 @@ def _listed(client: BoxClient) -> list[str]:
 
 def _said(client: BoxClient, agent: str) -> str:
     """What it printed so far."""
-    return b"".join(one.data for one in client.agents.stream(agent, follow=False) if one.kind == "stdout").decode()
+    return b"".join(
+        one.data for one in client.agents.stream(agent, follow=False) if one.kind == "stdout"
+    ).decode()

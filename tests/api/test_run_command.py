@@ -19,7 +19,8 @@ from agentbox.testing.plans import plan_of
 
 
 @pytest.mark.parametrize(
-    ("script", "code"), [("exit 0", 0), ("exit 7", 7), ("kill -KILL $$", 137), ("kill -SEGV $$", 139)]
+    ("script", "code"),
+    [("exit 0", 0), ("exit 7", 7), ("kill -KILL $$", 137), ("kill -SEGV $$", 139)],
 )
 def test_the_exit_code_is_the_commands(box: ApiBox, script: str, code: int) -> None:
     """Its own code, or 128 + n when signal n ended it."""
@@ -46,7 +47,9 @@ def test_quiet_prints_only_the_command(box: ApiBox) -> None:
 def test_output_comes_as_it_is_made(box: ApiBox) -> None:
     """The first line is there while the command still runs."""
     with subprocess.Popen(
-        command(box, "--quiet", "run", "--", "/bin/sh", "-c", "echo one; sleep 30"), stdout=subprocess.PIPE, bufsize=0
+        command(box, "--quiet", "run", "--", "/bin/sh", "-c", "echo one; sleep 30"),
+        stdout=subprocess.PIPE,
+        bufsize=0,
     ) as run:
         assert run.stdout is not None
         assert run.stdout.readline() == b"one\n"
@@ -58,7 +61,9 @@ def test_output_comes_as_it_is_made(box: ApiBox) -> None:
 def test_ctrl_c_cancels_the_task(box: ApiBox, client: BoxClient) -> None:
     """SIGINT ends the agent in the box, and the command returns 130."""
     arguments = command(box, "run", "--", "/bin/sh", "-c", "echo up; sleep 300")
-    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0) as run:
+    with subprocess.Popen(
+        arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
+    ) as run:
         assert run.stdout is not None
         assert run.stdout.readline() == b"up\n"
         run.send_signal(signal.SIGINT)
@@ -90,20 +95,29 @@ def test_output_that_cannot_be_written_is_125(box: ApiBox, words: tuple[str, ...
     """A full disk and a closed stream: the caller does not take what it has for the whole, and no traceback tells it."""
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
-            command(box, *words, "--", "echo", "hi"), stdout=full, stderr=subprocess.PIPE, timeout=60, check=False
+            command(box, *words, "--", "echo", "hi"),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            timeout=60,
+            check=False,
         )
     assert done.returncode == 125
     assert b"agentbox: cannot finish run: No space left on device" in done.stderr
     assert b"Traceback" not in done.stderr
     closed = ["sh", "-c", 'exec "$@" >&-', "sh", *command(box, *words, "--", "echo", "hi")]
     done = subprocess.run(closed, stderr=subprocess.PIPE, timeout=60, check=False)
-    assert (done.returncode, b"cannot finish run: Bad file descriptor" in done.stderr) == (125, True), done.stderr
+    assert (done.returncode, b"cannot finish run: Bad file descriptor" in done.stderr) == (
+        125,
+        True,
+    ), done.stderr
 
 
 def test_no_box_is_125() -> None:
     """Nothing answers: 125 and one sentence."""
     script = SHELL.format(url="http://127.0.0.1:9", token="x")
-    done = subprocess.run([sys.executable, "-c", script, "run", "--", "true"], capture_output=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", script, "run", "--", "true"], capture_output=True, check=False
+    )
     assert done.returncode == 125
     assert b"cannot reach the box" in done.stderr
     assert b"Traceback" not in done.stderr
@@ -111,14 +125,30 @@ def test_no_box_is_125() -> None:
 
 def test_options_of_the_command_are_its_own(box: ApiBox) -> None:
     """What follows the command is not ours, with and without `--`."""
-    assert agentbox(box, "--quiet", "run", "/bin/echo", "-n", "--timeout", "x").stdout == b"--timeout x"
-    assert agentbox(box, "--quiet", "run", "--", "/usr/bin/printf", "%s", "--help").stdout == b"--help"
+    assert (
+        agentbox(box, "--quiet", "run", "/bin/echo", "-n", "--timeout", "x").stdout
+        == b"--timeout x"
+    )
+    assert (
+        agentbox(box, "--quiet", "run", "--", "/usr/bin/printf", "%s", "--help").stdout == b"--help"
+    )
 
 
 def test_environment_and_input(box: ApiBox) -> None:
     """--env sets a variable, --input feeds standard input."""
     done = agentbox(
-        box, "--quiet", "run", "-e", "A=b c", "--input", "-", "--", "/bin/sh", "-c", 'echo "$A"; cat', given=b"in"
+        box,
+        "--quiet",
+        "run",
+        "-e",
+        "A=b c",
+        "--input",
+        "-",
+        "--",
+        "/bin/sh",
+        "-c",
+        'echo "$A"; cat',
+        given=b"in",
     )
     assert done.stdout == b"b c\nin"
 
@@ -133,7 +163,9 @@ def test_an_agent_of_the_manifest_runs_by_its_name(tmp_path: Path) -> None:
         (made,) = client.agents.list(name="copier")[0]
         assert made.spec["profile"] == "readonly"
         assert (
-            agentbox(box, "run", "--agent", "copier", "--", "echo").returncode == agentbox(box, "run").returncode == 2
+            agentbox(box, "run", "--agent", "copier", "--", "echo").returncode
+            == agentbox(box, "run").returncode
+            == 2
         )
 
 
@@ -154,7 +186,9 @@ def test_a_killed_api_is_not_noticed_by_the_reader(own_box: Callable[..., ApiBox
     box = own_box()
     script = "n=0; while [ $n -lt 300 ]; do n=$((n+1)); echo $n; sleep 0.005; done; exit 9"
     with subprocess.Popen(
-        command(box, "--quiet", "run", "--", "/bin/sh", "-c", script), stdout=subprocess.PIPE, bufsize=0
+        command(box, "--quiet", "run", "--", "/bin/sh", "-c", script),
+        stdout=subprocess.PIPE,
+        bufsize=0,
     ) as run:
         assert run.stdout is not None
         first = run.stdout.readline()

@@ -39,12 +39,16 @@ def test_a_late_reader_gets_every_byte(box: ApiBox, client: BoxClient) -> None:
     """Nobody reads the terminal's end before the command has written all that the way to it takes; other agents go on."""
     size = 12 * MIB
     with subprocess.Popen(
-        command(box, "--quiet", "run", "--", *counted(size)), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        command(box, "--quiet", "run", "--", *counted(size)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     ) as running:
         assert running.stdout is not None
         until(
             lambda: [
-                one for one in client.agents.list(state="running")[0] if one.spec["argv"][-1:] == [counted(size)[-1]]
+                one
+                for one in client.agents.list(state="running")[0]
+                if one.spec["argv"][-1:] == [counted(size)[-1]]
             ]
         )
         beside = agentbox(box, "--quiet", "run", "--", *counted(2 * MIB))
@@ -67,7 +71,9 @@ def test_an_agent_goes_on_when_its_reader_dies(own_box: Callable[..., ApiBox]) -
     box = own_box()
     with box.client() as client:
         with subprocess.Popen(
-            command(box, "--quiet", "run", "--", *counted(24 * MIB)), stdout=subprocess.PIPE, bufsize=0
+            command(box, "--quiet", "run", "--", *counted(24 * MIB)),
+            stdout=subprocess.PIPE,
+            bufsize=0,
         ) as running:
             assert running.stdout is not None
             assert running.stdout.read(8) == b"0000000\n"
@@ -91,9 +97,9 @@ def test_lost_output_is_told(box: ApiBox, client: BoxClient) -> None:
     flood = {"name": "flood", "argv": list(counted(8 * MIB)), "profile": "sandboxed"}
     task_id = client.submit_task(flood).task_id
     until(lambda: client.task(task_id).final)
-    reader = run._Reader(client, task_id, run._Collected())
+    reader = run._LogReader(client, task_id, run._BufferSink())
     assert reader.read().state == "succeeded"
-    assert reader.lost
+    assert reader.output_lost
     done = agentbox(box, "task", "logs", task_id)
     assert len(done.stdout) < 8 * MIB
     assert b"some of the output is missing" in done.stderr
@@ -103,7 +109,9 @@ def test_every_byte_arrives_across_a_killed_api(own_box: Callable[..., ApiBox]) 
     """The reader goes on where its connection broke; the command waited for it."""
     box, size = own_box(), 12 * MIB
     with subprocess.Popen(
-        command(box, "--quiet", "run", "--", *counted(size)), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        command(box, "--quiet", "run", "--", *counted(size)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     ) as running:
         assert running.stdout is not None
         begun = running.stdout.read(MIB)

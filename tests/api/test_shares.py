@@ -8,7 +8,7 @@ import pytest
 from helpers import until
 
 from agentbox.client import ApiError, BoxClient
-from agentbox.plan.model import Slot
+from agentbox.plan.model import SlotPlan
 from agentbox.testing.api_box import SLOTS, ApiBox
 
 AGENT = "01900000-0000-7000-8000-000000000001"
@@ -17,8 +17,10 @@ TRACE = "a" * 32
 GATEWAY_TOKEN = "a-token-of-this-boot"
 SMALL = {
     **SLOTS,
-    "orchestrator": Slot(use="off", required=False),
-    "events": Slot(use="local-jsonl", required=False, options={"fsync": "group", "max_size": 2 << 20}),
+    "orchestrator": SlotPlan(use="off", required=False),
+    "events": SlotPlan(
+        use="local-jsonl", required=False, options={"fsync": "group", "max_size": 2 << 20}
+    ),
 }
 
 
@@ -42,13 +44,21 @@ def test_a_journal_that_agents_filled_is_the_boxs_still(own_box: Callable[..., A
         "Agentbox-On-Behalf-Of": f"{AGENT} {STATE} {AGENT} {TRACE} coder",
     }
     event = {"type": "x.flood", "data": {"x": "y" * 10_000}}
-    with httpx.Client(base_url=box.url, headers=headers, trust_env=False) as agent, box.client() as operator:
+    with (
+        httpx.Client(base_url=box.url, headers=headers, trust_env=False) as agent,
+        box.client() as operator,
+    ):
         sizes = [10] * 20 + [1] * 10  # the last ones take what a large one left
-        statuses = [agent.post("/v1/events", json={"events": [event] * size}).status_code for size in sizes]
+        statuses = [
+            agent.post("/v1/events", json={"events": [event] * size}).status_code for size in sizes
+        ]
         assert statuses[0] == 201
         assert statuses[-1] == 507
         stored = agent.put(f"/v1/memory/ns/state.{STATE}/keys/k", json={"value": 1})
-        assert (stored.status_code, stored.json()["config_path"]) == (507, "adapters.events.max_size")
+        assert (stored.status_code, stored.json()["config_path"]) == (
+            507,
+            "adapters.events.max_size",
+        )
         assert agent.get("/v1/events").status_code == 200
         operator.call("append_events", body={"events": [{"type": "test.goes-on", "data": {}}]})
         assert operator.ready().degraded == ()
@@ -87,8 +97,13 @@ def test_refusals_that_agents_make_fill_their_part_only(own_box: Callable[..., A
         metrics = httpx.get(f"{box.metrics_url}/metrics", trust_env=False).text
         return 'agentbox_journal_lost_total{reason="quota-exceeded"} 1.0' in metrics
 
-    with httpx.Client(base_url=box.url, headers=headers, trust_env=False) as agent, box.client() as operator:
+    with (
+        httpx.Client(base_url=box.url, headers=headers, trust_env=False) as agent,
+        box.client() as operator,
+    ):
         refused_and_run(operator, lambda told: "policy.denied" in told)
         sizes = [10] * 20 + [1] * 10
-        assert [agent.post("/v1/events", json={"events": [event] * size}).status_code for size in sizes][-1] == 507
+        assert [
+            agent.post("/v1/events", json={"events": [event] * size}).status_code for size in sizes
+        ][-1] == 507
         assert "policy.denied" not in refused_and_run(operator, lost)

@@ -14,14 +14,22 @@ from agentbox.testing.api_box import TOKEN, ApiBox
 def test_a_bead_lives_its_life(client: BoxClient) -> None:
     """Create, child, dependency, claim, heartbeat, release, claim again, close: each state is read back."""
     epic = client.call("create_epic", body={"title": "epic"})["id"]
-    one, two = (client.call("create_child", {"id": epic}, body={"title": name})["id"] for name in ("one", "two"))
+    one, two = (
+        client.call("create_child", {"id": epic}, body={"title": name})["id"]
+        for name in ("one", "two")
+    )
     client.call("add_dep", {"id": two, "blocker": one})
     assert client.call("show_bead", {"id": two})["blocked_by"] == [one]
     lease = str(uuid.uuid4())
     claim = client.call("claim_next", body={"lease_id": lease, "parent_id": epic})
     assert claim["bead"]["id"] == one
-    assert client.call("claim_next", body={"lease_id": str(uuid.uuid4()), "parent_id": epic}) is None
-    assert client.call("heartbeat", {"id": one}, body={"lease_id": lease})["bead"]["status"] == "claimed"
+    assert (
+        client.call("claim_next", body={"lease_id": str(uuid.uuid4()), "parent_id": epic}) is None
+    )
+    assert (
+        client.call("heartbeat", {"id": one}, body={"lease_id": lease})["bead"]["status"]
+        == "claimed"
+    )
     client.call("release", {"id": one}, body={"lease_id": lease, "note": "later"})
     again = str(uuid.uuid4())
     client.call("claim", {"id": one}, body={"lease_id": again})
@@ -30,21 +38,32 @@ def test_a_bead_lives_its_life(client: BoxClient) -> None:
     assert lost.value.code == "lease-lost"
     client.call("close_bead", {"id": one}, body={"lease_id": again, "result": {"n": 1}})
     assert client.call("show_bead", {"id": one})["result"] == {"n": 1}
-    assert [row["id"] for row in client.call("ready_beads", query={"parent_id": epic})["items"]] == [two]
+    assert [
+        row["id"] for row in client.call("ready_beads", query={"parent_id": epic})["items"]
+    ] == [two]
     client.call("remove_dep", {"id": two, "blocker": one})
-    assert client.call("list_beads", query={"parent_id": epic, "status": "open"})["items"][0]["blocked_by"] == []
+    assert (
+        client.call("list_beads", query={"parent_id": epic, "status": "open"})["items"][0][
+            "blocked_by"
+        ]
+        == []
+    )
 
 
 def test_a_repeated_key_is_200(client: BoxClient) -> None:
     """The same dedup_key gives the same bead."""
     body = {"title": "x", "dedup_key": str(uuid.uuid4())}
-    assert client.call("create_epic", body=body)["id"] == client.call("create_epic", body=body)["id"]
+    assert (
+        client.call("create_epic", body=body)["id"] == client.call("create_epic", body=body)["id"]
+    )
 
 
 def test_events_are_appended_read_and_verified(client: BoxClient) -> None:
     """Contiguous numbers, a filter that advances, a chain that verifies."""
     kind = f"test.t{uuid.uuid4().hex[:8]}"
-    done = client.call("append_events", body={"events": [{"type": kind, "data": {"n": n}} for n in range(3)]})
+    done = client.call(
+        "append_events", body={"events": [{"type": kind, "data": {"n": n}} for n in range(3)]}
+    )
     assert done["last_seq"] - done["first_seq"] == 2
     page = client.call("read_events", query={"types": kind})
     assert [event["data"]["n"] for event in page["events"]] == [0, 1, 2]
@@ -74,7 +93,9 @@ async def test_a_stream_replays_and_follows(box: ApiBox) -> None:
     async with AsyncBoxClient(box.url, token=TOKEN) as client:
 
         async def append(number: int) -> None:
-            await client.call("append_events", body={"events": [{"type": kind, "data": {"n": number}}]})
+            await client.call(
+                "append_events", body={"events": [{"type": kind, "data": {"n": number}}]}
+            )
 
         start = (await client.call("head_event"))["seq"]
         await append(0)
@@ -86,7 +107,9 @@ async def test_a_stream_replays_and_follows(box: ApiBox) -> None:
             await append(len(found))
         assert [event.event for event in found] == [kind] * 3
         assert '"n":2' in found[-1].data
-        resumed = client.stream("stream_events", query={"types": kind, "since": start}, since=found[1].id)
+        resumed = client.stream(
+            "stream_events", query={"types": kind, "since": start}, since=found[1].id
+        )
         assert (await anext(resumed)).id == found[2].id
 
 
@@ -100,18 +123,30 @@ def test_an_agent_is_spawned_followed_and_ended(client: BoxClient) -> None:
     until(
         lambda: any(
             e.event == "stdout"
-            for e in client.stream("stream_agent", {"id": handle["agent_id"]}, query={"follow": "false"})
+            for e in client.stream(
+                "stream_agent", {"id": handle["agent_id"]}, query={"follow": "false"}
+            )
         )
     )
     with pytest.raises(ApiError) as stale:
-        client.call("signal_agent", {"id": handle["agent_id"]}, body={"generation": 7, "signal": "USR1"})
+        client.call(
+            "signal_agent", {"id": handle["agent_id"]}, body={"generation": 7, "signal": "USR1"}
+        )
     assert stale.value.code == "stale-generation"
-    client.call("signal_agent", {"id": handle["agent_id"]}, body={"generation": handle["generation"], "signal": "USR1"})
+    client.call(
+        "signal_agent",
+        {"id": handle["agent_id"]},
+        body={"generation": handle["generation"], "signal": "USR1"},
+    )
     kinds = [event.event for event in client.stream("stream_agent", {"id": handle["agent_id"]})]
     assert kinds[-1] == "exit"
-    ended = client.call("terminate_agent", {"id": handle["agent_id"]}, query={"generation": handle["generation"]})
+    ended = client.call(
+        "terminate_agent", {"id": handle["agent_id"]}, query={"generation": handle["generation"]}
+    )
     assert ended["code"] == 4
-    assert handle["agent_id"] in [row["handle"]["agent_id"] for row in client.call("list_agents")["items"]]
+    assert handle["agent_id"] in [
+        row["handle"]["agent_id"] for row in client.call("list_agents")["items"]
+    ]
 
 
 def test_a_one_shot_run_answers_its_output(client: BoxClient) -> None:

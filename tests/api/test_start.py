@@ -32,7 +32,12 @@ def start(folder: Path, plan: Plan, *, token: bool = True) -> subprocess.Complet
         box.paths.api_key.unlink()
     env = {"AGENTBOX_PREFIX": str(folder), "PATH": "/usr/bin:/bin"}
     return subprocess.run(
-        [sys.executable, "-I", "-m", "agentbox.api"], env=env, capture_output=True, text=True, timeout=30, check=False
+        [sys.executable, "-I", "-m", "agentbox.api"],
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
     )
 
 
@@ -71,7 +76,12 @@ def test_a_damaged_plan_is_named(folder: Path) -> None:
     box.paths.plan.write_bytes(canonical_json({"schema": 1}))
     env = {"AGENTBOX_PREFIX": str(folder), "PATH": "/usr/bin:/bin"}
     done = subprocess.run(
-        [sys.executable, "-I", "-m", "agentbox.api"], env=env, capture_output=True, text=True, timeout=30, check=False
+        [sys.executable, "-I", "-m", "agentbox.api"],
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
     )
     assert done.returncode == 1
     assert "cannot read the plan" in one_sentence(done)

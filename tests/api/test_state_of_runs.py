@@ -62,11 +62,18 @@ def check(box: ApiBox, client: BoxClient, word: str, victim: dict[str, Any]) -> 
     assert set(tries) == set(METHODS)
     calls = [(method, params) for method, rows in tries.items() for params in rows]
     folders = [str(box.paths.branches), victim["home"], str(box.paths.prefix), "/tmp", "/var/tmp"]
-    done = agentbox(box, *RUN, *PROGRAM, INTRUDER, given=_line({"calls": calls, "folders": folders}))
+    done = agentbox(
+        box, *RUN, *PROGRAM, INTRUDER, given=_line({"calls": calls, "folders": folders})
+    )
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
     assert [method for method, _ in said["rpc"]] == [method for method, _ in calls]
-    leaks = [(where, row) for where in ("rpc", "mcp", "files") for row in said[where] if word in json.dumps(row)]
+    leaks = [
+        (where, row)
+        for where in ("rpc", "mcp", "files")
+        for row in said[where]
+        if word in json.dumps(row)
+    ]
     assert not leaks
     assert said["hello"]["result"]["state"] != victim["hello"]["state"]
     own = victim["hello"]["own"]

@@ -10,7 +10,7 @@ import pytest
 from commandline import agentbox
 from helpers import read_all, spec, until
 
-from agentbox.client import ApiError, BoxClient, Door
+from agentbox.client import AgentApiClient, ApiError, BoxClient
 from agentbox.testing.api_box import ApiBox
 from agentbox.testing.gateway_box import GatewayBox
 from agentbox.testing.plans import plan_of
@@ -49,13 +49,17 @@ def box(prefix: Path) -> Iterator[ApiBox]:
 @pytest.fixture
 def lives(client: BoxClient, gateway: GatewayBox) -> Iterator[Callable[..., Any]]:
     """Starts an agent and opens its door: `(agent, door)`."""
-    doors: list[Door] = []
+    doors: list[AgentApiClient] = []
     made: list[str] = []
 
-    def start(caller: BoxClient = client, **more: Any) -> tuple[Any, Door]:
-        agent = caller.agents.spawn(spec("sh", "-c", SAYS_TOKEN) | more if "agent" not in more else more)
+    def start(caller: BoxClient = client, **more: Any) -> tuple[Any, AgentApiClient]:
+        agent = caller.agents.spawn(
+            spec("sh", "-c", SAYS_TOKEN) | more if "agent" not in more else more
+        )
         made.append(agent.agent_id)
-        doors.append(Door(f"http://127.0.0.1:{gateway.port}", _token(client, agent.agent_id)))
+        doors.append(
+            AgentApiClient(f"http://127.0.0.1:{gateway.port}", _token(client, agent.agent_id))
+        )
         return agent, doors[-1]
 
     yield start
@@ -81,7 +85,10 @@ def test_runs_of_one_name_share_and_others_do_not(lives: Callable[..., Any]) -> 
     one.call("memory.store", key="k", value="shared")
     one.call("pod.write", path="a/b", content="shared")
     second, two = lives(name="other", state="night")
-    assert (first.state_id, two.call("memory.retrieve", key="k")["value"]) == (second.state_id, "shared")
+    assert (first.state_id, two.call("memory.retrieve", key="k")["value"]) == (
+        second.state_id,
+        "shared",
+    )
     assert two.call("pod.read", path="a/b")["content"] == "shared"
     _, alone = lives()
     assert alone.call("memory.list")["items"] == []
@@ -93,7 +100,9 @@ def test_an_agent_of_the_manifest_shares_where_its_table_says_so(lives: Callable
     assert lives(name="a", agent="coder")[0].state_id != lives(name="b", agent="coder")[0].state_id
 
 
-def test_a_name_belongs_to_who_made_it(box: ApiBox, client: BoxClient, lives: Callable[..., Any]) -> None:
+def test_a_name_belongs_to_who_made_it(
+    box: ApiBox, client: BoxClient, lives: Callable[..., Any]
+) -> None:
     """Another token neither uses, sees nor removes it; an admin may; a second token of one name is one holder."""
     with bearer(box, client, "maker") as maker, bearer(box, client, "other") as other:
         agent, _ = lives(maker, state="mine")
@@ -111,7 +120,9 @@ def test_a_name_belongs_to_who_made_it(box: ApiBox, client: BoxClient, lives: Ca
             assert again.states.get("mine")["state_id"] == agent.state_id
 
 
-def test_an_admin_is_told_whose_state_a_name_is(box: ApiBox, client: BoxClient, lives: Callable[..., Any]) -> None:
+def test_an_admin_is_told_whose_state_a_name_is(
+    box: ApiBox, client: BoxClient, lives: Callable[..., Any]
+) -> None:
     """A token may have made that name first, and left there what it likes."""
     with bearer(box, client, "earlier") as earlier:
         lives(earlier, state="build")
@@ -122,7 +133,9 @@ def test_an_admin_is_told_whose_state_a_name_is(box: ApiBox, client: BoxClient, 
         assert b"is of" not in done.stderr
 
 
-def test_a_name_that_looks_like_an_id_hides_no_state(box: ApiBox, client: BoxClient, lives: Callable[..., Any]) -> None:
+def test_a_name_that_looks_like_an_id_hides_no_state(
+    box: ApiBox, client: BoxClient, lives: Callable[..., Any]
+) -> None:
     """Who knows the id of a state shows, and removes, that one, whatever another token calls its own."""
     agent, door = lives()
     door.call("memory.store", key="k", value="of the first")
@@ -137,7 +150,10 @@ def test_a_name_that_looks_like_an_id_hides_no_state(box: ApiBox, client: BoxCli
 def test_a_task_by_a_token_makes_the_name_its_own(box: ApiBox, client: BoxClient) -> None:
     """The submitter is the owner, though the box starts the agent."""
     with bearer(box, client, "submitter") as token:
-        assert read_all(token, token.submit_task(spec("true", state="of-a-task")).task_id)[1].state == "succeeded"
+        assert (
+            read_all(token, token.submit_task(spec("true", state="of-a-task")).task_id)[1].state
+            == "succeeded"
+        )
         assert token.states.get("of-a-task")["owner"] == "urn:agentbox:token:submitter"
 
 
@@ -167,7 +183,9 @@ def test_a_state_goes_whole_and_not_while_somebody_lives(
     assert door.call("memory.list")["items"] == []
 
 
-def test_a_restart_keeps_the_state(lives: Callable[..., Any], client: BoxClient, gateway: GatewayBox) -> None:
+def test_a_restart_keeps_the_state(
+    lives: Callable[..., Any], client: BoxClient, gateway: GatewayBox
+) -> None:
     """A generation is no new state, and finds what the one before it left; a child has its own."""
     script = 'echo "$AGENTBOX_TOKEN"; read -r line; exit 1'
     agent, door = lives(argv=["sh", "-c", script], stdin="pipe", restart="on-failure")
@@ -178,11 +196,15 @@ def test_a_restart_keeps_the_state(lives: Callable[..., Any], client: BoxClient,
         pipe.send(b"go\n")
         until(lambda: client.agents.get(agent.agent_id).generation == 2)
     assert client.agents.get(agent.agent_id).state_id == agent.state_id
-    with Door(f"http://127.0.0.1:{gateway.port}", _token(client, agent.agent_id, line=1)) as again:
+    with AgentApiClient(
+        f"http://127.0.0.1:{gateway.port}", _token(client, agent.agent_id, line=1)
+    ) as again:
         assert again.call("pod.read", path="left")["content"] == "kept"
 
 
-def test_prune_takes_what_has_no_name_and_no_life(box: ApiBox, client: BoxClient, lives: Callable[..., Any]) -> None:
+def test_prune_takes_what_has_no_name_and_no_life(
+    box: ApiBox, client: BoxClient, lives: Callable[..., Any]
+) -> None:
     """Named ones and those in use stay; `list` and `show` say what there is."""
     named, _ = lives(state="stays")
     over = client.agents.run_once(spec("true"))
@@ -198,7 +220,9 @@ def test_prune_takes_what_has_no_name_and_no_life(box: ApiBox, client: BoxClient
     assert not gone & kept
 
 
-def test_what_was_left_under_a_name_is_adopted(box: ApiBox, client: BoxClient, lives: Callable[..., Any]) -> None:
+def test_what_was_left_under_a_name_is_adopted(
+    box: ApiBox, client: BoxClient, lives: Callable[..., Any]
+) -> None:
     """Nobody reaches it before; then runs of that name do; the same name again is taken."""
     client.memory.store("k", "old", namespace="agent.coder", metadata={"n": 1}, ttl_s=1000)
     client.pods.write("agents/coder/notes/a", b"old", content_type="text/plain")
@@ -212,11 +236,18 @@ def test_what_was_left_under_a_name_is_adopted(box: ApiBox, client: BoxClient, l
     assert done.stdout == b"legacy.coder is taken-over now: 1 memory item and 1 pod\n", done.stderr
     _, door = lives(state="taken-over")
     entry = door.call("memory.retrieve", key="k")
-    assert (entry["value"], entry["metadata"], entry["expires_at"] is None) == ("old", {"n": 1}, False)
+    assert (entry["value"], entry["metadata"], entry["expires_at"] is None) == (
+        "old",
+        {"n": 1},
+        False,
+    )
     assert door.call("pod.read", path="notes/a")["content"] == "old"
     client.memory.store("k", "of the crew", namespace="agent.crew")
     assert agentbox(box, "state", "adopt", "--agent", "crew", "legacy.crew").returncode == 0
-    assert lives(name="crew", agent="crew")[1].call("memory.retrieve", key="k")["value"] == "of the crew"
+    assert (
+        lives(name="crew", agent="crew")[1].call("memory.retrieve", key="k")["value"]
+        == "of the crew"
+    )
     assert client.states.list(legacy=True)[0] == []
 
 
@@ -225,7 +256,9 @@ def test_no_name_is_another_kind_of_state(client: BoxClient, name: str) -> None:
     """What a caller may choose has no dot: the shared state of an agent is not reached by its name."""
     if name:
         assert refused_as(lambda: client.agents.spawn(spec("true", state=name))) == "validation"
-    assert refused_as(lambda: client.states.adopt("legacy.x", name.replace("agents.team", "agents.none"))) in (
+    assert refused_as(
+        lambda: client.states.adopt("legacy.x", name.replace("agents.team", "agents.none"))
+    ) in (
         "validation",
         "not-found",
     )
@@ -247,7 +280,9 @@ def test_states_of_runs_go_after_keep_days(own_box: Callable[..., ApiBox]) -> No
         assert [one["name"] for one in client.states.list()[0]] == ["stays"]
         assert client.memory.list(namespace=f"state.{state_id}")[0] == []
         told = [event["data"] for event in journal(client) if event["type"] == "state.removed"]
-    assert [(one["state_id"], one["memory"], one["by"]) for one in told] == [(state_id, 1, "state.keep_days")]
+    assert [(one["state_id"], one["memory"], one["by"]) for one in told] == [
+        (state_id, 1, "state.keep_days")
+    ]
 
 
 @contextmanager
@@ -272,9 +307,9 @@ def end(client: BoxClient, agent_id: str) -> None:
 
 
 def journal(client: BoxClient) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = client.call("read_events", query={"since": -1, "limit": 1000, "types": "state.*"})[
-        "events"
-    ]
+    found: list[dict[str, Any]] = client.call(
+        "read_events", query={"since": -1, "limit": 1000, "types": "state.*"}
+    )["events"]
     return found
 
 

@@ -17,15 +17,19 @@ from test_supervised import TOKEN, Sealed
 
 from agentbox.core.linux.procfs import start_ticks
 from agentbox.host.engines.state import BoxRecord, BoxState
-from agentbox.manifest.features.loader import enabled, load_features
+from agentbox.manifest.features.loader import enabled_features, load_features
 from agentbox.manifest.load import parse
-from agentbox.plan.build import make_plan
-from agentbox.plan.lockfile.writer import write as lock_bytes
-from agentbox.plan.model import Delta, Volume
+from agentbox.plan.build import build_plan
+from agentbox.plan.lockfile.writer import serialize_lock as lock_bytes
+from agentbox.plan.model import ExceptionPlan, VolumePlan
 from agentbox.testing.plans import SYSTEM, lock_of
 from agentbox.testing.prefix_box import PrefixBox
 
-WIDER = Delta(key="telegram-mirror", reason="a test", volumes=(Volume(source="t", target="/var/lib/agentbox/t"),))
+WIDER = ExceptionPlan(
+    key="telegram-mirror",
+    reason="a test",
+    volumes=(VolumePlan(source="t", target="/var/lib/agentbox/t"),),
+)
 KEY = "limits.fds"
 
 
@@ -57,8 +61,8 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
     """The box widens by one exception, and looks for drift every three seconds."""
     with PrefixBox() as box:
         manifest, features = parse(text(), "agentbox.toml"), load_features()
-        lock = lock_of(enabled(manifest, features))
-        made = make_plan(manifest, features, lock_bytes(lock), lock, SYSTEM)
+        lock = lock_of(enabled_features(manifest, features))
+        made = build_plan(manifest, features, lock_bytes(lock), lock, SYSTEM)
         plan = box.install(replace(made, probes=(), test_hooks=True, exceptions=(WIDER,)))
         box.paths.lock.write_bytes(lock_bytes(lock))
         (tmp_path / "agentbox.lock").write_bytes(lock_bytes(lock))
@@ -66,14 +70,14 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
         box.paths.baked_manifest.write_bytes(text())
         found.write(text())
         box.start({"BOX_TOKEN": TOKEN, "AGENTBOX_TEST_CLOCK_SCALE": "20"})
-        box.until_event("BootstrapCompleted")
+        box.wait_for_event("BootstrapCompleted")
         assert box.process is not None
         state = BoxState(tmp_path / "applied")
         state.make()
-        state.keep_token(TOKEN)
-        root = state.folder / "root"  # where a box of this name lives
+        state.save_token(TOKEN)
+        root = state.directory / "root"  # where a box of this name lives
         root.symlink_to(box.paths.prefix)
-        state.remember(
+        state.save_record(
             BoxRecord(
                 engine="process", name="applied", api_url=f"http://127.0.0.1:{plan.api.port}", root=str(root),
                 pid=box.process.pid, start_ticks=start_ticks(box.process.pid), plan_digest=plan.digest, apply=dict(made.apply),
@@ -93,7 +97,13 @@ def test_exceptions_and_drift_have_lines(desk: Desk) -> None:
     assert "manifest: " not in health["drift"]
     desk.write(text(limits="fds = 100"))
     assert desk.lines("status")["drift"] == KEY
-    told = until(lambda: [one for one in [desk.lines("health")["drift"]] if f"manifest: live {KEY} (expected" in one])
+    told = until(
+        lambda: [
+            one
+            for one in [desk.lines("health")["drift"]]
+            if f"manifest: live {KEY} (expected" in one
+        ]
+    )
     assert desk.lines("status")["posture drift"] == told[0].replace("; ", ", ")
 
 
@@ -104,7 +114,7 @@ def test_none_is_said_too(desk: Desk) -> None:
     desk.sealed.box.paths.baked_manifest.write_bytes(text())
     desk.write(text())
     desk.sealed.box.start({"BOX_TOKEN": TOKEN})
-    desk.sealed.box.until(lambda: len(desk.sealed.box.events("BootstrapCompleted")) == 2)
+    desk.sealed.box.wait_until(lambda: len(desk.sealed.box.events("BootstrapCompleted")) == 2)
     health = desk.lines("health")
     assert health["exceptions"] == "none: the baseline holds"
     assert health["drift"] == "none: the box is as its plan promises"

@@ -7,20 +7,22 @@ from helpers import read_all, sh, until
 from jsonschema import Draft202012Validator
 
 from agentbox.client import BoxClient
-from agentbox.client.transport import call_of
+from agentbox.client.transport import build_call
 from agentbox.core.http.sse_parser import SseEvent, SseParser
 
 
 def _schema(client: BoxClient, path: str) -> Draft202012Validator:
     document = client.openapi()
-    found = document["paths"][path]["get"]["responses"]["200"]["content"]["text/event-stream"]["schema"]
+    found = document["paths"][path]["get"]["responses"]["200"]["content"]["text/event-stream"][
+        "schema"
+    ]
     return Draft202012Validator({**found, "components": document["components"]})
 
 
 def _events(client: BoxClient, name: str, **parameters: str) -> list[SseEvent]:
     """All that a stream says to one who does not follow it."""
     parser, found = SseParser(), list[SseEvent]()
-    with client.streaming(call_of(name, parameters, query={"follow": "false"})) as response:
+    with client.streaming(build_call(name, parameters, query={"follow": "false"})) as response:
         for chunk in response.iter_bytes():
             found += parser.feed(chunk)
     return found
@@ -31,8 +33,18 @@ def test_every_event_of_a_task_and_of_its_agent_fits_its_schema(client: BoxClien
     task_id = client.submit_task(sh("echo out; echo err >&2; exit 3")).task_id
     _, task = read_all(client, task_id)
     for name, path, identity, kinds in (
-        ("task_logs", "/v1/tasks/{id}/logs", task_id, {"stdout", "stderr", "state", "exit", "task"}),
-        ("stream_agent", "/v1/agents/{id}/stream", str(task.agent_id), {"stdout", "stderr", "state", "exit"}),
+        (
+            "task_logs",
+            "/v1/tasks/{id}/logs",
+            task_id,
+            {"stdout", "stderr", "state", "exit", "task"},
+        ),
+        (
+            "stream_agent",
+            "/v1/agents/{id}/stream",
+            str(task.agent_id),
+            {"stdout", "stderr", "state", "exit"},
+        ),
     ):
         schema, events = _schema(client, path), _events(client, name, id=identity)
         assert {one.event for one in events} == kinds

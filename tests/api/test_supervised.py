@@ -15,7 +15,7 @@ from helpers import read_all, sh, until
 from raw import ask
 
 from agentbox.client import BoxClient
-from agentbox.plan.model import Api, Observability, Plan, Program, Ready
+from agentbox.plan.model import ApiPlan, ObservabilityPlan, Plan, Program, ReadySignal
 from agentbox.sandbox.canary.canary import RULES
 from agentbox.testing.agent_host import LIMITS
 from agentbox.testing.api_box import SLOTS
@@ -27,10 +27,14 @@ TOKEN = "a-token-from-outside-0123456789"
 
 def programs() -> tuple[Program, ...]:
     """The programs that a default box has."""
-    modules = (("management-api", 10, "api", 11), ("gateway", 20, "gateway", 2), ("agent-host", 30, "agents", 8))
+    modules = (
+        ("management-api", 10, "api", 11),
+        ("gateway", 20, "gateway", 2),
+        ("agent-host", 30, "agents", 8),
+    )
     ours = [
         Program(name=name, priority=priority, argv=(PYTHON, "-I", "-m", f"agentbox.{module}"), required=True,
-                ready=Ready(by="notify"), stop_seconds=seconds)
+                ready=ReadySignal(by="notify"), stop_seconds=seconds)
         for name, priority, module, seconds in modules
     ]  # fmt: skip
     return (
@@ -42,11 +46,15 @@ def programs() -> tuple[Program, ...]:
 
 def plan() -> Plan:
     """A small plan with real slots."""
-    api = Api(
+    api = ApiPlan(
         port=free_port(), publish_address="127.0.0.1", auth="token", max_body=1 << 20, public_base="", token_env="BOX_TOKEN",
     )  # fmt: skip
-    watch = Observability(metrics_port=free_port(), publish_address="127.0.0.1", otlp_endpoint="", log_level="info")
-    return replace(make_plan(api.port, programs()), api=api, observability=watch, slots=SLOTS, limits=LIMITS)
+    watch = ObservabilityPlan(
+        metrics_port=free_port(), publish_address="127.0.0.1", otlp_endpoint="", log_level="info"
+    )
+    return replace(
+        make_plan(api.port, programs()), api=api, observability=watch, slots=SLOTS, limits=LIMITS
+    )
 
 
 class Sealed:
@@ -58,8 +66,8 @@ class Sealed:
 
     def start(self) -> None:
         self.box.start({"BOX_TOKEN": TOKEN})
-        self.box.until_event("BootstrapCompleted")
-        self.box.until(self.ready, 10, "ready")
+        self.box.wait_for_event("BootstrapCompleted")
+        self.box.wait_until(self.ready, 10, "ready")
 
     def ready(self) -> bool:
         """False while nothing listens, too."""
@@ -91,8 +99,15 @@ def test_a_sealed_box_is_ready_and_says_why(sealed: Sealed) -> None:
     body = ask(sealed.plan.api.port, "GET /ready HTTP/1.1").json()
     members = "ready since requirements degraded boot_id plan_digest checked_at evidence"
     assert list(body) == members.split()
-    assert body["requirements"] == ["bootstrap.done", "adapters:healthy", "paths:accessible", "sandbox:proven"]
-    assert body["evidence"]["sandbox"]["passed"] == body["evidence"]["sandbox"]["rules"] == len(RULES)
+    assert body["requirements"] == [
+        "bootstrap.done",
+        "adapters:healthy",
+        "paths:accessible",
+        "sandbox:proven",
+    ]
+    assert (
+        body["evidence"]["sandbox"]["passed"] == body["evidence"]["sandbox"]["rules"] == len(RULES)
+    )
     assert body["plan_digest"] == sealed.plan.digest
     completed = sealed.box.events("BootstrapCompleted")[-1]
     assert body["evidence"]["sentinel_sha256"] == completed["sentinel_sha256"]
@@ -108,17 +123,24 @@ def test_the_boot_is_in_the_journal_once(sealed: Sealed) -> None:
     """Each line of events.jsonl is an event `boot.*`, in order; the seal has the sentinel's hash; a restart adds none."""
 
     def journal() -> list[dict[str, object]]:
-        return list(sealed.client.call("read_events", query={"types": "boot.*", "limit": 1000})["events"])
+        return list(
+            sealed.client.call("read_events", query={"types": "boot.*", "limit": 1000})["events"]
+        )
 
-    sealed_event = until(lambda: [event for event in journal() if event["type"] == "boot.sealed"])[0]
-    assert sealed_event["data"]["sentinel_sha256"] == sealed.box.events("BootstrapCompleted")[-1]["sentinel_sha256"]
+    sealed_event = until(lambda: [event for event in journal() if event["type"] == "boot.sealed"])[
+        0
+    ]
+    assert (
+        sealed_event["data"]["sentinel_sha256"]
+        == sealed.box.events("BootstrapCompleted")[-1]["sentinel_sha256"]
+    )
     types = [event["type"] for event in journal()]
     assert types[0] == "boot.bootstrap_started"
     assert types.count("boot.bootstrap_started") == 1
     old = sealed.pid("management-api")
     os.kill(old, signal.SIGKILL)
     until(lambda: sealed.pid("management-api") not in (0, old))
-    sealed.box.until(sealed.ready, 10, "ready again")
+    sealed.box.wait_until(sealed.ready, 10, "ready again")
     assert [event["type"] for event in journal()].count("boot.bootstrap_started") == 1
     assert [event["type"] for event in journal()].count("boot.sealed") == 1
 
@@ -147,9 +169,10 @@ def test_a_dead_program_unreadies_and_returns(sealed: Sealed) -> None:
     os.kill(sealed.pid("agent-host"), signal.SIGKILL)
     missing = until(lambda: sealed.client.ready().missing, 5)
     assert any(
-        text.startswith(("program:agent-host not running", "adapter:orchestrator not healthy")) for text in missing
+        text.startswith(("program:agent-host not running", "adapter:orchestrator not healthy"))
+        for text in missing
     )
-    sealed.box.until(sealed.ready, 20, "ready again")
+    sealed.box.wait_until(sealed.ready, 20, "ready again")
     assert sealed.client.ready().boot_id == boot_id
     assert sealed.box.events("ReadinessChanged")
 
@@ -175,15 +198,23 @@ def test_a_shutdown_is_marked_clean(sealed: Sealed) -> None:
 
     def both_ends_are_told() -> bool:
         """What agent-host recorded while the API was ending comes into the journal after the next start."""
-        told[:] = sealed.client.call("read_events", query={"types": "agent.*", "limit": 1000})["events"]
-        return {task.agent_id, lone} <= {one["agent_id"] for one in told if one["type"] == "agent.exited"}
+        told[:] = sealed.client.call("read_events", query={"types": "agent.*", "limit": 1000})[
+            "events"
+        ]
+        return {task.agent_id, lone} <= {
+            one["agent_id"] for one in told if one["type"] == "agent.exited"
+        }
 
     until(both_ends_are_told)
     for agent in (task.agent_id, lone):
         asked, *_ = [
-            one for one in told if one["type"] == "agent.terminate.requested" and one["data"]["agent_id"] == agent
+            one
+            for one in told
+            if one["type"] == "agent.terminate.requested" and one["data"]["agent_id"] == agent
         ]
-        (ended,) = [one for one in told if one["type"] == "agent.exited" and one["agent_id"] == agent]
+        (ended,) = [
+            one for one in told if one["type"] == "agent.exited" and one["agent_id"] == agent
+        ]
         assert asked["ts"] <= ended["data"]["exit"]["at"]
         assert ended["data"]["exit"]["reason"] == "terminated"
 
@@ -193,8 +224,16 @@ def test_a_deaf_agent_holds_up_no_shutdown() -> None:
     """However long a grace the manifest allows: what ignores TERM is killed in time for its bead to be closed."""
     orchestrator = replace(SLOTS["orchestrator"], options={"grace_seconds": 60})
     with started(replace(plan(), slots={**SLOTS, "orchestrator": orchestrator})) as sealed:
-        task_id = sealed.client.submit_task(sh("trap '' TERM; echo deaf; while :; do sleep 1; done")).task_id
-        until(lambda: [item for item in sealed.client.task_logs(task_id, follow=False) if getattr(item, "data", b"")])
+        task_id = sealed.client.submit_task(
+            sh("trap '' TERM; echo deaf; while :; do sleep 1; done")
+        ).task_id
+        until(
+            lambda: [
+                item
+                for item in sealed.client.task_logs(task_id, follow=False)
+                if getattr(item, "data", b"")
+            ]
+        )
         assert sealed.box.stop() == 0
         completed = sealed.box.events("ShutdownCompleted")[-1]
         assert completed["tasks_left"] == 0
@@ -209,7 +248,7 @@ def test_a_drain_is_asked_for(sealed: Sealed) -> None:
     """POST /v1/drain answers 202 at once; /ready says `draining`; /livez still answers; the shutdown is clean."""
     assert sealed.client.drain() == {"state": "draining"}
     until(lambda: "draining" in sealed.client.ready().missing)
-    sealed.box.until_event("ShutdownCompleted")
+    sealed.box.wait_for_event("ShutdownCompleted")
     assert sealed.client.livez()["live"] is True
     assert sealed.client.health()["status"] == "draining"
     assert sealed.box.stop() == 0
@@ -235,7 +274,11 @@ def test_metrics_tell_the_boot(sealed: Sealed) -> None:
 
     def samples() -> dict[str, float]:
         lines = ask(port, "GET /metrics HTTP/1.1").body.decode().splitlines()
-        return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines if not line.startswith("#")}
+        return {
+            line.rpartition(" ")[0]: float(line.rpartition(" ")[2])
+            for line in lines
+            if not line.startswith("#")
+        }
 
     until(lambda: any(name.startswith("agentbox_boot_seconds{") for name in samples()))
     until(lambda: samples().get('agentbox_program_starts_total{program="agent-host"}') == 1)
@@ -257,8 +300,10 @@ def test_a_required_orchestrator_that_fails_ends_the_boot() -> None:
     """The API says which slot and ends; nothing is ever sealed."""
     box, _ = hooked({"AGENTBOX_TEST_FAIL_SLOT": "orchestrator"})
     with box:
-        box.until(lambda: "the required slot orchestrator" in box.log(), what="the sentence")
-        box.until(lambda: box.events("BootstrapFailed"), what="the seal gives up")
+        box.wait_until(
+            lambda: "the required slot orchestrator" in box.log(), description="the sentence"
+        )
+        box.wait_until(lambda: box.events("BootstrapFailed"), description="the seal gives up")
         assert not box.paths.sentinel.exists()
 
 
@@ -266,10 +311,12 @@ def test_a_slow_slot_holds_ready_and_not_livez() -> None:
     """beads delayed by 2 s: sealed and alive meanwhile, degraded, then whole."""
     box, made = hooked({"AGENTBOX_TEST_DELAY_SLOT": "beads:2"})
     with box:
-        box.until_event("BootstrapCompleted")
+        box.wait_for_event("BootstrapCompleted")
         assert ask(made.api.port, "GET /livez HTTP/1.1").status == 200
-        box.until(lambda: ask(made.api.port, "GET /ready HTTP/1.1").status == 200, 10, "ready")
-        box.until(lambda: ask(made.api.port, "GET /health HTTP/1.1").json()["status"] == "ok", 10, "whole")
+        box.wait_until(lambda: ask(made.api.port, "GET /ready HTTP/1.1").status == 200, 10, "ready")
+        box.wait_until(
+            lambda: ask(made.api.port, "GET /health HTTP/1.1").json()["status"] == "ok", 10, "whole"
+        )
 
 
 def test_a_second_box_on_the_volume_is_told(sealed: Sealed) -> None:

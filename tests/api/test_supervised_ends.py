@@ -9,7 +9,7 @@ import pytest
 from helpers import sh, until
 from test_supervised import Sealed, plan
 
-from agentbox.host.engines.process.members import members
+from agentbox.host.engines.process.box_processes import box_pids
 from agentbox.testing.prefix_box import PrefixBox
 
 
@@ -42,7 +42,7 @@ def test_everything_ends_with_supervisord(sealed: Sealed) -> None:
     assert sealed.box.process is not None
     os.kill(sealed.box.process.pid, signal.SIGKILL)
     until(lambda: not os.path.exists(f"/proc/{pid}"), 5)  # noqa: PTH110
-    until(lambda: not members(sealed.box.paths.prefix), 15)
+    until(lambda: not box_pids(sealed.box.paths.prefix), 15)
 
 
 @pytest.mark.timed

@@ -52,7 +52,9 @@ def counted(client: BoxClient, agent: Agent) -> list[int]:
 
 def appended(client: BoxClient, what: str) -> int:
     return int(
-        client.call("append_events", body={"events": [{"type": "test.kill", "data": {"what": what}}]})["first_seq"]
+        client.call(
+            "append_events", body={"events": [{"type": "test.kill", "data": {"what": what}}]}
+        )["first_seq"]
     )
 
 
@@ -81,12 +83,19 @@ def test_what_each_death_costs(sealed: Sealed) -> None:
     assert last == list(range(len(last)))
     took["agent-host"] = kill(sealed, "agent-host")
     until(lambda: client.agents.get(counting.agent_id).state == "lost")
-    again = until(lambda: (found := client.agents.get(steady.agent_id)).state == "running" and found)
+    again = until(
+        lambda: (found := client.agents.get(steady.agent_id)).state == "running" and found
+    )
     assert (again.generation, again.restarts, again.pid != pids[steady.agent_id]) == (2, 1, True)
     whole = counted(client, counting)
     assert whole[: len(last)] == last
     assert whole == list(range(len(whole)))
-    bead = until(lambda: (found := client.call("show_bead", {"id": task.task_id}))["status"] == "closed" and found)
+    bead = until(
+        lambda: (
+            (found := client.call("show_bead", {"id": task.task_id}))["status"] == "closed"
+            and found
+        )
+    )
     assert (bead["outcome"], bead["result"]["exit"]["reason"]) == ("failed", "lost")
     until(lambda: ("agent.restarted", steady.agent_id) in told(client))
     assert {("agent.lost", one) for one in (counting.agent_id, steady.agent_id)} <= told(client)

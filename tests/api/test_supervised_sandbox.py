@@ -8,7 +8,7 @@ from typing import Any
 from helpers import until
 from test_supervised import Sealed, plan, started
 
-from agentbox.agents.canaries import WEAK
+from agentbox.agents.canaries import WEAK_HOOK
 
 
 def journalled(running: Sealed) -> list[dict[str, Any]]:
@@ -21,14 +21,19 @@ def test_a_sandbox_that_does_not_hold_unreadies_the_box() -> None:
     again in the same boot. A kill of agent-host while it holds adds no word of the sandbox."""
     with started(replace(plan(), test_hooks=True)) as running:
         before = running.client.ready()
-        hook = running.box.paths.run / WEAK
+        hook = running.box.paths.run / WEAK_HOOK
         hook.write_text("read")
         until(lambda: running.client.ready().missing == ("sandbox:read not enforced",))
         hook.unlink()
         until(running.ready)
         assert running.client.ready().boot_id == before.boot_id
-        told = until(lambda: len(found := journalled(running)) >= 2 and found)  # after it has followed the record
-        assert [(one["type"], one["agent_id"]) for one in told] == [("sandbox.failed", None), ("sandbox.proven", None)]
+        told = until(
+            lambda: len(found := journalled(running)) >= 2 and found
+        )  # after it has followed the record
+        assert [(one["type"], one["agent_id"]) for one in told] == [
+            ("sandbox.failed", None),
+            ("sandbox.proven", None),
+        ]
         os.kill(running.pid("agent-host"), signal.SIGKILL)
         fallen = until(lambda: running.client.ready().missing)
         assert not [text for text in fallen if text.startswith("sandbox:")]

@@ -30,7 +30,7 @@ def test_a_killed_api_loses_neither_agent_nor_line(own_box: Start) -> None:
         reader.start()
         for _ in range(3):
             box.kill()
-            assert procfs.alive(pid)
+            assert procfs.is_alive(pid)
             box.start()
         reader.join(30)
         items, task = found
@@ -42,7 +42,9 @@ def test_a_killed_api_takes_the_lease_up_again(own_box: Start) -> None:
     """The run outlives several leases across a crash: the heartbeat goes on, and no second agent is started."""
     slots = {
         **SLOTS,
-        "beads": SLOTS["beads"].__class__(use="local-sqlite", required=False, options={"lease_seconds": 5}),
+        "beads": SLOTS["beads"].__class__(
+            use="local-sqlite", required=False, options={"lease_seconds": 5}
+        ),
     }
     box = own_box(slots=slots)
     with box.client() as client:
@@ -59,7 +61,9 @@ def test_an_api_away_longer_than_the_lease_keeps_the_agent(own_box: Start) -> No
     """An expired lease is taken anew by the box that holds the spool; the agent is the same one."""
     slots = {
         **SLOTS,
-        "beads": SLOTS["beads"].__class__(use="local-sqlite", required=False, options={"lease_seconds": 5}),
+        "beads": SLOTS["beads"].__class__(
+            use="local-sqlite", required=False, options={"lease_seconds": 5}
+        ),
     }
     box = own_box(slots=slots)
     with box.client() as client:
@@ -94,7 +98,7 @@ def test_a_killed_agent_host_is_told_by_the_bead(own_box: Start) -> None:
         agent = until(lambda: client.task(task_id).agent_id)
         pid = client.call("get_agent", {"id": agent})["pid"]
         box.host.kill()
-        until(lambda: not procfs.alive(pid))
+        until(lambda: not procfs.is_alive(pid))
         box.host.start()
         items, task = read_all(client, task_id)
         assert text(items) == "begun\n"
@@ -127,7 +131,7 @@ def test_a_drain_ends_what_runs_and_says_so(own_box: Start) -> None:
         agent = until(lambda: client.task(task_id).agent_id)
         pid = client.call("get_agent", {"id": agent})["pid"]
         assert box.stop() == 0
-        assert not procfs.alive(pid)
+        assert not procfs.is_alive(pid)
         box.start()
         task = client.task(task_id)
         assert (task.state, task.note) == ("failed", "the box was shut down while it ran")

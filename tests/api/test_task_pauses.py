@@ -11,7 +11,7 @@ import pytest
 from helpers import sh, until
 
 from agentbox.client import BoxClient
-from agentbox.plan.model import Slot
+from agentbox.plan.model import SlotPlan
 from agentbox.testing.api_box import SLOTS, ApiBox
 
 LEASE_SECONDS = 6
@@ -31,7 +31,7 @@ def paused(box: ApiBox) -> Iterator[None]:
 @pytest.fixture
 def short(own_box: Callable[..., ApiBox]) -> ApiBox:
     """Leases of a few seconds."""
-    beads = Slot(use="local-sqlite", required=False, options={"lease_seconds": LEASE_SECONDS})
+    beads = SlotPlan(use="local-sqlite", required=False, options={"lease_seconds": LEASE_SECONDS})
     return own_box(slots={**SLOTS, "beads": beads})
 
 

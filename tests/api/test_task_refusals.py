@@ -14,20 +14,28 @@ from helpers import sh
 
 from agentbox.adapters.runtime.adapter import Deps
 from agentbox.adapters.runtime.metrics import Metrics
-from agentbox.adapters.runtime.slots import Container, container_of
-from agentbox.api.tasks.runner import Tasks
+from agentbox.adapters.runtime.slots import Slots, create_slots
+from agentbox.api.tasks.runner import TaskRunner
 from agentbox.contracts.beads import BeadSpec
 from agentbox.contracts.orchestrator import AgentSpec
 from agentbox.contracts.tasks import TaskBody
-from agentbox.core.slot_errors import AdapterError, PermissionDenied, QuotaExceeded, SlotUnavailable, ValidationError
+from agentbox.core.slot_errors import (
+    AdapterError,
+    PermissionDenied,
+    QuotaExceeded,
+    SlotUnavailable,
+    ValidationError,
+)
 from agentbox.testing.agent_host import AgentHostBox
 from agentbox.testing.api_box import SLOTS, api_plan
-from agentbox.testing.until import until
+from agentbox.testing.wait import wait_until
 
 DENIED = PermissionDenied("cannot close it", scope="beads:write")
 FULL = QuotaExceeded("no room", limit="max_size", observed=2, cap=1, config_path="x")
 AWAY = SlotUnavailable("away", slot="beads", impl="test", since=None)
-TOO_LONG = ValidationError("cannot take it", errors=[{"pointer": "/result", "detail": "is too long"}])
+TOO_LONG = ValidationError(
+    "cannot take it", errors=[{"pointer": "/result", "detail": "is too long"}]
+)
 
 
 class Refusing:
@@ -35,7 +43,9 @@ class Refusing:
 
     def __init__(self, beads: Any) -> None:
         self._beads = beads
-        self.refuse: Callable[[str, dict[str, Any]], AdapterError | None] = lambda _id, _arguments: None
+        self.refuse: Callable[[str, dict[str, Any]], AdapterError | None] = lambda _id, _arguments: (
+            None
+        )
         self.calls: list[str] = []
 
     def __getattr__(self, name: str) -> Any:
@@ -53,12 +63,14 @@ class Lab:
     """A runner over slots below a folder."""
 
     host: AgentHostBox
-    container: Container
+    container: Slots
     beads: Refusing
-    tasks: Tasks
+    tasks: TaskRunner
 
     async def submit(self, script: str = "exit 0") -> str:
-        return (await self.tasks.submit(TaskBody(spec=AgentSpec.from_wire(sh(script))), "test")).task_id
+        return (
+            await self.tasks.submit(TaskBody(spec=AgentSpec.from_wire(sh(script))), "test")
+        ).task_id
 
     async def state(self, task_id: str) -> str:
         return (await self.tasks.show(task_id)).state
@@ -76,12 +88,14 @@ class Lab:
 
 @asynccontextmanager
 async def running(host: AgentHostBox) -> AsyncIterator[Lab]:
-    beads = SLOTS["beads"].__class__(use="local-sqlite", required=False, options={"lease_seconds": 5})
+    beads = SLOTS["beads"].__class__(
+        use="local-sqlite", required=False, options={"lease_seconds": 5}
+    )
     plan = api_plan(slots={**SLOTS, "beads": beads})
-    container = container_of(plan, host.paths, Deps(metrics=Metrics()))
+    container = create_slots(plan, host.paths, Deps(metrics=Metrics()))
     faulty = Refusing(container.beads)
     container.beads = faulty  # type: ignore[assignment]
-    tasks = Tasks(plan, host.paths, container)
+    tasks = TaskRunner(plan, host.paths, container)
     await container.start()
     tasks.start()
     try:
@@ -111,14 +125,14 @@ async def test_a_refusal_for_good_is_asked_for_once(lab: Lab) -> None:
     tasks that come later run."""
     lab.beads.refuse = lambda _id, _arguments: DENIED
     task = await lab.submit()
-    await until(lambda: lab.beads.calls != [], "the close was tried")
+    await wait_until(lambda: lab.beads.calls != [], "the close was tried")
     async with asyncio.timeout(20):
         while (await lab.container.beads.show(task)).status == "claimed":
             await asyncio.sleep(0.1)
     lab.beads.refuse = lambda bead_id, _arguments: DENIED if bead_id == task else None
     assert (await lab.final(await lab.submit())).state == "succeeded"
     assert lab.beads.calls.count(task) == 1
-    await until(lambda: len(lab.entries) == 1, "only its entry waits")
+    await wait_until(lambda: len(lab.entries) == 1, "only its entry waits")
 
 
 async def test_the_next_start_closes_what_was_refused(host: AgentHostBox) -> None:
@@ -126,12 +140,12 @@ async def test_the_next_start_closes_what_was_refused(host: AgentHostBox) -> Non
     async with running(host) as lab:
         lab.beads.refuse = lambda _id, _arguments: DENIED
         task = await lab.submit("exit 3")
-        await until(lambda: lab.beads.calls != [], "the close was tried")
+        await wait_until(lambda: lab.beads.calls != [], "the close was tried")
     async with running(host) as lab:
         found = await lab.final(task)
         assert (found.state, found.exit["code"]) == ("failed", 3)
         assert len((await lab.container.orchestrator.list()).items) == 1
-        await until(lambda: lab.entries == [], "the spool is empty")
+        await wait_until(lambda: lab.entries == [], "the spool is empty")
 
 
 async def test_a_result_that_is_refused_is_left_out(lab: Lab) -> None:
@@ -139,7 +153,7 @@ async def test_a_result_that_is_refused_is_left_out(lab: Lab) -> None:
     lab.beads.refuse = lambda _id, arguments: TOO_LONG if arguments["result"] is not None else None
     task = await lab.final(await lab.submit())
     assert (task.state, task.note, task.exit) == ("succeeded", "its result was refused", None)
-    await until(lambda: lab.entries == [], "the spool is empty")
+    await wait_until(lambda: lab.entries == [], "the spool is empty")
 
 
 async def test_a_full_store_is_waited_for(lab: Lab) -> None:
@@ -155,7 +169,9 @@ async def test_a_bead_that_nobody_may_close_holds_up_no_task(lab: Lab) -> None:
     done = await lab.final(await lab.submit())
     epic = (await lab.container.beads.show(done.task_id)).parent_id
     assert epic is not None
-    foreign, _ = await lab.container.beads.create_child(epic, BeadSpec(title="no task", creator="x", priority=0))
+    foreign, _ = await lab.container.beads.create_child(
+        epic, BeadSpec(title="no task", creator="x", priority=0)
+    )
     lab.beads.refuse = lambda bead_id, _arguments: DENIED if bead_id == foreign.id else None
     tasks = [await lab.submit() for _ in range(3)]
     assert [(await lab.final(task)).state for task in tasks] == ["succeeded"] * 3
@@ -196,7 +212,7 @@ async def test_a_drain_leaves_what_cannot_be_closed(host: AgentHostBox) -> None:
         lab.beads.refuse = lambda _id, _arguments: AWAY
         async with asyncio.timeout(4):
             await lab.tasks.drain(1)
-        assert (lab.tasks.running, lab.tasks.left) == (0, 1)
+        assert (lab.tasks.running, lab.tasks.unfinished) == (0, 1)
         (info,) = (await lab.container.orchestrator.list()).items
         assert info.exit is not None
         assert len(lab.entries) == 1
@@ -205,7 +221,9 @@ async def test_a_drain_leaves_what_cannot_be_closed(host: AgentHostBox) -> None:
         assert (found.state, found.exit["reason"]) == ("failed", "terminated")
 
 
-async def test_a_cancel_while_the_entry_is_removed_leaves_none(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_cancel_while_the_entry_is_removed_leaves_none(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The run is over, its entry is being removed, and a cancel comes: it stays done, and the spool stays empty."""
     spool = lab.tasks._spool
     asked, go_on, remove = asyncio.Event(), asyncio.Event(), spool.remove
@@ -236,7 +254,7 @@ async def test_entries_that_no_bead_names_are_removed_at_the_start(host: AgentHo
             await lab.submit()
         assert len(lab.entries) == 2
     async with running(host) as lab:
-        await until(lambda: lab.entries == [kept], "the orphan is gone")
+        await wait_until(lambda: lab.entries == [kept], "the orphan is gone")
         assert await lab.state(waiting) == "queued"
         assert (await lab.final(await lab.submit())).state == "succeeded"
 

@@ -38,19 +38,28 @@ def test_a_task_that_cannot_be_noted_is_begun_once_it_can(own_box: Start) -> Non
         until(lambda: "no tasks begun" in box.log.read_text(), 20)
         blocked.rmdir()
         later = client.submit_task(sh("exit 0")).task_id
-        assert [read_all(client, task_id)[1].state for task_id in (late, later)] == ["succeeded", "succeeded"]
+        assert [read_all(client, task_id)[1].state for task_id in (late, later)] == [
+            "succeeded",
+            "succeeded",
+        ]
 
 
 def test_an_agent_whose_id_cannot_be_noted_is_not_started_twice(own_box: Start) -> None:
     """The save after the spawn fails: the run goes on, past its lease, and no second agent is started."""
-    beads = SLOTS["beads"].__class__(use="local-sqlite", required=False, options={"lease_seconds": 5})
+    beads = SLOTS["beads"].__class__(
+        use="local-sqlite", required=False, options={"lease_seconds": 5}
+    )
     box = own_box(slots={**SLOTS, "beads": beads})
     assert box.host is not None
     with box.client() as client:
         os.kill(box.host.pid, signal.SIGSTOP)
         try:
             task_id = client.submit_task(sh("sleep 8; exit 0")).task_id
-            entry = until(lambda: [path for path in entries(box) if json.loads(path.read_bytes())["request_id"]])[0]
+            entry = until(
+                lambda: [
+                    path for path in entries(box) if json.loads(path.read_bytes())["request_id"]
+                ]
+            )[0]
             obstacle(box, entry).mkdir()
         finally:
             os.kill(box.host.pid, signal.SIGCONT)

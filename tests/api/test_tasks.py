@@ -25,7 +25,9 @@ def test_output_and_exit_code_come_back(client: BoxClient) -> None:
 
 def test_bytes_pass_unchanged(client: BoxClient) -> None:
     """What is no text arrives byte for byte."""
-    items, _ = read_all(client, client.submit_task(spec("/usr/bin/head", "-c", "5000", "/dev/urandom")).task_id)
+    items, _ = read_all(
+        client, client.submit_task(spec("/usr/bin/head", "-c", "5000", "/dev/urandom")).task_id
+    )
     assert len(b"".join(item.data for item in items if item.kind == "stdout")) == 5000
 
 
@@ -55,7 +57,11 @@ def test_the_journal_tells_the_run(client: BoxClient) -> None:
 
     def told() -> list[str]:
         page = client.call("read_events", query={"types": "agent.*", "limit": 1000})["events"]
-        return [e["type"] for e in page if task.agent_id == e["agent_id"] or task.task_id in str(e["data"])]
+        return [
+            e["type"]
+            for e in page
+            if task.agent_id == e["agent_id"] or task.task_id in str(e["data"])
+        ]
 
     until(lambda: "agent.exited" in told())
     assert told() == ["agent.spawn.requested", "agent.started", "agent.exited"]
@@ -80,21 +86,27 @@ def test_what_cannot_start_fails_with_a_sentence(client: BoxClient) -> None:
 def test_input_reaches_the_program(client: BoxClient) -> None:
     """`input` is standard input, to its end."""
     data = bytes(range(256)) * 1000
-    items, task = read_all(client, client.submit_task(spec("/usr/bin/base64", "-w0"), input=data).task_id)
+    items, task = read_all(
+        client, client.submit_task(spec("/usr/bin/base64", "-w0"), input=data).task_id
+    )
     assert task.state == "succeeded"
     assert base64.b64decode(text(items)) == data
 
 
 def test_a_program_need_not_read_its_input(client: BoxClient) -> None:
     """One that closes its standard input early runs on to its own end."""
-    task_id = client.submit_task(sh("exec 0<&-; sleep 0.5; echo done"), input=b"x" * 300_000).task_id
+    task_id = client.submit_task(
+        sh("exec 0<&-; sleep 0.5; echo done"), input=b"x" * 300_000
+    ).task_id
     items, task = read_all(client, task_id)
     assert (text(items), task.state) == ("done\n", "succeeded")
 
 
 def test_secret_looking_arguments_run_as_given(client: BoxClient) -> None:
     """The privacy filter may mask what the bead shows; the program gets its true arguments."""
-    items, _ = read_all(client, client.submit_task(spec("/bin/echo", "someone@example.org")).task_id)
+    items, _ = read_all(
+        client, client.submit_task(spec("/bin/echo", "someone@example.org")).task_id
+    )
     assert text(items) == "someone@example.org\n"
 
 
@@ -123,8 +135,13 @@ def _now(client: BoxClient, task_id: str) -> list[object]:
 
 def test_thirty_two_run_at_once(client: BoxClient, box: ApiBox) -> None:
     """32 tasks of which none ends before all run: none waits for a free place."""
-    tasks = [client.submit_task(sh("touch here; while [ ! -e go ]; do sleep 0.2; done")).task_id for _ in range(32)]
-    copies = until(lambda: len(found := list(box.paths.branches.glob("*/work/here"))) == 32 and found, 120)
+    tasks = [
+        client.submit_task(sh("touch here; while [ ! -e go ]; do sleep 0.2; done")).task_id
+        for _ in range(32)
+    ]
+    copies = until(
+        lambda: len(found := list(box.paths.branches.glob("*/work/here"))) == 32 and found, 120
+    )
     assert {client.task(task_id).state for task_id in tasks} == {"running"}
     for here in copies:
         here.with_name("go").touch()
@@ -151,11 +168,19 @@ def test_lists_page_by_page(client: BoxClient) -> None:
         ({}, "/spec"),
         ({"spec": {"name": "x", "argv": ["/bin/true"], "profile": "p"}, "colour": 1}, "/colour"),
         ({"spec": {"name": "x", "argv": "true", "profile": "p"}}, "/spec/argv"),
-        ({"spec": {"name": "x", "argv": ["/bin/true"], "profile": "p"}, "timeout_s": 0}, "/timeout_s"),
-        ({"spec": {"name": "x", "argv": ["/bin/true"], "profile": "p", "restart": "always"}}, "/spec/restart"),
+        (
+            {"spec": {"name": "x", "argv": ["/bin/true"], "profile": "p"}, "timeout_s": 0},
+            "/timeout_s",
+        ),
+        (
+            {"spec": {"name": "x", "argv": ["/bin/true"], "profile": "p", "restart": "always"}},
+            "/spec/restart",
+        ),
     ],
 )
-def test_bad_bodies_are_refused_with_a_pointer(client: BoxClient, body: dict[str, object], pointer: str) -> None:
+def test_bad_bodies_are_refused_with_a_pointer(
+    client: BoxClient, body: dict[str, object], pointer: str
+) -> None:
     """400, and the place of what is wrong; nothing is queued."""
     with pytest.raises(ApiError) as caught:
         client.call("submit_task", body=body)
@@ -185,11 +210,15 @@ def test_a_bead_alone_runs_nothing(client: BoxClient) -> None:
     waiting = client.submit_task(sh("exit 0"), not_before="2099-01-01T00:00:00Z").task_id
     other = client.call("show_bead", {"id": waiting})["data"]
     made = [
-        client.call("create_child", {"id": bead["parent_id"]}, body={"title": "x", "data": data})["id"]
+        client.call("create_child", {"id": bead["parent_id"]}, body={"title": "x", "data": data})[
+            "id"
+        ]
         for data in ({}, other, {"task": {"ref": "../x"}})
     ]
     for bead_id in made:
-        until(lambda bead_id=bead_id: client.call("show_bead", {"id": bead_id})["status"] == "closed")
+        until(
+            lambda bead_id=bead_id: client.call("show_bead", {"id": bead_id})["status"] == "closed"
+        )
         assert client.call("show_bead", {"id": bead_id})["outcome"] == "failed"
     assert client.task(waiting).state == "queued"
     assert client.cancel_task(waiting).state == "cancelled"

@@ -23,12 +23,14 @@ def service() -> Iterator[BotApi]:
 
 
 def mirror(box: ApiBox, service: BotApi, place: Path) -> Mirror:
-    return Mirror(box.client(), Chat("1:abc", "-42", api=service.url, sleep=lambda _: None), place, "worker")
+    return Mirror(
+        box.client(), Chat("1:abc", "-42", api=service.url, sleep=lambda _: None), place, "worker"
+    )
 
 
 def lines(service: BotApi) -> list[str]:
     """Every line of every message, without the heads."""
-    return [line for row in service.taken for line in row["text"].splitlines()[1:]]
+    return [line for row in service.messages for line in row["text"].splitlines()[1:]]
 
 
 def run_one(client: BoxClient, code: int) -> None:
@@ -64,33 +66,37 @@ def test_what_becomes_of_an_agent_is_in_the_chat(
         "test started",
         "test exited: code 3",
     ]
-    assert all(row["text"].startswith("[worker]\n") for row in service.taken)
+    assert all(row["text"].startswith("[worker]\n") for row in service.messages)
     service.refusals = [(401, {"description": "Unauthorized"})]
     run_one(client, 0)
     thread.join(20)
     assert ends == ["cannot write to the chat: the service answers 401 Unauthorized"]
 
 
-def test_it_goes_on_where_it_was(box: ApiBox, client: BoxClient, service: BotApi, tmp_path: Path) -> None:
+def test_it_goes_on_where_it_was(
+    box: ApiBox, client: BoxClient, service: BotApi, tmp_path: Path
+) -> None:
     """What happened while the mirror was down comes later, and only that."""
     place = tmp_path / "position"
     first = mirror(box, service, place)
-    start = first.position()
+    start = first.load_position()
     run_one(client, 4)
     first.catch_up(start)
     run_one(client, 5)
     second = mirror(box, service, place)
-    second.catch_up(second.position())
+    second.catch_up(second.load_position())
     ended = [line.split(" ", 1)[1] for line in lines(service) if "exited" in line]
     assert ended == ["test exited: code 4", "test exited: code 5"]
 
 
-def test_a_damaged_place_begins_now(box: ApiBox, client: BoxClient, service: BotApi, tmp_path: Path) -> None:
+def test_a_damaged_place_begins_now(
+    box: ApiBox, client: BoxClient, service: BotApi, tmp_path: Path
+) -> None:
     """It is written anew, and the chat is not flooded with the past."""
     place = tmp_path / "position"
     place.write_text("rubbish")
     run_one(client, 6)
     found = mirror(box, service, place)
-    found.catch_up(found.position())
-    assert service.taken == []
+    found.catch_up(found.load_position())
+    assert service.messages == []
     assert place.read_text() == str(client.call("head_event")["seq"])

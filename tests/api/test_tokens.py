@@ -10,7 +10,7 @@ import pytest
 from helpers import until
 
 from agentbox.client import ApiError, BoxClient
-from agentbox.client.transport import call_of
+from agentbox.client.transport import build_call
 from agentbox.testing.api_box import TOKEN, ApiBox
 
 
@@ -53,13 +53,21 @@ def test_a_token_does_what_its_scopes_say(holder: Callable[..., BoxClient]) -> N
     bead = writer.call("create_epic", body={"title": "x"})
     assert bead["creator"].startswith("urn:agentbox:token:t-")
     assert reader.call("show_bead", {"id": bead["id"]})["title"] == "x"
-    assert refused(lambda: reader.call("create_epic", body={"title": "x"})) == (403, "permission-denied", "beads:write")
+    assert refused(lambda: reader.call("create_epic", body={"title": "x"})) == (
+        403,
+        "permission-denied",
+        "beads:write",
+    )
     assert refused(lambda: writer.call("list_tokens")) == (403, "permission-denied", "admin")
-    assert refused(lambda: writer.call("create_epic", body={"title": "x", "creator": "her"}))[0] == 403
+    assert (
+        refused(lambda: writer.call("create_epic", body={"title": "x", "creator": "her"}))[0] == 403
+    )
     assert "items" in holder("admin").call("list_tokens")
 
 
-def test_the_value_is_shown_once_and_kept_as_a_hash(box: ApiBox, client: BoxClient, make: Callable[..., Any]) -> None:
+def test_the_value_is_shown_once_and_kept_as_a_hash(
+    box: ApiBox, client: BoxClient, make: Callable[..., Any]
+) -> None:
     """No listing, file, journal record or log line has it."""
     made = make("beads:read")
     assert made["value"].startswith("abx_")
@@ -68,14 +76,28 @@ def test_the_value_is_shown_once_and_kept_as_a_hash(box: ApiBox, client: BoxClie
     assert listed == {name: value for name, value in made.items() if name != "value"}
     client.call("revoke_token", {"id": make("beads:read")["id"]})
     secret = made["value"].encode()
-    holding = [path for path in box.paths.prefix.rglob("*") if path.is_file() and secret in path.read_bytes()]
+    holding = [
+        path
+        for path in box.paths.prefix.rglob("*")
+        if path.is_file() and secret in path.read_bytes()
+    ]
     assert holding == []
     assert (box.paths.state_secrets / "access.db").stat().st_mode & 0o077 == 0
-    told = [event["data"] for event in client.call("read_events", query={"limit": 1000, "types": "token.*"})["events"]]
-    assert {"id": made["id"], "name": made["name"], "scopes": ["beads:read"], "by": "urn:agentbox:operator"} in told
+    told = [
+        event["data"]
+        for event in client.call("read_events", query={"limit": 1000, "types": "token.*"})["events"]
+    ]
+    assert {
+        "id": made["id"],
+        "name": made["name"],
+        "scopes": ["beads:read"],
+        "by": "urn:agentbox:operator",
+    } in told
 
 
-def test_a_revoked_token_is_refused_at_once(box: ApiBox, client: BoxClient, make: Callable[..., Any]) -> None:
+def test_a_revoked_token_is_refused_at_once(
+    box: ApiBox, client: BoxClient, make: Callable[..., Any]
+) -> None:
     """The next call is 401, on a connection that worked before; revoking again is 404."""
     made = make("beads:read")
     with box.client(made["value"]) as holder:
@@ -88,7 +110,7 @@ def test_a_revoked_token_is_refused_at_once(box: ApiBox, client: BoxClient, make
 
 def status_of(client: BoxClient) -> int:
     """Of a call that the token's scopes allow."""
-    return client.send(call_of("list_beads"), accepted=(401,)).status_code
+    return client.send(build_call("list_beads"), accepted=(401,)).status_code
 
 
 @pytest.mark.timed
@@ -126,7 +148,9 @@ def test_bindings_hold_in_every_route(client: BoxClient, holder: Callable[..., B
     assert memory.stats("mine-1")["entries"] == 1
 
     def append(**event: Any) -> Any:
-        return bound.call("append_events", body={"events": [{"type": "test.x", "data": {}, **event}]})
+        return bound.call(
+            "append_events", body={"events": [{"type": "test.x", "data": {}, **event}]}
+        )
 
     for event in ({}, {"source": "urn:x:mine"}):
         seq = append(**event)["first_seq"]
@@ -137,30 +161,41 @@ def test_bindings_hold_in_every_route(client: BoxClient, holder: Callable[..., B
 def test_a_token_may_ask_so_often(holder: Callable[..., BoxClient]) -> None:
     """Past its rate 429 with Retry-After; soon after it is served again; a token without a rate is not counted."""
     slow, free = holder("beads:read", rate=5), holder("beads:read")
-    answers = [slow.send(call_of("list_beads"), accepted=(429,)) for _ in range(12)]
+    answers = [slow.send(build_call("list_beads"), accepted=(429,)) for _ in range(12)]
     assert {answer.status_code for answer in answers[:5]} == {200}
     refusals = [answer for answer in answers if answer.status_code == 429]
     assert len(refusals) >= 3
     assert (refusals[0].json()["code"], refusals[0].json()["limit"]) == ("rate-limited", "5/s")
     assert int(refusals[0].headers["retry-after"]) >= 1
-    until(lambda: slow.send(call_of("list_beads"), accepted=(429,)).status_code == 200)
-    assert {free.send(call_of("list_beads")).status_code for _ in range(30)} == {200}
+    until(lambda: slow.send(build_call("list_beads"), accepted=(429,)).status_code == 200)
+    assert {free.send(build_call("list_beads")).status_code for _ in range(30)} == {200}
 
 
 def test_a_creation_may_be_sent_twice(holder: Callable[..., BoxClient]) -> None:
     """The same Idempotency-Key of the same caller gives the same bead, 201 and then 200; another caller's gives another."""
     one, other = holder("beads:write", "beads:read"), holder("beads:write", "beads:read")
     key = {"Idempotency-Key": uuid.uuid4().hex}
-    made = [client.send(call_of("create_epic", body={"title": "x"}, headers=key)) for client in (one, one, other)]
+    made = [
+        client.send(build_call("create_epic", body={"title": "x"}, headers=key))
+        for client in (one, one, other)
+    ]
     assert [answer.status_code for answer in made] == [201, 200, 201]
     assert made[0].json() == made[1].json()
     assert made[2].json()["id"] != made[0].json()["id"]
     child = [
-        one.send(call_of("create_child", {"id": made[0].json()["id"]}, body={"title": "y"}, headers=key)) for _ in "ab"
+        one.send(
+            build_call(
+                "create_child", {"id": made[0].json()["id"]}, body={"title": "y"}, headers=key
+            )
+        )
+        for _ in "ab"
     ]
     assert child[0].json()["id"] == child[1].json()["id"] != made[0].json()["id"]
     long = {"Idempotency-Key": "x" * 129}
-    assert refused(lambda: one.call("create_epic", body={"title": "x"}, headers=long))[:2] == (400, "validation")
+    assert refused(lambda: one.call("create_epic", body={"title": "x"}, headers=long))[:2] == (
+        400,
+        "validation",
+    )
 
 
 @pytest.mark.parametrize(
@@ -183,7 +218,8 @@ def test_tokens_outlive_the_api(own_box: Callable[..., ApiBox]) -> None:
     box = own_box(orchestrator=False)
     with box.client() as client:
         kept, gone = (
-            client.call("create_token", body={"name": name, "scopes": ["beads:read"]}) for name in ("kept", "gone")
+            client.call("create_token", body={"name": name, "scopes": ["beads:read"]})
+            for name in ("kept", "gone")
         )
         client.call("revoke_token", {"id": gone["id"]})
     box.kill()
@@ -213,7 +249,10 @@ def test_a_damaged_row_is_no_token_and_the_others_are(own_box: Callable[..., Api
     """Text that is not valid UTF-8, times that are none: refused, and left where it is."""
     box = own_box(orchestrator=False)
     with box.client() as client:
-        made = [client.call("create_token", body={"name": f"t{n}", "scopes": ["beads:read"]}) for n in range(5)]
+        made = [
+            client.call("create_token", body={"name": f"t{n}", "scopes": ["beads:read"]})
+            for n in range(5)
+        ]
     box.stop()
     with apsw.Connection(str(box.paths.state_secrets / "access.db")) as db:
         bad = "CAST(x'ff41' AS TEXT)"

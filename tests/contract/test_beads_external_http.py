@@ -11,11 +11,17 @@ from agentbox.adapters.remote.beads import ExternalHttpBeads
 from agentbox.adapters.runtime.adapter import Deps
 from agentbox.adapters.runtime.metrics import Metrics
 from agentbox.core.deadline import Deadline
-from agentbox.core.slot_errors import BackendError, ContractMismatch, LeaseLost, PermissionDenied, SlotUnavailable
+from agentbox.core.slot_errors import (
+    BackendError,
+    ContractMismatch,
+    LeaseLost,
+    PermissionDenied,
+    SlotUnavailable,
+)
 from agentbox.testing.api_box import TOKEN
 from agentbox.testing.contracts.beads import BeadsContract
-from agentbox.testing.contracts.beads_common import LEASE, a_task, epic_with, lease, spec
-from agentbox.testing.faults import FaultProxy
+from agentbox.testing.contracts.beads_common import LEASE, make_epic, make_task, new_lease_id, spec
+from agentbox.testing.fault_proxy import FaultProxy
 from agentbox.testing.ports import free_port
 from agentbox.testing.served_store import ServedStore
 
@@ -23,7 +29,12 @@ from agentbox.testing.served_store import ServedStore
 @pytest_asyncio.fixture
 async def store(tmp_path, clock):
     made = ServedStore(
-        "beads", "external-http", tmp_path, served="local-sqlite", clock=clock, options={"lease_seconds": 60}
+        "beads",
+        "external-http",
+        tmp_path,
+        served="local-sqlite",
+        clock=clock,
+        options={"lease_seconds": 60},
     )
     await made.serve()
     yield made
@@ -62,30 +73,35 @@ class TestExternalHttp(BeadsContract):
 
     async def test_B16_a_lost_reply_makes_no_second_claim(self, distant, line, adapter):
         """The lease of the caller is the one that is there; another bead stays free."""
-        _, (first, second) = await epic_with(adapter, 2)
+        _, (first, second) = await make_epic(adapter, 2)
         line.lose = 1
         claim = await distant.claim_next("w", lease_id=LEASE)
         line.lose = 1
         assert await distant.claim(first.id, "w", lease_id=LEASE) == claim
         line.lose = 1
         beat = await distant.heartbeat(first.id, LEASE, lease_s=300)
-        assert (claim.bead.id, claim.bead.attempts, beat.bead.attempts, line.lost) == (first.id, 1, 1, 3)
+        assert (claim.bead.id, claim.bead.attempts, beat.bead.attempts, line.lost) == (
+            first.id,
+            1,
+            1,
+            3,
+        )
         assert (await adapter.show(second.id)).status == "open"
 
     async def test_B16_a_lost_reply_of_a_release_is_resolved(self, distant, line, adapter):
         """The bead is open again, whoever has taken it since; a lease that was lost before stays an error."""
-        bead = await a_task(adapter)
+        bead = await make_task(adapter)
         await distant.claim(bead.id, "w", lease_id=LEASE)
         line.lose = 1
         released = await distant.release(bead.id, LEASE, note="gave up")
         assert (released.status, released.attempts, line.lost) == ("open", 1, 1)
         assert await adapter.show(bead.id) == released
         with pytest.raises(LeaseLost):
-            await distant.release(bead.id, lease())
+            await distant.release(bead.id, new_lease_id())
 
     async def test_B16_a_lost_reply_makes_no_second_change(self, distant, line, adapter):
         """Dependencies and the end of a bead."""
-        _, (first, second) = await epic_with(adapter, 2)
+        _, (first, second) = await make_epic(adapter, 2)
         line.lose = 1
         await distant.add_dep(second.id, first.id)
         line.lose = 1
@@ -105,11 +121,11 @@ class TestExternalHttp(BeadsContract):
 
     async def test_B16_many_calls_over_a_bad_line_lose_nothing(self, distant, line, adapter):
         """A reply is dropped after every tenth claim while 8 workers drain 60 beads: each is closed once."""
-        await epic_with(adapter, 60)
+        await make_epic(adapter, 60)
         done, turns = [], itertools.count()
 
         async def work():
-            while (claim := await distant.claim_next("w", lease_id=lease())) is not None:
+            while (claim := await distant.claim_next("w", lease_id=new_lease_id())) is not None:
                 line.lose += next(turns) % 10 == 0
                 await distant.close_bead(claim.bead.id, lease_id=claim.lease_id)
                 done.append(claim.bead.id)
@@ -131,7 +147,8 @@ class TestExternalHttp(BeadsContract):
             assert (await adapter.ready()).items == ()
 
     @pytest.mark.parametrize(
-        "endpoint", ["http://192.0.2.1:9090", "http://box.example.org", "ftp://127.0.0.1", "127.0.0.1:1", ""]
+        "endpoint",
+        ["http://192.0.2.1:9090", "http://box.example.org", "ftp://127.0.0.1", "127.0.0.1:1", ""],
     )
     async def test_B16_an_address_that_may_not_be_used(self, store, endpoint):
         """Plain http leaves no machine; what is no address is refused by its key."""
@@ -155,4 +172,6 @@ class TestExternalHttp(BeadsContract):
 
         with pytest.raises(ContractMismatch) as refused:
             await Next(replace(store.cfg), Deps(metrics=Metrics())).open(Deadline.after(5))
-        assert refused.value.members["mismatches"] == [{"slot": "beads", "ours": "2.0.0", "theirs": "1.0.0"}]
+        assert refused.value.members["mismatches"] == [
+            {"slot": "beads", "ours": "2.0.0", "theirs": "1.0.0"}
+        ]

@@ -19,7 +19,7 @@ from agentbox.core.deadline import Deadline
 from agentbox.core.slot_errors import AdapterError, IntegrityError
 from agentbox.testing.clock import ManualClock
 from agentbox.testing.contracts.beads import BeadsContract
-from agentbox.testing.contracts.beads_common import a_task, epic_with, lease, spec
+from agentbox.testing.contracts.beads_common import make_epic, make_task, new_lease_id, spec
 from agentbox.testing.local_store import LocalStore
 
 
@@ -50,12 +50,12 @@ async def until_it_answers(adapter, seconds=15):
 class TestExternalPg(BeadsContract):
     async def test_B17_two_boxes_share_beads_without_overlap(self, store, adapter):
         """Two instances, each with a pool of its own, eight workers each: every bead exactly once."""
-        _, children = await epic_with(adapter, 200)
+        _, children = await make_epic(adapter, 200)
         other = await store.open()
         claimed = []
 
         async def work(box, name):
-            while (claim := await box.claim_next(name, lease_id=lease())) is not None:
+            while (claim := await box.claim_next(name, lease_id=new_lease_id())) is not None:
                 claimed.append(claim.bead.id)
 
         await asyncio.gather(*(work(box, f"w{n}") for box in (adapter, other) for n in range(8)))
@@ -67,9 +67,11 @@ class TestExternalPg(BeadsContract):
         box = ExternalPgBeads(store.cfg, wrong)
         await box.open(Deadline.after(10))
         try:
-            store.change("CREATE OR REPLACE FUNCTION now_ms() RETURNS bigint LANGUAGE sql AS 'SELECT 4102444800000'")
-            bead = await a_task(box)
-            claim = await box.claim(bead.id, "w", lease_id=lease(), lease_s=30)
+            store.change(
+                "CREATE OR REPLACE FUNCTION now_ms() RETURNS bigint LANGUAGE sql AS 'SELECT 4102444800000'"
+            )
+            bead = await make_task(box)
+            claim = await box.claim(bead.id, "w", lease_id=new_lease_id(), lease_s=30)
         finally:
             await box.close()
         assert bead.created_at == datetime(2100, 1, 1, tzinfo=UTC)
@@ -79,9 +81,9 @@ class TestExternalPg(BeadsContract):
         self, store, clock, adapter
     ):
         """A bead whose holder died is free once its lease is over, counted from the new time; one that was renewed keeps it."""
-        dead, alive = await a_task(adapter), await a_task(adapter)
-        held = lease()
-        await adapter.claim(dead.id, "dead", lease_id=lease(), lease_s=60)
+        dead, alive = await make_task(adapter), await make_task(adapter)
+        held = new_lease_id()
+        await adapter.claim(dead.id, "dead", lease_id=new_lease_id(), lease_s=60)
         await adapter.claim(alive.id, "alive", lease_id=held, lease_s=60)
         clock.set_wall(clock.now() - timedelta(days=1))
         await adapter.heartbeat(alive.id, held, lease_s=3600)
@@ -97,8 +99,8 @@ class TestExternalPg(BeadsContract):
         """By the next look at the slot's health, of either box; looked at again, no lease becomes shorter."""
         other = await store.open()
         await adapter.health()
-        bead = await a_task(adapter)
-        await adapter.claim(bead.id, "dead", lease_id=lease(), lease_s=60)
+        bead = await make_task(adapter)
+        await adapter.claim(bead.id, "dead", lease_id=new_lease_id(), lease_s=60)
         clock.set_wall(clock.now() - timedelta(seconds=40))
         for box in (other, adapter, other):
             assert (await box.health()).state == "ok"
@@ -114,13 +116,19 @@ class TestExternalPg(BeadsContract):
         store.change("INSERT INTO migrations VALUES (99, '0099_newer.sql', 'x')")
         health = await adapter.health()
         assert health.state == "degraded"
-        assert health.detail == f"a newer version has migrated schema {store.schema}: update this box"
+        assert (
+            health.detail == f"a newer version has migrated schema {store.schema}: update this box"
+        )
 
-    async def test_B17_a_damaged_bead_breaks_no_listing_and_holds_up_no_schedule(self, store, clock, adapter):
+    async def test_B17_a_damaged_bead_breaks_no_listing_and_holds_up_no_schedule(
+        self, store, clock, adapter
+    ):
         """It is named, the rest is listed page by page, and the slot is degraded."""
-        epic, children = await epic_with(adapter, 5)
+        epic, children = await make_epic(adapter, 5)
         schedule, _ = await adapter.create_epic(spec("schedule", every="PT1H"))
-        store.change("UPDATE beads SET data = '{no' WHERE id = ANY(%s)", [children[1].id, schedule.id])
+        store.change(
+            "UPDATE beads SET data = '{no' WHERE id = ANY(%s)", [children[1].id, schedule.id]
+        )
         rest = [one.id for one in children if one.id != children[1].id]
         clock.advance(7200)
         for listing in (partial(adapter.list, BeadFilter(parent_id=epic.id)), adapter.ready):
@@ -136,13 +144,16 @@ class TestExternalPg(BeadsContract):
 
     async def test_B17_a_damaged_bead_costs_no_other_claimer_its_own(self, store, adapter):
         """Claims that go to the server together: one is told which bead is damaged, each of the others has a sound one."""
-        _, children = await epic_with(adapter, 6)
+        _, children = await make_epic(adapter, 6)
         store.change("UPDATE beads SET data = '{no' WHERE id = %s", children[2].id)
         claims = await asyncio.gather(
-            *(adapter.claim_next("w", lease_id=lease()) for _ in children), return_exceptions=True
+            *(adapter.claim_next("w", lease_id=new_lease_id()) for _ in children),
+            return_exceptions=True,
         )
         wrong = [one for one in claims if isinstance(one, BaseException)]
-        assert [(type(one), children[2].id in one.message) for one in wrong] == [(IntegrityError, True)]
+        assert [(type(one), children[2].id in one.message) for one in wrong] == [
+            (IntegrityError, True)
+        ]
         taken = [one.bead.id for one in claims if one not in wrong]
         assert sorted(taken) == sorted(one.id for one in children if one.id != children[2].id)
 
@@ -153,7 +164,11 @@ class TestExternalPg(BeadsContract):
         bead, _ = await boxes[0].create_epic(spec())
         assert await boxes[7].show(bead.id) == bead
         with store.session() as db:
-            names = [(1, "0001_tables.sql"), (2, "0002_of_agents.sql"), (3, "0003_fewer_indexes.sql")]
+            names = [
+                (1, "0001_tables.sql"),
+                (2, "0002_of_agents.sql"),
+                (3, "0003_fewer_indexes.sql"),
+            ]
             assert db.execute("SELECT number, name FROM migrations").fetchall() == names
 
     async def test_B17_a_server_that_stops_under_load_and_returns(self, store, adapter):
@@ -191,7 +206,9 @@ class TestExternalPg(BeadsContract):
 
     async def test_B17_killed_processes_lose_no_bead_and_close_none_twice(self, store):
         """Four processes, 400 beads, three of them killed at work (`bench/scale.py` has 8 and 10,000)."""
-        plain = store.with_secrets(dsn=store.server.dsn())  # the server's own clock: leases end while the test runs
+        plain = store.with_secrets(
+            dsn=store.server.dsn()
+        )  # the server's own clock: leases end while the test runs
         adapter = await LocalStore.open(plain)
         await create(adapter, 400)
         found = await drain(plain, adapter, beads=400, processes=4, tasks=2, kills=3)
@@ -201,7 +218,7 @@ class TestExternalPg(BeadsContract):
     @pytest.mark.timed
     async def test_C05_a_call_that_hangs_ends_when_it_is_cancelled(self, store, adapter):
         """Another session holds the table; the caller is free again at once, and the next call works."""
-        bead = await a_task(adapter)
+        bead = await make_task(adapter)
         with store.session() as db, db.transaction():
             db.execute("LOCK TABLE beads IN ACCESS EXCLUSIVE MODE")
             started = time.monotonic()
@@ -259,11 +276,11 @@ async def test_no_call_reads_the_whole_table(store, adapter, monkeypatch, analyz
         return await execute(db, sql, values, **more)
 
     monkeypatch.setattr(psycopg.AsyncConnection, "execute", recorded)
-    held = lease()
+    held = new_lease_id()
     claim = await adapter.claim_next("w", lease_id=held)
     await adapter.heartbeat(claim.bead.id, held)
     await adapter.close_bead(claim.bead.id, lease_id=held)
-    await adapter.claim_next("w", lease_id=lease(), tags=("none",))
+    await adapter.claim_next("w", lease_id=new_lease_id(), tags=("none",))
     await adapter.create_child(epic.id, spec())
     await adapter.ready(limit=10)
     await adapter.list(BeadFilter(status="claimed"), limit=10)

@@ -66,7 +66,8 @@ class TestLocalSqlite(BeadsContract):
 
         def pragmas(db):
             return [
-                db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("journal_mode", "synchronous", "foreign_keys")
+                db.execute(f"PRAGMA {name}").fetchone()[0]
+                for name in ("journal_mode", "synchronous", "foreign_keys")
             ]
 
         assert await adapter._db.read(pragmas) == ["wal", 2, 1]

@@ -16,7 +16,12 @@ from agentbox.testing.federated_store import FederatedStore
 @pytest_asyncio.fixture
 async def store(tmp_path, clock):
     made = FederatedStore(
-        "beads", "external-http", tmp_path, served="local-sqlite", clock=clock, options={"lease_seconds": 60}
+        "beads",
+        "external-http",
+        tmp_path,
+        served="local-sqlite",
+        clock=clock,
+        options={"lease_seconds": 60},
     )
     await made.serve()
     yield made
@@ -41,10 +46,16 @@ class TestOfASession(BeadsContract):
         assert (there["creator"], there["assignee"]) == (f"{store.name}:c", f"{store.name}:w")
         mine = await adapter.show(task.id)
         assert (mine.creator, mine.assignee) == ("c", "w")
-        assert (await adapter.show(theirs["id"])).creator == "urn:agentbox:host:urn:agentbox:operator"
-        assert [bead.id for bead in (await adapter.list(BeadFilter(assignee="w"))).items] == [task.id]
+        assert (
+            await adapter.show(theirs["id"])
+        ).creator == "urn:agentbox:host:urn:agentbox:operator"
+        assert [bead.id for bead in (await adapter.list(BeadFilter(assignee="w"))).items] == [
+            task.id
+        ]
 
     async def test_B01_another_name_is_refused(self, adapter):
         """That of another box, even where it is written out."""
         with pytest.raises(PermissionDenied):
-            await adapter.create_epic(spec("x", creator="urn:agentbox:box:5f1c2a3b-0000-4000-8000-000000000001:c"))
+            await adapter.create_epic(
+                spec("x", creator="urn:agentbox:box:5f1c2a3b-0000-4000-8000-000000000001:c")
+            )

@@ -13,7 +13,7 @@ from postgres_store import PostgresStore
 
 from agentbox.contracts.beads import BeadSpec
 from agentbox.core.slot_errors import SlotUnavailable
-from agentbox.testing.faults import FaultProxy
+from agentbox.testing.fault_proxy import FaultProxy
 from agentbox.testing.local_store import LocalStore
 
 
@@ -35,7 +35,9 @@ async def tried(box, load, peer):
 @pytest.mark.parametrize("load", [BEADS, MEMORY], ids=["beads", "memory"])
 async def test_a_database_that_is_killed_loses_nothing(database, tmp_path, load):
     """PostgreSQL, ended as by a crash."""
-    with box_with(tmp_path, load.slot, "external-pg", {"dsn": database.dsn()}, schema=f"chaos_{load.slot}") as box:
+    with box_with(
+        tmp_path, load.slot, "external-pg", {"dsn": database.dsn()}, schema=f"chaos_{load.slot}"
+    ) as box:
         await tried(box, load, Database(database))
 
 
@@ -44,11 +46,15 @@ async def test_an_api_that_is_killed_loses_nothing(tmp_path):
     with served_beads(tmp_path / "peer") as peer, over_http(tmp_path / "box", peer) as box:
         await tried(box, BEADS, peer)
         with peer.client() as client:
-            titles = [bead["title"] for bead in client.call("list_beads", query={"limit": 500})["items"]]
+            titles = [
+                bead["title"] for bead in client.call("list_beads", query={"limit": 500})["items"]
+            ]
         assert len(titles) == len(set(titles))
 
 
-async def test_V14_a_sink_that_is_killed_refuses_and_slows_nothing_and_gets_everything_once(tmp_path):
+async def test_V14_a_sink_that_is_killed_refuses_and_slows_nothing_and_gets_everything_once(
+    tmp_path,
+):
     """Another box, by SIGKILL, away for a second: `ok` is the truth meanwhile, for no record waits for a minute."""
     with sink_at(tmp_path / "sink") as sink, over_sink(tmp_path / "box", sink) as box:
         out = await away(box, sink, kills=1, up=1.0, down=1.0, writers=4)
@@ -96,7 +102,9 @@ async def test_a_solid_server_that_is_killed_loses_nothing(solid, tmp_path):
     solid.start()
     solid.prepare()
     async with FaultProxy(solid.port, solid.relay_port) as line:
-        box = box_with(tmp_path, "pods", "external-solid", {}, endpoint=f"{line.url}/chaos/", auth="none")
+        box = box_with(
+            tmp_path, "pods", "external-solid", {}, endpoint=f"{line.url}/chaos/", auth="none"
+        )
         await asyncio.to_thread(box.__enter__)  # the relay is served meanwhile
         try:
             await tried(box, PODS, Relayed(solid, line))

@@ -54,14 +54,20 @@ def cited(suite: type) -> set[str]:
     """The clauses that the tests of a suite cite."""
     names = [name for name in dir(suite) if name.startswith("test")]
     found = [re.fullmatch(r"test_([A-Z]\d\d)_\w+", name) for name in names]
-    assert all(found), f"cites no clause: {[name for name, match in zip(names, found, strict=True) if not match]}"
+    assert all(found), (
+        f"cites no clause: {[name for name, match in zip(names, found, strict=True) if not match]}"
+    )
     return {match[1] for match in found if match}
 
 
 @pytest.mark.parametrize("letter", ["B", "M", "P", "V", "O"])
 def test_every_clause_has_a_test(letter):
     """Those of the slot that are not of a later class."""
-    wanted = {f"{letter}{number:02d}" for number in range(1, LAST[letter] + 1)} - set(LATER) - set(ELSEWHERE)
+    wanted = (
+        {f"{letter}{number:02d}" for number in range(1, LAST[letter] + 1)}
+        - set(LATER)
+        - set(ELSEWHERE)
+    )
     assert wanted <= cited(SUITES[letter])
 
 
@@ -80,19 +86,28 @@ def test_no_clause_is_both_later_and_tested():
 
 def test_no_test_cites_an_unknown_clause():
     """The clauses end where `LAST` says."""
-    known = {f"{letter}{number:02d}" for letter, last in LAST.items() for number in range(1, last + 1)}
+    known = {
+        f"{letter}{number:02d}" for letter, last in LAST.items() for number in range(1, last + 1)
+    }
     assert set().union(*(cited(suite) for suite in SUITES.values())) <= known
 
 
-@pytest.mark.parametrize("suite", [BeadsContract, MemoryContract, PodsContract, EventsContract, OrchestratorContract])
+@pytest.mark.parametrize(
+    "suite", [BeadsContract, MemoryContract, PodsContract, EventsContract, OrchestratorContract]
+)
 def test_each_suite_runs_whole_by_default(suite):
     """At least one implementation is not sampled, so that each clause is tried on it by every run."""
     classes = [
         node
         for path in Path(__file__).parent.glob("test_*.py")
         for node in ast.parse(path.read_text()).body
-        if isinstance(node, ast.ClassDef) and suite.__name__ in [ast.unparse(base) for base in node.bases]
+        if isinstance(node, ast.ClassDef)
+        and suite.__name__ in [ast.unparse(base) for base in node.bases]
     ]
-    whole = [node.name for node in classes if "sampled" not in "".join(map(ast.unparse, node.decorator_list))]
+    whole = [
+        node.name
+        for node in classes
+        if "sampled" not in "".join(map(ast.unparse, node.decorator_list))
+    ]
     assert whole
     assert len(whole) < len(classes), "the mark is not found"

@@ -5,11 +5,11 @@ from functools import partial
 import apsw
 import pytest
 
-from agentbox.adapters.events.delivery.ledger import Ledger
+from agentbox.adapters.events.delivery.cursor import DeliveryCursor
 from agentbox.contracts.beads import BeadFilter
 from agentbox.core.slot_errors import IntegrityError, InvalidTransition
 from agentbox.testing.clock import ManualClock
-from agentbox.testing.contracts.beads_common import lease, spec
+from agentbox.testing.contracts.beads_common import new_lease_id, spec
 from agentbox.testing.local_store import LocalStore
 
 
@@ -37,7 +37,11 @@ async def opened(tmp_path):
     stores = []
 
     async def made(slot, clock=None):
-        stores.append(LocalStore(slot, "local-fs" if slot == "pods" else "local-sqlite", tmp_path, clock=clock))
+        stores.append(
+            LocalStore(
+                slot, "local-fs" if slot == "pods" else "local-sqlite", tmp_path, clock=clock
+            )
+        )
         return stores[-1], await stores[-1].open()
 
     yield made
@@ -51,7 +55,9 @@ async def test_a_damaged_bead(opened, column, at):
     """Wherever it stands in a page; itself it is an integrity error by its id."""
     store, adapter = await opened("beads")
     epic, _ = await adapter.create_epic(spec())
-    made = sorted([(await adapter.create_child(epic.id, spec(str(number))))[0].id for number in range(6)])
+    made = sorted(
+        [(await adapter.create_child(epic.id, spec(str(number))))[0].id for number in range(6)]
+    )
     flt = BeadFilter(parent_id=epic.id)
     with apsw.Connection(str(store.directory / "beads.db")) as db:
         db.execute(f"UPDATE beads SET {column} = '{{no' WHERE id = ?", (made[at],))
@@ -86,11 +92,15 @@ async def test_a_bead_whose_text_is_not_utf8(opened, column):
     """SQLite returns such text as it is: the listing goes on, page by page."""
     store, adapter = await opened("beads")
     epic, _ = await adapter.create_epic(spec())
-    made = sorted([(await adapter.create_child(epic.id, spec(str(number))))[0].id for number in range(5)])
+    made = sorted(
+        [(await adapter.create_child(epic.id, spec(str(number))))[0].id for number in range(5)]
+    )
     with apsw.Connection(str(store.directory / "beads.db")) as db:
         db.execute(f"UPDATE beads SET {column} = {BAD_UTF8} WHERE id = ?", (made[1],))
     rest = [one for one in made if one != made[1]]
-    assert [bead.id for bead in await pages(partial(adapter.list, BeadFilter(parent_id=epic.id)))] == rest
+    assert [
+        bead.id for bead in await pages(partial(adapter.list, BeadFilter(parent_id=epic.id)))
+    ] == rest
     assert sorted(bead.id for bead in await pages(adapter.ready)) == rest
     with pytest.raises(IntegrityError, match=f"bead {made[1]}: its row is damaged"):
         await adapter.show(made[1])
@@ -104,21 +114,25 @@ async def test_a_damaged_bead_holds_up_no_work(opened, damage):
     store, adapter = await opened("beads", clock=clock)
     claimed = (await adapter.create_epic(spec("claimed")))[0]
     held = (await adapter.create_child(claimed.id, spec()))[0]
-    await adapter.claim(held.id, "w", lease_id=lease(), lease_s=5)
+    await adapter.claim(held.id, "w", lease_id=new_lease_id(), lease_s=5)
     schedule, _ = await adapter.create_epic(spec("schedule", every="PT1H"))
-    first, sound = [(await adapter.create_child(claimed.id, spec(str(number))))[0] for number in range(2)]
+    first, sound = [
+        (await adapter.create_child(claimed.id, spec(str(number))))[0] for number in range(2)
+    ]
     with apsw.Connection(str(store.directory / "beads.db")) as db:
         for one in (held, schedule, first):
             db.execute(f"UPDATE beads SET data = {damage} WHERE id = ?", (one.id,))
     clock.advance(7200)
-    assert (await adapter.claim_next("w", lease_id=lease())).bead.id == sound.id
-    assert await adapter.claim_next("w", lease_id=lease()) is None
+    assert (await adapter.claim_next("w", lease_id=new_lease_id())).bead.id == sound.id
+    assert await adapter.claim_next("w", lease_id=new_lease_id()) is None
     assert (await adapter.ready()).items == ()
     health = await adapter.health()
     assert (health.state, health.detail.endswith("names them: 3")) == ("degraded", True)
 
 
-@pytest.mark.parametrize(("column", "damage"), [("value", "'{no'"), ("value", BAD_UTF8), ("text", BAD_UTF8)])
+@pytest.mark.parametrize(
+    ("column", "damage"), [("value", "'{no'"), ("value", BAD_UTF8), ("text", BAD_UTF8)]
+)
 async def test_a_damaged_entry_is_no_hit(opened, column, damage):
     """A search finds the others."""
     store, adapter = await opened("memory")
@@ -166,14 +180,14 @@ async def test_a_damaged_intent_keeps_no_pods_from_opening(opened):
 @pytest.mark.parametrize("damage", [f"reason = {BAD_UTF8}", "at = 'never'"])
 async def test_a_damaged_dead_letter(tmp_path, damage):
     """The others are shown."""
-    ledger = Ledger(tmp_path, "external-http")
+    ledger = DeliveryCursor(tmp_path, "external-http")
     await ledger.open()
     with apsw.Connection(str(tmp_path / "delivery.db")) as db:
         for number in range(3):
             letter = (number, "hash", "id", "type", 422, "why", "2026-01-01T00:00:00.000Z")
             db.execute("INSERT INTO dead VALUES (?, ?, ?, ?, ?, ?, ?)", letter)
         db.execute(f"UPDATE dead SET {damage} WHERE seq = 1")
-    assert [letter.seq for letter in await ledger.letters(10)] == [2, 0]
+    assert [letter.seq for letter in await ledger.list_dead_letters(10)] == [2, 0]
     await ledger.close()
 
 
@@ -185,15 +199,21 @@ async def test_a_bead_whose_id_is_not_utf8(opened, at):
     """It is named in an escaped form, wherever it stands; no page repeats or loses another."""
     store, adapter = await opened("beads")
     epic, _ = await adapter.create_epic(spec())
-    made = sorted([(await adapter.create_child(epic.id, spec(str(number))))[0].id for number in range(5)])
+    made = sorted(
+        [(await adapter.create_child(epic.id, spec(str(number))))[0].id for number in range(5)]
+    )
     with apsw.Connection(str(store.directory / "beads.db")) as db:
         key = f"CAST(CAST(substr(id, 1, {2 * at}) AS BLOB) || {BAD_KEY} AS TEXT)"
         db.execute(f"UPDATE beads SET id = {key} WHERE id = ?", (made[at],))
     rest = [one for one in made if one != made[at]]
-    assert [bead.id for bead in await pages(partial(adapter.list, BeadFilter(parent_id=epic.id)))] == rest
+    assert [
+        bead.id for bead in await pages(partial(adapter.list, BeadFilter(parent_id=epic.id)))
+    ] == rest
     for limit in (1, 2, 3):
         assert sorted(bead.id for bead in await pages(adapter.ready, limit)) == rest
-    assert await noted(adapter) == [f"cannot read bead {made[at][: 2 * at]}\\xffA: its row is damaged"]
+    assert await noted(adapter) == [
+        f"cannot read bead {made[at][: 2 * at]}\\xffA: its row is damaged"
+    ]
     with pytest.raises(InvalidTransition, match="children that are not closed"):
         await adapter.close_bead(epic.id)
     with pytest.raises(IntegrityError, match=r"\\xffA: its row is damaged"):
@@ -206,16 +226,18 @@ async def test_a_bead_whose_id_is_not_utf8_holds_up_no_work(opened):
     store, adapter = await opened("beads", clock=clock)
     epic, _ = await adapter.create_epic(spec())
     held, _ = await adapter.create_child(epic.id, spec("held"))
-    await adapter.claim(held.id, "w", lease_id=lease(), lease_s=5)
+    await adapter.claim(held.id, "w", lease_id=new_lease_id(), lease_s=5)
     schedule, _ = await adapter.create_epic(spec("schedule", every="PT1H"))
-    first, sound = [(await adapter.create_child(epic.id, spec(str(number))))[0] for number in range(2)]
+    first, sound = [
+        (await adapter.create_child(epic.id, spec(str(number))))[0] for number in range(2)
+    ]
     with apsw.Connection(str(store.directory / "beads.db")) as db:
         for number, one in enumerate((held, schedule, first)):
             key = f"CAST(x'ff4{number}' AS TEXT)"
             db.execute(f"UPDATE beads SET id = {key} WHERE id = ?", (one.id,))
     clock.advance(7200)
-    assert (await adapter.claim_next("w", lease_id=lease())).bead.id == sound.id
-    assert await adapter.claim_next("w", lease_id=lease()) is None
+    assert (await adapter.claim_next("w", lease_id=new_lease_id())).bead.id == sound.id
+    assert await adapter.claim_next("w", lease_id=new_lease_id()) is None
     assert (await adapter.ready()).items == ()
     named = {f"cannot read bead \\xff{letter}: its row is damaged" for letter in "@AB"}
     assert set(await noted(adapter)) == named
@@ -231,7 +253,10 @@ async def test_an_entry_whose_key_is_not_utf8(opened, column):
     store, adapter = await opened("memory", clock=clock)
     for number in range(5):
         await adapter.store(
-            f"k{number}", {"n": number}, text=f"apples and pears {number}", ttl_s=60 if number == 1 else None
+            f"k{number}",
+            {"n": number},
+            text=f"apples and pears {number}",
+            ttl_s=60 if number == 1 else None,
         )
     with apsw.Connection(str(store.directory / "memory.db")) as db:
         db.execute(f"UPDATE entries SET {column} = {BAD_KEY} WHERE key = 'k1'")
@@ -261,4 +286,6 @@ async def test_an_object_whose_path_is_not_utf8(opened):
     await store.close_all()
     _, again = await opened("pods")
     assert [meta.path for meta in await pages(partial(again.list, "c/"))] == ["c/a", "c/b", "c/c"]
-    assert await noted(again) == [f"cannot read {what} \\xffA: its row is damaged" for what in ("intent", "object")]
+    assert await noted(again) == [
+        f"cannot read {what} \\xffA: its row is damaged" for what in ("intent", "object")
+    ]

@@ -11,9 +11,9 @@ import pytest_asyncio
 from agentbox.client.async_client.client import AsyncBoxClient
 from agentbox.testing.api_box import TOKEN, ApiBox
 from agentbox.testing.clock import ScaledClock
-from agentbox.testing.contracts.events_common import everything, fill, new
-from agentbox.testing.contracts.events_delivery import delivered, of_box, waiting
-from agentbox.testing.faults import FaultProxy
+from agentbox.testing.contracts.events_common import all_events, fill, new_event
+from agentbox.testing.contracts.events_delivery import box_events, wait_delivered, wait_for_trouble
+from agentbox.testing.fault_proxy import FaultProxy
 from agentbox.testing.local_store import LocalStore
 
 PRIVACY = {
@@ -54,7 +54,9 @@ async def store(tmp_path, host, reader, line, name, clock):
     wanted = {"name": name, "scopes": ["events:write"], "origin_box": name}
     token = (await reader.call("create_token", body=wanted))["value"]
     options = {"endpoint": f"{line.url}/v1/events", "timeout_seconds": 2}
-    made = LocalStore("events", "external-http", tmp_path, clock=clock, options=options, secrets={"token": token})
+    made = LocalStore(
+        "events", "external-http", tmp_path, clock=clock, options=options, secrets={"token": token}
+    )
     yield made
     await made.close_all()
 
@@ -72,8 +74,8 @@ async def adapter(store):
 
 async def same(adapter, reader, name):
     """Every record of the box is at the host: in order, once, with its own hashes; and the host's chain holds."""
-    await delivered(adapter)
-    here, there = await everything(adapter), await of_box(reader, name)
+    await wait_delivered(adapter)
+    here, there = await all_events(adapter), await box_events(reader, name)
     assert [event.origin.seq for event in there] == [event.seq for event in here]
     assert [event.origin.hash for event in there] == [event.hash for event in here]
     assert (await reader.call("verify_events", body={}))["ok"]
@@ -83,11 +85,20 @@ async def same(adapter, reader, name):
 async def test_V16_what_arrives_is_what_was_written(adapter, reader, name, host):
     """Not masked a second time, of reserved types too, with its own source; a delivered record cannot be forged by others."""
     text = "mail to jane.doe@example.org"
-    await adapter.append([new("agent.started", subject=text, data={"said": text}, source="urn:x:y")])
+    await adapter.append(
+        [new_event("agent.started", subject=text, data={"said": text}, source="urn:x:y")]
+    )
     await same(adapter, reader, name)
-    (event,) = await of_box(reader, name)
-    assert (event.type, event.subject, event.data["said"], event.source) == ("agent.started", text, text, "urn:x:y")
-    masked = await reader.call("append_events", body={"events": [{"type": "test.a", "data": {"said": text}}]})
+    (event,) = await box_events(reader, name)
+    assert (event.type, event.subject, event.data["said"], event.source) == (
+        "agent.started",
+        text,
+        text,
+        "urn:x:y",
+    )
+    masked = await reader.call(
+        "append_events", body={"events": [{"type": "test.a", "data": {"said": text}}]}
+    )
     shown = await reader.call("show_event", {"seq": str(masked["first_seq"])})
     assert text not in json.dumps(shown)
 
@@ -109,7 +120,11 @@ async def test_V14_an_hour_without_the_sink(adapter, reader, name, line, clock):
     line.refuse = 0
     assert len(await same(adapter, reader, name)) == head + 1 >= 100
     assert (await adapter.health()).state == "ok"
-    assert sample("agentbox_events_undelivered") == sample("agentbox_events_oldest_undelivered_seconds") == 0
+    assert (
+        sample("agentbox_events_undelivered")
+        == sample("agentbox_events_oldest_undelivered_seconds")
+        == 0
+    )
 
 
 async def test_V14_a_dead_sink_slows_no_append(adapter, tmp_path, line):
@@ -121,7 +136,7 @@ async def test_V14_a_dead_sink_slows_no_append(adapter, tmp_path, line):
     for _ in range(300):
         for kind, one in both.items():
             began = time.perf_counter()
-            await one.append([new(data={"x": "y" * 1000})])
+            await one.append([new_event(data={"x": "y" * 1000})])
             took[kind].append(time.perf_counter() - began)
     await local.close_all()
     middle = {kind: sorted(times)[len(times) // 2] for kind, times in took.items()}
@@ -140,14 +155,17 @@ async def test_V15_a_bad_line_loses_and_repeats_nothing(adapter, reader, name, l
                 await fill(adapter, 1)
                 await asyncio.sleep(0.02)
     await same(adapter, reader, name)
-    assert (line.lost, line.repeated) == ({"lose": 9, "refuse": 6}.get(fault, 0), 9 if fault == "duplicate" else 0)
+    assert (line.lost, line.repeated) == (
+        {"lose": 9, "refuse": 6}.get(fault, 0),
+        9 if fault == "duplicate" else 0,
+    )
 
 
 async def test_V15_a_slow_line_is_given_up_and_tried_again(adapter, reader, name, line):
     """Slower than `timeout_seconds`: the sink took it, and is not made to store it again."""
     line.slow = 3.0
     await fill(adapter, 20)
-    assert "no answer within 2 s" in (await waiting(adapter)).trouble
+    assert "no answer within 2 s" in (await wait_for_trouble(adapter)).trouble
     line.slow = 0.05
     await same(adapter, reader, name)
 
@@ -185,7 +203,7 @@ async def test_V14_clocks_that_step(adapter, reader, name, line, clock):
     line.refuse, line.lose = 1 << 30, 1  # what is open ends, and nothing new opens
     clock.shift(-3600)
     await fill(adapter, 1)
-    await waiting(adapter)
+    await wait_for_trouble(adapter)
     assert (await adapter.health()).state == "ok"
     await asyncio.sleep(1.2)
     assert (await adapter.health()).state == "degraded"
@@ -201,7 +219,7 @@ async def test_V14_delivered_segments_go_where_they_are_not_kept(store, reader, 
         await fill(adapter, 60)
     count = len(list(store.directory.glob("*.jsonl")))
     line.refuse = 0
-    told = await delivered(adapter)
+    told = await wait_delivered(adapter)
     assert count > 4
     await asyncio.sleep(0.2)
     assert len(list(store.directory.glob("*.jsonl"))) == 1
@@ -210,8 +228,8 @@ async def test_V14_delivered_segments_go_where_they_are_not_kept(store, reader, 
     assert report.first_seq > 300
     adapter = await store.reopen()
     await fill(adapter, 10)
-    await delivered(adapter)
-    there = [event.origin.seq for event in await of_box(reader, name)]
+    await wait_delivered(adapter)
+    there = [event.origin.seq for event in await box_events(reader, name)]
     assert there == list(range((await adapter.head())[0] + 1))
 
 
@@ -220,7 +238,7 @@ async def test_V14_a_sink_may_come_later_and_change(store, reader, name, line):
     endpoint = store.cfg.option("endpoint", "")
     adapter = await store.with_options(endpoint="").open()
     await fill(adapter, 10)
-    assert (await waiting(adapter)).held == "no mesh session"
+    assert (await wait_for_trouble(adapter)).held == "no mesh session"
     assert (await adapter.health()).state == "degraded"
     appending = asyncio.create_task(fill(adapter, 300))
     assert await adapter.adopt(store.with_options(endpoint=endpoint).cfg)
@@ -230,13 +248,14 @@ async def test_V14_a_sink_may_come_later_and_change(store, reader, name, line):
 
 
 @pytest.mark.parametrize(
-    ("endpoint", "reason"), [("http://192.0.2.1/v1/events", "loopback"), ("ftp://127.0.0.1", "http"), ("x", "http")]
+    ("endpoint", "reason"),
+    [("http://192.0.2.1/v1/events", "loopback"), ("ftp://127.0.0.1", "http"), ("x", "http")],
 )
 async def test_V14_an_address_that_may_not_be_used(store, endpoint, reason):
     """Events are kept and health says why they do not go."""
     adapter = await store.with_options(endpoint=endpoint).open()
     await fill(adapter, 3)
-    assert reason in (await waiting(adapter)).held
+    assert reason in (await wait_for_trouble(adapter)).held
     assert (await adapter.health()).state == "degraded"
 
 
@@ -246,19 +265,21 @@ async def test_V16_a_token_without_a_box_delivers_nothing(store, reader):
     good = dict(store.cfg.secrets)
     adapter = await store.with_secrets(token=made["value"]).open()
     await fill(adapter, 5)
-    assert "bound to no box" in (await waiting(adapter)).held
+    assert "bound to no box" in (await wait_for_trouble(adapter)).held
     assert await adapter.adopt(store.with_secrets(**good).cfg)
-    await delivered(adapter)
+    await wait_delivered(adapter)
 
 
 async def test_V16_a_second_journal_under_one_name_is_held(adapter, store, reader, name):
     """409: nothing of it is stored, nothing is acknowledged and thrown away."""
     await fill(adapter, 20)
     here = await same(adapter, reader, name)
-    other = await store.beside("other").open()
+    other = await store.sibling("other").open()
     await fill(other, 30)
-    told = await waiting(other)
+    told = await wait_for_trouble(other)
     assert "does not belong to the journal" in told.held
     assert (told.cursor, told.dead) == (-1, 0)
-    assert [event.origin.hash for event in await of_box(reader, name)] == [event.hash for event in here]
+    assert [event.origin.hash for event in await box_events(reader, name)] == [
+        event.hash for event in here
+    ]
     await other.close()

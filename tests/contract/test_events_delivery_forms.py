@@ -8,8 +8,8 @@ import pytest_asyncio
 from events_sink import generic_sink
 
 from agentbox.testing.clock import ScaledClock
-from agentbox.testing.contracts.events_common import everything, fill, new
-from agentbox.testing.contracts.events_delivery import delivered, waiting
+from agentbox.testing.contracts.events_common import all_events, fill, new_event
+from agentbox.testing.contracts.events_delivery import wait_delivered, wait_for_trouble
 from agentbox.testing.local_store import LocalStore
 
 SCALE = 40  # a minute in a second and a half
@@ -26,7 +26,14 @@ def sink(tmp_path):
 @pytest_asyncio.fixture
 async def store(tmp_path, sink):
     options, secrets = {"endpoint": sink.url}, {"token": TOKEN}
-    made = LocalStore("events", "external-http", tmp_path, clock=ScaledClock(SCALE), options=options, secrets=secrets)
+    made = LocalStore(
+        "events",
+        "external-http",
+        tmp_path,
+        clock=ScaledClock(SCALE),
+        options=options,
+        secrets=secrets,
+    )
     yield made
     await made.close_all()
 
@@ -39,9 +46,13 @@ async def adapter(store):
 async def test_V15_batches_of_cloudevents(sink, store, adapter):
     """At most 100 records and at most 1 MiB a request, in order, with the bearer; members and extensions as stated."""
     await fill(adapter, 250)
-    large = [await adapter.append([new(data={"x": "\u00e9" * 30_000})] * 10) for _ in range(4)]
-    (last,) = await adapter.append([new(subject="s", agent_id="a", session_id="b", source="urn:x")])
-    await delivered(adapter)
+    large = [
+        await adapter.append([new_event(data={"x": "\u00e9" * 30_000})] * 10) for _ in range(4)
+    ]
+    (last,) = await adapter.append(
+        [new_event(subject="s", agent_id="a", session_id="b", source="urn:x")]
+    )
+    await wait_delivered(adapter)
     asked = sink.rows("asked")
     assert {(row["form"], row["authorization"]) for row in asked} == {(BATCH, f"Bearer {TOKEN}")}
     assert max(row["count"] for row in asked) <= 100
@@ -59,7 +70,7 @@ async def test_V15_single_events_after_a_415(sink, adapter):
     """One refused batch, then one event a request, in order."""
     sink.rule(single=True)
     await fill(adapter, 30)
-    await delivered(adapter)
+    await wait_delivered(adapter)
     first, *rest = sink.rows("asked")
     assert (first["form"], first["status"]) == (BATCH, 415)
     assert [(row["form"], row["count"], row["status"]) for row in rest] == [(SINGLE, 1, 202)] * 30
@@ -77,7 +88,7 @@ async def test_V15_waits_grow_to_a_minute(sink, adapter):
         assert wait >= min(60, 2**turn) / 2 * 0.95
     assert max(waits[6:]) >= 30 * 0.95
     sink.rule()
-    await delivered(adapter)
+    await wait_delivered(adapter)
     assert sink.seqs() == list(range(5))
 
 
@@ -86,9 +97,9 @@ async def test_V15_retry_after_is_honoured(sink, adapter, status):
     """Nothing is asked before that time, though the own wait would be over long ago."""
     sink.rule(status=status, headers={"Retry-After": "40"})
     await fill(adapter, 1)
-    await waiting(adapter)
+    await wait_for_trouble(adapter)
     sink.rule()
-    await delivered(adapter)
+    await wait_delivered(adapter)
     first, second = sink.rows("asked")
     assert (second["at"] - first["at"]) * SCALE >= 40
     assert sink.seqs() == [0]
@@ -99,14 +110,14 @@ async def test_V17_what_a_person_must_mend_holds_the_cursor(sink, adapter, statu
     """Degraded at once, with the status and without the token; nothing is given up, and mending is enough."""
     sink.rule(status=status)
     await fill(adapter, 150)
-    told = await waiting(adapter)
+    told = await wait_for_trouble(adapter)
     assert (told.cursor, told.dead, told.undelivered) == (-1, 0, 150)
     health = await adapter.health()
     assert health.state == "degraded"
     assert str(status) in health.detail
     assert TOKEN not in health.detail
     sink.rule()
-    await delivered(adapter)
+    await wait_delivered(adapter)
     assert sink.seqs() == list(range(150))
     assert (await adapter.health()).state == "ok"
 
@@ -116,13 +127,13 @@ async def test_V17_the_bad_ones_are_found_and_the_rest_goes_on(sink, store, adap
     sink.rule(bad=["bad"])
     for _ in range(3):
         await fill(adapter, 60)
-        await adapter.append([new(subject="bad")])
+        await adapter.append([new_event(subject="bad")])
     await fill(adapter, 67)
-    told = await delivered(adapter)
+    told = await wait_delivered(adapter)
     assert [(letter.seq, letter.status, letter.reason) for letter in reversed(told.letters)] == [
         (seq, 422, "the sink answers 422: so says the rule: 422") for seq in (60, 121, 182)
     ]  # fmt: skip
-    events = await everything(adapter)
+    events = await all_events(adapter)
     rejected = [event for event in events if event.type == "journal.delivery.rejected"]
     assert [event.data["seq"] for event in rejected] == [60, 121, 182]
     assert rejected[0].data["id"] == events[60].id
@@ -135,9 +146,9 @@ async def test_V17_a_sink_for_small_requests_gets_small_ones(sink, adapter):
     """413 to a batch is no word on its records; one that is too large alone becomes a dead letter."""
     sink.rule(largest=20_000)
     await fill(adapter, 100)
-    (large,) = await adapter.append([new(data={"x": "y" * 30_000})])
+    (large,) = await adapter.append([new_event(data={"x": "y" * 30_000})])
     await fill(adapter, 10)
-    told = await delivered(adapter)
+    told = await wait_delivered(adapter)
     assert [(letter.seq, letter.status) for letter in told.letters] == [(large.seq, 413)]
     assert sink.seqs() == [seq for seq in range(112) if seq != large.seq]
 
@@ -146,15 +157,17 @@ async def test_V17_a_sink_that_refuses_everything_fills_nothing(sink, adapter):
     """Each record makes one event, and that event none."""
     sink.rule(status=400)
     await fill(adapter, 20)
-    told = await delivered(adapter)
+    told = await wait_delivered(adapter)
     assert (told.dead, (await adapter.head())[0]) == (40, 39)
     assert sink.seqs() == []
 
 
-async def test_V15_a_journal_that_was_replaced_is_delivered_from_its_beginning(sink, store, adapter):
+async def test_V15_a_journal_that_was_replaced_is_delivered_from_its_beginning(
+    sink, store, adapter
+):
     """The cursor is of the journal that it was made for: another one in the same folder is not taken for delivered."""
     await fill(adapter, 20)
-    await delivered(adapter)
+    await wait_delivered(adapter)
     await store.close_all()
     for path in store.directory.glob("*.jsonl"):
         path.unlink()
@@ -162,5 +175,5 @@ async def test_V15_a_journal_that_was_replaced_is_delivered_from_its_beginning(s
     store.accept_loss()
     adapter = await store.open()
     await fill(adapter, 25)
-    await delivered(adapter)
+    await wait_delivered(adapter)
     assert sink.seqs() == [*range(20), *range(25)]

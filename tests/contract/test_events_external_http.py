@@ -4,12 +4,12 @@ import pytest
 import pytest_asyncio
 
 from agentbox.testing.contracts.events import EventsContract
-from agentbox.testing.delivered_store import DeliveredStore
+from agentbox.testing.delivery_store import DeliveryStore
 
 
 @pytest_asyncio.fixture
 async def store(tmp_path, clock):
-    made = DeliveredStore(tmp_path, clock=clock)
+    made = DeliveryStore(tmp_path, clock=clock)
     await made.serve()
     yield made
     await made.end()

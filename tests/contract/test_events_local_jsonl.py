@@ -12,13 +12,15 @@ from agentbox.adapters.events.journal.prune import prune
 from agentbox.contracts.events import Received
 from agentbox.testing.contracts.events import EventsContract
 from agentbox.testing.contracts.events_common import fill
-from agentbox.testing.contracts.events_received import journal_of
+from agentbox.testing.contracts.events_received import foreign_journal
 from agentbox.testing.local_store import LocalStore
 
 
 @pytest_asyncio.fixture
 async def store(tmp_path, clock, request):
-    made = LocalStore("events", "local-jsonl", tmp_path, clock=clock, options={"fsync": request.cls.fsync})
+    made = LocalStore(
+        "events", "local-jsonl", tmp_path, clock=clock, options={"fsync": request.cls.fsync}
+    )
     yield made
     await made.close_all()
 
@@ -45,7 +47,7 @@ class TestInterval(EventsContract):
 async def test_what_a_box_delivered_is_known_when_its_records_are_pruned(tmp_path, clock):
     """V16 outlives the segments (V12): `origins.json` says how far the box is. Without that file the records that are left
     say it."""
-    store, sent = LocalStore("events", "local-jsonl", tmp_path, clock=clock), journal_of(30)
+    store, sent = LocalStore("events", "local-jsonl", tmp_path, clock=clock), foreign_journal(30)
     adapter = await store.open()
     for records in (sent[:10], sent[10:20]):
         await adapter.receive("one", records)
@@ -56,7 +58,9 @@ async def test_what_a_box_delivered_is_known_when_its_records_are_pruned(tmp_pat
     adapter = await store.open()
     assert not [event for event in (await adapter.read(since=31)).events if event.origin]
     assert (await adapter.receive("one", sent[5:15])).stored == 0
-    assert await adapter.receive("one", sent) == Received(stored=10, watermark=29, first_seq=42, last_seq=51)
+    assert await adapter.receive("one", sent) == Received(
+        stored=10, watermark=29, first_seq=42, last_seq=51
+    )
     assert (await adapter.verify()).ok
     await store.close_all()
     (store.directory / "origins.json").unlink()
@@ -70,7 +74,7 @@ def test_a_fixed_record_has_a_fixed_hash():
 
     import rfc8785
 
-    from agentbox.adapters.events.journal.chain import link
+    from agentbox.adapters.events.journal.chain import encode_line
     from agentbox.contracts.events import GENESIS
 
     record = {
@@ -78,7 +82,7 @@ def test_a_fixed_record_has_a_fixed_hash():
         "source": "urn:agentbox:box:test", "subject": None, "trace_id": None, "type": "journal.opened",
     }  # fmt: skip
     members = {name: rfc8785.dumps(value) for name, value in record.items()}
-    _, digest = link(members, 0, datetime(2026, 1, 1, tzinfo=UTC), GENESIS)
+    _, digest = encode_line(members, 0, datetime(2026, 1, 1, tzinfo=UTC), GENESIS)
     assert digest == "d1c1ba08673ee380b436de4b225a66b6c6e1b9bd52f4f5d25e40a512cc373253"
 
 
@@ -108,5 +112,7 @@ def test_a_full_file_system(tmp_path, sync):
     acknowledged = [line for line in told if "seq" in line]
     assert len(acknowledged) > 1000
     assert (end["health"], end["ok"]) == ("ok", True)
-    assert [line["hash"] for line in acknowledged] == [end["hashes"][line["seq"]] for line in acknowledged]
+    assert [line["hash"] for line in acknowledged] == [
+        end["hashes"][line["seq"]] for line in acknowledged
+    ]
     assert told.index(errors[0]) == len(told) - 2

@@ -8,7 +8,7 @@ import pytest_asyncio
 from agentbox.client.async_client.client import AsyncBoxClient
 from agentbox.testing.api_box import TOKEN
 from agentbox.testing.contracts.events import EventsContract
-from agentbox.testing.contracts.events_common import new
+from agentbox.testing.contracts.events_common import new_event
 from agentbox.testing.federated_store import FederatedEvents
 
 
@@ -29,7 +29,7 @@ async def adapter(store):
 class TestOfASession(EventsContract):
     async def test_V16_records_stand_in_the_journal_of_the_host(self, store, adapter):
         """In order, once, with the box that they are of; reserved types too, for they are B's own."""
-        written = [(await adapter.append([new(f"task.x{n}")]))[0] for n in range(20)]
+        written = [(await adapter.append([new_event(f"task.x{n}")]))[0] for n in range(20)]
         async with AsyncBoxClient(store.url, token=TOKEN) as operator:
             there = await _delivered(operator, len(written))
         assert [event["origin"]["seq"] for event in there] == [event.seq for event in written]

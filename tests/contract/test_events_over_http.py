@@ -10,16 +10,16 @@ import pytest
 import pytest_asyncio
 
 from agentbox.adapters.events.journal.prune import prune
-from agentbox.adapters.runtime.context import CallContext, calling
+from agentbox.adapters.runtime.context import CallContext, as_caller
 from agentbox.api.auth.tokens import NewToken
 from agentbox.client.async_client.client import AsyncBoxClient
 from agentbox.contracts.events import Events
 from agentbox.core.slot_errors import CursorExpired, QuotaExceeded
 from agentbox.testing.api_box import TOKEN, ApiBox
-from agentbox.testing.contracts.common import CommonContract, refused
+from agentbox.testing.contracts.common import CommonContract, expect_error
 from agentbox.testing.contracts.events import EventsContract
 from agentbox.testing.contracts.events_append import AppendClauses
-from agentbox.testing.contracts.events_common import everything, fill, new
+from agentbox.testing.contracts.events_common import all_events, fill, new_event
 from agentbox.testing.contracts.events_read import ReadClauses
 from agentbox.testing.contracts.events_received import ReceivedClauses
 from agentbox.testing.http_events import HttpEvents
@@ -33,15 +33,25 @@ class ServedEvents(ServedStore):
 
     async def prepare(self, services):
         if BOXES[0] not in self.cfg.secrets:
-            wanted = {box: NewToken(name=box, scopes=("events:write",), origin_box=box) for box in BOXES}
-            self.with_secrets(**{box: (await services.tokens.make(w, "t")).value for box, w in wanted.items()})
+            wanted = {
+                box: NewToken(name=box, scopes=("events:write",), origin_box=box) for box in BOXES
+            }
+            self.with_secrets(
+                **{box: (await services.tokens.create(w, "t")).value for box, w in wanted.items()}
+            )
 
 
 @pytest_asyncio.fixture
 async def store(tmp_path, clock, request):
     options = getattr(request, "param", {})
     made = ServedEvents(
-        "events", "over-http", tmp_path, served="local-jsonl", clock=clock, options=options, make=HttpEvents
+        "events",
+        "over-http",
+        tmp_path,
+        served="local-jsonl",
+        clock=clock,
+        options=options,
+        make=HttpEvents,
     )
     await made.serve()
     yield made
@@ -67,7 +77,9 @@ class TestOverHttp(AppendClauses, ReadClauses, ReceivedClauses, CommonContract):
 
                 async def append(client):
                     while True:
-                        done = await client.call("append_events", body={"events": [new().to_wire()]})
+                        done = await client.call(
+                            "append_events", body={"events": [new_event().to_wire()]}
+                        )
                         told[done["first_seq"]] = True
 
                 async with AsyncBoxClient(box.url, token=TOKEN) as client:
@@ -77,7 +89,10 @@ class TestOverHttp(AppendClauses, ReadClauses, ReceivedClauses, CommonContract):
                     await asyncio.gather(*callers, return_exceptions=True)
                 box.start()
             with box.client() as client:
-                report, head = client.call("verify_events", body={}), client.call("head_event")["seq"]
+                report, head = (
+                    client.call("verify_events", body={}),
+                    client.call("head_event")["seq"],
+                )
         assert report["ok"]
         assert len(told) > 20
         assert max(told) <= head
@@ -86,7 +101,9 @@ class TestOverHttp(AppendClauses, ReadClauses, ReceivedClauses, CommonContract):
         """As it was told."""
         with ApiBox(tmp_path, orchestrator=False) as box:
             with box.client() as client:
-                done = client.call("append_events", body={"events": [new(data={"n": 7}).to_wire()]})
+                done = client.call(
+                    "append_events", body={"events": [new_event(data={"n": 7}).to_wire()]}
+                )
                 was = client.call("show_event", {"seq": str(done["first_seq"])})
             box.kill()
             box.start()
@@ -95,9 +112,9 @@ class TestOverHttp(AppendClauses, ReadClauses, ReceivedClauses, CommonContract):
 
     async def test_C11_the_callers_context_is_recorded(self, adapter):
         """Who called is known by the token; a caller that may name others can."""
-        with calling(CallContext(principal="urn:who", agent_id="a1", session_id="s1")):
-            (named,) = await adapter.append([new()])
-        (own,) = await adapter.append([new()])
+        with as_caller(CallContext(principal="urn:who", agent_id="a1", session_id="s1")):
+            (named,) = await adapter.append([new_event()])
+        (own,) = await adapter.append([new_event()])
         assert (named.source, named.agent_id, named.session_id) == ("urn:who", "a1", "s1")
         assert own.source == "urn:agentbox:operator"
 
@@ -110,10 +127,14 @@ class TestOverHttp(AppendClauses, ReadClauses, ReceivedClauses, CommonContract):
         await store.kill_backend()
         await asyncio.to_thread(prune, store.directory, before_seq=50)
         adapter = await store.reopen()
-        error = await refused(CursorExpired, adapter.read(since=39))
+        error = await expect_error(CursorExpired, adapter.read(since=39))
         assert error.members["oldest"] == 41
         status, body = await raw_stream(store.port, "Last-Event-ID: 39")
-        assert (status, json.loads(body)["code"], json.loads(body)["oldest"]) == (410, "cursor-expired", 41)
+        assert (status, json.loads(body)["code"], json.loads(body)["oldest"]) == (
+            410,
+            "cursor-expired",
+            41,
+        )
         assert (await adapter.read(since=40)).events[0].seq == 41
 
     @pytest.mark.parametrize("store", [{"max_size": 300_000}], indirect=True)
@@ -123,11 +144,14 @@ class TestOverHttp(AppendClauses, ReadClauses, ReceivedClauses, CommonContract):
         full = None
         while full is None:
             try:
-                count += len(await adapter.append([new(data={"x": "y" * 1000})] * 10))
+                count += len(await adapter.append([new_event(data={"x": "y" * 1000})] * 10))
             except QuotaExceeded as error:
                 full = error
         assert full.members["config_path"] == "adapters.events.max_size"
-        assert len([event for event in await everything(adapter) if event.type == "test.thing"]) == count
+        assert (
+            len([event for event in await all_events(adapter) if event.type == "test.thing"])
+            == count
+        )
 
 
 async def raw_stream(port, header):

@@ -11,14 +11,16 @@ from agentbox.client.async_client.client import AsyncBoxClient
 from agentbox.core.http import sse
 from agentbox.core.http.sse_parser import SseParser
 from agentbox.testing.api_box import TOKEN
-from agentbox.testing.contracts.events_common import everything, fill, new
+from agentbox.testing.contracts.events_common import all_events, fill, new_event
 from agentbox.testing.http_events import HttpEvents
 from agentbox.testing.served_store import ServedStore
 
 
 @pytest_asyncio.fixture
 async def store(tmp_path, clock):
-    made = ServedStore("events", "over-http", tmp_path, served="local-jsonl", clock=clock, make=HttpEvents)
+    made = ServedStore(
+        "events", "over-http", tmp_path, served="local-jsonl", clock=clock, make=HttpEvents
+    )
     await made.serve()
     yield made
     await made.end()
@@ -67,7 +69,7 @@ async def text_of(reader, enough, *, seconds=20):
 
 async def test_the_form_of_an_event(adapter, raw):
     """`id` is the seq, `event` the type, `data` the record as one line; `retry` comes first."""
-    (event,) = await adapter.append([new("a.b", data={"text": "line\none"})])
+    (event,) = await adapter.append([new_event("a.b", data={"text": "line\none"})])
     text = await text_of(await raw("?since=-1"), lambda found: found.count(b"\n\n") >= 2)
     assert b"retry: 1000\n\n" in text
     block = text[text.index(b"id: ") : text.rindex(b"\n\n")].decode().split("\n")
@@ -96,10 +98,10 @@ async def test_last_event_id_wins_over_since(adapter, store):
 async def test_filters(adapter, store, query, wanted):
     """As those of a page; what is left out takes no place. Live events are filtered alike."""
     rows = [
-        new("x.y", subject="u"),
-        new("x.z", source="s"),
-        new("y", subject="u", agent_id="g"),
-        new("z", session_id="h"),
+        new_event("x.y", subject="u"),
+        new_event("x.z", source="s"),
+        new_event("y", subject="u", agent_id="g"),
+        new_event("z", session_id="h"),
     ]
     await adapter.append(rows)
     async with AsyncBoxClient(store.url, token=TOKEN) as client:
@@ -139,7 +141,7 @@ async def test_a_stalled_client_is_cut_and_resumes_by_id(adapter, raw, store, mo
     assert sse.STALL_SECONDS == 30
     monkeypatch.setattr(sse, "STALL_SECONDS", 1.0)
     for _ in range(40):
-        await adapter.append([new(data={"x": "y" * 60_000})] * 10)
+        await adapter.append([new_event(data={"x": "y" * 60_000})] * 10)
     stalled = await raw("?since=-1", limit=1 << 12)
     async with AsyncBoxClient(store.url, token=TOKEN) as client:
         stream = client.stream("stream_events", query={"since": -1})
@@ -155,7 +157,7 @@ async def test_a_stalled_client_is_cut_and_resumes_by_id(adapter, raw, store, mo
         rest = client.stream("stream_events", since=str(seen[-1]))
         assert int((await anext(rest)).id) == seen[-1] + 1
         await rest.aclose()
-    assert len(await everything(adapter)) == 400
+    assert len(await all_events(adapter)) == 400
 
 
 def _unframed(piece):

@@ -4,19 +4,24 @@ import pytest
 from postgres_store import PostgresStore
 
 from agentbox.testing.agent_host import AgentHostBox
-from agentbox.testing.fault_work import WORK
-from agentbox.testing.faults import FaultProxy
-from agentbox.testing.faulty import FAULTS, Faulty
+from agentbox.testing.fault_proxy import FaultProxy
+from agentbox.testing.fault_workload import WORK
+from agentbox.testing.faulty_adapter import FAULTS, FaultyAdapter
 from agentbox.testing.local_store import LocalStore
 
 PLANS = {kind: {kind: 0.4} for kind in FAULTS} | {"all": dict.fromkeys(FAULTS, 0.12)}
-LOCAL = {"beads": "local-sqlite", "pods": "local-fs", "memory": "local-sqlite", "events": "local-jsonl"}
+LOCAL = {
+    "beads": "local-sqlite",
+    "pods": "local-fs",
+    "memory": "local-sqlite",
+    "events": "local-jsonl",
+}
 
 
-def happened(faulty: Faulty, plan: str) -> None:
+def happened(faulty: FaultyAdapter, plan: str) -> None:
     """A plan that does nothing would prove nothing."""
-    assert set(faulty.happened) == set(PLANS[plan])
-    assert min(faulty.happened.values()) > 3
+    assert set(faulty.fault_counts) == set(PLANS[plan])
+    assert min(faulty.fault_counts.values()) > 3
 
 
 @pytest.mark.parametrize("plan", PLANS)
@@ -26,7 +31,7 @@ async def test_local_classes(slot: str, plan: str, tmp_path) -> None:
     store = LocalStore(slot, LOCAL[slot], tmp_path)  # type: ignore[arg-type]
     try:
         plain = await store.open()
-        faulty = Faulty(plain, seed=7, plan=PLANS[plan])
+        faulty = FaultyAdapter(plain, seed=7, plan=PLANS[plan])
         await WORK[slot](faulty, plain)
         happened(faulty, plan)
         assert (await plain.health()).state == "ok"
@@ -42,7 +47,7 @@ async def test_local_process(plan: str, tmp_path) -> None:
     store = LocalStore("orchestrator", "local-process", tmp_path)
     try:
         plain = await store.open()
-        faulty = Faulty(plain, seed=7, plan=PLANS[plan])
+        faulty = FaultyAdapter(plain, seed=7, plan=PLANS[plan])
         await WORK["orchestrator"](faulty, plain)
         happened(faulty, plan)
     finally:
@@ -53,7 +58,9 @@ async def test_local_process(plan: str, tmp_path) -> None:
 @pytest.fixture(params=["beads", "memory"])
 async def shared(request, postgres, tmp_path):
     """A store of that slot in a schema of its own, on the server's real clock."""
-    made = PostgresStore(request.param, postgres, tmp_path, {"timeout_seconds": 2}).with_secrets(dsn=postgres.dsn())
+    made = PostgresStore(request.param, postgres, tmp_path, {"timeout_seconds": 2}).with_secrets(
+        dsn=postgres.dsn()
+    )
     yield made
     await made.remove()
 
@@ -61,7 +68,7 @@ async def shared(request, postgres, tmp_path):
 async def test_external_pg(shared) -> None:
     """All faults together, before classes that share one server."""
     plain = await LocalStore.open(shared)
-    faulty = Faulty(plain, seed=7, plan=PLANS["all"])
+    faulty = FaultyAdapter(plain, seed=7, plan=PLANS["all"])
     await WORK[plain.slot](faulty, plain)
     happened(faulty, "all")
 
@@ -83,4 +90,4 @@ def test_a_plan_that_means_nothing_is_refused(plan, tmp_path) -> None:
     """Shares of more than all calls, or of a fault that nobody knows."""
     adapter = LocalStore("beads", "local-sqlite", tmp_path).make()
     with pytest.raises(ValueError, match="shares of slow, flaky"):
-        Faulty(adapter, 1, plan)
+        FaultyAdapter(adapter, 1, plan)

@@ -24,7 +24,10 @@ def told(tmp_path_factory):
     own = [] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user", "--mount"]
     folder = str(tmp_path_factory.mktemp("disk"))
     done = subprocess.run(
-        [*own, "sh", "-ec", MOUNTED, "sh", folder, sys.executable], capture_output=True, timeout=120, check=True
+        [*own, "sh", "-ec", MOUNTED, "sh", folder, sys.executable],
+        capture_output=True,
+        timeout=120,
+        check=True,
     )
     lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith(b'{"slot"')]
     return {line["slot"]: line for line in lines}
@@ -63,5 +66,5 @@ def test_a_file_that_is_refused_leaves_nothing(tmp_path, monkeypatch):
 def test_ready_names_the_disk(tmp_path, monkeypatch):
     """Less than the journal needs to go on."""
     assert not paths.is_full(tmp_path)
-    monkeypatch.setattr(paths, "ROOM", 1 << 60)
+    monkeypatch.setattr(paths, "MIN_FREE_BYTES", 1 << 60)
     assert paths.is_full(tmp_path)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agentbox.core.paths import CHECKOUT
-from agentbox.testing.lent_environment import lend_environment
+from agentbox.testing.shared_environment import share_environment
 
 PAGE = CHECKOUT / "docs/howto/add-an-adapter.md"
 EXAMPLE = CHECKOUT / "examples/onefile-pods"
@@ -18,19 +18,28 @@ EXAMPLE = CHECKOUT / "examples/onefile-pods"
 def copy(tmp_path: Path) -> Path:
     """What git tracks, in a folder of the name that the page uses, with this environment."""
     found = tmp_path / "agentbox"
-    listed = subprocess.run(["git", "-C", CHECKOUT, "ls-files", "-z"], capture_output=True, text=True, check=True)
+    listed = subprocess.run(
+        ["git", "-C", CHECKOUT, "ls-files", "-z"], capture_output=True, text=True, check=True
+    )
     for name in filter(None, listed.stdout.split("\0")):
         (found / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(CHECKOUT / name, found / name, follow_symlinks=False)
-    lend_environment(found)
+    share_environment(found)
     return found
 
 
 def test_followed_word_for_word(copy: Path) -> None:
     """Every command succeeds; the class passes outside, fails without its conditions, and passes from the registry."""
-    commands = "".join(re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL))
+    commands = "".join(
+        re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    )
     done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", commands], cwd=copy, capture_output=True, text=True, check=False, timeout=200
+        ["bash", "-euo", "pipefail", "-c", commands],
+        cwd=copy,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=200,
     )
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
     counts = re.findall(r"^(?:(\d+) failed, )?(\d+) passed", done.stdout, re.MULTILINE)

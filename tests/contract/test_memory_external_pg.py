@@ -8,7 +8,7 @@ import pytest_asyncio
 from memory_fill import fill, texts
 from postgres_store import PostgresStore, ServerClock
 
-from agentbox.adapters.memory.embedder import load
+from agentbox.adapters.memory.embedder import load_embedder
 from agentbox.adapters.memory.postgres.rows import vector_text
 from agentbox.core.deadline import Deadline
 from agentbox.core.slot_errors import BackendError, IntegrityError, ModelMismatch
@@ -53,7 +53,7 @@ class TestExternalPg(MemoryContract):
         with pytest.raises(ModelMismatch, match="static-256/other") as refused:
             await store.open()
         assert "memory reembed" in refused.value.hint
-        store.change("UPDATE model SET model_id = %s", (await load("static-256")).model_id)
+        store.change("UPDATE model SET model_id = %s", (await load_embedder("static-256")).model_id)
         assert (await (await store.open()).retrieve("k")).value == "v"
 
     async def test_M13_a_damaged_entry_breaks_no_listing_and_is_no_hit(self, store, adapter):
@@ -65,7 +65,11 @@ class TestExternalPg(MemoryContract):
         second = await adapter.list(limit=2, cursor=first.next_cursor)
         assert [entry.key for entry in (*first.items, *second.items)] == ["k0", "k2", "k3"]
         for mode in ("hybrid", "vector", "text"):
-            assert sorted(hit.entry.key for hit in await adapter.search("apples", mode=mode)) == ["k0", "k2", "k3"]
+            assert sorted(hit.entry.key for hit in await adapter.search("apples", mode=mode)) == [
+                "k0",
+                "k2",
+                "k3",
+            ]
         with pytest.raises(IntegrityError, match="entry 'k1' of namespace 'default'"):
             await adapter.retrieve("k1")
         assert (await adapter.health()).state == "degraded"
@@ -74,7 +78,11 @@ class TestExternalPg(MemoryContract):
         """Two instances, 40 stores each, room for 60: just 60 are there."""
         other = await store.with_options(namespace_entries=60).open()
         one = await store.open()
-        calls = [box.store(f"{n}/{name}", n) for n in range(40) for name, box in (("a", one), ("b", other))]
+        calls = [
+            box.store(f"{n}/{name}", n)
+            for n in range(40)
+            for name, box in (("a", one), ("b", other))
+        ]
         found = await asyncio.gather(*calls, return_exceptions=True)
         assert sum(isinstance(outcome, tuple) for outcome in found) == 60
         assert (await adapter.stats()).entries == 60
@@ -84,8 +92,14 @@ class TestExternalPg(MemoryContract):
         boxes = [store.make() for _ in range(8)]
         await asyncio.gather(*(box.open(Deadline.after(10)) for box in boxes))
         with store.session() as db:
-            found = db.execute("SELECT number, name, length(sha256) FROM migrations ORDER BY number").fetchall()
-        assert found == [(1, "0001_tables.sql", 64), (2, "0002_renewal.sql", 64), (3, "0003_changes.sql", 64)]
+            found = db.execute(
+                "SELECT number, name, length(sha256) FROM migrations ORDER BY number"
+            ).fetchall()
+        assert found == [
+            (1, "0001_tables.sql", 64),
+            (2, "0002_renewal.sql", 64),
+            (3, "0003_changes.sql", 64),
+        ]
 
     @pytest.mark.parametrize(
         ("change", "why"),
@@ -124,7 +138,7 @@ class TestExternalPg(MemoryContract):
     async def test_M14_the_graph_finds_what_exact_search_finds(self, store):
         """recall@10 of 0.95 or more over 100 queries at 10,000 entries, and with a filter that keeps 1 %."""
         adapter = await store.with_options(namespace_entries=20_000, namespace_size=1 << 30).open()
-        embedder = await load("static-256")
+        embedder = await load_embedder("static-256")
         with store.session() as db:
             await fill(db, texts(10_000))
             plan = "\n".join(

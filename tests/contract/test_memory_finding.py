@@ -34,5 +34,8 @@ async def test_both_lists_together_are_no_worse_than_either(adapter):
     assert hybrid["n"] == 200
     assert hybrid["recall@10"] >= 0.80
     for measure in ("recall@5", "recall@10"):
-        assert hybrid[measure] >= max(found[mode]["all"][measure] for mode in ("text", "vector")) - 0.02
+        assert (
+            hybrid[measure]
+            >= max(found[mode]["all"][measure] for mode in ("text", "vector")) - 0.02
+        )
     assert found["text"]["rare"]["recall@5"] >= 0.95

@@ -51,7 +51,10 @@ class TestLocalSqlite(MemoryContract):
         with pytest.raises(ModelMismatch, match="static-256/other") as refused:
             await store.open()
         assert "memory reembed" in refused.value.hint
-        change(store, f"UPDATE model SET model_id = '{(await embedder.load('static-256')).model_id}'")
+        change(
+            store,
+            f"UPDATE model SET model_id = '{(await embedder.load_embedder('static-256')).model_id}'",
+        )
         assert (await (await store.open()).retrieve("k")).value == "v"
 
     async def test_M09_the_model_is_loaded_at_its_first_use(self, store, monkeypatch):
@@ -60,11 +63,11 @@ class TestLocalSqlite(MemoryContract):
         await store.close_all()
         loads = []
 
-        async def counted(name, load=embedder.load):
+        async def counted(name, load=embedder.load_embedder):
             loads.append(name)
             return await load(name)
 
-        monkeypatch.setattr(embedder, "load", counted)
+        monkeypatch.setattr(embedder, "load_embedder", counted)
         adapter = await store.open()
         assert (await adapter.stats()).model_id.startswith("static-256/")
         assert (await adapter.retrieve("k")).value == "v"

@@ -6,7 +6,7 @@ import pytest
 import pytest_asyncio
 from memory_fill import texts
 
-from agentbox.adapters.memory.sqlite import nearest, search
+from agentbox.adapters.memory.sqlite import search, vector_index
 from agentbox.testing.local_store import LocalStore
 
 LINES = texts(600, seed=3)
@@ -24,7 +24,7 @@ class Counted:
 
     def __init__(self, monkeypatch):
         self.few = self.all = 0
-        measured = search._measured
+        measured = search._measure
 
         def counting(db, asked, most, among):
             if among is None:
@@ -33,14 +33,14 @@ class Counted:
                 self.few += 1
             return measured(db, asked, most, among)
 
-        monkeypatch.setattr(search, "_measured", counting)
+        monkeypatch.setattr(search, "_measure", counting)
 
 
 async def same_as_a_scan(adapter, monkeypatch, query, **how):
     """The hits, which are those of a scan, in its order and with its scores."""
     found = await adapter.search(query, **how)
     with monkeypatch.context() as without:
-        without.setattr(nearest.Vectors, "near", lambda *_arguments: None)
+        without.setattr(vector_index.VectorIndex, "candidates", lambda *_arguments: None)
         assert found == await adapter.search(query, **how)
     return found
 
@@ -58,7 +58,9 @@ async def test_M12_after_any_writes_of_two_boxes_the_ranking_is_that_of_a_scan(s
     for n, line in enumerate(LINES):
         twin = LINES[n // 2] if n % 5 == 0 else line
         where = "two" if n % 3 == 0 else "default"
-        await (ours if n % 2 else theirs).store(f"{n}", None, text=twin, namespace=where, metadata={"n": n})
+        await (ours if n % 2 else theirs).store(
+            f"{n}", None, text=twin, namespace=where, metadata={"n": n}
+        )
     for how in HOWS:
         assert await same_as_a_scan(ours, monkeypatch, texts(1, seed=9)[0], **how)
     counted = Counted(monkeypatch)
@@ -68,7 +70,9 @@ async def test_M12_after_any_writes_of_two_boxes_the_ranking_is_that_of_a_scan(s
         if draw.random() < 0.3:
             await box.delete(key, namespace=where)
         else:
-            await box.store(key, None, text=draw.choice(LINES), namespace=where, metadata={"n": int(key)})
+            await box.store(
+                key, None, text=draw.choice(LINES), namespace=where, metadata={"n": int(key)}
+            )
         reader = (ours, theirs)[turn % 2]
         await same_as_a_scan(reader, monkeypatch, draw.choice(LINES), **HOWS[turn % len(HOWS)])
     assert counted.few > 60
@@ -84,7 +88,9 @@ async def test_M12_a_number_that_is_used_again_is_another_entry(store, monkeypat
         (hit, *_others) = await same_as_a_scan(adapter, monkeypatch, line, mode="vector")
         assert (hit.entry.key, hit.entry.text) == ("last", line)
         await adapter.delete("last")
-        assert "last" not in [one.entry.key for one in await same_as_a_scan(adapter, monkeypatch, line, mode="vector")]
+        assert "last" not in [
+            one.entry.key for one in await same_as_a_scan(adapter, monkeypatch, line, mode="vector")
+        ]
 
 
 async def test_M12_alike_ones_are_ordered_by_key(store, monkeypatch):
@@ -101,8 +107,8 @@ async def test_M12_alike_ones_are_ordered_by_key(store, monkeypatch):
 @pytest.mark.parametrize("most", [0, 100])
 async def test_M12_a_store_too_large_to_hold_is_scanned(store, monkeypatch, most):
     """The answer is the same, also when it becomes so large while it is open."""
-    monkeypatch.setattr(nearest, "MOST", most)
-    monkeypatch.setattr(nearest, "_CHUNK", 16)
+    monkeypatch.setattr(vector_index, "MAX_VECTORS", most)
+    monkeypatch.setattr(vector_index, "_CHUNK", 16)
     adapter = await store.open()
     for n in range(140):
         await adapter.store(f"{n}", LINES[n])
@@ -123,7 +129,9 @@ async def test_M12_a_snapshot_behind_another_reader_sees_its_own(store):
     def behind(db):
         db.execute("SELECT * FROM stamps").fetchall()  # the snapshot begins here
         adapter._db.write_here(lambda writer: writer.execute("UPDATE stamps SET last = last + 1"))
-        newer = adapter._db.read_here(lambda other: adapter._vectors.near(other, vector, ("default",), 4))
+        newer = adapter._db.read_here(
+            lambda other: adapter._vectors.near(other, vector, ("default",), 4)
+        )
         return newer, adapter._vectors.near(db, vector, ("default",), 4)
 
     newer, ours = await adapter._db.read(behind)

@@ -11,7 +11,13 @@ from agentbox.testing.served_store import ServedStore
 @pytest_asyncio.fixture
 async def store(tmp_path, clock):
     made = ServedStore(
-        "memory", "over-http", tmp_path, served="local-sqlite", clock=clock, options=OPTIONS, make=HttpMemory
+        "memory",
+        "over-http",
+        tmp_path,
+        served="local-sqlite",
+        clock=clock,
+        options=OPTIONS,
+        make=HttpMemory,
     )
     await made.serve()
     yield made

@@ -9,7 +9,7 @@ from memory_fill import texts
 from postgres_store import PostgresStore, ServerClock
 
 from agentbox.adapters.memory import postings
-from agentbox.adapters.memory.postgres import words
+from agentbox.adapters.memory.postgres import word_index
 
 LINES = texts(300, seed=3)
 HOWS = (
@@ -48,7 +48,7 @@ async def same_as_sql(adapter, monkeypatch, query, **how):
         return None
 
     with monkeypatch.context() as without:
-        without.setattr(words.Words, "ranked", nothing)
+        without.setattr(word_index.PgWordIndex, "rank", nothing)
         scanned = await adapter.search(query, **how)
     assert [hit.score for hit in found] == pytest.approx([hit.score for hit in scanned], abs=1e-6)
     assert [hit.entry.key for hit in found] == [hit.entry.key for hit in scanned]
@@ -56,20 +56,35 @@ async def same_as_sql(adapter, monkeypatch, query, **how):
 
 
 @pytest.mark.timeout(120)
-async def test_M07_after_any_writes_of_two_boxes_the_words_are_those_of_the_store(store, monkeypatch, builds):
+async def test_M07_after_any_writes_of_two_boxes_the_words_are_those_of_the_store(
+    store, monkeypatch, builds
+):
     """Stores, overwrites and deletes, some by another instance on the same schema."""
     ours, theirs, draw = await store.open(), await store.open(), random.Random(5)
 
     async def one(n, box):
-        await box.store(f"{n}", None, text=LINES[n], namespace="two" if n % 3 == 0 else "default", metadata={"n": n})
+        await box.store(
+            f"{n}",
+            None,
+            text=LINES[n],
+            namespace="two" if n % 3 == 0 else "default",
+            metadata={"n": n},
+        )
 
     await asyncio.gather(*(one(n, (ours, theirs)[n % 2]) for n in range(len(LINES))))
     hits = 0
     for turn in range(30):
-        await asyncio.gather(*(one(draw.randrange(len(LINES)), (ours, theirs)[draw.random() < 0.4]) for _ in range(3)))
+        await asyncio.gather(
+            *(
+                one(draw.randrange(len(LINES)), (ours, theirs)[draw.random() < 0.4])
+                for _ in range(3)
+            )
+        )
         await ours.delete(f"{draw.randrange(300)}", namespace=draw.choice(("default", "two")))
         query = f"{draw.choice(LINES)} bread_flour the Bread breads"
-        hits += await same_as_sql((ours, theirs)[turn % 2], monkeypatch, query, **HOWS[turn % len(HOWS)])
+        hits += await same_as_sql(
+            (ours, theirs)[turn % 2], monkeypatch, query, **HOWS[turn % len(HOWS)]
+        )
     assert hits > 200
     assert len(builds) == 2
 
@@ -87,7 +102,11 @@ async def test_M07_what_is_committed_late_is_found(store, builds):
         await adapter.store("soon", "a whale")
         assert len(await adapter.search("whale", mode="text")) == 2
         late.execute("COMMIT")
-    assert {hit.entry.key for hit in await adapter.search("whale", mode="text")} == {"first", "soon", "late"}
+    assert {hit.entry.key for hit in await adapter.search("whale", mode="text")} == {
+        "first",
+        "soon",
+        "late",
+    }
     assert len(builds) == 1
 
 
@@ -98,7 +117,7 @@ async def test_M07_what_was_changed_too_long_ago_is_read_anew(store, monkeypatch
     assert len(await adapter.search("whale", mode="text")) == 1
     for n in range(6):
         await adapter.store(f"{n}", "a whale")
-    monkeypatch.setattr(words, "_KEPT", 2)
+    monkeypatch.setattr(word_index, "_MAX_CHANGES", 2)
     await adapter._forget()
     with store.session() as db:
         assert db.execute("SELECT count(*) FROM changes").fetchone() == (3,)
@@ -111,7 +130,7 @@ async def test_M07_what_was_changed_too_long_ago_is_read_anew(store, monkeypatch
 
 async def test_M07_a_store_too_large_to_hold_is_searched_by_sql(store, monkeypatch, builds):
     """Whose answer is the same."""
-    monkeypatch.setattr(words, "MOST", 2)
+    monkeypatch.setattr(word_index, "MAX_ENTRIES", 2)
     adapter = await store.open()
     for n in range(4):
         await adapter.store(f"{n}", "a whale")
@@ -130,7 +149,7 @@ async def test_M07_a_search_that_is_cancelled_leaves_nothing_half_read(store, mo
         await asyncio.Event().wait()
 
     with monkeypatch.context() as broken:
-        broken.setattr(words, "_read", stuck)
+        broken.setattr(word_index, "_read_postings", stuck)
         search = asyncio.ensure_future(adapter.search("whale", mode="text"))
         await reached.wait()
         search.cancel()

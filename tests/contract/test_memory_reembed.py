@@ -14,11 +14,11 @@ import pytest_asyncio
 from memory_fill import texts
 from postgres_store import PostgresStore
 
-from agentbox.adapters.memory.embedder import load
+from agentbox.adapters.memory.embedder import load_embedder
 from agentbox.core.canonical import canonical_json
 from agentbox.core.paths import PREFIX_VARIABLE
 from agentbox.core.slot_errors import ModelMismatch
-from agentbox.plan.model import Slot
+from agentbox.plan.model import SlotPlan
 from agentbox.testing.local_store import LocalStore
 from agentbox.testing.prefix_box import make_plan
 
@@ -37,7 +37,9 @@ class Local(LocalStore):
     def vectors(self):
         with self._file() as db:
             return dict(
-                db.execute("SELECT e.key, v.vector FROM entries e LEFT JOIN vectors v ON v.entry = e.id").fetchall()
+                db.execute(
+                    "SELECT e.key, v.vector FROM entries e LEFT JOIN vectors v ON v.entry = e.id"
+                ).fetchall()
             )
 
     def spoil(self):
@@ -59,10 +61,15 @@ class Shared(PostgresStore):
     def vectors(self):
         with self.session() as db:
             rows = db.execute("SELECT key, vector::text FROM entries").fetchall()
-        return {key: None if text is None else array("f", json.loads(text)).tobytes() for key, text in rows}
+        return {
+            key: None if text is None else array("f", json.loads(text)).tobytes()
+            for key, text in rows
+        }
 
     def spoil(self):
-        self.change("UPDATE entries SET vector = array_fill(0, ARRAY[256])::vector WHERE vector IS NOT NULL")
+        self.change(
+            "UPDATE entries SET vector = array_fill(0, ARRAY[256])::vector WHERE vector IS NOT NULL"
+        )
         self.change(OTHER)
 
 
@@ -76,10 +83,12 @@ async def store(request, tmp_path):
         made = Shared("memory", request.getfixturevalue("postgres"), tmp_path, {})
         made.with_secrets(dsn=made.server.dsn())
         options = {"schema": made.schema, "dsn_file": "/run/secrets/dsn"}
-        secret = made.cfg.paths.at("/run/secrets/dsn")
+        secret = made.cfg.paths.resolve("/run/secrets/dsn")
         secret.parent.mkdir(parents=True)
         secret.write_text(made.server.dsn())
-    plan = make_plan(1, (), slots={"memory": Slot(use=request.param, required=False, options=options)})
+    plan = make_plan(
+        1, (), slots={"memory": SlotPlan(use=request.param, required=False, options=options)}
+    )
     made.cfg.paths.plan.parent.mkdir(parents=True)
     made.cfg.paths.plan.write_bytes(canonical_json(plan.to_json()))
     adapter = await made.open()
@@ -142,7 +151,11 @@ async def test_M09_a_box_that_has_it_open_is_refused_meanwhile(store):
     adapter = await store.open()
     await adapter.search("whale")
     store.spoil()
-    for call in (adapter.store("new", "a whale"), adapter.search(LINES[3]), adapter.search(LINES[3], mode="text")):
+    for call in (
+        adapter.store("new", "a whale"),
+        adapter.search(LINES[3]),
+        adapter.search(LINES[3], mode="text"),
+    ):
         with pytest.raises(ModelMismatch, match="static-256/other"):
             await call
     assert await adapter.retrieve("new") is None
@@ -162,4 +175,6 @@ async def test_M09_two_passes_at_once_do_each_entry(store):
         _said, told = one.communicate(timeout=60)
         assert one.returncode == 0, told
     assert store.vectors() == before
-    assert (await (await store.open()).stats()).model_id == (await load("static-256")).model_id
+    assert (await (await store.open()).stats()).model_id == (
+        await load_embedder("static-256")
+    ).model_id

@@ -8,7 +8,7 @@ import pytest_asyncio
 from memory_fill import texts
 
 from agentbox.adapters.memory import postings
-from agentbox.adapters.memory.sqlite import words
+from agentbox.adapters.memory.sqlite import word_index
 from agentbox.testing.local_store import LocalStore
 
 LINES = texts(400, seed=3)
@@ -44,18 +44,22 @@ async def same_as_sql(adapter, monkeypatch, query, **how):
     """The hits, which are those that SQL finds, in its order and with its scores."""
     found = await adapter.search(query, **how)
     with monkeypatch.context() as without:
-        without.setattr(words.Words, "ranked", lambda *_arguments: None)
+        without.setattr(word_index.SqliteWordIndex, "rank", lambda *_arguments: None)
         assert found == await adapter.search(query, **how)
     return found
 
 
-async def test_M12_after_any_writes_of_two_boxes_the_words_are_those_of_the_store(store, clock, monkeypatch, builds):
+async def test_M12_after_any_writes_of_two_boxes_the_words_are_those_of_the_store(
+    store, clock, monkeypatch, builds
+):
     """Stores, overwrites, deletes, twins, phrases and expiries, some by another instance on the same file."""
     ours, theirs, draw = await store.open(), await store.open(), random.Random(5)
     for n, line in enumerate(LINES):
         where = "two" if n % 3 == 0 else "default"
         twin = f"{LINES[n // 2]} Bread_Flour bread" if n % 5 == 0 else line
-        await (ours if n % 2 else theirs).store(f"{n}", None, text=twin, namespace=where, metadata={"n": n})
+        await (ours if n % 2 else theirs).store(
+            f"{n}", None, text=twin, namespace=where, metadata={"n": n}
+        )
     for turn in range(80):
         box, key = (ours, theirs)[draw.random() < 0.4], f"{draw.randrange(420)}"
         where = "two" if int(key) % 3 == 0 else "default"
@@ -63,10 +67,19 @@ async def test_M12_after_any_writes_of_two_boxes_the_words_are_those_of_the_stor
             await box.delete(key, namespace=where)
         else:
             ttl = draw.choice((None, None, 5))
-            await box.store(key, None, text=draw.choice(LINES), namespace=where, metadata={"n": int(key)}, ttl_s=ttl)
+            await box.store(
+                key,
+                None,
+                text=draw.choice(LINES),
+                namespace=where,
+                metadata={"n": int(key)},
+                ttl_s=ttl,
+            )
         clock.advance(0.5)
         query = f"{draw.choice(LINES)} bread_flour Bread bread"
-        assert await same_as_sql((ours, theirs)[turn % 2], monkeypatch, query, **HOWS[turn % len(HOWS)])
+        assert await same_as_sql(
+            (ours, theirs)[turn % 2], monkeypatch, query, **HOWS[turn % len(HOWS)]
+        )
     assert len(builds) == 2
 
 
@@ -96,7 +109,7 @@ async def test_M12_what_was_changed_too_long_ago_is_read_anew(store, monkeypatch
     db.close()
     assert len(await same_as_sql(adapter, monkeypatch, "river", mode="text")) == 6
     assert len(builds) == 2
-    monkeypatch.setattr(postings, "_LOG", 3)
+    monkeypatch.setattr(postings, "_MAX_LOG", 3)
     for n in range(5, 9):
         await adapter.store(f"{n}", "river")
     assert len(await same_as_sql(adapter, monkeypatch, "river", mode="text")) == 10
@@ -114,25 +127,33 @@ async def test_M12_the_store_remembers_a_bounded_number_of_changes(store):
     adapter = await store.open()
     await adapter.store("k", "w")
     db = apsw.Connection(str(store.directory / "memory.db"))
-    assert db.execute("SELECT stamp FROM changes ORDER BY 1").fetchall() == [(20000,), (20001,), (20002,)]
+    assert db.execute("SELECT stamp FROM changes ORDER BY 1").fetchall() == [
+        (20000,),
+        (20001,),
+        (20002,),
+    ]
     db.close()
 
 
 async def test_M12_words_are_held_while_there_is_room(store, monkeypatch):
     """The one that was asked for longest ago goes first."""
-    monkeypatch.setattr(postings, "MOST", 2 * postings.WORD + 25)
+    monkeypatch.setattr(postings, "MAX_POSTINGS", 2 * postings.WORD_OVERHEAD + 25)
     adapter = await store.open()
     for n in range(10):
         await adapter.store(f"{n}", "river mountain harbour")
     for query in ("river mountain", "river", "harbour", "river mountain harbour"):
         assert len(await same_as_sql(adapter, monkeypatch, query, mode="text")) == 10
         held = adapter._words._held.postings
-        assert held._held == sum(postings.WORD + len(word.places) for word in held._words.values()) <= postings.MOST
+        assert (
+            held._held
+            == sum(postings.WORD_OVERHEAD + len(word.places) for word in held._words.values())
+            <= postings.MAX_POSTINGS
+        )
 
 
 async def test_M12_a_store_too_large_to_hold_is_searched_by_sql(store, monkeypatch):
     """Whose answer is the same, also when it becomes so large while it is open."""
-    monkeypatch.setattr(words, "MOST", 5)
+    monkeypatch.setattr(word_index, "MAX_ENTRIES", 5)
     adapter = await store.open()
     for n in range(8):
         await adapter.store(f"{n}", LINES[n])
@@ -148,11 +169,13 @@ async def test_M12_a_snapshot_behind_another_reader_sees_its_own(store):
 
     def behind(db):
         db.execute("SELECT * FROM changes").fetchall()  # the snapshot begins here
-        adapter._db.write_here(lambda writer: writer.execute("INSERT INTO changes (entry) VALUES (99)"))
-        asked = (['"whale"'], ("default",), 0)
-        return adapter._db.read_here(lambda other: adapter._words.ranked(other, *asked)), adapter._words.ranked(
-            db, *asked
+        adapter._db.write_here(
+            lambda writer: writer.execute("INSERT INTO changes (entry) VALUES (99)")
         )
+        asked = (['"whale"'], ("default",), 0)
+        return adapter._db.read_here(
+            lambda other: adapter._words.ranked(other, *asked)
+        ), adapter._words.ranked(db, *asked)
 
     newer, ours = await adapter._db.read(behind)
     assert newer.entries.tolist() == [1]

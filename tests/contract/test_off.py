@@ -21,7 +21,9 @@ async def outcome(adapter, name):
 
 
 def made(slot, tmp_path, clock, **arguments):
-    cfg = SlotConfig(slot=slot, use="local-x" if arguments else "off", required=False, paths=Paths(tmp_path))
+    cfg = SlotConfig(
+        slot=slot, use="local-x" if arguments else "off", required=False, paths=Paths(tmp_path)
+    )
     return resolve(slot, "off")(cfg, Deps(metrics=Metrics(), clock=clock), **arguments)
 
 
@@ -43,12 +45,18 @@ async def test_C10_every_method_is_disabled(slot, tmp_path, clock):
 @pytest.mark.parametrize("slot", SLOTS)
 async def test_C10_a_stand_in_says_when_it_is_tried_again(slot, tmp_path, clock):
     """SlotUnavailable with the configured class, since when, and the seconds that are left."""
-    adapter = made(slot, tmp_path, clock, reason="down", since=clock.now(), retry_at=clock.monotonic() + 30)
+    adapter = made(
+        slot, tmp_path, clock, reason="down", since=clock.now(), retry_at=clock.monotonic() + 30
+    )
     clock.advance(10)
     for spec in METHODS[slot]:
         with pytest.raises(SlotUnavailable) as caught:
             await outcome(adapter, spec.name)
-        assert caught.value.members == {"slot": slot, "impl": "local-x", "since": "2026-01-01T00:00:00.000Z"}
+        assert caught.value.members == {
+            "slot": slot,
+            "impl": "local-x",
+            "since": "2026-01-01T00:00:00.000Z",
+        }
         assert caught.value.retry_after == 20
 
 
@@ -58,4 +66,6 @@ def test_C10_off_has_the_signature_of_the_contract(slot, tmp_path, clock):
     adapter = made(slot, tmp_path, clock)
     for spec in METHODS[slot]:
         declared = getattr(CONTRACTS[slot], spec.name)
-        assert inspect.iscoroutinefunction(getattr(adapter, spec.name)) == inspect.iscoroutinefunction(declared)
+        assert inspect.iscoroutinefunction(
+            getattr(adapter, spec.name)
+        ) == inspect.iscoroutinefunction(declared)

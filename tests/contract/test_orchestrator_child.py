@@ -13,15 +13,21 @@ import pytest
 
 from agentbox.adapters.runtime.adapter import SLOTS, Deps, SlotConfig
 from agentbox.adapters.runtime.metrics import Metrics
-from agentbox.adapters.runtime.slots import Container
+from agentbox.adapters.runtime.slots import Slots
 from agentbox.contracts.orchestrator import CONTRACT_VERSION
 from agentbox.core.deadline import Deadline
 from agentbox.core.paths import PREFIX_VARIABLE
-from agentbox.core.slot_errors import AdapterTimeout, BackendError, ContractMismatch, NotFound, SlotUnavailable
-from agentbox.policy.redaction.guard import guard_of
+from agentbox.core.slot_errors import (
+    AdapterTimeout,
+    BackendError,
+    ContractMismatch,
+    NotFound,
+    SlotUnavailable,
+)
+from agentbox.policy.redaction.redactor import build_redactor
 from agentbox.testing.bridge_box import BridgeBox, stdio
-from agentbox.testing.contracts.orchestrator_lab import alive, running, shell, spec
-from agentbox.testing.until import until
+from agentbox.testing.contracts.orchestrator_lab import is_alive, running_pids, shell, spec
+from agentbox.testing.wait import wait_until
 
 ODD = Path(__file__).parents[1] / "peers" / "odd_bridge.py"
 
@@ -33,10 +39,20 @@ async def odd(tmp_path):
 
     async def opened(*words: str, **options: Any) -> Any:
         metrics = Metrics()
-        adapter = stdio(BridgeBox(tmp_path).paths, sys.executable, "-I", str(ODD), *words, metrics=metrics, **options)
+        adapter = stdio(
+            BridgeBox(tmp_path).paths,
+            sys.executable,
+            "-I",
+            str(ODD),
+            *words,
+            metrics=metrics,
+            **options,
+        )
         made.append(adapter)
         await adapter.open(Deadline.after(10))
-        adapter.dropped = lambda: metrics.registry.get_sample_value("agentbox_orchestrator_dropped_replies_total")
+        adapter.dropped = lambda: metrics.registry.get_sample_value(
+            "agentbox_orchestrator_dropped_replies_total"
+        )
         return adapter
 
     yield opened
@@ -65,7 +81,7 @@ async def test_O17_a_child_that_says_no_message_is_ended(odd, act):
     for call in (adapter.get("x"), waiting):
         with pytest.raises(SlotUnavailable):
             await call
-    await until(lambda: not alive(pid), "the child is ended")
+    await wait_until(lambda: not is_alive(pid), "the child is ended")
     assert (await adapter.health()).state == "down"
 
 
@@ -96,7 +112,7 @@ async def test_O17_a_deadline_cancels_and_a_late_reply_is_dropped(odd, capfd):
         await adapter.get("x")
     assert caught.value.members["method"] == "get"
     assert 100 < caught.value.members["deadline_ms"] <= 200
-    await until(lambda: adapter.dropped() == 1, "the late reply came")
+    await wait_until(lambda: adapter.dropped() == 1, "the late reply came")
     assert (await adapter.health()).state == "ok"
     await adapter.close()
     heard = capfd.readouterr().out
@@ -116,7 +132,9 @@ async def test_O18_another_major_version_is_refused(odd):
     """ContractMismatch with both versions; no child stays."""
     with pytest.raises(ContractMismatch) as caught:
         await odd("initialize=version")
-    assert caught.value.members["mismatches"] == [{"slot": "orchestrator", "ours": CONTRACT_VERSION, "theirs": "2.0.0"}]
+    assert caught.value.members["mismatches"] == [
+        {"slot": "orchestrator", "ours": CONTRACT_VERSION, "theirs": "2.0.0"}
+    ]
 
 
 async def test_O16_a_command_that_does_not_start_is_told(tmp_path):
@@ -130,7 +148,9 @@ async def test_O16_no_output_of_an_agent_is_a_message(one):
     """An agent that prints messages on all it has, and leaves a process behind that does, changes nothing; the child
     inherits what the manifest passes, and nothing of ours."""
     adapter = one
-    forged = json.dumps({"jsonrpc": "2.0", "id": 2, "result": {"agent_id": "forged", "generation": 9}})
+    forged = json.dumps(
+        {"jsonrpc": "2.0", "id": 2, "result": {"agent_id": "forged", "generation": 9}}
+    )
     script = f"for i in 1 2 3; do echo '{forged}'; echo '{forged}' >&2; echo '{forged}' > /proc/$PPID/fd/1; done"
     run = await adapter.run_once(shell(script), request_id="forger")
     assert run.stdout.count(b"forged") == 3
@@ -140,7 +160,9 @@ async def test_O16_no_output_of_an_agent_is_a_message(one):
     assert {item.partition(b"=")[0].decode() for item in environment if item} == {
         "PATH", "LANG", PREFIX_VARIABLE, "AGENTBOX_TEST_CLOCK_SCALE",
     }  # fmt: skip
-    assert Path(f"/proc/{adapter.pid}/fd/1").readlink() == Path(f"/proc/{adapter.pid}/fd/2").readlink()
+    assert (
+        Path(f"/proc/{adapter.pid}/fd/1").readlink() == Path(f"/proc/{adapter.pid}/fd/2").readlink()
+    )
 
 
 async def test_O16_one_bridge_a_folder(box, one):
@@ -154,9 +176,9 @@ async def test_O16_the_slot_is_served_again_after_its_child_was_killed(tmp_path)
     """Under load: every waiter fails typed, the slot is down at once, and a second later or more it is served anew, by the
     same container; what the first child started is gone."""
     box = BridgeBox(tmp_path)
-    container = Container(
+    container = Slots(
         {slot: SlotConfig(slot=slot, use="off", required=False, paths=box.paths) for slot in SLOTS}
-        | {"orchestrator": box.make().cfg}, Deps(metrics=Metrics()), guard_of({}),
+        | {"orchestrator": box.make().cfg}, Deps(metrics=Metrics()), build_redactor({}),
     )  # fmt: skip
     await container.start()
     needle = f"8{time.time_ns() % 10**12}"
@@ -164,19 +186,29 @@ async def test_O16_the_slot_is_served_again_after_its_child_was_killed(tmp_path)
         child = container.serving("orchestrator")
         await container.orchestrator.spawn(spec("sleep", needle), request_id="one")
         calls = [
-            asyncio.create_task(container.orchestrator.run_once(spec("sleep", needle), request_id=f"{n}"))
+            asyncio.create_task(
+                container.orchestrator.run_once(spec("sleep", needle), request_id=f"{n}")
+            )
             for n in range(20)
         ]
-        await until(lambda: len(running(needle)) == 21, "all run", seconds=20)
+        await wait_until(lambda: len(running_pids(needle)) == 21, "all run", seconds=20)
         os.kill(child.pid, signal.SIGKILL)
         died = time.monotonic()
         for found in await asyncio.gather(*calls, return_exceptions=True):
             assert isinstance(found, SlotUnavailable)
-        await until(lambda: container.status()["orchestrator"].state == "down", "the slot is down")
-        await until(lambda: container.status()["orchestrator"].state == "ok", "the slot is served again", seconds=20)
+        await wait_until(
+            lambda: container.status()["orchestrator"].state == "down", "the slot is down"
+        )
+        await wait_until(
+            lambda: container.status()["orchestrator"].state == "ok",
+            "the slot is served again",
+            seconds=20,
+        )
         assert time.monotonic() - died >= 1
-        assert running(needle) == []
+        assert running_pids(needle) == []
         assert {info.state for info in (await container.orchestrator.list()).items} == {"lost"}
-        assert (await container.orchestrator.run_once(shell("exit 4"), request_id="again")).exit.code == 4
+        assert (
+            await container.orchestrator.run_once(shell("exit 4"), request_id="again")
+        ).exit.code == 4
     finally:
         await container.stop()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from agentbox.contracts.agent_host.record import RecordLine
+from agentbox.contracts.agent_host.lifecycle_record import LifecycleRecord
 from agentbox.testing.bridge_box import BridgeBox, crash
 from agentbox.testing.contracts.orchestrator import OrchestratorContract
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 class StdioLab:
     """A box of the test."""
 
-    lives = (240, 160)
+    run_counts = (240, 160)
 
     def __init__(self, prefix: Path) -> None:
         self._prefix = prefix
@@ -34,12 +34,16 @@ class StdioLab:
         return Path(self.box.paths.workspace)
 
     async def start(
-        self, *, limits: Mapping[str, Any] | None = None, options: Mapping[str, Any] | None = None, scale: float = 1
+        self,
+        *,
+        limits: Mapping[str, Any] | None = None,
+        options: Mapping[str, Any] | None = None,
+        scale: float = 1,
     ) -> Any:
         self.box = BridgeBox(self._prefix, limits=limits, options=options, scale=scale)
         return await self.restart()
 
-    async def leave(self) -> None:
+    async def disconnect(self) -> None:
         await self.adapter.close()
 
     async def crash(self) -> None:
@@ -50,14 +54,17 @@ class StdioLab:
         self.adapter = await self.box.open()
         return self.adapter
 
-    async def record(self, count: int, *, take: bool = True) -> list[RecordLine]:
-        found: list[RecordLine] = []
+    async def record(self, count: int, *, acknowledge: bool = True) -> list[LifecycleRecord]:
+        found: list[LifecycleRecord] = []
         async with asyncio.timeout(10):
             while len(found) < count:
-                after = found[-1].seq if take and found else 0
-                rows = [RecordLine.from_wire(row) for row in await self.adapter.read_record(after, 0.1)]
-                found = [*found, *rows] if take else rows
-        if take:
+                after = found[-1].seq if acknowledge and found else 0
+                rows = [
+                    LifecycleRecord.from_wire(row)
+                    for row in await self.adapter.read_record(after, 0.1)
+                ]
+                found = [*found, *rows] if acknowledge else rows
+        if acknowledge:
             assert await self.adapter.read_record(found[-1].seq, 0) == ()
         return found
 
@@ -131,7 +138,7 @@ async def adapter(store):
 async def lab(tmp_path, request):
     made = StdioLab(tmp_path)
     if request.config.option.full:
-        made.lives = (240, 600)
+        made.run_counts = (240, 600)
     yield made
     await made.close()
 

@@ -12,8 +12,16 @@ from agentbox.core.deadline import Deadline
 from agentbox.core.slot_errors import AdapterTimeout, SlotUnavailable
 from agentbox.testing.bridge_box import bridge, stdio
 from agentbox.testing.contracts.orchestrator import OrchestratorContract
-from agentbox.testing.contracts.orchestrator_lab import items, new_id, output, running, shell, spec, until_async
-from agentbox.testing.faults import FaultProxy
+from agentbox.testing.contracts.orchestrator_lab import (
+    items,
+    new_id,
+    output,
+    running_pids,
+    shell,
+    spec,
+    wait_until_async,
+)
+from agentbox.testing.fault_proxy import FaultProxy
 from agentbox.testing.served_agents import HostLab, HostStore, ServedAgents
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -60,7 +68,7 @@ async def shared(served):
 @pytest_asyncio.fixture(loop_scope="module")
 async def store(served):
     made = HostStore(served, forwarded)
-    await made.begin()
+    await made.start()
     yield made
     await made.end()
 
@@ -94,7 +102,9 @@ async def relayed(served):
         await adapter.close()
 
 
-@pytest.mark.parametrize("faults", [{"lose": 2}, {"lose": 1, "refuse": 1}, {"truncate": 2}, {"duplicate": 1}])
+@pytest.mark.parametrize(
+    "faults", [{"lose": 2}, {"lose": 1, "refuse": 1}, {"truncate": 2}, {"duplicate": 1}]
+)
 async def test_O04_one_request_makes_one_process_whatever_becomes_of_replies(relayed, faults):
     """A reply that is lost, cut or asked for twice, and a connection that ends: still one process, under its handle."""
     relay, adapter = relayed
@@ -103,16 +113,18 @@ async def test_O04_one_request_makes_one_process_whatever_becomes_of_replies(rel
         setattr(relay, name, count)
     handle = await adapter.spawn(spec("sleep", needle), request_id=needle)
     assert [getattr(relay, name) for name in faults] == [0] * len(faults)
-    assert len(running(needle)) == 1
+    assert len(running_pids(needle)) == 1
     assert await adapter.spawn(spec("sleep", needle), request_id=needle) == handle
     assert (await adapter.terminate(handle, grace_s=0)).reason == "terminated"
-    assert running(needle) == []
+    assert running_pids(needle) == []
 
 
 async def test_O08_a_stream_goes_on_across_broken_connections(relayed):
     """Cut again and again on its way, it has every line once and in order, and ends with the exit."""
     relay, adapter = relayed
-    handle = await adapter.spawn(shell("for i in $(seq 60); do echo $i; sleep 0.02; done"), request_id=new_id())
+    handle = await adapter.spawn(
+        shell("for i in $(seq 60); do echo $i; sleep 0.02; done"), request_id=new_id()
+    )
     found = []
     async for item in adapter.stream(handle.agent_id):
         found.append(item)
@@ -129,7 +141,9 @@ async def test_O17_a_slow_host_costs_the_caller_its_deadline_and_no_more(served)
     await served.start()
     async with FaultProxy(served.plan.api.port) as relay:
         command = bridge("--url", relay.url, "--token-env", TOKEN_VARIABLE)
-        adapter = stdio(served.host.paths, *command, env={TOKEN_VARIABLE: served.token}, timeout_seconds=1)
+        adapter = stdio(
+            served.host.paths, *command, env={TOKEN_VARIABLE: served.token}, timeout_seconds=1
+        )
         await adapter.open(Deadline.after(30))
         relay.slow = 5
         began = time.monotonic()
@@ -145,13 +159,15 @@ async def test_O17_a_killed_bridge_fails_its_waiters_and_leaves_the_hosts_agents
     """Under load: each of 20 callers gets SlotUnavailable, the agents of the host run on, and a new child finds them."""
     await served.start()
     adapter, needle = await opened(served), f"9{time.time_ns() % 10**12}"
-    handles = [await adapter.spawn(spec("sleep", needle), request_id=f"{needle}-{n}") for n in range(5)]
+    handles = [
+        await adapter.spawn(spec("sleep", needle), request_id=f"{needle}-{n}") for n in range(5)
+    ]
     waiting = [asyncio.create_task(items(adapter, handles[n % 5].agent_id)) for n in range(20)]
-    await until_async(lambda: _all_read(adapter), "they wait")
+    await wait_until_async(lambda: _all_read(adapter), "they wait")
     os.kill(adapter.pid, signal.SIGKILL)
     for found in await asyncio.gather(*waiting, return_exceptions=True):
         assert isinstance(found, SlotUnavailable)
-    assert len(running(needle)) == 5
+    assert len(running_pids(needle)) == 5
     await adapter.close()
     again = await opened(served)
     for handle in handles:
@@ -174,7 +190,9 @@ async def _all_read(adapter):
         (("--url", "{url}", "--token-file", "/no/such/file"), {}, "token file"),
     ],
 )
-async def test_O16_a_bridge_that_cannot_forward_leaves_with_a_sentence(served, capfd, words, env, why):
+async def test_O16_a_bridge_that_cannot_forward_leaves_with_a_sentence(
+    served, capfd, words, env, why
+):
     """Clear text to another machine, no address, nobody there, a wrong token: the slot is unavailable, the log says why."""
     await served.start()
     named = ("--token-env", TOKEN_VARIABLE) if env else ()

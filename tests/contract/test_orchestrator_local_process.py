@@ -12,15 +12,15 @@ from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrato
 from agentbox.adapters.runtime.adapter import Deps, SlotConfig
 from agentbox.adapters.runtime.metrics import Metrics
 from agentbox.agents.runs import home
-from agentbox.contracts.agent_host.record import RecordLine, follow_record
+from agentbox.contracts.agent_host.lifecycle_record import LifecycleRecord, consume_record
 from agentbox.contracts.orchestrator import Orchestrator
 from agentbox.core.deadline import Deadline
 from agentbox.core.slot_errors import BackendError, QuotaExceeded, SpawnError, ValidationError
-from agentbox.policy.limits.reserve import FILES, FILES_OF_ONE
+from agentbox.policy.limits.reserve import FILES, FILES_PER_AGENT
 from agentbox.testing.agent_host import AgentHostBox
 from agentbox.testing.contracts.orchestrator import OrchestratorContract
-from agentbox.testing.contracts.orchestrator_lab import FOREVER, new_id, spec, until_async
-from agentbox.testing.until import until
+from agentbox.testing.contracts.orchestrator_lab import FOREVER, new_id, spec, wait_until_async
+from agentbox.testing.wait import wait_until
 
 
 def _adapter(box: AgentHostBox) -> LocalProcessOrchestrator:
@@ -31,7 +31,7 @@ def _adapter(box: AgentHostBox) -> LocalProcessOrchestrator:
 class LocalLab:
     """An agent-host below a folder of the test."""
 
-    lives = (240, 600)
+    run_counts = (240, 600)
 
     def __init__(self, prefix: Path) -> None:
         self._prefix = prefix
@@ -52,13 +52,17 @@ class LocalLab:
         return self.box.paths.workspace
 
     async def start(
-        self, *, limits: Mapping[str, Any] | None = None, options: Mapping[str, Any] | None = None, scale: float = 1
+        self,
+        *,
+        limits: Mapping[str, Any] | None = None,
+        options: Mapping[str, Any] | None = None,
+        scale: float = 1,
     ) -> Orchestrator:
         self._box = AgentHostBox(self._prefix, limits=limits, options=options, scale=scale)
         self._box.start()
         return await self._open()
 
-    async def leave(self) -> None:
+    async def disconnect(self) -> None:
         await self.adapter.close()
 
     async def crash(self) -> None:
@@ -70,22 +74,22 @@ class LocalLab:
             self.box.start()
         return await self._open()
 
-    async def record(self, count: int, *, take: bool = True) -> list[RecordLine]:
-        found: list[RecordLine] = []
+    async def record(self, count: int, *, acknowledge: bool = True) -> list[LifecycleRecord]:
+        found: list[LifecycleRecord] = []
         enough = asyncio.Event()
 
-        async def keep(lines: tuple[RecordLine, ...]) -> None:
+        async def keep(lines: tuple[LifecycleRecord, ...]) -> None:
             found.extend(lines)
             if len(found) >= count:
                 enough.set()
-                if not take:
+                if not acknowledge:
                     raise BackendError("the journal is away", slot="events", impl="test")
 
-        following = asyncio.create_task(follow_record(self.box.paths, keep))
+        following = asyncio.create_task(consume_record(self.box.paths, keep))
         async with asyncio.timeout(10):
             await enough.wait()
-            if take:
-                await until_async(self._nothing_waits, "all lines are taken")
+            if acknowledge:
+                await wait_until_async(self._nothing_waits, "all lines are taken")
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)
         return found
@@ -178,7 +182,13 @@ async def test_refusals_are_counted_listed_and_recorded(lab: LocalLab) -> None:
     assert before.totals == ()
     waiting = asyncio.create_task(adapter.read_denials(before.revision, 30))
     client, _ = await connect(lab.box.paths, Deadline.after(5))
-    refusal = {"agent_id": handle.agent_id, "layer": "proxy", "rule": "net connect", "count": 3, "detail": "a:1"}
+    refusal = {
+        "agent_id": handle.agent_id,
+        "layer": "proxy",
+        "rule": "net connect",
+        "count": 3,
+        "detail": "a:1",
+    }
     assert await client.call("agent.denied", refusal, Deadline.after(5)) == {}
     with pytest.raises(ValidationError):
         await client.call("agent.denied", {**refusal, "count": 0}, Deadline.after(5))
@@ -189,7 +199,9 @@ async def test_refusals_are_counted_listed_and_recorded(lab: LocalLab) -> None:
         ("test", "proxy", "net connect", 3)
     ]
     with pytest.raises(SpawnError):
-        await adapter.spawn(spec(*FOREVER, profile="none-such", parent_id=handle.agent_id), request_id=new_id())
+        await adapter.spawn(
+            spec(*FOREVER, profile="none-such", parent_id=handle.agent_id), request_id=new_id()
+        )
     assert (await adapter.get(handle.agent_id)).denials == {"proxy": {"net connect": 3}}
     lines = [line for line in await lab.record(3) if line.type == "policy.denied"]
     assert [(line.agent_id, line.data["rule"], line.data["count"]) for line in lines] == [
@@ -206,13 +218,13 @@ async def test_a_folder_that_a_killed_host_left_is_gone_after_its_next_start(tmp
     lab = LocalLab(tmp_path)
     adapter = await lab.start()
     handle = await adapter.spawn(spec("true"), request_id=new_id())
-    folder = home.of_agent(lab.box.paths, handle.agent_id)
-    await until(lambda: not folder.exists(), "it is over, and its folders are gone")
+    folder = home.agent_dir(lab.box.paths, handle.agent_id)
+    await wait_until(lambda: not folder.exists(), "it is over, and its folders are gone")
     await lab.crash()
-    for path in home.make(folder):
+    for path in home.create(folder):
         (path / "file").write_text("left")
     await lab.restart()
-    await until(lambda: not folder.exists(), "they are gone again")
+    await wait_until(lambda: not folder.exists(), "they are gone again")
     await lab.close()
 
 
@@ -221,11 +233,14 @@ async def test_no_agent_is_started_for_whom_there_are_no_open_files(tmp_path):
     lab = LocalLab(tmp_path)
     adapter = await lab.start()
     most = resource.prlimit(lab.root_pid, resource.RLIMIT_NOFILE)[1]
-    resource.prlimit(lab.root_pid, resource.RLIMIT_NOFILE, (FILES + FILES_OF_ONE, most))
+    resource.prlimit(lab.root_pid, resource.RLIMIT_NOFILE, (FILES + FILES_PER_AGENT, most))
     first = await adapter.spawn(spec(*FOREVER), request_id=new_id())
     with pytest.raises(QuotaExceeded) as refused:
         await adapter.spawn(spec(*FOREVER), request_id=new_id())
-    assert (refused.value.members["config_path"], refused.value.members["cap"]) == ("resources.nofile", 1)
+    assert (refused.value.members["config_path"], refused.value.members["cap"]) == (
+        "resources.nofile",
+        1,
+    )
     assert (await adapter.get(first.agent_id)).state == "running"
     await adapter.terminate(first, grace_s=0)
     assert await adapter.spawn(spec("true"), request_id=new_id())

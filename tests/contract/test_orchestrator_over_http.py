@@ -26,8 +26,8 @@ async def served(tmp_path_factory):
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def store(served):
-    made = HostStore(served, ServedAgents.over_http)
-    await made.begin()
+    made = HostStore(served, ServedAgents.http_adapter)
+    await made.start()
     yield made
     await made.end()
 

@@ -10,10 +10,15 @@ from agentbox.adapters.pods.external_solid import ExternalSolidPods
 from agentbox.adapters.runtime.adapter import Deps
 from agentbox.adapters.runtime.metrics import Metrics
 from agentbox.core.deadline import Deadline
-from agentbox.core.slot_errors import BackendError, PreconditionFailed, UnsupportedPatch, ValidationError
-from agentbox.testing.contracts.common import refused
+from agentbox.core.slot_errors import (
+    BackendError,
+    PreconditionFailed,
+    UnsupportedPatch,
+    ValidationError,
+)
+from agentbox.testing.contracts.common import expect_error
 from agentbox.testing.contracts.pods import PodsContract
-from agentbox.testing.contracts.pods_common import JSON, body_of, paths_of
+from agentbox.testing.contracts.pods_common import JSON, list_paths, read_body
 
 
 @pytest.fixture
@@ -39,13 +44,23 @@ class TestCommunitySolidServer(PodsContract):
 
     async def test_P13_what_the_server_can_is_asked(self, adapter):
         """Community Solid Server tells no tag after a write, and takes no JSON Patch but two others; nothing of it is guessed."""
-        assert adapter.capabilities == {"etag.strong", "range", "list.paged", "patch.json", "patch.n3"}
+        assert adapter.capabilities == {
+            "etag.strong",
+            "range",
+            "list.paged",
+            "patch.json",
+            "patch.n3",
+        }
 
     async def test_P13_the_server_s_own_resources_are_no_objects(self, adapter):
         """A description of `a` could be written as `a.meta`."""
         await adapter.write("a", b"1")
-        for call in (adapter.write("a.meta", b"x"), adapter.read("a.meta"), adapter.patch("a.meta", b"[]")):
-            await refused(ValidationError, call)
+        for call in (
+            adapter.write("a.meta", b"x"),
+            adapter.read("a.meta"),
+            adapter.patch("a.meta", b"[]"),
+        ):
+            await expect_error(ValidationError, call)
 
     async def test_P13_a_body_of_many_pieces_comes_in_pieces(self, store):
         """3 MiB, both ways; one that is dropped half read keeps no connection."""
@@ -57,8 +72,11 @@ class TestCommunitySolidServer(PodsContract):
 
         adapter = await store.with_options(max_object=4 << 20).open()
         await adapter.write("a", pieces())
-        assert await body_of(adapter, "a") == body
-        assert await body_of(adapter, "a", byte_range=(1 << 20, (2 << 20) + 5)) == body[1 << 20 : (2 << 20) + 6]
+        assert await read_body(adapter, "a") == body
+        assert (
+            await read_body(adapter, "a", byte_range=(1 << 20, (2 << 20) + 5))
+            == body[1 << 20 : (2 << 20) + 6]
+        )
         for _ in range(120):  # more than the pool has
             found = await adapter.read("a")
             await anext(found.body)
@@ -71,7 +89,7 @@ class TestCommunitySolidServer(PodsContract):
         names = ["urn:a:b", "2026-01-01T00:00:00Z", 'a"b', "a<b>|c?*", "100%"]
         for name in names:
             await adapter.write(f"c/{name}", b"")
-        assert await paths_of(adapter, "c/") == sorted(f"c/{name}" for name in names)
+        assert await list_paths(adapter, "c/") == sorted(f"c/{name}" for name in names)
 
     async def test_P15_a_patch_that_meets_others_gives_up(self, store, adapter):
         """After five rounds, and changes nothing."""
@@ -86,8 +104,10 @@ class TestCommunitySolidServer(PodsContract):
             return await real(path, content, kind, wanted)
 
         adapter._put = late
-        await refused(PreconditionFailed, adapter.patch("a", b'[{"op":"add","path":"/-","value":0}]'))
-        assert (rounds, await body_of(adapter, "a")) == (5, b"[5]")
+        await expect_error(
+            PreconditionFailed, adapter.patch("a", b'[{"op":"add","path":"/-","value":0}]')
+        )
+        assert (rounds, await read_body(adapter, "a")) == (5, b"[5]")
 
 
 async def answering(*lines: str) -> asyncio.Server:
@@ -108,37 +128,45 @@ async def opened(store, *lines):
     server = await answering(*lines)
     endpoint = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/pod/"
     made = ExternalSolidPods(
-        replace(store.cfg, options={**store.cfg.options, "endpoint": endpoint}), Deps(metrics=Metrics())
+        replace(store.cfg, options={**store.cfg.options, "endpoint": endpoint}),
+        Deps(metrics=Metrics()),
     )
     return server, made
 
 
 @pytest.mark.parametrize(
     "line",
-    ["302 Found\r\nLocation: http://192.0.2.1/pod/", "307 Temporary Redirect\r\nLocation: /elsewhere/"],
+    [
+        "302 Found\r\nLocation: http://192.0.2.1/pod/",
+        "307 Temporary Redirect\r\nLocation: /elsewhere/",
+    ],
 )
 async def test_P13_a_redirect_of_a_write_is_refused(solid_store, line):
     """To another origin, and to another address of its own."""
     server, made = await opened(solid_store, line)
     async with server:
-        await refused(BackendError, made.open(Deadline.after(5)))
+        await expect_error(BackendError, made.open(Deadline.after(5)))
 
 
 async def test_P13_a_redirect_to_another_origin_is_refused_for_reading(solid_store):
     """A token would go with it."""
-    server, made = await opened(solid_store, "302 Found\r\nLocation: http://localhost:1/pod/", "403 Forbidden")
+    server, made = await opened(
+        solid_store, "302 Found\r\nLocation: http://localhost:1/pod/", "403 Forbidden"
+    )
     async with server:
-        error = await refused(BackendError, made.open(Deadline.after(5)))
+        error = await expect_error(BackendError, made.open(Deadline.after(5)))
     assert "another origin" in error.message
 
 
 async def test_P15_without_a_strong_tag_nothing_is_patched(solid_store):
     """A server whose tags are weak, or that has none."""
-    server, made = await opened(solid_store, '200 OK\r\nETag: W/"1"\r\nContent-Type: application/json')
+    server, made = await opened(
+        solid_store, '200 OK\r\nETag: W/"1"\r\nContent-Type: application/json'
+    )
     async with server:
         await made.open(Deadline.after(5))
         assert made.capabilities == {"list.paged"}
-        await refused(UnsupportedPatch, made.patch("a", b"[]"))
+        await expect_error(UnsupportedPatch, made.patch("a", b"[]"))
         await made.close()
 
 
@@ -154,4 +182,4 @@ async def test_P15_without_a_strong_tag_nothing_is_patched(solid_store):
 )
 async def test_P13_what_may_not_be_used(solid_store, change):
     """Plain http leaves no machine; a way to log in that is not there yet is told by its key."""
-    await refused(BackendError, solid_store.with_options(**change).open())
+    await expect_error(BackendError, solid_store.with_options(**change).open())

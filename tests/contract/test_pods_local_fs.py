@@ -10,9 +10,9 @@ import pytest_asyncio
 
 from agentbox.adapters.pods.local.index import Intent
 from agentbox.core.slot_errors import IntegrityError, NotFound, PermissionDenied, QuotaExceeded
-from agentbox.testing.contracts.common import refused
+from agentbox.testing.contracts.common import expect_error
 from agentbox.testing.contracts.pods import OPTIONS, PodsContract
-from agentbox.testing.contracts.pods_common import body_of, paths_of
+from agentbox.testing.contracts.pods_common import list_paths, read_body
 from agentbox.testing.local_store import LocalStore
 
 
@@ -46,15 +46,23 @@ class TestLocalFs(PodsContract):
             yield b"3"
 
         first, _ = await adapter.write("a", b"123")
-        assert [(await adapter.write(path, body))[0].etag for path, body in (("a", b"123"), ("b", in_pieces()))] == [
-            first.etag
-        ] * 2
+        assert [
+            (await adapter.write(path, body))[0].etag
+            for path, body in (("a", b"123"), ("b", in_pieces()))
+        ] == [first.etag] * 2
 
     async def test_P07_members_come_in_byte_order(self, adapter):
         """Of their names, across pages."""
         for name in ("b", "a", "\u00e9", "B", "a-", "a/x"):
             await adapter.write(f"c/{name}" if "/" not in name else f"c/z{name}", b"")
-        assert await paths_of(adapter, "c/", limit=2) == ["c/B", "c/a", "c/a-", "c/b", "c/za/", "c/\u00e9"]
+        assert await list_paths(adapter, "c/", limit=2) == [
+            "c/B",
+            "c/a",
+            "c/a-",
+            "c/b",
+            "c/za/",
+            "c/\u00e9",
+        ]
 
     @pytest.mark.parametrize("kind", ["link", "dangling", "fifo", "second-name"])
     async def test_P10_what_is_no_plain_file_is_refused_and_not_listed(self, store, adapter, kind):
@@ -78,8 +86,8 @@ class TestLocalFs(PodsContract):
             adapter.patch("x", b"[]"),
             adapter.delete("x"),
         ):
-            await refused(PermissionDenied, call)
-        assert await paths_of(adapter) == []
+            await expect_error(PermissionDenied, call)
+        assert await list_paths(adapter) == []
         assert outside.read_bytes() == b"secret"
         assert not (store.prefix / "none").exists()
 
@@ -97,8 +105,8 @@ class TestLocalFs(PodsContract):
             adapter.delete("x/deep/a"),
             adapter.head("x/"),
         ):
-            await refused(PermissionDenied, call)
-        assert await paths_of(adapter) == []
+            await expect_error(PermissionDenied, call)
+        assert await list_paths(adapter) == []
         assert sorted(path.name for path in outside.rglob("*")) == ["a", "deep"]
 
     async def test_P10_a_folder_swapped_for_a_link_does_not_escape(self, store, adapter):
@@ -115,7 +123,7 @@ class TestLocalFs(PodsContract):
         await adapter.write("c/seed", b"")
         await adapter.write("c/a", body())
         assert list(outside.iterdir()) == []
-        await refused(PermissionDenied, adapter.read("c/a"))
+        await expect_error(PermissionDenied, adapter.read("c/a"))
 
     async def test_P12_files_put_there_by_hand_are_adopted(self, store, adapter):
         """With a tag and in the totals; an edited one gets a new tag, one that vanished is gone."""
@@ -124,15 +132,15 @@ class TestLocalFs(PodsContract):
         (root / "d" / "a").write_bytes(b"1")
         first = await adapter.head("d/a")
         assert (first.size, first.content_type) == (1, "application/octet-stream")
-        assert await body_of(adapter, "d/a") == b"1"
+        assert await read_body(adapter, "d/a") == b"1"
         (root / "d" / "a").write_bytes(b"22")
         assert (await adapter.head("d/a")).etag != first.etag
-        assert await paths_of(adapter, "d/") == ["d/a"]
+        assert await list_paths(adapter, "d/") == ["d/a"]
         assert totals(store)[0] == (2, 1)
         (root / "d" / "a").unlink()
-        await refused(NotFound, adapter.read("d/a"))
+        await expect_error(NotFound, adapter.read("d/a"))
         await adapter.write("d/b", b"1", if_none_match="*")
-        await refused(NotFound, adapter.delete("d/a"))
+        await expect_error(NotFound, adapter.delete("d/a"))
         assert totals(store) == ((1, 1), (1, 1), 0)
 
     async def test_P11_objects_are_counted_too(self, store):
@@ -140,7 +148,7 @@ class TestLocalFs(PodsContract):
         adapter = await store.with_options(quota_objects=3).open()
         for name in "abc":
             await adapter.write(name, b"")
-        error = await refused(QuotaExceeded, adapter.write("d", b""))
+        error = await expect_error(QuotaExceeded, adapter.write("d", b""))
         assert error.members["config_path"] == "adapters.pods.quota_objects"
         await adapter.write("a", b"again")
         await adapter.delete("b")
@@ -155,15 +163,17 @@ class TestLocalFs(PodsContract):
                 worker.send_signal(signal.SIGKILL)
                 await worker.communicate()
             adapter = await store.open()
-            for container in await paths_of(adapter):
-                for path in await paths_of(adapter, container):
-                    assert len(json.loads(await body_of(adapter, path))["fill"]) == 5000
+            for container in await list_paths(adapter):
+                for path in await list_paths(adapter, container):
+                    assert len(json.loads(await read_body(adapter, path))["fill"]) == 5000
             counted, real, left = totals(store)
             assert counted == real
             assert left == 0
             await store.close_all()
 
-    @pytest.mark.parametrize("step", ["before the file", "before the rename", "after the rename", "deleted"])
+    @pytest.mark.parametrize(
+        "step", ["before the file", "before the rename", "after the rename", "deleted"]
+    )
     async def test_P08_open_finishes_or_undoes_what_a_dead_instance_began(self, store, step):
         """Each point at which it may have died."""
         adapter = await store.open()
@@ -171,28 +181,45 @@ class TestLocalFs(PodsContract):
         if step != "after the rename":
             await adapter.write("c/a", b"old", content_type="text/y")
         await store.close_all()
-        folder, db = store.directory / "objects" / "c", apsw.Connection(str(store.directory / "index.db"))
+        folder, db = (
+            store.directory / "objects" / "c",
+            apsw.Connection(str(store.directory / "index.db")),
+        )
         left = Intent(
-            "i", 5, "c/a", "delete" if step == "deleted" else "write", ".agentbox-i", "text/x", meta.etag, 0, 0
+            "i",
+            5,
+            "c/a",
+            "delete" if step == "deleted" else "write",
+            ".agentbox-i",
+            "text/x",
+            meta.etag,
+            0,
+            0,
         )
         db.execute(
-            "INSERT INTO intents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", [getattr(left, name) for name in left.__slots__]
+            "INSERT INTO intents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [getattr(left, name) for name in left.__slots__],
         )
         match step:
             case "before the rename":
                 (folder / ".agentbox-i").write_bytes(b"new")
             case "after the rename":
-                db.execute("UPDATE objects SET content_type = 'text/y', etag = 'old', inode = 0, size = 7")
+                db.execute(
+                    "UPDATE objects SET content_type = 'text/y', etag = 'old', inode = 0, size = 7"
+                )
                 db.execute("UPDATE totals SET bytes = 7")
             case "deleted":
                 (folder / "a").unlink()
         db.close()
         adapter = await store.open()
         if step == "deleted":
-            await refused(NotFound, adapter.head("c/a"))
+            await expect_error(NotFound, adapter.head("c/a"))
         else:
             want = (b"new", "text/x") if step == "after the rename" else (b"old", "text/y")
-            assert (await body_of(adapter, "c/a"), (await adapter.head("c/a")).content_type) == want
+            assert (
+                await read_body(adapter, "c/a"),
+                (await adapter.head("c/a")).content_type,
+            ) == want
         counted, real, under_way = totals(store)
         assert (counted, under_way) == (real, 0)
         assert [path.name for path in folder.glob(".*")] == []
@@ -207,7 +234,7 @@ class TestLocalFs(PodsContract):
             yield b"2"
 
         await first.write("a", body())
-        assert await body_of(first, "a") == b"12"
+        assert await read_body(first, "a") == b"12"
 
     async def test_C09_a_newer_store_is_refused(self, store):
         """With a sentence; what it holds stays as it is."""

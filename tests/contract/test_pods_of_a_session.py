@@ -8,13 +8,15 @@ from agentbox.client.async_client.client import AsyncBoxClient
 from agentbox.core.slot_errors import NotFound, ValidationError
 from agentbox.testing.api_box import TOKEN
 from agentbox.testing.contracts.pods import OPTIONS, PodsContract
-from agentbox.testing.contracts.pods_common import body_of, paths_of
+from agentbox.testing.contracts.pods_common import list_paths, read_body
 from agentbox.testing.federated_store import FederatedStore
 
 
 @pytest_asyncio.fixture
 async def store(tmp_path, clock):
-    made = FederatedStore("pods", "external-solid", tmp_path, served="local-fs", clock=clock, options=OPTIONS)
+    made = FederatedStore(
+        "pods", "external-solid", tmp_path, served="local-fs", clock=clock, options=OPTIONS
+    )
     await made.serve()
     yield made
     await made.end()
@@ -43,7 +45,7 @@ class TestOfASession(PodsContract):
             members, _ = await operator.pods.list("boxes/")
             mine = next(meta.path for meta in members if meta.kind == "container")
             assert await operator.pods.read(f"{mine}a/b") == b"1"
-        assert await paths_of(adapter) == ["a/"]
+        assert await list_paths(adapter) == ["a/"]
         (member,) = (await adapter.list("a/")).items
         assert (member.content_type, member.size) == ("text/plain", 1)
 
@@ -55,6 +57,8 @@ class TestOfASession(PodsContract):
 
     async def test_P13_private_data_that_the_host_masks_gives_another_tag(self, adapter):
         """Then the host tells no tag, and the object is asked for: what is told is what is there."""
-        meta, _ = await adapter.write("a", b"mail to someone@example.org", content_type="text/plain")
+        meta, _ = await adapter.write(
+            "a", b"mail to someone@example.org", content_type="text/plain"
+        )
         assert meta == await adapter.head("a")
-        assert meta.size == len(await body_of(adapter, "a"))
+        assert meta.size == len(await read_body(adapter, "a"))

@@ -10,7 +10,15 @@ from agentbox.testing.served_store import ServedStore
 
 @pytest_asyncio.fixture
 async def store(tmp_path, clock):
-    made = ServedStore("pods", "over-http", tmp_path, served="local-fs", clock=clock, options=OPTIONS, make=HttpPods)
+    made = ServedStore(
+        "pods",
+        "over-http",
+        tmp_path,
+        served="local-fs",
+        clock=clock,
+        options=OPTIONS,
+        make=HttpPods,
+    )
     await made.serve()
     yield made
     await made.end()

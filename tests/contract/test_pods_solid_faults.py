@@ -9,8 +9,8 @@ import pytest
 import pytest_asyncio
 
 from agentbox.core.slot_errors import AdapterTimeout, PreconditionFailed, SlotUnavailable
-from agentbox.testing.contracts.common import refused
-from agentbox.testing.contracts.pods_common import JSON, body_of
+from agentbox.testing.contracts.common import expect_error
+from agentbox.testing.contracts.pods_common import JSON, read_body
 
 
 @pytest_asyncio.fixture
@@ -27,9 +27,9 @@ async def test_P13_a_read_is_asked_again(adapter, line):
     """After a reply that was lost, one that was cut, and a connection that was refused; three times at most."""
     await adapter.write("a", b"1" * 5000)
     line.lose, line.truncate = 1, 1
-    assert await body_of(adapter, "a") == b"1" * 5000
+    assert await read_body(adapter, "a") == b"1" * 5000
     line.lose = 3
-    await refused(SlotUnavailable, adapter.head("a"))
+    await expect_error(SlotUnavailable, adapter.head("a"))
     assert (line.lose, line.truncate) == (0, 0)
     assert (await adapter.head("a")).size == 5000
 
@@ -38,12 +38,12 @@ async def test_P13_a_write_is_never_asked_again(adapter, line):
     """Its outcome is unknown, which is what is told; what was there before or what was written is there, whole."""
     await adapter.write("a", b"old" * 1000)
     line.lose = 1
-    await refused(SlotUnavailable, adapter.write("a", b"new" * 1000))
+    await expect_error(SlotUnavailable, adapter.write("a", b"new" * 1000))
     line.lose = 1
-    await refused(SlotUnavailable, adapter.delete("a"))
+    await expect_error(SlotUnavailable, adapter.delete("a"))
     assert line.lose == 0
     meta, created = await adapter.write("a", b"newest")
-    assert (created, meta.size, await body_of(adapter, "a")) == (True, 6, b"newest")
+    assert (created, meta.size, await read_body(adapter, "a")) == (True, 6, b"newest")
 
 
 async def test_P04_a_request_that_arrives_twice_counts_once(adapter, line):
@@ -56,7 +56,7 @@ async def test_P04_a_request_that_arrives_twice_counts_once(adapter, line):
         line.duplicate = 3
         await adapter.write("n", b"%d" % (value + 1), if_match=found.meta.etag)
         line.duplicate = 0
-        assert await body_of(adapter, "n") == b"%d" % turn
+        assert await read_body(adapter, "n") == b"%d" % turn
     assert created
     assert line.repeated
 
@@ -69,7 +69,7 @@ async def test_P04_no_update_is_lost_on_a_bad_line(adapter, line):
     async def there(item):
         while True:
             try:
-                return item in json.loads(await body_of(adapter, "a"))
+                return item in json.loads(await read_body(adapter, "a"))
             except SlotUnavailable:
                 continue
 
@@ -90,7 +90,7 @@ async def test_P04_no_update_is_lost_on_a_bad_line(adapter, line):
 
     await asyncio.gather(*(append(f"{task}-{n}") for task in range(6) for n in range(5)))
     line.lose = line.truncate = 0
-    found = json.loads(await body_of(adapter, "a"))
+    found = json.loads(await read_body(adapter, "a"))
     assert sorted(found) == sorted(f"{task}-{n}" for task in range(6) for n in range(5))
     assert line.lost
 
@@ -106,14 +106,14 @@ async def test_P13_a_slow_server_is_told_in_time(solid_store, line):
         adapter.patch("a", b"[]"),
     ):  # fmt: skip
         started = time.monotonic()
-        await refused(AdapterTimeout, call)
+        await expect_error(AdapterTimeout, call)
         assert time.monotonic() - started < 3
     started = time.monotonic()
     assert (await adapter.health()).state == "down"
     assert time.monotonic() - started < 2.5
     line.slow = 0.0
     await adapter.write("a", b"3")
-    assert await body_of(adapter, "a") == b"3"
+    assert await read_body(adapter, "a") == b"3"
     assert (await adapter.health()).state == "ok"
 
 
@@ -131,7 +131,7 @@ async def test_P08_a_body_that_breaks_off_is_told(solid_store, line):
         async for piece in found.body:
             got += piece
 
-    await refused(SlotUnavailable, rest())
+    await expect_error(SlotUnavailable, rest())
     assert len(got) < len(body)
     line.truncate = 0
-    assert await body_of(adapter, "a") == body
+    assert await read_body(adapter, "a") == body

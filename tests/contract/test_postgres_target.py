@@ -6,7 +6,7 @@ import pytest
 from postgres_store import PostgresStore, ServerClock
 
 from agentbox.core.slot_errors import AdapterError, SlotUnavailable, ValidationError
-from agentbox.core.storage.postgres.target import parameters
+from agentbox.core.storage.postgres.target import connection_parameters
 
 SECRET = "hunter2-very-secret"
 
@@ -21,7 +21,10 @@ SECRET = "hunter2-very-secret"
 )  # fmt: skip
 def test_what_is_near_or_verified_is_accepted(dsn):
     """Loopback, a socket, or a certificate that is checked against the name."""
-    assert parameters(dsn, ca_file="", name="agentbox:x", timeout_s=10)["application_name"] == "agentbox:x"
+    assert (
+        connection_parameters(dsn, ca_file="", name="agentbox:x", timeout_s=10)["application_name"]
+        == "agentbox:x"
+    )
 
 
 @pytest.mark.parametrize(
@@ -37,17 +40,25 @@ def test_what_is_near_or_verified_is_accepted(dsn):
 def test_what_leads_elsewhere_unverified_is_refused(dsn):
     """And the refusal quotes nothing of it."""
     with pytest.raises(ValidationError) as refused:
-        parameters(dsn, ca_file="", name="x", timeout_s=10)
+        connection_parameters(dsn, ca_file="", name="x", timeout_s=10)
     assert SECRET not in f"{refused.value} {refused.value.to_problem()} {refused.value.__cause__}"
 
 
 def test_a_verified_server_is_checked_against_a_file_of_roots():
     """The one of the string, else the slot's, else the system's."""
     far = "host=db.example sslmode=verify-full"
-    assert parameters(far, ca_file="", name="x", timeout_s=1)["sslrootcert"] == "/etc/ssl/certs/ca-certificates.crt"
-    assert parameters(far, ca_file="/etc/ca.pem", name="x", timeout_s=1)["sslrootcert"] == "/etc/ca.pem"
     assert (
-        parameters(f"{far} sslrootcert=/own.pem", ca_file="/etc/ca.pem", name="x", timeout_s=1)["sslrootcert"]
+        connection_parameters(far, ca_file="", name="x", timeout_s=1)["sslrootcert"]
+        == "/etc/ssl/certs/ca-certificates.crt"
+    )
+    assert (
+        connection_parameters(far, ca_file="/etc/ca.pem", name="x", timeout_s=1)["sslrootcert"]
+        == "/etc/ca.pem"
+    )
+    assert (
+        connection_parameters(
+            f"{far} sslrootcert=/own.pem", ca_file="/etc/ca.pem", name="x", timeout_s=1
+        )["sslrootcert"]
         == "/own.pem"
     )
 

@@ -16,8 +16,20 @@ NAME = "db.box.test"
 
 def made_ca(folder, name):
     """A root certificate, with its key beside it."""
-    subject = ["-subj", f"/CN={name}", "-days", "2", "-noenc", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
-    openssl("req", "-x509", *subject, "-keyout", folder / f"{name}.key", "-out", folder / f"{name}.pem")
+    subject = [
+        "-subj",
+        f"/CN={name}",
+        "-days",
+        "2",
+        "-noenc",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:P-256",
+    ]
+    openssl(
+        "req", "-x509", *subject, "-keyout", folder / f"{name}.key", "-out", folder / f"{name}.pem"
+    )
     return folder / f"{name}.pem"
 
 
@@ -88,9 +100,11 @@ def server(roots):
 def store_of(server, folder, ca=None, host=NAME, mode="verify-full", **parameters):
     """A store that asks for the server by a name, whose address is given; `ca` is put where a box has its files."""
     extra = {"sslmode": mode, "hostaddr": "127.0.0.1", **parameters}
-    made = PostgresStore("beads", server, folder, {"ca_file": f"/run/secrets/{ca.name}"} if ca else {})
+    made = PostgresStore(
+        "beads", server, folder, {"ca_file": f"/run/secrets/{ca.name}"} if ca else {}
+    )
     if ca and ca.exists():
-        inside = made.cfg.paths.at(f"/run/secrets/{ca.name}")
+        inside = made.cfg.paths.resolve(f"/run/secrets/{ca.name}")
         inside.parent.mkdir(parents=True, exist_ok=True)
         inside.write_bytes(ca.read_bytes())
     return made.with_secrets(dsn=server.dsn(**extra).replace("@127.0.0.1:", f"@{host}:"))
@@ -121,8 +135,12 @@ async def test_who_is_not_the_one_that_was_asked_for_is_refused(server, roots, t
     ours, theirs = roots
     cases = {
         "its certificate is not trusted": store_of(server, tmp_path, theirs),
-        "its certificate is of another name": store_of(server, tmp_path, ours, host="other.box.test"),
-        "the file of trusted certificates cannot be read": store_of(server, tmp_path, tmp_path / "none.pem"),
+        "its certificate is of another name": store_of(
+            server, tmp_path, ours, host="other.box.test"
+        ),
+        "the file of trusted certificates cannot be read": store_of(
+            server, tmp_path, tmp_path / "none.pem"
+        ),
     }
     assert {why: await refusal(store) for why, store in cases.items()} == {
         why: f"cannot reach PostgreSQL: {why}" for why in cases
@@ -131,7 +149,10 @@ async def test_who_is_not_the_one_that_was_asked_for_is_refused(server, roots, t
 
 async def test_a_server_without_tls_is_refused(postgres, roots, tmp_path):
     """Though it lets in who does not ask for TLS."""
-    assert await refusal(store_of(postgres, tmp_path, roots[0])) == "cannot reach PostgreSQL: it does not speak TLS"
+    assert (
+        await refusal(store_of(postgres, tmp_path, roots[0]))
+        == "cannot reach PostgreSQL: it does not speak TLS"
+    )
 
 
 @pytest.mark.parametrize("mode", ["disable", "prefer", "require", "verify-ca"])

@@ -6,7 +6,7 @@ import pytest
 import pytest_asyncio
 
 from agentbox.adapters.runtime import context
-from agentbox.adapters.runtime.shares import agents_part
+from agentbox.adapters.runtime.shares import agents_share
 from agentbox.contracts.beads import BeadFilter
 from agentbox.contracts.events import NewEvent
 from agentbox.core.slot_errors import QuotaExceeded
@@ -46,9 +46,12 @@ async def test_agents_fill_a_part_of_the_journal_and_the_box_goes_on(opened):
     """507 for the agent with the key that bounds it; the box still appends, and then what is full can still be read."""
     events = await opened("events", "local-jsonl", max_size=2 * MIB)
     event = NewEvent(type="x.flood", data={"x": "y" * 10_000})
-    with context.calling(AGENT):
+    with context.as_caller(AGENT):
         error = await filled(lambda: events.append([event]))
-    assert (error.members["cap"], error.members["config_path"]) == (agents_part(2 * MIB), "adapters.events.max_size")
+    assert (error.members["cap"], error.members["config_path"]) == (
+        agents_share(2 * MIB),
+        "adapters.events.max_size",
+    )
     assert events.refuses_agents is not None
     assert (await events.health()).state == "ok"
     (mine,) = await events.append([NewEvent(type="box.goes.on", data={})])

@@ -7,7 +7,7 @@ import pytest
 
 from agentbox.core.slot_errors import IntegrityError
 from agentbox.testing.contracts.beads_common import spec
-from agentbox.testing.contracts.events_common import everything, fill
+from agentbox.testing.contracts.events_common import all_events, fill
 from agentbox.testing.local_store import LocalStore
 
 OF = {"beads": "local-sqlite", "memory": "local-sqlite", "pods": "local-fs"}
@@ -69,7 +69,9 @@ async def test_a_database_that_vanished_is_refused(stored, slot, ruin, tmp_path)
     ruin(path)
     before = path.read_bytes() if path.exists() else None
     for _ in range(2):
-        with pytest.raises(IntegrityError, match=rf"{FILE[slot]}: it is .*remove stores/{slot}\.json"):
+        with pytest.raises(
+            IntegrityError, match=rf"{FILE[slot]}: it is .*remove stores/{slot}\.json"
+        ):
             await stored.open()
     assert (path.read_bytes() if path.exists() else None) == before
     shutil.copy(tmp_path / "copy" / FILE[slot], path)
@@ -148,7 +150,9 @@ async def test_a_journal_that_vanished_is_refused(tmp_path, clock, ruin):
 
 async def test_a_journal_of_other_records_is_refused(tmp_path, clock):
     """As long as before, written anew from the first record on."""
-    stores = [LocalStore("events", "local-jsonl", tmp_path / name, clock=clock) for name in ("one", "two")]
+    stores = [
+        LocalStore("events", "local-jsonl", tmp_path / name, clock=clock) for name in ("one", "two")
+    ]
     for store in stores:
         await fill(await store.open(), 20)
         await store.close_all()
@@ -182,7 +186,7 @@ async def test_a_journal_that_only_grew_opens(tmp_path, clock):
     await fill(await store.open(), 5)
     await store.close_all()
     record.write_bytes(before)
-    assert len(await everything(await store.open())) == 10
+    assert len(await all_events(await store.open())) == 10
     await store.close_all()
 
 

@@ -63,7 +63,11 @@ def inflected(word: str) -> str:
         return word[:-1]
     if word.endswith("ed"):
         return word[:-2] + "ing"
-    return word[:-1] + "ies" if word.endswith("y") else word + ("es" if word.endswith(("s", "x", "ch", "sh")) else "s")
+    return (
+        word[:-1] + "ies"
+        if word.endswith("y")
+        else word + ("es" if word.endswith(("s", "x", "ch", "sh")) else "s")
+    )
 
 
 def main(folder: Path) -> dict[str, list[dict[str, str]]]:
@@ -93,7 +97,9 @@ def main(folder: Path) -> dict[str, list[dict[str, str]]]:
             elif kind == "mixed":
                 query = f"{words[0]} {draw.choice(own)}"
             else:
-                forms = [inflected(word) for word in dict.fromkeys(own) if inflected(word) not in own]
+                forms = [
+                    inflected(word) for word in dict.fromkeys(own) if inflected(word) not in own
+                ]
                 query = " ".join(draw.sample(forms, 3)) if len(forms) >= 3 else ""
             if query:
                 queries.append({"kind": kind, "query": query, "key": key})

@@ -29,7 +29,9 @@ def pytest_runtest_makereport(
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--write-page", action="store_true", help=f"write what the stories saw to {PAGE.name}")
+    parser.addoption(
+        "--write-page", action="store_true", help=f"write what the stories saw to {PAGE.name}"
+    )
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from agentbox.core.paths import CHECKOUT
-from agentbox.testing.until import pause
+from agentbox.testing.wait import pause
 
 T = TypeVar("T")
 PYTHON = "/opt/agentbox/venv/bin/python"
@@ -82,13 +82,19 @@ class Desk:
         self.manifest.write_text(head + ports + slots + self.extra)
 
     def environ(self) -> dict[str, str]:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("AGENTBOX_STATE", "DOCKER_"))}
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("AGENTBOX_STATE", "DOCKER_"))
+        }
         return {**kept, "AGENTBOX_STATE_DIR": str(self.folder / "state"), **self.environment}
 
     def argv(self, *words: str) -> list[str]:
         return [sys.executable, "-m", "agentbox", "--manifest", str(self.manifest), *words]
 
-    def __call__(self, *words: str, timeout: float = 120, given: str | None = None, offline: bool = False) -> Ran:
+    def __call__(
+        self, *words: str, timeout: float = 120, given: str | None = None, offline: bool = False
+    ) -> Ran:
         """Runs one agentbox command to its end; no terminal. `offline`: in a network namespace with no way out."""
         done = subprocess.run(
             [*(["unshare", "--net"] if offline else []), *self.argv(*words)], cwd=CHECKOUT, env=self.environ(), capture_output=True, text=True, timeout=timeout, check=False,
@@ -128,14 +134,18 @@ class Desk:
 
     def kill_program(self, name: str) -> int:
         """KILLs one supervised program of a container box, once it is up; its pid in there."""
-        pid = wait_for(lambda: int(self.inside(PYTHON, "-I", "-c", _PID_OF, name)), 30, f"{name} is up")
+        pid = wait_for(
+            lambda: int(self.inside(PYTHON, "-I", "-c", _PID_OF, name)), 30, f"{name} is up"
+        )
         self.inside("bash", "-c", f"kill -KILL {pid}")
         return pid
 
     def container(self) -> Mapping[str, Any]:
         """`docker inspect` of the box."""
         env = {**os.environ, **self.environment}
-        said = subprocess.run(["docker", "container", "inspect", self.name], capture_output=True, check=True, env=env)
+        said = subprocess.run(
+            ["docker", "container", "inspect", self.name], capture_output=True, check=True, env=env
+        )
         found: Mapping[str, Any] = json.loads(said.stdout)[0]
         return found
 

@@ -40,7 +40,11 @@ def changed(box: Desk, extra: str) -> tuple[Seen, Seen, str]:
     assert box.status()["drift"]
     ran = box.up()
     assert box.status()["drift"] == []
-    return before, seen(box), next(line for line in ran.err.splitlines() if line.split()[0] == "start")
+    return (
+        before,
+        seen(box),
+        next(line for line in ran.err.splitlines() if line.split()[0] == "start"),
+    )
 
 
 def test_nothing_changed_does_nothing(box: Desk) -> None:

@@ -47,7 +47,9 @@ def mounted(kind: str, options: str, at: Path) -> Iterator[None]:
 
 def fill(folder: Path) -> None:
     """Leaves not one byte."""
-    full = subprocess.run(["dd", "if=/dev/zero", f"of={folder / 'fill'}", "bs=4096"], capture_output=True, check=False)
+    full = subprocess.run(
+        ["dd", "if=/dev/zero", f"of={folder / 'fill'}", "bs=4096"], capture_output=True, check=False
+    )
     assert b"No space left" in full.stderr
 
 
@@ -81,7 +83,16 @@ def test_a_port_of_another_box(box: Desk, other: Desk, told: Told) -> None:
 
 def test_a_foreign_container_of_the_same_name(other: Desk, box: Desk, told: Told) -> None:
     """Exit 7; `down` and `status` leave it alone."""
-    argv = ["docker", "create", "--name", other.name, "--entrypoint", "/usr/bin/sleep", box.container()["Image"], "1"]
+    argv = [
+        "docker",
+        "create",
+        "--name",
+        other.name,
+        "--entrypoint",
+        "/usr/bin/sleep",
+        box.container()["Image"],
+        "1",
+    ]
     subprocess.run(argv, check=True, capture_output=True)
     try:
         ran = other("up")
@@ -176,7 +187,9 @@ def test_a_full_state_folder(other: Desk, told: Told) -> None:
 
 
 @pytest.mark.parametrize("where", ["read-only", "a file", "closed"])
-def test_a_state_folder_that_cannot_be_written(other: Desk, told: Told, tmp_path: Path, where: str) -> None:
+def test_a_state_folder_that_cannot_be_written(
+    other: Desk, told: Told, tmp_path: Path, where: str
+) -> None:
     """Exit 3, naming the folder and AGENTBOX_STATE_DIR."""
     folder = tmp_path / "there"
     other.environment["AGENTBOX_STATE_DIR"] = str(folder)
@@ -222,7 +235,10 @@ def test_a_project_that_the_box_may_not_write(box: Desk, told: Told, tmp_path: P
     listed = ["getfacl", "--numeric", "--absolute-names", str(project)]
     assert "user:1000:" in subprocess.run(listed, capture_output=True, text=True, check=True).stdout
     assert box("down", "--project").code == 0
-    assert "user:1000:" not in subprocess.run(listed, capture_output=True, text=True, check=True).stdout
+    assert (
+        "user:1000:"
+        not in subprocess.run(listed, capture_output=True, text=True, check=True).stdout
+    )
 
 
 def test_a_box_that_somebody_removed(box: Desk, told: Told) -> None:
@@ -266,7 +282,12 @@ def test_no_network(box: Desk, told: Told) -> None:
 def test_no_engine(box: Desk, told: Told) -> None:
     """A daemon that does not listen: exit 6 and its address, whatever the verb; the box is as it was afterwards."""
     box.environment["DOCKER_HOST"] = "unix:///nonexistent/docker.sock"
-    for words, code in ((["up"], 6), (["status"], 6), (["down"], 6), (["shell", "--", "true"], 125)):
+    for words, code in (
+        (["up"], 6),
+        (["status"], 6),
+        (["down"], 6),
+        (["shell", "--", "true"], 125),
+    ):
         ran = box(*words)
         assert ran.code == code, ran.err
         assert "no docker daemon answers at unix:///nonexistent/docker.sock" in ran.error()[0]

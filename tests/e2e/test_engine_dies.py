@@ -17,7 +17,7 @@ from told import Told
 
 from agentbox.core import mount_namespace
 from agentbox.host.engines.docker.daemon import start_ticks
-from agentbox.host.engines.docker.reach import daemon_pid
+from agentbox.host.engines.docker.daemon_status import daemon_pid
 
 
 @dataclass
@@ -40,14 +40,18 @@ class Dockerd:
             (self.folder / "pid").unlink(missing_ok=True)
             places = ("--data-root", "--exec-root", "--pidfile")
             words = [
-                word for flag in places for word in (flag, str(self.folder / flag.removeprefix("--").partition("-")[0]))
+                word
+                for flag in places
+                for word in (flag, str(self.folder / flag.removeprefix("--").partition("-")[0]))
             ]
             with (self.folder / "log").open("ab") as log:
                 self.process = subprocess.Popen(
                     ["dockerd", *words, "--host", self.host, "--bridge=none", "--iptables=false"],
-                    stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, preexec_fn=mount_namespace.preparation(),
+                    stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, preexec_fn=mount_namespace.preexec_function(),
                 )  # fmt: skip
-        asked = subprocess.run(["docker", "--host", self.host, "version"], capture_output=True, timeout=30, check=False)
+        asked = subprocess.run(
+            ["docker", "--host", self.host, "version"], capture_output=True, timeout=30, check=False
+        )
         return asked.returncode == 0
 
     def kill(self) -> None:
@@ -85,7 +89,9 @@ def _leftovers(folder: Path, program: str) -> list[int]:
             words = entry.read_bytes().split(b"\0")
         except OSError:
             continue
-        if str(folder).encode() in b" ".join(words) and fnmatchcase(os.fsdecode(words[0]).rpartition("/")[2], program):
+        if str(folder).encode() in b" ".join(words) and fnmatchcase(
+            os.fsdecode(words[0]).rpartition("/")[2], program
+        ):
             found.append(int(entry.parent.name))
     return found
 
@@ -103,7 +109,9 @@ def dockerd() -> Iterator[Dockerd]:
 
 
 @pytest.mark.timed  # beside the first daemon, which other suites keep busy, a second one is slow
-def test_an_engine_that_dies_during_up(other: Desk, told: Told, dockerd: Dockerd, tmp_path: Path) -> None:
+def test_an_engine_that_dies_during_up(
+    other: Desk, told: Told, dockerd: Dockerd, tmp_path: Path
+) -> None:
     """Killed while the box starts: exit 6, one sentence that names the daemon's address; started again, `up` works."""
     dockerd.start()
     other.environment["DOCKER_HOST"] = dockerd.host

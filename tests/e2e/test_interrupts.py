@@ -28,8 +28,12 @@ def box(desk: Desk) -> Desk:
     return desk
 
 
-@pytest.mark.parametrize(("stage", "how"), tuple(zip(STAGES, random.Random(SEED).sample(HOWS, len(HOWS)), strict=True)))
-def test_up_can_be_cut_off(box: Desk, tmp_path: Path, stage: str, how: tuple[str, signal.Signals, bool]) -> None:
+@pytest.mark.parametrize(
+    ("stage", "how"), tuple(zip(STAGES, random.Random(SEED).sample(HOWS, len(HOWS)), strict=True))
+)
+def test_up_can_be_cut_off(
+    box: Desk, tmp_path: Path, stage: str, how: tuple[str, signal.Signals, bool]
+) -> None:
     """Cut off after that stage, at a random moment: exit 130, one word and no traceback; then `up` and `run` work."""
     name, number, group = how
     dice = random.Random(f"{SEED} {stage}")
@@ -42,7 +46,10 @@ def test_up_can_be_cut_off(box: Desk, tmp_path: Path, stage: str, how: tuple[str
         up.wait(dice.uniform(0, 1.2))
     end(up, number, group=group)
     code = up.wait(60)
-    assert code in ((-signal.SIGKILL,) if number is signal.SIGKILL else (130, 0)), (name, said.read_text())
+    assert code in ((-signal.SIGKILL,) if number is signal.SIGKILL else (130, 0)), (
+        name,
+        said.read_text(),
+    )
     assert "Traceback" not in said.read_text()
     if code == 130:
         assert said.read_text().splitlines()[-1] == "agentbox: interrupted"
@@ -55,7 +62,11 @@ def test_two_at_once_are_told_apart(box: Desk, told: Told, tmp_path: Path) -> No
     box.write("resources.pids = 2401\n")
     out = tmp_path / "out"
     first = box.begin("up", "--yes", out=out)
-    wait_for(lambda: "  engine " in out.with_suffix(".err").read_text() or None, 30, "the first holds the box")
+    wait_for(
+        lambda: "  engine " in out.with_suffix(".err").read_text() or None,
+        30,
+        "the first holds the box",
+    )
     second = box("up", "--yes")
     assert second.code == 7
     assert f"(pid {first.pid})" in second.error()[0]
@@ -66,9 +77,15 @@ def test_two_at_once_are_told_apart(box: Desk, told: Told, tmp_path: Path) -> No
 def test_ctrl_c_ends_a_run(box: Desk, tmp_path: Path) -> None:
     """The task is cancelled, its whole tree ends, exit 130."""
     out = tmp_path / "out"
-    run = box.begin("run", "--", "sh", "-c", "trap '' INT; sleep 4444 & echo started; wait", out=out)
+    run = box.begin(
+        "run", "--", "sh", "-c", "trap '' INT; sleep 4444 & echo started; wait", out=out
+    )
     wait_for(lambda: out.read_bytes() or None, 30, "the agent runs")
     end(run, signal.SIGINT, group=True)
     assert run.wait(30) == 130
     assert box("--json", "task", "list").json[-1]["state"] == "cancelled"
-    wait_for(lambda: box("shell", "--", "pgrep", "-c", "sleep").out.strip() == "0" or None, 15, "the tree has ended")
+    wait_for(
+        lambda: box("shell", "--", "pgrep", "-c", "sleep").out.strip() == "0" or None,
+        15,
+        "the tree has ended",
+    )

@@ -42,7 +42,9 @@ def test_kill_9_of_the_api_loses_no_line_of_an_agent(box: Desk, tmp_path: Path) 
     out = tmp_path / "out"
     run = box.begin("run", "--", "python3", "-c", COUNTING, out=out)
     for seen in (100, 900):
-        wait_for(lambda seen=seen: out.read_bytes().count(b"\n") > seen or None, 30, f"{seen} lines")
+        wait_for(
+            lambda seen=seen: out.read_bytes().count(b"\n") > seen or None, 30, f"{seen} lines"
+        )
         box.kill_program("management-api")
     assert run.wait(60) == 7, out.with_suffix(".err").read_text()
     assert out.read_text().split() == [str(n) for n in range(LINES)]
@@ -50,10 +52,14 @@ def test_kill_9_of_the_api_loses_no_line_of_an_agent(box: Desk, tmp_path: Path) 
     wait_for(lambda: ready(box), 20, "ready again")
 
 
-def test_kill_9_of_the_agent_host_leaves_no_orphan_and_a_bead_that_tells(box: Desk, tmp_path: Path) -> None:
+def test_kill_9_of_the_agent_host_leaves_no_orphan_and_a_bead_that_tells(
+    box: Desk, tmp_path: Path
+) -> None:
     """The agent and its child end with their host; the bead of the task is closed as failed and says why; the next run
     works."""
-    run = box.begin("run", "--", "sh", "-c", "sleep 4444 & echo started; sleep 5555", out=tmp_path / "out")
+    run = box.begin(
+        "run", "--", "sh", "-c", "sleep 4444 & echo started; sleep 5555", out=tmp_path / "out"
+    )
     wait_for(lambda: b"started" in (tmp_path / "out").read_bytes(), 20, "the agent runs")
     assert box.inside("pgrep", "-c", "sleep").strip() == "2"
     box.kill_program("agent-host")
@@ -82,9 +88,15 @@ def test_no_acknowledged_event_is_lost_while_the_writer_is_killed(box: Desk) -> 
                 answered[_appended(client, number)] = number
 
     dice = random.Random(SEED)
-    moments = [dice.randint(third, third + EVENTS // 3 - 1) for third in range(0, EVENTS - 2, EVENTS // 3)]
+    moments = [
+        dice.randint(third, third + EVENTS // 3 - 1) for third in range(0, EVENTS - 2, EVENTS // 3)
+    ]
     shell = subprocess.Popen(
-        box.argv("shell", "--", "bash"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=box.environ(), text=True
+        box.argv("shell", "--", "bash"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=box.environ(),
+        text=True,
     )
     assert shell.stdin is not None
     threads = [threading.Thread(target=append) for _ in range(4)]
@@ -128,7 +140,9 @@ def _journal(box: Desk) -> dict[int, int]:
     since = -1
     with client_of(box) as client:
         while True:
-            batch = client.call("read_events", query={"since": since, "limit": 1000, "types": "e2e.count"})
+            batch = client.call(
+                "read_events", query={"since": since, "limit": 1000, "types": "e2e.count"}
+            )
             found |= {event["seq"]: event["data"]["n"] for event in batch["events"]}
             if not batch["events"]:
                 return found
@@ -140,11 +154,19 @@ def test_a_box_that_its_engine_gave_up_is_named_and_up_counts_anew(box: Desk) ->
     next `up` gives it five more."""
     for number in range(5):
         _kill_first(box)
-        wait_for(lambda number=number: _runs(box) == (True, number + 1) or None, 60, f"start {number + 1}")
+        wait_for(
+            lambda number=number: _runs(box) == (True, number + 1) or None,
+            60,
+            f"start {number + 1}",
+        )
     _kill_first(box)
     wait_for(lambda: box.container()["State"]["Status"] == "exited" or None, 20, "docker gave up")
     ended = box.status()
-    assert (ended["state"], ended["restarts"], "5 times, its limit" in ended["why"]) == ("exited", 5, True)
+    assert (ended["state"], ended["restarts"], "5 times, its limit" in ended["why"]) == (
+        "exited",
+        5,
+        True,
+    )
     assert "agentbox.sh up" in ended["fix"]
     box.up()
     assert _runs(box) == (True, 0)

@@ -22,7 +22,9 @@ class Remembering(Desk):
 
     def write(self, extra: str | None = None) -> None:
         super().write(extra)
-        self.manifest.write_text(self.manifest.read_text().replace('adapters.memory.use = "off"\n', ""))
+        self.manifest.write_text(
+            self.manifest.read_text().replace('adapters.memory.use = "off"\n', "")
+        )
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +39,9 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Remembering]:
 def test_a_memory_of_another_model_is_mended_by_the_command_that_it_names(box: Remembering) -> None:
     """The slot is degraded and says why; after `memory reembed` it comes back by itself, and finds."""
     record = json.loads((box.state / "record.json").read_text())
-    client = BoxClient(box.url, token=Paths(Path(record["root"])).api_key.read_text().strip(), timeout=30)
+    client = BoxClient(
+        box.url, token=Paths(Path(record["root"])).api_key.read_text().strip(), timeout=30
+    )
     with client:
         client.memory.store("k", "a whale in the harbour")
         assert box("memory", "reembed").out.startswith("nothing to do: ")
@@ -45,7 +49,9 @@ def test_a_memory_of_another_model_is_mended_by_the_command_that_it_names(box: R
             db.execute("UPDATE model SET model_id = 'static-256/other', files = 'others'")
         assert box("restart").code == 0
         assert client.ready().degraded == ("memory",)
-        wait_for(lambda: "agentbox memory reembed" in box("logs").out, 60, "the log names the command")
+        wait_for(
+            lambda: "agentbox memory reembed" in box("logs").out, 60, "the log names the command"
+        )
         said = json.loads(box("--json", "memory", "reembed").out)
         assert (said["old"], said["rewritten"]) == ("static-256/other", 1)
         wait_for(lambda: not client.ready().degraded, 60, "the memory is tried again")

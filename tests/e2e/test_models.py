@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 from desk import Desk, wait_for
 
-from agentbox.testing.model_forms import Said
-from agentbox.testing.model_server import ModelServer, turns
+from agentbox.testing.model_formats import ModelTurn
+from agentbox.testing.model_server import ModelServer, play_script
 
 UP = ("--engine", "process")
 KEY = "operator-key-0123456789abcdef"
@@ -32,7 +32,9 @@ llm.max_tokens = 900
 @pytest.fixture
 def server() -> Iterator[ModelServer]:
     """A provider that takes one key, and uses all the output that it is allowed."""
-    with ModelServer(say=turns([Said(text="I am the model.", tokens=1 << 30)]), key=KEY) as running:
+    with ModelServer(
+        reply=play_script([ModelTurn(text="I am the model.", tokens=1 << 30)]), key=KEY
+    ) as running:
         yield running
 
 

@@ -12,7 +12,7 @@ import pytest
 from desk import Desk
 
 from agentbox.host.engines.docker.old_images import PLAN_LABEL, remove_old_images
-from agentbox.host.engines.state import KEPT_BUILDS, BoxState, BuildStamp
+from agentbox.host.engines.state import MAX_BUILDS, BoxState, BuildStamp
 
 REPOSITORY = "agentbox-old-images"
 PLAN = "sha256:" + "a" * 64
@@ -20,12 +20,19 @@ Make = Callable[..., BuildStamp]
 
 
 def docker(*words: str, given: bytes = b"") -> str:
-    return subprocess.run(["docker", *words], input=given, capture_output=True, check=True).stdout.decode().strip()
+    return (
+        subprocess.run(["docker", *words], input=given, capture_output=True, check=True)
+        .stdout.decode()
+        .strip()
+    )
 
 
 def there(stamp: BuildStamp) -> bool:
     return (
-        subprocess.run(["docker", "image", "inspect", stamp.image_id], capture_output=True, check=False).returncode == 0
+        subprocess.run(
+            ["docker", "image", "inspect", stamp.image_id], capture_output=True, check=False
+        ).returncode
+        == 0
     )
 
 
@@ -41,7 +48,16 @@ def make() -> Iterator[Make]:
             tar.addfile(tarfile.TarInfo(f"{REPOSITORY}-{number}"))
         change = ["--change", f"LABEL {PLAN_LABEL}={label}"] if label else []
         command = ["--change", 'CMD ["/none"]']
-        made.append(docker("import", *change, *command, "-", f"{REPOSITORY}:{tag or number}", given=archive.getvalue()))
+        made.append(
+            docker(
+                "import",
+                *change,
+                *command,
+                "-",
+                f"{REPOSITORY}:{tag or number}",
+                given=archive.getvalue(),
+            )
+        )
         return BuildStamp(f"k{number}", made[-1], "sha256:m", f"{REPOSITORY}:{number}", PLAN)
 
     yield image
@@ -60,11 +76,11 @@ def state(tmp_path: Path) -> BoxState:
 
 def test_what_fell_out_goes_and_the_last_five_stay(make: Make, state: BoxState) -> None:
     """Named images and images whose name went to a newer build alike; a second call finds nothing more to do."""
-    stamps = [make(tag="same") for _ in range(3)] + [make() for _ in range(KEPT_BUILDS)]
+    stamps = [make(tag="same") for _ in range(3)] + [make() for _ in range(MAX_BUILDS)]
     for stamp in stamps:
-        state.remember_build(stamp)
+        state.add_build(stamp)
     assert remove_old_images(state) == [stamp.image_id for stamp in reversed(stamps[:3])]
-    assert [there(stamp) for stamp in stamps] == [False] * 3 + [True] * KEPT_BUILDS
+    assert [there(stamp) for stamp in stamps] == [False] * 3 + [True] * MAX_BUILDS
     assert remove_old_images(state) == []
 
 
@@ -76,12 +92,12 @@ def test_what_is_not_ours_or_is_used_stays(make: Make, state: BoxState) -> None:
     )  # fmt: skip
     docker("create", "--label", REPOSITORY, used.image_id)
     docker("tag", shared.image_id, f"{REPOSITORY}:second")
-    neighbour = BoxState(state.folder.with_name("neighbour"))
+    neighbour = BoxState(state.directory.with_name("neighbour"))
     neighbour.make()
-    neighbour.remember_build(named)
+    neighbour.add_build(named)
     old = [foreign, other_plan, used, shared, named]
-    for stamp in [*old, *(make() for _ in range(KEPT_BUILDS))]:
-        state.remember_build(stamp)
+    for stamp in [*old, *(make() for _ in range(MAX_BUILDS))]:
+        state.add_build(stamp)
     assert remove_old_images(state) == []
     assert all(there(stamp) for stamp in (*old, unknown))
     docker("rm", *docker("ps", "--all", "--quiet", "--filter", f"label={REPOSITORY}").split())
@@ -92,10 +108,10 @@ def test_up_removes_them_once_the_box_is_ready(make: Make, desk: Desk) -> None:
     """And says so; the box that runs keeps its own image."""
     state = BoxState(desk.state)
     state.make()
-    stamps = [make() for _ in range(KEPT_BUILDS + 1)]
+    stamps = [make() for _ in range(MAX_BUILDS + 1)]
     for stamp in stamps:
-        state.remember_build(stamp)
+        state.add_build(stamp)
     ran = desk.up()
     assert "removed 2 images of earlier builds" in ran.err
-    assert [there(stamp) for stamp in stamps] == [False] * 2 + [True] * (KEPT_BUILDS - 1)
+    assert [there(stamp) for stamp in stamps] == [False] * 2 + [True] * (MAX_BUILDS - 1)
     assert desk.container()["State"]["Running"] is True

@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 from desk import Desk
 
-from agentbox.box.boot.steps.p1_roots import ROOM
+from agentbox.box.boot.steps.p1_roots import MIN_FREE_BYTES
 from agentbox.box.supervision.protections import PROCESS_ENGINE_LACKS
-from agentbox.host.engines.process.members import members
+from agentbox.host.engines.process.box_processes import box_pids
 
 UP = ("--engine", "process")
 
@@ -88,7 +88,7 @@ def test_a_killed_supervisor_leaves_nothing_that_stays(box: Desk) -> None:
     os.kill(int(_record(box)["pid"]), signal.SIGKILL)
     assert box("status").code == 8
     assert box("down").out == "down (unclean)\n"
-    assert members(root) == []
+    assert box_pids(root) == []
     box.up(*UP)
     assert box("run", "--", "echo", "fine").out == "fine\n"
 
@@ -109,11 +109,14 @@ def test_a_full_disk_is_named_and_nothing_is_lost(other: Desk) -> None:
         refused = other("up", "--yes", *UP)
         assert refused.code == 1
         assert "cannot write /var/lib/agentbox: No space left on device" in refused.err
-        assert f"Make room on that file system, of {folder}; what the box stored is as it was." in refused.err
+        assert (
+            f"Make room on that file system, of {folder}; what the box stored is as it was."
+            in refused.err
+        )
         said = other.status()
         assert (said["state"], "No space left on device" in said["why"]) == ("exited", True)
         assert said["fix"].startswith(f"Make room on that file system, of {folder}")
-        os.truncate(filler, filler.stat().st_size - ROOM - (1 << 14))
+        os.truncate(filler, filler.stat().st_size - MIN_FREE_BYTES - (1 << 14))
         began = time.monotonic()
         unready = other("up", "--yes", *UP)
         assert (unready.code, time.monotonic() - began < 60) == (1, True)
@@ -153,7 +156,7 @@ def test_a_lost_record_is_found(box: Desk) -> None:
     (box.state / "record.json").unlink()
     assert box.status()["engine"] == "process"
     box.up(*UP)
-    assert len({os.getsid(pid) for pid in members(root_of(box))} & {int(_record(box)["pid"])}) == 1
+    assert len({os.getsid(pid) for pid in box_pids(root_of(box))} & {int(_record(box)["pid"])}) == 1
 
 
 def test_a_taken_port_is_named(box: Desk, other: Desk) -> None:

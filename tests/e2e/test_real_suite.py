@@ -26,9 +26,20 @@ AT_LEAST = 2000
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the unpacked source distribution, downloaded by name."""
     folder = tmp_path_factory.mktemp("project")
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "--quiet", "--no-deps"]
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--disable-pip-version-check",
+        "download",
+        "--quiet",
+        "--no-deps",
+    ]
     done = subprocess.run(
-        [*pip, "--no-binary", ":all:", "--dest", str(folder), PACKAGE], capture_output=True, text=True, check=False
+        [*pip, "--no-binary", ":all:", "--dest", str(folder), PACKAGE],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     archive = next(folder.glob("*.tar.gz"))

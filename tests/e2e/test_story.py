@@ -15,7 +15,11 @@ def told(text: str, box: Desk) -> list[str]:
 
 def test_the_operator_sees_what_the_page_shows(desk: Desk) -> None:
     """`status` names the key, `up` recreates the container and nothing else, and the new limit holds."""
-    page = {call.words[0]: masked(call.output) for call in shown(PAGE) if call.words[0] in ("status", "up")}
+    page = {
+        call.words[0]: masked(call.output)
+        for call in shown(PAGE)
+        if call.words[0] in ("status", "up")
+    }
     desk.up()
     added, _ = added_line(PAGE)
     desk.write(f"{added}\n")

@@ -37,14 +37,21 @@ class Told:
         row = f"{ran.code} | {_plain(sentence, desk)} | {_plain(hint, desk)}"
         if self.write:
             self.rows[what] = row
-        assert self.rows.get(what) == row, f"{PAGE.name} has another row: run `pytest tests/e2e --write-page`"
+        assert self.rows.get(what) == row, (
+            f"{PAGE.name} has another row: run `pytest tests/e2e --write-page`"
+        )
 
     def page(self) -> str:
         """The page with the rows gathered."""
         text = PAGE.read_text()
         head, _, rest = text.partition(HEAD)
         after = "\n".join(_after_the_table(rest))
-        return head + HEAD + "".join(f"| {what} | {row} |\n" for what, row in self.rows.items()) + after
+        return (
+            head
+            + HEAD
+            + "".join(f"| {what} | {row} |\n" for what, row in self.rows.items())
+            + after
+        )
 
 
 def _after_the_table(rest: str) -> Iterator[str]:
@@ -68,7 +75,9 @@ def _plain(text: str, desk: Desk) -> str:
     text = re.sub(r"process \d+ \([^)]*\)", "process 4711 (nginx)", text)
     text = re.sub(r"\(pid \d+\)", "(pid 4711)", text)
     text = re.sub(r"(?<=unix://)[^\s;,]*", "/var/run/docker.sock", text)
-    text = re.sub(r"resources.cpus = \d+: this host has \d+ ", "resources.cpus = 16: this host has 2 ", text)
+    text = re.sub(
+        r"resources.cpus = \d+: this host has \d+ ", "resources.cpus = 16: this host has 2 ", text
+    )
     text = re.sub(r"(?<=resolving )'[^']*'", "'MIRROR'", text)
     text = re.sub(r"/(?:tmp|var/tmp)/[^\s;,:]*", "/PATH", text)
     return text.replace("|", r"\|")

@@ -30,7 +30,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_report_header(config: pytest.Config) -> str:
     """What a reader must know before hours of it."""
     stands = f"; rows of {RESULTS.relative_to(CHECKOUT)} that are of the same files stand"
-    return f"features: {free_bytes() / 1e9:.0f} GB of disk are free" + stands * config.getoption("--every-feature")
+    return f"features: {free_bytes() / 1e9:.0f} GB of disk are free" + stands * config.getoption(
+        "--every-feature"
+    )
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -48,13 +50,17 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture
 def keeps(request: pytest.FixtureRequest) -> bool:
     """Whether rows go to bench/results."""
-    return bool(request.config.getoption("--every-feature") or request.config.getoption("--feature"))
+    return bool(
+        request.config.getoption("--every-feature") or request.config.getoption("--feature")
+    )
 
 
 @pytest.fixture
 def goes_on(request: pytest.FixtureRequest) -> bool:
     """Whether a row that an earlier run kept of the same files stands."""
-    return stands(request.config.getoption("--every-feature"), request.config.getoption("--feature"))
+    return stands(
+        request.config.getoption("--every-feature"), request.config.getoption("--feature")
+    )
 
 
 @pytest.fixture(scope="session")

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentbox.manifest.features.exceptions import Delta, effective_delta, widenings
-from agentbox.manifest.features.loader import enabled
+from agentbox.manifest.features.exceptions import ExceptionDelta, effective_delta, widenings
+from agentbox.manifest.features.loader import enabled_features
 from agentbox.manifest.features.model import Feature
 from agentbox.manifest.load import parse
 from agentbox.manifest.model import Model
-from agentbox.manifest.toml_text import spell
+from agentbox.manifest.toml_text import format_toml
 
 _HEAD = 'meta = { schema_version = 1, name = "x" }\n'
 # What a rule demands beside the gate.
@@ -40,9 +40,9 @@ def wanted(features: Mapping[str, Feature], name: str) -> Wanted:
     gate = features[name].gate
     if gate is None:
         raise KeyError(name)
-    text = f"{gate.key} = {spell(gate.values[0])}\n" + _ALSO.get(gate.key, "")
+    text = f"{gate.key} = {format_toml(gate.values[0])}\n" + _ALSO.get(gate.key, "")
     text += f"{gate.when} = true\n" if gate.when else ""
-    on = enabled(parse((_HEAD + text).encode(), name), features)
+    on = enabled_features(parse((_HEAD + text).encode(), name), features)
     keys = sorted({need.key for need in (features[each].exception for each in on) if need})
     given = {key: effective_delta(_model(text + _blocks(keys, ())), key) for key in keys}
     lost = [key for key in keys if _absent(given[key])]
@@ -60,13 +60,21 @@ def _model(text: str) -> Model:
 
 def _blocks(keys: Sequence[str], lost: Sequence[str]) -> str:
     """An exception whose devices are not here is written empty, so that the box starts and all but its device shows."""
-    said = (f"security.exceptions.{key} = {'{ builtin = false }' if key in lost else '{}'}\n" for key in keys)
+    said = (
+        f"security.exceptions.{key} = {'{ builtin = false }' if key in lost else '{}'}\n"
+        for key in keys
+    )
     return "".join(said)
 
 
-def _absent(delta: Delta) -> tuple[str, ...]:
+def _absent(delta: ExceptionDelta) -> tuple[str, ...]:
     devices = {path for path in delta.devices if not Path(path).exists()}
-    return tuple(sorted(devices | {f"{row.driver} devices" for row in delta.device_requests if not _NVIDIA.exists()}))
+    return tuple(
+        sorted(
+            devices
+            | {f"{row.driver} devices" for row in delta.device_requests if not _NVIDIA.exists()}
+        )
+    )
 
 
 def gated(features: Mapping[str, Feature]) -> tuple[str, ...]:

@@ -26,7 +26,11 @@ def record(row: Row, inputs: str, file: Path = RESULTS, page: Path = features.TA
     rows = _rows(file)
     if row.short and row.feature in rows:
         return
-    seen = {"at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "machine": platform.machine(), "inputs": inputs}
+    seen = {
+        "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "machine": platform.machine(),
+        "inputs": inputs,
+    }
     rows[row.feature] = {**row.to_json(), **seen}
     _write(file, json.dumps({"bench": "features", "rows": rows}, indent=1, sort_keys=True) + "\n")
     _write(page, features.page(file))
@@ -54,7 +58,9 @@ def inputs_of(on: tuple[str, ...]) -> str:
     images of it."""
     digest = hashlib.sha256()
     for path in sorted(_files(on)):
-        digest.update(f"{path.relative_to(CHECKOUT)} {hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+        digest.update(
+            f"{path.relative_to(CHECKOUT)} {hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode()
+        )
     return digest.hexdigest()
 
 

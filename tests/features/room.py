@@ -5,8 +5,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from agentbox.host.packages.select import needed
-from agentbox.manifest.features.loader import ALWAYS
+from agentbox.host.packages.selection import required_files
+from agentbox.manifest.features.loader import UNGATED
 from agentbox.plan.lockfile.model import Lock
 
 STORE = Path("/nix/store")
@@ -20,8 +20,12 @@ BASE = 2_000_000_000
 
 def locked_bytes(lock: Lock, system: str) -> int:
     """Bytes of the files that an image for `system` has beside those of the core image."""
-    rows = (item.entry for item in needed(lock, system, system))
-    return sum(row.size for row in rows if (by := getattr(row, "features", ())) and not set(ALWAYS) & set(by))
+    rows = (item.entry for item in required_files(lock, system, system))
+    return sum(
+        row.size
+        for row in rows
+        if (by := getattr(row, "features", ())) and not set(UNGATED) & set(by)
+    )
 
 
 def free_bytes() -> int:
@@ -37,4 +41,8 @@ def needed_bytes(locked: int) -> int:
 def too_little(locked: int, free: int) -> str:
     """Why no image with so many bytes of locked files can be made here, or nothing when one can."""
     wanted = needed_bytes(locked)
-    return f"{wanted / 1e9:.1f} GB of free disk are needed, {free / 1e9:.1f} GB are free" if free < wanted else ""
+    return (
+        f"{wanted / 1e9:.1f} GB of free disk are needed, {free / 1e9:.1f} GB are free"
+        if free < wanted
+        else ""
+    )

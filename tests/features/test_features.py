@@ -40,7 +40,9 @@ def faults(feature: Feature, asked: Wanted, row: Row) -> list[str]:
         wrong.append(row.why or "not green")
     wrong += [] if row.probes else ["no probe ran"]
     wrong += [f"layer {layer} is empty" for layer, size in row.compressed.items() if not size]
-    return wrong + [f"agents have no command {command}" for command, found in row.commands.items() if not found]
+    return wrong + [
+        f"agents have no command {command}" for command, found in row.commands.items() if not found
+    ]
 
 
 def refused(desk: Desk, name: str) -> Row:

@@ -17,10 +17,10 @@ from room import free_bytes, locked_bytes, needed_bytes, too_little
 
 from agentbox.core.paths import CHECKOUT
 from agentbox.host.image.archive import read_archive
-from agentbox.host.packages.wanted import host_system
+from agentbox.host.packages.lock_inputs import host_system
 from agentbox.manifest.features.loader import load_features
 from agentbox.manifest.features.model import Feature
-from agentbox.plan.lockfile.reader import read
+from agentbox.plan.lockfile.reader import parse_lock
 
 FEATURES = load_features()
 _SIZES = """
@@ -40,7 +40,9 @@ class Row:
 
     feature: str
     exceptions: tuple[str, ...] = ()
-    without: tuple[str, ...] = ()  # devices that the exceptions give and this machine lacks: the box started without
+    without: tuple[
+        str, ...
+    ] = ()  # devices that the exceptions give and this machine lacks: the box started without
     short: bool = False  # not built, for want of disk
     locks: bool = False
     builds: bool = False
@@ -112,7 +114,7 @@ class Trial:
         shutil.copyfile(CHECKOUT / "agentbox.lock", lock)
         self._must(row, "lock", "lock", seconds=_LOCK_SECONDS)
         row.locks = True
-        found = read(lock)
+        found = parse_lock(lock)
         row.locked = locked_bytes(found, host_system())
         for table, entries in found.tables():
             mine = [entry for entry in entries if row.feature in getattr(entry, "features", ())]
@@ -146,21 +148,31 @@ class Trial:
 
     def _missing(self) -> list[str]:
         """What the box lacks and should not."""
-        excused = {f"artifact:{probe['id']}" for name in self.wanted.deprived for probe in FEATURES[name].probes}
+        excused = {
+            f"artifact:{probe['id']}"
+            for name in self.wanted.deprived
+            for probe in FEATURES[name].probes
+        }
         return [said for said in self.desk.status()["missing"] if said.split()[0] not in excused]
 
     def _probe(self, row: Row) -> None:
         words = ("--json", "verify", "--probes")
-        ran = self._timed(row, "probes", lambda: self._run("probes", *words, seconds=_PROBE_SECONDS))
+        ran = self._timed(
+            row, "probes", lambda: self._run("probes", *words, seconds=_PROBE_SECONDS)
+        )
         row.probes = [probe for probe in ran.json if probe["feature"] == row.feature]
         for command in self.feature.commands:
-            row.commands[command] = self.desk("run", "--", "bash", "-c", f"command -v {command}").code == 0
+            row.commands[command] = (
+                self.desk("run", "--", "bash", "-c", f"command -v {command}").code == 0
+            )
         failed = [
             f"{probe['id']}: {probe['detail']}"
             for probe in ran.json
             if not probe["passed"] and probe["required"] and self._counts(probe["feature"])
         ]
-        failed += [f"agents have no command {name}" for name, found in row.commands.items() if not found]
+        failed += [
+            f"agents have no command {name}" for name, found in row.commands.items() if not found
+        ]
         if wrong := failed or self._missing():
             raise Ended(f"probes: {'; '.join(wrong)}")
         row.green = True
@@ -175,7 +187,9 @@ class Trial:
         image = read_archive(archive).image_id if archive else ""
         self.desk.down()
         if archive is not None:
-            subprocess.run(["docker", "image", "rm", "--force", image], capture_output=True, check=False)
+            subprocess.run(
+                ["docker", "image", "rm", "--force", image], capture_output=True, check=False
+            )
             shutil.rmtree(self.desk.state)
             forget(archive)
 
@@ -186,7 +200,9 @@ def forget(archive: Path) -> None:
     deriver = _store("--query", "--deriver", str(archive)).strip()
     needed = _store("--query", "--requisites", deriver).splitlines()
     marks = ("-tree-f-", "-layer-f-")
-    mine = [path for path in needed if path.endswith(".drv") and any(mark in path for mark in marks)]
+    mine = [
+        path for path in needed if path.endswith(".drv") and any(mark in path for mark in marks)
+    ]
     outputs = [out for drv in mine for out in _store("--query", "--outputs", drv).splitlines()]
     for path in (str(archive), *outputs):
         subprocess.run(["nix-store", "--delete", path], capture_output=True, check=False)

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from agentbox.manifest.features.loader import enabled, load_features
+from agentbox.manifest.features.loader import enabled_features, load_features
 from agentbox.manifest.load import load
-from agentbox.plan.build import make_plan
-from agentbox.plan.lockfile.writer import write as lock_bytes
+from agentbox.plan.build import build_plan
+from agentbox.plan.lockfile.writer import serialize_lock as lock_bytes
 from agentbox.plan.render.files import write
-from agentbox.plan.render.targets import ALL, Given, render
+from agentbox.plan.render.targets import ALL, RenderInput, render
 from agentbox.testing.plans import SYSTEM, lock_of
 
 HERE = Path(__file__).parent
@@ -21,11 +21,13 @@ def cases() -> list[Path]:
     return sorted(path.parent for path in HERE.glob("*/agentbox.toml"))
 
 
-def given(case: Path) -> Given:
+def given(case: Path) -> RenderInput:
     """What a case is rendered from. No rule is asked: a case may want what this release does not serve yet."""
     manifest, features = load(case / "agentbox.toml"), load_features()
-    lock = lock_of(enabled(manifest, features))
-    return Given(make_plan(manifest, features, lock_bytes(lock), lock, SYSTEM), manifest.raw, _IMAGE)
+    lock = lock_of(enabled_features(manifest, features))
+    return RenderInput(
+        build_plan(manifest, features, lock_bytes(lock), lock, SYSTEM), manifest.raw, _IMAGE
+    )
 
 
 def rendered(case: Path) -> dict[str, bytes]:

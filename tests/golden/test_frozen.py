@@ -18,7 +18,9 @@ def facts() -> freeze.Facts:
 def test_nothing_that_others_read_has_changed(facts: freeze.Facts) -> None:
     """Each name that came, went or changed is told. When that is meant, the file is written anew, and CHANGELOG.md says why."""
     changes = list(freeze.differences(freeze.read(), facts))
-    assert not changes, "\n".join([*changes, f"if this is meant: {freeze.COMMAND}, and the reason in CHANGELOG.md"])
+    assert not changes, "\n".join(
+        [*changes, f"if this is meant: {freeze.COMMAND}, and the reason in CHANGELOG.md"]
+    )
 
 
 def test_the_file_is_in_its_form(facts: freeze.Facts) -> None:
@@ -46,7 +48,9 @@ def test_every_file_that_writes_records_knows_a_listed_one() -> None:
     listed = {get_origin(kind) or kind for kind in freeze.records().kinds}
     unlisted = []
     for module in (one for one in sources.MODULES if "asdict" in vars(one)):
-        known = [one for one in vars(module).values() if isinstance(one, type) and is_dataclass(one)]
+        known = [
+            one for one in vars(module).values() if isinstance(one, type) and is_dataclass(one)
+        ]
         if any(one.__module__ == module.__name__ for one in known) and listed.isdisjoint(known):
             unlisted.append(module.__name__)
     assert unlisted == []
@@ -57,7 +61,9 @@ def test_one_file_knows_where_things_are() -> None:
     folder = freeze.TARGET.parents[2] / "tools"
     files = [folder / "freeze.py", *folder.glob("frozen/*.py")]
     pattern = re.compile(r"^(from|import) agentbox\b", re.MULTILINE)
-    assert [path.name for path in files if pattern.search(path.read_text(encoding="utf-8"))] == ["sources.py"]
+    assert [path.name for path in files if pattern.search(path.read_text(encoding="utf-8"))] == [
+        "sources.py"
+    ]
 
 
 def test_a_difference_is_told_by_name() -> None:

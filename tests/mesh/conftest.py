@@ -10,7 +10,7 @@ from meshes import SCALE, Start
 
 from agentbox.plan.model import Plan
 from agentbox.testing.api_box import ApiBox
-from agentbox.testing.mesh import give_enrolment, host_plan, mesh_box
+from agentbox.testing.mesh import host_plan, mesh_box, write_enrolment
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def start(folder: Path) -> Iterator[Start]:
     ) -> ApiBox:  # fmt: skip
         prefix = folder / str(len(boxes))
         box = mesh_box(prefix, plan, scale=scale)
-        give_enrolment(prefix, **(secrets or {}))
+        write_enrolment(prefix, **(secrets or {}))
         boxes.append(box)
         box.start(wait=wait)
         return box

@@ -12,11 +12,11 @@ from helpers import until
 from meshes import Start, told
 
 from agentbox.core.canonical import canonical_json
-from agentbox.mesh.client.instance import instance_of
+from agentbox.mesh.client.instance import load_or_create
 from agentbox.mesh.client.transitions import TRANSITIONS
 from agentbox.plan.model import Plan
 from agentbox.testing.api_box import ApiBox
-from agentbox.testing.mesh import ENROLMENT, TOKEN_ENV, Played, client_plan, host_plan
+from agentbox.testing.mesh import ENROLMENT, TOKEN_ENV, ManualBox, client_plan, host_plan
 from agentbox.testing.ports import free_port
 
 TAKEN: dict[int, set[tuple[str, str]]] = {}
@@ -70,7 +70,9 @@ def test_a_client_lives_through_a_session(start: Start) -> None:
         assert bead["creator"] == "urn:agentbox:operator"
         there = operator.call("show_bead", {"id": bead["id"]})
         assert there["creator"] == f"urn:agentbox:box:{found['instance_id']}:urn:agentbox:operator"
-        assert client.call("list_beads", query={"creator": "urn:agentbox:operator"})["items"] == [bead]
+        assert client.call("list_beads", query={"creator": "urn:agentbox:operator"})["items"] == [
+            bead
+        ]
         session = operator.call("mesh_sessions")["items"][0]
         until(lambda: operator.call("mesh_session", {"id": session["id"]})["beat"] >= 5, 15)
         shown = operator.call("mesh_session", {"id": session["id"]})
@@ -110,9 +112,11 @@ def test_each_reason_of_an_end_is_followed(start: Start) -> None:
     first = in_state(box, "active")["session_id"]
     with host.client() as operator:
         operator.call("mesh_evict", {"id": first})
-        second = until(lambda: (found := in_state(box, "active")["session_id"]) != first and found, 10)
+        second = until(
+            lambda: (found := in_state(box, "active")["session_id"]) != first and found, 10
+        )
         assert slot_of(box)["state"] == "ok"
-        twin = Played(host)
+        twin = ManualBox(host)
         twin.instance_id, twin.secret = _identity(box)
         twin.register()
         assert in_state(box, "refused")["reason"] == "superseded"
@@ -134,7 +138,7 @@ def test_each_reason_of_an_end_is_followed(start: Start) -> None:
 
 
 def _identity(box: ApiBox) -> tuple[str, bytes]:
-    found = instance_of(box.paths.slot("mesh"))
+    found = load_or_create(box.paths.slot("mesh"))
     return found.id, found.secret
 
 
@@ -166,8 +170,12 @@ def test_what_the_host_offers_may_change(start: Start) -> None:
     host = start(host_plan())
     box = start(client_plan(host.url), wait=False)
     before = in_state(box, "active")
-    moved = replace(host.plan, api=replace(host.plan.api, public_base=f"http://127.0.0.1:{host.plan.api.port}/"))
-    elsewhere = replace(moved, api=replace(moved.api, public_base=f"http://localhost:{host.plan.api.port}"))
+    moved = replace(
+        host.plan, api=replace(host.plan.api, public_base=f"http://127.0.0.1:{host.plan.api.port}/")
+    )
+    elsewhere = replace(
+        moved, api=replace(moved.api, public_base=f"http://localhost:{host.plan.api.port}")
+    )
     host.kill()
     _put_plan(host, elsewhere)
     host.start()
@@ -180,10 +188,15 @@ def test_what_the_host_offers_may_change(start: Start) -> None:
     until(lambda: slot_of(box)["state"] == "ok", 15)
     host.kill()
     with sqlite3.connect(host.paths.slot("mesh") / "sessions.db") as db:
-        (document,) = db.execute("SELECT document FROM sessions WHERE id = ?", (before["session_id"],)).fetchone()
+        (document,) = db.execute(
+            "SELECT document FROM sessions WHERE id = ?", (before["session_id"],)
+        ).fetchone()
         told_then = json.loads(document)
         told_then["contracts"]["beads"] = "2.0.0"
-        db.execute("UPDATE sessions SET document = ? WHERE id = ?", (json.dumps(told_then), before["session_id"]))
+        db.execute(
+            "UPDATE sessions SET document = ? WHERE id = ?",
+            (json.dumps(told_then), before["session_id"]),
+        )
     host.start()
     found = in_state(box, "refused")
     assert found["mismatches"] == [{"slot": "beads", "ours": "1.0.0", "theirs": "2.0.0"}]
@@ -201,7 +214,11 @@ def test_every_transition_was_taken() -> None:
 
 def test_an_enrolment_token_that_no_header_holds(start: Start, folder: Path) -> None:
     """A client is refused by itself and says why. One whose file is no text does not start, in one sentence. Neither is shown."""
-    box = start(client_plan(f"http://127.0.0.1:{free_port()}"), wait=False, secrets={TOKEN_ENV: "tökén-of-a-test"})
+    box = start(
+        client_plan(f"http://127.0.0.1:{free_port()}"),
+        wait=False,
+        secrets={TOKEN_ENV: "tökén-of-a-test"},
+    )
     found = in_state(box, "refused", 15)
     assert "cannot send the token" in found["reason"]
     assert "tök" not in json.dumps(found) + box.log.read_text()

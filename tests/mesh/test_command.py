@@ -24,7 +24,11 @@ def shell(box: ApiBox, folder: Path) -> Call:
     manifest.write_text('[meta]\nschema_version = 1\nname = "mesh-of-a-test"\n')
     state = BoxState(folder / "state" / "mesh-of-a-test")
     state.make()
-    state.remember(BoxRecord(engine="docker", name="mesh-of-a-test", api_url=box.url, folder=str(state.compose_dir)))
+    state.save_record(
+        BoxRecord(
+            engine="docker", name="mesh-of-a-test", api_url=box.url, folder=str(state.compose_dir)
+        )
+    )
     state.token_file.write_text(TOKEN)
     env = {**os.environ, "AGENTBOX_STATE_DIR": str(folder / "state")}
     words = [sys.executable, "-m", "agentbox", "--manifest", str(manifest)]
@@ -39,7 +43,11 @@ def test_both_sides_are_shown(start: Start, tmp_path: Path) -> None:
     box = start(client_plan(host.url), wait=False)
     here, there = shell(box, tmp_path / "b"), shell(host, tmp_path / "a")
     found = until(
-        lambda: (said := json.loads(here("--json", "mesh", "status").stdout))["state"] == "active" and said, 20
+        lambda: (
+            (said := json.loads(here("--json", "mesh", "status").stdout))["state"] == "active"
+            and said
+        ),
+        20,
     )
     lines = here("mesh", "status").stdout.splitlines()
     assert lines[0] == "client: active"
@@ -50,7 +58,10 @@ def test_both_sides_are_shown(start: Start, tmp_path: Path) -> None:
         f"host: hosting\n{found['session_id']}  instance {found['instance_id']}"
     )
     assert here("mesh", "join").stdout == "client: active\n"
-    assert (here("mesh", "outbox", "list").stdout, here("mesh", "outbox", "list").returncode) == ("", 0)
+    assert (here("mesh", "outbox", "list").stdout, here("mesh", "outbox", "list").returncode) == (
+        "",
+        0,
+    )
     for refused in (here("mesh", "outbox", "drop", "1"), there("mesh", "join")):
         assert refused.returncode != 0
         assert "Traceback" not in refused.stderr

@@ -10,7 +10,7 @@ from meshes import Start, refusal
 from agentbox.contracts.mesh import MeshSession
 from agentbox.mesh.host.session_store import SessionStore
 from agentbox.testing.api_box import ApiBox
-from agentbox.testing.mesh import Played, host_plan
+from agentbox.testing.mesh import ManualBox, host_plan
 
 
 async def loaded(folder: Path) -> SessionStore:
@@ -56,7 +56,10 @@ async def test_a_damaged_session(tmp_path: Path, damage: str) -> None:
     assert stored is not None
     assert [one.id for one in stored.active] == ["s0", "s2", "s3"]
     assert list(store._damaged._names) == [f"cannot read {DAMAGE[damage]}: its row is damaged"]
-    assert store.condition == ("degraded", "rows of sessions.db cannot be read, and the log names them: 1")
+    assert store.condition == (
+        "degraded",
+        "rows of sessions.db cannot be read, and the log names them: 1",
+    )
     await store.close()
 
 
@@ -72,7 +75,10 @@ async def test_damaged_keys_of_instances_and_tokens(tmp_path: Path) -> None:
     stored = await store.load()
     assert stored is not None
     assert (stored.secrets, stored.tokens) == ({"i1": b"\1"}, {b"\1": "s1"})
-    named = [f"cannot read {what} \\xffA: its row is damaged" for what in ("instance", "token of session")]
+    named = [
+        f"cannot read {what} \\xffA: its row is damaged"
+        for what in ("instance", "token of session")
+    ]
     assert list(store._damaged._names) == named
     await store.close()
 
@@ -82,21 +88,25 @@ def degraded(host: ApiBox) -> bool:
     with host.client() as client:
         health, ready = client.call("health"), client.call("ready", accepted=(503,))
     assert not [name for name in ready["missing"] if "mesh" in name]
-    return (health["degraded_count"], health["mesh"]["state"] != "hosting", ready["degraded"]) == (1, True, ["mesh"])
+    return (health["degraded_count"], health["mesh"]["state"] != "hosting", ready["degraded"]) == (
+        1,
+        True,
+        ["mesh"],
+    )
 
 
 def test_a_host_with_a_damaged_session_serves_the_others(start: Start) -> None:
     """The box of that session joins anew."""
     host = start(host_plan())
-    broken, sound = Played(host), Played(host)
+    broken, sound = ManualBox(host), ManualBox(host)
     broken.register()
     sound.register()
     host.stop()
     with apsw.Connection(str(host.paths.slot("mesh") / "sessions.db")) as db:
         db.execute("UPDATE sessions SET document = '{' WHERE id = ?", (broken.session_id,))
     host.start()
-    assert sound.beat()
-    assert refusal(broken.beat).status == 401
+    assert sound.heartbeat()
+    assert refusal(broken.heartbeat).status == 401
     until(lambda: degraded(host))
     with host.client() as operator:
         status = operator.call("mesh_status")
@@ -105,13 +115,13 @@ def test_a_host_with_a_damaged_session_serves_the_others(start: Start) -> None:
         refused = refusal(lambda: operator.call("mesh_session", {"id": broken.session_id}))
     assert refused.code == "integrity"
     broken.register()
-    assert broken.beat()
+    assert broken.heartbeat()
 
 
 def test_a_host_whose_sessions_are_no_database_serves_the_rest(start: Start) -> None:
     """What of the mesh cannot be served says why; once the file is replaced boxes join without a restart."""
     host = start(host_plan())
-    box = Played(host)
+    box = ManualBox(host)
     box.register()
     host.stop()
     path = host.paths.slot("mesh") / "sessions.db"
@@ -122,10 +132,13 @@ def test_a_host_whose_sessions_are_no_database_serves_the_rest(start: Start) -> 
     with host.client() as operator:
         assert operator.call("list_beads")["items"] == []
         status = operator.call("mesh_status")
-        assert (status["state"], status["reason"]) == ("down", "cannot use sessions.db: the file is no database")
+        assert (status["state"], status["reason"]) == (
+            "down",
+            "cannot use sessions.db: the file is no database",
+        )
         refused = refusal(lambda: operator.call("mesh_sessions"))
     assert (refused.status, refused.code) == (502, "backend-error")
     assert refusal(box.register).status == 502
     path.write_bytes(kept)
     until(lambda: not degraded(host))
-    assert box.beat()
+    assert box.heartbeat()

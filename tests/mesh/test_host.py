@@ -10,40 +10,48 @@ from helpers import until
 from meshes import Start, refusal, told
 
 from agentbox.client import ApiError
-from agentbox.client.transport import call_of
+from agentbox.client.transport import build_call
 from agentbox.contracts.registry import ROUTES
 from agentbox.contracts.routes.route import Route
 from agentbox.testing.api_box import ApiBox
-from agentbox.testing.mesh import ENROLMENT, Played, host_plan
+from agentbox.testing.mesh import ENROLMENT, ManualBox, host_plan
 
 
 def test_a_box_joins_beats_and_leaves(host: ApiBox) -> None:
     """The answer names what is offered and where; each step is shown to the operator and journaled."""
-    box = Played(host)
+    box = ManualBox(host)
     found = box.register()
     assert (found["resumed"], found["heartbeat_s"], found["lease_s"]) == (False, 30.0, 100.0)
     assert {slot: row["url"] for slot, row in found["endpoints"].items()} == {
         "beads": host.url, "pods": f"{host.url}/v1/pods/boxes/{box.instance_id}/", "events": f"{host.url}/v1/events",
     }  # fmt: skip
-    answer = box.beat(health={"beads": "ok"}, ready=True, journal={"seq": 7, "hash": "h"})
+    answer = box.heartbeat(health={"beads": "ok"}, ready=True, journal={"seq": 7, "hash": "h"})
     assert answer["endpoints_rev"] == found["endpoints_rev"]
     with host.client() as operator:
         shown = operator.call("mesh_session", {"id": box.session_id})
-        assert (shown["state"], shown["beat"], shown["journal"]) == ("active", 1, {"seq": 7, "hash": "h"})
+        assert (shown["state"], shown["beat"], shown["journal"]) == (
+            "active",
+            1,
+            {"seq": 7, "hash": "h"},
+        )
         assert box.session_id in [row["id"] for row in operator.call("mesh_sessions")["items"]]
-        mine = operator.call("mesh_sessions", query={"instance": box.instance_id, "state": "active"})["items"]
+        mine = operator.call(
+            "mesh_sessions", query={"instance": box.instance_id, "state": "active"}
+        )["items"]
         assert [row["id"] for row in mine] == [box.session_id]
         assert operator.call("mesh_status")["state"] == "hosting"
-    assert box.leave()["state"] == "closed"
-    assert box.leave()["state"] == "closed"
-    assert refusal(box.beat).problem["reason"] == "closed"
+    assert box.deregister()["state"] == "closed"
+    assert box.deregister()["state"] == "closed"
+    assert refusal(box.heartbeat).problem["reason"] == "closed"
     kinds = ("mesh.session.opened", "mesh.session.closed")
-    assert [told(host, kind, instance=box.instance_id)[0]["session"] for kind in kinds] == [box.session_id] * 2
+    assert [told(host, kind, instance=box.instance_id)[0]["session"] for kind in kinds] == [
+        box.session_id
+    ] * 2
 
 
 def test_F01_a_register_may_be_repeated(host: ApiBox) -> None:
     """Twenty at once make one session; of its tokens the newest works, and so does the one before it."""
-    box = Played(host)
+    box = ManualBox(host)
     with ThreadPoolExecutor(10) as pool:
         answers = list(pool.map(lambda _: _registered(host, box), range(20)))
     taken = [answer for answer in answers if isinstance(answer, dict)]
@@ -59,17 +67,17 @@ def test_F01_a_register_may_be_repeated(host: ApiBox) -> None:
         assert len(operator.call("mesh_sessions", query=query)["items"]) == 1
 
 
-def _registered(host: ApiBox, box: Played) -> Any:
+def _registered(host: ApiBox, box: ManualBox) -> Any:
     with host.client(ENROLMENT) as client:
         try:
-            return client.call("mesh_register", body=box.asked())
+            return client.call("mesh_register", body=box.register_body())
         except ApiError as error:
             return error
 
 
 def test_F02_another_boot_supersedes_and_a_copy_is_refused(host: ApiBox) -> None:
     """The old session's token ends with it. Three such changes are two boxes with one identity: both are refused."""
-    box = Played(host)
+    box = ManualBox(host)
     first = box.register()
     box.register(boot_id=str(uuid4()))
     with host.client(first["token"]) as old:
@@ -81,28 +89,28 @@ def test_F02_another_boot_supersedes_and_a_copy_is_refused(host: ApiBox) -> None
     for boot in (str(uuid4()), box.boot_id):
         refused = refusal(lambda boot=boot: box.register(boot_id=boot))
         assert (refused.status, refused.code) == (409, "duplicate-instance")
-    assert refusal(box.beat).problem["reason"] == "superseded"
-    other = Played(host)
+    assert refusal(box.heartbeat).problem["reason"] == "superseded"
+    other = ManualBox(host)
     other.register()
 
 
 def test_F01_an_instance_has_one_secret(host: ApiBox) -> None:
     """Who knows only the id takes over nothing, even with the boot's id."""
-    box, thief = Played(host), Played(host)
+    box, thief = ManualBox(host), ManualBox(host)
     box.register()
     thief.instance_id, thief.boot_id = box.instance_id, box.boot_id
     assert refusal(thief.register).code == "not-admitted"
-    box.beat()
+    box.heartbeat()
 
 
 def test_F03_a_beat_must_grow(host: ApiBox) -> None:
     """An equal or lower one is answered and changes nothing."""
-    box = Played(host)
+    box = ManualBox(host)
     box.register()
-    box.beat(ready=True)
-    box.beat(ready=True)
+    box.heartbeat(ready=True)
+    box.heartbeat(ready=True)
     for beat in (2, 1):
-        box.beat(beat=beat, ready=False)
+        box.heartbeat(beat=beat, ready=False)
     with host.client() as operator:
         shown = operator.call("mesh_session", {"id": box.session_id})
     assert (shown["beat"], shown["ready"]) == (2, True)
@@ -110,7 +118,7 @@ def test_F03_a_beat_must_grow(host: ApiBox) -> None:
 
 def test_F05_contracts_are_compared(host: ApiBox) -> None:
     """One refusal names every slot; a slot that is not shared does not matter; the lower MINOR is used."""
-    box = Played(host)
+    box = ManualBox(host)
     wrong = {**box.contracts, "beads": "2.0.0", "pods": "0.9.0", "memory": "7.0.0"}
     refused = refusal(lambda: box.register(contracts=wrong))
     assert (refused.status, refused.code) == (409, "contract-mismatch")
@@ -119,7 +127,8 @@ def test_F05_contracts_are_compared(host: ApiBox) -> None:
     ]  # fmt: skip
     assert refusal(lambda: box.register(protocol=2)).code == "contract-mismatch"
     found = box.register(
-        contracts={**box.contracts, "beads": "1.7.0"}, impls={"beads": "external-http", "pods": "local-fs"}
+        contracts={**box.contracts, "beads": "1.7.0"},
+        impls={"beads": "external-http", "pods": "local-fs"},
     )
     assert found["contracts"]["beads"] == "1.0.0"
 
@@ -127,7 +136,7 @@ def test_F05_contracts_are_compared(host: ApiBox) -> None:
 def test_a_host_may_name_its_images(start: Start) -> None:
     """And so many boxes as it was told; others are refused with what is wrong."""
     box = start(host_plan(admit_images=("sha256:" + "a" * 64,), max_clients=2))
-    one, two, three, foreign = (Played(box) for _ in range(4))
+    one, two, three, foreign = (ManualBox(box) for _ in range(4))
     foreign.image_hash = "sha256:" + "b" * 64
     assert refusal(foreign.register).code == "not-admitted"
     one.register()
@@ -135,22 +144,27 @@ def test_a_host_may_name_its_images(start: Start) -> None:
     full = refusal(three.register)
     assert (full.status, full.problem["config_path"]) == (507, "mesh.max_clients")
     one.register()
-    two.leave()
+    two.deregister()
     three.register()
 
 
 def test_F13_a_silent_box_is_evicted_and_a_restart_evicts_nobody(start: Start) -> None:
     """Lease of 100 s, here 5 s. A host that was away gives each session a full lease again."""
     host = start(host_plan())
-    silent, beating = Played(host), Played(host)
+    silent, beating = ManualBox(host), ManualBox(host)
     silent.register()
     beating.register()
     host.kill()
     host.start()
-    assert silent.beat()
-    assert beating.beat()
-    until(lambda: beating.beat() and told(host, "mesh.session.evicted", instance=silent.instance_id), 12)
-    assert refusal(silent.beat).problem["reason"] == "expired"
+    assert silent.heartbeat()
+    assert beating.heartbeat()
+    until(
+        lambda: (
+            beating.heartbeat() and told(host, "mesh.session.evicted", instance=silent.instance_id)
+        ),
+        12,
+    )
+    assert refusal(silent.heartbeat).problem["reason"] == "expired"
     assert told(host, "mesh.session.evicted", instance=beating.instance_id) == []
     with silent.client() as client:
         assert refusal(lambda: client.call("list_beads")).status == 401
@@ -159,25 +173,25 @@ def test_F13_a_silent_box_is_evicted_and_a_restart_evicts_nobody(start: Start) -
 
 def test_F14_eviction_ends_the_token(host: ApiBox) -> None:
     """At once, and after a restart of the host; the box may join again."""
-    box = Played(host)
+    box = ManualBox(host)
     box.register()
     with host.client() as operator, box.client() as client:
         client.call("list_beads")
         operator.call("mesh_evict", {"id": box.session_id})
         assert refusal(lambda: client.call("list_beads")).status == 401
         assert refusal(lambda: operator.call("mesh_evict", {"id": box.session_id})).status == 404
-    assert refusal(box.beat).problem["reason"] == "evicted"
+    assert refusal(box.heartbeat).problem["reason"] == "evicted"
     host.kill()
     host.start()
-    assert refusal(box.beat).problem["reason"] == "evicted"
+    assert refusal(box.heartbeat).problem["reason"] == "evicted"
     assert box.register()["resumed"] is False
 
 
 def test_F14_no_token_is_kept(host: ApiBox) -> None:
     """Neither value nor secret is in a file of the box, its log included."""
-    box = Played(host)
+    box = ManualBox(host)
     token = box.register()["token"].encode()
-    needles = (token, box.secret, box.asked()["instance_secret"].encode())
+    needles = (token, box.secret, box.register_body()["instance_secret"].encode())
     files = [path for path in host.paths.prefix.rglob("*") if path.is_file()]
     assert [path for path in files if any(needle in path.read_bytes() for needle in needles)] == []
     store = host.paths.slot("mesh") / "sessions.db"
@@ -195,25 +209,25 @@ OPEN_TO_A_BOX = {
 def test_F15_a_box_has_no_scope_but_its_own(host: ApiBox, route: Route) -> None:
     """Every row of the table that a box has no business with is 403 to its token."""
     box = _joined(host)
-    call = call_of(route.name, dict.fromkeys(route.parameters, "x"))
+    call = build_call(route.name, dict.fromkeys(route.parameters, "x"))
     with box.client() as client:
         status = client.send(call, accepted=tuple(range(400, 600))).status_code
     assert (status == 403) == (not set(route.scope) <= OPEN_TO_A_BOX or "pod" in route.name)
 
 
-_BOXES: dict[str, Played] = {}
+_BOXES: dict[str, ManualBox] = {}
 
 
-def _joined(host: ApiBox) -> Played:
+def _joined(host: ApiBox) -> ManualBox:
     if host.url not in _BOXES:
-        _BOXES[host.url] = Played(host)
+        _BOXES[host.url] = ManualBox(host)
         _BOXES[host.url].register()
     return _BOXES[host.url]
 
 
 def test_F15_a_box_has_nothing_of_another(host: ApiBox) -> None:
     """Not its session, not its pods, not its name."""
-    mine, theirs = Played(host), Played(host)
+    mine, theirs = ManualBox(host), ManualBox(host)
     mine.register()
     theirs.register()
     with mine.client() as client, theirs.client() as other:
@@ -223,7 +237,10 @@ def test_F15_a_box_has_nothing_of_another(host: ApiBox) -> None:
             assert refusal(lambda read=read, path=path: read(path)).status == 403
         for name in ("mesh_heartbeat", "mesh_deregister"):
             body = {"session_id": theirs.session_id, "beat": 100}
-            assert refusal(lambda name=name, body=body: client.call(name, body=body)).problem["reason"] == "unknown"
+            assert (
+                refusal(lambda name=name, body=body: client.call(name, body=body)).problem["reason"]
+                == "unknown"
+            )
         for name in (
             f"urn:agentbox:box:{theirs.instance_id}",
             "urn:agentbox:operator",
@@ -235,20 +252,24 @@ def test_F15_a_box_has_nothing_of_another(host: ApiBox) -> None:
         assert client.call("create_epic", body={"title": "x"})["creator"] == own
         agent = f"{own}:urn:agentbox:agent:a"
         assert client.call("create_epic", body={"title": "x", "creator": agent})["creator"] == agent
-        events = {"events": [{"type": "test.x", "data": {}, "source": f"urn:agentbox:box:{theirs.instance_id}"}]}
+        events = {
+            "events": [
+                {"type": "test.x", "data": {}, "source": f"urn:agentbox:box:{theirs.instance_id}"}
+            ]
+        }
         assert refusal(lambda: client.call("append_events", body=events)).status == 403
-    theirs.beat()
+    theirs.heartbeat()
 
 
 def test_F16_a_flood_is_refused(host: ApiBox) -> None:
     """Ten a minute; then 429 with the time to wait. Others are not held up."""
-    box = Played(host)
+    box = ManualBox(host)
     for _ in range(10):
         box.register()
     refused = refusal(box.register)
     assert (refused.status, refused.problem["limit"]) == (429, "10/min")
     assert 30 < (refused.retry_after or 0) <= 60
-    Played(host).register()
+    ManualBox(host).register()
 
 
 @pytest.mark.parametrize(
@@ -260,30 +281,36 @@ def test_F16_a_flood_is_refused(host: ApiBox) -> None:
 )  # fmt: skip
 def test_what_cannot_register(host: ApiBox, wrong: dict[str, Any]) -> None:
     """400; what is not known is ignored."""
-    assert refusal(lambda: Played(host).register(**wrong)).status == 400
-    assert Played(host).register(a_member_of_tomorrow=1)
+    assert refusal(lambda: ManualBox(host).register(**wrong)).status == 400
+    assert ManualBox(host).register(a_member_of_tomorrow=1)
 
 
 def test_only_the_enrolment_token_joins(host: ApiBox) -> None:
     """A named token with mesh:join does too; a session's does not, and the enrolment token does nothing else."""
-    box = Played(host)
+    box = ManualBox(host)
     box.register()
     with box.client() as client, host.client(ENROLMENT) as enrolment, host.client() as operator:
-        assert refusal(lambda: client.call("mesh_register", body=box.asked())).status == 403
+        assert refusal(lambda: client.call("mesh_register", body=box.register_body())).status == 403
         assert refusal(lambda: enrolment.call("list_beads")).status == 403
         assert refusal(lambda: enrolment.call("mesh_sessions")).status == 403
-        named = operator.call("create_token", body={"name": "joiner", "scopes": ["mesh:join"]})["value"]
+        named = operator.call("create_token", body={"name": "joiner", "scopes": ["mesh:join"]})[
+            "value"
+        ]
         body = {"name": "x", "scopes": ["mesh:session"]}
         assert refusal(lambda: operator.call("create_token", body=body)).status == 400
     with host.client(named) as joiner:
-        assert joiner.call("mesh_register", body=Played(host).asked())["resumed"] is False
+        assert (
+            joiner.call("mesh_register", body=ManualBox(host).register_body())["resumed"] is False
+        )
 
 
 def test_a_box_that_is_no_host_says_so(start: Start) -> None:
     """403, whoever asks."""
     alone = start(host_plan(mode="standalone"))
     with alone.client() as operator:
-        refused = refusal(lambda: operator.call("mesh_register", body=Played(alone).asked()))
+        refused = refusal(
+            lambda: operator.call("mesh_register", body=ManualBox(alone).register_body())
+        )
         assert (refused.status, refused.code) == (403, "not-admitted")
         assert operator.call("mesh_status")["mode"] == "standalone"
     with alone.client(ENROLMENT) as stranger:

@@ -9,8 +9,8 @@ import pytest
 from meshes import SCALE, Start, told
 
 from agentbox.client import BoxClient
-from agentbox.client.transport import base_headers, call_of
-from agentbox.testing.mesh import ENROLMENT, Played, host_plan
+from agentbox.client.transport import base_headers, build_call
+from agentbox.testing.mesh import ENROLMENT, ManualBox, host_plan
 
 BOXES, SILENT = 50, 10
 SECONDS = 30 / SCALE  # between two beats of a box
@@ -23,7 +23,7 @@ def test_only_who_falls_silent_is_evicted(start: Start) -> None:
     """Fifty join, ten stop: exactly those are expired. The descriptors of the host are no more than before."""
     host = start(host_plan())
     assert host.process is not None
-    boxes = [Played(host) for _ in range(BOXES)]
+    boxes = [ManualBox(host) for _ in range(BOXES)]
     silent, living = boxes[:SILENT], boxes[SILENT:]
     quickest, before = 1.0, 0
     with host.client("") as client:
@@ -48,17 +48,17 @@ def test_only_who_falls_silent_is_evicted(start: Start) -> None:
     assert quickest < P95
 
 
-def _register(client: BoxClient, box: Played) -> None:
-    call = call_of("mesh_register", body=box.asked(), headers=base_headers(ENROLMENT))
+def _register(client: BoxClient, box: ManualBox) -> None:
+    call = build_call("mesh_register", body=box.register_body(), headers=base_headers(ENROLMENT))
     found = client.send(call).json()
     box.token, box.session_id = found["token"], found["session_id"]
 
 
-def _beat(client: BoxClient, box: Played, number: int) -> float:
+def _beat(client: BoxClient, box: ManualBox, number: int) -> float:
     """How long it took."""
     body = {"session_id": box.session_id, "beat": number}
     began = time.perf_counter()
-    client.send(call_of("mesh_heartbeat", body=body, headers=base_headers(box.token)))
+    client.send(build_call("mesh_heartbeat", body=body, headers=base_headers(box.token)))
     return time.perf_counter() - began
 
 

@@ -23,10 +23,10 @@ class Kept:
         self.left: list[str] = []
         self.orphans: dict[str, Any] = {}
 
-    async def taken(self, ref: str) -> None:
+    async def result_stored(self, ref: str) -> None:
         self.left.append(ref)
 
-    async def orphaned(self, ref: str, result: Any) -> None:
+    async def result_refused(self, ref: str, result: Any) -> None:
         self.orphans[ref] = result
 
 
@@ -40,7 +40,12 @@ def told() -> Told:
 
 @pytest_asyncio.fixture
 async def outbox(tmp_path: Path, told: Told) -> AsyncIterator[Outbox]:
-    made = Outbox(tmp_path / "mesh", lambda kind, data: told.append((kind, data)), most=10, most_bytes=4096)
+    made = Outbox(
+        tmp_path / "mesh",
+        lambda kind, data: told.append((kind, data)),
+        max_items=10,
+        max_bytes=4096,
+    )
     await made.open()
     yield made
     await made.close()
@@ -71,7 +76,13 @@ async def test_F09_results_go_out_in_order_after_a_restart(
     """Each once; nothing is left."""
     held = await claimed(beads, 5)
     for number, (bead, lease) in enumerate(held):
-        await outbox.put("close", bead, lease, f"ref{number}", {"outcome": "done", "note": "", "result": {"n": number}})
+        await outbox.put(
+            "close",
+            bead,
+            lease,
+            f"ref{number}",
+            {"outcome": "done", "note": "", "result": {"n": number}},
+        )
     await outbox.close()
     await outbox.open()
     assert (outbox.depth, outbox.refs) == (5, {f"ref{n}" for n in range(5)})
@@ -97,8 +108,12 @@ async def test_F09_a_store_that_goes_away_keeps_what_is_left(outbox: Outbox, bea
 async def test_F10_a_lost_lease_makes_an_orphan(outbox: Outbox, beads: Any, told: Told) -> None:
     """The other's result stays; ours is told, kept in the spool, and not sent again."""
     (bead, lease), (other, its) = await claimed(beads, 2)
-    await outbox.put("close", bead, str(uuid.uuid4()), "lost", {"outcome": "done", "note": "", "result": "ours"})
-    await outbox.put("close", other, its, "fine", {"outcome": "failed", "note": "n", "result": None})
+    await outbox.put(
+        "close", bead, str(uuid.uuid4()), "lost", {"outcome": "done", "note": "", "result": "ours"}
+    )
+    await outbox.put(
+        "close", other, its, "fine", {"outcome": "failed", "note": "n", "result": None}
+    )
     await beads.close_bead(bead, lease_id=lease, result="theirs")
     kept = Kept()
     await outbox.flush(beads, kept)
@@ -106,7 +121,12 @@ async def test_F10_a_lost_lease_makes_an_orphan(outbox: Outbox, beads: Any, told
     assert (kept.left, list(kept.orphans)) == (["fine"], ["lost"])
     assert kept.orphans["lost"]["result"] == "ours"
     kind, data = told[-1]
-    assert (kind, data["bead"], data["outcome"], len(data["digest"])) == ("bead.result.orphaned", bead, "done", 64)
+    assert (kind, data["bead"], data["outcome"], len(data["digest"])) == (
+        "bead.result.orphaned",
+        bead,
+        "done",
+        64,
+    )
     assert outbox.depth == 0
 
 
@@ -132,7 +152,10 @@ async def test_F12_an_operator_gives_one_up(outbox: Outbox, told: Told, tmp_path
     assert (item.op, item.bead_id, item.outcome) == ("close", "b", "done")
     await outbox.drop(item.id, "urn:agentbox:operator")
     assert told == [
-        ("mesh.outbox_dropped", {"id": item.id, "bead": "b", "digest": item.digest, "by": "urn:agentbox:operator"})
+        (
+            "mesh.outbox_dropped",
+            {"id": item.id, "bead": "b", "digest": item.digest, "by": "urn:agentbox:operator"},
+        )
     ]
     with pytest.raises(NotFound):
         await outbox.drop(item.id, "urn:agentbox:operator")
@@ -140,14 +163,20 @@ async def test_F12_an_operator_gives_one_up(outbox: Outbox, told: Told, tmp_path
         assert db.execute("SELECT count(*) FROM items").fetchone() == (0,)
 
 
-@pytest.mark.parametrize("damage", ["body = '{'", "body = '[]'", "at = 'never'", "bead = CAST(x'ff' AS TEXT)"])
-async def test_a_damaged_result_holds_up_no_other(outbox: Outbox, beads: Any, tmp_path: Path, damage: str) -> None:
+@pytest.mark.parametrize(
+    "damage", ["body = '{'", "body = '[]'", "at = 'never'", "bead = CAST(x'ff' AS TEXT)"]
+)
+async def test_a_damaged_result_holds_up_no_other(
+    outbox: Outbox, beads: Any, tmp_path: Path, damage: str
+) -> None:
     """The others are listed and sent; its row stays as it is."""
     held = await claimed(beads, 3)
     for number, (bead, lease) in enumerate(held):
         await outbox.put("close", bead, lease, f"ref{number}", {"outcome": "done"})
     await outbox.close()
-    with contextlib.closing(sqlite3.connect(tmp_path / "mesh/outbox.db", isolation_level=None)) as db:
+    with contextlib.closing(
+        sqlite3.connect(tmp_path / "mesh/outbox.db", isolation_level=None)
+    ) as db:
         db.execute(f"UPDATE items SET {damage} WHERE seq = 2")
     await outbox.open()
     assert [item.ref for item in await outbox.items()] == ["ref0", "ref2"]

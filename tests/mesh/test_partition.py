@@ -5,14 +5,18 @@ from typing import Any
 from helpers import sh, until
 from meshes import Start, told
 
-from agentbox.plan.model import Slot
+from agentbox.plan.model import SlotPlan
 from agentbox.testing.api_box import SLOTS, ApiBox
 from agentbox.testing.mesh import client_plan, host_plan
 
 TASKS, EVENTS = 12, 300
 BESIDES = {
     "orchestrator": SLOTS["orchestrator"],
-    "events": Slot(use="external-http", required=False, options={"endpoint": "", "fsync": "group", "tee_local": True}),
+    "events": SlotPlan(
+        use="external-http",
+        required=False,
+        options={"endpoint": "", "fsync": "group", "tee_local": True},
+    ),
 }
 
 
@@ -32,13 +36,18 @@ def test_what_happens_in_a_partition_is_on_the_host_after_it(start: Start) -> No
         until(lambda: all(client.task(task).state == "running" for task in tasks), 20)
         host.kill()
         for number in range(EVENTS):
-            client.call("append_events", body={"events": [{"type": "test.n", "data": {"n": number}}]})
+            client.call(
+                "append_events", body={"events": [{"type": "test.n", "data": {"n": number}}]}
+            )
         kept = until(lambda: (found := status(box))["outbox"]["depth"] == TASKS and found, 30)
         assert kept["state"] in ("suspect", "partitioned")
         listed = client.call("mesh_outbox")["items"]
         assert {item["bead_id"] for item in listed} == set(tasks)
         host.start()
-        until(lambda: (found := status(box))["state"] == "active" and found["outbox"]["depth"] == 0, 30)
+        until(
+            lambda: (found := status(box))["state"] == "active" and found["outbox"]["depth"] == 0,
+            30,
+        )
     with host.client() as operator:
         closed = [operator.call("show_bead", {"id": task}) for task in tasks]
         assert [(bead["status"], bead["outcome"], bead["attempts"]) for bead in closed] == [
@@ -53,7 +62,9 @@ def test_what_happens_in_a_partition_is_on_the_host_after_it(start: Start) -> No
 def _numbers(operator: Any) -> list[int]:
     """What the journal of the host has of them, in its order."""
     found, since = [], -1
-    while page := operator.call("read_events", query={"since": since, "limit": 1000, "types": "test.n"})["events"]:
+    while page := operator.call(
+        "read_events", query={"since": since, "limit": 1000, "types": "test.n"}
+    )["events"]:
         found += [event["data"]["n"] for event in page]
         since = page[-1]["seq"]
     return found

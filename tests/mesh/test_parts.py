@@ -13,8 +13,8 @@ from agentbox.core import clock
 from agentbox.core.paths import Paths
 from agentbox.core.slot_errors import SlotUnavailable
 from agentbox.mesh.client import backoff
-from agentbox.mesh.client.given_slots import GivenSlots
-from agentbox.mesh.client.skew import Skew
+from agentbox.mesh.client.clock_skew import ClockSkew
+from agentbox.mesh.client.session_slots import SessionSlots
 from agentbox.mesh.metrics import ClientMetrics
 
 HOST = "https://mesh.example:9443"
@@ -29,23 +29,29 @@ class Container:
     def reconfigure(self, slot: Any, cfg: SlotConfig) -> None:
         self.given[slot] = cfg
 
-    async def settled(self, slot: Any) -> None:
+    async def wait_applied(self, slot: Any) -> None:
         """Nothing waits."""
 
-    def down(self, slot: Any) -> bool:
+    def is_down(self, slot: Any) -> bool:
         return False
 
 
-def given_slots(tmp_path: Path, container: Container) -> GivenSlots:
+def given_slots(tmp_path: Path, container: Container) -> SessionSlots:
     """Beads and pods from a session, memory with an address of its own."""
     own = {"beads": "", "pods": "", "memory": "https://own.example"}
     configs: Any = {
         slot: SlotConfig(
-            slot=slot, use="external-http", required=False, paths=Paths(tmp_path), options={"endpoint": url}
+            slot=slot,
+            use="external-http",
+            required=False,
+            paths=Paths(tmp_path),
+            options={"endpoint": url},
         )  # type: ignore[arg-type]
         for slot, url in own.items()
     }
-    return GivenSlots(lambda: configs, container, host_url=HOST, ca_file="/ca.pem", names="urn:agentbox:box:x")
+    return SessionSlots(
+        lambda: configs, container, host_url=HOST, ca_file="/ca.pem", box_name="urn:agentbox:box:x"
+    )
 
 
 @pytest.mark.parametrize(
@@ -55,15 +61,18 @@ def given_slots(tmp_path: Path, container: Container) -> GivenSlots:
         ("http://mesh.example:9443", "is plain http"), ("ftp://mesh.example", "no http(s) address"), ("", "no http(s) address"),
     ],
 )  # fmt: skip
-async def test_F06_an_address_is_refused_for_its_slot_alone(tmp_path: Path, url: str, why: str) -> None:
+async def test_F06_an_address_is_refused_for_its_slot_alone(
+    tmp_path: Path, url: str, why: str
+) -> None:
     """The other slot gets its own, with token and trust anchor; neither sentence nor status has a credential."""
     container = Container()
     slots = given_slots(tmp_path, container)
-    refused = slots.take(
-        {"beads": Endpoint(impl="x", url=url), "pods": Endpoint(impl="x", url=f"{HOST}/p/")}, "a-token"
+    refused = slots.apply(
+        {"beads": Endpoint(impl="x", url=url), "pods": Endpoint(impl="x", url=f"{HOST}/p/")},
+        "a-token",
     )
     assert why in refused["beads"]
-    assert "secret" not in str(slots.shown())
+    assert "secret" not in str(slots.status())
     with pytest.raises(SlotUnavailable, match="host's address"):
         await slots.before_open("beads")
     await slots.before_open("pods")
@@ -84,20 +93,22 @@ async def test_a_slot_without_a_session_says_so(tmp_path: Path) -> None:
     with pytest.raises(SlotUnavailable, match="no mesh session"):
         await slots.before_open("beads")
     await slots.before_open("memory")
-    slots.take({"pods": Endpoint(impl="x", url=f"{HOST}/p/")}, "t")
+    slots.apply({"pods": Endpoint(impl="x", url=f"{HOST}/p/")}, "t")
     with pytest.raises(SlotUnavailable, match="host offers no beads"):
         await slots.before_open("beads")
     slots.drop()
     assert container.given["pods"].options["endpoint"] == ""
-    assert slots.shown() == {"beads": "no mesh session", "pods": "no mesh session"}
+    assert slots.status() == {"beads": "no mesh session", "pods": "no mesh session"}
 
 
 def test_F04_a_clock_that_differs_is_told_once() -> None:
     """Beyond 30 s, in either direction; again after it was near. The gauge has it always."""
     registry, told = CollectorRegistry(), []
-    skew = Skew(ClientMetrics(registry), lambda kind, **data: told.append((kind, round(data["skew_s"]))))
+    skew = ClockSkew(
+        ClientMetrics(registry), lambda kind, **data: told.append((kind, round(data["skew_s"])))
+    )
     for seconds in (0, 29, 300, 310, 5, -3600):
-        with skew.call() as heard:
+        with skew.measure() as heard:
             heard(clock.now() + timedelta(seconds=seconds))
     assert told == [("mesh.clock_skew", 300), ("mesh.clock_skew", -3600)]
     assert round(registry.get_sample_value("agentbox_mesh_clock_skew_seconds") or 0) == -3600
@@ -106,13 +117,13 @@ def test_F04_a_clock_that_differs_is_told_once() -> None:
 def test_waits_have_jitter_and_bounds() -> None:
     """Backoff grows to a minute and not beyond; what the host asks for wins; after an eviction within a second."""
     for failures, most in ((0, 1), (3, 8), (30, 60)):
-        waits = [backoff.backoff(failures, None) for _ in range(300)]
+        waits = [backoff.retry_delay(failures, None) for _ in range(300)]
         assert 0 <= min(waits) < most / 4
         assert most * 3 / 4 < max(waits) <= most
-    assert backoff.backoff(0, 7.0) == 7.0
-    assert backoff.backoff(0, 1e9) == backoff.LONGEST_RETRY_AFTER
-    assert all(540 <= backoff.refused() <= 660 for _ in range(100))
-    spread = [backoff.rejoin() for _ in range(300)]
+    assert backoff.retry_delay(0, 7.0) == 7.0
+    assert backoff.retry_delay(0, 1e9) == backoff.MAX_RETRY_AFTER
+    assert all(540 <= backoff.refused_delay() <= 660 for _ in range(100))
+    spread = [backoff.rejoin_delay() for _ in range(300)]
     assert min(spread) < 0.1 < 0.9 < max(spread) <= 1
-    assert [round(backoff.next_beat(30, misses) / 30, 1) for misses in (1, 2)] == [0.0, 0.1]
-    assert all(27 <= backoff.next_beat(30, misses) <= 33 for misses in (0, 5, 50))
+    assert [round(backoff.heartbeat_delay(30, misses) / 30, 1) for misses in (1, 2)] == [0.0, 0.1]
+    assert all(27 <= backoff.heartbeat_delay(30, misses) <= 33 for misses in (0, 5, 50))

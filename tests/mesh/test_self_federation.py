@@ -13,13 +13,13 @@ from postgres_server import running
 
 from agentbox.client import BoxClient
 from agentbox.core.paths import CHECKOUT
-from agentbox.plan.model import Slot
+from agentbox.plan.model import SlotPlan
 from agentbox.testing.api_box import SLOTS, TOKEN, ApiBox
 from agentbox.testing.mesh import client_plan, host_plan
 
 PAGE = (CHECKOUT / "docs/howto/federate.md").read_text()
 AGENTS, DSN = "AGENTBOX_AGENTS_TOKEN", "AGENTBOX_MEMORY_DSN"
-MEMORY = Slot(
+MEMORY = SlotPlan(
     use="external-pg", required=False,
     options={"dsn_env": DSN, "schema": "agentbox_memory", "pool_size": 4, "timeout_seconds": 10, "embedder": "static-256"},
 )  # fmt: skip
@@ -47,14 +47,29 @@ def slots(client: BoxClient) -> dict[str, str]:
 
 def federated(host: ApiBox) -> Any:
     """The plan of B."""
-    command = (sys.executable, "-I", "-m", "agentbox.agents.bridge", "--url", host.url, "--token-env", AGENTS)
+    command = (
+        sys.executable,
+        "-I",
+        "-m",
+        "agentbox.agents.bridge",
+        "--url",
+        host.url,
+        "--token-env",
+        AGENTS,
+    )
     given = {"endpoint": "", "timeout_seconds": 5}
     return client_plan(
         host.url,
         slots={
-            "pods": Slot(use="external-solid", required=False, options=given),
-            "events": Slot(use="external-http", required=False, options={**given, "fsync": "group", "tee_local": True}),
-            "orchestrator": Slot(use="external-stdio", required=False, options={"command": command, "env": (AGENTS,)}),
+            "pods": SlotPlan(use="external-solid", required=False, options=given),
+            "events": SlotPlan(
+                use="external-http",
+                required=False,
+                options={**given, "fsync": "group", "tee_local": True},
+            ),
+            "orchestrator": SlotPlan(
+                use="external-stdio", required=False, options={"command": command, "env": (AGENTS,)}
+            ),
             "memory": MEMORY,
         },
     )
@@ -66,9 +81,14 @@ def test_every_slot_of_a_box_is_anothers(start: Start, database: str) -> None:
     alone = start(host_plan(mode="standalone"))
     expected = PAGE.split("```text\n")[1].split("```")[0].splitlines()
     assert shown(alone) == expected
-    host = start(host_plan(slots={"memory": MEMORY, "orchestrator": SLOTS["orchestrator"]}), secrets={DSN: database})
+    host = start(
+        host_plan(slots={"memory": MEMORY, "orchestrator": SLOTS["orchestrator"]}),
+        secrets={DSN: database},
+    )
     with host.client() as there:
-        made = there.call("create_token", body={"name": "b", "scopes": ["agents:read", "agents:write"]})
+        made = there.call(
+            "create_token", body={"name": "b", "scopes": ["agents:read", "agents:write"]}
+        )
     box = start(federated(host), wait=False, secrets={AGENTS: made["value"], DSN: database})
     with host.client() as there, box.client() as here:
         until(lambda: set(slots(here).values()) == {"ok"}, 30)
@@ -99,6 +119,8 @@ def _delivered(there: BoxClient, instance: str) -> set[str]:
     """Types of what B delivered."""
     found, since = set(), -1
     while page := there.call("read_events", query={"since": since, "limit": 1000})["events"]:
-        found |= {event["type"] for event in page if (event.get("origin") or {}).get("box") == instance}
+        found |= {
+            event["type"] for event in page if (event.get("origin") or {}).get("box") == instance
+        }
         since = page[-1]["seq"]
     return found

@@ -18,8 +18,12 @@ MADE = frozenset({
     *("agentbox/adapters/pods/local_onefile.py", "tests/contract/test_pods_onefile.py"),
 })  # fmt: skip
 """Pages of a box, of an example and of a standard; files that a reader of the howto about adapters makes."""
-PAGE = re.compile(r"(?<![\w/.*<-])((?:\.\./|[\w-]+/)*[\w.-]+\.md)\b(?:,? (\d+(?:\.\d+)*)\b|, \"([^\"]+)\")?")
-FILE = re.compile(r"(?<![\w/.$~{<>-])((?:agentbox|bench|contrib|docs|schema|tests)/[\w./-]++)(?![*<{])")
+PAGE = re.compile(
+    r"(?<![\w/.*<-])((?:\.\./|[\w-]+/)*[\w.-]+\.md)\b(?:,? (\d+(?:\.\d+)*)\b|, \"([^\"]+)\")?"
+)
+FILE = re.compile(
+    r"(?<![\w/.$~{<>-])((?:agentbox|bench|contrib|docs|schema|tests)/[\w./-]++)(?![*<{])"
+)
 DECISION = re.compile(r"\bADRs? (\d{4})|\badr/(\d{4})(?![\d-])")
 PREDICATE = re.compile(r"\bRC-(\d{3})\b")
 CLAUSE = re.compile(r"\(([A-Z])(\d{1,2})(?=\)|, | to |–)")
@@ -56,12 +60,19 @@ def prose(text: str) -> Iterator[str]:
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
             block.append(token.string.lstrip("# "))
-        elif token.type not in (tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT) and block:
+        elif (
+            token.type not in (tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
+            and block
+        ):
             yield " ".join(block)
             block = []
     yield " ".join(block)
     for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+        if (
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Constant)
+            and isinstance(node.value.value, str)
+        ):
             yield " ".join(node.value.value.split())
 
 
@@ -88,7 +99,9 @@ def absent(text: str, at: Path) -> Iterator[str]:
         elif title and title not in headings(page):
             yield f'{cited}, "{title}"'
     for file in (cited.rstrip("./-") for cited in FILE.findall(text)):
-        if not {file, f"{file}.py"} & (names() | MADE) and not re.fullmatch(r"docs/adr/\d{4}", file):
+        if not {file, f"{file}.py"} & (names() | MADE) and not re.fullmatch(
+            r"docs/adr/\d{4}", file
+        ):
             yield file
     for number in (one or other for one, other in DECISION.findall(text)):
         if not list((ROOT / "docs/adr").glob(f"{number}-*.md")):
@@ -135,11 +148,17 @@ def test_pages_cite_what_is_there() -> None:
     [
         ("as slots.md 2.3 has it", ["slots.md"]),
         ("as docs/manifest.md 9 has it", ["docs/manifest.md 9"]),
-        ('docs/howto/exceptions.md, "No such heading"', ['docs/howto/exceptions.md, "No such heading"']),
+        (
+            'docs/howto/exceptions.md, "No such heading"',
+            ['docs/howto/exceptions.md, "No such heading"'],
+        ),
         ("as agentbox/no/file.py does", ["agentbox/no/file.py"]),
         ("ADR 9999 and RC-999", ["ADR 9999", "RC-999"]),
         ("it stays (F7), it is read (O15)", ["clause F7"]),
-        ("docs/manifest.md, agentbox/core/errors.py, ADR 0033, RC-001 and /var/lib/agentbox/x.py", []),
+        (
+            "docs/manifest.md, agentbox/core/errors.py, ADR 0033, RC-001 and /var/lib/agentbox/x.py",
+            [],
+        ),
     ],
 )
 def test_a_citation_of_what_is_absent_is_found(text: str, wanted: list[str]) -> None:

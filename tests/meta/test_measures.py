@@ -31,7 +31,14 @@ def test_tokens_leave_out_what_is_no_code() -> None:
 def test_copies_are_found_whatever_they_are_called() -> None:
     """Class names that stand twice, by kind; equal bodies under two names, docstrings aside."""
     body = [f"    total = total + step({number}) * {number}" for number in range(9)]
-    one = module("agentbox.a", "class A: ...", "class _B: ...", "def first(total, step):", '    """One."""', *body)
+    one = module(
+        "agentbox.a",
+        "class A: ...",
+        "class _B: ...",
+        "def first(total, step):",
+        '    """One."""',
+        *body,
+    )
     two = module("agentbox.b", "class A: ...", "class _B: ...", "def second(total, step):", *body)
     assert sizes.class_names([one, two]) == {"public class names": 1, "private class names": 1}
     assert sizes.bodies([one, two]) == 1
@@ -41,11 +48,17 @@ def test_copies_are_found_whatever_they_are_called() -> None:
 def test_old_words_are_parts_of_names() -> None:
     """Definitions and local variables are told apart; a word within a word is none."""
     code = module(
-        "agentbox.a", "class LeftOut:", "    kept: int", "def take(wanted, foundation):", "    found_here = 1"
+        "agentbox.a",
+        "class LeftOut:",
+        "    kept: int",
+        "def take(wanted, foundation):",
+        "    found_here = 1",
     )
     assert words.old_names([code]) == 4
     assert words.old_variables([code]) == 1
-    assert words.old_sentences([module("agentbox.a", '"""It is no Mend."""', 'x = "is no key"')]) == {
+    assert words.old_sentences(
+        [module("agentbox.a", '"""It is no Mend."""', 'x = "is no key"')]
+    ) == {
         "is no": 1,
         "Mend": 0,
     }

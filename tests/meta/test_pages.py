@@ -24,7 +24,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     text = (CHECKOUT / "agentbox.toml").read_text()
     added, before = added_line(PAGE)
     assert f"{before}\n" in text
-    for name, line in (("main", ""), ("agentbox", f"{added}\n"), ("wide", 'api.publish_address = "0.0.0.0"\n')):
+    for name, line in (
+        ("main", ""),
+        ("agentbox", f"{added}\n"),
+        ("wide", 'api.publish_address = "0.0.0.0"\n'),
+    ):
         (found / f"{name}.toml").write_text(text.replace(f"{before}\n", f"{before}\n{line}"))
     for name in ("agentbox.lock", "flake.lock"):
         shutil.copy(CHECKOUT / name, found)
@@ -36,7 +40,12 @@ def test_the_page_shows_what_the_command_prints(call: Shown, folder: Path) -> No
     """Byte for byte; what differs is an exit code of 1."""
     argv = [sys.executable, "-m", "agentbox", *call.words]
     done = subprocess.run(
-        argv, cwd=folder, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(CHECKOUT)}
+        argv,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
     )
     assert (done.stderr, done.stdout) == ("", call.output)
     differs = "diff" in call.words or "wide.toml" in call.words
@@ -45,6 +54,15 @@ def test_the_page_shows_what_the_command_prints(call: Shown, folder: Path) -> No
 
 def test_the_page_tells_the_whole_story() -> None:
     """Reviewer, CI, operator; a mask that took everything would compare nothing."""
-    assert [call.words[0] for call in shown(PAGE)] == ["config", "config", "status", "up", "config", "config"]
-    assert masked("  image ref  agentbox:c05ccf126988@sha256:" + "e" * 64) == ["image ref agentbox:<id>@sha256:<id>"]
+    assert [call.words[0] for call in shown(PAGE)] == [
+        "config",
+        "config",
+        "status",
+        "up",
+        "config",
+        "config",
+    ]
+    assert masked("  image ref  agentbox:c05ccf126988@sha256:" + "e" * 64) == [
+        "image ref agentbox:<id>@sha256:<id>"
+    ]
     assert masked("drift   resources.memory") != masked("drift   none")

@@ -9,7 +9,9 @@ from agentbox.core.paths import CHECKOUT
 
 def test_each_row_has_its_story() -> None:
     """Each `told(...)` in the end-to-end stories names rows, with `{…}` for what a parameter fills in."""
-    sources = "".join(path.read_text() for path in sorted((CHECKOUT / "tests/e2e").glob("test_*.py")))
+    sources = "".join(
+        path.read_text() for path in sorted((CHECKOUT / "tests/e2e").glob("test_*.py"))
+    )
     names = re.findall(r'\btold\(f?"([^"]+)"', sources)
     assert len(names) > 15
     forms = [re.compile(re.sub(r"\\\{[^}]*\\\}", ".+", re.escape(name))) for name in names]

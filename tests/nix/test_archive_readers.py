@@ -9,7 +9,7 @@ import pytest
 
 from agentbox.core.paths import CHECKOUT
 from agentbox.host.image.archive import BuildResult
-from agentbox.host.image.nixbuild import build
+from agentbox.host.image.nix_build import build
 
 
 @pytest.fixture(scope="module")

@@ -29,7 +29,9 @@ def agentbox(state: Path, *arguments: str, code: int = 0) -> subprocess.Complete
 @pytest.fixture(scope="module")
 def built(state: Path) -> dict[str, Any]:
     """What `build --json --out` says of the image of this checkout."""
-    found: dict[str, Any] = json.loads(agentbox(state, "--json", "build", "--out", str(state / "copy.tar")).stdout)
+    found: dict[str, Any] = json.loads(
+        agentbox(state, "--json", "build", "--out", str(state / "copy.tar")).stdout
+    )
     return found
 
 
@@ -41,7 +43,11 @@ def test_build_says_what_it_made(state: Path, built: dict[str, Any]) -> None:
     assert (state / "copy.tar").read_bytes() == Path(built["path"]).read_bytes()
     again = agentbox(state, "--json", "build")
     second = json.loads(again.stdout)
-    assert (second["image_id"], second["new_layers"], second["built"]) == (built["image_id"], [], [])
+    assert (second["image_id"], second["new_layers"], second["built"]) == (
+        built["image_id"],
+        [],
+        [],
+    )
     stages = [json.loads(line) for line in again.stderr.splitlines()]
     assert {"lock", "fetch", "build", "load"} <= {each["stage"] for each in stages}
 
@@ -59,11 +65,15 @@ def test_verify_finds_nothing_in_a_fresh_build(state: Path, built: dict[str, Any
 def test_verify_names_a_difference_and_runs_to_the_end(state: Path, built: dict[str, Any]) -> None:
     """Against another image: exit 1, the difference, and every later step all the same."""
     other = state / "other.toml"
-    other.write_text((CHECKOUT / "agentbox.toml").read_text().replace('name = "agentbox"', 'name = "another"'))
+    other.write_text(
+        (CHECKOUT / "agentbox.toml").read_text().replace('name = "agentbox"', 'name = "another"')
+    )
     agentbox(state, "--manifest", str(other), "build", "--out", str(state / "other.tar"))
     done = agentbox(state, "verify", "--quick", "--against", str(state / "other.tar"), code=1)
     lines = {line.split()[0]: line for line in done.stdout.splitlines()}
-    assert "different layer config, etc/supervisord.conf: sha256" in lines["image"].replace("  ", " ")
+    assert "different layer config, etc/supervisord.conf: sha256" in lines["image"].replace(
+        "  ", " "
+    )
     assert list(lines) == ["lock", "render", "compose", "blobs", "image", "box"]
 
 

@@ -10,14 +10,14 @@ import pytest
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.core.paths import CHECKOUT, HostPaths
 from agentbox.core.progress import NullProgress
-from agentbox.host.image.flakeref import copy_sources, flake_of
+from agentbox.host.image.flake_reference import copy_sources, flake_reference
 from agentbox.host.image.nix import run_nix
-from agentbox.host.image.nixbuild import build
+from agentbox.host.image.nix_build import build
+from agentbox.host.packages.lock_inputs import host_system
 from agentbox.host.packages.store.fetch import fetch_all
-from agentbox.host.packages.store.nixstore import nix_environment
-from agentbox.host.packages.wanted import host_system
-from agentbox.plan.lockfile.reader import read
-from agentbox.testing.lent_environment import lend_environment
+from agentbox.host.packages.store.nix_store import nix_environment
+from agentbox.plan.lockfile.reader import parse_lock
+from agentbox.testing.shared_environment import share_environment
 
 LOCK = CHECKOUT / "agentbox.lock"
 SYSTEM = host_system()
@@ -26,15 +26,19 @@ SYSTEM = host_system()
 def nix(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Runs Nix in a network namespace of its own: nothing but loopback, and that is down."""
     return subprocess.run(
-        ["unshare", "--net", "nix", *arguments], env=nix_environment(), capture_output=True, text=True, check=False
+        ["unshare", "--net", "nix", *arguments],
+        env=nix_environment(),
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
 @pytest.fixture(scope="module")
 def flake() -> Iterator[str]:
     """The flake of this checkout, with every locked file in the store."""
-    fetch_all(read(LOCK), cache=HostPaths.of_this_user().cache, progress=NullProgress())
-    with flake_of(CHECKOUT, CHECKOUT / "agentbox.toml", LOCK) as reference:
+    fetch_all(parse_lock(LOCK), cache=HostPaths.for_this_user().cache, progress=NullProgress())
+    with flake_reference(CHECKOUT, CHECKOUT / "agentbox.toml", LOCK) as reference:
         yield reference
 
 
@@ -47,7 +51,11 @@ def test_the_lock_of_the_flake_is_kept(flake: str) -> None:
     pinned = json.loads(before)["nodes"]["nixpkgs"]["locked"]
     assert pinned["rev"] == "b18a4b905f8d028dc4476412e6d6891728695379"
     assert "nixpkgs" not in shown.stderr
-    outputs = {kind: set(found[SYSTEM]) for kind, found in json.loads(shown.stdout).items() if SYSTEM in found}
+    outputs = {
+        kind: set(found[SYSTEM])
+        for kind, found in json.loads(shown.stdout).items()
+        if SYSTEM in found
+    }
     assert {"image", "default", "compose", "supervisord", "sbom", "rootfs"} <= outputs["packages"]
     assert outputs["apps"] == {"default", "up", "verify"}
     assert outputs["devShells"] == {"default"}
@@ -59,7 +67,15 @@ def test_every_check_of_the_image_passes(flake: str) -> None:
     done = nix("flake", "check", flake)
     assert done.returncode == 0, done.stderr
     listed = nix("eval", "--json", f"{flake}#checks.{SYSTEM}", "--apply", "builtins.attrNames")
-    assert set(json.loads(listed.stdout)) == {"budget", "format", "layers", "ldcache", "manifest", "render", "sbom"}
+    assert set(json.loads(listed.stdout)) == {
+        "budget",
+        "format",
+        "layers",
+        "ldcache",
+        "manifest",
+        "render",
+        "sbom",
+    }
 
 
 def test_apps_run_the_command_line(flake: str, tmp_path: Path) -> None:
@@ -69,7 +85,9 @@ def test_apps_run_the_command_line(flake: str, tmp_path: Path) -> None:
 
     def ran(app: str, *words: str) -> subprocess.CompletedProcess[str]:
         argv = ["nix", "run", f"{flake}#{app}", "--", *words]
-        return subprocess.run(argv, env=state, cwd=tmp_path, capture_output=True, text=True, check=False)
+        return subprocess.run(
+            argv, env=state, cwd=tmp_path, capture_output=True, text=True, check=False
+        )
 
     shown = ran("default", "--version")
     assert shown.stdout.startswith("agentbox, version "), shown.stderr
@@ -90,12 +108,16 @@ def test_the_formatter_mends_the_checkout(flake: str, tmp_path: Path) -> None:
     """`nix fmt` puts a file that lost its form back, and nothing else."""
     copy = tmp_path / "copy"
     copy_sources(CHECKOUT, copy)
-    lend_environment(copy)
+    share_environment(copy)
     module = copy / "agentbox/core/clock.py"
     good = module.read_bytes()
     module.write_bytes(good.replace(b"\n", b"  \r\n") + b"\n\n")
-    done = subprocess.run(["nix", "fmt"], cwd=copy, env=nix_environment(), capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (0, "agentbox/core/clock.py\n1 file changed\n"), done.stderr
+    done = subprocess.run(
+        ["nix", "fmt"], cwd=copy, env=nix_environment(), capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "agentbox/core/clock.py\n1 file changed\n"), (
+        done.stderr
+    )
     assert module.read_bytes() == good
 
 
@@ -124,7 +146,11 @@ def test_a_change_of_the_package_rebuilds_one_layer(flake: str, tmp_path: Path) 
     module.write_text(f"{module.read_text()}# {tmp_path}\n")
     after = build(copy, out_link=tmp_path / "after")
     assert set(after.built) == {"tree-app", "layer-app", after.path.name[33:]}
-    changed = [one.name for one, two in zip(before.layers, after.layers, strict=True) if one.digest != two.digest]
+    changed = [
+        one.name
+        for one, two in zip(before.layers, after.layers, strict=True)
+        if one.digest != two.digest
+    ]
     assert changed == ["app"]
 
 

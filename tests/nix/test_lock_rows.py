@@ -6,10 +6,10 @@ import pytest
 
 from agentbox.core.paths import CHECKOUT
 from agentbox.host.image.nix import read_nix
-from agentbox.host.packages.store.nixstore import flat_path, recursive_path
-from agentbox.host.packages.wanted import host_system
+from agentbox.host.packages.lock_inputs import host_system
+from agentbox.host.packages.store.nix_store import flat_path, recursive_path
 from agentbox.plan.lockfile.model import ARCH_OF_SYSTEM
-from agentbox.plan.lockfile.reader import read
+from agentbox.plan.lockfile.reader import parse_lock
 
 ARCH = ARCH_OF_SYSTEM[host_system()]
 
@@ -17,7 +17,9 @@ ARCH = ARCH_OF_SYSTEM[host_system()]
 def value(expression: str) -> object:
     """What an expression over nix/lock.nix, called `lock`, evaluates to."""
     lock = f'import {CHECKOUT}/nix/lock.nix {{ root = {CHECKOUT}; arch = "{ARCH}"; }}'
-    return json.loads(read_nix(["eval", "--impure", "--json", "--expr", f"let lock = {lock}; in {expression}"]))
+    return json.loads(
+        read_nix(["eval", "--impure", "--json", "--expr", f"let lock = {lock}; in {expression}"])
+    )
 
 
 @pytest.mark.parametrize(
@@ -33,7 +35,7 @@ def test_the_layer_of_a_row(features: str, layer: str) -> None:
 
 def test_rows_are_found_where_fetch_puts_them() -> None:
     """The store path of every row, and of the seed, is the one that the fetch computes."""
-    locked = read(CHECKOUT / "agentbox.lock")
+    locked = parse_lock(CHECKOUT / "agentbox.lock")
     paths = value(f'map (row: row.path.outPath) (lock.debian "{ARCH}" ++ lock.wheels "{ARCH}")')
     wheels = [row for row in locked.wheels if ARCH in row.arch]
     assert paths == [flat_path(row) for row in [*locked.debian[ARCH], *wheels]]

@@ -12,15 +12,16 @@ SOURCES: dict[str, list[str]] = tomllib.loads((CHECKOUT / "nix/sources.toml").re
 ENTRIES = {
     "tree": ["agentbox/host/image/tree/__main__.py"],
     "oci": ["agentbox/host/image/oci/layer.py", "agentbox/host/image/oci/archive.py"],
-    "made": ["agentbox/host/image/made/__main__.py"],
+    "made": ["agentbox/host/image/maintainer_scripts/__main__.py"],
     "check": ["agentbox/host/image/check/__main__.py"],
     "sbom": ["agentbox/host/image/sbom/__main__.py"],
-    "format": ["agentbox/host/image/format.py"],
+    "format": ["agentbox/host/image/source_format.py"],
     "plan": [
         "agentbox/plan/render/build.py",
         "nix/compose_folder.py",
         *(
-            str(path.relative_to(CHECKOUT)) for path in (CHECKOUT / "agentbox/manifest/rules").rglob("*.py")
+            str(path.relative_to(CHECKOUT))
+            for path in (CHECKOUT / "agentbox/manifest/rules").rglob("*.py")
         ),  # found by name
     ],
 }
@@ -34,7 +35,11 @@ def imports(file: str) -> set[str]:
     """The files of this repository that a file imports, at its top or inside functions."""
     found: set[str] = set()
     for node in ast.walk(ast.parse((CHECKOUT / file).read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "agentbox":
+        if (
+            isinstance(node, ast.ImportFrom)
+            and node.module
+            and node.module.split(".")[0] == "agentbox"
+        ):
             found |= _files(node.module, [alias.name for alias in node.names])
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -83,7 +88,12 @@ def test_nothing_is_there_that_is_not_imported(name: str) -> None:
 def test_every_list_is_used_and_exists() -> None:
     """No list without an entry, no entry of a list that does not exist."""
     assert set(SOURCES) == {*ENTRIES, "application", "formatted", "manifest"}
-    assert [entry for entries in SOURCES.values() for entry in entries if not (CHECKOUT / entry).exists()] == []
+    assert [
+        entry
+        for entries in SOURCES.values()
+        for entry in entries
+        if not (CHECKOUT / entry).exists()
+    ] == []
 
 
 def test_the_flake_is_thin() -> None:

@@ -19,7 +19,7 @@ from postgres_server import PostgresServer
 from agentbox.adapters.runtime.adapter import SLOTS
 from agentbox.client import AsyncBoxClient
 from agentbox.client.errors import ApiError
-from agentbox.plan.model import Slot
+from agentbox.plan.model import SlotPlan
 from agentbox.testing.api_box import SLOTS as LOCAL
 from agentbox.testing.api_box import TOKEN, ApiBox
 
@@ -136,14 +136,14 @@ MEMORY = Load("memory", _write_entry, _entries)
 
 def box_with(prefix: Path, slot: str, use: str, secrets: dict[str, str], **options: Any) -> ApiBox:
     """A box of one external slot. `secrets` are files of it, by the kind that the slot asks for."""
-    off = {name: Slot(use="off", required=False) for name in SLOTS}
+    off = {name: SlotPlan(use="off", required=False) for name in SLOTS}
     named = {f"{kind}_file": f"/run/secrets/{kind}" for kind in secrets}
     box = ApiBox(
         prefix, orchestrator=False,
-        slots={**off, "events": LOCAL["events"], slot: Slot(use=use, required=False, options={**options, **named})},
+        slots={**off, "events": LOCAL["events"], slot: SlotPlan(use=use, required=False, options={**options, **named})},
     )  # fmt: skip
     for kind, value in secrets.items():
-        file = box.paths.at(f"/run/secrets/{kind}")
+        file = box.paths.resolve(f"/run/secrets/{kind}")
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(value)
     return box
@@ -151,7 +151,7 @@ def box_with(prefix: Path, slot: str, use: str, secrets: dict[str, str], **optio
 
 def served_beads(prefix: Path) -> ApiBox:
     """A peer for beads over HTTP: another box."""
-    off = {name: Slot(use="off", required=False) for name in SLOTS}
+    off = {name: SlotPlan(use="off", required=False) for name in SLOTS}
     return ApiBox(prefix, orchestrator=False, slots={**off, "beads": LOCAL["beads"]})
 
 
@@ -161,7 +161,14 @@ def over_http(prefix: Path, peer: ApiBox) -> ApiBox:
 
 
 async def harass(
-    box: ApiBox, load: Load, peer: Peer, *, kills: int, up: float, down: float, writers: int = WRITERS
+    box: ApiBox,
+    load: Load,
+    peer: Peer,
+    *,
+    kills: int,
+    up: float,
+    down: float,
+    writers: int = WRITERS,
 ) -> Outcome:
     """Writes all the time; kills the peer `kills` times, `up` seconds after it served again, for `down` seconds. `/ready` has to
     name a required slot in `missing`, another in `degraded`."""
@@ -185,7 +192,9 @@ async def harass(
                 await asyncio.sleep(_PAUSE_SECONDS)
             else:
                 out.acknowledged.add(name)
-                last_ack = max(last_ack, begun)  # what was under way at the return is no proof of it
+                last_ack = max(
+                    last_ack, begun
+                )  # what was under way at the return is no proof of it
             if name in out.acknowledged or not load.again:
                 name = uuid.uuid4().hex
 
@@ -201,13 +210,18 @@ async def harass(
         return time.monotonic() - begun
 
     async with contextlib.AsyncExitStack() as stack:
-        clients = [await stack.enter_async_context(AsyncBoxClient(box.url, token=TOKEN, timeout=30)) for _ in range(2)]
+        clients = [
+            await stack.enter_async_context(AsyncBoxClient(box.url, token=TOKEN, timeout=30))
+            for _ in range(2)
+        ]
         watch, client = clients
 
         async def named() -> bool:
             said = await watch.ready()
             return (
-                any(f"adapter:{load.slot} " in one for one in said.missing) if required else load.slot in said.degraded
+                any(f"adapter:{load.slot} " in one for one in said.missing)
+                if required
+                else load.slot in said.degraded
             )
 
         async def cleared() -> bool:

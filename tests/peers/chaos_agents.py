@@ -15,12 +15,12 @@ from chaos import Load, Outcome
 
 from agentbox.adapters.runtime.adapter import SLOTS
 from agentbox.client import AsyncBoxClient
-from agentbox.plan.model import Slot
+from agentbox.plan.model import SlotPlan
 from agentbox.sandbox.launcher import tree
 from agentbox.testing.api_box import SLOTS as LOCAL
 from agentbox.testing.api_box import ApiBox
 from agentbox.testing.bridge_box import bridge
-from agentbox.testing.contracts.orchestrator_lab import running
+from agentbox.testing.contracts.orchestrator_lab import running_pids
 
 EXIT = 7
 _FOLDER = "starts"  # in the workspace
@@ -32,8 +32,12 @@ _TYPED = {"slot-unavailable", "adapter-timeout"}
 
 def over_bridge(prefix: Path) -> ApiBox:
     """A box whose orchestrator is required, and a child of the API."""
-    slots = {name: Slot(use="off", required=False) for name in SLOTS} | {"events": LOCAL["events"]}
-    slots["orchestrator"] = Slot(use="external-stdio", required=True, options={"command": bridge()})
+    slots = {name: SlotPlan(use="off", required=False) for name in SLOTS} | {
+        "events": LOCAL["events"]
+    }
+    slots["orchestrator"] = SlotPlan(
+        use="external-stdio", required=True, options={"command": bridge()}
+    )
     box = ApiBox(prefix, orchestrator=False, slots=slots)
     (box.paths.workspace / _FOLDER).mkdir()
     return box
@@ -49,7 +53,7 @@ class Bridge:
         """SIGKILL. Raises ValueError where the box has not one child."""
         assert self._box.process is not None
         below = {row.pid for row in tree.descendants(tree.scan(), [self._box.process.pid])}
-        (child,) = [pid for pid in running("agentbox.agents.bridge") if pid in below]
+        (child,) = [pid for pid in running_pids("agentbox.agents.bridge") if pid in below]
         os.kill(child, signal.SIGKILL)
 
     def start(self) -> None:
@@ -79,7 +83,9 @@ class Agents:
             said.append(f"{len(twice)} requests started more than one process")
         if self.doubled:
             said.append(f"{len(self.doubled)} requests were told of in two ways: {self.doubled[0]}")
-        if idle := [name for name, reason in self.ends.items() if reason == "exit" and not ran[name]]:
+        if idle := [
+            name for name, reason in self.ends.items() if reason == "exit" and not ran[name]
+        ]:
             said.append(f"{len(idle)} agents have an exit and never ran")
         if unknown:
             said.append(f"of {len(unknown)} acknowledged agents nobody knows the end")
@@ -89,7 +95,12 @@ class Agents:
 
     async def _write(self, client: AsyncBoxClient, name: str) -> None:
         script = f"echo $$ >> {_FOLDER}/{name}; echo {name}; sleep 0.2; exit {EXIT}"
-        spec = {"name": name, "argv": ["sh", "-c", script], "profile": "sandboxed", "workspace": "direct"}
+        spec = {
+            "name": name,
+            "argv": ["sh", "-c", script],
+            "profile": "sandboxed",
+            "workspace": "direct",
+        }
         if int(name, 16) % 2:
             done = await client.agents.run_once(spec, request_id=name, timeout_s=_RUN_SECONDS)
             if done.exit.reason != "lost" and done.stdout != f"{name}\n".encode():
@@ -120,7 +131,9 @@ class Agents:
         for name in self.started.keys() - self.ends.keys():
             await self._until_over(client, name)
         deadline = time.monotonic() + _PATIENCE
-        while self.ends.keys() - (told := await _told(client)).keys() and time.monotonic() < deadline:
+        while (
+            self.ends.keys() - (told := await _told(client)).keys() and time.monotonic() < deadline
+        ):
             await asyncio.sleep(_LOOK_SECONDS)
         for name, reasons in told.items():
             if len(reasons) > 1 or self.ends.get(name, reasons[0]) != reasons[0]:

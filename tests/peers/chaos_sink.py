@@ -13,14 +13,14 @@ from pathlib import Path
 
 from chaos import WRITERS, box_with
 
-from agentbox.adapters.events.external_http import LATE_SECONDS
+from agentbox.adapters.events.external_http import DEGRADED_AFTER_SECONDS
 from agentbox.adapters.runtime.adapter import SLOTS
 from agentbox.client import AsyncBoxClient
 from agentbox.client.errors import ApiError
-from agentbox.plan.model import Slot
+from agentbox.plan.model import SlotPlan
 from agentbox.testing.api_box import SLOTS as LOCAL
 from agentbox.testing.api_box import TOKEN, ApiBox
-from agentbox.testing.contracts.events_delivery import of_box
+from agentbox.testing.contracts.events_delivery import box_events
 
 NAME = "chaos"
 P95_MS = 50.0  # an append of an external class
@@ -32,7 +32,7 @@ _PATIENCE = 75.0  # the longest wait between two deliveries is 60 s
 
 def sink_at(prefix: Path) -> ApiBox:
     """The box that takes the records."""
-    off = {name: Slot(use="off", required=False) for name in SLOTS}
+    off = {name: SlotPlan(use="off", required=False) for name in SLOTS}
     return ApiBox(prefix, orchestrator=False, slots={**off, "events": LOCAL["events"]})
 
 
@@ -41,7 +41,9 @@ def over_sink(prefix: Path, sink: ApiBox) -> ApiBox:
     wanted = {"name": NAME, "scopes": ["events:write"], "origin_box": NAME}
     with sink.client() as client:
         token = client.call("create_token", body=wanted)["value"]
-    return box_with(prefix, "events", "external-http", {"token": token}, endpoint=f"{sink.url}/v1/events")
+    return box_with(
+        prefix, "events", "external-http", {"token": token}, endpoint=f"{sink.url}/v1/events"
+    )
 
 
 @dataclass
@@ -51,8 +53,12 @@ class Delivered:
 
     took: dict[str, list[float]] = field(default_factory=lambda: {UP: [], AWAY: [], COMING: []})
     acknowledged: dict[int, str] = field(default_factory=dict)  # subject, by number in the box
-    here: list[tuple[int, str]] = field(default_factory=list)  # number and hash of each record of the box
-    there: list[tuple[int, str]] = field(default_factory=list)  # the same at the sink, as they stand there
+    here: list[tuple[int, str]] = field(
+        default_factory=list
+    )  # number and hash of each record of the box
+    there: list[tuple[int, str]] = field(
+        default_factory=list
+    )  # the same at the sink, as they stand there
     subjects: dict[int, str | None] = field(default_factory=dict)  # at the sink
     refused: Counter[str] = field(default_factory=Counter)
     back: list[float] = field(default_factory=list)
@@ -75,7 +81,9 @@ class Delivered:
         if self.lost:
             said.append(f"{self.lost} acknowledged records are not at the sink")
         if self.there != self.here:
-            said.append(f"the sink has {len(self.there)} records, the box {len(self.here)}: not each once and in order")
+            said.append(
+                f"the sink has {len(self.there)} records, the box {len(self.here)}: not each once and in order"
+            )
         if self.untrue:
             said.append(self.untrue[0])
         with_it, without = ranked(self.took[UP], share), ranked(self.took[AWAY], share)
@@ -93,7 +101,9 @@ def ranked(samples: list[float], share: float) -> float:
     return sorted(samples)[math.ceil(share * len(samples)) - 1]
 
 
-async def away(box: ApiBox, sink: ApiBox, *, kills: int, up: float, down: float, writers: int = WRITERS) -> Delivered:
+async def away(
+    box: ApiBox, sink: ApiBox, *, kills: int, up: float, down: float, writers: int = WRITERS
+) -> Delivered:
     """Appends all the time; kills the sink `kills` times, `up` seconds after it had caught up, for `down` seconds."""
     out, stopped, phase = Delivered(), asyncio.Event(), UP
     assert box.process is not None
@@ -118,16 +128,25 @@ async def away(box: ApiBox, sink: ApiBox, *, kills: int, up: float, down: float,
         """No record waits for long here, so `ok` is the truth all the time (V14)."""
         while not stopped.is_set():
             told, said = await client.events.delivery(limit=0), await client.ready()
-            out.oldest_s, out.behind = max(out.oldest_s, told["oldest_s"]), max(out.behind, told["undelivered"])
-            named = "events" in said.degraded or any("adapter:events" in one for one in said.missing)
-            if named and told["oldest_s"] <= LATE_SECONDS:
-                out.untrue.append(f"/ready names events, and no record waits for over {LATE_SECONDS:g} s: {told}")
+            out.oldest_s, out.behind = (
+                max(out.oldest_s, told["oldest_s"]),
+                max(out.behind, told["undelivered"]),
+            )
+            named = "events" in said.degraded or any(
+                "adapter:events" in one for one in said.missing
+            )
+            if named and told["oldest_s"] <= DEGRADED_AFTER_SECONDS:
+                out.untrue.append(
+                    f"/ready names events, and no record waits for over {DEGRADED_AFTER_SECONDS:g} s: {told}"
+                )
             await asyncio.sleep(_WATCH_SECONDS)
 
     async def until(condition: Callable[[int, int], bool]) -> float:
         """Of the number up to which the sink has everything, and of how many it lacks."""
         begun = time.monotonic()
-        while not condition((told := await watch.events.delivery(limit=0))["cursor"], told["undelivered"]):
+        while not condition(
+            (told := await watch.events.delivery(limit=0))["cursor"], told["undelivered"]
+        ):
             for one in crew:
                 if one.done():
                     one.result()  # a task that failed for a reason of its own
@@ -139,7 +158,8 @@ async def away(box: ApiBox, sink: ApiBox, *, kills: int, up: float, down: float,
     async with contextlib.AsyncExitStack() as stack:
         ends = (box, box, sink)
         watch, client, there = [
-            await stack.enter_async_context(AsyncBoxClient(one.url, token=TOKEN, timeout=30)) for one in ends
+            await stack.enter_async_context(AsyncBoxClient(one.url, token=TOKEN, timeout=30))
+            for one in ends
         ]
         crew = [asyncio.create_task(writer(client)) for _ in range(writers)]
         crew.append(asyncio.create_task(watcher(watch)))
@@ -168,7 +188,7 @@ async def _compare(out: Delivered, box: AsyncBoxClient, sink: AsyncBoxClient) ->
     while since < head:
         events, since = await box.events.read(since=since, limit=1000)
         out.here += [(event.seq, event.hash) for event in events]
-    for event in await of_box(sink, NAME):
+    for event in await box_events(sink, NAME):
         assert event.origin is not None
         out.there.append((event.origin.seq, event.origin.hash))
         out.subjects[event.origin.seq] = event.subject

@@ -15,14 +15,14 @@ from pathlib import Path
 
 from agentbox.core.paths import HostPaths
 from agentbox.core.progress import NullProgress
-from agentbox.host.packages.apt.apt import entry, records
 from agentbox.host.packages.apt.apt_origin import origins
+from agentbox.host.packages.apt.apt_resolver import lock_entry, package_records
 from agentbox.host.packages.apt.apt_root import AptRoot
 from agentbox.host.packages.errors import NotServedError
 from agentbox.host.packages.resolve import apt_roots
 from agentbox.host.packages.transfer.cache import Cache
 from agentbox.host.packages.transfer.download import Downloads
-from agentbox.plan.lockfile.model import Entry
+from agentbox.plan.lockfile.model import LockEntry
 
 _JOBS = 8
 
@@ -32,10 +32,14 @@ def unpacked(lock: Path, arch: str) -> Path:
 
     Raises AgentboxError: no network, no apt, other bytes than locked.
     """
-    cache = HostPaths.of_this_user().cache
+    cache = HostPaths.for_this_user().cache
     table = tomllib.loads(lock.read_text())
-    rows = [Entry(**row) for row in table[arch]]
-    root = cache / "peers" / f"{lock.parent.name}-{hashlib.sha256(repr(rows).encode()).hexdigest()[:12]}"
+    rows = [LockEntry(**row) for row in table[arch]]
+    root = (
+        cache
+        / "peers"
+        / f"{lock.parent.name}-{hashlib.sha256(repr(rows).encode()).hexdigest()[:12]}"
+    )
     root.parent.mkdir(parents=True, exist_ok=True)
     with root.with_suffix(".lock").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
@@ -47,18 +51,22 @@ def unpacked(lock: Path, arch: str) -> Path:
 
 def write_lock(lock: Path, suite: str, names: Mapping[str, Iterable[str]]) -> None:
     """Writes what the suite serves now of these packages, by architecture."""
-    text = f"# Written by `python tests/peers/{lock.parent.name}/pin.py`.\nsuite = {_quoted(suite)}\n"
-    for root in apt_roots(HostPaths.of_this_user().cache, suite, sorted(names)):
+    text = (
+        f"# Written by `python tests/peers/{lock.parent.name}/pin.py`.\nsuite = {_quoted(suite)}\n"
+    )
+    for root in apt_roots(HostPaths.for_this_user().cache, suite, sorted(names)):
         text += f"\n{root.arch} = [\n"
         for row in _served(root, names[root.arch]):
-            fields = {name: getattr(row, name) for name in ("name", "version", "file", "size", "sha256")}
+            fields = {
+                name: getattr(row, name) for name in ("name", "version", "file", "size", "sha256")
+            }
             cells = ", ".join(f"{name} = {_quoted(value)}" for name, value in fields.items())
             text += f"  {{ {cells} }},\n"
         text += "]\n"
     lock.write_text(text)
 
 
-def _files(cache: Path, suite: str, arch: str, rows: list[Entry]) -> list[Path]:
+def _files(cache: Path, suite: str, arch: str, rows: list[LockEntry]) -> list[Path]:
     store = Cache(cache / "files")
     if missing := [row for row in rows if not store.has(row)]:
         (root,) = apt_roots(cache, suite, [arch])
@@ -74,10 +82,10 @@ def _files(cache: Path, suite: str, arch: str, rows: list[Entry]) -> list[Path]:
     return [store.path(row) for row in rows]
 
 
-def _served(root: AptRoot, names: Iterable[str]) -> list[Entry]:
-    with root.held():
+def _served(root: AptRoot, names: Iterable[str]) -> list[LockEntry]:
+    with root.locked():
         root.update()
-        return sorted(entry(found) for found in records(root, sorted(names)))
+        return sorted(lock_entry(found) for found in package_records(root, sorted(names)))
 
 
 def _unpack(debs: list[Path], root: Path) -> None:

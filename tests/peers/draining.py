@@ -45,13 +45,22 @@ async def create(adapter: Any, count: int) -> None:
 
     async def one() -> None:
         for number in numbers:
-            await adapter.create_child(epic.id, BeadSpec(title=f"{number}", creator="bench", data={"n": number}))
+            await adapter.create_child(
+                epic.id, BeadSpec(title=f"{number}", creator="bench", data={"n": number})
+            )
 
     await asyncio.gather(*(one() for _ in range(16)))
 
 
 async def drain(
-    store: LocalStore, adapter: Any, *, beads: int, processes: int, tasks: int, kills: int = 0, seed: int = 1
+    store: LocalStore,
+    adapter: Any,
+    *,
+    beads: int,
+    processes: int,
+    tasks: int,
+    kills: int = 0,
+    seed: int = 1,
 ) -> Drained:
     """Each process is an adapter on the store, no whole box. One that is killed is replaced."""
     draw, go = random.Random(seed), asyncio.Event()

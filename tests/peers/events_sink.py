@@ -29,13 +29,21 @@ class Handler(BaseHTTPRequestHandler):
         status = self.judged(rule, form, body, events)
         if status < 300:
             self.keep("taken.jsonl", *events)
-        asked = {"at": time.monotonic(), "status": status, "form": form, "bytes": len(body), "count": len(events)}
+        asked = {
+            "at": time.monotonic(),
+            "status": status,
+            "form": form,
+            "bytes": len(body),
+            "count": len(events),
+        }
         self.keep("asked.jsonl", asked | {"authorization": self.headers["authorization"]})
         answer = json.dumps({"detail": f"so says the rule: {status}"}).encode()
         self.send_response(status)
         for name, value in {**rule.get("headers", {}), "content-length": str(len(answer))}.items():
             self.send_header(name, value)
-        with contextlib.suppress(ConnectionError):  # the sender may be gone, and a test may have killed it
+        with contextlib.suppress(
+            ConnectionError
+        ):  # the sender may be gone, and a test may have killed it
             self.end_headers()
             self.wfile.write(answer)
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import psycopg
 
-from agentbox.adapters.memory.embedder import load
-from agentbox.adapters.memory.postgres.rows import folded, vector_text
+from agentbox.adapters.memory.embedder import load_embedder
+from agentbox.adapters.memory.postgres.rows import fold_words, vector_text
 
 _LINES = """
     river mountain harbour sailor anchor storm island lighthouse bread flour oven butter onion garlic soup kitchen server
@@ -31,12 +31,25 @@ def texts(count: int, seed: int = 7) -> list[str]:
     return found
 
 
-async def fill(db: "psycopg.Connection[Any]", lines: Sequence[str], namespace: str = "default") -> None:
+async def fill(
+    db: "psycopg.Connection[Any]", lines: Sequence[str], namespace: str = "default"
+) -> None:
     """One entry a line with metadata `n`, its number; as `store` would have made it. `db` is a session of the schema."""
-    embedder = await load("static-256")
+    embedder = await load_embedder("static-256")
     vectors = await embedder.embed(lines)
     rows = (
-        (namespace, f"{n}", "null", text, f'{{"n":{n}}}', len(text), 0, 0, vector_text(vector), " ".join(folded(text)))
+        (
+            namespace,
+            f"{n}",
+            "null",
+            text,
+            f'{{"n":{n}}}',
+            len(text),
+            0,
+            0,
+            vector_text(vector),
+            " ".join(fold_words(text)),
+        )
         for n, (text, vector) in enumerate(zip(lines, vectors, strict=True))
     )
     with db.transaction(), db.cursor() as cursor:

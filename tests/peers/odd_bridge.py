@@ -52,7 +52,15 @@ def main(acts):
                 late.append(number)
                 if len(late) == 3:
                     for one in reversed(late):
-                        say({"id": one, "error": {**INFO_ERROR, "data": {**INFO_ERROR["data"], "id": str(one)}}})
+                        say(
+                            {
+                                "id": one,
+                                "error": {
+                                    **INFO_ERROR,
+                                    "data": {**INFO_ERROR["data"], "id": str(one)},
+                                },
+                            }
+                        )
             case "never":
                 pass
             case "odd":

@@ -44,7 +44,9 @@ class PostgresServer:
 
     def dsn(self, database: str = DATABASE, **parameters: str) -> str:
         """A URI for libpq. The role is a superuser."""
-        return f"postgresql://{USER}:{self.password}@127.0.0.1:{self.port}/{database}" + _query(parameters)
+        return f"postgresql://{USER}:{self.password}@127.0.0.1:{self.port}/{database}" + _query(
+            parameters
+        )
 
     @property
     def running(self) -> bool:
@@ -56,9 +58,15 @@ class PostgresServer:
             return
         options = [f"--{name}={value}" for name, value in self._settings.items()]
         with (self.folder / "log").open("ab") as log:
-            argv = self._chrooted("postgres", "-D", f"{self._inside}/data", "-p", str(self.port), *options)
+            argv = self._chrooted(
+                "postgres", "-D", f"{self._inside}/data", "-p", str(self.port), *options
+            )
             self._process = subprocess.Popen(
-                argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={**os.environ, "LC_ALL": "C"}
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, "LC_ALL": "C"},
             )
         until = time.monotonic() + _START_SECONDS
         while True:
@@ -100,7 +108,9 @@ class PostgresServer:
             "initdb", "-D", f"{self._inside}/data", f"--username={USER}", f"--pwfile={self._inside}/password",
             "--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--no-sync",
         )  # fmt: skip
-        done = subprocess.run(argv, capture_output=True, text=True, check=False, env={**os.environ, "LC_ALL": "C"})
+        done = subprocess.run(
+            argv, capture_output=True, text=True, check=False, env={**os.environ, "LC_ALL": "C"}
+        )
         if done.returncode != 0:
             raise RuntimeError(f"initdb failed: {done.stdout[-1000:]}{done.stderr[-1000:]}")
 

@@ -22,7 +22,9 @@ _numbers = itertools.count(1)
 class ServerClock(ManualClock):
     """The clock of the server, as the sessions of a `PostgresStore` see it; a worker's sessions see the real one."""
 
-    def __init__(self, server: PostgresServer, start: datetime = datetime(2026, 1, 1, tzinfo=UTC)) -> None:
+    def __init__(
+        self, server: PostgresServer, start: datetime = datetime(2026, 1, 1, tzinfo=UTC)
+    ) -> None:
         super().__init__(start)
         self._server = server
         self._set(
@@ -50,10 +52,14 @@ class PostgresStore(LocalStore):
     """A schema of its own on a server that others use too. The box's own clock is the machine's, so that a lease that
     followed it would be found out."""
 
-    def __init__(self, slot: Any, server: PostgresServer, prefix: Path, options: Mapping[str, Any]) -> None:
+    def __init__(
+        self, slot: Any, server: PostgresServer, prefix: Path, options: Mapping[str, Any]
+    ) -> None:
         self.server, self.schema = server, f"contract_{next(_numbers)}"
         secrets = {"dsn": server.dsn(options=_MANUAL)}
-        super().__init__(slot, "external-pg", prefix, options={**options, "schema": self.schema}, secrets=secrets)
+        super().__init__(
+            slot, "external-pg", prefix, options={**options, "schema": self.schema}, secrets=secrets
+        )
 
     @property
     def worker_secrets(self) -> Mapping[str, str]:
@@ -80,4 +86,6 @@ class PostgresStore(LocalStore):
 
     def session(self) -> "psycopg.Connection[tuple[Any, ...]]":
         """A connection of its own to the schema."""
-        return psycopg.connect(self.server.dsn(options=f"-c search_path={self.schema},public"), autocommit=True)
+        return psycopg.connect(
+            self.server.dsn(options=f"-c search_path={self.schema},public"), autocommit=True
+        )

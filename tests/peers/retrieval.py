@@ -19,7 +19,9 @@ async def store_all(adapter: Any) -> None:
 
 async def quality(adapter: Any, mode: str) -> Mapping[str, Mapping[str, float]]:
     """recall@5, recall@10 and nDCG@10 of each kind of query, and of `all`. Each query has one right entry."""
-    sums: dict[str, dict[str, float]] = defaultdict(lambda: {"recall@5": 0.0, "recall@10": 0.0, "ndcg@10": 0.0, "n": 0})
+    sums: dict[str, dict[str, float]] = defaultdict(
+        lambda: {"recall@5": 0.0, "recall@10": 0.0, "ndcg@10": 0.0, "n": 0}
+    )
     for query in json.loads(FILE.read_text())["queries"]:
         keys = [hit.entry.key for hit in await adapter.search(query["query"], mode=mode, limit=10)]
         rank = keys.index(query["key"]) + 1 if query["key"] in keys else math.inf

@@ -84,7 +84,9 @@ class SolidServer:
         with httpx.Client(trust_env=False, timeout=5) as client:
             while not self._answers(client, port):
                 if process.poll() is not None or time.monotonic() > until:
-                    raise RuntimeError(f"the Solid server did not start: {(self.folder / 'log').read_text()[-2000:]}")
+                    raise RuntimeError(
+                        f"the Solid server did not start: {(self.folder / 'log').read_text()[-2000:]}"
+                    )
                 time.sleep(0.05)
 
     def _begun(self, port: int) -> subprocess.Popen[bytes]:
@@ -92,12 +94,16 @@ class SolidServer:
         script = MODULES / "@solid/community-server/bin/server.js"
         argv = ["node", str(script), "-c", str(HERE / "config.json"), "-f", str(self.files), "-p", str(port), "-b", f"{self.url}/", "-l", "warn"]  # fmt: skip
         with (self.folder / "log").open("ab") as log:
-            return subprocess.Popen(argv, cwd=HERE, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            return subprocess.Popen(
+                argv, cwd=HERE, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
 
     def _answers(self, client: httpx.Client, port: int) -> bool:
         """Whether it serves its root container."""
         try:
-            return client.head(f"http://127.0.0.1:{port}/", headers={"Host": f"127.0.0.1:{self.relay_port}"}).is_success
+            return client.head(
+                f"http://127.0.0.1:{port}/", headers={"Host": f"127.0.0.1:{self.relay_port}"}
+            ).is_success
         except httpx.TransportError:
             return False
 

@@ -7,16 +7,20 @@ from typing import Any
 from solid_server import SolidServer
 
 from agentbox.adapters.runtime.adapter import Clock
-from agentbox.testing.faults import FaultProxy
+from agentbox.testing.fault_proxy import FaultProxy
 from agentbox.testing.local_store import LocalStore
 
-CAP = 256 << 10  # of one object: that of the suite, which is not imported before its asserts are rewritten
+CAP = (
+    256 << 10
+)  # of one object: that of the suite, which is not imported before its asserts are rewritten
 
 
 class SolidStore(LocalStore):
     """One root container. `line` is the relay, which tests break."""
 
-    def __init__(self, server: SolidServer, prefix: Path, *, clock: Clock | None = None, **options: Any) -> None:
+    def __init__(
+        self, server: SolidServer, prefix: Path, *, clock: Clock | None = None, **options: Any
+    ) -> None:
         self.name = f"t-{uuid.uuid4().hex}"
         endpoint = f"{server.url}/{self.name}"
         given = {"endpoint": endpoint, "auth": "none", "max_object": CAP, **options}

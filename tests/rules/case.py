@@ -10,7 +10,7 @@ from typing import Any
 from catalogue import FEATURES
 
 from agentbox.manifest.load import load
-from agentbox.manifest.rules.engine import Report, run
+from agentbox.manifest.rules.engine import ValidationReport, run_rules
 from agentbox.manifest.rules.lock_input import MISSING, LockInput, read_lock
 
 FOLDER = Path(__file__).parent / "cases"
@@ -42,12 +42,20 @@ class Case:
     @cached_property
     def arguments(self) -> dict[str, Any]:
         """Keyword arguments of `agentbox.manifest.rules.engine.run`."""
-        words = [word for line in self.options if line.startswith("args: ") for word in line.split()[1:]]
+        words = [
+            word for line in self.options if line.startswith("args: ") for word in line.split()[1:]
+        ]
         found: dict[str, Any] = {"features": FEATURES}
         if "--check-env" in words:
-            pairs = (line.removeprefix("env: ").split("=", 1) for line in self.options if line.startswith("env: "))
+            pairs = (
+                line.removeprefix("env: ").split("=", 1)
+                for line in self.options
+                if line.startswith("env: ")
+            )
             found["environment"] = dict(pairs)
-        found["systems"] = [after for word, after in itertools.pairwise(words) if word == "--system"]
+        found["systems"] = [
+            after for word, after in itertools.pairwise(words) if word == "--system"
+        ]
         beside = self.path.with_suffix(".lock")
         if beside.exists():
             found["lock"] = read_lock(beside)
@@ -62,8 +70,8 @@ class Case:
         """The variables that the case sets."""
         return dict(self.arguments.get("environment", {}))
 
-    def report(self) -> Report:
-        return run(load(self.path), **self.arguments)
+    def report(self) -> ValidationReport:
+        return run_rules(load(self.path), **self.arguments)
 
     def found(self) -> list[str]:
         """One line a finding, `CODE KEY LINE:COL`, sorted.
@@ -71,7 +79,9 @@ class Case:
         What a release does not serve yet (E606) says nothing about a rule, and changes with every release: only the cases
         of E606 list it.
         """
-        findings = (found for found in self.report().findings if found.code != "E606" or self.code == "E606")
+        findings = (
+            found for found in self.report().findings if found.code != "E606" or self.code == "E606"
+        )
         return sorted(f"{f.code} {f.key or '-'} {f.line}:{f.column}" for f in findings)
 
 

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from agentbox.manifest.features.loader import ALWAYS, load_features
+from agentbox.manifest.features.loader import UNGATED, load_features
 from agentbox.manifest.features.model import Feature
 
 _REAL: Final = load_features()
 
 FEATURES: Final[Mapping[str, Feature]] = {
-    **{name: _REAL[name] for name in ALWAYS},
+    **{name: _REAL[name] for name in UNGATED},
     **load_features(Path(__file__).parent / "features"),
 }

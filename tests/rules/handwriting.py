@@ -10,7 +10,7 @@ import re
 from typing import Any, NamedTuple
 
 from agentbox.manifest.keypath import KeyPath
-from agentbox.manifest.toml_text import spell
+from agentbox.manifest.toml_text import format_toml
 
 
 class Raw(NamedTuple):
@@ -43,7 +43,9 @@ class Hand:
         """The keys of a table, `dots` levels below the one that is open; then the tables with a header of their own."""
         later = []
         for name, value in table.items():
-            if self.has_tables(value) or (isinstance(value, dict) and not dots and self.chance.random() < 0.6):
+            if self.has_tables(value) or (
+                isinstance(value, dict) and not dots and self.chance.random() < 0.6
+            ):
                 later.append(name)
             elif isinstance(value, dict) and value and self.chance.random() < 0.7:
                 self.body(value, (*path, name), dots + 1)
@@ -56,7 +58,11 @@ class Hand:
 
     def below(self, value: Any, path: KeyPath) -> None:
         """One table with its header, or each of a list of tables."""
-        rows = [(path, value)] if isinstance(value, dict) else [((*path, at), row) for at, row in enumerate(value)]
+        rows = (
+            [(path, value)]
+            if isinstance(value, dict)
+            else [((*path, at), row) for at, row in enumerate(value)]
+        )
         for at, row in rows:
             brackets = "[]" if isinstance(value, dict) else ("[[", "]]")
             self.margin()
@@ -100,11 +106,13 @@ class Hand:
         elif isinstance(value, dict):
             self.inline(value, path)
         elif isinstance(value, list) and self.chance.random() < 0.4:
-            self.text += "[ # é\n" + "".join(f"\t{spell(item)},  # ]\n\n" for item in value) + "]"
+            self.text += (
+                "[ # é\n" + "".join(f"\t{format_toml(item)},  # ]\n\n" for item in value) + "]"
+            )
         elif isinstance(value, str) and value and self.chance.random() < 0.2:
             self.text += f'"""\n{json.dumps(value, ensure_ascii=False)[1:-1]}"""'
         else:
-            self.text += spell(value)
+            self.text += format_toml(value)
 
     def inline(self, table: dict[str, Any], path: KeyPath) -> None:
         self.text += "{" + self.space()

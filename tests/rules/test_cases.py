@@ -22,7 +22,9 @@ def test_every_rule_has_cases_and_every_case_a_rule() -> None:
     assert all(kinds == {True, False} for kinds in by_code.values())
 
 
-@pytest.mark.parametrize("case", [case for case in cases() if case.environment], ids=lambda case: case.path.stem)
+@pytest.mark.parametrize(
+    "case", [case for case in cases() if case.environment], ids=lambda case: case.path.stem
+)
 def test_no_value_of_the_environment_is_shown(case: Case) -> None:
     """Messages name variables; what they hold stays out of sight."""
     shown = " ".join(f"{found.message} {found.remedy}" for found in case.report().findings)

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentbox.manifest.load import parse
-from agentbox.manifest.rules.engine import Report, run
+from agentbox.manifest.rules.engine import ValidationReport, run_rules
 
 FULL = tomllib.loads((Path(__file__).parent / "full.toml").read_text())
 SCALARS = st.one_of(
@@ -20,13 +20,26 @@ SCALARS = st.one_of(
     st.floats(allow_nan=False),
     st.text(max_size=12),
     st.sampled_from(
-        ["off", "external-http", "openai", "$EGRESS", "*", "/**", "10.0.0.0/8", "1GiB", "builder", "", "a/../b"]
+        [
+            "off",
+            "external-http",
+            "openai",
+            "$EGRESS",
+            "*",
+            "/**",
+            "10.0.0.0/8",
+            "1GiB",
+            "builder",
+            "",
+            "a/../b",
+        ]
     ),
 )
 VALUES = st.recursive(
     SCALARS,
     lambda inner: st.one_of(
-        st.lists(inner, max_size=3), st.dictionaries(st.text("abz-_", max_size=3), inner, max_size=3)
+        st.lists(inner, max_size=3),
+        st.dictionaries(st.text("abz-_", max_size=3), inner, max_size=3),
     ),
     max_leaves=5,
 )
@@ -51,7 +64,9 @@ def changed(document: dict[str, Any], path: tuple[str, ...], value: Any) -> dict
     copy = dict(document)
     if len(path) > 1:
         copy[path[0]] = (
-            changed(copy[path[0]], path[1:], value) if isinstance(copy.get(path[0]), dict) else copy.get(path[0], 0)
+            changed(copy[path[0]], path[1:], value)
+            if isinstance(copy.get(path[0]), dict)
+            else copy.get(path[0], 0)
         )
     elif value is ...:
         copy.pop(path[0], None)
@@ -60,9 +75,11 @@ def changed(document: dict[str, Any], path: tuple[str, ...], value: Any) -> dict
     return copy
 
 
-def judged(data: bytes) -> Report:
+def judged(data: bytes) -> ValidationReport:
     """The report, after a look at what holds for every report."""
-    report = run(parse(data, "x"), features=FEATURES, environment={}, systems=["aarch64-linux"])
+    report = run_rules(
+        parse(data, "x"), features=FEATURES, environment={}, systems=["aarch64-linux"]
+    )
     lines = data.decode().split("\n")
     for found in report.findings:
         assert 1 <= found.line <= len(lines)
@@ -70,13 +87,21 @@ def judged(data: bytes) -> Report:
         assert found.message
         assert found.remedy
     assert list(report.findings) == sorted(report.findings, key=lambda found: found.order)
-    assert report == run(parse(data, "x"), features=FEATURES, environment={}, systems=["aarch64-linux"])
+    assert report == run_rules(
+        parse(data, "x"), features=FEATURES, environment={}, systems=["aarch64-linux"]
+    )
     return report
 
 
 @SLOW
-@given(st.lists(st.tuples(st.sampled_from(PLACES), st.one_of(st.just(...), VALUES)), min_size=1, max_size=8))
-def test_a_full_manifest_with_a_few_things_spoilt(changes: list[tuple[tuple[str, ...], Any]]) -> None:
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(PLACES), st.one_of(st.just(...), VALUES)), min_size=1, max_size=8
+    )
+)
+def test_a_full_manifest_with_a_few_things_spoilt(
+    changes: list[tuple[tuple[str, ...], Any]],
+) -> None:
     """Values of any type at any key, keys that are gone: never an exception."""
     document = FULL
     for path, value in changes:
@@ -85,7 +110,13 @@ def test_a_full_manifest_with_a_few_things_spoilt(changes: list[tuple[tuple[str,
 
 
 @SLOW
-@given(st.dictionaries(st.one_of(st.sampled_from(sorted(FULL)), st.text('abz.- "é', max_size=4)), VALUES, max_size=6))
+@given(
+    st.dictionaries(
+        st.one_of(st.sampled_from(sorted(FULL)), st.text('abz.- "é', max_size=4)),
+        VALUES,
+        max_size=6,
+    )
+)
 def test_a_document_of_anything(document: dict[str, Any]) -> None:
     """Tables of the manifest hold scalars, lists hold tables, names hold dots and quotes."""
     judged(tomli_w.dumps(document).encode())
@@ -95,8 +126,8 @@ def test_a_document_of_anything(document: dict[str, Any]) -> None:
 @given(st.binary(max_size=200))
 def test_bytes(data: bytes) -> None:
     """What is no TOML is one finding E000; what is, is judged."""
-    report = run(parse(data, "x"), features=FEATURES)
-    assert report == run(parse(data, "x"), features=FEATURES)
+    report = run_rules(parse(data, "x"), features=FEATURES)
+    assert report == run_rules(parse(data, "x"), features=FEATURES)
     if any(found.code == "E000" for found in report.findings):
         assert len(report.findings) == 1
 
@@ -109,7 +140,10 @@ def test_the_order_of_tables_does_not_matter(chance: random.Random) -> None:
     def shuffled(table: dict[str, Any]) -> dict[str, Any]:
         names = list(table)
         chance.shuffle(names)
-        return {name: shuffled(table[name]) if isinstance(table[name], dict) else table[name] for name in names}
+        return {
+            name: shuffled(table[name]) if isinstance(table[name], dict) else table[name]
+            for name in names
+        }
 
     def keys(document: dict[str, Any]) -> set[tuple[str, str]]:
         return {

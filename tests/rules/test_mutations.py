@@ -9,10 +9,10 @@ import pytest
 from case import Case, cases
 from catalogue import FEATURES
 
-from agentbox.manifest.keys import generic, keys
+from agentbox.manifest.keys import generic_path, keys
 from agentbox.manifest.load import parse
 from agentbox.manifest.rules.discovery import discover
-from agentbox.manifest.rules.engine import run
+from agentbox.manifest.rules.engine import run_rules
 from agentbox.manifest.schema.bundle import schema_at
 
 FULL = (Path(__file__).parent / "full.toml").read_text()
@@ -26,7 +26,12 @@ VALUES = {
     "table": "{ zzz = 1 }",
     "date": "1979-05-27",
 }
-FITS = {"boolean": {"boolean"}, "integer": {"integer"}, "number": {"integer", "float"}, "string": {"string"}}
+FITS = {
+    "boolean": {"boolean"},
+    "integer": {"integer"},
+    "number": {"integer", "float"},
+    "string": {"string"},
+}
 
 
 def written() -> Iterator[tuple[int, str, str]]:
@@ -46,7 +51,10 @@ def with_line(number: int, text: str) -> bytes:
 def found(data: bytes) -> set[tuple[str, int]]:
     """Code and line of all findings."""
     tomllib.loads(data.decode())
-    return {(finding.code, finding.line) for finding in run(parse(data, "x"), features=FEATURES).findings}
+    return {
+        (finding.code, finding.line)
+        for finding in run_rules(parse(data, "x"), features=FEATURES).findings
+    }
 
 
 WRITTEN = list(written())
@@ -54,9 +62,13 @@ WRITTEN = list(written())
 
 def test_the_full_manifest_has_every_key() -> None:
     """Of each `_env` and `_file` pair one, and the schema takes all."""
-    have = {generic(path) for _, path, _ in WRITTEN}
+    have = {generic_path(path) for _, path, _ in WRITTEN}
     for path in set(keys()) - have:
-        partner = path.replace("_env", "_file") if path.endswith("_env") else path.replace("_file", "_env")
+        partner = (
+            path.replace("_env", "_file")
+            if path.endswith("_env")
+            else path.replace("_file", "_env")
+        )
         assert partner in have, path
     assert parse(FULL.encode(), "x").findings == ()
 
@@ -78,8 +90,10 @@ def test_a_wrong_type_is_found_at_its_line(number: int, path: str, name: str) ->
 def test_a_misspelt_key_is_found_at_its_line(number: int, path: str, name: str) -> None:
     """One letter more; the right name is among the suggestions."""
     line = LINES[number - 1].replace(name, f"{name}z", 1)
-    report = run(parse(with_line(number, line), "x"), features=FEATURES)
-    mine = [finding for finding in report.findings if finding.code == "E016" and finding.line == number]
+    report = run_rules(parse(with_line(number, line), "x"), features=FEATURES)
+    mine = [
+        finding for finding in report.findings if finding.code == "E016" and finding.line == number
+    ]
     assert [finding.kind for finding in mine] == ["unknown-key"]
     assert f"`{name}`" in mine[0].remedy
 
@@ -98,7 +112,7 @@ UNMOVED = [case for case in cases() if case.trips and "**" not in discover()[cas
 @pytest.mark.parametrize("case", UNMOVED, ids=lambda case: f"{case.code}-{case.path.stem}")
 def test_a_wrong_value_elsewhere_hides_nothing(case: Case) -> None:
     """A wrongly typed key that the rule does not read leaves its findings as they are."""
-    spoilt = run(parse(_spoilt(case.path.read_text()), "x"), **case.arguments).findings
+    spoilt = run_rules(parse(_spoilt(case.path.read_text()), "x"), **case.arguments).findings
     assert "resources.stop_seconds" not in discover()[case.code].reads
     assert "resources.stop_seconds" in [found.key for found in spoilt if found.code == "E016"]
     own = [found.key for found in case.report().findings if found.code == case.code]

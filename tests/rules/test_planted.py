@@ -20,7 +20,7 @@ from test_fuzz import FULL
 from agentbox.host.cli.main import cli
 from agentbox.manifest.findings import Finding
 from agentbox.manifest.keypath import KeyPath, to_text
-from agentbox.manifest.keys import generic, keys
+from agentbox.manifest.keys import generic_path, keys
 from agentbox.manifest.load import parse
 from agentbox.manifest.schema.bundle import schema_at
 
@@ -31,7 +31,9 @@ WRONG = {"boolean": 7, "integer": "seven", "number": "seven", "string": False, "
 
 def schema_of(path: KeyPath) -> dict[str, Any]:
     """The schema at a path, through the items of lists."""
-    schema = schema_at(".".join(str(name) for name in path if not isinstance(name, int)).replace("..", "."))
+    schema = schema_at(
+        ".".join(str(name) for name in path if not isinstance(name, int)).replace("..", ".")
+    )
     assert schema is not None
     return schema
 
@@ -54,14 +56,21 @@ def tables(value: dict[str, Any], path: KeyPath = ()) -> Iterator[KeyPath]:
             yield from tables(item, (*path, name))
 
 
-def some(chance: random.Random, value: dict[str, Any], share: float, path: str = "") -> dict[str, Any]:
+def some(
+    chance: random.Random, value: dict[str, Any], share: float, path: str = ""
+) -> dict[str, Any]:
     """A valid manifest with a part of what the full one says, in another order."""
     kept = {}
     for name in chance.sample(list(value), len(value)):
         at, item = f"{path}.{name}".lstrip("."), value[name]
         if isinstance(item, dict):
             kept[name] = some(chance, item, share, at)
-        elif name in KEEP or (spec := keys().get(generic(at))) is None or spec.required or chance.random() < share:
+        elif (
+            name in KEEP
+            or (spec := keys().get(generic_path(at))) is None
+            or spec.required
+            or chance.random() < share
+        ):
             kept[name] = item
     return kept
 
@@ -116,7 +125,9 @@ def test_the_handwriting_says_the_same(seed: int) -> None:
     manifest = parse(writer.document(document), "x")
     assert manifest.findings == ()
     assert manifest.written == document
-    assert {to_text(path): place for path, place in writer.keys.items()}.items() <= dict(manifest.where).items()
+    assert {to_text(path): place for path, place in writer.keys.items()}.items() <= dict(
+        manifest.positions
+    ).items()
 
 
 @OFTEN
@@ -136,7 +147,10 @@ def test_a_wrong_type(seed: int) -> None:
 def test_an_unknown_key(seed: int) -> None:
     """Any closed table, with a key, or a table, that it does not have."""
     chance, document, writer = hand(seed)
-    path = (*chance.choice(list(tables(document))), chance.choice(["zebra", "memry", "é x", "use_"]))
+    path = (
+        *chance.choice(list(tables(document))),
+        chance.choice(["zebra", "memry", "é x", "use_"]),
+    )
     data = writer.document(put(document, path, chance.choice([1, "x", {"a": 1}, [1]])))
     check(data, writer.keys[path], "E016", "unknown-key", to_text(path))
 
@@ -187,7 +201,9 @@ def test_the_same_bytes_are_answered_with_the_same_bytes(form: str, tmp_path: Pa
     manifest.write_bytes(writer.document(document))
     argv = [sys.executable, "-m", "agentbox", "config", "validate", str(manifest), "--format", form]
     answers = {
-        subprocess.run(argv, capture_output=True, check=False, env={**os.environ, "PYTHONHASHSEED": seed}).stdout
+        subprocess.run(
+            argv, capture_output=True, check=False, env={**os.environ, "PYTHONHASHSEED": seed}
+        ).stdout
         for seed in ("0", "1", "4242")
     }
     (answer,) = answers

@@ -9,7 +9,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, cast
 
-sys.path[:0] = [str(Path(__file__).parents[1] / "tools")]  # where pytest finds it by its own settings
+sys.path[:0] = [
+    str(Path(__file__).parents[1] / "tools")
+]  # where pytest finds it by its own settings
 
 from harness.battery import battery, options  # noqa: E402
 from harness.container import DockerBox  # noqa: E402
@@ -17,8 +19,8 @@ from harness.images import build_images  # noqa: E402
 from harness.pool import Pool  # noqa: E402
 
 from agentbox.core.paths import CHECKOUT  # noqa: E402
-from agentbox.sandbox.attacks.catalogue import LINES  # noqa: E402
-from agentbox.testing.attacked import attacked  # noqa: E402
+from agentbox.sandbox.attacks.catalogue import CASES  # noqa: E402
+from agentbox.testing.attack_box import run_attacks  # noqa: E402
 
 PAGE: Final = CHECKOUT / "docs/stories/attacks.md"
 COLUMNS: Final = {
@@ -38,19 +40,25 @@ Cells = Mapping[str, tuple[str, str, str]]  # by name of the line: state, reply,
 
 def runs(folder: Path) -> Iterator[tuple[str, Cells]]:
     """By title of the column. Fails when the provider was asked anything."""
-    card = attacked()
+    card = run_attacks()
     rows = card["rows"]
     assert card["asked"] == []
     yield (
         COLUMNS["process"],
-        {row["subject"]: (row["state"], row["facts"]["reply"], row["facts"]["layer"]) for row in rows},
+        {
+            row["subject"]: (row["state"], row["facts"]["reply"], row["facts"]["layer"])
+            for row in rows
+        },
     )
     pool = Pool(folder, build_images(folder))
     try:
         for profile in ("ours", "engine"):
             held = battery(cast(DockerBox, pool.fresh("docker", **options(profile))))
             assert held.asked == []
-            cells = {name: (row.state, row.facts["reply"], row.facts["layer"]) for name, row in held.rows.items()}
+            cells = {
+                name: (row.state, row.facts["reply"], row.facts["layer"])
+                for name, row in held.rows.items()
+            }
             yield COLUMNS[profile], cells
     finally:
         pool.close()
@@ -65,7 +73,10 @@ def told(text: str) -> dict[str, dict[str, str]]:
     """A page read back: by title of the column, the state of each line."""
     table = [row.strip("| ").split(" | ") for row in text.splitlines() if row.startswith("| ")]
     titles, rows = table[0][2:], table[1:]
-    return {title: {row[0].strip("`"): _state(row[2 + at]) for row in rows} for at, title in enumerate(titles)}
+    return {
+        title: {row[0].strip("`"): _state(row[2 + at]) for row in rows}
+        for at, title in enumerate(titles)
+    }
 
 
 def _state(cell: str) -> str:
@@ -81,7 +92,7 @@ def _counts(found: Mapping[str, Cells]) -> Iterator[str]:
 def _table(found: Mapping[str, Cells]) -> Iterator[str]:
     yield f"| Line | An agent … | {' | '.join(found)} |"
     yield "|---|---|" + "---|" * len(found)
-    for line in LINES:
+    for line in CASES:
         cells = " | ".join(_cell(*found[title][line.name]) for title in found)
         yield f"| `{line.name}` | {line.title} | {cells} |"
 

@@ -55,7 +55,9 @@ def alone() -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            pytest.exit(f"another run of the runtime contract is under way: it holds {LOCK}", returncode=7)
+            pytest.exit(
+                f"another run of the runtime contract is under way: it holds {LOCK}", returncode=7
+            )
         yield
 
 

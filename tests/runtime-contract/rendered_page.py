@@ -9,7 +9,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 _TESTS = Path(__file__).parents[1]
-sys.path[:0] = [str(_TESTS / "golden"), str(_TESTS / "tools")]  # where pytest finds them by its own settings
+sys.path[:0] = [
+    str(_TESTS / "golden"),
+    str(_TESTS / "tools"),
+]  # where pytest finds them by its own settings
 
 from goldens import HERE, given  # noqa: E402
 from harness.judges import JUDGES  # noqa: E402
@@ -17,7 +20,7 @@ from harness.judges import JUDGES  # noqa: E402
 from agentbox.core.paths import CHECKOUT  # noqa: E402
 from agentbox.manifest.features.loader import load_features  # noqa: E402
 from agentbox.manifest.load import load  # noqa: E402
-from agentbox.manifest.rules.engine import run  # noqa: E402
+from agentbox.manifest.rules.engine import run_rules  # noqa: E402
 from agentbox.plan.render.files import write  # noqa: E402
 from agentbox.plan.render.targets import ALL, render  # noqa: E402
 
@@ -48,7 +51,10 @@ _JUDGES = {
     "compose-lint": ("docker-compose.yml", "`--fail-on low`"),
     "compose-spec": ("docker-compose.yml", "the schema of the Compose specification"),
     "dclint": ("docker-compose.yml", "no warning allowed"),
-    "grants": ("compose, podman, Kubernetes, dev container", "rules of ours: no right that the plan does not grant"),
+    "grants": (
+        "compose, podman, Kubernetes, dev container",
+        "rules of ours: no right that the plan does not grant",
+    ),
     "kubernetes-validate": ("kubernetes.yaml", "strict, of two releases"),
     "pod-security": ("kubernetes.yaml", "rules of ours: Pod Security Standards, level restricted"),
     "promtool": ("prometheus.yml, prometheus-rules.yml", "`check config`, `check rules`"),
@@ -64,7 +70,11 @@ def page() -> str:
         "spoilt file (`tests/runtime-contract/mutants/`). RC-025 holds this page.\n",
     ]
     for name, words in _CASES.items():
-        parts += [f"## {name}\n", f"{words} [`agentbox.toml`]({_LINKS}/{name}/agentbox.toml)\n", *_case(HERE / name)]
+        parts += [
+            f"## {name}\n",
+            f"{words} [`agentbox.toml`]({_LINKS}/{name}/agentbox.toml)\n",
+            *_case(HERE / name),
+        ]
     return "\n".join(parts)
 
 
@@ -88,7 +98,7 @@ def _case(case: Path) -> Iterator[str]:
 
 
 def _rules(case: Path) -> str:
-    found = run(load(case / "agentbox.toml"), features=load_features()).findings
+    found = run_rules(load(case / "agentbox.toml"), features=load_features()).findings
     return ", ".join(sorted({finding.code for finding in found})) or "nothing"
 
 

@@ -15,7 +15,16 @@ from harness.process import ProcessBox
 from harness.waiting import wait_for
 
 SECONDS = 10
-READY_KEYS = {"ready", "since", "requirements", "degraded", "boot_id", "plan_digest", "checked_at", "evidence"}
+READY_KEYS = {
+    "ready",
+    "since",
+    "requirements",
+    "degraded",
+    "boot_id",
+    "plan_digest",
+    "checked_at",
+    "evidence",
+}
 INSIDE = ["curl", "-sS", "--max-time", "3", f"http://127.0.0.1:{API_PORT}/ready"]
 
 
@@ -27,7 +36,11 @@ def test_rc_001_docker(docker_box: Callable[..., DockerBox]) -> None:
     docker("network", "disconnect", NETWORK, NAME)
     docker("start", NAME)
     assert box.inspect()["NetworkSettings"]["Networks"] == {}
-    body = wait_for(lambda: _ready_inside(box), SECONDS, lambda: f"ready without network; {box.log_lines()[-5:]}")
+    body = wait_for(
+        lambda: _ready_inside(box),
+        SECONDS,
+        lambda: f"ready without network; {box.log_lines()[-5:]}",
+    )
     assert set(body) == READY_KEYS
     assert box.sentinel()["previous"]["shutdown"] == "first"
     assert box.run(["curl", "-sS", "--max-time", "2", "http://198.51.100.1/"]).code != 0

@@ -31,7 +31,11 @@ def written(box: Box) -> set[str]:
 
 def settled(box: Box) -> set[str]:
     """What is written once the journal holds the seal, which is the last thing that a boot does."""
-    wait_for(lambda: any(event["type"] == "boot.sealed" for event in box.journal()), 10, "the seal in the journal")
+    wait_for(
+        lambda: any(event["type"] == "boot.sealed" for event in box.journal()),
+        10,
+        "the seal in the journal",
+    )
     return written(box)
 
 
@@ -50,7 +54,10 @@ def test_rc_002(make_box: Callable[..., Box]) -> None:
 def test_rc_002_nothing_else_is_written(running_docker: DockerBox) -> None:
     """A boot changes nothing in the container's own layer: what differs from the image are places of mounts."""
     mounts = {mount["Destination"] for mount in running_docker.inspect()["Mounts"]}
-    changed = {line.split(" ", 1)[1] for line in docker("diff", running_docker.inspect()["Id"]).splitlines()}
+    changed = {
+        line.split(" ", 1)[1]
+        for line in docker("diff", running_docker.inspect()["Id"]).splitlines()
+    }
     above = {str(parent) for mount in mounts for parent in _parents(mount)}
     assert mounts
     assert changed <= mounts | above, changed - mounts - above

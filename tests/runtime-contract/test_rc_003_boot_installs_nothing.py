@@ -14,7 +14,9 @@ from agentbox.core.paths import CHECKOUT
 
 RECORDED = ("apt", "apt-get", "dpkg", "pip", "pip3", "npm", "curl", "wget", "git")
 IN_THE_IMAGE = ("curl", "git")
-CALL = re.compile(r"""["'](?:/usr/bin/)?(?:apt|apt-get|dpkg|pip3?|npm|wget)["'],|["']-m["'], ["']pip["']""")
+CALL = re.compile(
+    r"""["'](?:/usr/bin/)?(?:apt|apt-get|dpkg|pip3?|npm|wget)["'],|["']-m["'], ["']pip["']"""
+)
 IN_THE_BOX = ("box", "api", "agents", "adapters", "core", "sandbox", "policy")
 BEFORE, AFTER = "/tmp/called-before-seal", "/tmp/called-after-seal"
 RECORDER = f"""#!/usr/bin/sh
@@ -49,7 +51,9 @@ def test_rc_003_nothing_is_called(docker_box: Callable[..., DockerBox]) -> None:
 def test_rc_003_image_has_no_other_installer(running_docker: DockerBox) -> None:
     """Of the names looked for the image has only those that recorders were laid over, and no pip as a module."""
     box = running_docker
-    found = box.run(["bash", "-c", f"for n in {' '.join(RECORDED)} python3; do command -v $n; done; :"])
+    found = box.run(
+        ["bash", "-c", f"for n in {' '.join(RECORDED)} python3; do command -v $n; done; :"]
+    )
     assert {Path(line).name for line in found.out.split()} == {"python3", *IN_THE_IMAGE}
     assert box.python("import uvicorn").code == 0
     assert "No module named" in box.python("import pip").err

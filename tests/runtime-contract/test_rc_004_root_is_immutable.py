@@ -45,7 +45,10 @@ def root_drift_is_told(box: DockerBox) -> None:
     """The predicate, of a container whose root is not mounted read-only: an event and `/health` name it."""
     box.start()
     box.wait_ready()
-    assert (box.event("PostureDrift")["control"], box.event("PostureDrift")["found"]) == ("root", "writable")
+    assert (box.event("PostureDrift")["control"], box.event("PostureDrift")["found"]) == (
+        "root",
+        "writable",
+    )
     assert box.get("/health").json["posture"]["drift"] == ["root: writable (expected read-only)"]
 
 
@@ -66,12 +69,16 @@ def writable_app(images: Images, pool: Pool) -> Iterator[dict[str, object]]:
     docker("volume", "rm", "--force", APP_VOLUME)
 
 
-def test_rc_004_writable_root_is_told(docker_box: Callable[..., DockerBox], writable_app: dict[str, object]) -> None:
+def test_rc_004_writable_root_is_told(
+    docker_box: Callable[..., DockerBox], writable_app: dict[str, object]
+) -> None:
     """`ImmutableRootWritable` with the path."""
     writable_root_is_told(docker_box(**writable_app))
 
 
-def test_rc_004_strict_refuses(docker_box: Callable[..., DockerBox], writable_app: dict[str, object]) -> None:
+def test_rc_004_strict_refuses(
+    docker_box: Callable[..., DockerBox], writable_app: dict[str, object]
+) -> None:
     """In strict mode the same box ends with exit code 1, says why, and seals nothing."""
     box = docker_box(strict=True, **writable_app)
     box.start()

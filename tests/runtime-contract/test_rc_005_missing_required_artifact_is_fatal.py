@@ -37,5 +37,7 @@ def test_rc_005_artifact_emptied(docker_box: Callable[..., DockerBox]) -> None:
 def test_rc_005_hook(make_box: Callable[..., Box]) -> None:
     """A probe forced missing by the test hook."""
     box = make_box(hooks={"AGENTBOX_TEST_FORCE_MISSING": PROBE})
-    assert any(probe.id == PROBE and probe.required and probe.stage == "boot" for probe in box.plan.probes)
+    assert any(
+        probe.id == PROBE and probe.required and probe.stage == "boot" for probe in box.plan.probes
+    )
     ends_naming(box, PROBE)

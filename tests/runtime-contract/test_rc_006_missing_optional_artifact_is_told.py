@@ -10,8 +10,17 @@ from harness.box import Box
 
 from agentbox.plan.model import Plan, Probe
 
-ABSENT = Probe(id="extra-tool", feature="core", kind="path", type="exec", path="/usr/bin/extra-tool", required=False)
-PRESENT = Probe(id="extra-shell", feature="core", kind="path", type="exec", path="/usr/bin/bash", required=False)
+ABSENT = Probe(
+    id="extra-tool",
+    feature="core",
+    kind="path",
+    type="exec",
+    path="/usr/bin/extra-tool",
+    required=False,
+)
+PRESENT = Probe(
+    id="extra-shell", feature="core", kind="path", type="exec", path="/usr/bin/bash", required=False
+)
 
 
 def with_optional_probes(plan: Plan) -> Plan:
@@ -27,6 +36,8 @@ def test_rc_006(make_box: Callable[..., Box]) -> None:
     assert [event["capability"] for event in told] == [ABSENT.id]
     assert told[0]["reason"]
     assert box.event("RuntimeClosureValidated")["optional_missing"] == [ABSENT.id]
-    assert any(e["event"] == "CapabilityValidated" and e["capability"] == PRESENT.id for e in box.events())
+    assert any(
+        e["event"] == "CapabilityValidated" and e["capability"] == PRESENT.id for e in box.events()
+    )
     assert ABSENT.id in box.get("/health").json["artifacts"]["failed"]
     assert PRESENT.id not in box.get("/health").json["artifacts"]["failed"]

@@ -72,13 +72,16 @@ def test_rc_007_registry(docker_box: Callable[..., DockerBox], images: Images) -
             assert box.inspect()["Config"]["Image"] == reference
             assert box.get("/v1/meta").json["image"]["digest"] == wanted
             assert box.sentinel()["digests"]["image"] == wanted
-            assert not (box.state.folder / "image").exists()
+            assert not (box.state.directory / "image").exists()
             container = box.inspect()["Id"]
             again = up(box, reference)
             stages = {line.split()[0]: line.split()[1] for line in again.err.splitlines() if line}
             assert (stages["image"], stages["start"]) == ("unchanged", "unchanged")
             assert box.cli("restart").code == 0
-            assert (box.inspect()["Id"], box.get("/v1/meta").json["image"]["digest"]) == (container, wanted)
+            assert (box.inspect()["Id"], box.get("/v1/meta").json["image"]["digest"]) == (
+                container,
+                wanted,
+            )
         finally:
             box.remove()
             docker("rmi", "--force", reference)

@@ -14,7 +14,7 @@ from harness.faults import remount
 from harness.process import ProcessBox
 from harness.waiting import wait_for
 
-from agentbox.agents.canaries import WEAK
+from agentbox.agents.canaries import WEAK_HOOK
 from agentbox.sandbox.canary.canary import RULES
 
 SECONDS = 7
@@ -39,7 +39,9 @@ def box(make_box: Callable[..., Box]) -> Box:
     return made
 
 
-def falls_for_a_killed_program(box: Box, seconds: float = SECONDS, program: str = "agent-host") -> None:
+def falls_for_a_killed_program(
+    box: Box, seconds: float = SECONDS, program: str = "agent-host"
+) -> None:
     """The predicate: SIGKILL to a required program, which supervisord restarts."""
     before = box.wait_ready()
     box.kill_program(program)
@@ -65,7 +67,10 @@ def falls_for_a_stopped_backend(box: Box, seconds: float = SECONDS) -> None:
     """The predicate: the program behind the required slot is stopped; program and slot are named, in that order."""
     before = box.wait_ready()
     box.supervisor("client.stop(sys.argv[1], wait=True)", "agent-host")
-    program, slot = "program:agent-host not running (state=STOPPED)", "adapter:orchestrator not healthy (status=down)"
+    program, slot = (
+        "program:agent-host not running (state=STOPPED)",
+        "adapter:orchestrator not healthy (status=down)",
+    )
     assert box.wait_missing(slot, seconds)["missing"] == [program, slot]
     assert box.get("/health").json["adapters"]["orchestrator"]["state"] == "down"
     box.supervisor("client.start(sys.argv[1])", "agent-host")
@@ -77,10 +82,13 @@ def falls_for_a_broken_canary(box: Box, seconds: float = SECONDS) -> None:
     agent may write it may change modes too."""
     before = box.wait_ready()
     for weaker, fail in {"read": ("read",), "write": ("attribute", "write")}.items():
-        assert box.run(["sh", "-c", f'echo -n {weaker} > "$0"', f"/run/agentbox/{WEAK}"]).code == 0
+        assert (
+            box.run(["sh", "-c", f'echo -n {weaker} > "$0"', f"/run/agentbox/{WEAK_HOOK}"]).code
+            == 0
+        )
         words = [f"sandbox:{rule} not enforced" for rule in fail]
         assert box.wait_missing(words[-1], seconds)["missing"] == words
-    assert box.run(["rm", f"/run/agentbox/{WEAK}"]).code == 0
+    assert box.run(["rm", f"/run/agentbox/{WEAK_HOOK}"]).code == 0
     rises(box, before)
 
 
@@ -113,7 +121,11 @@ def test_rc_009_volume(box: Box) -> None:
 
 def _proofs(box: Box) -> list[tuple[str, int | list[str]]]:
     """What the journal has of the canary: type, and the rules that failed or the number that held."""
-    return [(event["type"], event["data"]["rules"]) for event in box.journal() if event["type"].startswith("sandbox.")]
+    return [
+        (event["type"], event["data"]["rules"])
+        for event in box.journal()
+        if event["type"].startswith("sandbox.")
+    ]
 
 
 def test_rc_009_sandbox(make_box: Callable[..., Box]) -> None:

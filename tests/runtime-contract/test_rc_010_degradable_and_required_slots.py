@@ -9,7 +9,9 @@ from harness.box import MANIFEST, NAME, Box
 from harness.process import ProcessBox
 from harness.waiting import wait_for
 
-REQUIRED = MANIFEST.replace('pods = { use = "local-fs" }', 'pods = { use = "local-fs" }, beads = { required = true }')
+REQUIRED = MANIFEST.replace(
+    'pods = { use = "local-fs" }', 'pods = { use = "local-fs" }, beads = { required = true }'
+)
 
 
 def test_rc_010_degradable(make_box: Callable[..., Box]) -> None:
@@ -19,7 +21,10 @@ def test_rc_010_degradable(make_box: Callable[..., Box]) -> None:
     body = box.wait_ready()
     assert body["degraded"] == ["beads"]
     health = box.get("/health").json
-    assert (health["adapters"]["beads"]["state"], health["adapters"]["beads"]["required"]) == ("down", False)
+    assert (health["adapters"]["beads"]["state"], health["adapters"]["beads"]["required"]) == (
+        "down",
+        False,
+    )
     assert (health["status"], health["degraded_count"]) == ("degraded", 1)
     assert box.call("GET", "/v1/beads").status == 503
 
@@ -31,7 +36,11 @@ def test_rc_010_required(make_box: Callable[..., Box]) -> None:
     words = "adapter:beads not healthy (status=down)"
     box.wait_event("BootstrapCompleted", 20)
     # Alone, as soon as the first canary has been heard of.
-    wait_for(lambda: box.verdict().get("missing") == [words], 10, lambda: f"{words!r} alone; verdict {box.verdict()}")
+    wait_for(
+        lambda: box.verdict().get("missing") == [words],
+        10,
+        lambda: f"{words!r} alone; verdict {box.verdict()}",
+    )
     assert box.get("/ready").json["degraded"] == []
 
 
@@ -42,8 +51,12 @@ def test_rc_010_orchestrator_is_fatal(make_box: Callable[..., Box]) -> None:
     failed = box.wait_event("BootstrapFailed", 20)
     assert failed["phase"] == "seal"
     assert "management-api" in failed["reason"]
-    assert "management-api (exit status 1; not expected)" in box.text("/var/log/supervisor/supervisord.log")
-    assert any(line.startswith("cannot open the required slot orchestrator: ") for line in box.log_lines())
+    assert "management-api (exit status 1; not expected)" in box.text(
+        "/var/log/supervisor/supervisord.log"
+    )
+    assert any(
+        line.startswith("cannot open the required slot orchestrator: ") for line in box.log_lines()
+    )
     assert box.run(["test", "-e", "/run/agentbox/bootstrap.done"]).code == 1
     assert not box.sealed()
     answer = box.try_get("/ready")

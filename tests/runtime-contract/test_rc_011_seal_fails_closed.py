@@ -43,13 +43,19 @@ print(json.dumps({"code": seal.wait(), "left": left}))
 
 
 def requires_nothing(plan: Plan) -> Plan:
-    return replace(plan, programs=tuple(replace(program, required=False) for program in plan.programs))
+    return replace(
+        plan, programs=tuple(replace(program, required=False) for program in plan.programs)
+    )
 
 
 def seal_exit(box: Box) -> int:
     """How the program bootstrap-seal ended."""
     name = "bootstrap-seal"
-    wait_for(lambda: box.supervisor("client.states()[sys.argv[1]].state", name) == "EXITED", 10, "the seal ended")
+    wait_for(
+        lambda: box.supervisor("client.states()[sys.argv[1]].state", name) == "EXITED",
+        10,
+        "the seal ended",
+    )
     return int(box.supervisor("client.states()[sys.argv[1]].exitstatus", name))
 
 
@@ -70,7 +76,11 @@ def empty_set_seals_nothing(box: Box) -> None:
 
 def seal_exit_of_first_start(box: Box) -> int:
     """The same, of a box that was just started."""
-    wait_for(lambda: box.run(["test", "-S", "/run/agentbox/supervisor.sock"]).code == 0, 10, "supervisord listens")
+    wait_for(
+        lambda: box.run(["test", "-S", "/run/agentbox/supervisor.sock"]).code == 0,
+        10,
+        "supervisord listens",
+    )
     return seal_exit(box)
 
 
@@ -91,7 +101,11 @@ def timeout_seals_nothing(box: Box) -> None:
     late = box.wait_event("BootstrapSealTimeout", 10)
     assert "agent-host" in late["waiting_for"]
     assert seal_exit(box) == 1
-    wait_for(lambda: box.run(["test", "-e", "/run/agentbox/ready.d/agent-host"]).code == 0, 10, "agent-host is ready")
+    wait_for(
+        lambda: box.run(["test", "-e", "/run/agentbox/ready.d/agent-host"]).code == 0,
+        10,
+        "agent-host is ready",
+    )
     box.wait_missing("bootstrap.done sentinel", 10)
     no_sentinel(box)
 
@@ -158,7 +172,9 @@ def test_rc_011_dead_program(make_box: Callable[..., Box]) -> None:
 def test_rc_011_timeout(make_box: Callable[..., Box]) -> None:
     """A required program is not ready in time."""
     timeout_seals_nothing(
-        make_box(hooks={"AGENTBOX_TEST_DELAY_PROGRAM": "agent-host:3", "AGENTBOX_TEST_SEAL_TIMEOUT": "1"})
+        make_box(
+            hooks={"AGENTBOX_TEST_DELAY_PROGRAM": "agent-host:3", "AGENTBOX_TEST_SEAL_TIMEOUT": "1"}
+        )
     )
 
 

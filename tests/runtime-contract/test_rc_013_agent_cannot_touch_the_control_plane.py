@@ -77,9 +77,19 @@ def agent_is_refused(box: Box) -> None:
     with client_of(box) as client:
         neighbour = client.agents.spawn(python_spec(box, NEIGHBOUR, name="neighbour"))
         try:
-            theirs = wait_for(lambda: _first_line(client, neighbour.agent_id), 10, "the neighbour's path")
+            theirs = wait_for(
+                lambda: _first_line(client, neighbour.agent_id), 10, "the neighbour's path"
+            )
             pid = client.agents.get(neighbour.agent_id).pid
-            at = json.dumps({**places(box), "first": box.first_pid(), "port": API_PORT, "theirs": theirs, "pid": pid})
+            at = json.dumps(
+                {
+                    **places(box),
+                    "first": box.first_pid(),
+                    "port": API_PORT,
+                    "theirs": theirs,
+                    "pid": pid,
+                }
+            )
             outside = json.loads(box.python(ATTACK, at).out)
             run = client.agents.run_once(python_spec(box, ATTACK, at, name="attacker"))
         finally:
@@ -88,7 +98,9 @@ def agent_is_refused(box: Box) -> None:
     inside = json.loads(run.stdout)
     for step, code in inside.items():
         print(f"{step}: {errno.errorcode.get(code, code)}")
-    assert [step for step, code in outside.items() if code] == [], "these do not work outside of a sandbox either"
+    assert [step for step, code in outside.items() if code] == [], (
+        "these do not work outside of a sandbox either"
+    )
     assert [step for step, code in inside.items() if code not in REFUSALS] == [], "an agent could"
     assert len(inside) == len(outside) > 20
 

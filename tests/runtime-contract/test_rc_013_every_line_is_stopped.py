@@ -16,19 +16,23 @@ from harness.battery import battery, options
 from harness.container import DockerBox
 from sampling import OneOfEach
 
-from agentbox.sandbox.attacks.catalogue import LINES
+from agentbox.sandbox.attacks.catalogue import CASES
 
 
 @pytest.mark.parametrize("profile", ["ours", "engine"])
-def test_rc_013_every_line(docker_box: Callable[..., DockerBox], one_of_each: OneOfEach, profile: str) -> None:
+def test_rc_013_every_line(
+    docker_box: Callable[..., DockerBox], one_of_each: OneOfEach, profile: str
+) -> None:
     """The same verdict on each line as on the page."""
-    alone = {line.name for line in LINES if line.alone}
+    alone = {line.name for line in CASES if line.isolated}
     chosen = alone if profile == "ours" else one_of_each(alone, lambda name: name.partition(".")[0])
-    lines = [line for line in LINES if not line.alone or line.name in chosen]
+    lines = [line for line in CASES if not line.isolated or line.name in chosen]
     held = battery(docker_box(**options(profile)), lines)
-    print("\n".join(f"{row.state}: {row.said}" for row in held.rows.values()))
+    print("\n".join(f"{row.state}: {row.message}" for row in held.rows.values()))
     page = told(PAGE.read_text())[COLUMNS[profile]]
-    assert {name: row.state for name, row in held.rows.items()} == {line.name: page[line.name] for line in lines}
-    assert page.keys() == {line.name for line in LINES}
-    assert {name: row.said for name, row in held.rows.items() if row.state != "good"} == {}
+    assert {name: row.state for name, row in held.rows.items()} == {
+        line.name: page[line.name] for line in lines
+    }
+    assert page.keys() == {line.name for line in CASES}
+    assert {name: row.message for name, row in held.rows.items() if row.state != "good"} == {}
     assert held.asked == []

@@ -30,7 +30,10 @@ def test_rc_014_metrics_port(running: Box) -> None:
     """Another port than the default: listener, `/v1/meta`, the programs' environment, the scrape of `agentbox health`."""
     assert METRICS_PORT != DEFAULT_PORT
     meta = running.get("/v1/meta").json["observability"]
-    assert (meta["metrics_port"], meta["metrics_endpoint"]) == (METRICS_PORT, f":{METRICS_PORT}/metrics")
+    assert (meta["metrics_port"], meta["metrics_endpoint"]) == (
+        METRICS_PORT,
+        f":{METRICS_PORT}/metrics",
+    )
     scraped = running.get("/metrics", port=METRICS_PORT)
     assert (scraped.status, b"agentbox_ready 1" in scraped.body) == (200, True)
     assert running.get("/livez", port=METRICS_PORT).status == 404
@@ -78,5 +81,7 @@ def _host_as_seen_by(box: Box) -> str:
     if not isinstance(box, DockerBox):
         return "127.0.0.1"
     box.create()
-    gateway: str = json.loads(docker("network", "inspect", NETWORK))[0]["IPAM"]["Config"][0]["Gateway"]
+    gateway: str = json.loads(docker("network", "inspect", NETWORK))[0]["IPAM"]["Config"][0][
+        "Gateway"
+    ]
     return gateway

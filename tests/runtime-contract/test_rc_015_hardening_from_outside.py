@@ -22,7 +22,10 @@ def engine_says_baseline(box: DockerBox) -> None:
     _limits(box, host)
     _tmpfs(box, host["Tmpfs"])
     _namespaces_and_mounts(box, found)
-    assert host["LogConfig"] == {"Type": "json-file", "Config": {"max-file": "3", "max-size": "10m"}}
+    assert host["LogConfig"] == {
+        "Type": "json-file",
+        "Config": {"max-file": "3", "max-size": "10m"},
+    }
 
 
 def _user_and_rights(config: dict[str, Any], host: dict[str, Any]) -> None:
@@ -33,14 +36,20 @@ def _user_and_rights(config: dict[str, Any], host: dict[str, Any]) -> None:
     assert host["Privileged"] is False, "privileged"
     options = host["SecurityOpt"] or []
     assert "no-new-privileges:true" in options, "no-new-privileges"
-    seccomp = [option.removeprefix("seccomp=") for option in options if option.startswith("seccomp=")]
+    seccomp = [
+        option.removeprefix("seccomp=") for option in options if option.startswith("seccomp=")
+    ]
     assert seccomp, "no seccomp list"
-    assert json.loads(seccomp[0]) == json.loads((CHECKOUT / "config/seccomp/agentbox.json").read_text())
+    assert json.loads(seccomp[0]) == json.loads(
+        (CHECKOUT / "config/seccomp/agentbox.json").read_text()
+    )
 
 
 def _limits(box: DockerBox, host: dict[str, Any]) -> None:
     resources = box.plan.resources
-    assert (host["Memory"], host["MemorySwap"]) == (resources.memory, resources.memory), "memory limits"
+    assert (host["Memory"], host["MemorySwap"]) == (resources.memory, resources.memory), (
+        "memory limits"
+    )
     assert host["NanoCpus"] == int(resources.cpus * 1e9), "cpus"
     assert host["PidsLimit"] == resources.pids, "pids_limit"
     limits = {limit["Name"]: (limit["Soft"], limit["Hard"]) for limit in host["Ulimits"] or []}
@@ -49,11 +58,23 @@ def _limits(box: DockerBox, host: dict[str, Any]) -> None:
 
 
 def _tmpfs(box: DockerBox, found: dict[str, str] | None) -> None:
-    wanted = {**SIZES, "/tmp": _mib(box.plan.resources.tmp_size), "/var/log": _mib(box.plan.resources.log_size)}
+    wanted = {
+        **SIZES,
+        "/tmp": _mib(box.plan.resources.tmp_size),
+        "/var/log": _mib(box.plan.resources.log_size),
+    }
     assert set(found or {}) == set(wanted), "tmpfs"
     for target, words in (found or {}).items():
         mode = "1777" if target == "/tmp" else "755"
-        sealed = {"uid=1000", "gid=1000", "noexec", "nosuid", "nodev", f"mode={mode}", f"size={wanted[target]}"}
+        sealed = {
+            "uid=1000",
+            "gid=1000",
+            "noexec",
+            "nosuid",
+            "nodev",
+            f"mode={mode}",
+            f"size={wanted[target]}",
+        }
         assert set(words.split(",")) == sealed, f"tmpfs {target}"
 
 
@@ -67,7 +88,9 @@ def _namespaces_and_mounts(box: DockerBox, found: dict[str, Any]) -> None:
     assert modes == ["private", "", "", ""], "namespaces"
     assert not host["Devices"], "devices"
     assert host["NetworkMode"] == NETWORK, "network"
-    published = [binding for bindings in (host["PortBindings"] or {}).values() for binding in bindings]
+    published = [
+        binding for bindings in (host["PortBindings"] or {}).values() for binding in bindings
+    ]
     assert len(published) == 2, "ports"
     assert {binding["HostIp"] for binding in published} == {"127.0.0.1"}, "published address"
     mounts = {mount["Destination"]: mount for mount in found["Mounts"]}
@@ -90,4 +113,7 @@ def test_rc_015_restart_policy(docker_box: Callable[..., DockerBox]) -> None:
     box = docker_box(service={"restart": "on-failure:5"})
     box.create()
     assert "restart: 'on-failure:5'" in (box.compose_folder / "docker-compose.yml").read_text()
-    assert box.inspect()["HostConfig"]["RestartPolicy"] == {"Name": "on-failure", "MaximumRetryCount": 5}
+    assert box.inspect()["HostConfig"]["RestartPolicy"] == {
+        "Name": "on-failure",
+        "MaximumRetryCount": 5,
+    }

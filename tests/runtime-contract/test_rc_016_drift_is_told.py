@@ -122,7 +122,11 @@ def test_rc_016_strict_refuses(docker_box: Callable[..., DockerBox], name: str) 
 def told_while_it_lasts(box: DockerBox, seconds: float = SECONDS) -> None:
     """The predicate, of a box that is ready: a limit that the engine changes under it, and changes back."""
     docker("update", "--pids-limit", "1000", "agentbox-rc")
-    wait_for(lambda: drift(box) == {"limit.pids": "1000"}, seconds, lambda: f"limit.pids named; {drift(box)}")
+    wait_for(
+        lambda: drift(box) == {"limit.pids": "1000"},
+        seconds,
+        lambda: f"limit.pids named; {drift(box)}",
+    )
     assert gauge(box)["limit.pids"] == 1
     told = f"limit.pids: 1000 (expected {box.plan.resources.pids})"
     assert f"drift        {told}\nexceptions   none" in box.cli("health").out
@@ -150,4 +154,8 @@ def test_rc_016_a_mount_that_changes_is_told(docker_box: Callable[..., DockerBox
     box.wait_ready()
     remount(int(box.inspect()["State"]["Pid"]), "/var/log", "rw")
     told = "tmpfs without flags 131072 KiB"
-    wait_for(lambda: drift(box) == {"mount:/var/log": told}, SECONDS, lambda: f"mount:/var/log named; {drift(box)}")
+    wait_for(
+        lambda: drift(box) == {"mount:/var/log": told},
+        SECONDS,
+        lambda: f"mount:/var/log named; {drift(box)}",
+    )

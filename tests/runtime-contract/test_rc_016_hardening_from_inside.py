@@ -29,7 +29,9 @@ NO_EXEC = "cp /usr/bin/true /tmp/rc-016 && /tmp/rc-016"
 
 def inside_is_baseline(box: DockerBox) -> None:
     """The predicate, of a box that is ready."""
-    status = dict(line.split(":\t", 1) for line in box.text("/proc/1/status").splitlines() if ":\t" in line)
+    status = dict(
+        line.split(":\t", 1) for line in box.text("/proc/1/status").splitlines() if ":\t" in line
+    )
     _identity(status)
     assert status["NoNewPrivs"] == "1", "no-new-privs"
     assert status["Seccomp"] == "2", "seccomp mode"
@@ -51,7 +53,10 @@ def _identity(status: dict[str, str]) -> None:
 
 
 def _mounts(box: DockerBox) -> None:
-    mounts = {line.split()[1]: set(line.split()[3].split(",")) for line in box.text("/proc/mounts").splitlines()}
+    mounts = {
+        line.split()[1]: set(line.split()[3].split(","))
+        for line in box.text("/proc/mounts").splitlines()
+    }
     assert "ro" in mounts["/"], "root"
     for target in ("/run", "/tmp", "/var/log", "/var/log/supervisor", "/var/run"):
         assert {"rw", "noexec", "nosuid", "nodev"} <= mounts.get(target, set()), target

@@ -14,11 +14,11 @@ import pytest
 from harness.container import DockerBox
 
 from agentbox.core.paths import CHECKOUT
-from agentbox.manifest.features.loader import enabled, load_features
+from agentbox.manifest.features.loader import enabled_features, load_features
 from agentbox.manifest.load import parse
-from agentbox.plan.build import make_plan
-from agentbox.plan.lockfile.writer import write
-from agentbox.plan.model import Delta, Plan, Tmpfs, Volume
+from agentbox.plan.build import build_plan
+from agentbox.plan.lockfile.writer import serialize_lock
+from agentbox.plan.model import ExceptionPlan, Plan, TmpfsPlan, VolumePlan
 from agentbox.plan.render.compose import compose
 from agentbox.testing.plans import SYSTEM, lock_of
 
@@ -35,19 +35,19 @@ GATES = {
     "playwright": "skills = { browser = { playwright = true } }",
     "telegram-mirror": "sovereign_mesh = { telegram_mirror = { enabled = true } }",
 }
-DESKTOP = Delta(
+DESKTOP = ExceptionPlan(
     key="desktop",
     reason="the display server needs its socket folder and its runtime folder",
     tmpfs=(
-        Tmpfs(target="/run/user/1000", size=32 << 20, mode="0700"),
-        Tmpfs(target="/tmp/.X11-unix", size=1 << 20, mode="1777"),
+        TmpfsPlan(target="/run/user/1000", size=32 << 20, mode="0700"),
+        TmpfsPlan(target="/tmp/.X11-unix", size=1 << 20, mode="1777"),
     ),
 )
-EVERYTHING = Delta(
+EVERYTHING = ExceptionPlan(
     key="desktop",
     reason="one of every field that this machine can grant",
-    tmpfs=(Tmpfs(target="/run/programs", size=1 << 20, mode="0700", exec=True),),
-    volumes=(Volume(source="code-server", target="/var/lib/agentbox/code-server"),),
+    tmpfs=(TmpfsPlan(target="/run/programs", size=1 << 20, mode="0700", exec=True),),
+    volumes=(VolumePlan(source="code-server", target="/var/lib/agentbox/code-server"),),
     devices=("/dev/fuse",),
     group_add=("44",),
     cap_add=("NET_BIND_SERVICE",),
@@ -61,11 +61,15 @@ def rendered(text: str) -> str:
     """The compose file of a manifest, digests masked."""
     manifest = parse(f"meta = {{ schema_version = 1 }}\n{text}\n".encode(), "agentbox.toml")
     assert manifest.findings == (), manifest.findings
-    lock = lock_of(enabled(manifest, FEATURES))
-    return re.sub(r"[0-9a-f]{12,64}", "…", compose(make_plan(manifest, FEATURES, write(lock), lock, SYSTEM)))
+    lock = lock_of(enabled_features(manifest, FEATURES))
+    return re.sub(
+        r"[0-9a-f]{12,64}",
+        "…",
+        compose(build_plan(manifest, FEATURES, serialize_lock(lock), lock, SYSTEM)),
+    )
 
 
-def adding(delta: Delta, plan: Plan) -> Plan:
+def adding(delta: ExceptionPlan, plan: Plan) -> Plan:
     """The plan with that exception in force."""
     roots = (*plan.writable_roots, *(row.target for row in (*delta.tmpfs, *delta.volumes)))
     return replace(plan, exceptions=(delta,), writable_roots=tuple(sorted(roots)))
@@ -91,9 +95,13 @@ def desktop_adds_two(box: DockerBox) -> None:
     box.wait_ready()
     host = box.inspect()["HostConfig"]
     assert set(host["Tmpfs"]) == BASELINE_TMPFS | {"/run/user/1000", "/tmp/.X11-unix"}, "tmpfs"
-    assert (host["CapDrop"], host["CapAdd"], host["ReadonlyRootfs"]) == (["ALL"], None, True), "baseline"
+    assert (host["CapDrop"], host["CapAdd"], host["ReadonlyRootfs"]) == (["ALL"], None, True), (
+        "baseline"
+    )
     assert "no-new-privileges:true" in host["SecurityOpt"], "baseline"
-    made = box.run(["bash", "-c", "touch /run/user/1000/a /tmp/.X11-unix/a && stat -c %u /run/user/1000/a"])
+    made = box.run(
+        ["bash", "-c", "touch /run/user/1000/a /tmp/.X11-unix/a && stat -c %u /run/user/1000/a"]
+    )
     assert made.out.strip() == "1000", made.err
     assert drift(box) == LAID_OVER
 
@@ -111,15 +119,31 @@ def test_rc_017_every_field(docker_box: Callable[..., DockerBox]) -> None:
     box.wait_ready()
     host = box.inspect()["HostConfig"]
     assert [row["PathInContainer"] for row in host["Devices"]] == ["/dev/fuse"]
-    assert (host["GroupAdd"], host["CapAdd"], host["CapDrop"]) == (["44"], ["NET_BIND_SERVICE"], ["ALL"])
+    assert (host["GroupAdd"], host["CapAdd"], host["CapDrop"]) == (
+        ["44"],
+        ["NET_BIND_SERVICE"],
+        ["ALL"],
+    )
     assert host["ReadonlyRootfs"] is True
     ran = box.run(
-        ["bash", "-c", "cp /usr/bin/true /run/programs/x && /run/programs/x && touch /var/lib/agentbox/code-server/a"]
+        [
+            "bash",
+            "-c",
+            "cp /usr/bin/true /run/programs/x && /run/programs/x && touch /var/lib/agentbox/code-server/a",
+        ]
     )
     assert ran.code == 0, ran.err
     refused = box.run(["bash", "-c", "cp /usr/bin/true /tmp/x && /tmp/x"])
     assert "Permission denied" in refused.err
     found = box.event("PostureChecked")["found"]
-    assert (found["capability_bound"], found["groups"], found["devices.extra"]) == ("NET_BIND_SERVICE", "44", "none")
-    assert (found["capabilities"], found["no_new_privs"], found["root"]) == ("none", "1", "read-only")
+    assert (found["capability_bound"], found["groups"], found["devices.extra"]) == (
+        "NET_BIND_SERVICE",
+        "44",
+        "none",
+    )
+    assert (found["capabilities"], found["no_new_privs"], found["root"]) == (
+        "none",
+        "1",
+        "read-only",
+    )
     assert drift(box) == LAID_OVER

@@ -12,7 +12,7 @@ from test_rc_017_exceptions_only_add import FEATURES, GATES
 
 from agentbox.core.paths import CHECKOUT
 from agentbox.manifest.load import parse
-from agentbox.manifest.rules.engine import run
+from agentbox.manifest.rules.engine import run_rules
 
 REQUIRED, WIDENING = {"gpu-cuda", "gpu-rocm"}, {"gpu-cuda", "gpu-rocm"}
 BASE = "meta = { schema_version = 1 }\n"
@@ -28,22 +28,30 @@ def codes(text: str) -> set[str]:
     """The findings of this subject over one feature a gate."""
     manifest = parse((BASE + text).encode(), "agentbox.toml")
     assert manifest.findings == (), manifest.findings
-    found = {finding.code for finding in run(manifest, features=FEATURES).findings}
+    found = {finding.code for finding in run_rules(manifest, features=FEATURES).findings}
     return found & {"E020", "E201", "E202", "W021"}
 
 
 def block(key: str, *, acknowledged: bool = False) -> str:
     parents = ", gpu-cuda = {}" if key == "gaussian-splatting" else ""
-    return (
-        f"security = {{ audit_acknowledged = {str(acknowledged).lower()}, exceptions = {{ {key} = {{}}{parents} }} }}\n"
-    )
+    return f"security = {{ audit_acknowledged = {str(acknowledged).lower()}, exceptions = {{ {key} = {{}}{parents} }} }}\n"
 
 
 def validate(folder: Path, text: str) -> tuple[int, set[str]]:
     """Exit code and codes of the command line, with the features of this release."""
     file = folder / "agentbox.toml"
     file.write_text(BASE + text)
-    argv = [sys.executable, "-m", "agentbox", "--manifest", str(file), "config", "validate", "--format", "json"]
+    argv = [
+        sys.executable,
+        "-m",
+        "agentbox",
+        "--manifest",
+        str(file),
+        "config",
+        "validate",
+        "--format",
+        "json",
+    ]
     done = subprocess.run(argv, cwd=CHECKOUT, capture_output=True, text=True, check=False)
     found = {row["code"] for row in json.loads(done.stdout)["findings"]}
     return done.returncode, found - {"W502"}  # there is no lock beside it
@@ -80,5 +88,7 @@ def test_rc_018_the_command_refuses(tmp_path: Path) -> None:
     assert (code, found) == (1, {"E020"})
     code, found = validate(tmp_path, WIDER)
     assert (code, "E202" in found) == (1, True)
-    code, found = validate(tmp_path, WIDER.replace("[security", "[security]\naudit_acknowledged = true\n[security"))
+    code, found = validate(
+        tmp_path, WIDER.replace("[security", "[security]\naudit_acknowledged = true\n[security")
+    )
     assert (code, found) == (0, {"I204"})

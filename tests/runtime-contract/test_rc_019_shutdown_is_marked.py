@@ -20,7 +20,11 @@ def with_agent(box: Box) -> str:
     answer = box.call("POST", "/v1/tasks", {"spec": spec, "timeout_s": 600})
     assert answer.status == 202, answer.body
     task: str = answer.json["task_id"]
-    wait_for(lambda: box.call("GET", f"/v1/tasks/{task}").json["state"] == "running", 10, "the agent runs")
+    wait_for(
+        lambda: box.call("GET", f"/v1/tasks/{task}").json["state"] == "running",
+        10,
+        "the agent runs",
+    )
     return task
 
 
@@ -37,8 +41,12 @@ def moments_of_the_end(box: Box, since: int) -> list[str]:
     """When each step of the shutdown first happened, in the order in which it must: what the journal holds from `since` on.
     The end of one agent may be asked for twice, of which the second changes nothing."""
     told = [event for event in box.journal() if event["seq"] >= since]
-    types = {event["type"]: event for event in reversed(told) if not event["type"].startswith("slot.")}
-    closed = next(e for e in told if e["type"] == "slot.write" and e["data"]["method"] == "close_bead")
+    types = {
+        event["type"]: event for event in reversed(told) if not event["type"].startswith("slot.")
+    }
+    closed = next(
+        e for e in told if e["type"] == "slot.write" and e["data"]["method"] == "close_bead"
+    )
     return [
         types["boot.shutdown_started"]["data"]["time"],
         types["agent.terminate.requested"]["ts"],
@@ -67,7 +75,11 @@ def test_rc_019_clean(make_box: Callable[..., Box]) -> None:
     assert not any(event["event"] == "PreviousBootUnclean" for event in box.events()[-60:])
     verified(box)
     closed = box.call("GET", f"/v1/tasks/{task}").json
-    assert (closed["state"], closed["exit"]["reason"], closed["exit"]["signal"]) == ("failed", "terminated", "SIGTERM")
+    assert (closed["state"], closed["exit"]["reason"], closed["exit"]["signal"]) == (
+        "failed",
+        "terminated",
+        "SIGTERM",
+    )
     order = [*moments_of_the_end(box, since), completed["time"]]
     assert order == sorted(order), order
 

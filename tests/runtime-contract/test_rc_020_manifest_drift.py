@@ -25,7 +25,10 @@ def changed(line: str, manifest: str = MANIFEST) -> str:
 
 
 LIVE = ("limits.run_wall_seconds", changed("limits = { run_wall_seconds = 61 }"))
-BOOT = ("adapters.beads.required", MANIFEST.replace("adapters = {", "adapters = { beads = { required = true },"))
+BOOT = (
+    "adapters.beads.required",
+    MANIFEST.replace("adapters = {", "adapters = { beads = { required = true },"),
+)
 RECREATE = ("resources.pids", changed("resources = { pids = 2000 }"))
 REBUILD = ("image.extra_packages", changed('image = { extra_packages = ["jq"] }'))
 CHANGES = {"live": LIVE, "boot": BOOT, "recreate": RECREATE, "rebuild": REBUILD}
@@ -38,7 +41,11 @@ SECONDS = MINUTE / FASTER + 3
 
 def drift_of(box: Box, source: str = "manifest") -> list[tuple[str, str, list[str]]]:
     """Level, class and keys of each `ManifestDrift`."""
-    told = [event for event in box.events() if event["event"] == "ManifestDrift" and event["source"] == source]
+    told = [
+        event
+        for event in box.events()
+        if event["event"] == "ManifestDrift" and event["source"] == source
+    ]
     return [(event["level"], event["class"], event["keys"]) for event in told]
 
 
@@ -74,7 +81,10 @@ def minutes(box: MinuteBox, cut: Event) -> list[float]:
         box.start()
         box.wait_ready()
         text, taken = box.mounted_manifest().read_text(), []
-        for mounted, wanted in ((changed("resources = { pids = 2000 }", text), f"recreate {RECREATE[0]}"), (text, "")):
+        for mounted, wanted in (
+            (changed("resources = { pids = 2000 }", text), f"recreate {RECREATE[0]}"),
+            (text, ""),
+        ):
             mount(box, mounted)
             began = time.monotonic()
             while told(box) != wanted and not cut.wait(0.2):
@@ -86,9 +96,14 @@ def minutes(box: MinuteBox, cut: Event) -> list[float]:
 
 
 @pytest.fixture(scope="session")
-def minutes_of_a_box(alone: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Future[list[float]]]:
+def minutes_of_a_box(
+    alone: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Future[list[float]]]:
     """Of a box without hooks that runs beside other tests of the contract."""
-    box, cut = MinuteBox(tmp_path_factory.mktemp("minute"), Options(manifest=MinuteBox.manifest)), Event()
+    box, cut = (
+        MinuteBox(tmp_path_factory.mktemp("minute"), Options(manifest=MinuteBox.manifest)),
+        Event(),
+    )
     with ThreadPoolExecutor(1) as pool:
         yield pool.submit(minutes, box, cut)
         cut.set()
@@ -130,7 +145,9 @@ def test_rc_020_live_without_restart(make_box: Callable[..., Box]) -> None:
 
 def told(box: Box) -> str:
     """What `/health` says of the mounted manifest."""
-    rows = [row for row in box.get("/health").json["posture"]["drift"] if row.startswith("manifest: ")]
+    rows = [
+        row for row in box.get("/health").json["posture"]["drift"] if row.startswith("manifest: ")
+    ]
     return rows[0].removeprefix("manifest: ").rpartition(" (expected")[0] if rows else ""
 
 
@@ -148,16 +165,26 @@ def test_rc_020_told_while_running(make_box: Callable[..., Box]) -> None:
     for name, (key, text) in CHANGES.items():
         mount(box, text)
         wanted = f"{name} {key}"
-        wait_for(lambda wanted=wanted: told(box) == wanted, SECONDS, lambda: f"drift told; {told(box)}")
+        wait_for(
+            lambda wanted=wanted: told(box) == wanted, SECONDS, lambda: f"drift told; {told(box)}"
+        )
     mount(box, "[meta\n")
-    wait_for(lambda: told(box).startswith("invalid: E000"), SECONDS, lambda: f"invalid; {told(box)}")
+    wait_for(
+        lambda: told(box).startswith("invalid: E000"), SECONDS, lambda: f"invalid; {told(box)}"
+    )
     mount(box, box.options.manifest)
     wait_for(lambda: told(box) == "", SECONDS, lambda: f"nothing told; {told(box)}")
     changes = [(LEVELS[name], name, [key]) for name, (key, _) in CHANGES.items()]
-    wait_for(lambda: len(drift_of(box)) == len(changes) + 2, SECONDS, lambda: f"log; {drift_of(box)}")
+    wait_for(
+        lambda: len(drift_of(box)) == len(changes) + 2, SECONDS, lambda: f"log; {drift_of(box)}"
+    )
     assert drift_of(box) == [*changes, ("error", "invalid", []), ("info", "", [])]
     assert box.wait_ready()["plan_digest"] == before
-    wait_for(lambda: len(in_journal(box)) == len(changes) + 2, SECONDS, lambda: f"journal; {in_journal(box)}")
+    wait_for(
+        lambda: len(in_journal(box)) == len(changes) + 2,
+        SECONDS,
+        lambda: f"journal; {in_journal(box)}",
+    )
 
 
 def test_rc_020_told_within_a_minute(minutes_of_a_box: Future[list[float]]) -> None:
@@ -172,7 +199,9 @@ def test_rc_020_recreate_is_told(make_box: Callable[..., Box]) -> None:
     box.start()
     box.wait_ready()
     assert drift_of(box) == [("warn", "recreate", [key])]
-    stale = [row for row in box.get("/health").json["posture"]["drift"] if row.startswith("container: ")]
+    stale = [
+        row for row in box.get("/health").json["posture"]["drift"] if row.startswith("container: ")
+    ]
     assert len(stale) == 1
     assert f"{key} need a new one" in stale[0]
     strict = make_box(mounted=text, strict=True)

@@ -46,7 +46,9 @@ def test_rc_021_canary(make_box: Callable[..., Box]) -> None:
     if isinstance(box, DockerBox):
         assert CANARY not in json.dumps(box.inspect())
         assert CANARY not in json.dumps(json.loads(docker("image", "inspect", box.image.image_id)))
-    rendered = [path for path in box.folder.rglob("*") if path.is_file() and "secrets" not in path.parts]
+    rendered = [
+        path for path in box.folder.rglob("*") if path.is_file() and "secrets" not in path.parts
+    ]
     assert [str(path) for path in rendered if CANARY in path.read_text(errors="replace")] == []
 
 
@@ -60,7 +62,10 @@ def test_rc_021_placeholder_is_replaced(make_box: Callable[..., Box], placeholde
     assert box.get("/v1/beads", token=placeholder).status == 401
     assert box.call("GET", "/v1/beads").status == 200
     assert len(box.token()) == 64
-    assert box.run(["stat", "-c", "%a %u", "/var/lib/agentbox/secrets/mgmt-key"]).out.strip() == "600 1000"
+    assert (
+        box.run(["stat", "-c", "%a %u", "/var/lib/agentbox/secrets/mgmt-key"]).out.strip()
+        == "600 1000"
+    )
 
 
 def test_rc_021_layers(images: Images) -> None:
@@ -69,7 +74,11 @@ def test_rc_021_layers(images: Images) -> None:
     for data, names in _layers(images):
         seen += len(names)
         assert CANARY.encode() not in data
-        assert [n for n in names if n.endswith((".env", "mgmt-key", "id_rsa", ".token")) or "/run/secrets/" in n] == []
+        assert [
+            n
+            for n in names
+            if n.endswith((".env", "mgmt-key", "id_rsa", ".token")) or "/run/secrets/" in n
+        ] == []
     assert seen > 1000
 
 

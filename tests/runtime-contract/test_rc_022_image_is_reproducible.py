@@ -15,17 +15,17 @@ from sampling import OneOfEach
 from agentbox.core.paths import CHECKOUT
 from agentbox.core.progress import NullProgress
 from agentbox.host.image.archive import BuildResult, blob_name, read_archive
-from agentbox.host.image.flakeref import copy_sources, flake_of
+from agentbox.host.image.flake_reference import copy_sources, flake_reference
 from agentbox.host.image.nix import run_nix
-from agentbox.host.image.nixbuild import build
-from agentbox.host.image.oci.layer import Packed
+from agentbox.host.image.nix_build import build
+from agentbox.host.image.oci.layer import CompressedWriter
 from agentbox.host.image.verify.members import Archive
-from agentbox.host.image.verify.rebuild import differences, steps_of
-from agentbox.host.image.verify.steps import against, rows_of
-from agentbox.host.packages.store.nixstore import flat_path, nix_environment, recursive_path
-from agentbox.host.packages.wanted import host_system
+from agentbox.host.image.verify.rebuild import rebuild_differences, step_names
+from agentbox.host.image.verify.steps import compare_archives, lock_rows
+from agentbox.host.packages.lock_inputs import host_system
+from agentbox.host.packages.store.nix_store import flat_path, nix_environment, recursive_path
 from agentbox.plan.lockfile.model import ARCH_OF_SYSTEM
-from agentbox.plan.lockfile.reader import read
+from agentbox.plan.lockfile.reader import parse_lock
 
 LOCK = CHECKOUT / "agentbox.lock"
 SEAL = "opt/agentbox/venv/lib/python3.13/site-packages/agentbox/box/seal/main.py"
@@ -35,7 +35,7 @@ SEAL = "opt/agentbox/venv/lib/python3.13/site-packages/agentbox/box/seal/main.py
 def flake() -> Iterator[str]:
     """The flake of this checkout, with every locked file in the store."""
     locked_packages.bring()
-    with flake_of(CHECKOUT, CHECKOUT / "agentbox.toml", LOCK) as reference:
+    with flake_reference(CHECKOUT, CHECKOUT / "agentbox.toml", LOCK) as reference:
         yield reference
 
 
@@ -48,9 +48,18 @@ def built(flake: str, tmp_path_factory: pytest.TempPathFactory) -> BuildResult:
 def test_rc_022_every_derivation_is_rebuilt_equal(flake: str, one_of_each: OneOfEach) -> None:
     """Plan, bill, trees, layers and archive come out the same a second time: without --full one tree and one layer. Two
     stores build them all in the next test."""
-    names = steps_of(flake, host_system())
-    assert {"plan", "sbom", "image", "tree-base", "layer-base", "tree-app", "layer-app"} <= set(names)
-    assert list(differences(flake, host_system(), NullProgress(), only=one_of_each(names, _kind))) == []
+    names = step_names(flake, host_system())
+    assert {"plan", "sbom", "image", "tree-base", "layer-base", "tree-app", "layer-app"} <= set(
+        names
+    )
+    assert (
+        list(
+            rebuild_differences(
+                flake, host_system(), NullProgress(), selected=one_of_each(names, _kind)
+            )
+        )
+        == []
+    )
 
 
 def _kind(step: str) -> str:
@@ -59,16 +68,18 @@ def _kind(step: str) -> str:
 
 def test_rc_022_two_stores_give_one_digest(flake: str, built: BuildResult, tmp_path: Path) -> None:
     """A store that holds nothing but the locked files builds the same bytes."""
-    lock, system = read(LOCK), host_system()
+    lock, system = parse_lock(LOCK), host_system()
     seed = recursive_path(lock.seed[ARCH_OF_SYSTEM[system]], "busybox")
-    locked = [seed, *(flat_path(row) for row in rows_of(lock, system))]
+    locked = [seed, *(flat_path(row) for row in lock_rows(lock, system))]
     store = tmp_path / "store"
     copied = subprocess.run(
         ["nix", "copy", "--no-check-sigs", "--to", str(store), *locked],
         env=nix_environment(), capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert copied.returncode == 0, copied.stderr
-    made = run_nix(["build", f"{flake}#packages.{system}.image", "--no-link", "--store", str(store)])
+    made = run_nix(
+        ["build", f"{flake}#packages.{system}.image", "--no-link", "--store", str(store)]
+    )
     assert {"buildpython", "plan", "tree-base", "layer-base"} <= set(made)
     other = read_archive(Path(f"{store}{built.path}"))
     assert other.manifest_digest == built.manifest_digest
@@ -88,11 +99,17 @@ def test_rc_022_a_derivation_that_is_not_deterministic_is_named(flake: str, tmp_
     copy_sources(CHECKOUT, tmp_path)
     step = tmp_path / "agentbox/host/image/tree/listing.py"
     text = step.read_text()
-    planted = text.replace('"schema": 1', '"schema": 1, "planted": __import__("os").urandom(8).hex()')
+    planted = text.replace(
+        '"schema": 1', '"schema": 1, "planted": __import__("os").urandom(8).hex()'
+    )
     assert planted != text
     step.write_text(planted)
-    found = list(differences(f"path:{tmp_path}", host_system(), NullProgress(), only=("tree-config",)))
-    assert [(each.where, each.path, each.what) for each in found] == [
+    found = list(
+        rebuild_differences(
+            f"path:{tmp_path}", host_system(), NullProgress(), selected=("tree-config",)
+        )
+    )
+    assert [(each.location, each.path, each.attribute) for each in found] == [
         ("tree-config", "opt/agentbox/share/files/config.json", "sha256")
     ]
 
@@ -101,10 +118,10 @@ def test_rc_022_a_planted_change_is_named_by_its_path(built: BuildResult, tmp_pa
     """One byte in one file of one layer of an image: verification names layer, path and both digests."""
     changed = _with_one_byte_more(built, tmp_path / "changed.tar")
     original = Archive(built.path)
-    step = against(original, changed)
+    step = compare_archives(original, changed)
     assert step.outcome == "different"
-    assert step.said.startswith(f"layer app, {SEAL}: size ")
-    assert against(original, built.path).outcome == "same"
+    assert step.detail.startswith(f"layer app, {SEAL}: size ")
+    assert compare_archives(original, built.path).outcome == "same"
 
 
 def _with_one_byte_more(built: BuildResult, out: Path) -> Path:
@@ -126,13 +143,14 @@ def _with_one_byte_more(built: BuildResult, out: Path) -> Path:
                 data += b"\n"
                 info.size = len(data)
             new.addfile(info, io.BytesIO(data) if info.isreg() else None)
-    sink = Packed(packed)
+    sink = CompressedWriter(packed)
     sink.write(plain.getvalue())
     sink.finish()
     docker = json.loads(members["manifest.json"])
     config = json.loads(members[docker[0]["Config"]])
     config["rootfs"]["diff_ids"] = [
-        f"sha256:{sink.plain.hexdigest()}" if each == layer.diff_id else each for each in config["rootfs"]["diff_ids"]
+        f"sha256:{sink.tar_hash.hexdigest()}" if each == layer.diff_id else each
+        for each in config["rootfs"]["diff_ids"]
     ]
     members[blob_name(layer.digest)] = packed.getvalue()
     members[docker[0]["Config"]] = json.dumps(config).encode()

@@ -18,10 +18,18 @@ def test_rc_024(running_docker: DockerBox) -> None:
     sentinel, meta = box.sentinel()["digests"], box.get("/v1/meta").json
     for name in ("plan", "manifest", "lock"):
         places = (labels, container)
-        values = {place[f"org.agentbox.{name}-digest"] for place in places} | {sentinel[name], meta[f"{name}_digest"]}
+        values = {place[f"org.agentbox.{name}-digest"] for place in places} | {
+            sentinel[name],
+            meta[f"{name}_digest"],
+        }
         assert len(values) == 1, (name, values)
         assert re.fullmatch(r"sha256:[0-9a-f]{64}", values.pop())
-    assert container["org.agentbox.image-ref"] == box.inspect()["Image"] == sentinel["image"] == meta["image"]["digest"]
+    assert (
+        container["org.agentbox.image-ref"]
+        == box.inspect()["Image"]
+        == sentinel["image"]
+        == meta["image"]["digest"]
+    )
     closure = {
         labels["org.agentbox.closure-digest"], box.image.closure_digest, sentinel["closure"], meta["image"]["closure_digest"],
         f"sha256:{_closure(box)}",
@@ -37,5 +45,9 @@ def test_rc_024(running_docker: DockerBox) -> None:
 
 def _closure(box: DockerBox) -> str:
     """From the container's own environment, where the image put it."""
-    named = next(word for word in box.inspect()["Config"]["Env"] if word.startswith("AGENTBOX_CLOSURE_DIGEST="))
+    named = next(
+        word
+        for word in box.inspect()["Config"]["Env"]
+        if word.startswith("AGENTBOX_CLOSURE_DIGEST=")
+    )
     return named.partition("=")[2].removeprefix("sha256:")

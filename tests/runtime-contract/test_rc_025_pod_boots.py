@@ -36,9 +36,14 @@ def test_the_pod_boots_and_is_confined(images: Images, tmp_path: Path) -> None:
         assert token in SECRETS
         assert pod.get("/v1/events?limit=1", f"Authorization: Bearer {token}") is not None
         assert pod.get("/v1/events?limit=1", "Authorization: Bearer another") is None
-        status = dict(line.split(":\t", 1) for line in pod.run("/usr/bin/cat", "/proc/1/status").out.splitlines())
+        status = dict(
+            line.split(":\t", 1)
+            for line in pod.run("/usr/bin/cat", "/proc/1/status").out.splitlines()
+        )
         assert status["Uid"].split() == ["1000"] * 4
-        assert {int(status[name], 16) for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")} == {0}
+        assert {
+            int(status[name], 16) for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")
+        } == {0}
         assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2")
         checked = pod.events("PostureChecked")[-1]["expected"]
         assert {"seccomp_fingerprint", "limit.memory", "root", "mount:/tmp"} <= set(checked)
@@ -55,7 +60,10 @@ def test_real_drift_is_told_in_a_pod(images: Images, tmp_path: Path) -> None:
         pod.wait_ready(60)
         told = {event["control"]: event["found"] for event in pod.events("PostureDrift")}
         assert told == {"limit.memory": str(3 << 30), "mount:/tmp": f"tmpfs {512 << 10} KiB"}
-        assert [row.partition(":")[0] for row in pod.get("/health")["posture"]["drift"]] == ["limit.memory", "mount"]
+        assert [row.partition(":")[0] for row in pod.get("/health")["posture"]["drift"]] == [
+            "limit.memory",
+            "mount",
+        ]
 
 
 def test_strict_mode_refuses_real_drift_in_a_pod(images: Images, tmp_path: Path) -> None:

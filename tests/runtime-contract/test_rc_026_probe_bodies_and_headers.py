@@ -18,7 +18,13 @@ from harness.box import API_PORT, METRICS_PORT, Answer, Box
 from harness.waiting import wait_for
 
 GOLDEN = Path(__file__).parent / "golden"
-PORTS = {"/livez": API_PORT, "/ready": API_PORT, "/health": API_PORT, "/v1/meta": API_PORT, "/metrics": METRICS_PORT}
+PORTS = {
+    "/livez": API_PORT,
+    "/ready": API_PORT,
+    "/health": API_PORT,
+    "/v1/meta": API_PORT,
+    "/metrics": METRICS_PORT,
+}
 HEADERS = {
     "cache-control": "no-store",
     "x-content-type-options": "nosniff",
@@ -57,7 +63,11 @@ def ask(box: Box, path: str, **options: Any) -> Answer:
 
 def test_rc_026_bodies(running: Box) -> None:
     """The four JSON documents, key by key."""
-    wait_for(lambda: ask(running, "/health").json["programs"]["bootstrap-seal"] == "EXITED", 10, "the seal has ended")
+    wait_for(
+        lambda: ask(running, "/health").json["programs"]["bootstrap-seal"] == "EXITED",
+        10,
+        "the seal has ended",
+    )
     golden = json.loads((GOLDEN / f"probes_{running.engine}.json").read_text())
     found = {path: normal(ask(running, path).json) for path in PORTS if path != "/metrics"}
     assert found == golden
@@ -68,7 +78,9 @@ def test_rc_026_bodies(running: Box) -> None:
 def test_rc_026_headers(running: Box, path: str) -> None:
     """The five safety headers, no `Server`, nothing about other origins; HEAD answers the same without a body."""
     answer, head = ask(running, path), ask(running, path, method="HEAD")
-    assert {name: value for name, value in answer.headers.items() if name not in CHANGING} == HEADERS
+    assert {
+        name: value for name, value in answer.headers.items() if name not in CHANGING
+    } == HEADERS
     assert answer.headers["content-type"] == (TEXT if path == "/metrics" else "application/json")
     assert int(answer.headers["content-length"]) == len(answer.body) > 0
     assert (head.status, head.body, set(head.headers)) == (200, b"", set(answer.headers))
@@ -124,7 +136,10 @@ def test_rc_026_not_ready(make_box: Callable[..., Box]) -> None:
 def held(port: int, count: int) -> Iterator[list[socket.socket]]:
     """So many connections that say nothing."""
     with ExitStack() as stack:
-        yield [stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10)) for _ in range(count)]
+        yield [
+            stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10))
+            for _ in range(count)
+        ]
 
 
 def status(box: Box, path: str) -> int:

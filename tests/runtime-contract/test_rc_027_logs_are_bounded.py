@@ -15,7 +15,7 @@ from harness.container import DockerBox
 from harness.waiting import wait_for
 
 from agentbox.plan.logs import with_log_sizes
-from agentbox.plan.model import Plan, Program, Ready
+from agentbox.plan.model import Plan, Program, ReadySignal
 
 MB = 10**6
 FLOOD = 200 * MB
@@ -41,7 +41,7 @@ def noisy(*logs: str) -> Callable[[Plan], Plan]:
 def _program(log: str) -> Program:
     argv = ("/usr/bin/bash", "-c", NOISE, "noise", GO, f"noise-{log}-done")
     return Program(
-        name=f"noise-{log}", priority=50, argv=argv, required=False, ready=Ready(by="state"), startsecs=1,
+        name=f"noise-{log}", priority=50, argv=argv, required=False, ready=ReadySignal(by="state"), startsecs=1,
         directory="/workspace", group="features", log=log,  # type: ignore[arg-type]
     )  # fmt: skip
 
@@ -56,7 +56,9 @@ def flood(box: Box, *logs: str) -> int:
     asked = 0
 
     def printed() -> bool:
-        return all(box.run(["test", "-e", f"/workspace/noise-{log}-done"]).code == 0 for log in logs)
+        return all(
+            box.run(["test", "-e", f"/workspace/noise-{log}-done"]).code == 0 for log in logs
+        )
 
     with ThreadPoolExecutor(1) as beside:
         waiting = beside.submit(wait_for, printed, 90, "200 MB printed")
@@ -70,7 +72,11 @@ def flood(box: Box, *logs: str) -> int:
 
 def log_file_is_bounded(box: Box) -> None:
     """The file and its backup hold the end of the flood and no more than their share; the folder is not full."""
-    wait_for(lambda: box.run(["tail", "-n", "1", "/var/log/noise-file.log"]).out == f"{LAST}\n", 20, "all was logged")
+    wait_for(
+        lambda: box.run(["tail", "-n", "1", "/var/log/noise-file.log"]).out == f"{LAST}\n",
+        20,
+        "all was logged",
+    )
     used = int(box.run(["du", "-sb", "/var/log"]).out.split()[0])
     assert MB < used < 0.6 * box.plan.resources.log_size + 2 * MB
     assert box.run(["touch", "/var/log/still-writable"]).code == 0

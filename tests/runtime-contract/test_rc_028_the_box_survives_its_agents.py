@@ -153,19 +153,38 @@ def test_rc_028_two_agents_of_the_default_limits(running: Box) -> None:
     with client_of(running) as client:
 
         def measured() -> tuple[list[float], list[float]]:
-            hogs = [client.agents.spawn(python_spec(running, THREADS, name=f"flood-{side}")) for side in ("a", "b")]
+            hogs = [
+                client.agents.spawn(python_spec(running, THREADS, name=f"flood-{side}"))
+                for side in ("a", "b")
+            ]
             try:
                 for hog in hogs:
-                    wait_for(lambda hog=hog: _has_begun(client, hog.agent_id), 10, "the flood has begun")
-                wait_for(lambda: _were_denied(client, hogs), 20, "they meet what all agents may have")
-                return livez(f"http://127.0.0.1:{API_PORT}", SECONDS, running.folder / "livez.json"), []
+                    wait_for(
+                        lambda hog=hog: _has_begun(client, hog.agent_id), 10, "the flood has begun"
+                    )
+                wait_for(
+                    lambda: _were_denied(client, hogs), 20, "they meet what all agents may have"
+                )
+                return livez(
+                    f"http://127.0.0.1:{API_PORT}", SECONDS, running.folder / "livez.json"
+                ), []
             finally:
                 for hog in hogs:
                     client.agents.terminate(hog.agent_id, hog.generation, grace_s=0)
-                    wait_for(lambda hog=hog: client.agents.get(hog.agent_id).exit, 10, "the flood is over")
+                    wait_for(
+                        lambda hog=hog: client.agents.get(hog.agent_id).exit,
+                        10,
+                        "the flood is over",
+                    )
 
         probes, _neighbour = best_of(measured, RUNS)
-    keep(f"flood-two-agents-livez-{running.engine}", "/livez, the fastest 99 %", "ms", probes, LIVEZ_MS)
+    keep(
+        f"flood-two-agents-livez-{running.engine}",
+        "/livez, the fastest 99 %",
+        "ms",
+        probes,
+        LIVEZ_MS,
+    )
     assert of_its_own(running) == programs
     assert running.wait_ready()["boot_id"] == before["boot_id"]
     assert min(worst(run, 0.99) for run in probes) <= LIVEZ_MS, "the API is kept waiting"
@@ -184,20 +203,36 @@ def survives(box: Box, flood: str, *, runs: int = RUNS, kept_as: str = "flood") 
             try:
                 wait_for(lambda: _has_begun(client, hog.agent_id), 10, "the flood has begun")
                 told = asyncio.run(answers(token, other.agent_id, other.generation))
-                return livez(f"http://127.0.0.1:{API_PORT}", SECONDS, box.folder / "livez.json"), told
+                return livez(
+                    f"http://127.0.0.1:{API_PORT}", SECONDS, box.folder / "livez.json"
+                ), told
             finally:
                 client.agents.terminate(hog.agent_id, hog.generation, grace_s=0)
                 wait_for(lambda: client.agents.get(hog.agent_id).exit, 10, "the flood is over")
 
         probes, neighbour = best_of(measured, runs)
-        keep(f"{kept_as}-{flood}-livez-{box.engine}", "/livez, the fastest 99 %", "ms", probes, LIVEZ_MS)
-        keep(f"{kept_as}-{flood}-neighbour-{box.engine}", "an agent's answer", "ms", neighbour, NEIGHBOUR_MS)
+        keep(
+            f"{kept_as}-{flood}-livez-{box.engine}",
+            "/livez, the fastest 99 %",
+            "ms",
+            probes,
+            LIVEZ_MS,
+        )
+        keep(
+            f"{kept_as}-{flood}-neighbour-{box.engine}",
+            "an agent's answer",
+            "ms",
+            neighbour,
+            NEIGHBOUR_MS,
+        )
         now = client.agents.get(other.agent_id)
         assert (now.state, now.pid, now.restarts) == ("running", pid, 0)
         client.agents.terminate(other.agent_id, other.generation, grace_s=0)
     assert of_its_own(box) == programs
     assert box.wait_ready()["boot_id"] == before["boot_id"]
-    assert min(worst(run, 0.95) for run in neighbour) <= NEIGHBOUR_MS, "another agent is kept waiting"
+    assert min(worst(run, 0.95) for run in neighbour) <= NEIGHBOUR_MS, (
+        "another agent is kept waiting"
+    )
     assert min(worst(run, 0.99) for run in probes) <= LIVEZ_MS, "the API is kept waiting"
 
 
@@ -228,4 +263,8 @@ def _were_denied(client: Any, hogs: list[Any]) -> bool:
 
 
 def _has_begun(client: Any, agent_id: str) -> bool:
-    return any(b"begun" in one.data for one in client.agents.stream(agent_id, follow=False) if one.kind == "stderr")
+    return any(
+        b"begun" in one.data
+        for one in client.agents.stream(agent_id, follow=False)
+        if one.kind == "stderr"
+    )

@@ -41,7 +41,9 @@ def test_rc_029_refuses_without_consent(tmp_path: Path, bare_path: str) -> None:
     assert "apt-get install nix-bin" in done.stderr
     assert before.count("Status: install ok installed") > 20
     assert installed() == before
-    assert [path.name for path in state.rglob("*") if path.is_file() and path.name != "up.lock"] == []
+    assert [
+        path.name for path in state.rglob("*") if path.is_file() and path.name != "up.lock"
+    ] == []
 
 
 def installed() -> str:

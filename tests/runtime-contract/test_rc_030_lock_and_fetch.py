@@ -14,8 +14,8 @@ import pytest
 from harness.checkout import Checkout
 from harness.mirror import Deb, Mirror, Wheel
 
-from agentbox.host.packages.store.nixstore import flat_path
-from agentbox.plan.lockfile.reader import read
+from agentbox.host.packages.store.nix_store import flat_path
+from agentbox.plan.lockfile.reader import parse_lock
 
 BIG = 300_000
 SEED = [
@@ -30,7 +30,11 @@ DEBS = [
     *SEED,
 ]
 WHEELS = [
-    Wheel("uvicorn", "0.54.0", ("click>=8", 'tomli; python_version < "3.12"', 'only-new; python_version >= "3.13"')),
+    Wheel(
+        "uvicorn",
+        "0.54.0",
+        ("click>=8", 'tomli; python_version < "3.12"', 'only-new; python_version >= "3.13"'),
+    ),
     Wheel("click", "8.5.1"),
     Wheel("tomli", "2.0"),
     Wheel("only-new", "1.0"),
@@ -68,7 +72,7 @@ def moved_mirror(mirror: Mirror) -> None:
 def test_rc_030_lock_holds_the_closure(checkout: Checkout, mirror: Mirror) -> None:
     """`lock` writes the closure of both sources with who asked, under the target's markers, and no host name."""
     said = checkout.run("lock")
-    lock = read(checkout.lock)
+    lock = parse_lock(checkout.lock)
     assert {row.name: row.features for row in lock.debian["amd64"]} == {
         "git": ("core",),
         "libc6": ("build", "core"),
@@ -83,7 +87,9 @@ def test_rc_030_lock_holds_the_closure(checkout: Checkout, mirror: Mirror) -> No
 
 def test_rc_030_versions_are_kept_until_asked(locked: Checkout, mirror: Mirror) -> None:
     """Locking again moves nothing while the mirror serves it; --upgrade moves what is named."""
-    mirror.publish_wheels([*WHEELS, Wheel("click", "8.9"), Wheel("uvicorn", "0.60", ("click", "only-new"))])
+    mirror.publish_wheels(
+        [*WHEELS, Wheel("click", "8.9"), Wheel("uvicorn", "0.60", ("click", "only-new"))]
+    )
     assert "moved 0, added 0, removed 0" in locked.run("lock")
     assert "moved click 8.5.1 -> 8.9" in locked.run("lock", "--upgrade", "click")
     assert "moved uvicorn 0.54.0 -> 0.60" in locked.run("lock", "--upgrade")
@@ -92,9 +98,9 @@ def test_rc_030_versions_are_kept_until_asked(locked: Checkout, mirror: Mirror) 
 def test_rc_030_systems(checkout: Checkout) -> None:
     """--system adds a system to the lock, and locking again keeps it."""
     checkout.run("lock", "--system", "aarch64-linux", "--system", "x86_64-linux")
-    assert read(checkout.lock).systems == ("aarch64-linux", "x86_64-linux")
+    assert parse_lock(checkout.lock).systems == ("aarch64-linux", "x86_64-linux")
     checkout.run("lock")
-    assert set(read(checkout.lock).debian) == {"amd64", "arm64"}
+    assert set(parse_lock(checkout.lock).debian) == {"amd64", "arm64"}
 
 
 def test_rc_030_other_inputs(locked: Checkout) -> None:
@@ -128,7 +134,9 @@ def test_rc_030_version_no_longer_served(locked: Checkout, mirror: Mirror) -> No
 
 def test_rc_030_wheel_no_longer_served(locked: Checkout, mirror: Mirror) -> None:
     """The same for a wheel."""
-    mirror.publish_wheels([Wheel("click", "8.9"), *(wheel for wheel in WHEELS if wheel.name != "click")])
+    mirror.publish_wheels(
+        [Wheel("click", "8.9"), *(wheel for wheel in WHEELS if wheel.name != "click")]
+    )
     said = locked.run("build", "--locked", code=5)
     assert "cannot fetch click 8.5.1: the mirror serves 8.9 now" in said
     assert "moved 1, added 0, removed 0" in started(locked, "build")
@@ -136,16 +144,20 @@ def test_rc_030_wheel_no_longer_served(locked: Checkout, mirror: Mirror) -> None
 
 @pytest.mark.parametrize("flags", [(), ("--locked",)])
 @pytest.mark.parametrize("pattern", ["perl_*_amd64.deb", "uvicorn-*.whl"])
-def test_rc_030_other_bytes(locked: Checkout, mirror: Mirror, pattern: str, flags: tuple[str, ...]) -> None:
+def test_rc_030_other_bytes(
+    locked: Checkout, mirror: Mirror, pattern: str, flags: tuple[str, ...]
+) -> None:
     """A file whose bytes are not the locked ones is refused with 4, named, and not kept."""
     served = mirror.file(pattern)
     data = bytearray(served.read_bytes())
     data[-1] ^= 1
     served.write_bytes(data)
     said = locked.run("build", *flags, code=4)
-    assert re.search(r"cannot accept \S+: SHA-256 is [0-9a-f]{12}…, the lock says [0-9a-f]{12}…", said)
+    assert re.search(
+        r"cannot accept \S+: SHA-256 is [0-9a-f]{12}…, the lock says [0-9a-f]{12}…", said
+    )
     assert "The mirror or the network altered it." in said
-    row = next(row for row in read(locked.lock).entries() if row.name in pattern)
+    row = next(row for row in parse_lock(locked.lock).entries() if row.name in pattern)
     assert not list((locked.cache / "files").glob(f"{row.sha256}*"))
 
 
@@ -154,7 +166,9 @@ def test_rc_030_offline(locked: Checkout, mirror: Mirror) -> None:
     mirror.stop()
     for arguments in (("fetch", "--offline"), ("fetch",), ("build",), ("build", "--locked")):
         said = locked.run(*arguments, code=4)
-        assert re.search(r"cannot fetch \d+ of \d+ files \(0\.3 MB\): no network\. Missing: ", said), said
+        assert re.search(
+            r"cannot fetch \d+ of \d+ files \(0\.3 MB\): no network\. Missing: ", said
+        ), said
         assert "Connect, or `agentbox fetch --from DIR`." in said
 
 
@@ -172,7 +186,7 @@ def test_rc_030_everything_at_hand(locked: Checkout, mirror: Mirror) -> None:
     total = re.search(r"added (\d+) of (\d+) files", first)
     assert total
     assert total[1] == total[2]
-    for row in (*read(locked.lock).debian["amd64"], *read(locked.lock).wheels):
+    for row in (*parse_lock(locked.lock).debian["amd64"], *parse_lock(locked.lock).wheels):
         assert Path(flat_path(row)).stat().st_size == row.size
     mirror.stop()
     said = f"all {total[2]} files are in the store; no network needed"
@@ -185,13 +199,15 @@ def test_rc_030_air_gap(locked: Checkout, mirror: Mirror, tmp_path: Path) -> Non
     """`fetch --to DIR` copies every file and the lock; `fetch --from DIR` refuses another content and names it."""
     folder = tmp_path / "carried"
     locked.run("fetch", "--to", str(folder))
-    lock = read(folder / "agentbox.lock")
-    assert lock == read(locked.lock)
+    lock = parse_lock(folder / "agentbox.lock")
+    assert lock == parse_lock(locked.lock)
     files = {path.name for path in folder.iterdir()} - {"agentbox.lock"}
     assert files == {row.file for row in lock.entries()}
     mirror.publish_debs([Deb("git", "1:9", depends="libc6"), *DEBS[1:]])
     locked.run("lock", "--upgrade")
-    (folder / next(row.file for row in read(locked.lock).entries() if row.name == "git")).write_bytes(b"other")
+    (
+        folder / next(row.file for row in parse_lock(locked.lock).entries() if row.name == "git")
+    ).write_bytes(b"other")
     mirror.stop()
     assert "its size is 5, the lock says" in locked.run("fetch", "--from", str(folder), code=4)
 
@@ -200,8 +216,12 @@ def test_rc_030_from_a_folder(locked: Checkout, mirror: Mirror, tmp_path: Path) 
     """Files of a folder are taken before the network is asked."""
     folder = tmp_path / "carried"
     folder.mkdir()
-    for row in read(locked.lock).entries():
-        served = next(path for path in mirror.folder.rglob("*") if path.is_file() and _sha256(path) == row.sha256)
+    for row in parse_lock(locked.lock).entries():
+        served = next(
+            path
+            for path in mirror.folder.rglob("*")
+            if path.is_file() and _sha256(path) == row.sha256
+        )
         shutil.copyfile(served, folder / row.file)
     mirror.stop()
     assert re.search(r"added (\d+) of \1 files", locked.run("fetch", "--from", str(folder)))
@@ -224,7 +244,9 @@ def test_rc_030_without_apt(checkout: Checkout, tmp_path: Path) -> None:
 def test_rc_030_without_debian_mirror(checkout: Checkout) -> None:
     """An apt that names only others: locking leaves with 3."""
     checkout.use(None)
-    assert "cannot resolve Debian packages: apt names no Debian mirror" in checkout.run("lock", code=3)
+    assert "cannot resolve Debian packages: apt names no Debian mirror" in checkout.run(
+        "lock", code=3
+    )
 
 
 def test_rc_030_files_at_hand_need_no_apt(locked: Checkout) -> None:

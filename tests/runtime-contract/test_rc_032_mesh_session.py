@@ -43,7 +43,9 @@ def second(text: str) -> str:
     """The contract's manifest for that box, with these lines more."""
     own = MANIFEST.replace("agentbox-rc", Client.name)
     own = own.replace("api = {", f'api = {{ publish_address = "{Client.address}",')
-    own = own.replace("observability = {", f'observability = {{ publish_address = "{Client.address}",')
+    own = own.replace(
+        "observability = {", f'observability = {{ publish_address = "{Client.address}",'
+    )
     return with_lines(own, text)
 
 
@@ -81,7 +83,9 @@ def client(images: Images, tmp_path: Path) -> Iterator[Callable[[str], DockerBox
     made: list[DockerBox] = []
 
     def make(manifest: str) -> DockerBox:
-        made.append(Client(tmp_path / str(len(made)), images, Options(manifest=manifest, secrets=SECRETS)))
+        made.append(
+            Client(tmp_path / str(len(made)), images, Options(manifest=manifest, secrets=SECRETS))
+        )
         return made[-1]
 
     yield make
@@ -103,9 +107,13 @@ def test_rc_032_one_image_alone_and_federated(
     assert said(alone) == expected
     alone.remove()
 
-    gateway = json.loads(docker("network", "inspect", f"{Client.name}_agentbox"))[0]["IPAM"]["Config"][0]["Gateway"]
+    gateway = json.loads(docker("network", "inspect", f"{Client.name}_agentbox"))[0]["IPAM"][
+        "Config"
+    ][0]["Gateway"]
     base = f"https://{gateway}:{FRONT_PORT}"
-    host = docker_box(manifest=with_lines(MANIFEST, block("toml", 0).replace(PUBLIC, base)), secrets=SECRETS)
+    host = docker_box(
+        manifest=with_lines(MANIFEST, block("toml", 0).replace(PUBLIC, base)), secrets=SECRETS
+    )
     host.start()
     host.wait_ready()
     with tls_front(tmp_path, gateway, FRONT_PORT, API_PORT) as certificate:
@@ -114,8 +122,14 @@ def test_rc_032_one_image_alone_and_federated(
         box.wait_ready()
         docker("cp", str(certificate), f"{box.name}:/var/lib/agentbox/mesh-ca.pem")
         box.call("POST", "/v1/mesh/join")
-        status = wait_for(lambda: (found := mesh(box))["state"] == "active" and found, 60, lambda: str(mesh(box)))
-        wait_for(lambda: box.get("/health").json["adapters"]["beads"]["state"] == "ok", 30, lambda: str(mesh(box)))
+        status = wait_for(
+            lambda: (found := mesh(box))["state"] == "active" and found, 60, lambda: str(mesh(box))
+        )
+        wait_for(
+            lambda: box.get("/health").json["adapters"]["beads"]["state"] == "ok",
+            30,
+            lambda: str(mesh(box)),
+        )
         assert said(box) == expected
 
         assert {one.inspect()["Image"] for one in (host, box)} == {alone.image.image_id}
@@ -124,7 +138,11 @@ def test_rc_032_one_image_alone_and_federated(
         assert sorted(bead["title"] for bead in beads if bead["status"] == "closed") == [
             "build", "publish", "release", "test",
         ]  # fmt: skip
-        theirs = [event for event in _journal(host) if (event.get("origin") or {}).get("box") == status["instance_id"]]
+        theirs = [
+            event
+            for event in _journal(host)
+            if (event.get("origin") or {}).get("box") == status["instance_id"]
+        ]
         assert "release.done" in {event["type"] for event in theirs}
         note = host.call("GET", f"/v1/pods/boxes/{status['instance_id']}/notes/release.txt")
         assert note.body == b"three of three"
@@ -135,7 +153,9 @@ def test_rc_032_one_image_alone_and_federated(
         )  # fmt: skip
         wait_for(lambda: mesh(box)["state"] == "active", 20, lambda: str(mesh(box)))
         box.stop()
-        assert host.call("GET", f"/v1/mesh/sessions/{again['session_id']}").json["state"] == "closed"
+        assert (
+            host.call("GET", f"/v1/mesh/sessions/{again['session_id']}").json["state"] == "closed"
+        )
 
 
 def _journal(box: DockerBox) -> list[dict[str, Any]]:

@@ -33,28 +33,36 @@ def order(box: Box) -> list[tuple[str, str]]:
     return [row for row in rows if row not in beside] + beside
 
 
-def test_rc_034_same_events(docker_box: Callable[..., DockerBox], process_box: Callable[..., ProcessBox]) -> None:
+def test_rc_034_same_events(
+    docker_box: Callable[..., DockerBox], process_box: Callable[..., ProcessBox]
+) -> None:
     """Same events, same order, on both."""
     container = docker_box()
     container.start()
     container.wait_ready()
     expected = order(container)
     assert container.get("/health").json["protections_absent"] == []
-    assert {"PostureChecked", "SupervisorStarting", "BootstrapCompleted"} <= {name for name, _ in expected}
+    assert {"PostureChecked", "SupervisorStarting", "BootstrapCompleted"} <= {
+        name for name, _ in expected
+    }
     host = process_box()
     host.start()
     host.wait_ready()
     assert order(host) == expected
 
 
-def test_rc_034_absent_protections_are_listed(process_box: Callable[..., ProcessBox], pool: Pool) -> None:
+def test_rc_034_absent_protections_are_listed(
+    process_box: Callable[..., ProcessBox], pool: Pool
+) -> None:
     """`up`, `status` and `/health` name them, each time."""
     box = process_box()
     up = box.cli("--json", "up", "--engine", "process")
     assert up.code == 0, up.err
     assert json.loads(up.out)["protections_absent"] == ABSENT
     again = box.cli("up", "--engine", "process")
-    assert [text for text in ABSENT if f"not protected here: {text}" not in again.out] == [], again.out + again.err
+    assert [text for text in ABSENT if f"not protected here: {text}" not in again.out] == [], (
+        again.out + again.err
+    )
     status = box.cli("--json", "status")
     assert (status.code, json.loads(status.out)["protections_absent"]) == (0, ABSENT)
     assert box.get("/health").json["protections_absent"] == ABSENT

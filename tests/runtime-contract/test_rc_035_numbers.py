@@ -61,7 +61,10 @@ def test_rc_035_start(make_box: Callable[..., Box]) -> None:
     for _ in range(WARM_UPS):
         start_seconds(box)
     runs = best_of(lambda: [start_seconds(box) for _ in range(STARTS)], START_SECONDS)
-    assert keep(f"start-{box.engine}", "start to /ready 200", "s", runs, START_SECONDS) <= START_SECONDS
+    assert (
+        keep(f"start-{box.engine}", "start to /ready 200", "s", runs, START_SECONDS)
+        <= START_SECONDS
+    )
 
 
 @pytest.mark.timed
@@ -78,7 +81,10 @@ def test_rc_035_memory(running: Box) -> None:
     members = getattr(running, "members", list)()
     samples = [int(running.python(PSS, *map(str, members)).out) / 1024 for _ in range(3)]
     assert min(samples) > 10
-    assert keep(f"memory-{running.engine}", "control plane, idle", "MiB", [samples], PSS_MIB) <= PSS_MIB
+    assert (
+        keep(f"memory-{running.engine}", "control plane, idle", "MiB", [samples], PSS_MIB)
+        <= PSS_MIB
+    )
 
 
 def test_rc_035_image(images: Images) -> None:

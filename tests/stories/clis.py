@@ -12,8 +12,8 @@ from typing import Any
 from npm_tools import NPM
 
 from agentbox.core.paths import HostPaths
-from agentbox.testing.model_forms import Said, Use
-from agentbox.testing.model_server import turns
+from agentbox.testing.model_formats import ModelTurn, ToolUse
+from agentbox.testing.model_server import play_script
 
 PACKAGES = ("@anthropic-ai/claude-code-linux-x64", "@openai/codex")
 TASK = b"Mend the failing test."
@@ -34,19 +34,22 @@ class Agent:
     program: str
     command: str
 
-    def script(self, work: str, secret: Path) -> list[Said]:
+    def script(self, work: str, secret: Path) -> list[ModelTurn]:
         """What the model says: read, edit, test, look around, end. `work`: the folder that the agent says it is in."""
         look = LOOK.replace("{secret}", str(secret))
         if self.name == "claude":
             changed = {"file_path": f"{work}/sums.py", "old_string": "a - b", "new_string": "a + b"}
             return [
-                Said(
-                    text="I read the file first.", uses=(Use(name="Read", arguments={"file_path": f"{work}/sums.py"}),)
+                ModelTurn(
+                    text="I read the file first.",
+                    tool_uses=(ToolUse(name="Read", arguments={"file_path": f"{work}/sums.py"}),),
                 ),
-                Said(text="It should add.", uses=(Use(name="Edit", arguments=changed),)),
+                ModelTurn(
+                    text="It should add.", tool_uses=(ToolUse(name="Edit", arguments=changed),)
+                ),
                 self._run("python3 test_sums.py"),
                 self._run(look),
-                Said(text=END),
+                ModelTurn(text=END),
             ]
         mend = "sed -i 's/a - b/a + b/' sums.py"
         return [
@@ -54,22 +57,30 @@ class Agent:
             self._run(mend),
             self._run("python3 test_sums.py"),
             self._run(look),
-            Said(text=END),
+            ModelTurn(text=END),
         ]
 
-    def say(self, secret: Path) -> Callable[[int, Mapping[str, Any]], Said]:
+    def say(self, secret: Path) -> Callable[[int, Mapping[str, Any]], ModelTurn]:
         """Plays the script, in the folder that the agent names (its branch)."""
 
-        def say(spoken: int, body: Mapping[str, Any]) -> Said:
+        def say(spoken: int, body: Mapping[str, Any]) -> ModelTurn:
             named = _WORK.search(json.dumps(body))
-            return turns(self.script(named[1] if named else "", secret))(spoken, body)
+            return play_script(self.script(named[1] if named else "", secret))(spoken, body)
 
         return say
 
-    def _run(self, line: str) -> Said:
+    def _run(self, line: str) -> ModelTurn:
         if self.name == "claude":
-            return Said(uses=(Use(name="Bash", arguments={"command": line, "description": "Runs it"}),))
-        return Said(uses=(Use(name="exec_command", arguments={"cmd": line, "yield_time_ms": 30_000}),))
+            return ModelTurn(
+                tool_uses=(
+                    ToolUse(name="Bash", arguments={"command": line, "description": "Runs it"}),
+                )
+            )
+        return ModelTurn(
+            tool_uses=(
+                ToolUse(name="exec_command", arguments={"cmd": line, "yield_time_ms": 30_000}),
+            )
+        )
 
 
 CLAUDE = Agent(
@@ -88,10 +99,19 @@ CODEX = Agent(
 
 def installed() -> Path:
     """The folder `node_modules` with both, fetched once by npm. Raises CalledProcessError."""
-    folder = HostPaths.of_this_user().cache / "stories"
+    folder = HostPaths.for_this_user().cache / "stories"
     if not all(list((folder / "node_modules").glob(agent.program)) for agent in (CLAUDE, CODEX)):
         folder.mkdir(parents=True, exist_ok=True)
-        words = [*NPM, "install", "--prefix", str(folder), "--no-audit", "--no-fund", "--ignore-scripts", *PACKAGES]
+        words = [
+            *NPM,
+            "install",
+            "--prefix",
+            str(folder),
+            "--no-audit",
+            "--no-fund",
+            "--ignore-scripts",
+            *PACKAGES,
+        ]
         subprocess.run(words, check=True, timeout=600)
     return folder / "node_modules"
 

@@ -15,7 +15,7 @@ from trial import forget
 
 from agentbox.core.paths import CHECKOUT
 from agentbox.host.image.archive import read_archive
-from agentbox.testing.model_forms import Said
+from agentbox.testing.model_formats import ModelTurn
 from agentbox.testing.model_server import ModelServer
 
 NAME, PORT = "story", 29690
@@ -68,18 +68,22 @@ class ContainerBox:
         self.beside = Session(folder, state)
         self.servers = {
             agent.name: ModelServer(
-                say=self._say(agent), key=KEYS[agent.name], host=address, port=PORTS[agent.name]
+                reply=self._say(agent), key=KEYS[agent.name], host=address, port=PORTS[agent.name]
             )
             for agent in AGENTS
         }  # fmt: skip
         (folder / "sums").mkdir()
         (folder / "sums/sums.py").write_text(SOURCE)
         (folder / "sums/test_sums.py").write_text(TEST)
-        (folder / "gitconfig").write_text("[user]\n\tname = operator\n\temail = operator@example.org\n")
+        (folder / "gitconfig").write_text(
+            "[user]\n\tname = operator\n\temail = operator@example.org\n"
+        )
         (folder / "task.txt").write_bytes(TASK + b"\n")
         for agent in AGENTS:
             (folder / f"key-{agent.name}").write_text(KEYS[agent.name] + "\n")
-        (folder / "agentbox.toml").write_text(_HEAD + "".join(_table(agent, address) for agent in AGENTS))
+        (folder / "agentbox.toml").write_text(
+            _HEAD + "".join(_table(agent, address) for agent in AGENTS)
+        )
 
     def asked(self, agent: Agent) -> str:
         """All that its maker's model was sent."""
@@ -91,11 +95,13 @@ class ContainerBox:
     def _say(self, agent: Agent) -> Any:
         script = agent.say(Path(f"/run/secrets/{SECRETS[agent.name]}"))
 
-        def say(spoken: int, body: Mapping[str, Any]) -> Said:
+        def say(spoken: int, body: Mapping[str, Any]) -> ModelTurn:
             said = script(spoken, body)
             with (self.folder / f"model-{agent.name}.log").open("a") as log:
                 log.writelines(f"{line}\n" for line in (*heard(body), *spoken_by(said)))
-            if not said.uses:  # the agent waits for its last answer: what it has in memory, it has now
+            if (
+                not said.tool_uses
+            ):  # the agent waits for its last answer: what it has in memory, it has now
                 self.beside.type(f"python3 {SEARCH} key-{agent.name} {PID}")
             return said
 
@@ -107,15 +113,17 @@ def heard(body: Mapping[str, Any]) -> Iterator[str]:
     parts = body["input"][-1:] if "input" in body else body["messages"][-1]["content"]
     for part in parts if isinstance(parts, list) else ():
         said = (
-            part.get("output") or part.get("content") if part["type"] in ("tool_result", "function_call_output") else ""
+            part.get("output") or part.get("content")
+            if part["type"] in ("tool_result", "function_call_output")
+            else ""
         )
         yield from (f"  {line}" for line in str(said).strip().splitlines())
 
 
-def spoken_by(said: Said) -> Iterator[str]:
+def spoken_by(said: ModelTurn) -> Iterator[str]:
     """What the model says: words, and tools with what they are given."""
     yield from filter(None, (said.text,))
-    for use in said.uses:
+    for use in said.tool_uses:
         yield f"{use.name} {json.dumps(use.arguments)}"
 
 
@@ -123,7 +131,9 @@ def spoken_by(said: Said) -> Iterator[str]:
 def opened(folder: Path) -> Iterator[ContainerBox]:
     """The model servers run; the box is the story's to start. Afterwards no container, volume or image of it is left.
     Raises AssertionError where this is not root: the memory of a container's processes is root's to read."""
-    assert os.geteuid() == 0, "the story in a container looks into the memory of its agents: run it as root"
+    assert os.geteuid() == 0, (
+        "the story in a container looks into the memory of its agents: run it as root"
+    )
     box = ContainerBox(folder, _address())
     with ExitStack() as stack:
         stack.callback(_remove, box)
@@ -141,14 +151,23 @@ def agent_id(said: str) -> str:
 
 def _address() -> str:
     """This machine as containers see it: its address in the engine's default network."""
-    words = ["docker", "network", "inspect", "bridge", "--format", "{{(index .IPAM.Config 0).Gateway}}"]
+    words = [
+        "docker",
+        "network",
+        "inspect",
+        "bridge",
+        "--format",
+        "{{(index .IPAM.Config 0).Gateway}}",
+    ]
     return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def _table(agent: Agent, address: str) -> str:
     url = agent.base.replace("{url}", f"http://{address}:{PORTS[agent.name]}")
     command = agent.command.replace("{program}", agent.name)
-    return _AGENT.format(name=agent.name, kind=agent.kind, url=url, secret=SECRETS[agent.name], command=command)
+    return _AGENT.format(
+        name=agent.name, kind=agent.kind, url=url, secret=SECRETS[agent.name], command=command
+    )
 
 
 def _remove(box: ContainerBox) -> None:
@@ -157,6 +176,8 @@ def _remove(box: ContainerBox) -> None:
     image = read_archive(archive).image_id if archive else ""
     box.beside.type("agentbox down --volumes --project --yes")
     if archive is not None:
-        subprocess.run(["docker", "image", "rm", "--force", image], capture_output=True, check=False)
+        subprocess.run(
+            ["docker", "image", "rm", "--force", image], capture_output=True, check=False
+        )
         link.unlink()
         forget(archive)

@@ -28,7 +28,9 @@ def agents_of(container: int) -> Iterator[Path]:
     space = Path(f"/proc/{container}/ns/pid").readlink()
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            if (process / "ns/pid").readlink() == space and _TOKEN in (process / "environ").read_bytes():
+            if (process / "ns/pid").readlink() == space and _TOKEN in (
+                process / "environ"
+            ).read_bytes():
                 yield process
 
 
@@ -38,7 +40,9 @@ def search(processes: Iterator[Path], key: bytes) -> Found:
     for process in processes:
         with suppress(OSError):
             around = (process / "environ").read_bytes()
-            token = next(row for row in around.split(b"\0") if row.startswith(_TOKEN)).removeprefix(_TOKEN)
+            token = next(row for row in around.split(b"\0") if row.startswith(_TOKEN)).removeprefix(
+                _TOKEN
+            )
             has, had = key in around or in_memory(process, key), in_memory(process, token)
             if not (has or had) and (process / "environ").read_bytes() != around:
                 continue  # it has ended, or is another program now
@@ -61,4 +65,6 @@ def in_memory(process: Path, wanted: bytes) -> bool:
 
 if __name__ == "__main__":
     found = search(agents_of(int(sys.argv[2])), Path(sys.argv[1]).read_bytes().strip())
-    print(f"processes of agents: {found.searched}; with the key: {found.keys}; with their own token: {found.own}")
+    print(
+        f"processes of agents: {found.searched}; with the key: {found.keys}; with their own token: {found.own}"
+    )

@@ -41,4 +41,9 @@ class Session:
     def page(self) -> str:
         """The text without what is this machine's or this run's alone: folders, and tokens of agents."""
         found = self.text.replace(str(self.folder), "~/story").replace(str(CHECKOUT), "~/agentbox")
-        return "\n".join(line.rstrip() for line in _TOKEN.sub(r"\1[a token]", found).strip().splitlines()) + "\n"
+        return (
+            "\n".join(
+                line.rstrip() for line in _TOKEN.sub(r"\1[a token]", found).strip().splitlines()
+            )
+            + "\n"
+        )

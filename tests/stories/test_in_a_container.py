@@ -5,7 +5,18 @@ from collections.abc import Iterator
 
 import pytest
 from clis import END, Agent
-from container_box import AGENTS, KEYS, NAME, PID, PORT, SECRETS, SOURCE, ContainerBox, agent_id, opened
+from container_box import (
+    AGENTS,
+    KEYS,
+    NAME,
+    PID,
+    PORT,
+    SECRETS,
+    SOURCE,
+    ContainerBox,
+    agent_id,
+    opened,
+)
 from desk import wait_for
 
 from agentbox.core.paths import CHECKOUT
@@ -13,7 +24,9 @@ from agentbox.core.paths import CHECKOUT
 PAGES = CHECKOUT / "docs/stories"
 MARGIN = 32_000  # tokens of the second run: some calls, not all
 _USED = re.compile(r"tokens (\d+) of")
-_SEARCHED = re.compile(r"processes of agents: (\d+); with the key: (\d+); with their own token: (\d+)")
+_SEARCHED = re.compile(
+    r"processes of agents: (\d+); with the key: (\d+); with their own token: (\d+)"
+)
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +49,9 @@ def start(box: ContainerBox) -> None:
     """From the files of the operator to a box that is ready."""
     type_ = box.terminal.type
     type_("cat agentbox.toml task.txt sums/sums.py sums/test_sums.py")
-    type_("cd sums && git init -q && git add -A && git commit -qm 'It does not add' && git log --oneline")
+    type_(
+        "cd sums && git init -q && git add -A && git commit -qm 'It does not add' && git log --oneline"
+    )
     for agent in AGENTS:
         type_(f"agentbox secrets set {SECRETS[agent.name]} < key-{agent.name}")
     type_(f"cp {CHECKOUT}/agentbox.lock . && agentbox lock", seconds=900)
@@ -76,16 +91,22 @@ def it_mends_the_sum(agent: Agent, box: ContainerBox) -> str:
     made = agent_id(ran)
     shown = denied(box, made, "proxy:net connect=", "reaper:connect=")
     assert "provider" in shown
-    counted = box.terminal.type(f"curl -s http://127.0.0.1:{PORT + 1}/metrics | grep ^agentbox_denied_total")
+    counted = box.terminal.type(
+        f"curl -s http://127.0.0.1:{PORT + 1}/metrics | grep ^agentbox_denied_total"
+    )
     for layer, rule in (("proxy", "net connect"), ("reaper", "connect")):
-        assert re.search(f'agent="{agent.name}",layer="{layer}",rule="{rule}"}} [1-9]', counted), counted
+        assert re.search(f'agent="{agent.name}",layer="{layer}",rule="{rule}"}} [1-9]', counted), (
+            counted
+        )
     return made
 
 
 def denied(box: ContainerBox, made: str, *rules: str) -> str:
     """What the operator is shown of the agent, once those refusals are counted: that is a moment after the agent was told."""
     line = f"agentbox agent show {made}"
-    wait_for(lambda: all(rule in box.beside.type(line) for rule in rules), 30, f"{rules} are counted")
+    wait_for(
+        lambda: all(rule in box.beside.type(line) for rule in rules), 30, f"{rules} are counted"
+    )
     return box.terminal.type(line)
 
 
@@ -94,7 +115,9 @@ def the_key_is_nowhere(agent: Agent, box: ContainerBox) -> None:
     type_ = box.terminal.type
     assert type_(f"docker inspect {NAME} | grep -c -F -f key-{agent.name}", code=1) == "0\n"
     roots = "find . -mindepth 1 -maxdepth 1 -type d ! -name proc ! -name sys"
-    found = type_(f'key=$PWD/key-{agent.name}; cd "/proc/{PID}/root" && grep -rlsF -f "$key" $({roots}) | sort')
+    found = type_(
+        f'key=$PWD/key-{agent.name}; cd "/proc/{PID}/root" && grep -rlsF -f "$key" $({roots}) | sort'
+    )
     assert found == f"./run/secrets/{SECRETS[agent.name]}\n"
     box.terminal.remark("in a second terminal, while the agent waited for its last answer")
     searched = next(line for line in box.beside.text.splitlines() if _SEARCHED.search(line))
@@ -113,7 +136,9 @@ def its_change_is_taken(made: str, box: ContainerBox) -> None:
     assert "+    return a + b" in type_(f"agentbox review show {made}")
     type_(f"agentbox review commit {made}")
     assert box.source() == SOURCE.replace("a - b", "a + b")
-    assert "tests pass" in type_("cd sums && python3 test_sums.py && git commit -qam 'It adds' && git show --stat")
+    assert "tests pass" in type_(
+        "cd sums && python3 test_sums.py && git commit -qam 'It adds' && git show --stat"
+    )
 
 
 def a_budget_ends_it(agent: Agent, made: str, box: ContainerBox) -> None:

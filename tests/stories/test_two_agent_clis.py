@@ -13,7 +13,7 @@ import pytest
 from clis import CLAUDE, CODEX, END, TASK, Agent, place
 
 from agentbox.client.sync.agents import AgentsClient
-from agentbox.testing.model_forms import Said
+from agentbox.testing.model_formats import ModelTurn
 from agentbox.testing.model_server import ModelServer
 from agentbox.testing.story_box import StoryBox
 
@@ -55,7 +55,9 @@ class Story:
             (self.repo / name).write_text(text)
         for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "start"]):
             subprocess.run(
-                ["git", "-c", "user.name=t", "-c", "user.email=t@example.org", *words], cwd=self.repo, check=True
+                ["git", "-c", "user.name=t", "-c", "user.email=t@example.org", *words],
+                cwd=self.repo,
+                check=True,
             )
         self.manifest = (
             MANIFEST.replace("KIND", agent.kind).replace("BASE", agent.base).replace("TOKENS", str(tokens))
@@ -64,19 +66,23 @@ class Story:
         self.found: list[key_search.Found] = []
         script = agent.say(self.prefix / "run/secrets/MODEL_KEY")
 
-        def say(spoken: int, body: Mapping[str, Any]) -> Said:
+        def say(spoken: int, body: Mapping[str, Any]) -> ModelTurn:
             said = script(spoken, body)
-            if not said.uses:  # the agent waits for its last answer: what it has in memory, it has now
+            if (
+                not said.tool_uses
+            ):  # the agent waits for its last answer: what it has in memory, it has now
                 self.search()
             return said
 
-        self.server = ModelServer(say=say, key=KEY)
+        self.server = ModelServer(reply=say, key=KEY)
 
     @contextmanager
     def open(self) -> Iterator[StoryBox]:
         with (
             self.server,
-            StoryBox(self.prefix, self.server.url, self.manifest, {"MODEL_KEY": KEY}, memory=2 << 30) as box,
+            StoryBox(
+                self.prefix, self.server.url, self.manifest, {"MODEL_KEY": KEY}, memory=2 << 30
+            ) as box,
         ):
             self.box = box
             yield box
@@ -99,9 +105,17 @@ class Story:
         """Everything below the box, the secret itself left out. What goes meanwhile, an ended agent's own folder, is gone."""
         found = set()
         for folder, _, names in os.walk(self.prefix):
-            for path in (Path(folder, name) for name in names if Path(folder) != self.box.paths.mounted_secrets):
+            for path in (
+                Path(folder, name)
+                for name in names
+                if Path(folder) != self.box.paths.mounted_secrets
+            ):
                 with suppress(FileNotFoundError):
-                    if path.is_file() and path.stat().st_size < 64 << 20 and KEY.encode() in path.read_bytes():
+                    if (
+                        path.is_file()
+                        and path.stat().st_size < 64 << 20
+                        and KEY.encode() in path.read_bytes()
+                    ):
                         found.add(str(path))
         return found
 
@@ -117,7 +131,9 @@ def denied(box: StoryBox, layer: str, rule: str) -> Any:
 
 
 @pytest.mark.parametrize("agent", [CLAUDE, CODEX], ids=lambda agent: agent.name)
-def test_it_reads_edits_tests_and_ends_without_ever_having_the_key(agent: Agent, tmp_path: Path) -> None:
+def test_it_reads_edits_tests_and_ends_without_ever_having_the_key(
+    agent: Agent, tmp_path: Path
+) -> None:
     """The key is in no file, no memory and no word; two tries to reach another host are refused and counted. The change is
     in the repository when the operator takes it."""
     story = Story(agent, tmp_path, 1_000_000)
@@ -137,7 +153,9 @@ def test_it_reads_edits_tests_and_ends_without_ever_having_the_key(agent: Agent,
         assert sum(found.searched for found in story.found) > 0
         assert all((found.keys, found.own) == (0, found.searched) for found in story.found)
         assert not story.files_with_key()
-        one = denied(box, "proxy", "net connect")  # more than one: both call their makers' hosts unasked
+        one = denied(
+            box, "proxy", "net connect"
+        )  # more than one: both call their makers' hosts unasked
         one = denied(box, "reaper", "connect")
         page = box.client.reviews.show(one.agent_id)
         assert [row["path"] for row in page["changes"] if row["path"] == "sums.py"]

@@ -14,7 +14,11 @@ from websockets.sync.client import ClientConnection, connect
 
 PROGRAM = "chromium-headless-shell"
 SECONDS = 30.0
-_KEYS = {"Tab": (9, ""), "Enter": (13, "\r"), "Escape": (27, "")}  # key codes, and the text that a key makes
+_KEYS = {
+    "Tab": (9, ""),
+    "Enter": (13, "\r"),
+    "Escape": (27, ""),
+}  # key codes, and the text that a key makes
 
 
 class Page:
@@ -25,14 +29,18 @@ class Page:
         self.told: list[dict[str, Any]] = []
         target = self._ask("Target.createTarget", url="about:blank")["targetId"]
         self._session = ""
-        self._session = self._ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self._session = self._ask("Target.attachToTarget", targetId=target, flatten=True)[
+            "sessionId"
+        ]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self._ask(f"{domain}.enable")
 
     def go(self, url: str) -> None:
         """Returns when the document and its scripts are loaded."""
         self._ask("Page.navigate", url=url)
-        self.until(f"location.href.startsWith({json.dumps(url)}) && document.readyState === 'complete'")
+        self.until(
+            f"location.href.startsWith({json.dumps(url)}) && document.readyState === 'complete'"
+        )
 
     def find(self, expression: str) -> Any:
         """The value of an expression in the page. Raises AssertionError for an exception there."""
@@ -50,7 +58,9 @@ class Page:
         """Its value as soon as that is true. Raises AssertionError with the text of the page when the time is over."""
         deadline = time.monotonic() + SECONDS
         while not (value := self.find(expression)):
-            assert time.monotonic() < deadline, f"{expression}: {self.find('document.body.innerText')}\n{self.troubles}"
+            assert time.monotonic() < deadline, (
+                f"{expression}: {self.find('document.body.innerText')}\n{self.troubles}"
+            )
             time.sleep(0.02)
         return value
 
@@ -76,12 +86,18 @@ class Page:
     @property
     def requests(self) -> set[str]:
         """URLs that were asked for."""
-        return {one["params"]["request"]["url"] for one in self.told if one["method"] == "Network.requestWillBeSent"}
+        return {
+            one["params"]["request"]["url"]
+            for one in self.told
+            if one["method"] == "Network.requestWillBeSent"
+        }
 
     def _ask(self, method: str, **params: Any) -> Any:
         self._number += 1
         session = {"sessionId": self._session} if getattr(self, "_session", "") else {}
-        self._socket.send(json.dumps({"id": self._number, "method": method, "params": params, **session}))
+        self._socket.send(
+            json.dumps({"id": self._number, "method": method, "params": params, **session})
+        )
         while True:
             said = json.loads(self._socket.recv(timeout=SECONDS))
             if said.get("id") == self._number:
@@ -100,7 +116,10 @@ def browser(folder: Path) -> Iterator[Page]:
         program, "--remote-debugging-port=0", f"--user-data-dir={folder}", "--no-sandbox", "--disable-gpu",
         "--disable-dev-shm-usage", "--no-first-run",
     ]  # fmt: skip
-    with log.open("wb") as out, subprocess.Popen(words, stdout=out, stderr=out, start_new_session=True) as process:
+    with (
+        log.open("wb") as out,
+        subprocess.Popen(words, stdout=out, stderr=out, start_new_session=True) as process,
+    ):
         try:
             with connect(_address(folder, process), max_size=None) as socket:
                 yield Page(socket)

@@ -10,7 +10,10 @@ PROMPT = "$ ./agentbox.sh "
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # What differs from run to run and machine to machine: digests, ids, folders before a manifest, numbers.
 _MASKS = (
-    (re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){1,3}(?:-[0-9a-f]{12})?|\b[0-9a-f]{12,64}\b"), "<id>"),
+    (
+        re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){1,3}(?:-[0-9a-f]{12})?|\b[0-9a-f]{12,64}\b"),
+        "<id>",
+    ),
     (re.compile(r"\S*/(agentbox\.toml)"), r"\1"),
     (re.compile(r"(?<![A-Za-z\d])\d+(?:\.\d+)?"), "<n>"),
     (re.compile(r"[ ]+"), " "),
@@ -30,15 +33,22 @@ def shown(page: Path) -> list[Shown]:
     found = []
     for kind, text in _BLOCK.findall(page.read_text()):
         if kind == "console":
-            assert text.startswith(PROMPT), f"{page.name}: a console block begins with a command: {text[:40]!r}"
+            assert text.startswith(PROMPT), (
+                f"{page.name}: a console block begins with a command: {text[:40]!r}"
+            )
             calls = text.split(PROMPT)[1:]
-            found += [Shown(tuple(shlex.split(call.partition("\n")[0])), call.partition("\n")[2]) for call in calls]
+            found += [
+                Shown(tuple(shlex.split(call.partition("\n")[0])), call.partition("\n")[2])
+                for call in calls
+            ]
     return found
 
 
 def added_line(page: Path) -> tuple[str, str]:
     """Of the page's first diff the line that is added and the one before it."""
-    lines = next(text for kind, text in _BLOCK.findall(page.read_text()) if kind == "diff").splitlines()
+    lines = next(
+        text for kind, text in _BLOCK.findall(page.read_text()) if kind == "diff"
+    ).splitlines()
     at = next(number for number, line in enumerate(lines) if line.startswith("+"))
     return lines[at][1:], lines[at - 1][1:]
 

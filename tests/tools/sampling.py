@@ -27,12 +27,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="Every case of a test that is marked `sampled`, and more examples and lives.",
     )
-    parser.addoption("--sample-seed", metavar="TEXT", help="Which sample of them; without it the commit decides.")
+    parser.addoption(
+        "--sample-seed", metavar="TEXT", help="Which sample of them; without it the commit decides."
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """The seed, before processes are started that share it, and the number of examples, before tests are imported."""
-    settings.register_profile("agentbox", max_examples=ALL_EXAMPLES if config.option.full else EXAMPLES)
+    settings.register_profile(
+        "agentbox", max_examples=ALL_EXAMPLES if config.option.full else EXAMPLES
+    )
     settings.load_profile("agentbox")
     if config.option.sample_seed is None:
         head = ["git", "-C", str(CHECKOUT), "rev-parse", "--short=12", "HEAD"]
@@ -40,12 +44,16 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.sample_seed = done.stdout.strip() or "no-commit"
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
     """Which sample it was: `-q` shows no header."""
     if config.option.full:
         terminalreporter.write_line("sample: none, every case ran")
     else:
-        terminalreporter.write_line(f"sample: --sample-seed={config.option.sample_seed} (--full runs every case)")
+        terminalreporter.write_line(
+            f"sample: --sample-seed={config.option.sample_seed} (--full runs every case)"
+        )
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -63,7 +71,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = {
         item.nodeid
         for family, members in families.items()
-        for item in sorted(members, key=lambda item: _rank(seed, item.nodeid))[-(-len(members) // shares[family]) :]
+        for item in sorted(members, key=lambda item: _rank(seed, item.nodeid))[
+            -(-len(members) // shares[family]) :
+        ]
     }
     if left_out:
         config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left_out])

@@ -21,7 +21,9 @@ ABSENT = "no-such-package-of-agentbox==1.0 --hash=sha256:" + "0" * 64 + "\n"
 BARE = {"PATH": "/usr/bin:/bin", "PIP_CONFIG_FILE": "/dev/null", "PIP_RETRIES": "1"}
 
 
-def make(checkout: Path, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+def make(
+    checkout: Path, environment: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     """One call, as agentbox.sh makes it."""
     return subprocess.run(
         [sys.executable, str(SCRIPT), str(checkout), "dumb"],
@@ -52,9 +54,15 @@ def stamp_of(checkout: Path) -> str:
 
 def imported_from(checkout: Path, environment: Path | None = None) -> str:
     """Where a program of the environment finds agentbox, wherever it is run."""
-    asked = [(environment or checkout / ".venv") / "bin/python", "-Ic", "import agentbox; print(agentbox.__file__)"]
+    asked = [
+        (environment or checkout / ".venv") / "bin/python",
+        "-Ic",
+        "import agentbox; print(agentbox.__file__)",
+    ]
     variables = {**BARE, "LC_ALL": "C"}
-    return subprocess.run(asked, capture_output=True, encoding="utf-8", check=True, cwd="/", env=variables).stdout
+    return subprocess.run(
+        asked, capture_output=True, encoding="utf-8", check=True, cwd="/", env=variables
+    ).stdout
 
 
 def test_an_environment_is_made_once_and_then_kept(checkout: Path, tmp_path: Path) -> None:
@@ -75,10 +83,17 @@ def test_an_environment_is_made_once_and_then_kept(checkout: Path, tmp_path: Pat
 
 
 @pytest.mark.parametrize("way", ["copied", "a release before", "linked"])
-def test_an_environment_of_another_checkout_is_made_anew(checkout: Path, tmp_path: Path, way: str) -> None:
+def test_an_environment_of_another_checkout_is_made_anew(
+    checkout: Path, tmp_path: Path, way: str
+) -> None:
     """Copied or moved with its checkout, or a link to it: programs there run what the first place has. The first one stays."""
     other = tmp_path / "other"
-    shutil.copytree(checkout, other, symlinks=True, ignore=shutil.ignore_patterns(".venv") if way == "linked" else None)
+    shutil.copytree(
+        checkout,
+        other,
+        symlinks=True,
+        ignore=shutil.ignore_patterns(".venv") if way == "linked" else None,
+    )
     if way == "linked":
         (other / ".venv").symlink_to(checkout / ".venv")
     if way == "a release before":
@@ -88,7 +103,10 @@ def test_an_environment_of_another_checkout_is_made_anew(checkout: Path, tmp_pat
     mark = checkout / ".venv/mark"
     mark.touch()
     done = make(other)
-    assert (done.returncode, done.stderr.startswith("Python environment: 0 packages")) == (0, True), done.stderr
+    assert (done.returncode, done.stderr.startswith("Python environment: 0 packages")) == (
+        0,
+        True,
+    ), done.stderr
     assert imported_from(other) == f"{other}/agentbox/__init__.py\n"
     assert (other / ".venv/bin/pip").read_text().startswith(f"#!{other}/.venv/bin/python")
     assert not (other / ".venv/mark").exists()
@@ -99,12 +117,17 @@ def test_an_environment_of_another_checkout_is_made_anew(checkout: Path, tmp_pat
 @pytest.mark.parametrize(
     ("environment", "cause"),
     [
-        ({"PIP_NO_INDEX": "1"}, "ERROR: No matching distribution found for no-such-package-of-agentbox==1.0"),
+        (
+            {"PIP_NO_INDEX": "1"},
+            "ERROR: No matching distribution found for no-such-package-of-agentbox==1.0",
+        ),
         ({"PIP_INDEX_URL": "http://127.0.0.1:1/"}, "no network: pip reaches no index"),
     ],
     ids=["a package that cannot be had", "no network"],
 )
-def test_a_failure_is_one_sentence_and_leaves_no_stamp(checkout: Path, environment: dict[str, str], cause: str) -> None:
+def test_a_failure_is_one_sentence_and_leaves_no_stamp(
+    checkout: Path, environment: dict[str, str], cause: str
+) -> None:
     """Exit 3, a sentence with the cause, a hint, and the next call begins anew."""
     (checkout / "requirements.host").write_text(ABSENT)
     done = make(checkout, BARE | environment)
@@ -116,7 +139,9 @@ def test_a_failure_is_one_sentence_and_leaves_no_stamp(checkout: Path, environme
     assert not (checkout / ".venv/.required").exists()
 
 
-@pytest.mark.parametrize(("name", "why"), [(".venv.log", "No space left on device"), (".venv.lock", "Not a directory")])
+@pytest.mark.parametrize(
+    ("name", "why"), [(".venv.log", "No space left on device"), (".venv.lock", "Not a directory")]
+)
 def test_a_disk_that_refuses_is_one_sentence(checkout: Path, name: str, why: str) -> None:
     """A full disk, or one that cannot be written: exit 3, no traceback."""
     (checkout / "requirements.host").write_text(ABSENT)
@@ -125,7 +150,9 @@ def test_a_disk_that_refuses_is_one_sentence(checkout: Path, name: str, why: str
     done = make(checkout, BARE | {"PIP_NO_INDEX": "1"})
     (checkout / name).unlink()
     assert done.returncode == 3
-    assert done.stderr.startswith(f"agentbox: cannot make the Python environment: {why}: {checkout}/")
+    assert done.stderr.startswith(
+        f"agentbox: cannot make the Python environment: {why}: {checkout}/"
+    )
     assert len(done.stderr.splitlines()) == 2
 
 
@@ -171,7 +198,9 @@ def test_a_certificate_that_is_not_trusted_is_named(checkout: Path, tmp_path: Pa
     subprocess.run([*made, "-keyout", key, "-out", certificate], capture_output=True, check=True)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler) as server:
+    with http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), http.server.BaseHTTPRequestHandler
+    ) as server:
         server.socket = context.wrap_socket(server.socket, server_side=True)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         at = f"localhost:{server.server_port}"  # pip 25 cannot ask a bare address for its certificate

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from agentbox.core.records.json_input import DEEPEST, NotJson, read_json
+from agentbox.core.records.json_input import MAX_DEPTH, InvalidJson, read_json
 
 
 def nested(depth, opened="[", closed="]", inner=""):
@@ -14,7 +14,7 @@ def nested(depth, opened="[", closed="]", inner=""):
 @pytest.mark.parametrize(
     ("document", "why"),
     [
-        (nested(DEEPEST + 1), "nested deeper than 100"), (nested(500, '{"a":', "}", "1"), "nested deeper"),
+        (nested(MAX_DEPTH + 1), "nested deeper than 100"), (nested(500, '{"a":', "}", "1"), "nested deeper"),
         (nested(900), "nested deeper"), ("[" * 1_000_000, "nested deeper"), (b"[\xff]", "no UTF-8"),
         ('"\\ud800"', "lone surrogate"), ('{"\\uDFFF": 1}', "lone surrogate"), ("NaN", "NaN is no number"),
         ("[-Infinity]", "-Infinity is no number"), ("1" + "0" * 5000, "too many digits"), ("{", "line 1, column 2"),
@@ -23,13 +23,13 @@ def nested(depth, opened="[", closed="]", inner=""):
 )  # fmt: skip
 def test_what_is_refused(document, why):
     """With a reason."""
-    with pytest.raises(NotJson, match=why):
+    with pytest.raises(InvalidJson, match=why):
         read_json(document)
 
 
 def test_what_is_taken():
     """A value as deep as a slot takes it, beside thousands of others; escapes that pair up; large numbers."""
-    assert read_json(nested(DEEPEST)) is not None
+    assert read_json(nested(MAX_DEPTH)) is not None
     assert read_json("[" + ",".join(["[[1]]"] * 5000) + "]")[4999] == [[1]]
     assert read_json(b'["\\ud83d\\ude00", 123456789012345678901234567890]') == [
         "\U0001f600",

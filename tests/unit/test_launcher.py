@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agentbox.core.paths import CHECKOUT
-from agentbox.testing.lent_environment import lend_environment
+from agentbox.testing.shared_environment import share_environment
 
 VERSION = "agentbox, version 0.1.0\n"
 
@@ -21,11 +21,13 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copy(CHECKOUT / name, found / name)
     for name in ("agentbox", "schema", "config"):
         shutil.copytree(CHECKOUT / name, found / name, ignore=shutil.ignore_patterns("__pycache__"))
-    lend_environment(found)
+    share_environment(found)
     return found
 
 
-def run(script: Path | str, *words: str, cwd: Path | str = "/", **changes: str) -> subprocess.CompletedProcess[str]:
+def run(
+    script: Path | str, *words: str, cwd: Path | str = "/", **changes: str
+) -> subprocess.CompletedProcess[str]:
     environment = {"PATH": "/usr/bin:/bin", **changes}
     return subprocess.run(
         [script, *words], capture_output=True, encoding="utf-8", errors="surrogateescape", cwd=cwd, env=environment, check=False

@@ -26,7 +26,9 @@ except ValueError:
 def lines(level: str = "info") -> list[dict[str, object]]:
     """The JSON lines of one small program."""
     program = PROGRAM.replace('"info"', f'"{level}"')
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert done.stderr == ""
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -62,7 +64,8 @@ def test_a_traceback_shows_no_variable() -> None:
 
 
 @pytest.mark.parametrize(
-    ("level", "first"), [("trace", "unseen"), ("debug", "unseen"), ("info", "hello"), ("error", "failed")]
+    ("level", "first"),
+    [("trace", "unseen"), ("debug", "unseen"), ("info", "hello"), ("error", "failed")],
 )
 def test_every_level_of_the_manifest(level: str, first: str) -> None:
     """Each word of observability.log_level is a level that a program starts with."""

@@ -44,5 +44,11 @@ def test_outside_a_chroot_nothing_is_done() -> None:
     """A process whose root is that of its mount namespace, or was made so, needs nothing prepared."""
     asked = "import sys; sys.path.insert(0, sys.argv[1]); from agentbox.core import mount_namespace as ownroot; print(ownroot.preparation())"
     argv = [sys.executable, "-c", asked, str(CHECKOUT)]
-    done = subprocess.run(argv, capture_output=True, text=True, check=True, preexec_fn=mount_namespace.preparation())
+    done = subprocess.run(
+        argv,
+        capture_output=True,
+        text=True,
+        check=True,
+        preexec_fn=mount_namespace.preexec_function(),
+    )
     assert done.stdout.strip() == "None"

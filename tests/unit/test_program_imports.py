@@ -25,7 +25,15 @@ MANIFEST = {
     "agentbox.manifest.load",
     "agentbox.manifest.model",
 }  # reading one, and a new plan
-LIBRARIES = {"httpx", "requests", "numpy", "psycopg", "jsonschema", "opentelemetry", "importlib.metadata"}
+LIBRARIES = {
+    "httpx",
+    "requests",
+    "numpy",
+    "psycopg",
+    "jsonschema",
+    "opentelemetry",
+    "importlib.metadata",
+}
 # Modules to import, packages of others that it has, and what it has not.
 PROGRAMS = {
     "agents": (

@@ -26,5 +26,7 @@ print(asked.count("no_such_module_here"), json.tool.__name__)
 
 def test_a_module_that_is_not_there_is_searched_for_once() -> None:
     """However often it is imported after; one that is there stays."""
-    done = subprocess.run([sys.executable, "-c", SEARCHED], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", SEARCHED], capture_output=True, text=True, check=False, timeout=60
+    )
     assert (done.stdout, done.stderr) == ("1 json.tool\n", "")

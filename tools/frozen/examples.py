@@ -28,7 +28,7 @@ async def make_stores(folder: Path) -> None:
         await adapter.open(sources.Deadline.after(_OPEN_SECONDS))
         await adapter.close()
     stores = (
-        sources.AgentStore(paths.slot(sources.HostConfig.folder)),
+        sources.AgentStore(paths.slot(sources.HostConfig.directory)),
         sources.BudgetLedger(paths.slot(sources.GATEWAY)),
         sources.Outbox(paths.slot("mesh"), _nothing),
         sources.DeliveryLedger(paths.slot("events"), "external-http"),
@@ -36,10 +36,10 @@ async def make_stores(folder: Path) -> None:
     for store in stores:
         await store.open()
         await store.close()
-    sessions, tokens = sources.SessionStore(paths.slot("mesh")), sources.NamedTokens(paths)
+    sessions, tokens = sources.SessionStore(paths.slot("mesh")), sources.TokenStore(paths)
     await sessions.load()
     await sessions.close()
-    await tokens.make(sources.NewToken(name="first", scopes=("beads:read",)), "")
+    await tokens.create(sources.NewToken(name="first", scopes=("beads:read",)), "")
     await tokens.close()
 
 
@@ -60,11 +60,11 @@ def documents() -> dict[str, Mapping[str, Any]]:
     """Examples of documents that have other members than the record that writes them."""
     posture, previous, digests = (
         sources.Posture(),
-        sources.Previous(),
+        sources.PreviousBoot(),
         dict.fromkeys(sources.sentinel.DIGESTS),
     )
     sealed = sources.sentinel.Sentinel("", "", 0.0, digests, (), "", 0, posture, (), previous)
-    entry = sources.Entry(
+    entry = sources.AgentRecord(
         agent_id="",
         spec=sources.AgentSpec(name=""),
         limits=sources.Limits(),

@@ -115,7 +115,7 @@ def sandbox() -> dict[str, str]:
     }
     found |= {f"canary {name}": "" for name in sources.CANARIES}
     found |= {
-        f"attack {one.name}": " | ".join(sorted(set(one.answers.values())))
+        f"attack {one.name}": " | ".join(sorted(set(one.blocked_by.values())))
         for one in sources.ATTACKS
     }
     found |= {f"attack layer {name}": "" for name in sources.ATTACK_LAYERS}
@@ -167,7 +167,7 @@ def _below(kind: type) -> Iterator[Any]:
 def _paths(paths: Any) -> Iterable[str]:
     """Every path that the class knows; `*` where it takes a name."""
     for name, member in inspect.getmembers_static(type(paths)):
-        if name.startswith("_") or isinstance(member, classmethod) or name == "at":
+        if name.startswith("_") or isinstance(member, classmethod) or name == "resolve":
             continue
         value = getattr(paths, name)
         found = value("*") if callable(value) else value

@@ -16,39 +16,39 @@ from typing import Any, Final
 import agentbox
 from agentbox.adapters.beads.local_sqlite import LocalSqliteBeads
 from agentbox.adapters.beads.postgres.schema import MIGRATIONS as BEADS_PG
-from agentbox.adapters.events.delivery.ledger import Ledger as DeliveryLedger
+from agentbox.adapters.events.delivery.cursor import DeliveryCursor as DeliveryLedger
 from agentbox.adapters.events.local_jsonl import LocalJsonlEvents
 from agentbox.adapters.memory.local_sqlite import LocalSqliteMemory
 from agentbox.adapters.memory.postgres.schema import MIGRATIONS as MEMORY_PG
-from agentbox.adapters.memory.reembed import Report as ReembedReport
+from agentbox.adapters.memory.reembed import ReembedReport as ReembedReport
 from agentbox.adapters.orchestrator import over_rpc
 from agentbox.adapters.pods.local_fs import LocalFsPods
 from agentbox.adapters.runtime import observe, registry
 from agentbox.adapters.runtime.adapter import Deps, Health, SlotConfig
 from agentbox.adapters.runtime.metrics import Metrics
-from agentbox.agents.approvals.request import Request as Approval
-from agentbox.agents.authorization import revoking, standings
+from agentbox.agents.approvals.request import ApprovalRequest as Approval
+from agentbox.agents.authorization import authorization_registry, revoker
 from agentbox.agents.bridge import forward
 from agentbox.agents.config import HostConfig
 from agentbox.agents.registry import denials, presentation as shown
-from agentbox.agents.registry.denial_classes import classes as denial_classes
-from agentbox.agents.registry.entry import Entry
-from agentbox.agents.registry.store import Store as AgentStore
-from agentbox.agents.review import autorun, git_dir as gitdir, listing
+from agentbox.agents.registry.agent_record import AgentRecord
+from agentbox.agents.registry.denial_classes import load_classes as denial_classes
+from agentbox.agents.registry.store import AgentStore as AgentStore
+from agentbox.agents.review import autorun, baseline, git_dir as gitdir
 from agentbox.agents.review.change import Review
-from agentbox.agents.review.journal import Journal as CommitJournal
+from agentbox.agents.review.journal import CommitJournal as CommitJournal
 from agentbox.agents.rpc import service
 from agentbox.agents.rpc.methods import METHODS as AGENT_RPC
-from agentbox.agents.runs import life
-from agentbox.agents.states.state import State
+from agentbox.agents.runs import agent_runner
+from agentbox.agents.states.state import StoredState
 from agentbox.api import endpoints, tasks, tracing
-from agentbox.api.auth.tokens import NamedTokens, NewToken
-from agentbox.api.background.boot_events import type_of as journal_type
+from agentbox.api.auth.tokens import NewToken, TokenStore
+from agentbox.api.background.boot_events import event_type as journal_type
 from agentbox.api.endpoints import cloudevents, containers, sockets
 from agentbox.api.metrics.box_metrics import BoxMetrics
 from agentbox.api.metrics.http_metrics import HttpMetrics
 from agentbox.api.openapi import document as openapi
-from agentbox.api.tasks.spool import Entry as SpoolEntry
+from agentbox.api.tasks.spool import SpoolEntry as SpoolEntry
 from agentbox.box.boot import main as boot, runner
 from agentbox.box.boot.steps import p0_begin
 from agentbox.box.posture import promised
@@ -57,17 +57,17 @@ from agentbox.box.readiness.requirement import Requirement
 from agentbox.box.seal import main as seal
 from agentbox.box.seal.explain import Explanation
 from agentbox.box.supervision import sentinel
-from agentbox.box.supervision.boot_record import BootRecord, Posture, Previous
+from agentbox.box.supervision.boot_record import BootRecord, Posture, PreviousBoot
 from agentbox.box.supervision.events import EVENTS as BOOT_EVENTS, BootLog
-from agentbox.box.supervision.notify import Note
+from agentbox.box.supervision.notify import ReadinessNote
 from agentbox.box.supervision.timeline import PastBoot, Timeline
 from agentbox.client import ctl
 from agentbox.client.records import Wire
 from agentbox.contracts import methods as slot_methods, tasks as task_records
 from agentbox.contracts.agent_host.canaries import CanaryReport
 from agentbox.contracts.agent_host.denials import DenialCounts
-from agentbox.contracts.agent_host.record import RecordLine
-from agentbox.contracts.box import NAMES as HTTP_RECORDS
+from agentbox.contracts.agent_host.lifecycle_record import LifecycleRecord
+from agentbox.contracts.box import RECORDS_BY_NAME as HTTP_RECORDS
 from agentbox.contracts.events import Event, NewEvent
 from agentbox.contracts.mesh import MeshSession
 from agentbox.contracts.orchestrator import (
@@ -85,7 +85,7 @@ from agentbox.core.errors import ExitCode
 from agentbox.core.linux import capabilities
 from agentbox.core.paths import Paths
 from agentbox.core.records import wire
-from agentbox.core.rpc import client as rpc_client, flows, messages as rpc, session
+from agentbox.core.rpc import client as rpc_client, messages as rpc, session, subscriptions
 from agentbox.gateway import app as gateway_app
 from agentbox.gateway.agent_api import (
     custom_tools as specials,
@@ -94,41 +94,41 @@ from agentbox.gateway.agent_api import (
     jsonrpc,
     tools,
 )
-from agentbox.gateway.agent_api.mcp import VERSIONS as MCP_VERSIONS, name_of as mcp_name
+from agentbox.gateway.agent_api.mcp import VERSIONS as MCP_VERSIONS, mcp_name as mcp_name
 from agentbox.gateway.llm import app as models
 from agentbox.gateway.llm.gauges import Gauges
-from agentbox.gateway.llm.ledger import Ledger as BudgetLedger
+from agentbox.gateway.llm.ledger import BudgetLedger as BudgetLedger
 from agentbox.gateway.llm.vendors import gemini
 from agentbox.gateway.proxy import refusals as proxy_answers
-from agentbox.host.cli import commands, manifest_index, output
-from agentbox.host.cli.effects import Moved
+from agentbox.host.cli import commands, manifest_cache, output
 from agentbox.host.cli.main import cli
-from agentbox.host.cli.manifest_diff import Change as ManifestChange
-from agentbox.host.cli.resolved import Resolved
+from agentbox.host.cli.manifest_diff import KeyChange as ManifestChange
+from agentbox.host.cli.manifest_effects import EffectRow
+from agentbox.host.cli.resolved_keys import ResolvedKey
 from agentbox.host.cli.suites.report import Case as TestCase
 from agentbox.host.doctor.catalogue import CHECKS
-from agentbox.host.doctor.formats import plain as doctor_json
-from agentbox.host.doctor.row import STATES as CHECK_STATES, Row as CheckRow
+from agentbox.host.doctor.check_result import STATES as CHECK_STATES, CheckResult as CheckRow
+from agentbox.host.doctor.formats import report_data as doctor_json
 from agentbox.host.engines.docker import daemon
 from agentbox.host.engines.state import BoxRecord, BuildStamp
 from agentbox.host.image.archive import BuildResult
-from agentbox.host.image.tree.entry import Entry as LayerEntry
-from agentbox.host.image.verify.steps import Step as VerifyStep
-from agentbox.host.packages.changes import Change as LockChange
+from agentbox.host.image.tree.entry import TreeEntry as LayerEntry
+from agentbox.host.image.verify.steps import VerifyStep as VerifyStep
+from agentbox.host.packages.changes import PackageChange as LockChange
 from agentbox.host.packages.npm import npm_pack
-from agentbox.host.packages.store.fetch import Fetched
+from agentbox.host.packages.store.fetch import FetchResult
 from agentbox.manifest.features.loader import load_features
 from agentbox.manifest.findings import Finding
 from agentbox.manifest.keys import keys as manifest_keys
 from agentbox.manifest.rules._retired import RETIRED
 from agentbox.manifest.rules.discovery import discover as rules
-from agentbox.manifest.rules.engine import Report
+from agentbox.manifest.rules.engine import ValidationReport
 from agentbox.manifest.schema.bundle import properties as manifest_schema
 from agentbox.mesh.host.session_store import SessionStore
 from agentbox.mesh.metrics import ClientMetrics, HostMetrics
-from agentbox.mesh.outbox.metrics import watch as outbox_metrics
+from agentbox.mesh.outbox.metrics import register_metrics as outbox_metrics
 from agentbox.mesh.outbox.outbox import Outbox
-from agentbox.plan.lockfile.inputs import Inputs as LockInputs
+from agentbox.plan.lockfile.inputs import LockInputs as LockInputs
 from agentbox.plan.lockfile.model import Lock
 from agentbox.plan.model import Plan, Probe
 from agentbox.plan.names import GATEWAY
@@ -136,23 +136,23 @@ from agentbox.plan.render import build_record
 from agentbox.policy.limits.gauge import Breach
 from agentbox.policy.limits.registry import LIMITS
 from agentbox.policy.profiles import profiles
-from agentbox.policy.rights import holding, spent
-from agentbox.policy.rights.holding import Holding
-from agentbox.policy.rights.standing import Standing
-from agentbox.sandbox.attacks.catalogue import LINES as ATTACKS
-from agentbox.sandbox.attacks.line import LAYERS as ATTACK_LAYERS, Facts as AttackFacts
+from agentbox.policy.rights import budget_usage, grant_set
+from agentbox.policy.rights.authorization import Authorization
+from agentbox.policy.rights.grant_set import GrantSet
+from agentbox.sandbox.attacks.case import LAYERS as ATTACK_LAYERS, TargetInfo as AttackFacts
+from agentbox.sandbox.attacks.catalogue import CASES as ATTACKS
 from agentbox.sandbox.canary.canary import RULES as CANARIES
 from agentbox.sandbox.launcher import (
     agent_process as leader,
     client as launcher_client,
     control,
     launcher,
-    newborn,
+    pending_process,
     reaper,
 )
-from agentbox.sandbox.monitor import disk, walker
-from agentbox.sandbox.monitor.watchdog import Bounds
-from agentbox.sandbox.spec import Denials, Ended, Launch, Started
+from agentbox.sandbox.monitor import disk_monitor, disk_scanner
+from agentbox.sandbox.monitor.watchdog import TreeLimits
+from agentbox.sandbox.spec import Launch, ProcessEnded, ProcessStarted, SyscallDenials
 
 _NOT_PRODUCT: Final = ("testing",)  # packages that no image and no host needs
 _OF_OTHERS: Final = (autorun, gemini, gitdir, npm_pack)  # Git's names, npm's, a vendor's
@@ -189,7 +189,7 @@ CLIENT_RECORD: Final[type] = Wire
 PROBLEM: Final[type] = problems.AdapterError
 REQUIREMENT: Final[type] = Requirement
 
-LINUX_CAPABILITIES: Final = frozenset(capabilities.of_mask((1 << 64) - 1).split(","))
+LINUX_CAPABILITIES: Final = frozenset(capabilities.format_mask((1 << 64) - 1).split(","))
 AGENT_HOST_CAPABILITIES: Final = frozenset(service.CAPABILITIES)
 EVENT_MEMBERS: Final = frozenset(one.name for one in fields(NewEvent))
 EVENT_FAMILIES: Final = (
@@ -204,11 +204,11 @@ JSON_TYPES: Final[Mapping[Any, str]] = {
 
 # Records that leave a process other than as a body of HTTP: where each goes.
 PLACES: Final[Mapping[str, Any]] = {
-    "agents.db agents.row.holding": Holding,
+    "agents.db agents.row.holding": GrantSet,
     "agents.db approvals.row": Approval,
-    "agents.db record": RecordLine,
-    "agents.db states": State,
-    "agent-host RPC authorization": Standing,
+    "agents.db record": LifecycleRecord,
+    "agents.db states": StoredState,
+    "agent-host RPC authorization": Authorization,
     "agent-host RPC canaries": CanaryReport,
     "agent-host RPC denials": DenialCounts,
     "agent-host RPC exit": ExitRecord,
@@ -218,14 +218,14 @@ PLACES: Final[Mapping[str, Any]] = {
     "attack facts": AttackFacts,
     "agentbox.lock inputs": LockInputs,
     "cli build": BuildResult,
-    "cli fetch": Fetched,
+    "cli fetch": FetchResult,
     "cli verify step": VerifyStep,
     "cli memory reembed": ReembedReport,
     "cli config diff change": ManifestChange,
-    "cli config diff effect": Moved,
+    "cli config diff effect": EffectRow,
     "cli boot explain": Explanation,
     "cli boot history": PastBoot,
-    "cli config explain key": Resolved,
+    "cli config explain key": ResolvedKey,
     "cli lock change": LockChange,
     "agentbox.lock": Lock,
     "file boot.json": BootRecord,
@@ -234,24 +234,24 @@ PLACES: Final[Mapping[str, Any]] = {
     "file files of a layer": LayerEntry,
     "file journal": Event,
     "file models.json counts": Gauges,
-    "file models.json spent": spent.Spent,
+    "file models.json spent": budget_usage.BudgetUsage,
     "plan.json": Plan,
     "file probes.json": Probe,
     "file results.json case": TestCase,
-    "file ready.d": Note,
+    "file ready.d": ReadinessNote,
     "file review/commit.json": CommitJournal,
     "file review/review.json": Review,
     "file state/builds.json": BuildStamp,
     "file state/record.json": BoxRecord,
     "file tasks": SpoolEntry,
     "launcher breach": Breach,
-    "launcher denied": Denials,
-    "launcher ended": Ended,
+    "launcher denied": SyscallDenials,
+    "launcher ended": ProcessEnded,
     "launcher launch": Launch,
-    "launcher limits": Bounds,
-    "launcher started": Started,
+    "launcher limits": TreeLimits,
+    "launcher started": ProcessStarted,
     "probe result": ProbeResult,
-    "rule report": Report,
+    "rule report": ValidationReport,
     "sessions.db sessions.document": MeshSession,
     "slot health": Health,
 }
@@ -261,31 +261,31 @@ WRITTEN: Final[Mapping[str, tuple[Any, ...]]] = {
     "agent API": (jsonrpc, door_errors),
     "agent API hello": (hello,),
     "agent API tools of another shape": (specials,),
-    "agent budgets in use": (spent,),
-    "agent-host RPC": (rpc, rpc_client, over_rpc, session, flows),
+    "agent budgets in use": (budget_usage,),
+    "agent-host RPC": (rpc, rpc_client, over_rpc, session, subscriptions),
     "agent-host RPC by a bridge": (forward,),
-    "agent-host RPC standings": (standings,),
-    "agent as shown": (shown, holding),
-    "agent stream state": (life,),
+    "agent-host RPC standings": (authorization_registry,),
+    "agent as shown": (shown, grant_set),
+    "agent stream state": (agent_runner,),
     "agentbox-ctl": (ctl,),
     "cli output": (output, *_modules(commands)),
     "doctor row": (CheckRow.to_wire, doctor_json),
     "file boot events": (BootLog,),
     "file build.json": (build_record,),
     "file dockerd.json": (daemon,),
-    "file manifests.json": (manifest_index,),
+    "file manifests.json": (manifest_cache,),
     "file models.json": (models.LlmApp.state,),
     "file phases.jsonl": (runner,),
-    "file review/start.jsonl": (listing,),
+    "file review/start.jsonl": (baseline,),
     "finding": (Finding.to_json,),
     "gateway": (gateway_app,),
-    "grant": (revoking,),
-    "launcher": (launcher_client, launcher, leader, control, newborn),
-    "monitor": (walker, disk),
+    "grant": (revoker,),
+    "launcher": (launcher_client, launcher, leader, control, pending_process),
+    "monitor": (disk_scanner, disk_monitor),
     "posture control": (promised,),
     "proxy": (proxy_answers,),
     "reaper": (reaper,),
-    "rule report": (Report.to_json,),
+    "rule report": (ValidationReport.to_json,),
     "HTTP answers of another shape": tuple({*_modules(endpoints)} - {*_HELPERS}),
     "task": (task_records, *_modules(tasks)),
     "trace spans": (observe, tracing),

@@ -55,7 +55,7 @@ def agent_rpc() -> dict[str, str]:
 def agent_api() -> dict[str, str]:
     """Methods of the agent API, tools of MCP and their arguments, and numbers of errors."""
     found = dict.fromkeys(sources.hello.METHODS, "")
-    for tool in (*sources.tools.TOOLS, *sources.tools.AGENTS):
+    for tool in (*sources.tools.TOOLS, *sources.tools.AGENT_TOOLS):
         found[tool.method] = f"MCP {sources.mcp_name(tool)}"
         needed = tool.schema["required"]
         for name, schema in tool.arguments.items():

@@ -4,37 +4,37 @@ import uuid
 from dataclasses import replace
 from datetime import datetime
 
-from agentbox.adapters.beads.schedules import Every
+from agentbox.adapters.beads.schedules import Schedule
 from agentbox.adapters.runtime.checks import check_json, check_range, check_size, check_text
 from agentbox.contracts import beads
 from agentbox.contracts.beads import BeadSpec
-from agentbox.core.records.wire import refuse
+from agentbox.core.records.wire import invalid_value
 
 
 def check_spec(spec: BeadSpec) -> BeadSpec:
     """The spec with its time cut to milliseconds. Raises ValidationError or ValueTooLarge."""
-    check_text(spec.title, "/title", longest=beads.MAX_TITLE)
-    check_text(spec.creator, "/creator", longest=beads.MAX_TITLE)
+    check_text(spec.title, "/title", max_length=beads.MAX_TITLE)
+    check_text(spec.creator, "/creator", max_length=beads.MAX_TITLE)
     check_size(len(check_text(spec.body, "/body").encode()), "/body", beads.MAX_DOCUMENT)
     check_range(spec.priority, "/priority", beads.PRIORITY)
     check_range(spec.max_attempts, "/max_attempts", beads.ATTEMPTS)
     check_tags(spec.tags)
     check_json(spec.data, "/data")
     if spec.dedup_key is not None:
-        check_text(spec.dedup_key, "/dedup_key", longest=beads.MAX_TITLE)
+        check_text(spec.dedup_key, "/dedup_key", max_length=beads.MAX_TITLE)
     if spec.every is not None:
-        Every.parse(spec.every)
+        Schedule.parse(spec.every)
     if spec.overlap not in ("skip", "queue"):
-        raise refuse("/overlap", "must be skip or queue")
-    return replace(spec, not_before=_milliseconds(spec.not_before))
+        raise invalid_value("/overlap", "must be skip or queue")
+    return replace(spec, not_before=_truncate_to_ms(spec.not_before))
 
 
 def check_tags(tags: tuple[str, ...]) -> None:
     """Raises ValidationError."""
     if len(tags) > beads.MAX_TAGS:
-        raise refuse("/tags", f"has {len(tags)} items, at most {beads.MAX_TAGS} are allowed")
+        raise invalid_value("/tags", f"has {len(tags)} items, at most {beads.MAX_TAGS} are allowed")
     for index, tag in enumerate(tags):
-        check_text(tag, f"/tags/{index}", longest=beads.MAX_TAG)
+        check_text(tag, f"/tags/{index}", max_length=beads.MAX_TAG)
 
 
 def check_lease(lease_id: str, lease_s: int | None = None) -> None:
@@ -42,7 +42,7 @@ def check_lease(lease_id: str, lease_s: int | None = None) -> None:
     try:
         uuid.UUID(lease_id)
     except (ValueError, AttributeError, TypeError):
-        raise refuse("/lease_id", "must be a UUID") from None
+        raise invalid_value("/lease_id", "must be a UUID") from None
     if lease_s is not None:
         check_range(lease_s, "/lease_s", beads.LEASE_SECONDS)
 
@@ -61,12 +61,12 @@ def check_note(note: str) -> None:
 def check_outcome(outcome: str) -> None:
     """Raises ValidationError."""
     if outcome not in ("done", "failed", "cancelled"):
-        raise refuse("/outcome", "must be done, failed or cancelled")
+        raise invalid_value("/outcome", "must be done, failed or cancelled")
 
 
-def _milliseconds(moment: datetime | None) -> datetime | None:
+def _truncate_to_ms(moment: datetime | None) -> datetime | None:
     if moment is None:
         return None
     if moment.tzinfo is None:
-        raise refuse("/not_before", "must have an offset")
+        raise invalid_value("/not_before", "must have an offset")
     return moment.replace(microsecond=moment.microsecond // 1000 * 1000)

@@ -6,23 +6,29 @@ from typing import Any
 
 from agentbox.adapters.beads import checks
 from agentbox.adapters.beads.postgres import closing, create, deps, leases
-from agentbox.adapters.beads.postgres.rows import find, hold, raw_beads, settle
+from agentbox.adapters.beads.postgres.rows import expire_leases, find, lock_bead, raw_beads
 from agentbox.adapters.beads.postgres.schema import MIGRATIONS
-from agentbox.adapters.beads.sqlite.leases import DEFAULT_LEASE
-from agentbox.adapters.beads.sqlite.rows import bead_of, order_of
+from agentbox.adapters.beads.sqlite.leases import DEFAULT_LEASE_SECONDS
+from agentbox.adapters.beads.sqlite.rows import bead_from_row, ready_sort_key
 from agentbox.adapters.runtime import context
 from agentbox.adapters.runtime.adapter import Adapter, Deps, Health, Page, SlotConfig
-from agentbox.adapters.runtime.checks import check_range, check_text, cursor_of, json_text, key_of
+from agentbox.adapters.runtime.checks import (
+    check_range,
+    check_text,
+    decode_cursor,
+    encode_cursor,
+    json_text,
+)
 from agentbox.adapters.runtime.paging import page_of
 from agentbox.contracts import beads
 from agentbox.contracts.beads import ALL, Bead, BeadFilter, BeadSpec, Claim
 from agentbox.core.deadline import Deadline
 from agentbox.core.records.wire import JsonValue
 from agentbox.core.storage.damaged_rows import DamagedRows
+from agentbox.core.storage.postgres.call_batcher import CallBatcher
 from agentbox.core.storage.postgres.database import Connection, Postgres
-from agentbox.core.storage.postgres.together import Together
 
-_TURNS = 8  # of `claim_next`, each of which others may have been in the way of
+_MAX_ATTEMPTS = 8  # of `claim_next`, each of which others may have been in the way of
 
 
 class ExternalPgBeads(Adapter):
@@ -35,19 +41,23 @@ class ExternalPgBeads(Adapter):
         super().__init__(cfg, deps)
         self._db = Postgres(cfg, "agentbox_beads", MIGRATIONS)
         self._damaged = DamagedRows("the beads in PostgreSQL")
-        self._lease_s = int(cfg.option("lease_seconds", DEFAULT_LEASE))
-        self._taking, self._ending, self._making = Together(self._take), Together(self._end), Together(self._make)
+        self._lease_s = int(cfg.option("lease_seconds", DEFAULT_LEASE_SECONDS))
+        self._claim_batcher, self._close_batcher, self._create_batcher = (
+            CallBatcher(self._claim_batch),
+            CallBatcher(self._close_batch),
+            CallBatcher(self._create_batch),
+        )
 
     async def open(self, deadline: Deadline) -> None:
         await self._db.open(deadline)
-        await self._db.run(leases.follow_clock)
+        await self._db.run(leases.sync_clock)
 
     async def close(self) -> None:
         await self._db.close()
 
     async def health(self) -> Health:
         """Writes the server's time and reads it back. A clock that went back since the last time is seen here."""
-        return self.health_is(*self._damaged.judged(*await self._db.pulse(leases.follow_clock)))
+        return self.health_is(*self._damaged.adjust_state(*await self._db.pulse(leases.sync_clock)))
 
     async def create_epic(self, spec: BeadSpec) -> tuple[Bead, bool]:
         return await self._create(spec, None)
@@ -61,9 +71,11 @@ class ExternalPgBeads(Adapter):
     async def remove_dep(self, bead_id: str, blocker_id: str) -> None:
         await self._db.run(lambda db: deps.remove(db, bead_id, blocker_id))
 
-    async def claim(self, bead_id: str, assignee: str, *, lease_id: str, lease_s: int | None = None) -> Claim:
+    async def claim(
+        self, bead_id: str, assignee: str, *, lease_id: str, lease_s: int | None = None
+    ) -> Claim:
         checks.check_lease(lease_id, lease_s)
-        check_text(assignee, "/assignee", longest=beads.MAX_TITLE)
+        check_text(assignee, "/assignee", max_length=beads.MAX_TITLE)
         seconds = lease_s or self._lease_s
         return await self._db.run(lambda db: leases.claim(db, bead_id, assignee, lease_id, seconds))
 
@@ -77,20 +89,22 @@ class ExternalPgBeads(Adapter):
         tags: tuple[str, ...] = (),
     ) -> Claim | None:
         checks.check_lease(lease_id, lease_s)
-        check_text(assignee, "/assignee", longest=beads.MAX_TITLE)
+        check_text(assignee, "/assignee", max_length=beads.MAX_TITLE)
         checks.check_tags(tags)
-        wanted = leases.Wanted(assignee, lease_id, lease_s or self._lease_s, parent_id, tags)
-        for _ in range(_TURNS):
-            if (claim := await self._taking.call(wanted)) is not None:
+        request = leases.ClaimRequest(assignee, lease_id, lease_s or self._lease_s, parent_id, tags)
+        for _ in range(_MAX_ATTEMPTS):
+            if (claim := await self._claim_batcher.call(request)) is not None:
                 return claim
-            seen = await self._db.repeatable(lambda db: leases.look(db, wanted))
-            if seen.over or seen.due:
-                await self._db.repeatable(partial(self._catch_up, over=seen.over, due=seen.due))
-            elif seen.held:
-                held = await self._db.repeatable(lambda db: leases.held_by(db, lease_id))
-                if held is not None:
-                    return held
-            elif not seen.ready:
+            queue = await self._db.run_repeatable(lambda db: leases.read_queue_state(db, request))
+            if queue.has_expired or queue.has_due:
+                await self._db.run_repeatable(
+                    partial(self._catch_up, expired=queue.has_expired, due=queue.has_due)
+                )
+            elif queue.lease_in_use:
+                existing = await self._db.run_repeatable(lambda db: leases.find_claim(db, lease_id))
+                if existing is not None:
+                    return existing
+            elif not queue.has_ready:
                 return None
         return None  # others take each one that is ready
 
@@ -99,7 +113,9 @@ class ExternalPgBeads(Adapter):
         seconds = lease_s or self._lease_s
         return await self._db.run(lambda db: leases.heartbeat(db, bead_id, lease_id, seconds))
 
-    async def release(self, bead_id: str, lease_id: str, *, delay_s: int = 0, note: str = "") -> Bead:
+    async def release(
+        self, bead_id: str, lease_id: str, *, delay_s: int = 0, note: str = ""
+    ) -> Bead:
         checks.check_lease(lease_id)
         checks.check_release(delay_s, note)
         return await self._db.run(lambda db: leases.release(db, bead_id, lease_id, delay_s, note))
@@ -115,22 +131,30 @@ class ExternalPgBeads(Adapter):
     ) -> Bead:
         checks.check_outcome(outcome)
         checks.check_note(note)
-        text = json_text(result, "/result", most=beads.MAX_DOCUMENT)
+        text = json_text(result, "/result", max_bytes=beads.MAX_DOCUMENT)
         forced = "admin" in context.current().scopes
         if lease_id is not None and outcome != "cancelled":
-            end = closing.End(bead_id, lease_id, outcome, note, text)
-            if (ended := await self._ending.call(end)) is not None:
-                return ended
+            request = closing.CloseRequest(bead_id, lease_id, outcome, note, text)
+            if (closed := await self._close_batcher.call(request)) is not None:
+                return closed
         return await self._db.run(
             lambda db: closing.close(
-                db, bead_id, outcome=outcome, note=note, result=text, lease_id=lease_id, forced=forced
+                db,
+                bead_id,
+                outcome=outcome,
+                note=note,
+                result=text,
+                lease_id=lease_id,
+                forced=forced,
             )
         )
 
-    async def ready(self, *, parent_id: str | None = None, limit: int = 100, cursor: str | None = None) -> Page[Bead]:
+    async def ready(
+        self, *, parent_id: str | None = None, limit: int = 100, cursor: str | None = None
+    ) -> Page[Bead]:
         check_range(limit, "/limit", beads.LIMIT)
         listing = ["ready", parent_id]
-        after = key_of(cursor, listing, 3)
+        after = decode_cursor(cursor, listing, 3)
 
         where, values = f"WHERE {leases.READY}", []
         if parent_id is not None:
@@ -140,21 +164,29 @@ class ExternalPgBeads(Adapter):
             where += " AND (b.priority, b.rank, b.id) > (%s, %s, %s)"
             values += after
         order = f"{where} ORDER BY b.priority, b.rank, b.id LIMIT %s"
-        found, more = page_of(await self._listed(order, (*values, limit + 1)), limit)
-        beyond = cursor_of(listing, order_of(found[-1])) if more else None
-        return Page(items=self._damaged.readable(found, bead_of), next_cursor=beyond)
+        page_rows, has_more = page_of(await self._select_beads(order, (*values, limit + 1)), limit)
+        next_cursor = encode_cursor(listing, ready_sort_key(page_rows[-1])) if has_more else None
+        return Page(
+            items=self._damaged.readable_rows(page_rows, bead_from_row), next_cursor=next_cursor
+        )
 
     async def show(self, bead_id: str) -> Bead:
-        bead, over = await self._db.repeatable(lambda db: find(db, bead_id))
-        return (await self._db.run(lambda db: hold(db, bead_id))).bead if over else bead
+        bead, expired = await self._db.run_repeatable(lambda db: find(db, bead_id))
+        return (await self._db.run(lambda db: lock_bead(db, bead_id))).bead if expired else bead
 
-    async def list(self, flt: BeadFilter = ALL, *, limit: int = 100, cursor: str | None = None) -> Page[Bead]:
+    async def list(
+        self, flt: BeadFilter = ALL, *, limit: int = 100, cursor: str | None = None
+    ) -> Page[Bead]:
         check_range(limit, "/limit", beads.LIMIT)
         listing = ["list", flt.to_wire()]
-        after = key_of(cursor, listing, 1)
-        named = {name: value for name, value in flt.to_wire().items() if value is not None and name != "tag"}
-        where = "".join(f" AND b.{name} = %s" for name in named)
-        values: tuple[object, ...] = tuple(named.values())
+        after = decode_cursor(cursor, listing, 1)
+        equals = {
+            name: value
+            for name, value in flt.to_wire().items()
+            if value is not None and name != "tag"
+        }
+        where = "".join(f" AND b.{name} = %s" for name in equals)
+        values: tuple[object, ...] = tuple(equals.values())
         if flt.tag is not None:
             where += " AND EXISTS (SELECT 1 FROM tags t WHERE t.tag = %s AND t.bead_id = b.id)"
             values += (flt.tag,)
@@ -162,50 +194,55 @@ class ExternalPgBeads(Adapter):
             where += " AND b.id > %s"
             values += tuple(after)
         order, values = f"WHERE TRUE{where} ORDER BY b.id LIMIT %s", (*values, limit + 1)
-        found, more = page_of(await self._listed(order, values, schedules=False), limit)
-        items = self._damaged.readable(found, bead_of)
-        return Page(items=items, next_cursor=cursor_of(listing, (found[-1][0],)) if more else None)
+        page_rows, has_more = page_of(
+            await self._select_beads(order, values, schedules=False), limit
+        )
+        items = self._damaged.readable_rows(page_rows, bead_from_row)
+        return Page(
+            items=items,
+            next_cursor=encode_cursor(listing, (page_rows[-1][0],)) if has_more else None,
+        )
 
     async def _create(self, spec: BeadSpec, parent_id: str | None) -> tuple[Bead, bool]:
-        new = create.New(self.deps.ids(), checks.check_spec(spec), parent_id)
-        if new.usual and (made := await self._making.call(new)) is not None:
-            return made, True
-        return await self._db.run(lambda db: create.create(db, new))
+        draft = create.BeadDraft(self.deps.ids(), checks.check_spec(spec), parent_id)
+        if draft.is_simple and (bead := await self._create_batcher.call(draft)) is not None:
+            return bead, True
+        return await self._db.run(lambda db: create.create(db, draft))
 
-    async def _make(self, new: Sequence[create.New]) -> Sequence[Bead | None]:
-        return await self._db.repeatable(lambda db: create.create_usual(db, new))
+    async def _create_batch(self, drafts: Sequence[create.BeadDraft]) -> Sequence[Bead | None]:
+        return await self._db.run_repeatable(lambda db: create.create_simple(db, drafts))
 
-    async def _end(self, ends: Sequence[closing.End]) -> Sequence[Bead | None]:
-        return await self._db.repeatable(lambda db: closing.close_held(db, ends))
+    async def _close_batch(self, requests: Sequence[closing.CloseRequest]) -> Sequence[Bead | None]:
+        return await self._db.run_repeatable(lambda db: closing.close_by_lease(db, requests))
 
-    async def _take(self, wanted: Sequence[leases.Wanted]) -> Sequence[Claim | None]:
+    async def _claim_batch(self, requests: Sequence[leases.ClaimRequest]) -> Sequence[Claim | None]:
         from psycopg.errors import UniqueViolation
 
         async def job(db: Connection) -> Sequence[Claim | None]:
             try:
-                return await leases.take_next(db, wanted)
+                return await leases.claim_batch(db, requests)
             except UniqueViolation:
-                if len(wanted) > 1:
+                if len(requests) > 1:
                     raise
                 return [None]  # it holds one
 
-        return await self._db.repeatable(job)
+        return await self._db.run_repeatable(job)
 
-    async def _listed(
+    async def _select_beads(
         self, where: str, values: tuple[Any, ...], *, schedules: bool = True
     ) -> Sequence[tuple[Any, ...]]:
         async def job(db: Connection) -> Sequence[tuple[Any, ...]]:
-            over, due = await create.any_over(db)
-            if over or (due and schedules):
-                await self._catch_up(db, over, due and schedules)
+            expired, due = await create.any_expired_or_due(db)
+            if expired or (due and schedules):
+                await self._catch_up(db, expired, due and schedules)
             return await raw_beads(db, where, values)
 
-        return await self._db.repeatable(job)
+        return await self._db.run_repeatable(job)
 
-    async def _catch_up(self, db: Connection, over: bool, due: bool) -> None:
+    async def _catch_up(self, db: Connection, expired: bool, due: bool) -> None:
         """Settles what is over and makes what is due."""
         async with db.transaction():
-            if over:
-                await settle(db)
+            if expired:
+                await expire_leases(db)
             if due:
-                await create.make_due(db, self.deps.ids, self._damaged)
+                await create.create_due(db, self.deps.ids, self._damaged)

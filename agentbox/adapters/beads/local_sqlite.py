@@ -7,13 +7,25 @@ from typing import TypeVar, cast
 import apsw
 
 from agentbox.adapters.beads import checks
-from agentbox.adapters.beads.lease_time import LOOK_SECONDS, LeaseTime
+from agentbox.adapters.beads.lease_clock import POLL_SECONDS, LeaseClock
 from agentbox.adapters.beads.sqlite import closing, create, deps, leases
-from agentbox.adapters.beads.sqlite.rows import bead_of, find, ms, order_of, raw_beads
+from agentbox.adapters.beads.sqlite.rows import (
+    bead_from_row,
+    find,
+    raw_beads,
+    ready_sort_key,
+    to_milliseconds,
+)
 from agentbox.adapters.beads.sqlite.schema import MIGRATIONS
 from agentbox.adapters.runtime import context
 from agentbox.adapters.runtime.adapter import Adapter, Deps, Health, Page, SlotConfig
-from agentbox.adapters.runtime.checks import check_range, check_text, cursor_of, json_text, key_of
+from agentbox.adapters.runtime.checks import (
+    check_range,
+    check_text,
+    decode_cursor,
+    encode_cursor,
+    json_text,
+)
 from agentbox.adapters.runtime.paging import page_of
 from agentbox.contracts import beads
 from agentbox.contracts.beads import ALL, Bead, BeadFilter, BeadSpec, Claim
@@ -22,7 +34,7 @@ from agentbox.core.records.wire import JsonValue
 from agentbox.core.slot_errors import QuotaExceeded
 from agentbox.core.storage.damaged_rows import DamagedRows
 from agentbox.core.storage.sqlite import Database
-from agentbox.core.storage.stored_keys import raw
+from agentbox.core.storage.stored_keys import to_bindable
 
 T = TypeVar("T")
 
@@ -36,41 +48,47 @@ class LocalSqliteBeads(Adapter):
 
     def __init__(self, cfg: SlotConfig, deps: Deps) -> None:
         super().__init__(cfg, deps)
-        self._db = Database(cfg.directory / "beads.db", MIGRATIONS, self.slot, self.impl, record=cfg.record)
+        self._db = Database(
+            cfg.directory / "beads.db", MIGRATIONS, self.slot, self.impl, record=cfg.record
+        )
         self._damaged = DamagedRows("beads.db")
-        self._lease_s = int(cfg.option("lease_seconds", leases.DEFAULT_LEASE))
-        self._time = LeaseTime(deps.clock)
-        self._looking: asyncio.Task[None] | None = None
+        self._lease_s = int(cfg.option("lease_seconds", leases.DEFAULT_LEASE_SECONDS))
+        self._lease_clock = LeaseClock(deps.clock)
+        self._poller: asyncio.Task[None] | None = None
 
     async def open(self, deadline: Deadline) -> None:
         await self._db.open()
-        await self._db.write(lambda db: leases.bring_back(db, self._now()))
-        self._looking = asyncio.create_task(self._look(), name="lease-time")
+        await self._db.write(lambda db: leases.rebase_leases(db, self._now()))
+        self._poller = asyncio.create_task(self._poll_lease_clock(), name="lease-time")
 
     async def close(self) -> None:
-        looking, self._looking = self._looking, None
-        if looking is not None:
-            looking.cancel()
-            await asyncio.wait({looking})
+        poller, self._poller = self._poller, None
+        if poller is not None:
+            poller.cancel()
+            await asyncio.wait({poller})
         await self._db.close()
 
-    async def _look(self) -> None:
+    async def _poll_lease_clock(self) -> None:
         while True:
-            self._time.look()
-            await asyncio.sleep(LOOK_SECONDS)
+            self._lease_clock.poll()
+            await asyncio.sleep(POLL_SECONDS)
 
     async def health(self) -> Health:
         """Writes a time and reads it back."""
         state, detail = await self._db.pulse(self._now())
-        return self.health_is(*self._damaged.judged(state, detail))
+        return self.health_is(*self._damaged.adjust_state(state, detail))
 
     async def create_epic(self, spec: BeadSpec) -> tuple[Bead, bool]:
-        good = checks.check_spec(spec)
-        return await self._write(lambda db, now: create.create(db, self.deps.ids, now, good, None))
+        checked = checks.check_spec(spec)
+        return await self._write(
+            lambda db, now: create.create(db, self.deps.ids, now, checked, None)
+        )
 
     async def create_child(self, parent_id: str, spec: BeadSpec) -> tuple[Bead, bool]:
-        good = checks.check_spec(spec)
-        return await self._write(lambda db, now: create.create(db, self.deps.ids, now, good, parent_id))
+        checked = checks.check_spec(spec)
+        return await self._write(
+            lambda db, now: create.create(db, self.deps.ids, now, checked, parent_id)
+        )
 
     async def add_dep(self, bead_id: str, blocker_id: str) -> None:
         await self._write(lambda db, now: deps.add(db, now, bead_id, blocker_id))
@@ -78,11 +96,15 @@ class LocalSqliteBeads(Adapter):
     async def remove_dep(self, bead_id: str, blocker_id: str) -> None:
         await self._write(lambda db, now: deps.remove(db, now, bead_id, blocker_id))
 
-    async def claim(self, bead_id: str, assignee: str, *, lease_id: str, lease_s: int | None = None) -> Claim:
+    async def claim(
+        self, bead_id: str, assignee: str, *, lease_id: str, lease_s: int | None = None
+    ) -> Claim:
         checks.check_lease(lease_id, lease_s)
-        check_text(assignee, "/assignee", longest=beads.MAX_TITLE)
+        check_text(assignee, "/assignee", max_length=beads.MAX_TITLE)
         seconds = lease_s or self._lease_s
-        return await self._write(lambda db, now: leases.claim(db, now, bead_id, assignee, lease_id, seconds))
+        return await self._write(
+            lambda db, now: leases.claim(db, now, bead_id, assignee, lease_id, seconds)
+        )
 
     async def claim_next(
         self,
@@ -94,25 +116,33 @@ class LocalSqliteBeads(Adapter):
         tags: tuple[str, ...] = (),
     ) -> Claim | None:
         checks.check_lease(lease_id, lease_s)
-        check_text(assignee, "/assignee", longest=beads.MAX_TITLE)
+        check_text(assignee, "/assignee", max_length=beads.MAX_TITLE)
         checks.check_tags(tags)
         seconds = lease_s or self._lease_s
 
         def job(db: apsw.Connection, now: int) -> Claim | None:
-            create.make_due(db, self.deps.ids, now, self._damaged)
-            return leases.claim_next(db, now, assignee, lease_id, seconds, parent_id, tags, self._damaged)
+            create.create_due(db, self.deps.ids, now, self._damaged)
+            return leases.claim_next(
+                db, now, assignee, lease_id, seconds, parent_id, tags, self._damaged
+            )
 
         return await self._write(job)
 
     async def heartbeat(self, bead_id: str, lease_id: str, *, lease_s: int | None = None) -> Claim:
         checks.check_lease(lease_id, lease_s)
         seconds = lease_s or self._lease_s
-        return await self._write(lambda db, now: leases.heartbeat(db, now, bead_id, lease_id, seconds))
+        return await self._write(
+            lambda db, now: leases.heartbeat(db, now, bead_id, lease_id, seconds)
+        )
 
-    async def release(self, bead_id: str, lease_id: str, *, delay_s: int = 0, note: str = "") -> Bead:
+    async def release(
+        self, bead_id: str, lease_id: str, *, delay_s: int = 0, note: str = ""
+    ) -> Bead:
         checks.check_lease(lease_id)
         checks.check_release(delay_s, note)
-        return await self._write(lambda db, now: leases.release(db, now, bead_id, lease_id, delay_s, note))
+        return await self._write(
+            lambda db, now: leases.release(db, now, bead_id, lease_id, delay_s, note)
+        )
 
     async def close_bead(
         self,
@@ -125,90 +155,120 @@ class LocalSqliteBeads(Adapter):
     ) -> Bead:
         checks.check_outcome(outcome)
         checks.check_note(note)
-        text = json_text(result, "/result", most=beads.MAX_DOCUMENT)
+        text = json_text(result, "/result", max_bytes=beads.MAX_DOCUMENT)
         forced = "admin" in context.current().scopes
         return await self._write(
             lambda db, now: closing.close(
-                db, now, bead_id, outcome=outcome, note=note, result=text, lease_id=lease_id, forced=forced
+                db,
+                now,
+                bead_id,
+                outcome=outcome,
+                note=note,
+                result=text,
+                lease_id=lease_id,
+                forced=forced,
             )
         )
 
-    async def ready(self, *, parent_id: str | None = None, limit: int = 100, cursor: str | None = None) -> Page[Bead]:
+    async def ready(
+        self, *, parent_id: str | None = None, limit: int = 100, cursor: str | None = None
+    ) -> Page[Bead]:
         check_range(limit, "/limit", beads.LIMIT)
         listing = ["ready", parent_id]
-        after = key_of(cursor, listing, 3)
+        after = decode_cursor(cursor, listing, 3)
 
         def job(db: apsw.Connection, now: int) -> Page[Bead]:
-            where, values = leases.ready_where(now, parent_id)
+            where, values = leases.ready_condition(now, parent_id)
             if after is not None:
                 where += " AND (b.priority, b.rank, b.id) > (?, ?, CAST(? AS TEXT))"
-                values += map(raw, after)
+                values += map(to_bindable, after)
             order = f"{where} ORDER BY b.priority, b.rank, b.id LIMIT ?"
-            found, more = page_of(raw_beads(db, order, (*values, limit + 1)), limit)
-            beyond = cursor_of(listing, order_of(found[-1])) if more else None
-            return Page(items=self._damaged.readable(found, bead_of), next_cursor=beyond)
+            page_rows, has_more = page_of(raw_beads(db, order, (*values, limit + 1)), limit)
+            next_cursor = (
+                encode_cursor(listing, ready_sort_key(page_rows[-1])) if has_more else None
+            )
+            return Page(
+                items=self._damaged.readable_rows(page_rows, bead_from_row), next_cursor=next_cursor
+            )
 
         return await self._read(job, with_schedules=True)
 
     async def show(self, bead_id: str) -> Bead:
         return await self._read(lambda db, _now: find(db, bead_id))
 
-    async def list(self, flt: BeadFilter = ALL, *, limit: int = 100, cursor: str | None = None) -> Page[Bead]:
+    async def list(
+        self, flt: BeadFilter = ALL, *, limit: int = 100, cursor: str | None = None
+    ) -> Page[Bead]:
         check_range(limit, "/limit", beads.LIMIT)
         listing = ["list", flt.to_wire()]
-        after = key_of(cursor, listing, 1)
-        named = {name: value for name, value in flt.to_wire().items() if value is not None and name != "tag"}
-        where = "".join(f" AND b.{name} = ?" for name in named)
-        values: tuple[object, ...] = tuple(named.values())
+        after = decode_cursor(cursor, listing, 1)
+        equals = {
+            name: value
+            for name, value in flt.to_wire().items()
+            if value is not None and name != "tag"
+        }
+        where = "".join(f" AND b.{name} = ?" for name in equals)
+        values: tuple[object, ...] = tuple(equals.values())
         if flt.tag is not None:
             where += " AND EXISTS (SELECT 1 FROM tags t WHERE t.tag = ? AND t.bead_id = b.id)"
             values += (flt.tag,)
         if after is not None:
             where += " AND b.id > CAST(? AS TEXT)"
-            values += tuple(map(raw, after))
+            values += tuple(map(to_bindable, after))
         order, values = f"WHERE TRUE{where} ORDER BY b.id LIMIT ?", (*values, limit + 1)
-        found, more = await self._read(lambda db, _now: page_of(raw_beads(db, order, values), limit))
-        items = self._damaged.readable(found, bead_of)
-        return Page(items=items, next_cursor=cursor_of(listing, (found[-1][0],)) if more else None)
+        page_rows, has_more = await self._read(
+            lambda db, _now: page_of(raw_beads(db, order, values), limit)
+        )
+        items = self._damaged.readable_rows(page_rows, bead_from_row)
+        return Page(
+            items=items,
+            next_cursor=encode_cursor(listing, (page_rows[-1][0],)) if has_more else None,
+        )
 
     def _now(self) -> int:
-        return ms(self.deps.clock.now())
+        return to_milliseconds(self.deps.clock.now())
 
     async def _write(self, job: Callable[[apsw.Connection, int], T]) -> T:
-        def settled(db: apsw.Connection) -> T:
-            owed, now = self._time.take(), self._now()
+        def expire_then_run(db: apsw.Connection) -> T:
+            correction_ms, now = self._lease_clock.take_correction(), self._now()
             try:
-                if owed:
-                    leases.move(db, owed)
-                leases.settle(db, now)
+                if correction_ms:
+                    leases.shift_leases(db, correction_ms)
+                leases.expire_leases(db, now)
                 return job(db, now)
             except BaseException:  # all of it is undone
-                self._time.give_back(owed)
+                self._lease_clock.restore_correction(correction_ms)
                 raise
 
-        return await self._db.write(settled)
+        return await self._db.write(expire_then_run)
 
-    async def _read(self, job: Callable[[apsw.Connection, int], T], *, with_schedules: bool = False) -> T:
+    async def _read(
+        self, job: Callable[[apsw.Connection, int], T], *, with_schedules: bool = False
+    ) -> T:
         """In a reader, unless an expired lease must be settled or the child of a schedule be made first."""
 
-        def try_it(db: apsw.Connection) -> T | object:
+        def read_if_current(db: apsw.Connection) -> T | object:
             now = self._now()
-            if self._time.look() or leases.any_expired(db, now) or (with_schedules and create.any_due(db, now)):
-                return _SETTLE
+            if (
+                self._lease_clock.poll()
+                or leases.any_expired(db, now)
+                or (with_schedules and create.any_due(db, now))
+            ):
+                return _NEEDS_WRITE
             return job(db, now)
 
-        def settle_first(db: apsw.Connection, now: int) -> T:
+        def create_due_then_read(db: apsw.Connection, now: int) -> T:
             if with_schedules:
-                create.make_due(db, self.deps.ids, now, self._damaged)
+                create.create_due(db, self.deps.ids, now, self._damaged)
             return job(db, now)
 
-        found = await self._db.read(try_it)
-        if found is not _SETTLE:
-            return cast(T, found)
+        result = await self._db.read(read_if_current)
+        if result is not _NEEDS_WRITE:
+            return cast(T, result)
         try:
-            return await self._write(settle_first)
+            return await self._write(create_due_then_read)
         except QuotaExceeded:  # the disk is full: what is stored is shown as it is
             return await self._db.read(lambda db: job(db, self._now()))
 
 
-_SETTLE = object()
+_NEEDS_WRITE = object()

@@ -12,11 +12,21 @@ SINGLE = "application/cloudevents+json"
 def cloud_event(event: Event) -> dict[str, Any]:
     """The event with its place in the chain as extensions. `agentboxseq` is a string: CloudEvents' integers have 32 bits."""
     wire = event.to_wire()
-    found = {
-        "specversion": "1.0", "id": wire["id"], "source": wire["source"], "type": TYPE_PREFIX + wire["type"], "time": wire["ts"],
-        "subject": wire["subject"], "datacontenttype": "application/json", "data": wire["data"], "agentboxseq": str(wire["seq"]),
-        "agentboxhash": wire["hash"], "agentboxprev": wire["prev_hash"], "agentboxagent": wire["agent_id"],
-        "agentboxsession": wire["session_id"], "agentboxtrace": wire["trace_id"],
+    members = {
+        "specversion": "1.0",
+        "id": wire["id"],
+        "source": wire["source"],
+        "type": TYPE_PREFIX + wire["type"],
+        "time": wire["ts"],
+        "subject": wire["subject"],
+        "datacontenttype": "application/json",
+        "data": wire["data"],
+        "agentboxseq": str(wire["seq"]),
+        "agentboxhash": wire["hash"],
+        "agentboxprev": wire["prev_hash"],
+        "agentboxagent": wire["agent_id"],
+        "agentboxsession": wire["session_id"],
+        "agentboxtrace": wire["trace_id"],
         "agentboxorigin": None if event.origin is None else event.origin.box,
-    }  # fmt: skip
-    return {name: value for name, value in found.items() if value is not None}
+    }
+    return {name: value for name, value in members.items() if value is not None}

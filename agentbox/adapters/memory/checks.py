@@ -4,8 +4,14 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from agentbox.adapters.runtime.checks import check_json, check_range, check_size, check_text, json_text
-from agentbox.core.records.wire import JsonValue, refuse
+from agentbox.adapters.runtime.checks import (
+    check_json,
+    check_range,
+    check_size,
+    check_text,
+    json_text,
+)
+from agentbox.core.records.wire import JsonValue, invalid_value
 
 MAX_KEY = 512  # bytes
 MAX_VALUE = 256 << 10  # bytes of JSON, and bytes of text
@@ -15,65 +21,73 @@ MAX_QUERY = 8 << 10  # characters
 MAX_NAMESPACES = 64  # of one search
 MAX_TTL = 10 * 366 * 86400  # seconds
 LIMIT = (1, 500)  # a page of `list`
-HITS = (1, 100)
+HIT_LIMIT = (1, 100)
 NAMESPACE = r"^[a-z0-9][a-z0-9._:-]{0,127}$"
 _NAMESPACE = re.compile(NAMESPACE)
 
 
-def check_namespace(namespace: str, at: str = "/namespace") -> str:
+def check_namespace(namespace: str, pointer: str = "/namespace") -> str:
     if not isinstance(namespace, str) or not _NAMESPACE.fullmatch(namespace):
-        raise refuse(at, "must be 1 to 128 of a-z 0-9 . _ : - and start with a letter or digit")
+        raise invalid_value(
+            pointer, "must be 1 to 128 of a-z 0-9 . _ : - and start with a letter or digit"
+        )
     return namespace
 
 
-def check_key(key: str, at: str = "/key") -> str:
+def check_key(key: str, pointer: str = "/key") -> str:
     """A key is part of a path over HTTP, so no segment may be `.` or `..`."""
-    check_text(key, at)
+    check_text(key, pointer)
     if not key or len(key.encode()) > MAX_KEY:
-        raise refuse(at, f"must have 1 to {MAX_KEY} bytes")
+        raise invalid_value(pointer, f"must have 1 to {MAX_KEY} bytes")
     if any(segment in (".", "..") for segment in key.split("/")):
-        raise refuse(at, "has a segment that is . or ..")
+        raise invalid_value(pointer, "has a segment that is . or ..")
     return key
 
 
 def check_value(value: JsonValue) -> str:
     """Its JSON text."""
-    return json_text(value, "/value", most=MAX_VALUE)
+    return json_text(value, "/value", max_bytes=MAX_VALUE)
 
 
 def check_metadata(metadata: Mapping[str, Any]) -> str:
     """Its JSON text. Raises ValidationError for anything but scalars under at most 32 keys."""
     if not isinstance(metadata, Mapping):
-        raise refuse("/metadata", "must be an object")
+        raise invalid_value("/metadata", "must be an object")
     if len(metadata) > MAX_METADATA:
-        raise refuse("/metadata", f"has {len(metadata)} keys, at most {MAX_METADATA} are allowed")
+        raise invalid_value(
+            "/metadata", f"has {len(metadata)} keys, at most {MAX_METADATA} are allowed"
+        )
     for key, value in metadata.items():
         check_text(key, "/metadata")
         if value is not None and not isinstance(value, bool | int | float | str):
-            raise refuse(f"/metadata/{key}", "must be a string, a number, true, false or null")
-    return json_text(dict(metadata), "/metadata", most=MAX_METADATA_BYTES)
+            raise invalid_value(
+                f"/metadata/{key}", "must be a string, a number, true, false or null"
+            )
+    return json_text(dict(metadata), "/metadata", max_bytes=MAX_METADATA_BYTES)
 
 
-def text_of(value: JsonValue, text: str | None) -> str:
+def searchable_text(value: JsonValue, text: str | None) -> str:
     """What is searched: the text given, else the strings of the value in document order, one a line."""
-    found = "\n".join(_strings(value)) if text is None else check_text(text, "/text")
-    check_size(len(found.encode()), "/text", MAX_VALUE)
-    return found
+    searched = "\n".join(_strings(value)) if text is None else check_text(text, "/text")
+    check_size(len(searched.encode()), "/text", MAX_VALUE)
+    return searched
 
 
-def check_search(query: str, namespaces: tuple[str, ...], limit: int, mode: str, min_cosine: float | None) -> None:
-    check_text(query, "/query", longest=MAX_QUERY)
+def check_search(
+    query: str, namespaces: tuple[str, ...], limit: int, mode: str, min_cosine: float | None
+) -> None:
+    check_text(query, "/query", max_length=MAX_QUERY)
     if not 1 <= len(namespaces) <= MAX_NAMESPACES:
-        raise refuse("/namespaces", f"must name 1 to {MAX_NAMESPACES} namespaces")
+        raise invalid_value("/namespaces", f"must name 1 to {MAX_NAMESPACES} namespaces")
     for index, namespace in enumerate(namespaces):
         check_namespace(namespace, f"/namespaces/{index}")
-    check_range(limit, "/limit", HITS)
+    check_range(limit, "/limit", HIT_LIMIT)
     if mode not in ("hybrid", "vector", "text"):
-        raise refuse("/mode", "must be hybrid, vector or text")
+        raise invalid_value("/mode", "must be hybrid, vector or text")
     if min_cosine is not None:
         check_json(min_cosine, "/min_cosine")
         if isinstance(min_cosine, bool) or not -1 <= min_cosine <= 1:
-            raise refuse("/min_cosine", "must lie between -1 and 1")
+            raise invalid_value("/min_cosine", "must lie between -1 and 1")
 
 
 def check_ttl(ttl_s: int | None) -> None:

@@ -11,14 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from agentbox.contracts.memory import Embedder
-from agentbox.core.background.threads import in_thread
+from agentbox.core.background.threads import run_in_thread
 from agentbox.core.slot_errors import EmbeddingError, ModelMismatch
 
 NAME = "static-256"
 DIMS = 256
-MOST_TOKENS = 4096
+MAX_TOKENS = 4096
 _PROBE = "The quick brown fox jumps over 13 lazy dogs; \u00e9t\u00e9 \u4f60\u597d."
-_MATRIX, _TOKENIZER = "weights/l2_supercat_256.safetensors", "tokenizers/l2_supercat_tokenizer_config.json"
+_MATRIX, _TOKENIZER = (
+    "weights/l2_supercat_256.safetensors",
+    "tokenizers/l2_supercat_tokenizer_config.json",
+)
 
 
 class Static256:
@@ -32,11 +35,11 @@ class Static256:
         self.model_id = f"{NAME}/{hashlib.sha256(matrix.tobytes() + probe).hexdigest()[:16]}"
 
     async def embed(self, texts: Sequence[str]) -> Sequence[bytes]:
-        return await in_thread(lambda: [self._vector(text) for text in texts])
+        return await run_in_thread(lambda: [self._vector(text) for text in texts])
 
     def _tokens(self, text: str) -> list[int]:
-        found: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
-        return found[:MOST_TOKENS]
+        tokens: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
+        return tokens[:MAX_TOKENS]
 
     def _vector(self, text: str) -> bytes:
         import numpy as np
@@ -46,18 +49,18 @@ class Static256:
             return bytes(4 * DIMS)
         mean = self._matrix[tokens].astype(np.float32).mean(axis=0)
         norm = float(np.linalg.norm(mean))
-        found: bytes = (mean / norm if norm else mean).astype("<f4").tobytes()
-        return found
+        vector: bytes = (mean / norm if norm else mean).astype("<f4").tobytes()
+        return vector
 
 
-async def load(name: str) -> Embedder:
+async def load_embedder(name: str) -> Embedder:
     """The embedder of that name. Raises EmbeddingError, which names the file that is missing."""
     if name != NAME:
-        raise _unknown(name)
-    return await in_thread(_load)
+        raise _unknown_embedder(name)
+    return await run_in_thread(_load)
 
 
-class Lazy:
+class LazyEmbedder:
     """An embedder that is loaded when it is first needed: its matrix would cost every boot time and memory.
 
     `files` says which data it will be made of, as well as that can be told without reading it.
@@ -67,10 +70,12 @@ class Lazy:
         self.name, self.files = name, files
         self._loading: asyncio.Future[Embedder] | None = None
 
-    async def loaded(self) -> Embedder:
+    async def get(self) -> Embedder:
         """The embedder; callers that come together load it once. Raises EmbeddingError."""
-        if self._loading is None or (self._loading.done() and self._loading.exception() is not None):
-            self._loading = asyncio.ensure_future(load(self.name))
+        if self._loading is None or (
+            self._loading.done() and self._loading.exception() is not None
+        ):
+            self._loading = asyncio.ensure_future(load_embedder(self.name))
         return await asyncio.shield(self._loading)
 
     async def close(self) -> None:
@@ -79,18 +84,18 @@ class Lazy:
             await asyncio.wait({self._loading})
 
 
-def find(name: str) -> Lazy:
+def find_embedder(name: str) -> LazyEmbedder:
     """The embedder of that name, not loaded. Raises EmbeddingError, which names the file that is missing."""
     if name != NAME:
-        raise _unknown(name)
-    sizes = [f"{_file(file).stat().st_size} bytes" for file in (_MATRIX, _TOKENIZER)]
-    return Lazy(name, ", ".join([*_release("wordllama"), *_release("tokenizers"), *sizes]))
+        raise _unknown_embedder(name)
+    sizes = [f"{_data_file(file).stat().st_size} bytes" for file in (_MATRIX, _TOKENIZER)]
+    return LazyEmbedder(name, ", ".join([*_release("wordllama"), *_release("tokenizers"), *sizes]))
 
 
-async def vector_of(embedder: Embedder, text: str) -> bytes | None:
+async def embed_text(embedder: Embedder, text: str) -> bytes | None:
     """None where there are no tokens."""
-    (found,) = await embedder.embed([text])
-    return found if any(found) else None
+    (vector,) = await embedder.embed([text])
+    return vector if any(vector) else None
 
 
 def check_model(embedder: Embedder, stored: str, dims: int) -> None:
@@ -99,11 +104,12 @@ def check_model(embedder: Embedder, stored: str, dims: int) -> None:
         raise ModelMismatch(
             f"cannot use memory before `agentbox memory reembed`: its vectors are of {stored}, not of {embedder.model_id}",
             hint="run `agentbox memory reembed`, or set adapters.memory.embedder back",
-            stored=stored, configured=embedder.model_id,
-        )  # fmt: skip
+            stored=stored,
+            configured=embedder.model_id,
+        )
 
 
-def _unknown(name: str) -> EmbeddingError:
+def _unknown_embedder(name: str) -> EmbeddingError:
     return EmbeddingError(f"no embedder is called {name!r}; there is {NAME}", model=name)
 
 
@@ -111,22 +117,26 @@ def _load() -> Static256:
     from safetensors.numpy import load_file
     from tokenizers import Tokenizer
 
-    matrix = next(iter(load_file(_file(_MATRIX)).values()))
-    return Static256(matrix, Tokenizer.from_file(str(_file(_TOKENIZER))))
+    matrix = next(iter(load_file(_data_file(_MATRIX)).values()))
+    return Static256(matrix, Tokenizer.from_file(str(_data_file(_TOKENIZER))))
 
 
 def _release(package: str) -> list[str]:
     """The package's release, as the folder of its metadata is called; `importlib.metadata` takes 60 ms to say the same."""
     spec = find_spec(package)
-    folder = Path(spec.origin or "").parent.parent if spec else Path()
-    return sorted(path.name.removesuffix(".dist-info") for path in folder.glob(f"{package}-*.dist-info"))
+    directory = Path(spec.origin or "").parent.parent if spec else Path()
+    return sorted(
+        path.name.removesuffix(".dist-info") for path in directory.glob(f"{package}-*.dist-info")
+    )
 
 
-def _file(name: str) -> Path:
+def _data_file(name: str) -> Path:
     spec = find_spec("wordllama")
     if spec is None or spec.origin is None:
         raise EmbeddingError("cannot embed: the package wordllama is not installed", model=NAME)
     path = Path(spec.origin).parent / name
     if not path.is_file():
-        raise EmbeddingError(f"cannot embed: {name} of the package wordllama is missing", model=NAME)
+        raise EmbeddingError(
+            f"cannot embed: {name} of the package wordllama is missing", model=NAME
+        )
     return path

@@ -7,22 +7,29 @@ from functools import partial
 from typing import Literal
 
 from agentbox.adapters.memory import checks, filters
-from agentbox.adapters.memory.embedder import DIMS, NAME, Lazy, check_model, find, vector_of
+from agentbox.adapters.memory.embedder import (
+    DIMS,
+    NAME,
+    LazyEmbedder,
+    check_model,
+    embed_text,
+    find_embedder,
+)
 from agentbox.adapters.memory.postgres import rows, search
 from agentbox.adapters.memory.postgres.rows import LIVE
-from agentbox.adapters.memory.postgres.schema import MIGRATIONS, with_vector
-from agentbox.adapters.memory.postgres.words import Words, prune
-from agentbox.adapters.memory.sqlite.rows import COLUMNS, Draft, Quotas, entry_of
+from agentbox.adapters.memory.postgres.schema import MIGRATIONS, ensure_pgvector
+from agentbox.adapters.memory.postgres.word_index import PgWordIndex, prune_changes
+from agentbox.adapters.memory.sqlite.rows import COLUMNS, EntryDraft, Quotas, entry_from_row
 from agentbox.adapters.runtime.adapter import Adapter, Deps, Health, Page, SlotConfig
-from agentbox.adapters.runtime.checks import check_range, check_text, cursor_of, key_of
-from agentbox.adapters.runtime.paging import page_of, records_of
+from agentbox.adapters.runtime.checks import check_range, check_text, decode_cursor, encode_cursor
+from agentbox.adapters.runtime.paging import page_of, page_of_records
 from agentbox.contracts.memory import Embedder, Hit, MemoryEntry, MemoryStats
 from agentbox.core.deadline import Deadline
 from agentbox.core.records.wire import EMPTY, JsonObj, JsonValue, Scalar
 from agentbox.core.slot_errors import AdapterError, SlotUnavailable
 from agentbox.core.storage.damaged_rows import DamagedRows
-from agentbox.core.storage.postgres.database import Connection, Postgres, beat, row
-from agentbox.core.storage.postgres.database import rows as select
+from agentbox.core.storage.postgres.database import Connection, Postgres, fetch_one, write_pulse
+from agentbox.core.storage.postgres.database import fetch_all as select
 
 SWEEP_SECONDS = 30.0  # what has expired is invisible at once, and gone within 60 s
 
@@ -35,30 +42,33 @@ class ExternalPgMemory(Adapter):
 
     def __init__(self, cfg: SlotConfig, deps: Deps) -> None:
         super().__init__(cfg, deps)
-        self._db = Postgres(cfg, "agentbox_memory", MIGRATIONS, prepare=with_vector)
+        self._db = Postgres(cfg, "agentbox_memory", MIGRATIONS, prepare=ensure_pgvector)
         self._quotas = Quotas(
-            int(cfg.option("namespace_size", 256 << 20)), int(cfg.option("namespace_entries", 50_000))
+            int(cfg.option("namespace_size", 256 << 20)),
+            int(cfg.option("namespace_entries", 50_000)),
         )
         self._damaged = DamagedRows("the memory in PostgreSQL")
-        self._words = Words()
-        self._embedder: Lazy | None = None
+        self._word_index = PgWordIndex()
+        self._embedder: LazyEmbedder | None = None
         self._model_id = ""  # of the vectors that are stored
-        self._known = False  # the embedder was loaded, and made those vectors
+        self._model_checked = False  # the embedder was loaded, and made those vectors
         self._sweeper: asyncio.Task[None] | None = None
 
     async def open(self, deadline: Deadline) -> None:
         """The embedder is loaded here only when other files made the vectors than there are now."""
-        embedder = find(str(self.cfg.option("embedder", NAME)))
+        embedder = find_embedder(str(self.cfg.option("embedder", NAME)))
         await self._db.open(deadline)
         try:
-            found = await self._db.repeatable(lambda db: row(db, "SELECT model_id, files FROM model"))
-            if found is not None and found[1] != embedder.files:
-                await self._load(embedder)
+            model = await self._db.run_repeatable(
+                lambda db: fetch_one(db, "SELECT model_id, files FROM model")
+            )
+            if model is not None and model[1] != embedder.files:
+                await self._load_embedder(embedder)
         except BaseException:
             await embedder.close()
             await self._db.close()
             raise
-        self._embedder, self._model_id = embedder, self._model_id if found is None else found[0]
+        self._embedder, self._model_id = embedder, self._model_id if model is None else model[0]
         self._sweeper = asyncio.ensure_future(self._sweep())
 
     async def close(self) -> None:
@@ -72,117 +82,155 @@ class ExternalPgMemory(Adapter):
 
     async def health(self) -> Health:
         """Writes the server's time and reads it back."""
-        return self.health_is(*self._damaged.judged(*await self._db.pulse(beat)))
+        return self.health_is(*self._damaged.adjust_state(*await self._db.pulse(write_pulse)))
 
     async def store(
-        self, key: str, value: JsonValue, *,
-        namespace: str = "default", text: str | None = None, metadata: Mapping[str, Scalar] = EMPTY, ttl_s: int | None = None,
-    ) -> tuple[MemoryEntry, bool]:  # fmt: skip
-        lazy = self._open()
+        self,
+        key: str,
+        value: JsonValue,
+        *,
+        namespace: str = "default",
+        text: str | None = None,
+        metadata: Mapping[str, Scalar] = EMPTY,
+        ttl_s: int | None = None,
+    ) -> tuple[MemoryEntry, bool]:
+        lazy = self._require_open()
         checks.check_key(key)
         checks.check_namespace(namespace)
         checks.check_ttl(ttl_s)
-        words = checks.text_of(value, text)
-        stored, extra = checks.check_value(value), checks.check_metadata(metadata)
-        embedder = await self._load(lazy)
-        vector = await vector_of(embedder, words)
-        draft = Draft(namespace, key, stored, words, extra, dict(metadata), vector)
+        searched = checks.searchable_text(value, text)
+        stored, metadata_text = checks.check_value(value), checks.check_metadata(metadata)
+        embedder = await self._load_embedder(lazy)
+        vector = await embed_text(embedder, searched)
+        draft = EntryDraft(namespace, key, stored, searched, metadata_text, dict(metadata), vector)
         return await self._db.run(lambda db: rows.store(db, draft, embedder, self._quotas, ttl_s))
 
     async def retrieve(self, key: str, *, namespace: str = "default") -> MemoryEntry | None:
-        self._open()
+        self._require_open()
         checks.check_key(key)
         checks.check_namespace(namespace)
-        return await self._db.repeatable(lambda db: rows.find(db, namespace, key))
+        return await self._db.run_repeatable(lambda db: rows.find(db, namespace, key))
 
     async def search(
-        self, query: str, *,
-        namespaces: tuple[str, ...] = ("default",), limit: int = 10, mode: Literal["hybrid", "vector", "text"] = "hybrid",
-        flt: JsonObj = EMPTY, min_cosine: float | None = None,
-    ) -> tuple[Hit, ...]:  # fmt: skip
+        self,
+        query: str,
+        *,
+        namespaces: tuple[str, ...] = ("default",),
+        limit: int = 10,
+        mode: Literal["hybrid", "vector", "text"] = "hybrid",
+        flt: JsonObj = EMPTY,
+        min_cosine: float | None = None,
+    ) -> tuple[Hit, ...]:
         """In `text` only entries that hold a word of the query are hits; in the others every entry with a vector can be."""
-        lazy = self._open()
+        lazy = self._require_open()
         checks.check_search(query, namespaces, limit, mode, min_cosine)
-        embedder = await self._load(lazy)
-        vector = await vector_of(embedder, query)
-        asked = search.Question(
-            words=rows.folded(query), vector=None if vector is None else rows.vector_text(vector),
-            namespaces=tuple(namespaces), limit=limit, mode=mode, conditions=filters.parse(flt), min_cosine=min_cosine,
-        )  # fmt: skip
-        hits = await self._db.run(lambda db: search.search(db, embedder, self._words, asked, self._damaged))
-        return records_of(hits, limit)[0]
+        embedder = await self._load_embedder(lazy)
+        vector = await embed_text(embedder, query)
+        search_query = search.PgSearchQuery(
+            words=rows.fold_words(query),
+            vector=None if vector is None else rows.vector_text(vector),
+            namespaces=tuple(namespaces),
+            limit=limit,
+            mode=mode,
+            conditions=filters.parse_filter(flt),
+            min_cosine=min_cosine,
+        )
+        hits = await self._db.run(
+            lambda db: search.search(db, embedder, self._word_index, search_query, self._damaged)
+        )
+        return page_of_records(hits, limit)[0]
 
     async def delete(self, key: str, *, namespace: str = "default") -> bool:
-        self._open()
+        self._require_open()
         checks.check_key(key)
         checks.check_namespace(namespace)
         return await self._db.run(lambda db: rows.delete(db, namespace, key))
 
     async def list(
-        self, *, namespace: str = "default", prefix: str = "", flt: JsonObj = EMPTY, limit: int = 100, cursor: str | None = None
-    ) -> Page[MemoryEntry]:  # fmt: skip
-        self._open()
+        self,
+        *,
+        namespace: str = "default",
+        prefix: str = "",
+        flt: JsonObj = EMPTY,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> Page[MemoryEntry]:
+        self._require_open()
         checks.check_namespace(namespace)
-        check_text(prefix, "/prefix", longest=checks.MAX_KEY)
+        check_text(prefix, "/prefix", max_length=checks.MAX_KEY)
         check_range(limit, "/limit", checks.LIMIT)
-        conditions = filters.parse(flt)
+        conditions = filters.parse_filter(flt)
         listing = ["list", namespace, prefix, dict(flt)]
-        after = key_of(cursor, listing, 1)
+        after = decode_cursor(cursor, listing, 1)
         where, bound = search.conditions_sql(conditions)
         where += " AND e.key ^@ %s" + (" AND e.key > %s" if after else "")
         values = (namespace, *bound, prefix, *(after or ()), limit + 1)
         sql = f"SELECT {COLUMNS} FROM entries e WHERE e.namespace = %s AND {LIVE}{where} ORDER BY e.key LIMIT %s"
-        found, more = page_of(await self._db.repeatable(lambda db: select(db, sql, values)), limit)
-        items = self._damaged.readable(found, entry_of)
-        return Page(items=items, next_cursor=cursor_of(listing, (found[-1][1],)) if more else None)
+        page_rows, has_more = page_of(
+            await self._db.run_repeatable(lambda db: select(db, sql, values)), limit
+        )
+        items = self._damaged.readable_rows(page_rows, entry_from_row)
+        return Page(
+            items=items,
+            next_cursor=encode_cursor(listing, (page_rows[-1][1],)) if has_more else None,
+        )
 
     async def stats(self, namespace: str | None = None) -> MemoryStats:
-        lazy = self._open()
+        lazy = self._require_open()
         if not self._model_id:
-            await self._load(lazy)
+            await self._load_embedder(lazy)
         if namespace is not None:
             checks.check_namespace(namespace)
         where, values = ("", ()) if namespace is None else (" AND e.namespace = %s", (namespace,))
         sql = f"SELECT e.namespace, count(*), sum(e.bytes)::bigint FROM entries e WHERE {LIVE}{where} GROUP BY 1 ORDER BY 1"
-        found = await self._db.repeatable(lambda db: select(db, sql, values))
+        totals = await self._db.run_repeatable(lambda db: select(db, sql, values))
         return MemoryStats(
-            entries=sum(one[1] for one in found), bytes=sum(one[2] for one in found), namespaces=tuple(one[0] for one in found),
-            model_id=self._model_id, dims=DIMS,
-            quotas={"namespace_size": self._quotas.bytes, "namespace_entries": self._quotas.entries},
-        )  # fmt: skip
+            entries=sum(total[1] for total in totals),
+            bytes=sum(one[2] for one in totals),
+            namespaces=tuple(one[0] for one in totals),
+            model_id=self._model_id,
+            dims=DIMS,
+            quotas={
+                "namespace_size": self._quotas.bytes,
+                "namespace_entries": self._quotas.entries,
+            },
+        )
 
     async def _sweep(self) -> None:
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
             with suppress(AdapterError):  # health tells; the next round tries again
-                await self._forget()
+                await self._remove_expired()
 
-    async def _forget(self) -> None:
-        for namespace in await self._db.repeatable(rows.expired_namespaces):
+    async def _remove_expired(self) -> None:
+        for namespace in await self._db.run_repeatable(rows.expired_namespaces):
             await self._db.run(partial(rows.sweep, namespace=namespace))
-        await self._db.run(prune)
+        await self._db.run(prune_changes)
 
-    async def _load(self, lazy: Lazy) -> Embedder:
+    async def _load_embedder(self, lazy: LazyEmbedder) -> Embedder:
         """The embedder, which made the vectors that are stored. Raises ModelMismatch, EmbeddingError."""
-        embedder = await lazy.loaded()
-        if not self._known:
-            await self._db.run(lambda db: _same_model(db, embedder, lazy.files))
-            self._known, self._model_id = True, embedder.model_id
+        embedder = await lazy.get()
+        if not self._model_checked:
+            await self._db.run(lambda db: _record_model(db, embedder, lazy.files))
+            self._model_checked, self._model_id = True, embedder.model_id
         return embedder
 
-    def _open(self) -> Lazy:
+    def _require_open(self) -> LazyEmbedder:
         if self._embedder is None:
             raise SlotUnavailable(
-                "cannot use memory: the store is not open", slot=self.slot, impl=self.impl, since=None
+                "cannot use memory: the store is not open",
+                slot=self.slot,
+                impl=self.impl,
+                since=None,
             )
         return self._embedder
 
 
-async def _same_model(db: Connection, embedder: Embedder, files: str) -> None:
+async def _record_model(db: Connection, embedder: Embedder, files: str) -> None:
     """Writes down which model made the vectors. Raises ModelMismatch when it was another."""
     sql = "INSERT INTO model VALUES (0, %s, %s, %s) ON CONFLICT (id) DO NOTHING"
     await db.execute(sql, (embedder.model_id, embedder.dims, files))
-    found = await row(db, "SELECT model_id, dims FROM model FOR UPDATE")
-    assert found is not None
-    check_model(embedder, found[0], found[1])
+    stored = await fetch_one(db, "SELECT model_id, dims FROM model FOR UPDATE")
+    assert stored is not None
+    check_model(embedder, stored[0], stored[1])
     await db.execute("UPDATE model SET files = %s WHERE files != %s", (files, files))

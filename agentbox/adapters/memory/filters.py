@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from agentbox.adapters.runtime.checks import check_json, check_text
-from agentbox.core.records.wire import refuse
+from agentbox.core.records.wire import invalid_value
 
 Op = Literal["eq", "in", "ne", "gt", "gte", "lt", "lte", "exists"]
 _OPS = ("in", "ne", "gt", "gte", "lt", "lte", "exists")
@@ -23,7 +23,12 @@ SCHEMA: Mapping[str, Any] = {
             {
                 "type": "object",
                 "properties": {
-                    "in": {"type": "array", "items": _SCALAR, "minItems": 1, "maxItems": MAX_CHOICES},
+                    "in": {
+                        "type": "array",
+                        "items": _SCALAR,
+                        "minItems": 1,
+                        "maxItems": MAX_CHOICES,
+                    },
                     "ne": _SCALAR,
                     **dict.fromkeys(("gt", "gte", "lt", "lte"), _ORDERED),
                     "exists": {"type": "boolean"},
@@ -36,7 +41,7 @@ SCHEMA: Mapping[str, Any] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class FilterCondition:
     """One demand on one key. `values` are scalars, except for `exists`, whose one value is a boolean.
 
     A comparison holds only between two numbers or two strings; `ne` holds for an absent key too.
@@ -47,20 +52,25 @@ class Condition:
     values: tuple[Any, ...]
 
 
-def parse(flt: Mapping[str, Any], at: str = "/flt") -> tuple[Condition, ...]:
+def parse_filter(flt: Mapping[str, Any], pointer: str = "/flt") -> tuple[FilterCondition, ...]:
     """The conditions, all of which must hold. Raises ValidationError."""
     if not isinstance(flt, Mapping):
-        raise refuse(at, "must be an object")
-    found: list[Condition] = []
-    for key, wanted in flt.items():
-        check_text(key, at)
-        if isinstance(wanted, Mapping):
-            found += [_one(key, op, value, f"{at}/{key}/{op}") for op, value in wanted.items()]
+        raise invalid_value(pointer, "must be an object")
+    conditions: list[FilterCondition] = []
+    for key, operand in flt.items():
+        check_text(key, pointer)
+        if isinstance(operand, Mapping):
+            conditions += [
+                _parse_condition(key, op, value, f"{pointer}/{key}/{op}")
+                for op, value in operand.items()
+            ]
         else:
-            found.append(Condition(key, "eq", (_scalar(wanted, f"{at}/{key}"),)))
-    if len(found) > MAX_CONDITIONS:
-        raise refuse(at, f"has {len(found)} conditions, at most {MAX_CONDITIONS} are allowed")
-    return tuple(found)
+            conditions.append(FilterCondition(key, "eq", (_scalar(operand, f"{pointer}/{key}"),)))
+    if len(conditions) > MAX_CONDITIONS:
+        raise invalid_value(
+            pointer, f"has {len(conditions)} conditions, at most {MAX_CONDITIONS} are allowed"
+        )
+    return tuple(conditions)
 
 
 def kind_of(value: Any) -> str:
@@ -72,24 +82,24 @@ def kind_of(value: Any) -> str:
     return "n" if isinstance(value, int | float) else "s"
 
 
-def _one(key: str, op: str, value: Any, at: str) -> Condition:
+def _parse_condition(key: str, op: str, value: Any, pointer: str) -> FilterCondition:
     if op not in _OPS:
-        raise refuse(at, f"is no operator; they are {', '.join(_OPS)}")
+        raise invalid_value(pointer, f"is no operator; they are {', '.join(_OPS)}")
     if op == "exists":
         if not isinstance(value, bool):
-            raise refuse(at, "must be true or false")
-        return Condition(key, "exists", (value,))
+            raise invalid_value(pointer, "must be true or false")
+        return FilterCondition(key, "exists", (value,))
     if op == "in":
         if not isinstance(value, list | tuple) or not 1 <= len(value) <= MAX_CHOICES:
-            raise refuse(at, f"must be a list of 1 to {MAX_CHOICES} scalars")
-        return Condition(key, "in", tuple(_scalar(item, at) for item in value))
-    if op != "ne" and kind_of(_scalar(value, at)) not in "ns":
-        raise refuse(at, "must be a number or a string")
-    return Condition(key, op, (_scalar(value, at),))  # type: ignore[arg-type]  # one of _OPS
+            raise invalid_value(pointer, f"must be a list of 1 to {MAX_CHOICES} scalars")
+        return FilterCondition(key, "in", tuple(_scalar(item, pointer) for item in value))
+    if op != "ne" and kind_of(_scalar(value, pointer)) not in "ns":
+        raise invalid_value(pointer, "must be a number or a string")
+    return FilterCondition(key, op, (_scalar(value, pointer),))  # type: ignore[arg-type]  # one of _OPS
 
 
-def _scalar(value: Any, at: str) -> Any:
+def _scalar(value: Any, pointer: str) -> Any:
     if value is not None and not isinstance(value, bool | int | float | str):
-        raise refuse(at, "must be a string, a number, true, false or null")
-    check_json(value, at)
+        raise invalid_value(pointer, "must be a string, a number, true, false or null")
+    check_json(value, pointer)
     return value

@@ -10,23 +10,30 @@ from typing import Any, Literal, TypeVar
 import apsw
 
 from agentbox.adapters.memory import checks, filters, relevance
-from agentbox.adapters.memory.embedder import DIMS, NAME, Lazy, check_model, find, vector_of
+from agentbox.adapters.memory.embedder import (
+    DIMS,
+    NAME,
+    LazyEmbedder,
+    check_model,
+    embed_text,
+    find_embedder,
+)
 from agentbox.adapters.memory.sqlite import rows, search
-from agentbox.adapters.memory.sqlite.nearest import Vectors
-from agentbox.adapters.memory.sqlite.rows import LIVE, Draft, Quotas, entry_of
+from agentbox.adapters.memory.sqlite.rows import LIVE, EntryDraft, Quotas, entry_from_row
 from agentbox.adapters.memory.sqlite.schema import MIGRATIONS
-from agentbox.adapters.memory.sqlite.words import Words
+from agentbox.adapters.memory.sqlite.vector_index import VectorIndex
+from agentbox.adapters.memory.sqlite.word_index import SqliteWordIndex
 from agentbox.adapters.runtime.adapter import Adapter, Deps, Health, Page, SlotConfig
-from agentbox.adapters.runtime.checks import check_range, check_text, cursor_of, key_of
-from agentbox.adapters.runtime.paging import page_of, records_of
+from agentbox.adapters.runtime.checks import check_range, check_text, decode_cursor, encode_cursor
+from agentbox.adapters.runtime.paging import page_of, page_of_records
 from agentbox.contracts.memory import Embedder, Hit, MemoryEntry, MemoryStats
 from agentbox.core.deadline import Deadline
 from agentbox.core.records.wire import EMPTY, JsonObj, JsonValue, Scalar
 from agentbox.core.slot_errors import AdapterError
 from agentbox.core.storage.damaged_rows import DamagedRows, damaged_row
-from agentbox.core.storage.sqlite import Database, closed, row
+from agentbox.core.storage.sqlite import Database, closed_error, fetch_one
 from agentbox.core.storage.sqlite_text import each_row
-from agentbox.core.storage.stored_keys import is_sound, raw
+from agentbox.core.storage.stored_keys import is_sound, to_bindable
 
 T = TypeVar("T")
 SWEEP_SECONDS = 30.0  # what has expired is invisible at once, and gone within 60 s
@@ -41,32 +48,37 @@ class LocalSqliteMemory(Adapter):
     def __init__(self, cfg: SlotConfig, deps: Deps) -> None:
         super().__init__(cfg, deps)
         path = cfg.directory / "memory.db"
-        self._db = Database(path, MIGRATIONS, self.slot, self.impl, prepare=_prepare, record=cfg.record)
+        self._db = Database(
+            path, MIGRATIONS, self.slot, self.impl, prepare=_prepare, record=cfg.record
+        )
         self._quotas = Quotas(
-            int(cfg.option("namespace_size", 256 << 20)), int(cfg.option("namespace_entries", 50_000))
+            int(cfg.option("namespace_size", 256 << 20)),
+            int(cfg.option("namespace_entries", 50_000)),
         )
         self._damaged = DamagedRows("memory.db")
-        self._embedder: Lazy | None = None
-        self._vectors = Vectors(DIMS)
-        self._words = Words()
+        self._embedder: LazyEmbedder | None = None
+        self._vector_index = VectorIndex(DIMS)
+        self._word_index = SqliteWordIndex()
         self._model_id = ""  # of the vectors that are stored
-        self._known = False  # the embedder was loaded, and made those vectors
-        self._swept = 0  # milliseconds since 1970
+        self._model_checked = False  # the embedder was loaded, and made those vectors
+        self._swept_at = 0  # milliseconds since 1970
         self._sweeper: asyncio.Task[None] | None = None
 
     async def open(self, deadline: Deadline) -> None:
         """The embedder is loaded here only when other files made the vectors than there are now."""
-        embedder = find(str(self.cfg.option("embedder", NAME)))
+        embedder = find_embedder(str(self.cfg.option("embedder", NAME)))
         await self._db.open()
         try:
-            found = await self._db.read(lambda db: row(db, "SELECT model_id, files FROM model"))
-            if found is not None and found[1] != embedder.files:
-                await self._load(embedder)
+            model = await self._db.read(
+                lambda db: fetch_one(db, "SELECT model_id, files FROM model")
+            )
+            if model is not None and model[1] != embedder.files:
+                await self._load_embedder(embedder)
         except BaseException:
             await embedder.close()
             await self._db.close()
             raise
-        self._embedder, self._model_id = embedder, self._model_id if found is None else found[0]
+        self._embedder, self._model_id = embedder, self._model_id if model is None else model[0]
         self._sweeper = asyncio.ensure_future(self._sweep())
 
     async def close(self) -> None:
@@ -81,130 +93,187 @@ class LocalSqliteMemory(Adapter):
     async def health(self) -> Health:
         """Writes a time and reads it back."""
         state, detail = await self._db.pulse(self._now())
-        return self.health_is(*self._damaged.judged(state, detail))
+        return self.health_is(*self._damaged.adjust_state(state, detail))
 
     async def store(
-        self, key: str, value: JsonValue, *,
-        namespace: str = "default", text: str | None = None, metadata: Mapping[str, Scalar] = EMPTY, ttl_s: int | None = None,
-    ) -> tuple[MemoryEntry, bool]:  # fmt: skip
-        lazy = self._open()
+        self,
+        key: str,
+        value: JsonValue,
+        *,
+        namespace: str = "default",
+        text: str | None = None,
+        metadata: Mapping[str, Scalar] = EMPTY,
+        ttl_s: int | None = None,
+    ) -> tuple[MemoryEntry, bool]:
+        lazy = self._require_open()
         checks.check_key(key)
         checks.check_namespace(namespace)
         checks.check_ttl(ttl_s)
-        words = checks.text_of(value, text)
-        stored, extra = checks.check_value(value), checks.check_metadata(metadata)
-        embedder = await self._load(lazy)
-        vector = await vector_of(embedder, words)
+        searched = checks.searchable_text(value, text)
+        stored, metadata_text = checks.check_value(value), checks.check_metadata(metadata)
+        embedder = await self._load_embedder(lazy)
+        vector = await embed_text(embedder, searched)
         now = self._now()
-        if now - self._swept >= SWEEP_SECONDS * 1000:  # what has expired must not stand in the way of a quota
-            await self._forget()
-        draft = Draft(
-            namespace, key, stored, words, extra, dict(metadata), vector, None if ttl_s is None else now + 1000 * ttl_s
+        if (
+            now - self._swept_at >= SWEEP_SECONDS * 1000
+        ):  # what has expired must not stand in the way of a quota
+            await self._remove_expired()
+        draft = EntryDraft(
+            namespace,
+            key,
+            stored,
+            searched,
+            metadata_text,
+            dict(metadata),
+            vector,
+            None if ttl_s is None else now + 1000 * ttl_s,
         )
         return await self._db.write(lambda db: rows.store(db, draft, embedder, self._quotas, now))
 
     async def retrieve(self, key: str, *, namespace: str = "default") -> MemoryEntry | None:
-        self._open()
+        self._require_open()
         checks.check_key(key)
         checks.check_namespace(namespace)
         now = self._now()
         return await self._db.read(lambda db: rows.find(db, namespace, key, now))
 
     async def search(
-        self, query: str, *,
-        namespaces: tuple[str, ...] = ("default",), limit: int = 10, mode: Literal["hybrid", "vector", "text"] = "hybrid",
-        flt: JsonObj = EMPTY, min_cosine: float | None = None,
-    ) -> tuple[Hit, ...]:  # fmt: skip
+        self,
+        query: str,
+        *,
+        namespaces: tuple[str, ...] = ("default",),
+        limit: int = 10,
+        mode: Literal["hybrid", "vector", "text"] = "hybrid",
+        flt: JsonObj = EMPTY,
+        min_cosine: float | None = None,
+    ) -> tuple[Hit, ...]:
         """In `text` only entries that hold a word of the query are hits; in the others every entry with a vector can be."""
-        lazy = self._open()
+        lazy = self._require_open()
         checks.check_search(query, namespaces, limit, mode, min_cosine)
-        embedder, vectors, words = await self._load(lazy), self._vectors, self._words
-        vector = await vector_of(embedder, query)
-        asked = search.Question(
-            words=search.words_of(query), vector=vector, namespaces=tuple(namespaces), limit=limit,
-            mode=mode, conditions=filters.parse(flt), min_cosine=min_cosine, now=self._now(),
-        )  # fmt: skip
+        embedder, vector_index, word_index = (
+            await self._load_embedder(lazy),
+            self._vector_index,
+            self._word_index,
+        )
+        vector = await embed_text(embedder, query)
+        search_query = search.SearchQuery(
+            words=search.quote_words(query),
+            vector=vector,
+            namespaces=tuple(namespaces),
+            limit=limit,
+            mode=mode,
+            conditions=filters.parse_filter(flt),
+            min_cosine=min_cosine,
+            now=self._now(),
+        )
 
         def job(db: apsw.Connection) -> tuple[Hit, ...]:
-            rows.check_maker(db, embedder)
-            return search.search(db, vectors, words, asked, self._damaged)
+            rows.check_stored_model(db, embedder)
+            return search.search(db, vector_index, word_index, search_query, self._damaged)
 
-        return records_of(await self._db.read(job), limit)[0]
+        return page_of_records(await self._db.read(job), limit)[0]
 
     async def delete(self, key: str, *, namespace: str = "default") -> bool:
-        self._open()
+        self._require_open()
         checks.check_key(key)
         checks.check_namespace(namespace)
         now = self._now()
         return await self._db.write(lambda db: rows.delete(db, namespace, key, now))
 
     async def list(
-        self, *, namespace: str = "default", prefix: str = "", flt: JsonObj = EMPTY, limit: int = 100, cursor: str | None = None
-    ) -> Page[MemoryEntry]:  # fmt: skip
-        self._open()
+        self,
+        *,
+        namespace: str = "default",
+        prefix: str = "",
+        flt: JsonObj = EMPTY,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> Page[MemoryEntry]:
+        self._require_open()
         checks.check_namespace(namespace)
-        check_text(prefix, "/prefix", longest=checks.MAX_KEY)
+        check_text(prefix, "/prefix", max_length=checks.MAX_KEY)
         check_range(limit, "/limit", checks.LIMIT)
-        conditions = filters.parse(flt)
+        conditions = filters.parse_filter(flt)
         listing = ["list", namespace, prefix, dict(flt)]
-        after = key_of(cursor, listing, 1)
+        after = decode_cursor(cursor, listing, 1)
         where, bound = search.conditions_sql(conditions)
         where += " AND substr(e.key, 1, ?) = ?" + (" AND e.key > CAST(? AS TEXT)" if after else "")
-        values = (namespace, self._now(), *bound, len(prefix), prefix, *map(raw, after or ()), limit + 1)
+        values = (
+            namespace,
+            self._now(),
+            *bound,
+            len(prefix),
+            prefix,
+            *map(to_bindable, after or ()),
+            limit + 1,
+        )
         sql = f"e.namespace = ? AND {LIVE}{where} ORDER BY e.key LIMIT ?"
-        found, more = await self._db.read(lambda db: page_of(rows.raw_entries(db, sql, values), limit))
-        items = self._damaged.readable(found, entry_of)
-        return Page(items=items, next_cursor=cursor_of(listing, (found[-1][1],)) if more else None)
+        page_rows, has_more = await self._db.read(
+            lambda db: page_of(rows.raw_entries(db, sql, values), limit)
+        )
+        items = self._damaged.readable_rows(page_rows, entry_from_row)
+        return Page(
+            items=items,
+            next_cursor=encode_cursor(listing, (page_rows[-1][1],)) if has_more else None,
+        )
 
     async def stats(self, namespace: str | None = None) -> MemoryStats:
-        lazy, now = self._open(), self._now()
+        lazy, now = self._require_open(), self._now()
         if not self._model_id:
-            await self._load(lazy)
+            await self._load_embedder(lazy)
         if namespace is not None:
             checks.check_namespace(namespace)
         where, values = ("", ()) if namespace is None else (" AND e.namespace = ?", (namespace,))
         sql = f"SELECT e.namespace, count(*) AS entries, sum(e.bytes) AS bytes FROM entries e WHERE {LIVE}{where} GROUP BY 1 ORDER BY 1"
         names = ("namespace", "entries", "bytes")
-        each = await self._db.read(lambda db: list(each_row(db, sql, (now, *values), names, named=1)))
-        found = self._damaged.readable(each, _of_sound_namespace)
+        stored = await self._db.read(
+            lambda db: list(each_row(db, sql, (now, *values), names, key_columns=1))
+        )
+        totals = self._damaged.readable_rows(stored, _checked_namespace)
         return MemoryStats(
-            entries=sum(one[1] for one in found), bytes=sum(one[2] for one in found), namespaces=tuple(one[0] for one in found),
-            model_id=self._model_id, dims=DIMS,
-            quotas={"namespace_size": self._quotas.bytes, "namespace_entries": self._quotas.entries},
-        )  # fmt: skip
+            entries=sum(total[1] for total in totals),
+            bytes=sum(one[2] for one in totals),
+            namespaces=tuple(one[0] for one in totals),
+            model_id=self._model_id,
+            dims=DIMS,
+            quotas={
+                "namespace_size": self._quotas.bytes,
+                "namespace_entries": self._quotas.entries,
+            },
+        )
 
     async def _sweep(self) -> None:
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
             with suppress(AdapterError):  # health tells; the next round tries again
-                await self._forget()
+                await self._remove_expired()
 
-    async def _forget(self) -> None:
-        self._swept = now = self._now()
+    async def _remove_expired(self) -> None:
+        self._swept_at = now = self._now()
         while await self._db.write(lambda db: rows.sweep(db, now)):
             continue
 
-    async def _load(self, lazy: Lazy) -> Embedder:
+    async def _load_embedder(self, lazy: LazyEmbedder) -> Embedder:
         """The embedder, which made the vectors that are stored. Raises ModelMismatch, EmbeddingError."""
-        embedder = await lazy.loaded()
-        if not self._known:
-            await self._db.write(lambda db: _same_model(db, embedder, lazy.files))
-            self._known, self._model_id = True, embedder.model_id
+        embedder = await lazy.get()
+        if not self._model_checked:
+            await self._db.write(lambda db: _record_model(db, embedder, lazy.files))
+            self._model_checked, self._model_id = True, embedder.model_id
         return embedder
 
     def _now(self) -> int:
         return int(self.deps.clock.now().timestamp() * 1000)
 
-    def _open(self) -> Lazy:
+    def _require_open(self) -> LazyEmbedder:
         if self._embedder is None:
-            raise closed(self.slot, self.impl)
+            raise closed_error(self.slot, self.impl)
         return self._embedder
 
 
-def _of_sound_namespace(found: tuple[Any, ...]) -> tuple[Any, ...]:
-    if not is_sound(found[0]):
-        raise damaged_row(f"namespace {found[0]}")
-    return found
+def _checked_namespace(record: tuple[Any, ...]) -> tuple[Any, ...]:
+    if not is_sound(record[0]):
+        raise damaged_row(f"namespace {record[0]}")
+    return record
 
 
 def _prepare(connection: apsw.Connection) -> None:
@@ -218,11 +287,13 @@ def _prepare(connection: apsw.Connection) -> None:
     connection.enable_load_extension(False)
 
 
-def _same_model(db: apsw.Connection, embedder: Embedder, files: str) -> None:
+def _record_model(db: apsw.Connection, embedder: Embedder, files: str) -> None:
     """Writes down which model made the vectors. Raises ModelMismatch when it was another."""
-    found = row(db, "SELECT model_id, dims FROM model")
-    if found is None:
-        db.execute("INSERT INTO model VALUES (0, ?, ?, ?)", (embedder.model_id, embedder.dims, files))
+    stored = fetch_one(db, "SELECT model_id, dims FROM model")
+    if stored is None:
+        db.execute(
+            "INSERT INTO model VALUES (0, ?, ?, ?)", (embedder.model_id, embedder.dims, files)
+        )
     else:
-        check_model(embedder, found[0], found[1])
+        check_model(embedder, stored[0], stored[1])
         db.execute("UPDATE model SET files = ?", (files,))

@@ -6,22 +6,24 @@ from typing import TypeVar
 
 T = TypeVar("T")
 K = 60
-LEAST_DEPTH = 50
-WEIGHED = 64  # words of a query, the rarest: the rest finds entries, and adds nothing to their score
+MIN_DEPTH = 50
+MAX_WEIGHTED_WORDS = (
+    64  # words of a query, the rarest: the rest finds entries, and adds nothing to their score
+)
 
 
-def depth(limit: int) -> int:
+def fusion_depth(limit: int) -> int:
     """How much of each list is fused for so many hits."""
-    return max(LEAST_DEPTH, 4 * limit)
+    return max(MIN_DEPTH, 4 * limit)
 
 
 def fuse(by_vector: Sequence[T], by_text: Sequence[T]) -> dict[T, float]:
     """The score of each that is in a list: 1.0 is first in both, one missing rank adds nothing."""
-    found: dict[T, float] = {}
+    scores: dict[T, float] = {}
     for ranked in (by_vector, by_text):
-        for rank, one in enumerate(ranked, 1):
-            found[one] = found.get(one, 0.0) + (K + 1) / 2 / (K + rank)
-    return found
+        for rank, item in enumerate(ranked, 1):
+            scores[item] = scores.get(item, 0.0) + (K + 1) / 2 / (K + rank)
+    return scores
 
 
 def text_score(bm25: float) -> float:
@@ -29,6 +31,6 @@ def text_score(bm25: float) -> float:
     return bm25 / (1 + bm25)
 
 
-def inverse_frequency(total: int, having: int) -> float:
+def inverse_frequency(total: int, matching: int) -> float:
     """How rare a word is that so many of all entries have; above 0."""
-    return math.log(1 + (max(total, having) - having + 0.5) / (having + 0.5))
+    return math.log(1 + (max(total, matching) - matching + 0.5) / (matching + 0.5))

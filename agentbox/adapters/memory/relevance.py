@@ -27,21 +27,21 @@ def gain(weight: float, occurrences: Any, length: Any) -> Any:
     return weight * occurrences / (occurrences + _K1 * (1 - _B + _B * length))
 
 
-def packed(weights: Sequence[float]) -> bytes:
+def pack_weights(weights: Sequence[float]) -> bytes:
     """One weight for each phrase of the query, in its order; those without one weigh nothing."""
     return struct.pack(f"<{len(weights)}d", *weights)
 
 
-def _relevance(api: apsw.FTS5ExtensionApi, *given: Any) -> float:
-    length, weights = given
-    if (known := api.aux_data) is None:  # kept for the query
-        known = api.aux_data = tuple(enumerate(struct.unpack(f"<{len(weights) // 8}d", weights)))
-    base, offsets, found = _K1 * (1 - _B + _B * length), api.phrase_column_offsets, 0.0
-    for phrase, weight in known:
-        if n := len(offsets(phrase, 0)):
-            found += weight * n / (n + base)
-    return found * SCALE
+def _relevance(api: apsw.FTS5ExtensionApi, *args: Any) -> float:
+    length, weights = args
+    if (weighted := api.aux_data) is None:  # kept for the query
+        weighted = api.aux_data = tuple(enumerate(struct.unpack(f"<{len(weights) // 8}d", weights)))
+    base, offsets, score = _K1 * (1 - _B + _B * length), api.phrase_column_offsets, 0.0
+    for phrase, weight in weighted:
+        if occurrences := len(offsets(phrase, 0)):
+            score += weight * occurrences / (occurrences + base)
+    return score * SCALE
 
 
-def _occurrences(api: apsw.FTS5ExtensionApi, *_given: Any) -> int:
+def _occurrences(api: apsw.FTS5ExtensionApi, *_args: Any) -> int:
     return len(api.phrase_column_offsets(0, 0))

@@ -8,7 +8,7 @@ from agentbox.core.records.wire import from_wire, to_wire
 from agentbox.core.rpc.client import RpcClient, Subscription
 
 _SEND_SECONDS = 30.0
-_PIECE = 256 << 10  # bytes a message
+_CHUNK_BYTES = 256 << 10  # bytes a message
 
 
 class LocalAttachment:
@@ -22,12 +22,12 @@ class LocalAttachment:
 
     async def send(self, data: bytes) -> None:
         """Returns once the agent's pipe has taken the bytes. Raises InvalidTransition after the agent ended."""
-        for at in range(0, len(data), _PIECE):
-            await self._stdin({"data": to_wire(data[at : at + _PIECE])})
+        for offset in range(0, len(data), _CHUNK_BYTES):
+            await self._send_stdin({"data": to_wire(data[offset : offset + _CHUNK_BYTES])})
 
     async def close_stdin(self) -> None:
         """The agent reads end of file."""
-        await self._stdin({"eof": True})
+        await self._send_stdin({"eof": True})
 
     async def aclose(self) -> None:
         """Lets go; the agent keeps running and its stdin stays open. Idempotent."""
@@ -41,6 +41,6 @@ class LocalAttachment:
             async for item in items:
                 yield from_wire(bytes, item)
 
-    async def _stdin(self, what: dict[str, object]) -> None:
-        params = {"subscription": self._subscription.number, **what}
+    async def _send_stdin(self, members: dict[str, object]) -> None:
+        params = {"subscription": self._subscription.number, **members}
         await self._client.call("agent.stdin", params, Deadline.after(_SEND_SECONDS))

@@ -5,59 +5,76 @@ from collections.abc import Container
 from dataclasses import fields
 from typing import Final
 
-from agentbox.contracts.orchestrator import LEAST, LONGEST_RUN, MOST_RATE, MOST_USES, STATE_NAME, AgentSpec, Limits
+from agentbox.contracts.orchestrator import (
+    MAX_RATE,
+    MAX_RUN_SECONDS,
+    MAX_USES,
+    MIN_LIMITS,
+    STATE_NAME,
+    AgentSpec,
+    Limits,
+)
 from agentbox.core.slot_errors import ValidationError
 
 NO_PROGRAM: Final = "must name a program, unless `agent` is an agent of the manifest"
 _STATE_NAME: Final = re.compile(STATE_NAME)
 
 
-def check_form(spec: AgentSpec, at: str = "") -> None:
+def check_form(spec: AgentSpec, base: str = "") -> None:
     """Raises ValidationError, with a pointer below `at`."""
     if spec.argv and not spec.argv[0]:
-        raise _invalid(f"{at}/argv", "must name a program")
+        raise _invalid(f"{base}/argv", "must name a program")
     if not spec.name:
-        raise _invalid(f"{at}/name", "must not be empty")
+        raise _invalid(f"{base}/name", "must not be empty")
     if not _STATE_NAME.fullmatch(spec.state):
-        raise _invalid(f"{at}/state", "must be at most 64 of a-z 0-9 _ - and start with a letter or digit")
+        raise _invalid(
+            f"{base}/state", "must be at most 64 of a-z 0-9 _ - and start with a letter or digit"
+        )
     texts = {f"/argv/{index}": item for index, item in enumerate(spec.argv)}
     texts |= {f"/env/{name}": name + value for name, value in spec.env.items()} | {
-        "/cwd": spec.cwd, "/name": spec.name, "/agent": spec.agent,
-    }  # fmt: skip
+        "/cwd": spec.cwd,
+        "/name": spec.name,
+        "/agent": spec.agent,
+    }
     texts |= {f"/labels/{name}": name + value for name, value in spec.labels.items()}
     for pointer, text in texts.items():
-        _check_text(f"{at}{pointer}", text)
-    bad = next((name for name in spec.env if not name or "=" in name), None)
-    if bad is not None:
-        raise _invalid(f"{at}/env/{bad}", "is no name of a variable")
-    check_least(spec.limits, at)
-    _check_constraints(spec, at)
+        _check_text(f"{base}{pointer}", text)
+    bad_name = next((name for name in spec.env if not name or "=" in name), None)
+    if bad_name is not None:
+        raise _invalid(f"{base}/env/{bad_name}", "is no name of a variable")
+    check_minimums(spec.limits, base)
+    _check_constraints(spec, base)
 
 
-def check_least(limits: Limits, at: str = "") -> None:
+def check_minimums(limits: Limits, base: str = "") -> None:
     """Raises ValidationError for a limit with which nothing runs. `wall_seconds` 0 means none."""
     for field in fields(Limits):
-        value, least = getattr(limits, field.name), LEAST.get(field.name, 0 if field.name == "wall_seconds" else 1)
-        if value is not None and value < least:
-            raise _invalid(f"{at}/limits/{field.name}", f"must be at least {least:g}")
+        value, minimum = (
+            getattr(limits, field.name),
+            MIN_LIMITS.get(field.name, 0 if field.name == "wall_seconds" else 1),
+        )
+        if value is not None and value < minimum:
+            raise _invalid(f"{base}/limits/{field.name}", f"must be at least {minimum:g}")
 
 
-def check_program(spec: AgentSpec, known: Container[str], at: str = "") -> None:
+def check_program(spec: AgentSpec, defined: Container[str], base: str = "") -> None:
     """Raises ValidationError for an agent that the manifest does not have, and for a spec with neither agent nor argv."""
-    if spec.agent and spec.agent not in known:
-        raise _invalid(f"{at}/agent", "must be an agent of the manifest")
+    if spec.agent and spec.agent not in defined:
+        raise _invalid(f"{base}/agent", "must be an agent of the manifest")
     if not spec.argv and not spec.agent:
-        raise _invalid(f"{at}/argv", NO_PROGRAM)
+        raise _invalid(f"{base}/argv", NO_PROGRAM)
 
 
-def _check_constraints(spec: AgentSpec, at: str) -> None:
-    bounds = {"expires_s": (0, LONGEST_RUN), "uses": (0, MOST_USES), "rate": (1, MOST_RATE)}
-    for index, one in enumerate(spec.constraints):
-        for name, (least, most) in bounds.items():
-            value = getattr(one, name)
-            if value is not None and not least <= value <= most:
-                raise _invalid(f"{at}/constraints/{index}/{name}", f"must be from {least:g} to {most:g}")
-        _check_text(f"{at}/constraints/{index}/pattern", one.pattern)
+def _check_constraints(spec: AgentSpec, base: str) -> None:
+    bounds = {"expires_s": (0, MAX_RUN_SECONDS), "uses": (0, MAX_USES), "rate": (1, MAX_RATE)}
+    for index, constraint in enumerate(spec.constraints):
+        for name, (minimum, maximum) in bounds.items():
+            value = getattr(constraint, name)
+            if value is not None and not minimum <= value <= maximum:
+                raise _invalid(
+                    f"{base}/constraints/{index}/{name}", f"must be from {minimum:g} to {maximum:g}"
+                )
+        _check_text(f"{base}/constraints/{index}/pattern", constraint.pattern)
 
 
 def _check_text(pointer: str, text: str) -> None:
@@ -70,4 +87,6 @@ def _check_text(pointer: str, text: str) -> None:
 
 
 def _invalid(pointer: str, detail: str) -> ValidationError:
-    return ValidationError(f"cannot take the spec: {pointer} {detail}", errors=[{"pointer": pointer, "detail": detail}])
+    return ValidationError(
+        f"cannot take the spec: {pointer} {detail}", errors=[{"pointer": pointer, "detail": detail}]
+    )

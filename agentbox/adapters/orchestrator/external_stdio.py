@@ -4,8 +4,8 @@ import asyncio
 import contextlib
 from typing import ClassVar
 
-from agentbox.adapters.orchestrator.child import Child
-from agentbox.adapters.orchestrator.over_rpc import OverRpc
+from agentbox.adapters.orchestrator.bridge_process import BridgeProcess
+from agentbox.adapters.orchestrator.over_rpc import RpcOrchestrator
 from agentbox.adapters.runtime.adapter import Deps, SlotConfig
 from agentbox.contracts.orchestrator import CONTRACT_VERSION
 from agentbox.core import clock
@@ -15,21 +15,21 @@ from agentbox.core.slot_errors import AdapterError, BackendError, ContractMismat
 from agentbox.sandbox.errors import SpawnFailed
 
 _SHUTDOWN_SECONDS = 0.5  # for the word; then
-_LEAVE_SECONDS = 1.0  # for the child to go: an adapter has 2.5 s to close under the state machine
+_EXIT_SECONDS = 1.0  # for the child to go: an adapter has 2.5 s to close under the state machine
 
 
-class ExternalStdioOrchestrator(OverRpc):
+class ExternalStdioOrchestrator(RpcOrchestrator):
     """`command` is the child. Its death, or a line that is no message, makes the instance `down`; the slot's state machine
     makes a new one, whose child is a new one, after 1 s at the earliest."""
 
     impl: ClassVar[str] = "external-stdio"
-    retry_least = 1.0
+    min_retry_seconds = 1.0
     peer = "the bridge"
 
     def __init__(self, cfg: SlotConfig, deps: Deps) -> None:
         super().__init__(cfg, deps)
-        self._child: Child | None = None
-        self._watching: asyncio.Task[None] | None = None
+        self._child: BridgeProcess | None = None
+        self._watcher: asyncio.Task[None] | None = None
 
     @property
     def pid(self) -> int:
@@ -38,48 +38,60 @@ class ExternalStdioOrchestrator(OverRpc):
 
     async def open(self, deadline: Deadline) -> None:
         """Starts the child and greets it. Raises SlotUnavailable, ContractMismatch, AdapterTimeout or BackendError."""
-        child = self._child = Child()
+        child = self._child = BridgeProcess()
         try:
             await self._start(child)
             client = RpcClient(
-                child.reader, child.writer, self.impl, peer=self.peer, dropped=self.deps.metrics.dropped_replies.inc
+                child.reader,
+                child.writer,
+                self.impl,
+                peer=self.peer,
+                on_dropped=self.deps.metrics.dropped_replies.inc,
             )
             self._client = client
-            self._watching = asyncio.create_task(_end_with(client, child), name="bridge-watch")
+            self._watcher = asyncio.create_task(_kill_when_lost(client, child), name="bridge-watch")
             params = {"contract_version": CONTRACT_VERSION, "bounds": {"limits": self.cfg.limits}}
-            self._take(await client.call("initialize", params, deadline))
+            self._accept_hello(await client.call("initialize", params, deadline))
         except BaseException:
             await self.close()
             raise
 
-    async def _start(self, child: Child) -> None:
+    async def _start(self, child: BridgeProcess) -> None:
         try:
             await child.start(self.cfg)
         except SpawnFailed as error:
             raise SlotUnavailable(
-                f"cannot start the bridge: {error.message}", hint="look at adapters.orchestrator.command",
-                slot=self.slot, impl=self.impl, since=clock.to_wire(self.deps.clock.now()),
-            ) from error  # fmt: skip
+                f"cannot start the bridge: {error.message}",
+                hint="look at adapters.orchestrator.command",
+                slot=self.slot,
+                impl=self.impl,
+                since=clock.to_wire(self.deps.clock.now()),
+            ) from error
 
-    def _take(self, hello: object) -> None:
+    def _accept_hello(self, hello: object) -> None:
         if not isinstance(hello, dict) or not isinstance(hello.get("capabilities"), list):
             raise BackendError(
-                "cannot use orchestrator: the bridge greets as no bridge", slot=self.slot, impl=self.impl
+                "cannot use orchestrator: the bridge greets as no bridge",
+                slot=self.slot,
+                impl=self.impl,
             )
-        theirs = str(hello.get("contract_version", ""))
-        if theirs.partition(".")[0] != CONTRACT_VERSION.partition(".")[0]:
-            row = {"slot": self.slot, "ours": CONTRACT_VERSION, "theirs": theirs}
-            raise ContractMismatch(f"cannot use orchestrator: the bridge speaks contract {theirs}", mismatches=[row])
+        peer_version = str(hello.get("contract_version", ""))
+        if peer_version.partition(".")[0] != CONTRACT_VERSION.partition(".")[0]:
+            mismatch = {"slot": self.slot, "ours": CONTRACT_VERSION, "theirs": peer_version}
+            raise ContractMismatch(
+                f"cannot use orchestrator: the bridge speaks contract {peer_version}",
+                mismatches=[mismatch],
+            )
         self.capabilities = frozenset(map(str, hello["capabilities"]))
         self.exclusive = "detached" not in self.capabilities
 
     async def close(self) -> None:
         client, self._client = self._client, None
         child, self._child = self._child, None
-        watching, self._watching = self._watching, None
-        if watching is not None:
-            watching.cancel()
-            await asyncio.wait({watching})
+        watcher, self._watcher = self._watcher, None
+        if watcher is not None:
+            watcher.cancel()
+            await asyncio.wait({watcher})
         try:
             if client is not None:
                 with contextlib.suppress(AdapterError):
@@ -87,10 +99,10 @@ class ExternalStdioOrchestrator(OverRpc):
                 await client.close()
         finally:
             if child is not None:
-                await child.close(_LEAVE_SECONDS if client is not None else 0)
+                await child.close(_EXIT_SECONDS if client is not None else 0)
 
 
-async def _end_with(client: RpcClient, child: Child) -> None:
+async def _kill_when_lost(client: RpcClient, child: BridgeProcess) -> None:
     """A child that said something else than a message, or closed its stdout, is of no more use."""
-    await client.until_lost()
+    await client.wait_lost()
     child.kill()

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from agentbox.adapters.orchestrator.over_rpc import OverRpc
+from agentbox.adapters.orchestrator.over_rpc import RpcOrchestrator
 from agentbox.contracts.orchestrator import CONTRACT_VERSION
 from agentbox.core import clock
 from agentbox.core.deadline import Deadline
@@ -17,16 +17,23 @@ _RETRY_SECONDS = 0.02
 
 
 async def connect(
-    paths: Paths, deadline: Deadline, impl: str = "local-process", bounds: Mapping[str, Any] | None = None
+    paths: Paths,
+    deadline: Deadline,
+    impl: str = "local-process",
+    bounds: Mapping[str, Any] | None = None,
 ) -> tuple[RpcClient, dict[str, Any]]:
     """A connection that agent-host has accepted, and what it said of itself. `bounds` are in force there from then on.
 
     Waits for the socket within the deadline. Raises SlotUnavailable, PermissionDenied (a wrong token) or
     ContractMismatch.
     """
-    client = await _reach(paths, deadline, impl)
+    client = await _open_connection(paths, deadline, impl)
     try:
-        params = {"token": _token(paths), "contract_version": CONTRACT_VERSION, "bounds": bounds or {}}
+        params = {
+            "token": _token(paths),
+            "contract_version": CONTRACT_VERSION,
+            "bounds": bounds or {},
+        }
         hello = await client.call("initialize", params, deadline)
     except BaseException:
         await client.close()
@@ -38,21 +45,26 @@ def _token(paths: Paths) -> str:
     return paths.token("agent-host").read_text(encoding="ascii").strip()
 
 
-async def _reach(paths: Paths, deadline: Deadline, impl: str) -> RpcClient:
+async def _open_connection(paths: Paths, deadline: Deadline, impl: str) -> RpcClient:
     while True:
         try:
-            reader, writer = await asyncio.open_unix_connection(paths.agent_host_socket, limit=messages.LINE_LIMIT)
+            reader, writer = await asyncio.open_unix_connection(
+                paths.agent_host_socket, limit=messages.LINE_LIMIT
+            )
             return RpcClient(reader, writer, impl)
         except OSError as error:
             if deadline.remaining() <= _RETRY_SECONDS:
                 raise SlotUnavailable(
-                    f"cannot reach agent-host: {error.strerror or error}", hint="see its log in the box",
-                    slot="orchestrator", impl=impl, since=clock.to_wire(clock.now()),
-                ) from error  # fmt: skip
+                    f"cannot reach agent-host: {error.strerror or error}",
+                    hint="see its log in the box",
+                    slot="orchestrator",
+                    impl=impl,
+                    since=clock.to_wire(clock.now()),
+                ) from error
         await asyncio.sleep(_RETRY_SECONDS)
 
 
-class LocalProcessOrchestrator(OverRpc):
+class LocalProcessOrchestrator(RpcOrchestrator):
     """Agents are processes of this box. A lost connection makes the instance `down`; the container builds a new one."""
 
     impl: ClassVar[str] = "local-process"
@@ -62,7 +74,11 @@ class LocalProcessOrchestrator(OverRpc):
         not listen by the deadline."""
         bounds = {
             "limits": self.cfg.limits,
-            **{name: self.cfg.options[name] for name in messages.BOUNDS if name in self.cfg.options},
+            **{
+                name: self.cfg.options[name]
+                for name in messages.LIVE_LIMITS
+                if name in self.cfg.options
+            },
         }
         self._client, hello = await connect(self.cfg.paths, deadline, self.impl, bounds)
         self.capabilities = frozenset(hello["capabilities"])

@@ -17,7 +17,9 @@ class Conditions:
         if (self.if_match is not None and not _matches(self.if_match, etag)) or (
             self.if_none_match is not None and _matches(self.if_none_match, etag)
         ):
-            raise PreconditionFailed(f"cannot change {path}: what is there is not what was asked for", etag=etag)
+            raise PreconditionFailed(
+                f"cannot change {path}: what is there is not what was asked for", etag=etag
+            )
 
 
 def _matches(condition: str, etag: str | None) -> bool:

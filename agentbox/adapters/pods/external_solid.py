@@ -9,21 +9,21 @@ from weakref import WeakValueDictionary
 import httpx
 
 from agentbox.adapters.pods.conditions import Conditions
-from agentbox.adapters.pods.json_patch import JSON_PATCH, apply, essence, operations
-from agentbox.adapters.pods.local.bodies import at_once, check_cap, cut, span
-from agentbox.adapters.pods.local_fs import check_type
-from agentbox.adapters.pods.paths import listed, parse
-from agentbox.adapters.pods.solid.answers import CONTAINER_TYPE, begin_of, is_strong, meta_of
-from agentbox.adapters.pods.solid.bodies import Sent, outgoing
-from agentbox.adapters.pods.solid.facts import N3_PATCH, Facts, learn
-from agentbox.adapters.pods.solid.line import Line
-from agentbox.adapters.pods.solid.listing import page
-from agentbox.adapters.pods.solid.members import Member
+from agentbox.adapters.pods.json_patch import JSON_PATCH, apply_patch, essence, parse_operations
+from agentbox.adapters.pods.local.bodies import buffered_body, check_cap, resolve_range, slice_body
+from agentbox.adapters.pods.local_fs import check_content_type
+from agentbox.adapters.pods.paths import parse_path, valid_names
+from agentbox.adapters.pods.solid.bodies import UploadBody, open_upload
+from agentbox.adapters.pods.solid.capabilities import N3_PATCH, SolidCapabilities, probe_server
+from agentbox.adapters.pods.solid.connection import SolidConnection
+from agentbox.adapters.pods.solid.listing import fetch_page
+from agentbox.adapters.pods.solid.members import ContainerMember
+from agentbox.adapters.pods.solid.responses import CONTAINER_TYPE, is_strong, pod_meta, range_start
 from agentbox.adapters.runtime.adapter import Adapter, Deps, Health, Page, SlotConfig
-from agentbox.adapters.runtime.checks import check_range, cursor_of, key_of
+from agentbox.adapters.runtime.checks import check_range, decode_cursor, encode_cursor
 from agentbox.contracts.pods import LIMIT, PodMeta, PodObject
 from agentbox.core.deadline import Deadline
-from agentbox.core.records.wire import refuse
+from agentbox.core.records.wire import invalid_value
 from agentbox.core.slot_errors import (
     AdapterError,
     BackendError,
@@ -35,11 +35,11 @@ from agentbox.core.slot_errors import (
 )
 
 DEFAULT_TYPE = "application/octet-stream"
-ROUNDS = 5  # of an emulated patch that meets other writers (P15)
+MAX_PATCH_ATTEMPTS = 5  # of an emulated patch that meets other writers (P15)
 HEALTH_SECONDS = 1.9
-Span = tuple[int, int | None] | None  # first and last byte
-_ANY = {"Accept": "*/*"}
-_PATCHES = {"patch.json": JSON_PATCH, "patch.n3": N3_PATCH}
+ByteRange = tuple[int, int | None] | None  # first and last byte
+_ACCEPT_ANY = {"Accept": "*/*"}
+_PATCH_TYPES = {"patch.json": JSON_PATCH, "patch.n3": N3_PATCH}
 
 
 class ExternalSolidPods(Adapter):
@@ -50,27 +50,33 @@ class ExternalSolidPods(Adapter):
 
     def __init__(self, cfg: SlotConfig, deps: Deps) -> None:
         super().__init__(cfg, deps)
-        self._line = Line(cfg)
+        self._connection = SolidConnection(cfg)
         self._cap = int(cfg.option("max_object", 64 << 20))
-        self._facts = Facts()
-        self._patching: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._server = SolidCapabilities()
+        self._patch_locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def open(self, deadline: Deadline) -> None:
-        self._line.open()
+        self._connection.open()
         try:
-            self._facts = await learn(self._line)
+            self._server = await probe_server(self._connection)
         except BaseException:
-            await self._line.close()
+            await self._connection.close()
             raise
-        self.capabilities = self._facts.capabilities
+        self.capabilities = self._server.capabilities
 
     async def close(self) -> None:
-        await self._line.close()
+        await self._connection.close()
 
     async def health(self) -> Health:
         """Asks the server for an object of ours, or for the root container."""
         try:
-            await self._line.ask("HEAD", self._facts.pulse, method="health", headers=_ANY, seconds=HEALTH_SECONDS)
+            await self._connection.request(
+                "HEAD",
+                self._server.health_path,
+                method="health",
+                headers=_ACCEPT_ANY,
+                seconds=HEALTH_SECONDS,
+            )
         except NotFound:
             pass  # somebody emptied it, which a server that answers may have
         except AdapterError as error:
@@ -78,104 +84,133 @@ class ExternalSolidPods(Adapter):
         return self.health_is("ok", "")
 
     async def write(
-        self, path: str, body: bytes | AsyncIterator[bytes], *,
-        content_type: str = DEFAULT_TYPE, if_match: str | None = None, if_none_match: str | None = None,
-    ) -> tuple[PodMeta, bool]:  # fmt: skip
+        self,
+        path: str,
+        body: bytes | AsyncIterator[bytes],
+        *,
+        content_type: str = DEFAULT_TYPE,
+        if_match: str | None = None,
+        if_none_match: str | None = None,
+    ) -> tuple[PodMeta, bool]:
         """Where the server gives no tag with its answer, what comes back is what is there just after: a later writer's, if
         there was one (P13)."""
-        self._object(path)
-        kind = check_type(content_type)
-        async with outgoing(body, self._cap, at_once=self._facts.strict) as content:
-            wanted = await self._conditions(path, if_match, if_none_match)
-            return await self._put(path, content, kind, wanted)
+        self._check_object_path(path)
+        kind = check_content_type(content_type)
+        async with open_upload(body, self._cap, streamed=self._server.is_box) as content:
+            condition_headers = await self._condition_headers(path, if_match, if_none_match)
+            return await self._put(path, content, kind, condition_headers)
 
-    async def _put(self, path: str, content: Sent, kind: str, wanted: dict[str, str]) -> tuple[PodMeta, bool]:
-        headers = {"Content-Type": kind, **content.headers, **wanted}
+    async def _put(
+        self, path: str, content: UploadBody, kind: str, condition_headers: dict[str, str]
+    ) -> tuple[PodMeta, bool]:
+        headers = {"Content-Type": kind, **content.headers, **condition_headers}
         try:
-            done = await self._line.ask("PUT", path, method="write", headers=headers, content=content.body)
+            response = await self._connection.request(
+                "PUT", path, method="write", headers=headers, content=content.body
+            )
         except PreconditionFailed as error:
             raise await self._with_tag(path, error) from None
         except (PermissionDenied, BackendError):
-            if (above := await self._object_above(path, "write")) is not None:
-                raise refuse("/path", f"lies below {above}, which is an object") from None
+            if (ancestor := await self._find_object_ancestor(path, "write")) is not None:
+                raise invalid_value("/path", f"lies below {ancestor}, which is an object") from None
             raise
-        return await self._written(path, done, kind, content.size), done.status_code == httpx.codes.CREATED
+        return await self._written_meta(
+            path, response, kind, content.size
+        ), response.status_code == httpx.codes.CREATED
 
-    async def read(self, path: str, *, byte_range: tuple[int, int | None] | None = None) -> PodObject:
+    async def read(
+        self, path: str, *, byte_range: tuple[int, int | None] | None = None
+    ) -> PodObject:
         """`byte_range` is first and last byte, as in RFC 9110 14; the last may be None, or lie beyond the end."""
-        self._object(path)
+        self._check_object_path(path)
         if byte_range is None:
-            return await self._opened(path)
+            return await self._open_object(path)
         first, last = byte_range
         if first < 0 or (last is not None and last < first):
-            raise refuse("/byte_range", "is no range")
+            raise invalid_value("/byte_range", "is no range")
         try:
-            return await self._opened(path, byte_range, byte_range)
+            return await self._open_object(path, byte_range, byte_range)
         except ValidationError:
             size = (await self.head(path)).size or 0
             if first >= size:
-                raise refuse("/byte_range", f"does not lie in an object of {size} bytes") from None
+                raise invalid_value(
+                    "/byte_range", f"does not lie in an object of {size} bytes"
+                ) from None
         # To a server that takes neither one byte nor an end beyond the end: a few more bytes, of which ours are cut out.
-        return await self._opened(path, byte_range, (min(first, size - 2), size - 1) if size > 1 else None)
+        return await self._open_object(
+            path, byte_range, (min(first, size - 2), size - 1) if size > 1 else None
+        )
 
     async def head(self, path: str) -> PodMeta:
-        self._line.check_open()
-        parse(path, "either")
-        return meta_of(path, await self._reading("HEAD", path, "head", _ANY))
+        self._connection.check_open()
+        parse_path(path, "either")
+        return pod_meta(path, await self._read_request("HEAD", path, "head", _ACCEPT_ANY))
 
     async def patch(
         self, path: str, patch: bytes, *, patch_type: str = JSON_PATCH, if_match: str | None = None
     ) -> PodMeta:
-        self._object(path)
+        self._check_object_path(path)
         kind = essence(patch_type)
-        if kind == JSON_PATCH and JSON_PATCH not in self._facts.patches:
-            lock = self._patching.setdefault(path, asyncio.Lock())
+        if kind == JSON_PATCH and JSON_PATCH not in self._server.patches:
+            lock = self._patch_locks.setdefault(path, asyncio.Lock())
             async with lock:
-                return await self._emulated(path, operations(patch, patch_type), if_match)
-        if kind not in (JSON_PATCH, N3_PATCH) or kind not in self._facts.patches:
-            raise UnsupportedPatch(f"cannot apply a patch of type {kind}", supported=self._supported())
+                return await self._emulate_patch(
+                    path, parse_operations(patch, patch_type), if_match
+                )
+        if kind not in (JSON_PATCH, N3_PATCH) or kind not in self._server.patches:
+            raise UnsupportedPatch(
+                f"cannot apply a patch of type {kind}", supported=self._supported_patches()
+            )
         before = await self.head(path)
         headers = {"Content-Type": patch_type, "If-Match": if_match or "*"}
         try:
-            done = await self._line.ask("PATCH", path, method="patch", headers=headers, content=patch)
+            response = await self._connection.request(
+                "PATCH", path, method="patch", headers=headers, content=patch
+            )
         except PreconditionFailed as error:
             raise await self._with_tag(path, error) from None
-        return await self._written(path, done, before.content_type, None)
+        return await self._written_meta(path, response, before.content_type, None)
 
     async def delete(self, path: str, *, if_match: str | None = None) -> None:
-        self._line.check_open()
-        parse(path, "either")
-        wanted = {} if if_match is None else {"If-Match": if_match}
+        self._connection.check_open()
+        parse_path(path, "either")
+        headers = {} if if_match is None else {"If-Match": if_match}
         try:
-            await self._line.ask("DELETE", path, method="delete", headers=wanted)
+            await self._connection.request("DELETE", path, method="delete", headers=headers)
         except PreconditionFailed as error:
             raise await self._with_tag(path, error) from None
         except (PermissionDenied, BackendError):
-            await self._check_above(path, "delete")
+            await self._check_ancestors(path, "delete")
             raise
 
-    async def list(self, container: str = "", *, limit: int = 100, cursor: str | None = None) -> Page[PodMeta]:
+    async def list(
+        self, container: str = "", *, limit: int = 100, cursor: str | None = None
+    ) -> Page[PodMeta]:
         """In the byte order of names, within each page of a server that pages itself."""
-        self._line.check_open()
-        parse(container, "container", "/container")
+        self._connection.check_open()
+        parse_path(container, "container", "/container")
         check_range(limit, "/limit", LIMIT)
         listing = ["list", container]
-        query, after = key_of(cursor, listing, 2) or ("", "")
-        found: list[PodMeta] = []
+        query, after = decode_cursor(cursor, listing, 2) or ("", "")
+        items: list[PodMeta] = []
         while True:
-            named, following = await page(self._line, container, query, twice=self._facts.twice)
-            for name in listed(list(named)):
+            by_name, next_query = await fetch_page(
+                self._connection, container, query, double_encoded=self._server.double_encoded
+            )
+            for name in valid_names(list(by_name)):
                 if name.encode() <= after.encode():
                     continue
-                if len(found) == limit:
-                    return Page(items=tuple(found), next_cursor=cursor_of(listing, (query, after)))
-                found.append(await self._listed(container, named[name]))
+                if len(items) == limit:
+                    return Page(
+                        items=tuple(items), next_cursor=encode_cursor(listing, (query, after))
+                    )
+                items.append(await self._member_meta(container, by_name[name]))
                 after = name
-            if following is None:
-                return Page(items=tuple(found), next_cursor=None)
-            query, after = following, ""
+            if next_query is None:
+                return Page(items=tuple(items), next_cursor=None)
+            query, after = next_query, ""
 
-    async def _listed(self, container: str, member: Member) -> PodMeta:
+    async def _member_meta(self, container: str, member: ContainerMember) -> PodMeta:
         """A listed member; one of which the listing says too little is asked for."""
         path = f"{container}{member.name}" + ("/" if member.kind == "container" else "")
         if member.modified_at is None or (member.kind == "object" and member.size is None):
@@ -183,66 +218,97 @@ class ExternalSolidPods(Adapter):
         kind = CONTAINER_TYPE if member.kind == "container" else member.media_type
         size = None if member.kind == "container" else member.size
         return PodMeta(
-            path=path, kind=member.kind, size=size, content_type=kind, etag=None, modified_at=member.modified_at
+            path=path,
+            kind=member.kind,
+            size=size,
+            content_type=kind,
+            etag=None,
+            modified_at=member.modified_at,
         )
 
-    async def _opened(self, path: str, byte_range: Span = None, asked: Span = None) -> PodObject:
+    async def _open_object(
+        self, path: str, byte_range: ByteRange = None, requested: ByteRange = None
+    ) -> PodObject:
         """A body of at most 1 MiB is read before this returns; of a larger one the pieces come as they are asked for."""
-        answer = await self._reading("GET", path, "read", {**_ANY, **_range(asked)})
-        if not answer.is_closed and "content-length" in answer.headers:
-            meta = meta_of(path, answer)
-            body: AsyncIterator[bytes] = self._line.pieces(answer, "read")
+        response = await self._read_request(
+            "GET", path, "read", {**_ACCEPT_ANY, **_range_header(requested)}
+        )
+        if not response.is_closed and "content-length" in response.headers:
+            meta = pod_meta(path, response)
+            body: AsyncIterator[bytes] = self._connection.stream_body(response, "read")
         else:
-            content = await self._line.whole(answer, "read", self._cap)
+            content = await self._connection.read_body(response, "read", self._cap)
             check_cap(len(content), self._cap)
-            meta, body = meta_of(path, answer, len(content)), at_once(content)
+            meta, body = pod_meta(path, response, len(content)), buffered_body(content)
         if byte_range is not None:  # what was asked for, whatever part a server sends
-            start, size = span(byte_range, meta.size or 0)
-            body = cut(body, start - begin_of(answer), size)
+            start, size = resolve_range(byte_range, meta.size or 0)
+            body = slice_body(body, start - range_start(response), size)
         return PodObject(meta=meta, body=body)
 
-    async def _reading(self, verb: str, path: str, method: str, headers: dict[str, str]) -> httpx.Response:
+    async def _read_request(
+        self, verb: str, path: str, method: str, headers: dict[str, str]
+    ) -> httpx.Response:
         """The answer to a request that changes nothing. To a path below an object some servers answer with any error."""
         try:
-            return await self._line.ask(verb, path, method=method, headers=headers, again=True)
+            return await self._connection.request(
+                verb, path, method=method, headers=headers, idempotent=True
+            )
         except (PermissionDenied, BackendError):
-            await self._check_above(path, method)
+            await self._check_ancestors(path, method)
             raise
 
-    async def _emulated(self, path: str, wanted: Any, if_match: str | None) -> PodMeta:
+    async def _emulate_patch(
+        self, path: str, patch_operations: Any, if_match: str | None
+    ) -> PodMeta:
         """JSON Patch for a server that has none: read, apply, write if it is still the same (P15)."""
-        last = PreconditionFailed(f"cannot patch {path}: it changes all the time", etag=None)
-        for _ in range(ROUNDS):
-            found = await self._reading("GET", path, "patch", _ANY)
-            body = await self._line.whole(found, "patch", self._cap)
+        last_error = PreconditionFailed(f"cannot patch {path}: it changes all the time", etag=None)
+        for _ in range(MAX_PATCH_ATTEMPTS):
+            response = await self._read_request("GET", path, "patch", _ACCEPT_ANY)
+            body = await self._connection.read_body(response, "patch", self._cap)
             check_cap(len(body), self._cap)
-            meta = meta_of(path, found, len(body))
+            meta = pod_meta(path, response, len(body))
             Conditions(if_match).check(path, meta.etag)
-            after = apply(body, meta.content_type, wanted)
+            patched = apply_patch(body, meta.content_type, patch_operations)
             if not is_strong(meta.etag):
                 raise UnsupportedPatch(
-                    f"cannot patch {path}: the server gives it no strong tag", supported=self._supported()
+                    f"cannot patch {path}: the server gives it no strong tag",
+                    supported=self._supported_patches(),
                 )
             try:
-                async with outgoing(after, self._cap, at_once=True) as content:
-                    return (await self._put(path, content, meta.content_type, {"If-Match": meta.etag or ""}))[0]
+                async with open_upload(patched, self._cap, streamed=True) as content:
+                    return (
+                        await self._put(
+                            path, content, meta.content_type, {"If-Match": meta.etag or ""}
+                        )
+                    )[0]
             except PreconditionFailed as error:
-                last = error
-        raise last
+                last_error = error
+        raise last_error
 
-    async def _written(self, path: str, done: httpx.Response, kind: str, size: int | None) -> PodMeta:
-        told = done.headers
-        if size is None or "etag" not in told or "last-modified" not in told:
+    async def _written_meta(
+        self, path: str, response: httpx.Response, kind: str, size: int | None
+    ) -> PodMeta:
+        headers = response.headers
+        if size is None or "etag" not in headers or "last-modified" not in headers:
             return await self.head(path)
-        at = meta_of(path, done).modified_at
-        return PodMeta(path=path, kind="object", size=size, content_type=kind, etag=told["etag"], modified_at=at)
+        modified_at = pod_meta(path, response).modified_at
+        return PodMeta(
+            path=path,
+            kind="object",
+            size=size,
+            content_type=kind,
+            etag=headers["etag"],
+            modified_at=modified_at,
+        )
 
-    async def _conditions(self, path: str, if_match: str | None, if_none_match: str | None) -> dict[str, str]:
+    async def _condition_headers(
+        self, path: str, if_match: str | None, if_none_match: str | None
+    ) -> dict[str, str]:
         """As headers. Of servers that are no box some let `If-Match` create what is missing, and some judge tags in
         `If-None-Match` as nobody else: such are judged here first, and then said as what must be there."""
-        wanted = {"If-Match": if_match, "If-None-Match": if_none_match}
-        if self._facts.strict or (if_match is None and if_none_match in (None, "*")):
-            return {name: value for name, value in wanted.items() if value is not None}
+        headers = {"If-Match": if_match, "If-None-Match": if_none_match}
+        if self._server.is_box or (if_match is None and if_none_match in (None, "*")):
+            return {name: value for name, value in headers.items() if value is not None}
         try:
             etag = (await self.head(path)).etag
         except NotFound:
@@ -261,32 +327,39 @@ class ExternalSolidPods(Adapter):
             etag = None
         return PreconditionFailed(error.message, etag=etag)
 
-    async def _check_above(self, path: str, method: str) -> None:
+    async def _check_ancestors(self, path: str, method: str) -> None:
         """Raises NotFound for a path below an object."""
-        if await self._object_above(path, method) is not None:
+        if await self._find_object_ancestor(path, method) is not None:
             raise NotFound(f"cannot find {path}", resource="pod", id=path)
 
-    async def _object_above(self, path: str, method: str) -> str | None:
+    async def _find_object_ancestor(self, path: str, method: str) -> str | None:
         """The parent of a path that is an object and no container; None where there is no such."""
         parts = path.split("/")
         for depth in range(1, len(parts)):
-            above = "/".join(parts[:depth])
-            if (await self._line.raw("HEAD", above, method=method, headers=_ANY, again=True)).is_success:
-                return above
+            ancestor = "/".join(parts[:depth])
+            if (
+                await self._connection.request_raw(
+                    "HEAD", ancestor, method=method, headers=_ACCEPT_ANY, idempotent=True
+                )
+            ).is_success:
+                return ancestor
         return None
 
-    def _object(self, path: str) -> None:
+    def _check_object_path(self, path: str) -> None:
         """Checks the path of an object. Raises ValidationError for a name that is the server's own."""
-        self._line.check_open()
-        where = parse(path)
-        if where.name.endswith(self._facts.reserved):
-            raise refuse("/path", f"ends in {' or '.join(self._facts.reserved)}, which the server keeps for itself")
+        self._connection.check_open()
+        pod_path = parse_path(path)
+        if pod_path.name.endswith(self._server.reserved_suffixes):
+            raise invalid_value(
+                "/path",
+                f"ends in {' or '.join(self._server.reserved_suffixes)}, which the server keeps for itself",
+            )
 
-    def _supported(self) -> builtins.list[str]:
-        return [kind for name, kind in _PATCHES.items() if name in self.capabilities]
+    def _supported_patches(self) -> builtins.list[str]:
+        return [kind for name, kind in _PATCH_TYPES.items() if name in self.capabilities]
 
 
-def _range(byte_range: Span) -> dict[str, str]:
+def _range_header(byte_range: ByteRange) -> dict[str, str]:
     if byte_range is None:
         return {}
     first, last = byte_range

@@ -8,7 +8,7 @@ import jsonpointer
 
 from agentbox.adapters.runtime.checks import check_json
 from agentbox.core.records.json_input import read_json
-from agentbox.core.records.wire import refuse
+from agentbox.core.records.wire import invalid_value
 from agentbox.core.slot_errors import PatchFailed, UnsupportedPatch
 
 JSON_PATCH = "application/json-patch+json"
@@ -16,33 +16,40 @@ SUPPORTED = (JSON_PATCH,)
 MAX_OPERATIONS = 1000
 
 
-def operations(patch: bytes, patch_type: str) -> list[dict[str, Any]]:
+def parse_operations(patch: bytes, patch_type: str) -> list[dict[str, Any]]:
     """The operations. Raises UnsupportedPatch for another type, ValidationError for what is no patch."""
     if essence(patch_type) != JSON_PATCH:
-        raise unsupported(f"cannot apply a patch of type {essence(patch_type)}")
-    found = _parse(patch)
-    if not isinstance(found, list) or not all(isinstance(item, dict) for item in found):
-        raise refuse("/patch", "must be an array of operations")
-    if len(found) > MAX_OPERATIONS:
-        raise refuse("/patch", f"has more than {MAX_OPERATIONS} operations")
-    return found
+        raise unsupported_patch(f"cannot apply a patch of type {essence(patch_type)}")
+    parsed = _parse_json(patch)
+    if not isinstance(parsed, list) or not all(isinstance(item, dict) for item in parsed):
+        raise invalid_value("/patch", "must be an array of operations")
+    if len(parsed) > MAX_OPERATIONS:
+        raise invalid_value("/patch", f"has more than {MAX_OPERATIONS} operations")
+    return parsed
 
 
-def apply(body: bytes, content_type: str, wanted: list[dict[str, Any]]) -> bytes:
+def apply_patch(body: bytes, content_type: str, patch_operations: list[dict[str, Any]]) -> bytes:
     """The patched body. Raises UnsupportedPatch for an object that is no JSON, PatchFailed with the operation's index."""
     kind = essence(content_type)
     if kind != "application/json" and not kind.endswith("+json"):
-        raise unsupported(f"cannot patch an object of type {kind} with JSON Patch")
+        raise unsupported_patch(f"cannot patch an object of type {kind} with JSON Patch")
     try:
         document = read_json(body)
     except ValueError:
-        raise unsupported("cannot patch the object: its body is no JSON") from None
-    for index, operation in enumerate(wanted):
+        raise unsupported_patch("cannot patch the object: its body is no JSON") from None
+    for index, operation in enumerate(patch_operations):
         try:
             document = jsonpatch.JsonPatch([operation]).apply(document)
-        except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException, TypeError, KeyError) as error:
-            word = str(operation.get("op"))[:32]
-            raise PatchFailed(f"cannot apply operation {index}: {type(error).__name__}", index=index, op=word) from None
+        except (
+            jsonpatch.JsonPatchException,
+            jsonpointer.JsonPointerException,
+            TypeError,
+            KeyError,
+        ) as error:
+            op = str(operation.get("op"))[:32]
+            raise PatchFailed(
+                f"cannot apply operation {index}: {type(error).__name__}", index=index, op=op
+            ) from None
     check_json(document, "/patch")
     return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
 
@@ -52,12 +59,12 @@ def essence(content_type: str) -> str:
     return content_type.split(";")[0].strip().lower()
 
 
-def unsupported(detail: str) -> UnsupportedPatch:
+def unsupported_patch(detail: str) -> UnsupportedPatch:
     return UnsupportedPatch(detail, supported=list(SUPPORTED))
 
 
-def _parse(patch: bytes) -> Any:
+def _parse_json(patch: bytes) -> Any:
     try:
         return read_json(patch)
     except ValueError:
-        raise refuse("/patch", "is no JSON") from None
+        raise invalid_value("/patch", "is no JSON") from None

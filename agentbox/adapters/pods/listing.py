@@ -3,41 +3,46 @@
 import os
 import stat
 
-from agentbox.adapters.pods.local.store import Found, Store
-from agentbox.adapters.pods.local.tree import plain, typed
-from agentbox.adapters.pods.paths import PodPath, listed
+from agentbox.adapters.pods.local.store import ObjectStore, StoredObject
+from agentbox.adapters.pods.local.tree import is_plain_file, translate_errors
+from agentbox.adapters.pods.paths import PodPath, valid_names
 from agentbox.core.slot_errors import NotFound, PermissionDenied
 
-Member = tuple[PodPath, Found | os.stat_result]
+ListedEntry = tuple[PodPath, StoredObject | os.stat_result]
 
 
-def members(store: Store, container: PodPath, after: str | None, limit: int) -> list[Member]:
+def list_members(
+    store: ObjectStore, container: PodPath, after: str | None, limit: int
+) -> list[ListedEntry]:
     """Up to `limit` members whose name comes after `after`. What is no plain file or folder is left out (P10)."""
-    found: list[Member] = []
-    with typed(f"list {container.text}"), store.tree.folder(container.parts, container.text) as folder:
-        with os.scandir(folder) as entries:
-            names = listed([entry.name for entry in entries])
+    result: list[ListedEntry] = []
+    with (
+        translate_errors(f"list {container.text}"),
+        store.tree.open_directory(container.parts, container.text) as dir_fd,
+    ):
+        with os.scandir(dir_fd) as entries:
+            names = valid_names([entry.name for entry in entries])
         for name in names:
             if after is not None and name.encode() <= after.encode():
                 continue
-            member = _member(store, folder, container, name)
+            member = _member(store, dir_fd, container, name)
             if member is not None:
-                found.append(member)
-            if len(found) == limit:
+                result.append(member)
+            if len(result) == limit:
                 break
-    return found
+    return result
 
 
-def _member(store: Store, folder: int, container: PodPath, name: str) -> Member | None:
+def _member(store: ObjectStore, dir_fd: int, container: PodPath, name: str) -> ListedEntry | None:
     try:
-        seen = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        status = os.stat(name, dir_fd=dir_fd, follow_symlinks=False)
         parts = (*container.parts, name)
-        if stat.S_ISDIR(seen.st_mode):
-            return PodPath(f"{container.text}{name}/", parts, True), seen
-        if not plain(seen):
+        if stat.S_ISDIR(status.st_mode):
+            return PodPath(f"{container.text}{name}/", parts, True), status
+        if not is_plain_file(status):
             return None
         path = PodPath(f"{container.text}{name}", parts, False)
-        found = store.damaged.readable([path], store.head)
-        return (path, found[0]) if found else None
+        readable = store.damaged.readable_rows([path], store.head)
+        return (path, readable[0]) if readable else None
     except (FileNotFoundError, NotFound, PermissionDenied):
         return None  # it went, or turned into something else, while we looked

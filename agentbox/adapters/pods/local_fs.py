@@ -9,25 +9,31 @@ from functools import partial
 from typing import Any, TypeVar
 
 from agentbox.adapters.pods.conditions import Conditions
-from agentbox.adapters.pods.json_patch import JSON_PATCH, apply, operations
-from agentbox.adapters.pods.listing import members
-from agentbox.adapters.pods.local.bodies import AT_ONCE, Outgoing, at_once, read_all, span
+from agentbox.adapters.pods.json_patch import JSON_PATCH, apply_patch, parse_operations
+from agentbox.adapters.pods.listing import list_members
+from agentbox.adapters.pods.local.bodies import (
+    MAX_BUFFERED,
+    Download,
+    buffered_body,
+    read_all,
+    resolve_range,
+)
 from agentbox.adapters.pods.local.index import DEFAULT_TYPE, MIGRATIONS, Quota
-from agentbox.adapters.pods.local.store import Found, Store
-from agentbox.adapters.pods.local.tree import typed
-from agentbox.adapters.pods.paths import PodPath, parse
+from agentbox.adapters.pods.local.store import ObjectStore, StoredObject
+from agentbox.adapters.pods.local.tree import translate_errors
+from agentbox.adapters.pods.paths import PodPath, parse_path
 from agentbox.adapters.runtime.adapter import Adapter, Deps, Health, Page, SlotConfig
-from agentbox.adapters.runtime.checks import check_range, check_text, cursor_of, key_of
+from agentbox.adapters.runtime.checks import check_range, check_text, decode_cursor, encode_cursor
 from agentbox.contracts.pods import LIMIT, PodMeta, PodObject
-from agentbox.core.background.threads import in_thread
+from agentbox.core.background.threads import run_in_thread
 from agentbox.core.deadline import Deadline
-from agentbox.core.records.wire import refuse
+from agentbox.core.records.wire import invalid_value
 from agentbox.core.slot_errors import AdapterError
 from agentbox.core.storage.damaged_rows import DamagedRows
-from agentbox.core.storage.sqlite import Database, closed
+from agentbox.core.storage.sqlite import Database, closed_error
 
 CONTAINER_TYPE = "text/turtle"  # what a container is served as (Linked Data Platform 5.2.1)
-LONGEST_TYPE = 255
+MAX_TYPE_LENGTH = 255
 CLOSE_SECONDS = 4.0
 T = TypeVar("T")
 
@@ -37,29 +43,39 @@ class LocalFsPods(Adapter):
 
     slot = "pods"
     impl = "local-fs"
-    capabilities = frozenset({"patch.json", "etag.strong", "etag.on_write", "range", "list.paged", "quota"})
+    capabilities = frozenset(
+        {"patch.json", "etag.strong", "etag.on_write", "range", "list.paged", "quota"}
+    )
 
     def __init__(self, cfg: SlotConfig, deps: Deps) -> None:
         super().__init__(cfg, deps)
-        self._db = Database(cfg.directory / "index.db", MIGRATIONS, self.slot, self.impl, record=cfg.record)
+        self._db = Database(
+            cfg.directory / "index.db", MIGRATIONS, self.slot, self.impl, record=cfg.record
+        )
         self._damaged = DamagedRows("index.db")
-        self._quota = Quota(int(cfg.option("quota", 10 << 30)), int(cfg.option("quota_objects", 1_000_000)))
+        self._quota = Quota(
+            int(cfg.option("quota", 10 << 30)), int(cfg.option("quota_objects", 1_000_000))
+        )
         self._cap = int(cfg.option("max_object", 64 << 20))
-        self._store: Store | None = None
+        self._store: ObjectStore | None = None
         self._running: set[asyncio.Future[Any]] = set()
 
     async def open(self, deadline: Deadline) -> None:
         record = self.cfg.record
-        held = record.read("id", "mark")
+        previous = record.read("id", "mark")
 
-        def lost() -> None:
-            if held is not None:
-                raise record.lost("the pods", "every object is gone from the folder, and the index knows of some")
+        def check_loss() -> None:
+            if previous is not None:
+                raise record.loss_error(
+                    "the pods", "every object is gone from the folder, and the index knows of some"
+                )
 
         await self._db.open()
         try:
             self._store = await self._run(
-                lambda: Store(self.cfg.directory, self._db, self._quota, self._cap, lost, self._damaged)
+                lambda: ObjectStore(
+                    self.cfg.directory, self._db, self._quota, self._cap, check_loss, self._damaged
+                )
             )
         except BaseException:
             await self._db.close()
@@ -76,136 +92,180 @@ class LocalFsPods(Adapter):
     async def health(self) -> Health:
         """Writes a time and reads it back; the folder must still be the one that was opened."""
         try:
-            store = self._open()
-            there = await self._run(store.tree.still_there)
+            store = self._require_store()
+            in_place = await self._run(store.tree.is_in_place)
         except AdapterError as error:
             return self.health_is("down", error.message)
         state, fault = await self._db.pulse(int(self.deps.clock.now().timestamp() * 1000))
-        if state != "down" and not there:
+        if state != "down" and not in_place:
             state, fault = "down", "the folder of the objects is gone"
-        return self.health_is(*self._damaged.judged(state, fault))
+        return self.health_is(*self._damaged.adjust_state(state, fault))
 
     async def write(
-        self, path: str, body: bytes | AsyncIterator[bytes], *,
-        content_type: str = DEFAULT_TYPE, if_match: str | None = None, if_none_match: str | None = None,
-    ) -> tuple[PodMeta, bool]:  # fmt: skip
-        store, where, wanted = self._open(), parse(path), Conditions(if_match, if_none_match)
-        kind = check_type(content_type)
+        self,
+        path: str,
+        body: bytes | AsyncIterator[bytes],
+        *,
+        content_type: str = DEFAULT_TYPE,
+        if_match: str | None = None,
+        if_none_match: str | None = None,
+    ) -> tuple[PodMeta, bool]:
+        store, pod_path, conditions = (
+            self._require_store(),
+            parse_path(path),
+            Conditions(if_match, if_none_match),
+        )
+        kind = check_content_type(content_type)
         if isinstance(body, bytes):
-            found = await self._run(lambda: store.write(where, body, kind, wanted))
+            stored = await self._run(lambda: store.write(pod_path, body, kind, conditions))
         else:
-            found = await self._receive(store, where, body, kind, wanted)
-        return _meta(where, found), found.created
+            stored = await self._receive(store, pod_path, body, kind, conditions)
+        return _meta(pod_path, stored), stored.created
 
-    async def read(self, path: str, *, byte_range: tuple[int, int | None] | None = None) -> PodObject:
+    async def read(
+        self, path: str, *, byte_range: tuple[int, int | None] | None = None
+    ) -> PodObject:
         """`byte_range` is first and last byte, as in RFC 9110 14; the last may be None, or lie beyond the end."""
-        store, where = self._open(), parse(path)
-        return await self._run(lambda: _opened(store, where, byte_range))
+        store, pod_path = self._require_store(), parse_path(path)
+        return await self._run(lambda: _open_object(store, pod_path, byte_range))
 
     async def head(self, path: str) -> PodMeta:
-        store, where = self._open(), parse(path, "either")
-        if where.is_container:
-            return _container(where.text, await self._run(lambda: store.container(where)))
-        return _meta(where, await self._run(lambda: store.head(where)))
+        store, pod_path = self._require_store(), parse_path(path, "either")
+        if pod_path.is_container:
+            return _container_meta(
+                pod_path.text, await self._run(lambda: store.container_stat(pod_path))
+            )
+        return _meta(pod_path, await self._run(lambda: store.head(pod_path)))
 
     async def patch(
         self, path: str, patch: bytes, *, patch_type: str = JSON_PATCH, if_match: str | None = None
     ) -> PodMeta:
-        store, where, wanted = self._open(), parse(path), operations(patch, patch_type)
-        found = await self._run(
-            lambda: store.patch(where, lambda body, kind: apply(body, kind, wanted), Conditions(if_match))
+        store, pod_path, patch_operations = (
+            self._require_store(),
+            parse_path(path),
+            parse_operations(patch, patch_type),
         )
-        return _meta(where, found)
+        stored = await self._run(
+            lambda: store.patch(
+                pod_path,
+                lambda body, kind: apply_patch(body, kind, patch_operations),
+                Conditions(if_match),
+            )
+        )
+        return _meta(pod_path, stored)
 
     async def delete(self, path: str, *, if_match: str | None = None) -> None:
-        store, where = self._open(), parse(path, "either")
-        await self._run(lambda: store.delete(where, Conditions(if_match)))
+        store, pod_path = self._require_store(), parse_path(path, "either")
+        await self._run(lambda: store.delete(pod_path, Conditions(if_match)))
 
-    async def list(self, container: str = "", *, limit: int = 100, cursor: str | None = None) -> Page[PodMeta]:
-        store, where = self._open(), parse(container, "container", "/container")
+    async def list(
+        self, container: str = "", *, limit: int = 100, cursor: str | None = None
+    ) -> Page[PodMeta]:
+        store, pod_path = self._require_store(), parse_path(container, "container", "/container")
         check_range(limit, "/limit", LIMIT)
         listing = ["list", container]
-        key = key_of(cursor, listing, 1)
+        key = decode_cursor(cursor, listing, 1)
         after = None if key is None else str(key[0])
-        found = await self._run(lambda: members(store, where, after, limit + 1))
+        entries = await self._run(lambda: list_members(store, pod_path, after, limit + 1))
         metas = tuple(
-            _container(path.text, entry) if isinstance(entry, os.stat_result) else _meta(path, entry)
-            for path, entry in found[:limit]
+            _container_meta(path.text, entry)
+            if isinstance(entry, os.stat_result)
+            else _meta(path, entry)
+            for path, entry in entries[:limit]
         )
-        more = len(found) > limit
-        return Page(items=metas, next_cursor=cursor_of(listing, (found[limit - 1][0].name,)) if more else None)
+        has_more = len(entries) > limit
+        return Page(
+            items=metas,
+            next_cursor=encode_cursor(listing, (entries[limit - 1][0].name,)) if has_more else None,
+        )
 
     async def _receive(
-        self, store: Store, where: PodPath, body: AsyncIterator[bytes], kind: str, wanted: Conditions
-    ) -> Found:
+        self,
+        store: ObjectStore,
+        pod_path: PodPath,
+        body: AsyncIterator[bytes],
+        kind: str,
+        conditions: Conditions,
+    ) -> StoredObject:
         """Takes the pieces as they come; nothing is left of them if the caller goes away."""
         stack = ExitStack()
         try:
-            one = await self._run(lambda: stack.enter_context(store.receiving(where, kind)))
-            async for piece in body:
-                await self._run(partial(one.fill, piece))
-            found = await self._run(lambda: one.place(wanted))
+            pending = await self._run(lambda: stack.enter_context(store.open_write(pod_path, kind)))
+            async for chunk in body:
+                await self._run(partial(pending.write, chunk))
+            stored = await self._run(lambda: pending.commit(conditions))
         except BaseException as error:
             failure = (type(error), error, error.__traceback__)
             await self._run(lambda: stack.__exit__(*failure))
             raise
         await self._run(stack.close)
-        return found
+        return stored
 
     async def _run(self, work: Callable[[], T]) -> T:
         """In a thread that is waited for, whoever is cancelled: what it has open stays its own until it ends."""
-        running = asyncio.ensure_future(in_thread(work))
-        self._running.add(running)
-        running.add_done_callback(self._running.discard)
+        task = asyncio.ensure_future(run_in_thread(work))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
         try:
-            return await asyncio.shield(running)
+            return await asyncio.shield(task)
         except asyncio.CancelledError:
-            await asyncio.wait({running})
-            if not running.cancelled():
-                running.exception()
+            await asyncio.wait({task})
+            if not task.cancelled():
+                task.exception()
             raise
 
-    def _open(self) -> Store:
+    def _require_store(self) -> ObjectStore:
         if self._store is None:
-            raise closed(self.slot, self.impl)
+            raise closed_error(self.slot, self.impl)
         return self._store
 
 
-def _opened(store: Store, where: PodPath, byte_range: tuple[int, int | None] | None) -> PodObject:
-    descriptor, found = store.open_object(where)
+def _open_object(
+    store: ObjectStore, pod_path: PodPath, byte_range: tuple[int, int | None] | None
+) -> PodObject:
+    descriptor, stored = store.open_object(pod_path)
     try:
-        start, size = span(byte_range, found.row.size)
-        if size <= AT_ONCE:
-            with typed(f"read {where.text}"):
+        start, size = resolve_range(byte_range, stored.row.size)
+        if size <= MAX_BUFFERED:
+            with translate_errors(f"read {pod_path.text}"):
                 body = read_all(descriptor, start, size)
             os.close(descriptor)
-            return PodObject(meta=_meta(where, found), body=at_once(body))
+            return PodObject(meta=_meta(pod_path, stored), body=buffered_body(body))
     except BaseException:
         os.close(descriptor)
         raise
-    return PodObject(meta=_meta(where, found), body=Outgoing(descriptor, start, size))
+    return PodObject(meta=_meta(pod_path, stored), body=Download(descriptor, start, size))
 
 
-def check_type(content_type: str) -> str:
+def check_content_type(content_type: str) -> str:
     """Stored as it is, so it must be something that a header can carry."""
-    check_text(content_type, "/content_type", longest=LONGEST_TYPE)
+    check_text(content_type, "/content_type", max_length=MAX_TYPE_LENGTH)
     if "/" not in content_type or not content_type.isascii() or not content_type.isprintable():
-        raise refuse("/content_type", "is no media type")
+        raise invalid_value("/content_type", "is no media type")
     return content_type
 
 
-def _meta(path: PodPath, found: Found) -> PodMeta:
+def _meta(path: PodPath, stored: StoredObject) -> PodMeta:
     return PodMeta(
-        path=path.text, kind="object", size=found.row.size, content_type=found.row.content_type, etag=found.row.etag,
-        modified_at=_time(found.stat),
-    )  # fmt: skip
-
-
-def _container(path: str, found: os.stat_result) -> PodMeta:
-    return PodMeta(
-        path=path, kind="container", size=None, content_type=CONTAINER_TYPE, etag=None, modified_at=_time(found)
+        path=path.text,
+        kind="object",
+        size=stored.row.size,
+        content_type=stored.row.content_type,
+        etag=stored.row.etag,
+        modified_at=_modified_at(stored.stat),
     )
 
 
-def _time(found: os.stat_result) -> datetime:
-    return datetime.fromtimestamp(found.st_mtime_ns // 1_000_000 / 1000, UTC)
+def _container_meta(path: str, status: os.stat_result) -> PodMeta:
+    return PodMeta(
+        path=path,
+        kind="container",
+        size=None,
+        content_type=CONTAINER_TYPE,
+        etag=None,
+        modified_at=_modified_at(status),
+    )
+
+
+def _modified_at(status: os.stat_result) -> datetime:
+    return datetime.fromtimestamp(status.st_mtime_ns // 1_000_000 / 1000, UTC)

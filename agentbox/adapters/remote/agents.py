@@ -10,10 +10,10 @@ import httpx
 
 from agentbox.adapters.runtime import context
 from agentbox.adapters.runtime.adapter import Adapter, Deps, Health, Page, SlotConfig
-from agentbox.adapters.runtime.box_peer import Peer
+from agentbox.adapters.runtime.box_peer import BoxPeer
 from agentbox.adapters.runtime.checks import check_range
-from agentbox.adapters.runtime.http_connection import Lost
-from agentbox.client import agent_calls as made
+from agentbox.adapters.runtime.http_connection import ReplyLost
+from agentbox.client import agent_calls
 from agentbox.client.attach import AsyncAttached
 from agentbox.client.errors import ApiError, BoxUnreachable
 from agentbox.client.transport import Call
@@ -34,10 +34,14 @@ from agentbox.core.deadline import Deadline
 from agentbox.core.records.wire import from_wire
 from agentbox.core.slot_errors import AdapterError, NotFound, from_problem
 
-PATIENCE = 10.0  # seconds without a connection after which a stream is lost
-_GRACE = 60.0  # seconds at most, of the other box
-_LATE = made.LATE_SECONDS
-_NO_ID = ("", ".", "..")  # path segments that clients and proxies drop or resolve; no agent has such an id
+IDLE_TIMEOUT = 10.0  # seconds without a connection after which a stream is lost
+_MAX_GRACE_SECONDS = 60.0  # seconds at most, of the other box
+_MARGIN_SECONDS = agent_calls.EXTRA_WAIT_SECONDS
+_INVALID_IDS = (
+    "",
+    ".",
+    "..",
+)  # path segments that clients and proxies drop or resolve; no agent has such an id
 
 
 class HttpOrchestrator(Adapter):
@@ -49,7 +53,9 @@ class HttpOrchestrator(Adapter):
 
     def __init__(self, cfg: SlotConfig, deps: Deps, *, admin: SlotConfig | None = None) -> None:
         super().__init__(cfg, deps)
-        self._peers = [Peer(one, kept=4) for one in (cfg, admin) if one is not None]
+        self._peers = [
+            BoxPeer(peer_cfg, max_idle=4) for peer_cfg in (cfg, admin) if peer_cfg is not None
+        ]
         self.capabilities = frozenset({"attach", "detached", "restart", "run_once", "stream"})
         if admin is not None:
             self.capabilities |= {"limits.raise"}
@@ -76,62 +82,97 @@ class HttpOrchestrator(Adapter):
         return self.health_is("ok", "the host answers")
 
     async def spawn(
-        self, spec: AgentSpec, *, request_id: str, stdin: bytes | None = None, attached: bool = False
+        self,
+        spec: AgentSpec,
+        *,
+        request_id: str,
+        stdin: bytes | None = None,
+        attached: bool = False,
     ) -> AgentHandle:
         """The first handle of that request: its generation is 1, whatever became of the agent since. No output waits
         for a reader here (no capability `backpressure`)."""
-        call = made.spawn_agent(spec.to_wire(), _key(request_id), stdin)
-        info = AgentInfo.from_wire((await self._made(call, "spawn")).json())
+        call = agent_calls.spawn_agent(spec.to_wire(), _request_key(request_id), stdin)
+        info = AgentInfo.from_wire((await self._send(call, "spawn")).json())
         return AgentHandle(agent_id=info.handle.agent_id, generation=1)
 
-    async def list(self, flt: AgentFilter = ALL, *, limit: int = 100, cursor: str | None = None) -> Page[AgentInfo]:
+    async def list(
+        self, flt: AgentFilter = ALL, *, limit: int = 100, cursor: str | None = None
+    ) -> Page[AgentInfo]:
         check_range(limit, "/limit", LIMIT)
-        found = await self._made(made.list_agents(limit, cursor, **flt.to_wire()), "list")
-        return from_wire(Page[AgentInfo], found.json())
+        response = await self._send(agent_calls.list_agents(limit, cursor, **flt.to_wire()), "list")
+        return from_wire(Page[AgentInfo], response.json())
 
     async def get(self, agent_id: str) -> AgentInfo:
-        return AgentInfo.from_wire((await self._made(made.get_agent(_id(agent_id)), "get")).json())
+        return AgentInfo.from_wire(
+            (await self._send(agent_calls.get_agent(_checked_id(agent_id)), "get")).json()
+        )
 
     async def signal(self, handle: AgentHandle, sig: Signal) -> None:
-        await self._made(made.signal_agent(_id(handle.agent_id), handle.generation, sig), "signal", again=False)
+        await self._send(
+            agent_calls.signal_agent(_checked_id(handle.agent_id), handle.generation, sig),
+            "signal",
+            idempotent=False,
+        )
 
     async def revoke(self, agent_id: str, grant_id: str) -> AgentInfo:
-        call = made.revoke_grant(_id(agent_id), _id(grant_id))
-        return AgentInfo.from_wire((await self._made(call, "revoke")).json())
+        call = agent_calls.revoke_grant(_checked_id(agent_id), _checked_id(grant_id))
+        return AgentInfo.from_wire((await self._send(call, "revoke")).json())
 
     async def terminate(self, handle: AgentHandle, *, grace_s: float | None = None) -> ExitRecord:
-        call = made.terminate_agent(_id(handle.agent_id), handle.generation, grace_s)
-        found = await self._made(call, "terminate", seconds=(_GRACE if grace_s is None else grace_s) + _LATE)
-        return ExitRecord.from_wire(found.json())
+        call = agent_calls.terminate_agent(_checked_id(handle.agent_id), handle.generation, grace_s)
+        response = await self._send(
+            call,
+            "terminate",
+            seconds=(_MAX_GRACE_SECONDS if grace_s is None else grace_s) + _MARGIN_SECONDS,
+        )
+        return ExitRecord.from_wire(response.json())
 
     async def stream(
         self, agent_id: str, *, since: int = 0, follow: bool = True, attached: bool = False
     ) -> AsyncIterator[StreamItem]:
         events = self._peer().events(
-            "stream_agent", {"id": _id(agent_id)}, method="stream", query={"follow": str(follow).lower()},
-            since=str(since) if since else "", patience=PATIENCE,
-        )  # fmt: skip
-        async with contextlib.aclosing(events) as found:  # type: ignore[type-var]
-            async for event in found:
+            "stream_agent",
+            {"id": _checked_id(agent_id)},
+            method="stream",
+            query={"follow": str(follow).lower()},
+            since=str(since) if since else "",
+            idle_timeout=IDLE_TIMEOUT,
+        )
+        async with contextlib.aclosing(events) as items:  # type: ignore[type-var]
+            async for event in items:
                 yield StreamItem.from_wire(json.loads(event.data))
 
     async def attach(self, handle: AgentHandle) -> Attachment:
-        return _Attachment(await self._peer().attach(_id(handle.agent_id), handle.generation))
+        return _Attachment(
+            await self._peer().attach(_checked_id(handle.agent_id), handle.generation)
+        )
 
     async def run_once(
-        self, spec: AgentSpec, *, request_id: str, stdin: bytes = b"", timeout_s: float = 600, max_output: int = 1 << 20
+        self,
+        spec: AgentSpec,
+        *,
+        request_id: str,
+        stdin: bytes = b"",
+        timeout_s: float = 600,
+        max_output: int = 1 << 20,
     ) -> RunResult:
-        call = made.run_once(spec.to_wire(), _key(request_id), stdin, timeout_s, max_output)
-        return RunResult.from_wire((await self._made(call, "run_once", seconds=timeout_s + 2 * _LATE)).json())
+        call = agent_calls.run_once(
+            spec.to_wire(), _request_key(request_id), stdin, timeout_s, max_output
+        )
+        return RunResult.from_wire(
+            (await self._send(call, "run_once", seconds=timeout_s + 2 * _MARGIN_SECONDS)).json()
+        )
 
-    def _peer(self) -> Peer:
+    def _peer(self) -> BoxPeer:
         return self._peers[-1 if "admin" in context.current().scopes else 0]
 
-    async def _made(
-        self, call: Call, method: str, *, again: bool = True, seconds: float | None = None
+    async def _send(
+        self, call: Call, method: str, *, idempotent: bool = True, seconds: float | None = None
     ) -> httpx.Response:
         """What may be sent twice is: a request id makes one agent, and an agent ends once."""
-        return await self._peer().carry(call, method=method, again=again, seconds=seconds)
+        return await self._peer().send_call(
+            call, method=method, idempotent=idempotent, seconds=seconds
+        )
 
 
 class _Attachment:
@@ -141,39 +182,43 @@ class _Attachment:
         self._attached = attached
 
     async def send(self, data: bytes) -> None:
-        with _typed():
+        with _translate_errors():
             await self._attached.send(data)
 
     async def close_stdin(self) -> None:
-        with _typed():
+        with _translate_errors():
             await self._attached.close_stdin()
 
     async def aclose(self) -> None:
         await self._attached.aclose()
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        with _typed():
+        with _translate_errors():
             async for chunk in self._attached:
                 yield chunk
 
 
 @contextlib.contextmanager
-def _typed():  # type: ignore[no-untyped-def]
+def _translate_errors():  # type: ignore[no-untyped-def]
     try:
         yield
     except ApiError as error:
         raise from_problem(error.problem, error.status) from error
     except BoxUnreachable as error:
-        raise Lost(error.message, retry_after=1, slot="orchestrator", impl="over-http", since=None) from error
+        raise ReplyLost(
+            error.message, retry_after=1, slot="orchestrator", impl="over-http", since=None
+        ) from error
 
 
-def _key(request_id: str) -> str:
+def _request_key(request_id: str) -> str:
     """The other box sees one principal, its token's: whose request this is here is part of the key."""
-    return hashlib.sha256(f"{context.current().principal}\0{request_id}".encode("utf-8", "surrogatepass")).hexdigest()
+    return hashlib.sha256(
+        f"{context.current().principal}\0{request_id}".encode("utf-8", "surrogatepass")
+    ).hexdigest()
 
 
-def _id(agent_id: str) -> str:
+def _checked_id(agent_id: str) -> str:
     """Raises NotFound for what can be no segment of a path."""
-    if agent_id in _NO_ID:
+    if agent_id in _INVALID_IDS:
         raise NotFound("cannot find this agent", resource="agent", id=agent_id)
     return agent_id

@@ -8,12 +8,12 @@ from typing import Any
 import httpx
 
 from agentbox.adapters.beads import checks
-from agentbox.adapters.beads.names import Names
+from agentbox.adapters.beads.principal_mapping import PrincipalMapping
 from agentbox.adapters.runtime import context
 from agentbox.adapters.runtime.adapter import Adapter, Deps, Health, Page, SlotConfig
-from agentbox.adapters.runtime.box_peer import Peer
+from agentbox.adapters.runtime.box_peer import BoxPeer
 from agentbox.adapters.runtime.checks import check_range, check_text, json_text
-from agentbox.adapters.runtime.http_connection import Lost
+from agentbox.adapters.runtime.http_connection import ReplyLost
 from agentbox.contracts import beads
 from agentbox.contracts.beads import ALL, Bead, BeadFilter, BeadSpec, Claim
 from agentbox.core.deadline import Deadline
@@ -22,7 +22,7 @@ from agentbox.core.records.wire import JsonValue, from_wire
 from agentbox.core.slot_errors import AdapterError, AlreadyClaimed, LeaseLost, NotFound
 
 # A path segment that clients and proxies drop or resolve; no bead has such an id.
-_NO_ID = ("", ".", "..")
+_INVALID_IDS = ("", ".", "..")
 
 
 class ExternalHttpBeads(Adapter):
@@ -34,13 +34,13 @@ class ExternalHttpBeads(Adapter):
 
     def __init__(self, cfg: SlotConfig, deps: Deps) -> None:
         super().__init__(cfg, deps)
-        self._peer = Peer(cfg)
-        self._names = Names(str(cfg.option("names", "")))
+        self._peer = BoxPeer(cfg)
+        self._principals = PrincipalMapping(str(cfg.option("names", "")))
 
     async def open(self, deadline: Deadline) -> None:
         await self._peer.open(self.contract_version)
         try:
-            await self._peer.send("ready_beads", query={"limit": 1}, method="open")
+            await self._peer.request("ready_beads", query={"limit": 1}, method="open")
         except BaseException:
             await self._peer.close()
             raise
@@ -51,7 +51,9 @@ class ExternalHttpBeads(Adapter):
     async def health(self) -> Health:
         """Asks the peer's own store."""
         try:
-            await self._peer.send("ready_beads", query={"limit": 1}, method="health", again=False)
+            await self._peer.request(
+                "ready_beads", query={"limit": 1}, method="health", idempotent=False
+            )
         except AdapterError as error:
             return self.health_is("down", error.message)
         return self.health_is("ok", "")
@@ -60,115 +62,187 @@ class ExternalHttpBeads(Adapter):
         return await self._create("create_epic", None, spec)
 
     async def create_child(self, parent_id: str, spec: BeadSpec) -> tuple[Bead, bool]:
-        return await self._create("create_child", _at(parent_id), spec)
+        return await self._create("create_child", _path_parameters(parent_id), spec)
 
     async def add_dep(self, bead_id: str, blocker_id: str) -> None:
-        await self._peer.send("add_dep", {**_at(bead_id), "blocker": _id(blocker_id)}, method="add_dep")
+        await self._peer.request(
+            "add_dep",
+            {**_path_parameters(bead_id), "blocker": _checked_id(blocker_id)},
+            method="add_dep",
+        )
 
     async def remove_dep(self, bead_id: str, blocker_id: str) -> None:
-        await self._peer.send("remove_dep", {**_at(bead_id), "blocker": _id(blocker_id)}, method="remove_dep")
+        await self._peer.request(
+            "remove_dep",
+            {**_path_parameters(bead_id), "blocker": _checked_id(blocker_id)},
+            method="remove_dep",
+        )
 
-    async def claim(self, bead_id: str, assignee: str, *, lease_id: str, lease_s: int | None = None) -> Claim:
-        body = _lease(lease_id, lease_s) | self._assignee(assignee)
+    async def claim(
+        self, bead_id: str, assignee: str, *, lease_id: str, lease_s: int | None = None
+    ) -> Claim:
+        body = _lease_body(lease_id, lease_s) | self._assignee(assignee)
         try:
-            return self._claim(await self._json("claim", _at(bead_id), body=body))
+            return self._claim(
+                await self._request_json("claim", _path_parameters(bead_id), body=body)
+            )
         except AlreadyClaimed as error:
-            members = {**error.members, "assignee": self._names.home(str(error.members["assignee"]))}
+            members = {
+                **error.members,
+                "assignee": self._principals.to_local(str(error.members["assignee"])),
+            }
             raise AlreadyClaimed(error.message, **members) from error
 
     async def claim_next(
-        self, assignee: str, *, lease_id: str, lease_s: int | None = None, parent_id: str | None = None, tags: tuple[str, ...] = ()
-    ) -> Claim | None:  # fmt: skip
+        self,
+        assignee: str,
+        *,
+        lease_id: str,
+        lease_s: int | None = None,
+        parent_id: str | None = None,
+        tags: tuple[str, ...] = (),
+    ) -> Claim | None:
         checks.check_tags(tags)
-        body = _lease(lease_id, lease_s) | self._assignee(assignee)
-        found = await self._peer.send(
-            "claim_next", body={**body, "parent_id": parent_id, "tags": list(tags)}, method="claim_next"
+        body = _lease_body(lease_id, lease_s) | self._assignee(assignee)
+        response = await self._peer.request(
+            "claim_next",
+            body={**body, "parent_id": parent_id, "tags": list(tags)},
+            method="claim_next",
         )
-        return self._claim(found.json()) if found.content else None
+        return self._claim(response.json()) if response.content else None
 
     async def heartbeat(self, bead_id: str, lease_id: str, *, lease_s: int | None = None) -> Claim:
-        return self._claim(await self._json("heartbeat", _at(bead_id), body=_lease(lease_id, lease_s)))
+        return self._claim(
+            await self._request_json(
+                "heartbeat", _path_parameters(bead_id), body=_lease_body(lease_id, lease_s)
+            )
+        )
 
-    async def release(self, bead_id: str, lease_id: str, *, delay_s: int = 0, note: str = "") -> Bead:
+    async def release(
+        self, bead_id: str, lease_id: str, *, delay_s: int = 0, note: str = ""
+    ) -> Bead:
         """After a lost reply the release is sent once more; that the lease is gone then means that the first arrived."""
         checks.check_release(delay_s, note)
-        body, at = _lease(lease_id) | {"delay_s": delay_s, "note": note}, _at(bead_id)
+        body, parameters = (
+            _lease_body(lease_id) | {"delay_s": delay_s, "note": note},
+            _path_parameters(bead_id),
+        )
         try:
-            return self._bead((await self._peer.send("release", at, body=body, method="release", again=False)).json())
-        except Lost:
+            return self._bead(
+                (
+                    await self._peer.request(
+                        "release", parameters, body=body, method="release", idempotent=False
+                    )
+                ).json()
+            )
+        except ReplyLost:
             pass
         try:
-            return self._bead(await self._json("release", at, body=body))
+            return self._bead(await self._request_json("release", parameters, body=body))
         except LeaseLost:
-            found = await self.show(bead_id)
-            if found.status == "closed":
+            current = await self.show(bead_id)
+            if current.status == "closed":
                 raise
-            return found
+            return current
 
     async def close_bead(
-        self, bead_id: str, *, outcome: str = "done", note: str = "", result: JsonValue = None, lease_id: str | None = None
-    ) -> Bead:  # fmt: skip
+        self,
+        bead_id: str,
+        *,
+        outcome: str = "done",
+        note: str = "",
+        result: JsonValue = None,
+        lease_id: str | None = None,
+    ) -> Bead:
         checks.check_outcome(outcome)
         checks.check_note(note)
-        json_text(result, "/result", most=beads.MAX_DOCUMENT)
+        json_text(result, "/result", max_bytes=beads.MAX_DOCUMENT)
         body = {
-            "outcome": outcome, "note": note, "result": result, "lease_id": lease_id,
+            "outcome": outcome,
+            "note": note,
+            "result": result,
+            "lease_id": lease_id,
             "force": "admin" in context.current().scopes,
-        }  # fmt: skip
-        return self._bead(await self._json("close_bead", _at(bead_id), body=body))
+        }
+        return self._bead(
+            await self._request_json("close_bead", _path_parameters(bead_id), body=body)
+        )
 
-    async def ready(self, *, parent_id: str | None = None, limit: int = 100, cursor: str | None = None) -> Page[Bead]:
+    async def ready(
+        self, *, parent_id: str | None = None, limit: int = 100, cursor: str | None = None
+    ) -> Page[Bead]:
         return await self._page("ready_beads", {"parent_id": parent_id}, limit, cursor)
 
     async def show(self, bead_id: str) -> Bead:
-        return self._bead(await self._json("show_bead", _at(bead_id)))
+        return self._bead(await self._request_json("show_bead", _path_parameters(bead_id)))
 
-    async def list(self, flt: BeadFilter = ALL, *, limit: int = 100, cursor: str | None = None) -> Page[Bead]:
-        return await self._page("list_beads", self._names.filter(flt).to_wire(), limit, cursor)
+    async def list(
+        self, flt: BeadFilter = ALL, *, limit: int = 100, cursor: str | None = None
+    ) -> Page[Bead]:
+        return await self._page(
+            "list_beads", self._principals.filter_to_host(flt).to_wire(), limit, cursor
+        )
 
-    async def _create(self, name: str, at: Mapping[str, str] | None, spec: BeadSpec) -> tuple[Bead, bool]:
+    async def _create(
+        self, name: str, parameters: Mapping[str, str] | None, spec: BeadSpec
+    ) -> tuple[Bead, bool]:
         """A bead without a key gets one of this call's own, by which a second sending finds what the first made."""
         wire = checks.check_spec(spec).to_wire()
-        own = None if spec.dedup_key is not None else f"req:{uuid7()}"
-        body = {field: wire[field] for field in _SPEC} | ({} if own is None else {"dedup_key": own})
-        body["creator"] = self._names.out(spec.creator)
-        found = await self._peer.send(name, at, body=body, method=name)
-        return self._bead(found.json()), own is not None or found.status_code == httpx.codes.CREATED
+        generated_key = None if spec.dedup_key is not None else f"req:{uuid7()}"
+        body = {field: wire[field] for field in _SPEC_FIELDS} | (
+            {} if generated_key is None else {"dedup_key": generated_key}
+        )
+        body["creator"] = self._principals.to_host(spec.creator)
+        response = await self._peer.request(name, parameters, body=body, method=name)
+        return self._bead(
+            response.json()
+        ), generated_key is not None or response.status_code == httpx.codes.CREATED
 
-    async def _page(self, name: str, query: Mapping[str, Any], limit: int, cursor: str | None) -> Page[Bead]:
+    async def _page(
+        self, name: str, query: Mapping[str, Any], limit: int, cursor: str | None
+    ) -> Page[Bead]:
         check_range(limit, "/limit", beads.LIMIT)
-        found = await self._json(name, query={**query, "limit": limit, "cursor": cursor})
-        page = from_wire(Page[Bead], found)
-        return Page(items=tuple(map(self._names.bead, page.items)), next_cursor=page.next_cursor)
+        data = await self._request_json(name, query={**query, "limit": limit, "cursor": cursor})
+        page = from_wire(Page[Bead], data)
+        return Page(
+            items=tuple(map(self._principals.bead_to_local, page.items)),
+            next_cursor=page.next_cursor,
+        )
 
     def _assignee(self, assignee: str) -> dict[str, str]:
-        return {"assignee": self._names.out(check_text(assignee, "/assignee", longest=beads.MAX_TITLE))}
+        return {
+            "assignee": self._principals.to_host(
+                check_text(assignee, "/assignee", max_length=beads.MAX_TITLE)
+            )
+        }
 
     def _bead(self, wire: Any) -> Bead:
-        return self._names.bead(Bead.from_wire(wire))
+        return self._principals.bead_to_local(Bead.from_wire(wire))
 
     def _claim(self, wire: Any) -> Claim:
-        found = Claim.from_wire(wire)
-        return replace(found, bead=self._names.bead(found.bead))
+        claim = Claim.from_wire(wire)
+        return replace(claim, bead=self._principals.bead_to_local(claim.bead))
 
-    async def _json(self, name: str, at: Mapping[str, str] | None = None, **request: Any) -> Any:
-        return (await self._peer.send(name, at, method=name, **request)).json()
-
-
-_SPEC: builtins.list[str] = list(BeadSpec.__dataclass_fields__)
-
-
-def _at(bead_id: str) -> dict[str, str]:
-    return {"id": _id(bead_id)}
+    async def _request_json(
+        self, name: str, parameters: Mapping[str, str] | None = None, **request: Any
+    ) -> Any:
+        return (await self._peer.request(name, parameters, method=name, **request)).json()
 
 
-def _id(bead_id: str) -> str:
+_SPEC_FIELDS: builtins.list[str] = list(BeadSpec.__dataclass_fields__)
+
+
+def _path_parameters(bead_id: str) -> dict[str, str]:
+    return {"id": _checked_id(bead_id)}
+
+
+def _checked_id(bead_id: str) -> str:
     """Raises NotFound for what can be no segment of a path."""
-    if bead_id in _NO_ID:
+    if bead_id in _INVALID_IDS:
         raise NotFound("cannot find this bead", resource="bead", id=bead_id)
     return bead_id
 
 
-def _lease(lease_id: str, lease_s: int | None = None) -> dict[str, Any]:
+def _lease_body(lease_id: str, lease_s: int | None = None) -> dict[str, Any]:
     checks.check_lease(lease_id, lease_s)
     return {"lease_id": lease_id} | ({} if lease_s is None else {"lease_s": lease_s})

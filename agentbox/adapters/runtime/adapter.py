@@ -92,16 +92,24 @@ class SlotConfig:
         return default if value is None else value
 
 
-def slot_config(plan: "Plan", paths: Paths, slot: SlotName, secrets: Mapping[str, str] | None = None) -> SlotConfig:
+def slot_config(
+    plan: "Plan", paths: Paths, slot: SlotName, secrets: Mapping[str, str] | None = None
+) -> SlotConfig:
     """The configuration of one slot as the plan states it."""
-    row = plan.slots[slot]
+    slot_plan = plan.slots[slot]
     return SlotConfig(
-        slot=slot, use=row.use, required=row.required, paths=paths, box=plan.name,
-        options=row.options, limits=plan.limits, secrets=secrets or {},
-    )  # fmt: skip
+        slot=slot,
+        use=slot_plan.use,
+        required=slot_plan.required,
+        paths=paths,
+        box=plan.name,
+        options=slot_plan.options,
+        limits=plan.limits,
+        secrets=secrets or {},
+    )
 
 
-async def _at_once(_slot: SlotName) -> None:
+async def _no_delay(_slot: SlotName) -> None:
     """Nothing comes before an open."""
 
 
@@ -113,7 +121,7 @@ class Deps:
     metrics: "Metrics"
     clock: Clock = field(default_factory=SystemClock)
     ids: Callable[[], str] = uuid7
-    before_open: Callable[[SlotName], Awaitable[None]] = _at_once
+    before_open: Callable[[SlotName], Awaitable[None]] = _no_delay
 
 
 class Adapter(abc.ABC):
@@ -128,7 +136,7 @@ class Adapter(abc.ABC):
     contract_version: ClassVar[str] = "1.0.0"
     capabilities: frozenset[str] = frozenset()
     exclusive: bool = False  # only one open instance a store; fixed once `open` returned
-    retry_least: ClassVar[float] = 0.0  # seconds before another instance is tried
+    min_retry_seconds: ClassVar[float] = 0.0  # seconds before another instance is tried
 
     def __init__(self, cfg: SlotConfig, deps: Deps) -> None:
         self.cfg = cfg

@@ -28,7 +28,9 @@ class CallContext:
     agent_id: str | None = None
     session_id: str | None = None
     trace_id: str | None = None
-    opens_session: bool = False  # what this call makes is the session: a task, by the id that its store gives it
+    opens_session: bool = (
+        False  # what this call makes is the session: a task, by the id that its store gives it
+    )
     deadline: Deadline | None = None
     submission: Submission | None = None  # set by the control plane alone
     redacted: set[str] = field(
@@ -46,7 +48,7 @@ def current() -> CallContext:
 
 
 @contextmanager
-def calling(context: CallContext) -> Iterator[CallContext]:
+def as_caller(context: CallContext) -> Iterator[CallContext]:
     """Runs the body as that caller."""
     token = _current.set(context)
     try:

@@ -12,10 +12,10 @@ class InFlight:
 
     def __init__(self) -> None:
         self._count: dict[Adapter, int] = {}
-        self._waiting: dict[Adapter, asyncio.Event] = {}
+        self._waiters: dict[Adapter, asyncio.Event] = {}
 
     @contextmanager
-    def using(self, instance: Adapter) -> Iterator[Adapter]:
+    def acquire(self, instance: Adapter) -> Iterator[Adapter]:
         """The instance is in use while the body runs."""
         self._count[instance] = self._count.get(instance, 0) + 1
         try:
@@ -24,17 +24,17 @@ class InFlight:
             self._count[instance] -= 1
             if not self._count[instance]:
                 del self._count[instance]
-                if (waiting := self._waiting.pop(instance, None)) is not None:
-                    waiting.set()
+                if (waiter := self._waiters.pop(instance, None)) is not None:
+                    waiter.set()
 
-    async def idle(self, instance: Adapter, seconds: float) -> bool:
+    async def wait_idle(self, instance: Adapter, seconds: float) -> bool:
         """Waits until no call uses the instance; False when the time was over first."""
         if instance not in self._count:
             return True
-        waiting = self._waiting.setdefault(instance, asyncio.Event())
+        waiter = self._waiters.setdefault(instance, asyncio.Event())
         try:
             async with asyncio.timeout(seconds):
-                await waiting.wait()
+                await waiter.wait()
         except TimeoutError:
             return False
         return True

@@ -10,7 +10,7 @@ from agentbox.contracts.events import Event, Events, NewEvent
 from agentbox.core.records.wire import JsonObj
 from agentbox.core.slot_errors import AdapterError
 
-PENDING = 256  # events kept while the slot is being opened for the first time
+MAX_PENDING = 256  # events kept while the slot is being opened for the first time
 
 
 class _SlotState(Protocol):
@@ -21,11 +21,11 @@ class _SlotState(Protocol):
 
 
 @runtime_checkable
-class _Shared(Protocol):
+class _AgentQuota(Protocol):
     """A journal of which agents may fill a part."""
 
     @property
-    def refuses_agents(self) -> AdapterError | None: ...
+    def agent_refusal(self) -> AdapterError | None: ...
 
 
 class Journal:
@@ -39,7 +39,7 @@ class Journal:
         self._metrics = metrics
         self._events: Events | None = None
         self._pending: list[NewEvent] = []
-        self._holding = True
+        self._buffering = True
         self._tasks: set[asyncio.Task[None]] = set()
 
     def bind(self, events: Events) -> None:
@@ -47,19 +47,19 @@ class Journal:
         self._events = events
 
     @property
-    def off(self) -> bool:
+    def is_off(self) -> bool:
         """True when the manifest turned the slot off."""
         return self._slot.state == "off"
 
     @property
-    def refuses_agents(self) -> AdapterError | None:
+    def agent_refusal(self) -> AdapterError | None:
         """Why agents can add nothing to the journal, though the box can; None while they can."""
         serving = self._slot.serving
-        return serving.refuses_agents if isinstance(serving, _Shared) else None
+        return serving.agent_refusal if isinstance(serving, _AgentQuota) else None
 
-    def check_agents(self) -> None:
+    def check_agent_writes(self) -> None:
         """Raises what keeps the journal from having a line about a call of an agent: without it none is made."""
-        if (error := self.refuses_agents) is not None:
+        if (error := self.agent_refusal) is not None:
             raise error
 
     def count_lost(self, error: AdapterError, count: int = 1) -> None:
@@ -67,43 +67,58 @@ class Journal:
         self._metrics.journal_lost.labels(error.code).inc(count)
 
     async def record(
-        self, type: str, data: JsonObj, *, source: str | None = None, subject: str | None = None,
-        agent_id: str | None = None, session_id: str | None = None, id: str | None = None,
-    ) -> Event | None:  # fmt: skip
+        self,
+        type: str,
+        data: JsonObj,
+        *,
+        source: str | None = None,
+        subject: str | None = None,
+        agent_id: str | None = None,
+        session_id: str | None = None,
+        id: str | None = None,
+    ) -> Event | None:
         """The event as stored; None when the slot is off, still opening, or down (then counted as lost)."""
         event = NewEvent(
-            type=type, data=data, source=source, subject=subject, agent_id=agent_id, session_id=session_id, id=id
+            type=type,
+            data=data,
+            source=source,
+            subject=subject,
+            agent_id=agent_id,
+            session_id=session_id,
+            id=id,
         )
-        if self.off:
+        if self.is_off:
             return None
-        if self._holding and len(self._pending) < PENDING:
+        if self._buffering and len(self._pending) < MAX_PENDING:
             self._pending.append(event)
             return None
         return await self._append_or_count(event)
 
-    async def require(self, type: str, data: JsonObj, *, agent_id: str | None = None) -> Event:
+    async def record_required(
+        self, type: str, data: JsonObj, *, agent_id: str | None = None
+    ) -> Event:
         """As `record`, but what cannot be appended raises the slot's error."""
         return await self._append(NewEvent(type=type, data=data, agent_id=agent_id))
 
     def record_soon(self, type: str, data: JsonObj) -> None:
         """`record` for callers that cannot wait; `drain` waits for them."""
-        task = asyncio.get_running_loop().create_task(_nothing(self.record(type, data)))
+        task = asyncio.get_running_loop().create_task(_discard_result(self.record(type, data)))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def shielded(self, write: Callable[[], Awaitable[object]]) -> None:
+    async def write_shielded(self, write: Callable[[], Awaitable[object]]) -> None:
         """Waits for a record; a cancelled caller does not stop it."""
-        task = asyncio.get_running_loop().create_task(_nothing(write()))
+        task = asyncio.get_running_loop().create_task(_discard_result(write()))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         await asyncio.shield(task)
 
-    async def release(self) -> None:
+    async def flush_pending(self) -> None:
         """The first opening is over, one way or the other: what waited is appended, or counted as lost."""
-        self._holding = False
-        waiting, self._pending = self._pending, []
-        for event in waiting:
-            if not self.off:
+        self._buffering = False
+        pending, self._pending = self._pending, []
+        for event in pending:
+            if not self.is_off:
                 await self._append_or_count(event)
 
     async def _append_or_count(self, event: NewEvent) -> Event | None:
@@ -123,5 +138,5 @@ class Journal:
             await asyncio.wait(set(self._tasks))
 
 
-async def _nothing(work: Awaitable[object]) -> None:
+async def _discard_result(work: Awaitable[object]) -> None:
     await work

@@ -18,7 +18,7 @@ from agentbox.core.deadline import Deadline
 from agentbox.core.slot_errors import AdapterError
 
 State = Literal["new", "connecting", "ready", "down", "off", "closed"]
-Shown = Literal["ok", "degraded", "down", "connecting", "off"]
+StatusState = Literal["ok", "degraded", "down", "connecting", "off"]
 STATES: tuple[State, ...] = ("new", "connecting", "ready", "down", "off", "closed")
 log = structlog.get_logger()
 
@@ -27,7 +27,7 @@ log = structlog.get_logger()
 class SlotStatus:
     """How a slot is. `detail` is a sentence without credentials; `retry_at` is of the monotonic clock, for a slot that is down."""
 
-    state: Shown
+    state: StatusState
     impl: str
     required: bool
     since: datetime
@@ -39,32 +39,40 @@ class OpenFailed(Exception):
     """An instance could not be opened; the text says why, and names no credential."""
 
 
-Changed = Callable[["SlotMachine", str, dict[str, Any]], None]  # (machine, event type, event data)
+ChangeCallback = Callable[
+    ["SlotLifecycle", str, dict[str, Any]], None
+]  # (machine, event type, event data)
 
 
-class SlotMachine:
+class SlotLifecycle:
     """Owns the instance behind a proxy. `changed` is told of every `slot.ready` and `slot.down`."""
 
-    def __init__(self, cfg: SlotConfig, deps: Deps, timing: Timing, changed: Changed) -> None:
+    def __init__(
+        self, cfg: SlotConfig, deps: Deps, timing: Timing, on_change: ChangeCallback
+    ) -> None:
         self.cfg = cfg
-        self._deps, self._timing, self._changed = deps, timing, changed
+        self._deps, self._timing, self._on_change = deps, timing, on_change
         self._state: State = "new"
         self._off = resolve(cfg.slot, "off")
         assert issubclass(self._off, Off)
         resolve(cfg.slot, cfg.use)  # an unknown one ends the start of the program
-        self._serving: Adapter = self._stand_in()
+        self._serving: Adapter = self._fallback()
         self._inflight = InFlight()
         self._failures = 0
         self._wake = asyncio.Event()
         self._next_cfg: SlotConfig | None = None
-        self.applied = asyncio.Event()  # set while no other configuration waits to be taken over
-        self.applied.set()
+        self.config_applied = (
+            asyncio.Event()
+        )  # set while no other configuration waits to be taken over
+        self.config_applied.set()
         self._task: asyncio.Task[None] | None = None
         self._ready_at = 0.0
-        first: Shown = "off" if cfg.use == "off" else "connecting"
-        self.status = SlotStatus(state=first, impl=cfg.use, required=cfg.required, since=deps.clock.now())
-        self._say(first, "")
-        self._move("off" if cfg.use == "off" else "new")
+        initial: StatusState = "off" if cfg.use == "off" else "connecting"
+        self.status = SlotStatus(
+            state=initial, impl=cfg.use, required=cfg.required, since=deps.clock.now()
+        )
+        self._set_status(initial, "")
+        self._set_state("off" if cfg.use == "off" else "new")
 
     @property
     def state(self) -> State:
@@ -75,11 +83,11 @@ class SlotMachine:
         """The instance that serves now. A stream on it ends with SlotUnavailable when it is closed."""
         return self._serving
 
-    def using(self) -> AbstractContextManager[Adapter]:
+    def acquire(self) -> AbstractContextManager[Adapter]:
         """The instance that serves now; it is not closed under the body before half of its time to close is over."""
-        return self._inflight.using(self._serving)
+        return self._inflight.acquire(self._serving)
 
-    def suspect(self) -> None:
+    def request_health_check(self) -> None:
         """A call met a connection-class error: look at the slot's health now."""
         if self._state == "ready":
             self._wake.set()
@@ -89,7 +97,7 @@ class SlotMachine:
         that the new one needs (`Adapter.exclusive`)."""
         resolve(cfg.slot, cfg.use)
         self._next_cfg = cfg
-        self.applied.clear()
+        self.config_applied.clear()
         self._wake.set()
 
     async def open_first(self) -> None:
@@ -99,32 +107,34 @@ class SlotMachine:
 
     def watch(self) -> None:
         """Starts the task that keeps the slot alive."""
-        self._task = asyncio.get_running_loop().create_task(self._run(), name=f"slot-{self.cfg.slot}")
+        self._task = asyncio.get_running_loop().create_task(
+            self._run(), name=f"slot-{self.cfg.slot}"
+        )
 
     async def stop(self) -> None:
         """Ends the watch and closes the instance. Calls made after it find a stand-in that refuses."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
-        old, self._serving = self._serving, self._stand_in()
-        self._move("closed")
-        await self._close(old, self._timing.close)
+        previous, self._serving = self._serving, self._fallback()
+        self._set_state("closed")
+        await self._close(previous, self._timing.close)
 
     async def _run(self) -> None:
         while True:
-            wait = self._timing.health_every if self._state == "ready" else self._retry_wait()
-            woken = await self._sleep(wait)
+            delay = self._timing.health_interval if self._state == "ready" else self._retry_delay()
+            woken = await self._sleep(delay)
             if self._next_cfg is not None:
-                await self._apply()
-                self._tell_applied()
+                await self._apply_config()
+                self._signal_applied()
             elif self._state == "ready":
-                await self._check()
+                await self._check_health()
             elif self._state == "down" and not woken:
-                await self._try_again()
+                await self._retry_connect()
 
-    def _tell_applied(self) -> None:
+    def _signal_applied(self) -> None:
         if self._next_cfg is None:
-            self.applied.set()
+            self.config_applied.set()
 
     async def _sleep(self, seconds: float | None) -> bool:
         """Whether somebody woke it before the time was over."""
@@ -136,54 +146,56 @@ class SlotMachine:
         self._wake.clear()
         return True
 
-    def _retry_wait(self) -> float | None:
-        at = self.status.retry_at
-        return None if at is None else max(0.0, at - self._deps.clock.monotonic())
+    def _retry_delay(self) -> float | None:
+        retry_at = self.status.retry_at
+        return None if retry_at is None else max(0.0, retry_at - self._deps.clock.monotonic())
 
-    async def _apply(self) -> None:
+    async def _apply_config(self) -> None:
         cfg, self._next_cfg = self._next_cfg, None
         assert cfg is not None
-        old = self._serving
-        if self._state == "ready" and cfg.use == old.impl and await old.adopt(cfg):
+        previous = self._serving
+        if self._state == "ready" and cfg.use == previous.impl and await previous.adopt(cfg):
             self.cfg = cfg
             return
         if cfg.use != self.cfg.use:
             self._deps.metrics.health.remove(cfg.slot, self.cfg.use)
         self.cfg = cfg
-        self._say("connecting", "")  # before calls of an exclusive store are refused
-        if old.exclusive:
-            self._serving = self._stand_in()
-            await self._close(old, self._timing.close)
+        self._set_status("connecting", "")  # before calls of an exclusive store are refused
+        if previous.exclusive:
+            self._serving = self._fallback()
+            await self._close(previous, self._timing.close)
         if cfg.use == "off":
             self._serving = self._off(cfg, self._deps)
-            self._move("off")
-            self._say("off", "")
-            await self._close(old, self._timing.close)
+            self._set_state("off")
+            self._set_status("off", "")
+            await self._close(previous, self._timing.close)
         else:
-            await self._try_again()
+            await self._retry_connect()
 
-    async def _try_again(self) -> None:
+    async def _retry_connect(self) -> None:
         with suppress(OpenFailed):
             await self._connect()
 
     async def _connect(self) -> None:
         """Opens a new instance. A slot that was down is shown as down, with its reason, until that has worked. Raises
         OpenFailed."""
-        self._move("connecting")
-        old = self._serving
+        self._set_state("connecting")
+        previous = self._serving
         try:
-            instance, health = await self._opened()
+            instance, health = await self._open_instance()
         except OpenFailed as error:
-            await self._fall(str(error))
+            await self._go_down(str(error))
             raise
         self._serving = instance
         self._ready_at = self._deps.clock.monotonic()
-        self._move("ready")
-        self._heard(health)
-        self._changed(self, "slot.ready", {"slot": self.cfg.slot, "impl": self.cfg.use, "state": health.state})
-        await self._close(old, self._timing.close)
+        self._set_state("ready")
+        self._report_health(health)
+        self._on_change(
+            self, "slot.ready", {"slot": self.cfg.slot, "impl": self.cfg.use, "state": health.state}
+        )
+        await self._close(previous, self._timing.close)
 
-    async def _opened(self) -> tuple[Adapter, Health]:
+    async def _open_instance(self) -> tuple[Adapter, Health]:
         """A new instance that answers. A loser is closed before OpenFailed is raised."""
         instance = resolve(self.cfg.slot, self.cfg.use)(self.cfg, self._deps)
         outcome = "error"
@@ -211,65 +223,74 @@ class SlotMachine:
         finally:
             self._deps.metrics.opened.labels(self.cfg.slot, self.cfg.use, outcome).inc()
             if outcome != "ok":
-                await self._close(instance, self._timing.loser_close)
+                await self._close(instance, self._timing.failed_close)
 
-    async def _check(self) -> None:
+    async def _check_health(self) -> None:
         """One look at the health of the instance."""
         try:
             async with asyncio.timeout(self._timing.health):
                 health = await self._serving.health()
         except TimeoutError:
-            health = self._serving.health_is("down", f"its health check took over {self._timing.health:g} s")
+            health = self._serving.health_is(
+                "down", f"its health check took over {self._timing.health:g} s"
+            )
         if health.state == "down":
-            await self._fall(health.detail)
+            await self._go_down(health.detail)
             return
         if self._deps.clock.monotonic() - self._ready_at >= self._timing.retry_reset:
             self._failures = 0
-        self._heard(health)
+        self._report_health(health)
 
-    async def _fall(self, reason: str) -> None:
+    async def _go_down(self, reason: str) -> None:
         """Takes the slot down: a stand-in serves, the instance is closed, the next try is planned."""
         log.warning("slot.down", slot=self.cfg.slot, impl=self.cfg.use, reason=reason)
-        wait = self._timing.retry_wait(self._failures, resolve(self.cfg.slot, self.cfg.use).retry_least)
+        delay = self._timing.retry_delay(
+            self._failures, resolve(self.cfg.slot, self.cfg.use).min_retry_seconds
+        )
         self._failures += 1
-        old = self._serving
-        self._move("down")
-        self._say("down", reason, retry_at=self._deps.clock.monotonic() + wait)
-        self._serving = self._stand_in()
-        self._changed(self, "slot.down", {"slot": self.cfg.slot, "impl": self.cfg.use, "reason": reason})
-        await self._close(old, self._timing.close)
+        previous = self._serving
+        self._set_state("down")
+        self._set_status("down", reason, retry_at=self._deps.clock.monotonic() + delay)
+        self._serving = self._fallback()
+        self._on_change(
+            self, "slot.down", {"slot": self.cfg.slot, "impl": self.cfg.use, "reason": reason}
+        )
+        await self._close(previous, self._timing.close)
 
-    def _stand_in(self) -> Adapter:
+    def _fallback(self) -> Adapter:
         """The `off` class: as configured, or saying that the slot is down."""
         if self.cfg.use == "off":
             return self._off(self.cfg, self._deps)
         status = getattr(self, "status", None)
         return self._off(
-            self.cfg, self._deps, reason="down",
-            since=status.since if status else None, retry_at=status.retry_at if status else None,
-        )  # type: ignore[call-arg]  # fmt: skip
+            self.cfg,
+            self._deps,
+            reason="down",
+            since=status.since if status else None,
+            retry_at=status.retry_at if status else None,
+        )  # type: ignore[call-arg]
 
     async def _close(self, instance: Adapter, seconds: float) -> None:
         """Waits for the calls in flight for half of the time, then closes."""
-        await self._inflight.idle(instance, seconds / 2)
+        await self._inflight.wait_idle(instance, seconds / 2)
         try:
             async with asyncio.timeout(seconds / 2):
                 await instance.close()
         except TimeoutError:
             log.error("slot.close.late", slot=self.cfg.slot, impl=instance.impl, seconds=seconds)
 
-    def _heard(self, health: Health) -> None:
-        self._say("degraded" if health.state == "degraded" else "ok", health.detail)
+    def _report_health(self, health: Health) -> None:
+        self._set_status("degraded" if health.state == "degraded" else "ok", health.detail)
 
-    def _say(
+    def _set_status(
         self,
         state: Literal["ok", "degraded", "down", "connecting", "off"],
         detail: str,
         *,
         retry_at: float | None = None,
     ) -> None:
-        changed = state != self.status.state
-        since = self._deps.clock.now() if changed else self.status.since
+        state_changed = state != self.status.state
+        since = self._deps.clock.now() if state_changed else self.status.since
         self.status = replace(
             self.status,
             state=state,
@@ -282,7 +303,7 @@ class SlotMachine:
         level = {"ok": 1, "degraded": 2, "off": 2}.get(state, 0)
         self._deps.metrics.health.labels(self.cfg.slot, self.cfg.use).set(level)
 
-    def _move(self, to: State) -> None:
+    def _set_state(self, to: State) -> None:
         if to != self._state:
             self._deps.metrics.transitions.labels(self.cfg.slot, self._state, to).inc()
         self._state = to

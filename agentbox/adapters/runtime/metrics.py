@@ -9,44 +9,85 @@ class Metrics:
     """One object a registry: a second one on the same registry is a ValueError."""
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
-        self.registry = at = registry or CollectorRegistry()
+        self.registry = target = registry or CollectorRegistry()
         self.health = Gauge(
-            "agentbox_adapter_health", "0 down, 1 ready, 2 degraded or off", ("slot", "impl"), registry=at
+            "agentbox_adapter_health",
+            "0 down, 1 ready, 2 degraded or off",
+            ("slot", "impl"),
+            registry=target,
         )
         self.state = Gauge(
-            "agentbox_adapter_state", "1 for the state that a slot is in", ("slot", "state"), registry=at
+            "agentbox_adapter_state",
+            "1 for the state that a slot is in",
+            ("slot", "state"),
+            registry=target,
         )
         self.transitions = Counter(
-            "agentbox_adapter_transitions", "Changes of state of a slot", ("slot", "from", "to"), registry=at
+            "agentbox_adapter_transitions",
+            "Changes of state of a slot",
+            ("slot", "from", "to"),
+            registry=target,
         )
-        self.opened = Counter("agentbox_adapter_open", "Tries to open a slot", ("slot", "impl", "outcome"), registry=at)
+        self.opened = Counter(
+            "agentbox_adapter_open",
+            "Tries to open a slot",
+            ("slot", "impl", "outcome"),
+            registry=target,
+        )
         self.dispatch = Counter(
-            "agentbox_adapter_dispatch", "Calls of a slot", ("slot", "method", "impl", "outcome"), registry=at
+            "agentbox_adapter_dispatch",
+            "Calls of a slot",
+            ("slot", "method", "impl", "outcome"),
+            registry=target,
         )
         self.duration = Histogram(
             "agentbox_adapter_duration_seconds",
             "Calls of a slot",
             ("slot", "method", "impl"),
             buckets=BUCKETS,
-            registry=at,
+            registry=target,
         )
-        self.stream_items = Counter("agentbox_adapter_stream_items", "Items streamed", ("slot", "method"), registry=at)
+        self.stream_items = Counter(
+            "agentbox_adapter_stream_items", "Items streamed", ("slot", "method"), registry=target
+        )
         self.dropped_replies = Counter(
-            "agentbox_orchestrator_dropped_replies", "Late or unknown messages of an external orchestrator", registry=at
+            "agentbox_orchestrator_dropped_replies",
+            "Late or unknown messages of an external orchestrator",
+            registry=target,
         )
-        self.redactions = Counter("agentbox_redactions", "Findings masked", ("slot", "method", "class"), registry=at)
+        self.redactions = Counter(
+            "agentbox_redactions", "Findings masked", ("slot", "method", "class"), registry=target
+        )
         self.redaction_failures = Counter(
-            "agentbox_redaction_failures", "Texts that could not be searched", ("slot", "policy"), registry=at
+            "agentbox_redaction_failures",
+            "Texts that could not be searched",
+            ("slot", "policy"),
+            registry=target,
         )
-        self.journal_bytes = Gauge("agentbox_journal_bytes", "Size of the journal in files of the box", registry=at)
-        self.journal_max_bytes = Gauge("agentbox_journal_max_bytes", "At this size its appends fail", registry=at)
+        self.journal_bytes = Gauge(
+            "agentbox_journal_bytes", "Size of the journal in files of the box", registry=target
+        )
+        self.journal_max_bytes = Gauge(
+            "agentbox_journal_max_bytes", "At this size its appends fail", registry=target
+        )
         self.journal_lost = Counter(
-            "agentbox_journal_lost", "Core events that could not be appended", ("reason",), registry=at
+            "agentbox_journal_lost",
+            "Core events that could not be appended",
+            ("reason",),
+            registry=target,
         )
         self.undelivered = Gauge(
-            "agentbox_events_undelivered", "Records of the journal that the sink does not have", registry=at
+            "agentbox_events_undelivered",
+            "Records of the journal that the sink does not have",
+            registry=target,
         )
         self.oldest_undelivered = Gauge(
-            "agentbox_events_oldest_undelivered_seconds", "How long the oldest of them has been waiting", registry=at
+            "agentbox_events_oldest_undelivered_seconds",
+            "How long the oldest of them has been waiting",
+            registry=target,
         )
-        self.dead_letters = Gauge("agentbox_events_dead_letters", "Records that the sink refused for good", registry=at)
+        self.dead_letters = Gauge(
+            "agentbox_events_dead_letters",
+            "Records that the sink refused for good",
+            registry=target,
+        )

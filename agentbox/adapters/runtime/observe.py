@@ -10,25 +10,40 @@ import structlog
 from agentbox.adapters.runtime import context
 from agentbox.adapters.runtime.adapter import SlotName
 from agentbox.adapters.runtime.metrics import Metrics
-from agentbox.adapters.runtime.spans import Span, Spans
-from agentbox.core.slot_errors import AdapterDisabled, AdapterError, AdapterWriteRejected, SlotUnavailable
+from agentbox.adapters.runtime.spans import TraceSpan, Tracing
+from agentbox.core.slot_errors import (
+    AdapterDisabled,
+    AdapterError,
+    AdapterWriteRejected,
+    SlotUnavailable,
+)
 
 _log = structlog.get_logger()
 
 OUTCOMES = {
-    400: "invalid", 403: "denied", 404: "not_found", 409: "conflict", 410: "precondition", 412: "precondition",
-    413: "invalid", 415: "invalid", 422: "invalid", 429: "quota", 504: "timeout", 507: "quota",
-}  # fmt: skip
+    400: "invalid",
+    403: "denied",
+    404: "not_found",
+    409: "conflict",
+    410: "precondition",
+    412: "precondition",
+    413: "invalid",
+    415: "invalid",
+    422: "invalid",
+    429: "quota",
+    504: "timeout",
+    507: "quota",
+}
 # Outcomes that an operator wants to read of without asking for every call. `unavailable` is told once, by the slot's state.
-LOUD = frozenset({"timeout", "rejected", "error"})
+WARN_OUTCOMES = frozenset({"timeout", "rejected", "error"})
 
 
 @dataclass(slots=True)
-class Call:
+class SlotCall:
     """One call on its way through the stages."""
 
     impl: str
-    span: Span
+    span: TraceSpan
     reached: bool = False  # an adapter was called, and no stand-in that refuses
 
 
@@ -49,18 +64,23 @@ def outcome_of(error: BaseException) -> str:
 
 
 @contextmanager
-def observed(slot: SlotName, method: str, impl: str, spans: Spans, metrics: Metrics) -> Iterator[Call]:
+def observe_call(
+    slot: SlotName, method: str, impl: str, spans: Tracing, metrics: Metrics
+) -> Iterator[SlotCall]:
     """Around one call; `impl` is the class that is configured, until the call says which one served it."""
-    here, loop = context.current(), asyncio.get_running_loop()
-    who = {
-        "request_id": here.request_id, "agent_id": here.agent_id or "", "session_id": here.session_id or "",
-        "trace_id": here.trace_id or "",
-    }  # fmt: skip
+    caller, loop = context.current(), asyncio.get_running_loop()
+    caller_fields = {
+        "request_id": caller.request_id,
+        "agent_id": caller.agent_id or "",
+        "session_id": caller.session_id or "",
+        "trace_id": caller.trace_id or "",
+    }
     started, outcome, kind = loop.time(), "ok", ""
     with spans.span(
-        f"agentbox.adapter.{slot}.{method}", {f"agentbox.{name}": value for name, value in who.items()}
+        f"agentbox.adapter.{slot}.{method}",
+        {f"agentbox.{name}": value for name, value in caller_fields.items()},
     ) as span:
-        call = Call(impl, span)
+        call = SlotCall(impl, span)
         try:
             yield call
         except BaseException as error:
@@ -73,7 +93,14 @@ def observed(slot: SlotName, method: str, impl: str, spans: Spans, metrics: Metr
             span.set("adapter.impl", call.impl)
             metrics.dispatch.labels(slot, method, call.impl, outcome).inc()
             metrics.duration.labels(slot, method, call.impl).observe(seconds)
-            say = _log.warning if outcome in LOUD else _log.debug
-            say(
-                "slot call", slot=slot, method=method, impl=call.impl, outcome=outcome, error=kind, seconds=round(seconds, 6), **who
-            )  # fmt: skip
+            log_call = _log.warning if outcome in WARN_OUTCOMES else _log.debug
+            log_call(
+                "slot call",
+                slot=slot,
+                method=method,
+                impl=call.impl,
+                outcome=outcome,
+                error=kind,
+                seconds=round(seconds, 6),
+                **caller_fields,
+            )

@@ -13,7 +13,11 @@ from agentbox.core.slot_errors import AdapterDisabled, AdapterError, SlotUnavail
 
 def protocol_methods(contract: type) -> dict[str, Callable[..., Any]]:
     """Name -> function of each method that a slot's Protocol declares."""
-    return {name: item for name, item in vars(contract).items() if callable(item) and not name.startswith("_")}
+    return {
+        name: item
+        for name, item in vars(contract).items()
+        if callable(item) and not name.startswith("_")
+    }
 
 
 class Off(Adapter):
@@ -24,9 +28,14 @@ class Off(Adapter):
     contract: ClassVar[type]
 
     def __init__(
-        self, cfg: SlotConfig, deps: Deps, *,
-        reason: Literal["off", "down"] = "off", since: datetime | None = None, retry_at: float | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        cfg: SlotConfig,
+        deps: Deps,
+        *,
+        reason: Literal["off", "down"] = "off",
+        since: datetime | None = None,
+        retry_at: float | None = None,
+    ) -> None:
         super().__init__(cfg, deps)
         self.reason = reason
         self.since = since or deps.clock.now()
@@ -35,7 +44,9 @@ class Off(Adapter):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         for name, declared in protocol_methods(cls.contract).items():
-            setattr(cls, name, _refusing_call if iscoroutinefunction(declared) else _refusing_stream)
+            setattr(
+                cls, name, _refusing_call if iscoroutinefunction(declared) else _refusing_stream
+            )
 
     async def open(self, deadline: Deadline) -> None:
         """Succeeds."""
@@ -54,11 +65,13 @@ class Off(Adapter):
                 hint=f"set adapters.{self.slot}.use to an implementation and start the box again",
                 slot=self.slot,
             )
-        left = None if self.retry_at is None else max(0.0, self.retry_at - self.deps.clock.monotonic())
+        remaining = (
+            None if self.retry_at is None else max(0.0, self.retry_at - self.deps.clock.monotonic())
+        )
         return SlotUnavailable(
             f"cannot use {self.slot}: {self.cfg.use} is down since {clock.to_wire(self.since)}",
             hint="it is tried again in the background",
-            retry_after=left,
+            retry_after=remaining,
             slot=self.slot,
             impl=self.cfg.use,
             since=clock.to_wire(self.since),
@@ -70,10 +83,10 @@ async def _refusing_call(self: Off, *_args: Any, **_kwargs: Any) -> Any:
 
 
 def _refusing_stream(self: Off, *_args: Any, **_kwargs: Any) -> AsyncIterator[Any]:
-    return _Refused(self.refusal())
+    return _RefusingIterator(self.refusal())
 
 
-class _Refused(AsyncIterator[Any]):
+class _RefusingIterator(AsyncIterator[Any]):
     """A stream whose first item is the refusal."""
 
     def __init__(self, error: AdapterError) -> None:

@@ -10,13 +10,13 @@ R = TypeVar("R")
 PAGE_BYTES: Final = 1 << 20  # about: the first row is there however large it is
 
 
-class Room:
+class PageBudget:
     """What is left on a page."""
 
     def __init__(self, limit: int) -> None:
         self._rows, self._bytes = limit, PAGE_BYTES
 
-    def takes(self, size: int) -> bool:
+    def admit(self, size: int) -> bool:
         """Whether a row of so many bytes belongs on it."""
         first = self._bytes == PAGE_BYTES
         self._bytes -= max(1, size)
@@ -26,19 +26,19 @@ class Room:
 
 def page_of(rows: Iterable[T], limit: int) -> tuple[list[T], bool]:
     """The rows of a table that are on a page, and whether others follow: `rows` may be any number, and is read no further."""
-    found, room = list[T](), Room(limit)
+    page, budget = list[T](), PageBudget(limit)
     for row in rows:
-        if not room.takes(sum(len(value) for value in row if isinstance(value, str | bytes))):
-            return found, True
-        found.append(row)
-    return found, False
+        if not budget.admit(sum(len(value) for value in row if isinstance(value, str | bytes))):
+            return page, True
+        page.append(row)
+    return page, False
 
 
-def records_of(records: Iterable[R], limit: int) -> tuple[tuple[R, ...], bool]:
+def page_of_records(records: Iterable[R], limit: int) -> tuple[tuple[R, ...], bool]:
     """As `page_of`, of records that have been read."""
-    found, room = list[R](), Room(limit)
+    page, budget = list[R](), PageBudget(limit)
     for record in records:
-        if not room.takes(len(to_json(record))):
-            return tuple(found), True
-        found.append(record)
-    return tuple(found), False
+        if not budget.admit(len(to_json(record))):
+            return tuple(page), True
+        page.append(record)
+    return tuple(page), False

@@ -12,22 +12,28 @@ from agentbox.adapters.runtime import context
 from agentbox.adapters.runtime.adapter import Adapter, SlotConfig, SlotName
 from agentbox.adapters.runtime.journal import Journal
 from agentbox.adapters.runtime.metrics import Metrics
-from agentbox.adapters.runtime.observe import Call, observed, outcome_of
+from agentbox.adapters.runtime.observe import SlotCall, observe_call, outcome_of
 from agentbox.adapters.runtime.off import Off
 from agentbox.adapters.runtime.shares import is_agent
-from agentbox.adapters.runtime.spans import NoSpans, Spans
+from agentbox.adapters.runtime.spans import NoTracing, Tracing
 from agentbox.contracts.methods import CONTRACTS, METHODS, MethodSpec
 from agentbox.core.canonical import canonical_json
 from agentbox.core.deadline import Deadline
-from agentbox.core.records.wire import refuse, to_wire
-from agentbox.core.slot_errors import AdapterError, AdapterTimeout, AdapterWriteRejected, BackendError, SlotUnavailable
-from agentbox.policy.redaction.flow import Flow
-from agentbox.policy.redaction.guard import Cleaned, Guard, Rejected
+from agentbox.core.records.wire import invalid_value, to_wire
+from agentbox.core.slot_errors import (
+    AdapterError,
+    AdapterTimeout,
+    AdapterWriteRejected,
+    BackendError,
+    SlotUnavailable,
+)
+from agentbox.policy.redaction.redacting_stream import RedactingStream
+from agentbox.policy.redaction.redactor import Redacted, RedactionFailed, Redactor
 
-CONNECTION = (SlotUnavailable, BackendError, AdapterTimeout)
+CONNECTION_ERRORS = (SlotUnavailable, BackendError, AdapterTimeout)
 
 
-class Source(Protocol):
+class InstanceSource(Protocol):
     """Where the pipeline gets the instance that serves now; the state machine of the slot."""
 
     @property
@@ -38,34 +44,37 @@ class Source(Protocol):
         """The instance, for a stream."""
         ...
 
-    def using(self) -> AbstractContextManager[Adapter]:
+    def acquire(self) -> AbstractContextManager[Adapter]:
         """The instance, kept from being closed while the body runs."""
         ...
 
-    def suspect(self) -> None:
+    def request_health_check(self) -> None:
         """A call met a connection-class error: look at the slot's health now."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tools:
+class PipelineDeps:
     """What the stages need besides the slot. `events_required`: an intent that cannot be journalled refuses the call."""
 
     metrics: Metrics
-    guard: Guard
+    guard: Redactor
     journal: Journal
     events_required: bool
-    spans: Spans = field(default_factory=NoSpans)
+    spans: Tracing = field(default_factory=NoTracing)
 
 
 class Pipeline:
     """The stages around the methods of one slot."""
 
-    def __init__(self, slot: SlotName, source: Source, tools: Tools) -> None:
+    def __init__(self, slot: SlotName, source: InstanceSource, deps: PipelineDeps) -> None:
         self._slot = slot
         self._source = source
-        self._tools = tools
-        self._signatures = {spec.name: inspect.signature(getattr(CONTRACTS[slot], spec.name)) for spec in METHODS[slot]}
+        self._deps = deps
+        self._signatures = {
+            spec.name: inspect.signature(getattr(CONTRACTS[slot], spec.name))
+            for spec in METHODS[slot]
+        }
 
     async def call(self, spec: MethodSpec, *args: Any, **kwargs: Any) -> Any:
         """Runs a method that returns once."""
@@ -76,104 +85,130 @@ class Pipeline:
             try:
                 async with self._deadline(spec, arguments):
                     arguments = self._redact(spec, arguments)
-                    await self._intend(spec, arguments)
-                    with self._source.using() as instance:
+                    await self._record_intent(spec, arguments)
+                    with self._source.acquire() as instance:
                         call.impl, call.reached = instance.impl, not isinstance(instance, Off)
                         result = await getattr(instance, spec.name)(**arguments)
-            except Rejected as error:  # from within a body that is on its way
-                failure = self._rejected(spec, error)
+            except RedactionFailed as error:  # from within a body that is on its way
+                failure = self._rejected_error(spec, error)
             except AdapterError as error:
                 failure = error
-                if isinstance(error, CONNECTION):
-                    self._source.suspect()
+                if isinstance(error, CONNECTION_ERRORS):
+                    self._source.request_health_check()
             for value in arguments.values():
-                if isinstance(value, Flow):
-                    self._count(spec, value)
+                if isinstance(value, RedactingStream):
+                    self._count_redactions(spec, value)
             if spec.journal and call.reached:
-                await self._write_down(spec, arguments, result, failure)
+                await self._record_write(spec, arguments, result, failure)
             if failure is not None:
                 raise failure
         return result
 
-    def stream(self, spec: MethodSpec, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> AsyncGenerator[Any]:
+    def stream(
+        self, spec: MethodSpec, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> AsyncGenerator[Any]:
         """Runs a method that yields; it is called now, its span ends at its first item."""
         instance = self._source.serving
-        found = getattr(instance, spec.name)(**self._bind(spec, args, kwargs))
-        return self._items(spec, instance, found)
+        iterator = getattr(instance, spec.name)(**self._bind(spec, args, kwargs))
+        return self._iterate(spec, instance, iterator)
 
-    async def _items(self, spec: MethodSpec, instance: Adapter, found: Any) -> AsyncGenerator[Any]:
-        items = self._tools.metrics.stream_items.labels(self._slot, spec.name)
+    async def _iterate(
+        self, spec: MethodSpec, instance: Adapter, iterator: Any
+    ) -> AsyncGenerator[Any]:
+        items = self._deps.metrics.stream_items.labels(self._slot, spec.name)
         try:
             with self._observe(spec) as call:
                 call.impl = instance.impl
-                first = await anext(found, _END)
+                first = await anext(iterator, _END)
             if first is _END:
                 return
             items.inc()
             yield first
-            async for item in found:
+            async for item in iterator:
                 items.inc()
                 yield item
         finally:
-            if (end := getattr(found, "aclose", None)) is not None:
-                await end()
+            if (aclose := getattr(iterator, "aclose", None)) is not None:
+                await aclose()
 
-    def _bind(self, spec: MethodSpec, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    def _bind(
+        self, spec: MethodSpec, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> dict[str, Any]:
         bound = self._signatures[spec.name].bind(None, *args, **kwargs)
         return {name: value for name, value in bound.arguments.items() if name != "self"}
 
-    def _observe(self, spec: MethodSpec) -> AbstractContextManager[Call]:
-        return observed(self._slot, spec.name, self._source.cfg.use, self._tools.spans, self._tools.metrics)
+    def _observe(self, spec: MethodSpec) -> AbstractContextManager[SlotCall]:
+        return observe_call(
+            self._slot, spec.name, self._source.cfg.use, self._deps.spans, self._deps.metrics
+        )
 
-    def _deadline(self, spec: MethodSpec, arguments: Mapping[str, Any]) -> "_Within":
+    def _deadline(self, spec: MethodSpec, arguments: Mapping[str, Any]) -> "_DeadlineBlock":
         seconds = spec.deadline_s
         if spec.deadline_plus is not None:
             argument, option = spec.deadline_plus
-            given = arguments.get(argument, self._signatures[spec.name].parameters[argument].default)
-            seconds += self._source.cfg.option(option, 5.0) if given is None else given
-        own = Deadline.after(seconds)
+            value = arguments.get(
+                argument, self._signatures[spec.name].parameters[argument].default
+            )
+            seconds += self._source.cfg.option(option, 5.0) if value is None else value
+        deadline = Deadline.after(seconds)
         caller = context.current().deadline
-        return _Within(self._slot, spec.name, own if caller is None else min(own, caller))
+        return _DeadlineBlock(
+            self._slot, spec.name, deadline if caller is None else min(deadline, caller)
+        )
 
     def _redact(self, spec: MethodSpec, arguments: dict[str, Any]) -> dict[str, Any]:
         if not spec.text_fields and not spec.identifiers:
             return arguments
         try:
-            found = self._tools.guard.clean(self._slot, spec.name, arguments, spec.text_fields, spec.identifiers)
+            redaction = self._deps.guard.redact(
+                self._slot, spec.name, arguments, spec.text_fields, spec.identifiers
+            )
         except RecursionError:
-            raise refuse("", "is nested too deep") from None
-        except Rejected as error:
-            raise self._rejected(spec, error) from error
-        self._count(spec, found)
-        return {name: self._flow(value) for name, value in found.document.items()}
+            raise invalid_value("", "is nested too deep") from None
+        except RedactionFailed as error:
+            raise self._rejected_error(spec, error) from error
+        self._count_redactions(spec, redaction)
+        return {name: self._wrap_body(value) for name, value in redaction.document.items()}
 
-    def _rejected(self, spec: MethodSpec, error: Rejected) -> AdapterWriteRejected:
-        return AdapterWriteRejected(f"cannot write to {self._slot}: {error}", slot=self._slot, method=spec.name)
+    def _rejected_error(self, spec: MethodSpec, error: RedactionFailed) -> AdapterWriteRejected:
+        return AdapterWriteRejected(
+            f"cannot write to {self._slot}: {error}", slot=self._slot, method=spec.name
+        )
 
-    def _flow(self, value: Any) -> Any:
+    def _wrap_body(self, value: Any) -> Any:
         """A body that comes in pieces is searched while the adapter takes it."""
-        return Flow(self._tools.guard, self._slot, value) if isinstance(value, AsyncIterator) else value
+        return (
+            RedactingStream(self._deps.guard, self._slot, value)
+            if isinstance(value, AsyncIterator)
+            else value
+        )
 
-    def _count(self, spec: MethodSpec, found: Cleaned | Flow) -> None:
-        context.current().redacted.update(found.counts)
-        for name, count in found.counts.items():
-            self._tools.metrics.redactions.labels(self._slot, spec.name, name).inc(count)
-        if found.failed:
-            self._tools.metrics.redaction_failures.labels(self._slot, "soft").inc(found.failed)
+    def _count_redactions(self, spec: MethodSpec, redaction: Redacted | RedactingStream) -> None:
+        context.current().redacted.update(redaction.counts)
+        for name, count in redaction.counts.items():
+            self._deps.metrics.redactions.labels(self._slot, spec.name, name).inc(count)
+        if redaction.failed:
+            self._deps.metrics.redaction_failures.labels(self._slot, "soft").inc(redaction.failed)
 
-    async def _intend(self, spec: MethodSpec, arguments: Mapping[str, Any]) -> None:
+    async def _record_intent(self, spec: MethodSpec, arguments: Mapping[str, Any]) -> None:
         if spec.journal and is_agent(context.current().principal):
-            self._tools.journal.check_agents()
-        if not spec.intent or self._tools.journal.off:
+            self._deps.journal.check_agent_writes()
+        if not spec.intent or self._deps.journal.is_off:
             return
         event = intent_event(spec, arguments)
-        if self._tools.events_required:
-            await self._tools.journal.require(spec.intent, event, agent_id=event.get("agent_id"))
+        if self._deps.events_required:
+            await self._deps.journal.record_required(
+                spec.intent, event, agent_id=event.get("agent_id")
+            )
         else:
-            await self._tools.journal.record(spec.intent, event, agent_id=event.get("agent_id"))
+            await self._deps.journal.record(spec.intent, event, agent_id=event.get("agent_id"))
 
-    async def _write_down(
-        self, spec: MethodSpec, arguments: Mapping[str, Any], result: Any, failure: AdapterError | None
+    async def _record_write(
+        self,
+        spec: MethodSpec,
+        arguments: Mapping[str, Any],
+        result: Any,
+        failure: AdapterError | None,
     ) -> None:
         if spec.name == "claim_next" and result is None and failure is None:
             return  # nothing was written
@@ -185,19 +220,21 @@ class Pipeline:
             "args_sha256": hashlib.sha256(canonical_json(_plain(arguments))).hexdigest(),
         }
         session = data["id"] if context.current().opens_session else None
-        await self._tools.journal.shielded(lambda: self._tools.journal.record("slot.write", data, session_id=session))
+        await self._deps.journal.write_shielded(
+            lambda: self._deps.journal.record("slot.write", data, session_id=session)
+        )
 
 
 _END = object()
 
 
-class _Within:
+class _DeadlineBlock:
     """A block that ends by a deadline, or raises AdapterTimeout."""
 
     def __init__(self, slot: SlotName, method: str, deadline: Deadline) -> None:
         self._slot, self._method = slot, method
-        self._left = deadline.remaining()
-        self._timeout = asyncio.timeout(self._left)
+        self._remaining = deadline.remaining()
+        self._timeout = asyncio.timeout(self._remaining)
 
     async def __aenter__(self) -> None:
         await self._timeout.__aenter__()
@@ -205,11 +242,13 @@ class _Within:
     async def __aexit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         try:
             await self._timeout.__aexit__(kind, error, trace)
-        except TimeoutError as late:
+        except TimeoutError as timeout:
             raise AdapterTimeout(
-                f"cannot finish {self._slot}.{self._method}: no answer within {self._left:.1f} s",
-                slot=self._slot, method=self._method, deadline_ms=round(self._left * 1000),
-            ) from late  # fmt: skip
+                f"cannot finish {self._slot}.{self._method}: no answer within {self._remaining:.1f} s",
+                slot=self._slot,
+                method=self._method,
+                deadline_ms=round(self._remaining * 1000),
+            ) from timeout
 
 
 def intent_event(spec: MethodSpec, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -217,16 +256,24 @@ def intent_event(spec: MethodSpec, arguments: Mapping[str, Any]) -> dict[str, An
     if "spec" in arguments:
         agent = arguments["spec"]
         return {
-            "method": spec.name, "name": agent.name, "profile": agent.profile, "request_id": arguments["request_id"],
+            "method": spec.name,
+            "name": agent.name,
+            "profile": agent.profile,
+            "request_id": arguments["request_id"],
             "parent_id": agent.parent_id,
-        }  # fmt: skip
+        }
     handle = arguments["handle"]
     return {"method": spec.name, "agent_id": handle.agent_id, "generation": handle.generation}
 
 
 def _plain(arguments: Mapping[str, Any]) -> Any:
     """The arguments as JSON data; a body that came in pieces by its own SHA-256."""
-    return to_wire({name: value.sha256 if isinstance(value, Flow) else value for name, value in arguments.items()})
+    return to_wire(
+        {
+            name: value.sha256 if isinstance(value, RedactingStream) else value
+            for name, value in arguments.items()
+        }
+    )
 
 
 def _id_of(arguments: Mapping[str, Any], result: Any) -> str | None:
@@ -236,5 +283,5 @@ def _id_of(arguments: Mapping[str, Any], result: Any) -> str | None:
             return str(arguments[name])
     if isinstance(result, tuple):
         result = result[0]
-    found = getattr(getattr(result, "bead", result), "id", None)
-    return None if found is None else str(found)
+    written_id = getattr(getattr(result, "bead", result), "id", None)
+    return None if written_id is None else str(written_id)

@@ -9,7 +9,7 @@ from agentbox.adapters.runtime.pipeline import Pipeline
 from agentbox.contracts.methods import METHODS, MethodSpec
 
 
-class Proxy:
+class SlotProxy:
     """Made by `proxy_for`; has no attribute besides the slot's methods."""
 
     __slots__ = ("__dict__",)
@@ -17,10 +17,10 @@ class Proxy:
 
 def proxy_for(slot: SlotName, pipeline: Pipeline) -> Any:
     """The proxy of a slot. It conforms to the slot's Protocol, which a test holds for every method."""
-    made = Proxy()
+    proxy = SlotProxy()
     for spec in METHODS[slot]:
-        setattr(made, spec.name, _method(spec, pipeline))
-    return made
+        setattr(proxy, spec.name, _method(spec, pipeline))
+    return proxy
 
 
 def _method(spec: MethodSpec, pipeline: Pipeline) -> Callable[..., Any]:

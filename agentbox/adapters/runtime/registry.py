@@ -21,15 +21,21 @@ REGISTRY: Mapping[tuple[SlotName, str], str] = {
     ("events", "local-jsonl"): f"{_HERE}.events.local_jsonl:LocalJsonlEvents",
     ("events", "external-http"): f"{_HERE}.events.external_http:ExternalHttpEvents",
     ("events", "off"): f"{_HERE}.events.off:OffEvents",
-    ("orchestrator", "local-process"): f"{_HERE}.orchestrator.local_process:LocalProcessOrchestrator",
-    ("orchestrator", "external-stdio"): f"{_HERE}.orchestrator.external_stdio:ExternalStdioOrchestrator",
+    (
+        "orchestrator",
+        "local-process",
+    ): f"{_HERE}.orchestrator.local_process:LocalProcessOrchestrator",
+    (
+        "orchestrator",
+        "external-stdio",
+    ): f"{_HERE}.orchestrator.external_stdio:ExternalStdioOrchestrator",
     ("orchestrator", "off"): f"{_HERE}.orchestrator.off:OffOrchestrator",
 }
 
 
 def allowed(slot: SlotName) -> tuple[str, ...]:
     """The values of `use` that a manifest may name for that slot, in the order of the schema."""
-    return tuple(impl for at, impl in REGISTRY if at == slot)
+    return tuple(impl for name, impl in REGISTRY if name == slot)
 
 
 def resolve(slot: SlotName, impl: str) -> type[Adapter]:
@@ -41,5 +47,5 @@ def resolve(slot: SlotName, impl: str) -> type[Adapter]:
             f"set adapters.{slot}.use in agentbox.toml to one of them",
         )
     module, name = target.split(":")
-    found: type[Adapter] = getattr(import_module(module), name)
-    return found
+    adapter_class: type[Adapter] = getattr(import_module(module), name)
+    return adapter_class

@@ -10,21 +10,21 @@ class Timing:
     """`scaled(0.01)` makes every time a hundredth."""
 
     open: float = 10.0
-    loser_close: float = 2.0
-    health_every: float = 5.0
+    failed_close: float = 2.0
+    health_interval: float = 5.0
     health: float = 2.0
     close: float = 5.0
     stop: float = 10.0
-    retry_floor: float = 0.1
-    retry_first: float = 1.0
-    retry_cap: float = 60.0
+    retry_minimum: float = 0.1
+    retry_initial: float = 1.0
+    retry_maximum: float = 60.0
     retry_reset: float = 60.0  # of being ready
 
     def scaled(self, factor: float) -> Self:
         """The same, slower or faster."""
         return type(self)(**{f.name: getattr(self, f.name) * factor for f in fields(self)})
 
-    def retry_wait(self, failures: int, least: float = 0.0) -> float:
+    def retry_delay(self, failures: int, minimum: float = 0.0) -> float:
         """How long to wait after that many failures in a row, from 0 up; never less than `least`, which is not scaled."""
-        ceiling = min(self.retry_cap, self.retry_first * 2.0 ** min(failures, 30))
-        return max(least, self.retry_floor + random.uniform(0, ceiling))
+        ceiling = min(self.retry_maximum, self.retry_initial * 2.0 ** min(failures, 30))
+        return max(minimum, self.retry_minimum + random.uniform(0, ceiling))

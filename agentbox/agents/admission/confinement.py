@@ -9,19 +9,19 @@ from functools import cache
 from pathlib import Path
 
 from agentbox.agents.config import HostConfig
-from agentbox.agents.registry.entry import Entry
-from agentbox.core.linux.landlock import Grant
-from agentbox.core.linux.opening import SYSTEM, Boundary, Opener, settled
+from agentbox.agents.registry.agent_record import AgentRecord
+from agentbox.core.linux.landlock import PathRule
+from agentbox.core.linux.path_opener import SYSTEM_DIRECTORIES, Boundary, Opener, resolve_root
 from agentbox.core.paths import Paths
 from agentbox.core.slot_errors import SpawnError
 from agentbox.policy.patterns.base import PatternError
-from agentbox.policy.rights.rights import as_policy
-from agentbox.sandbox.compile import TOOLCHAIN, NotHeld, compile_policy
+from agentbox.policy.rights.rights import to_policy
+from agentbox.sandbox.compile import TOOLCHAIN, UnenforceableRule, compile_policy
 from agentbox.sandbox.confinement import Confinement
 
 
 @dataclass(frozen=True, kw_only=True)
-class Places:
+class PathBindings:
     """Where the agent finds what its policy names. `private`: folders of this agent alone; `program`:
     what it runs, "" when there is none; `objects`: folders of git objects that its branch borrows from."""
 
@@ -31,53 +31,82 @@ class Places:
     objects: tuple[str, ...] = ()
 
 
-def confinement_of(entry: Entry, config: HostConfig, places: Places) -> Confinement:
+def build_confinement(
+    entry: AgentRecord, config: HostConfig, path_bindings: PathBindings
+) -> Confinement:
     """Raises SpawnError (stage profile)."""
     paths = config.paths
-    workspace, *private = (str(in_box(paths, folder)) for folder in (places.workspace, *places.private))
+    workspace, *private = (
+        str(resolve_in_box(paths, directory))
+        for directory in (path_bindings.workspace, *path_bindings.private)
+    )
     bindings = {
-        "$WORKSPACE": [workspace], "$TMP": private,
-        "$TOOLCHAIN": [*TOOLCHAIN, str(in_box(paths, paths.app))], "$COMMAND": [places.program] if places.program else [],
-    }  # fmt: skip
-    own = [workspace] if Path(workspace).is_relative_to(in_box(paths, paths.branches)) else []
-    allowed = config.limits.get("allow_degraded", ())
-    spec, held = entry.spec, as_policy(entry.holding.for_kernel(time.time()))
+        "$WORKSPACE": [workspace],
+        "$TMP": private,
+        "$TOOLCHAIN": [*TOOLCHAIN, str(resolve_in_box(paths, paths.app))],
+        "$COMMAND": [path_bindings.program] if path_bindings.program else [],
+    }
+    own_dirs = (
+        [workspace] if Path(workspace).is_relative_to(resolve_in_box(paths, paths.branches)) else []
+    )
+    degradable = config.limits.get("allow_degraded", ())
+    spec, policy = entry.spec, to_policy(entry.holding.kernel_rights(time.time()))
     try:
-        found = compile_policy(
-            held, bindings, closed=closed(paths), own=own, allow_degraded=allowed,
-            door=config.gateway_port, closed_ports=config.closed_ports, target_ports=config.target_ports,
-            written=[str(in_box(paths, paths.at(root))) for root in config.written],
-        )  # fmt: skip
-    except (NotHeld, PatternError) as error:
+        confinement = compile_policy(
+            policy,
+            bindings,
+            closed=protected_dirs(paths),
+            own=own_dirs,
+            allow_degraded=degradable,
+            door=config.gateway_port,
+            closed_ports=config.closed_ports,
+            target_ports=config.target_ports,
+            written=[
+                str(resolve_in_box(paths, paths.resolve(root))) for root in config.writable_dirs
+            ],
+        )
+    except (UnenforceableRule, PatternError) as error:
         raise SpawnError(f"cannot start {spec.name}: {error}", stage="profile") from error
-    return replace(found, grants=(*found.grants, *(Grant(path, "rl") for path in places.objects)))
+    return replace(
+        confinement,
+        grants=(*confinement.grants, *(PathRule(path, "rl") for path in path_bindings.objects)),
+    )
 
 
-def workspace_of(entry: Entry, config: HostConfig) -> Path:
+def workspace_path(entry: AgentRecord, config: HostConfig) -> Path:
     """The folder that it works in, or has a copy of."""
-    return in_box(config.paths, config.paths.at(entry.holding.workspace_dir))
+    return resolve_in_box(config.paths, config.paths.resolve(entry.holding.workspace_dir))
 
 
-def in_box(paths: Paths, place: Path) -> Path:
+def resolve_in_box(paths: Paths, path: Path) -> Path:
     """With the links that the box itself made (a project in place of its workspace) as the kernel names them. What lies
     below them agents may have written: it stays as it is, for whoever opens it to follow no link there."""
-    return Path(settled(str(place), (str(paths.prefix), str(paths.workspace))))
+    return Path(resolve_root(str(path), (str(paths.prefix), str(paths.workspace))))
 
 
 @cache
-def closed(paths: Paths) -> tuple[str, ...]:
+def protected_dirs(paths: Paths) -> tuple[str, ...]:
     """The control plane's folders: state, sockets, tokens and secrets, logs. Where links lead, so that a workspace above
     them is seen; followed once, since no agent writes on the way."""
-    return tuple(str(folder.resolve()) for folder in (paths.state, paths.run.parent, paths.logs))
+    return tuple(
+        str(directory.resolve()) for directory in (paths.state, paths.run.parent, paths.logs)
+    )
 
 
-def program_of(name: str, cwd: str, env: Mapping[str, str], config: HostConfig) -> str:
+def resolve_program(name: str, cwd: str, env: Mapping[str, str], config: HostConfig) -> str:
     """The path that a name in argv leads to; "" when nothing is there, as the start itself will say, and when a link leads
     there that an agent may have made: that grants nothing."""
-    found = str(Path(cwd) / name) if "/" in name else shutil.which(name, path=env.get("PATH", ""))
+    candidate = (
+        str(Path(cwd) / name) if "/" in name else shutil.which(name, path=env.get("PATH", ""))
+    )
     paths = config.paths
-    written = tuple(str(in_box(paths, paths.at(root))) for root in config.written)
-    linked = (*SYSTEM, str(in_box(paths, paths.app)))
-    with suppress(OSError), Opener(Boundary(linked=linked, written=written)) as opener:
-        return opener.open(str(in_box(paths, Path(found)))).path if found else ""
+    writable_dirs = tuple(
+        str(resolve_in_box(paths, paths.resolve(root))) for root in config.writable_dirs
+    )
+    trusted_dirs = (*SYSTEM_DIRECTORIES, str(resolve_in_box(paths, paths.app)))
+    with (
+        suppress(OSError),
+        Opener(Boundary(link_roots=trusted_dirs, writable=writable_dirs)) as opener,
+    ):
+        return opener.open(str(resolve_in_box(paths, Path(candidate)))).path if candidate else ""
     return ""

@@ -5,40 +5,51 @@ from dataclasses import replace
 
 from agentbox.contracts.orchestrator import Constraint
 from agentbox.core.slot_errors import ValidationError
-from agentbox.policy.rights.holding import Grant, Holding
-from agentbox.policy.rights.narrowing import least
+from agentbox.policy.rights.grant_set import Grant, GrantSet
+from agentbox.policy.rights.restriction import limit_right
 
 
-def constrained(holding: Holding, constraints: Iterable[Constraint], now: float) -> Holding:
+def apply_constraints(
+    grant_set: GrantSet, constraints: Iterable[Constraint], now: float
+) -> GrantSet:
     """A secret is met by the scope env and its name. Raises ValidationError for a constraint that no grant meets, and for a
     count or rate on what the kernel holds, which counts nothing."""
-    for at, one in enumerate(constraints):
-        kept = [grant for grant in holding.grants if _meets(one, grant)]
-        found = [*kept, *(secret for secret in holding.secrets if _meets(one, secret))]
-        if not found:
-            raise _invalid(at, "meets no grant of this policy")
-        if (one.uses is not None or one.rate is not None) and any(grant.by_kernel for grant in kept):
-            raise _invalid(at, "counts what the kernel holds, which counts nothing; it may end (expires_s)")
-        for grant in found:
-            holding = holding.with_grant(_with(grant, one, now))
-    return holding
+    for index, constraint in enumerate(constraints):
+        matching_grants = [grant for grant in grant_set.grants if _matches(constraint, grant)]
+        matching = [
+            *matching_grants,
+            *(secret for secret in grant_set.secrets if _matches(constraint, secret)),
+        ]
+        if not matching:
+            raise _invalid(index, "meets no grant of this policy")
+        if (constraint.uses is not None or constraint.rate is not None) and any(
+            grant.is_kernel_enforced for grant in matching_grants
+        ):
+            raise _invalid(
+                index, "counts what the kernel holds, which counts nothing; it may end (expires_s)"
+            )
+        for grant in matching:
+            grant_set = grant_set.with_grant(_constrain(grant, constraint, now))
+    return grant_set
 
 
-def _meets(one: Constraint, grant: Grant) -> bool:
+def _matches(constraint: Constraint, grant: Grant) -> bool:
     right = grant.right
     return (
         right.mode == "allow"
-        and right.scope == one.scope
-        and (not one.operation or one.operation in right.operations)
-        and (not one.pattern or one.pattern in right.patterns)
+        and right.scope == constraint.scope
+        and (not constraint.operation or constraint.operation in right.operations)
+        and (not constraint.pattern or constraint.pattern in right.patterns)
     )
 
 
-def _with(grant: Grant, one: Constraint, now: float) -> Grant:
-    end = None if one.expires_s is None else now + one.expires_s
-    return replace(grant, right=least(grant.right, end, one.uses, one.rate))
+def _constrain(grant: Grant, constraint: Constraint, now: float) -> Grant:
+    end = None if constraint.expires_s is None else now + constraint.expires_s
+    return replace(grant, right=limit_right(grant.right, end, constraint.uses, constraint.rate))
 
 
-def _invalid(at: int, why: str) -> ValidationError:
-    pointer = f"/constraints/{at}"
-    return ValidationError(f"cannot take the spec: {pointer} {why}", errors=[{"pointer": pointer, "detail": why}])
+def _invalid(index: int, reason: str) -> ValidationError:
+    pointer = f"/constraints/{index}"
+    return ValidationError(
+        f"cannot take the spec: {pointer} {reason}", errors=[{"pointer": pointer, "detail": reason}]
+    )

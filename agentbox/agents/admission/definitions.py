@@ -6,16 +6,18 @@ from typing import Any, Final
 
 from agentbox.adapters.orchestrator.checks import check_program
 from agentbox.agents.config import HostConfig
-from agentbox.agents.registry.entry import Entry
+from agentbox.agents.registry.agent_record import AgentRecord
 from agentbox.contracts.orchestrator import AgentSpec
 from agentbox.core.slot_errors import PermissionDenied, QuotaExceeded, SpawnError
-from agentbox.policy.rights.standing import PRINCIPAL
+from agentbox.policy.rights.authorization import PRINCIPAL
 
 DEFAULT_PROFILE: Final = "sandboxed"
-_THE_MANIFESTS: Final = ("argv", "profile", "cwd", "env", "restart", "workspace")
+_MANIFEST_FIELDS: Final = ("argv", "profile", "cwd", "env", "restart", "workspace")
 
 
-def settled(spec: AgentSpec, config: HostConfig, *, principal: str, admin: bool, one_life: bool) -> AgentSpec:
+def resolve_spec(
+    spec: AgentSpec, config: HostConfig, *, principal: str, admin: bool, single_run: bool
+) -> AgentSpec:
     """The spec with nothing left open. With `agent` command, folder, policy and restarts are the manifest's; a program
     given ad hoc needs an argv, whatever its name is, and is not for agents to start. `one_life`: a run, whose restarts and input are its own. Raises ValidationError, PermissionDenied, SpawnError (stage
     agent)."""
@@ -25,32 +27,47 @@ def settled(spec: AgentSpec, config: HostConfig, *, principal: str, admin: bool,
         if by_agent:
             raise _denied(spec, "an agent starts agents of the manifest only", scope="agents:write")
         check_program(spec, config.agents)
-        if spec.workspace == "direct" and not admin:  # it may leave there what runs as whoever opens it next
+        if (
+            spec.workspace == "direct" and not admin
+        ):  # it may leave there what runs as whoever opens it next
             raise _denied(spec, "only an admin starts one in the workspace itself", scope="admin")
         return replace(spec, profile=spec.profile or DEFAULT_PROFILE)
     if not table["enabled"]:
-        raise SpawnError(f"cannot start {spec.name}: agents.{spec.agent}.enabled is false", stage="agent")
-    if (said := list(_said(spec, table))) and not admin:
-        raise _denied(spec, f"{', '.join(said)} of an agent of the manifest are the manifest's", scope="admin")
+        raise SpawnError(
+            f"cannot start {spec.name}: agents.{spec.agent}.enabled is false", stage="agent"
+        )
+    if (overridden := list(_overridden_fields(spec, table))) and not admin:
+        raise _denied(
+            spec,
+            f"{', '.join(overridden)} of an agent of the manifest are the manifest's",
+            scope="admin",
+        )
     return replace(
-        spec, argv=spec.argv or (*table["command"], *table["args"]), profile=spec.profile or table["profile"],
-        workspace=_workspace(spec, table), cwd=spec.cwd or table["workspace_dir"],
-        restart=spec.restart if one_life else _restart(spec, table),
-        stdin="pipe" if table["protocol"] == "stdio" and not one_life else spec.stdin,
-    )  # fmt: skip
+        spec,
+        argv=spec.argv or (*table["command"], *table["args"]),
+        profile=spec.profile or table["profile"],
+        workspace=_workspace(spec, table),
+        cwd=spec.cwd or table["workspace_dir"],
+        restart=spec.restart if single_run else _restart(spec, table),
+        stdin="pipe" if table["protocol"] == "stdio" and not single_run else spec.stdin,
+    )
 
 
-def check_instances(name: str, entries: Iterable[Entry], config: HostConfig) -> None:
+def check_instances(name: str, entries: Iterable[AgentRecord], config: HostConfig) -> None:
     """`name` is that in [agents]; "" is bounded by nothing here. Raises QuotaExceeded."""
     if not name:
         return
-    living = sum(not one.over and one.holding.agent == name for one in entries)
-    most = config.agents[name]["max_instances"]
-    if living >= most:
+    running = sum(not entry.over and entry.holding.agent == name for entry in entries)
+    max_instances = config.agents[name]["max_instances"]
+    if running >= max_instances:
         raise QuotaExceeded(
-            f"cannot start another {name}: {living} of at most {most} live", hint="wait for one to end, or end one",
-            limit="max_instances", observed=living, cap=most, config_path=f"agents.{name}.max_instances",
-        )  # fmt: skip
+            f"cannot start another {name}: {running} of at most {max_instances} live",
+            hint="wait for one to end, or end one",
+            limit="max_instances",
+            observed=running,
+            cap=max_instances,
+            config_path=f"agents.{name}.max_instances",
+        )
 
 
 def limits_of(spec: AgentSpec, config: HostConfig) -> Mapping[str, Any]:
@@ -59,15 +76,18 @@ def limits_of(spec: AgentSpec, config: HostConfig) -> Mapping[str, Any]:
     return config.limits if table is None else {**config.limits, **table["limits"]}
 
 
-def _said(spec: AgentSpec, table: Mapping[str, Any]) -> Iterator[str]:
+def _overridden_fields(spec: AgentSpec, table: Mapping[str, Any]) -> Iterator[str]:
     """What a spec says otherwise than the manifest."""
-    unsaid = {field.name: field.default for field in fields(AgentSpec)} | {"env": {}}
-    same = {
-        "argv": (*table["command"], *table["args"]), "profile": table["profile"], "cwd": table["workspace_dir"],
-        "restart": table["restart"]["policy"], "workspace": table["workspace"],
-    }  # fmt: skip
-    for name in _THE_MANIFESTS:
-        if getattr(spec, name) not in (unsaid[name], same.get(name, unsaid[name])):
+    defaults = {field.name: field.default for field in fields(AgentSpec)} | {"env": {}}
+    manifest_values = {
+        "argv": (*table["command"], *table["args"]),
+        "profile": table["profile"],
+        "cwd": table["workspace_dir"],
+        "restart": table["restart"]["policy"],
+        "workspace": table["workspace"],
+    }
+    for name in _MANIFEST_FIELDS:
+        if getattr(spec, name) not in (defaults[name], manifest_values.get(name, defaults[name])):
             yield name
 
 
@@ -79,5 +99,5 @@ def _workspace(spec: AgentSpec, table: Mapping[str, Any]) -> Any:
     return table["workspace"] if spec.workspace == "branch" else spec.workspace
 
 
-def _denied(spec: AgentSpec, why: str, *, scope: str) -> PermissionDenied:
-    return PermissionDenied(f"cannot start {spec.name}: {why}", scope=scope)
+def _denied(spec: AgentSpec, reason: str, *, scope: str) -> PermissionDenied:
+    return PermissionDenied(f"cannot start {spec.name}: {reason}", scope=scope)

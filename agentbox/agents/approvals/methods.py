@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from agentbox.core.records.wire import from_wire
-from agentbox.core.rpc.flows import Flow
+from agentbox.core.rpc.subscriptions import ServerSubscription
 from agentbox.core.slot_errors import PermissionDenied
 
 if TYPE_CHECKING:
@@ -13,21 +13,32 @@ if TYPE_CHECKING:
     from agentbox.core.rpc.session import Session
 
 Params = Mapping[str, Any]
-_SECONDS = 120
+_DEFAULT_SECONDS = 120
 
 
-async def ask(session: "Session[Service]", params: Params) -> Any:
+async def request_approval(session: "Session[Service]", params: Params) -> Any:
     """Of an agent that runs now; answers when it was approved."""
     host, agent_id = session.service.host, from_wire(str, params["agent_id"])
-    who = host.standings.live(agent_id)
-    if who is None or who.generation != params["generation"]:
-        raise PermissionDenied("it needs an approval: no process of that agent runs", scope="approvals")
+    authorization = host.authorizations.active(agent_id)
+    if authorization is None or authorization.generation != params["generation"]:
+        raise PermissionDenied(
+            "it needs an approval: no process of that agent runs", scope="approvals"
+        )
     kind, value, words = (from_wire(str, params[name]) for name in ("kind", "value", "words"))
-    seconds = float(who.limits.get("approval_timeout_seconds", _SECONDS))
+    seconds = float(authorization.limits.get("approval_timeout_seconds", _DEFAULT_SECONDS))
     hold = params.get("hold") is True
-    family = who.ancestors[-1].agent_id if who.ancestors else agent_id
+    family = authorization.ancestors[-1].agent_id if authorization.ancestors else agent_id
     parameters = dict(params["parameters"])
-    await host.approvals.ask((agent_id, who.name), kind, value, parameters, words, seconds, hold=hold, family=family)
+    await host.approvals.request_approval(
+        (agent_id, authorization.name),
+        kind,
+        value,
+        parameters,
+        words,
+        seconds,
+        hold=hold,
+        family=family,
+    )
     return {}
 
 
@@ -36,35 +47,37 @@ async def page(session: "Session[Service]", _params: Params) -> Any:
 
 
 async def get(session: "Session[Service]", params: Params) -> Any:
-    return session.service.host.approvals.get(from_wire(str, params["id"])).shown()
+    return session.service.host.approvals.get(from_wire(str, params["id"])).describe()
 
 
 async def decide(session: "Session[Service]", params: Params) -> Any:
     approval_id, reason, by = (from_wire(str, params[name]) for name in ("id", "reason", "by"))
     approve = params["verdict"] == "approve"
-    return await session.service.host.approvals.decide(approval_id, approve=approve, reason=reason, by=by)
+    return await session.service.host.approvals.decide(
+        approval_id, approve=approve, reason=reason, by=by
+    )
 
 
 async def follow(session: "Session[Service]", params: Params) -> Any:
     """A subscription without items: as long as it is open, somebody who may decide follows the events."""
     approvals = session.service.host.approvals
-    flow = Flow(params["subscription"], params["credit"], session.send)
+    subscription = ServerSubscription(params["subscription"], params["credit"], session.send)
 
-    def over() -> None:
-        approvals.followers -= 1
+    def on_end() -> None:
+        approvals.approver_count -= 1
 
-    approvals.followers += 1
-    session.follow(flow, flow.pass_items(_never()), over)
+    approvals.approver_count += 1
+    session.run_subscription(subscription, subscription.send_items(_no_items()), on_end)
     return {}
 
 
-async def _never() -> AsyncIterator[tuple[Any, int]]:
+async def _no_items() -> AsyncIterator[tuple[Any, int]]:
     await asyncio.get_running_loop().create_future()
     yield None, 0  # makes it an iterator
 
 
 METHODS: Mapping[str, Callable[["Session[Service]", Params], Awaitable[Any]]] = {
-    "approval.ask": ask,
+    "approval.ask": request_approval,
     "approval.list": page,
     "approval.get": get,
     "approval.decide": decide,

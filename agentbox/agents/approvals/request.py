@@ -7,15 +7,17 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal, Self, get_args
 
 from agentbox.core import clock
-from agentbox.core.visible import visible
+from agentbox.core.visible import escape_invisible
 
-State = Literal["waiting", "approved", "denied", "used"]
+ApprovalState = Literal["waiting", "approved", "denied", "used"]
 KINDS: Final = ("tool", "host", "spawn")
-MOST_SHOWN: Final = 16 << 10  # characters of the parameters as JSON; what cannot be shown whole is denied
+MAX_PARAMETERS: Final = (
+    16 << 10
+)  # characters of the parameters as JSON; what cannot be shown whole is denied
 
 
 @dataclass(kw_only=True)
-class Request:
+class ApprovalRequest:
     """Mutable: it is decided once. Times in Unix seconds. `parameters` are those with which the action is taken, `words` what
     the agent says about it, `family` the agent that an operator started and it descends from. `by`: who decided, "" for the box itself."""
 
@@ -28,7 +30,7 @@ class Request:
     words: str = ""
     asked: float
     expires: float
-    state: State = "waiting"
+    state: ApprovalState = "waiting"
     decided: float = 0.0
     by: str = ""
     reason: str = ""
@@ -50,40 +52,56 @@ class Request:
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Self:
         """The inverse of `to_row`. Raises TypeError or ValueError for what it never gave."""
-        made = cls(**{name: value for name, value in row.items() if name != "digest"})
+        request = cls(**{name: value for name, value in row.items() if name != "digest"})
         texts = (
-            made.id,
-            made.agent_id,
-            made.name,
-            made.kind,
-            made.value,
-            made.words,
-            made.by,
-            made.reason,
-            made.family,
+            request.id,
+            request.agent_id,
+            request.name,
+            request.kind,
+            request.value,
+            request.words,
+            request.by,
+            request.reason,
+            request.family,
         )
-        if made.state not in get_args(State) or not all(isinstance(one, str) for one in texts):
+        if request.state not in get_args(ApprovalState) or not all(
+            isinstance(text, str) for text in texts
+        ):
             raise ValueError("cannot read an approval: a value has another type")
-        made.asked, made.expires, made.decided = float(made.asked), float(made.expires), float(made.decided)
-        return made
+        request.asked, request.expires, request.decided = (
+            float(request.asked),
+            float(request.expires),
+            float(request.decided),
+        )
+        return request
 
-    def shown(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, Any]:
         """As callers see it: what the agent chose is escaped, and its words are quoted."""
         return {
-            "id": self.id, "agent_id": self.agent_id, "name": visible(self.name), "kind": self.kind,
-            "value": visible(self.value), "parameters": visible(spelled(self.parameters)), "digest": self.digest,
-            "words": f"\u201c{visible(self.words)}\u201d" if self.words else "", "state": self.state, "by": self.by,
-            "reason": visible(self.reason), "asked_at": clock.to_wire(clock.at(self.asked)),
-            "expires_at": clock.to_wire(clock.at(self.expires)),
-            "decided_at": clock.to_wire(clock.at(self.decided)) if self.decided else None,
-        }  # fmt: skip
+            "id": self.id,
+            "agent_id": self.agent_id,
+            "name": escape_invisible(self.name),
+            "kind": self.kind,
+            "value": escape_invisible(self.value),
+            "parameters": escape_invisible(format_parameters(self.parameters)),
+            "digest": self.digest,
+            "words": f"\u201c{escape_invisible(self.words)}\u201d" if self.words else "",
+            "state": self.state,
+            "by": self.by,
+            "reason": escape_invisible(self.reason),
+            "asked_at": clock.to_wire(clock.from_unix(self.asked)),
+            "expires_at": clock.to_wire(clock.from_unix(self.expires)),
+            "decided_at": clock.to_wire(clock.from_unix(self.decided)) if self.decided else None,
+        }
 
 
 def digest_of(agent_id: str, kind: str, value: str, parameters: Mapping[str, Any]) -> str:
     """SHA-256 over who does what with which parameters."""
-    return hashlib.sha256(json.dumps([agent_id, kind, value, parameters], sort_keys=True).encode("ascii")).hexdigest()
+    return hashlib.sha256(
+        json.dumps([agent_id, kind, value, parameters], sort_keys=True).encode("ascii")
+    ).hexdigest()
 
 
-def spelled(parameters: Mapping[str, Any]) -> str:
+def format_parameters(parameters: Mapping[str, Any]) -> str:
     """The parameters as a person reads them."""
     return json.dumps(parameters, sort_keys=True, ensure_ascii=False)

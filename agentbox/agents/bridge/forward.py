@@ -15,8 +15,8 @@ from agentbox.core.deadline import Deadline
 from agentbox.core.paths import Paths
 from agentbox.core.records.wire import from_wire, to_wire
 from agentbox.core.rpc import messages, pipes
-from agentbox.core.rpc.flows import Flow
 from agentbox.core.rpc.session import Session
+from agentbox.core.rpc.subscriptions import ServerSubscription
 from agentbox.core.slot_errors import NotFound, SlotUnavailable
 
 _OPEN_SECONDS = 8.0  # the box gives 10 to the whole of opening a slot
@@ -29,35 +29,49 @@ class Forwarder:
     def __init__(self, agents: HttpOrchestrator, stop: asyncio.Event) -> None:
         self.agents, self.stop = agents, stop
 
-    def greet(self, _params: Params) -> dict[str, Any]:
+    def handshake(self, _params: Params) -> dict[str, Any]:
         """Bounds of the caller's box are not the host's: they are left aside."""
         return {"capabilities": sorted(self.agents.capabilities)}
 
-    async def answer(self, session: Session[Any], method: str, params: Params) -> Any:
+    async def handle(self, session: Session[Any], method: str, params: Params) -> Any:
         """Raises NotFound for a method that there is not."""
         handler = _METHODS.get(method)
         if handler is None:
-            raise NotFound(f"cannot call {method}: there is no such method", resource="method", id=method)
+            raise NotFound(
+                f"cannot call {method}: there is no such method", resource="method", id=method
+            )
         scopes = frozenset({"admin"}) if params.get("admin") is True else frozenset()
-        who, trace = str(params.get("principal", "")), str(params.get("trace_id", "")) or None
-        with context.calling(context.CallContext(principal=who, scopes=scopes, trace_id=trace)):
+        principal, trace_id = (
+            str(params.get("principal", "")),
+            str(params.get("trace_id", "")) or None,
+        )
+        with context.as_caller(
+            context.CallContext(principal=principal, scopes=scopes, trace_id=trace_id)
+        ):
             return await handler(session, params)
 
 
-async def serve(endpoint: str, token: str, ca_file: str, ends: tuple[int, int], paths: Paths) -> None:
+async def serve(
+    endpoint: str, token: str, ca_file: str, fds: tuple[int, int], paths: Paths
+) -> None:
     """Returns once the peer has left or asked for the end. Agents of the host live on. Raises AdapterError when the host
     does not answer."""
     options = {"endpoint": endpoint, "ca_file": ca_file}
     cfg = SlotConfig(
-        slot="orchestrator", use="external-stdio", required=True, paths=paths, options=options, secrets={"token": token}
+        slot="orchestrator",
+        use="external-stdio",
+        required=True,
+        paths=paths,
+        options=options,
+        secrets={"token": token},
     )
     agents, stop = HttpOrchestrator(cfg, Deps(metrics=Metrics())), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     await agents.open(Deadline.after(_OPEN_SECONDS))
     try:
-        reader, _ = await pipes.reading(ends[0], messages.LINE_LIMIT)
-        session = Session(Forwarder(agents, stop), reader, await pipes.writing(ends[1]))
+        reader, _ = await pipes.open_reader(fds[0], messages.LINE_LIMIT)
+        session = Session(Forwarder(agents, stop), reader, await pipes.open_writer(fds[1]))
         tasks = asyncio.create_task(session.serve()), asyncio.create_task(stop.wait())
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in tasks:
@@ -68,23 +82,30 @@ async def serve(endpoint: str, token: str, ca_file: str, ends: tuple[int, int], 
 
 
 async def _spawn(session: Session[Forwarder], params: Params) -> Any:
-    spec, given = AgentSpec.from_wire(params["spec"]), params.get("stdin")
-    stdin = None if given is None else from_wire(bytes, given)
-    return (await session.service.agents.spawn(spec, request_id=params["request_id"], stdin=stdin)).to_wire()
+    spec, encoded_stdin = AgentSpec.from_wire(params["spec"]), params.get("stdin")
+    stdin = None if encoded_stdin is None else from_wire(bytes, encoded_stdin)
+    return (
+        await session.service.agents.spawn(spec, request_id=params["request_id"], stdin=stdin)
+    ).to_wire()
 
 
 async def _run_once(session: Session[Forwarder], params: Params) -> Any:
-    found = await session.service.agents.run_once(
-        AgentSpec.from_wire(params["spec"]), request_id=params["request_id"], stdin=from_wire(bytes, params["stdin"]),
-        timeout_s=from_wire(float, params["timeout_s"]), max_output=from_wire(int, params["max_output"]),
-    )  # fmt: skip
-    return found.to_wire()
+    result = await session.service.agents.run_once(
+        AgentSpec.from_wire(params["spec"]),
+        request_id=params["request_id"],
+        stdin=from_wire(bytes, params["stdin"]),
+        timeout_s=from_wire(float, params["timeout_s"]),
+        max_output=from_wire(int, params["max_output"]),
+    )
+    return result.to_wire()
 
 
 async def _page(session: Session[Forwarder], params: Params) -> Any:
-    wanted = AgentFilter.from_wire(params.get("filter") or {})
-    found = await session.service.agents.list(wanted, limit=params.get("limit", 100), cursor=params.get("cursor"))
-    return found.to_wire()
+    agent_filter = AgentFilter.from_wire(params.get("filter") or {})
+    page = await session.service.agents.list(
+        agent_filter, limit=params.get("limit", 100), cursor=params.get("cursor")
+    )
+    return page.to_wire()
 
 
 async def _get(session: Session[Forwarder], params: Params) -> Any:
@@ -101,44 +122,52 @@ async def _revoke(session: Session[Forwarder], params: Params) -> Any:
 
 
 async def _terminate(session: Session[Forwarder], params: Params) -> Any:
-    return (await session.service.agents.terminate(_handle(params), grace_s=params.get("grace_s"))).to_wire()
+    return (
+        await session.service.agents.terminate(_handle(params), grace_s=params.get("grace_s"))
+    ).to_wire()
 
 
 async def _stream(session: Session[Forwarder], params: Params) -> Any:
     agents, since = session.service.agents, from_wire(int, params.get("since", 0))
     items = agents.stream(params["agent_id"], since=since, follow=bool(params.get("follow", True)))
-    flow = Flow(params["subscription"], params["credit"], session.send)
+    subscription = ServerSubscription(params["subscription"], params["credit"], session.send)
 
-    async def sized() -> AsyncIterator[tuple[Any, int]]:
-        async with contextlib.aclosing(items) as found:  # type: ignore[type-var]
-            async for item in found:
+    async def sized_items() -> AsyncIterator[tuple[Any, int]]:
+        async with contextlib.aclosing(items) as stream:  # type: ignore[type-var]
+            async for item in stream:
                 yield item.to_wire(), len(item.data)
 
-    session.follow(flow, flow.pass_items(sized()))
+    session.run_subscription(subscription, subscription.send_items(sized_items()))
     return {}
 
 
 async def _attach(session: Session[Forwarder], params: Params) -> Any:
-    attached = await session.service.agents.attach(_handle(params))
-    flow = Flow(params["subscription"], params["credit"], session.send)
-    session.attachments[flow.number] = attached
+    attachment = await session.service.agents.attach(_handle(params))
+    subscription = ServerSubscription(params["subscription"], params["credit"], session.send)
+    session.attachments[subscription.number] = attachment
 
-    async def sized() -> AsyncIterator[tuple[Any, int]]:
+    async def sized_chunks() -> AsyncIterator[tuple[Any, int]]:
         try:
-            async for chunk in attached:
+            async for chunk in attachment:
                 yield to_wire(chunk), len(chunk)
         finally:
-            await attached.aclose()
+            await attachment.aclose()
 
-    session.follow(flow, flow.pass_items(sized()))
+    session.run_subscription(subscription, subscription.send_items(sized_chunks()))
     return {}
 
 
 async def _stdin(session: Session[Forwarder], params: Params) -> Any:
-    attached: Attachment | None = session.attachments.get(params["subscription"])
-    if attached is None:
-        raise NotFound("cannot write to stdin: nobody is attached here any more", resource="attachment", id="")
-    await (attached.close_stdin() if params.get("eof") else attached.send(from_wire(bytes, params["data"])))
+    attachment: Attachment | None = session.attachments.get(params["subscription"])
+    if attachment is None:
+        raise NotFound(
+            "cannot write to stdin: nobody is attached here any more", resource="attachment", id=""
+        )
+    await (
+        attachment.close_stdin()
+        if params.get("eof")
+        else attachment.send(from_wire(bytes, params["data"]))
+    )
     return {}
 
 
@@ -155,7 +184,9 @@ async def _shutdown(session: Session[Forwarder], _params: Params) -> Any:
 
 
 def _handle(params: Params) -> AgentHandle:
-    return AgentHandle(agent_id=from_wire(str, params["agent_id"]), generation=from_wire(int, params["generation"]))
+    return AgentHandle(
+        agent_id=from_wire(str, params["agent_id"]), generation=from_wire(int, params["generation"])
+    )
 
 
 _METHODS: Mapping[str, Callable[[Session[Forwarder], Params], Awaitable[Any]]] = {

@@ -7,12 +7,12 @@ import os
 import sys
 from collections.abc import Sequence
 
-from agentbox.agents.bridge import forward, own
+from agentbox.agents.bridge import forward, local_host
 from agentbox.agents.config import HostConfig
 from agentbox.box.supervision.boot_record import load_plan, read_boot_record
 from agentbox.core import logging
 from agentbox.core.errors import AgentboxError
-from agentbox.core.paths import Paths, take_from_environment
+from agentbox.core.paths import Paths, pop_from_environment
 
 PROGRAM = "bridge"
 _FIRST_FREE = 3
@@ -20,32 +20,34 @@ _FIRST_FREE = 3
 
 def main(arguments: Sequence[str]) -> int:
     """The exit code. An error of the operator's making is one line on stderr."""
-    pipes = claim()
-    asked = _parser().parse_args(arguments)
-    paths = Paths.of_this_process()
+    pipes = claim_stdio()
+    options = _parser().parse_args(arguments)
+    paths = Paths.for_this_process()
     try:
-        if asked.url:
+        if options.url:
             logging.configure(PROGRAM)
-            asyncio.run(forward.serve(asked.url, _token(asked, paths), asked.ca_file, pipes, paths))
+            asyncio.run(
+                forward.serve(options.url, _token(options, paths), options.ca_file, pipes, paths)
+            )
             return 0
         record = read_boot_record(paths)
         plan = record.load_plan() if record else load_plan(paths.plan)
         logging.configure(PROGRAM, plan.observability.log_level)
-        asyncio.run(own.serve(HostConfig.from_plan(plan, paths), pipes))
+        asyncio.run(local_host.serve(HostConfig.from_plan(plan, paths), pipes))
     except AgentboxError as error:
         sys.stderr.write(f"{error.message}\n{error.hint}\n")
         return int(error.exit_code)
     return 0
 
 
-def claim() -> tuple[int, int]:
+def claim_stdio() -> tuple[int, int]:
     """Stdin and stdout under numbers that no child inherits. From here on whatever is printed goes to stderr, and whoever
     reads stdin finds it empty: nothing but a message of ours can reach the peer."""
     inward, outward = (fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _FIRST_FREE) for fd in (0, 1))
-    nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-    os.dup2(nothing, 0)
+    devnull = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    os.dup2(devnull, 0)
     os.dup2(2, 1)
-    os.close(nothing)
+    os.close(devnull)
     return inward, outward
 
 
@@ -56,20 +58,24 @@ def _parser() -> argparse.ArgumentParser:
         "another box.",
     )
     parser.add_argument("--url", default="", help="address of another box, whose agents are served")
-    parser.add_argument("--token-env", default="", metavar="NAME", help="variable that holds a token of that box")
-    parser.add_argument("--token-file", default="", metavar="PATH", help="file that holds a token of that box")
+    parser.add_argument(
+        "--token-env", default="", metavar="NAME", help="variable that holds a token of that box"
+    )
+    parser.add_argument(
+        "--token-file", default="", metavar="PATH", help="file that holds a token of that box"
+    )
     parser.add_argument("--ca-file", default="", metavar="PATH", help="extra trust anchor")
     return parser
 
 
-def _token(asked: argparse.Namespace, paths: Paths) -> str:
+def _token(options: argparse.Namespace, paths: Paths) -> str:
     """From the variable or the file: on a command line every process could read it. "" sends none."""
-    if asked.token_env:
-        return take_from_environment(asked.token_env) or ""
-    if not asked.token_file:
+    if options.token_env:
+        return pop_from_environment(options.token_env) or ""
+    if not options.token_file:
         return ""
     try:
-        return paths.at(asked.token_file).read_text(encoding="utf-8").strip()
+        return paths.resolve(options.token_file).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise AgentboxError(
             f"cannot read the token file: {type(error).__name__}", "Give uid 1000 a text file."

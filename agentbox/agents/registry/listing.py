@@ -5,41 +5,47 @@ from collections.abc import Iterable
 from typing import Final
 
 from agentbox.adapters.runtime.adapter import Page
-from agentbox.agents.registry.entry import Entry
+from agentbox.agents.registry.agent_record import AgentRecord
 from agentbox.contracts.orchestrator import LIMIT, AgentFilter, AgentInfo, AgentSpec
 from agentbox.core.records.wire import to_json
 from agentbox.core.rpc.messages import LINE_LIMIT
 from agentbox.core.slot_errors import ValidationError
 
-_PAGE_BYTES: Final = LINE_LIMIT // 4  # a longer line than LINE_LIMIT would end the connection, and all that waits on it
+_PAGE_BYTES: Final = (
+    LINE_LIMIT // 4
+)  # a longer line than LINE_LIMIT would end the connection, and all that waits on it
 
 
-def page_of(entries: Iterable[Entry], wanted: AgentFilter, limit: int, cursor: str | None) -> Page[AgentInfo]:
+def build_page(
+    entries: Iterable[AgentRecord], agent_filter: AgentFilter, limit: int, cursor: str | None
+) -> Page[AgentInfo]:
     """In order of id, which is the order of creation; shorter where their specs are large. Raises ValidationError."""
     if not LIMIT[0] <= limit <= LIMIT[1]:
         raise _invalid("/limit", f"must be from {LIMIT[0]} to {LIMIT[1]}")
     after = "" if cursor is None else _check_cursor(cursor)
-    matching = (one for one in entries if one.agent_id > after and _matches(one, wanted))
-    found = sorted(matching, key=lambda one: one.agent_id)[: limit + 1]
+    matching = (
+        entry for entry in entries if entry.agent_id > after and _matches(entry, agent_filter)
+    )
+    selected = sorted(matching, key=lambda one: one.agent_id)[: limit + 1]
     items: list[AgentInfo] = []
     size = 0
-    for one in found[:limit]:
+    for one in selected[:limit]:
         info = one.info()
         size += len(to_json(info, ensure_ascii=True))
         if items and size > _PAGE_BYTES:
             break
         items.append(info)
-    more = items[-1].handle.agent_id if len(items) < len(found) else None
-    return Page(items=tuple(items), next_cursor=more)
+    next_cursor = items[-1].handle.agent_id if len(items) < len(selected) else None
+    return Page(items=tuple(items), next_cursor=next_cursor)
 
 
-def _matches(entry: Entry, wanted: AgentFilter) -> bool:
+def _matches(entry: AgentRecord, agent_filter: AgentFilter) -> bool:
     spec = entry.spec
     return (
-        wanted.state in (None, entry.state)
-        and wanted.name in (None, spec.name)
-        and wanted.parent_id in (None, spec.parent_id)
-        and (wanted.label is None or _has_label(spec, wanted.label))
+        agent_filter.state in (None, entry.state)
+        and agent_filter.name in (None, spec.name)
+        and agent_filter.parent_id in (None, spec.parent_id)
+        and (agent_filter.label is None or _has_label(spec, agent_filter.label))
     )
 
 
@@ -56,4 +62,6 @@ def _check_cursor(cursor: str) -> str:
 
 
 def _invalid(pointer: str, detail: str) -> ValidationError:
-    return ValidationError(f"cannot take {pointer}: it {detail}", errors=[{"pointer": pointer, "detail": detail}])
+    return ValidationError(
+        f"cannot take {pointer}: it {detail}", errors=[{"pointer": pointer, "detail": detail}]
+    )

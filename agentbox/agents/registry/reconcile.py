@@ -8,93 +8,105 @@ from collections.abc import Iterable
 import structlog
 
 from agentbox.agents.config import HostConfig
-from agentbox.agents.registry.entry import Entry
-from agentbox.agents.registry.store import Store
-from agentbox.agents.registry.table import Table
+from agentbox.agents.registry.agent_record import AgentRecord
+from agentbox.agents.registry.agent_registry import AgentRegistry
+from agentbox.agents.registry.store import AgentStore
 from agentbox.agents.runs import exits, home
-from agentbox.agents.streams.log import StreamLog
-from agentbox.agents.streams.reader import Reader
+from agentbox.agents.streams.reader import ItemReader
+from agentbox.agents.streams.stream_log import StreamLog
 from agentbox.contracts.orchestrator import ExitRecord
 from agentbox.core.linux import kernel
 from agentbox.core.paths import Paths
 from agentbox.core.slot_errors import AdapterError
-from agentbox.sandbox.launcher import leftovers, tree
+from agentbox.sandbox.launcher import orphans, tree
 
 log = structlog.get_logger()
-_SECONDS = 10.0
+_KILL_SECONDS = 10.0
 
 
-async def mark_of(store: Store) -> str:
+async def load_mark(store: AgentStore) -> str:
     """What the environment of every agent of this box carries; made once a store."""
-    found = await store.fact("mark")
-    if found is None:
-        found = secrets.token_hex(8)
-        await store.fact("mark", found)
-    return found
+    mark = await store.fact("mark")
+    if mark is None:
+        mark = secrets.token_hex(8)
+        await store.fact("mark", mark)
+    return mark
 
 
-async def second_start(store: Store) -> bool:
+async def is_restart(store: AgentStore) -> bool:
     """True when an agent-host has run before under the same PID 1."""
-    init = tree.look(1)
-    now = f"{kernel.boot_id()}:{init.start_ticks if init else 0}"
-    return await store.fact("init", now) == now
+    init = tree.read_process(1)
+    current = f"{kernel.boot_id()}:{init.start_ticks if init else 0}"
+    return await store.fact("init", current) == current
 
 
-def end_leftovers(table: Table, config: HostConfig, *, again: bool) -> list[int]:
+def end_orphans(registry: AgentRegistry, config: HostConfig, *, is_restart: bool) -> list[int]:
     """Blocks until none lives; returns the pids that will not die (in the kernel's hands), after 10 s."""
     recorded = [
-        leftovers.Recorded(entry.pid, entry.start_ticks, entry.boot_id)
-        for entry in table.entries.values()
+        orphans.RecordedProcess(entry.pid, entry.start_ticks, entry.boot_id)
+        for entry in registry.entries.values()
         if not entry.over and entry.pid is not None
     ]
-    look_at_init = config.paths.contained and again
-    return leftovers.end_leftovers(
-        table.host.mark,
+    check_init = config.paths.is_container and is_restart
+    return orphans.kill_orphans(
+        registry.host.mark,
         recorded,
-        lambda: _strays(config.paths) if look_at_init else (),
-        time.monotonic() + _SECONDS,
+        lambda: _find_orphans(config.paths) if check_init else (),
+        time.monotonic() + _KILL_SECONDS,
     )
 
 
-def end_folders(table: Table, config: HostConfig) -> None:
+def remove_private_dirs(registry: AgentRegistry, config: HostConfig) -> None:
     """Deletes what agents that are over still have of their own: the host died between their end and that."""
-    for entry in table.entries.values():
-        folder = home.of_agent(config.paths, entry.agent_id)
+    for entry in registry.entries.values():
+        directory = home.agent_dir(config.paths, entry.agent_id)
         try:
             if entry.over:
-                home.end(folder)
+                home.remove_private(directory)
         except OSError as error:
-            log.warning("private folder is not removed", folder=str(folder), reason=error.strerror)
+            log.warning(
+                "private folder is not removed", folder=str(directory), reason=error.strerror
+            )
 
 
-def settle(table: Table) -> None:
+def resume_agents(registry: AgentRegistry) -> None:
     """Agents that were alive have the end that readers of their stream were told, else become `lost`; then their restart policy
     applies, but not to one of whose ancestors the row is damaged: what it may do is not known."""
-    for entry in list(table.entries.values()):
+    for entry in list(registry.entries.values()):
         if entry.over:
             continue
         entry.pid = None
         if entry.state != "backoff" or entry.exit is None:
-            entry.exit = _told(table.streams[entry.agent_id], entry) or exits.lost()
-        entry.stop_requested = entry.stop_requested or not table.host.standings.has_family(entry)
-        table.revive(entry)
+            entry.exit = (
+                _recorded_exit(registry.streams[entry.agent_id], entry) or exits.lost_exit()
+            )
+        entry.stop_requested = (
+            entry.stop_requested or not registry.host.authorizations.has_all_ancestors(entry)
+        )
+        registry.resume(entry)
 
 
-def _told(stream: StreamLog, entry: Entry) -> ExitRecord | None:
+def _recorded_exit(stream: StreamLog, entry: AgentRecord) -> ExitRecord | None:
     """The end of its last life, where the host died between telling and storing it."""
     try:
-        items = Reader(stream, kinds=("exit",)).batch(stream.size + 1)
-        ends = [ExitRecord.from_wire(json.loads(one.data)) for one in items if one.generation == entry.generation]
+        items = ItemReader(stream, kinds=("exit",)).batch(stream.size + 1)
+        exits_found = [
+            ExitRecord.from_wire(json.loads(item.data))
+            for item in items
+            if item.generation == entry.generation
+        ]
     except (OSError, ValueError, KeyError, TypeError, AdapterError) as error:
-        log.warning("what a stream says of an end is not read", agent_id=entry.agent_id, reason=str(error))
+        log.warning(
+            "what a stream says of an end is not read", agent_id=entry.agent_id, reason=str(error)
+        )
         return None
-    return ends[-1] if ends else None
+    return exits_found[-1] if exits_found else None
 
 
-def _strays(paths: Paths) -> Iterable[int]:
+def _find_orphans(paths: Paths) -> Iterable[int]:
     """Children of PID 1 that supervisord does not know: orphans of agents. The list is taken before the question."""
-    found = leftovers.orphans_of_init(())
-    if not found:
+    children = orphans.find_orphans_of_init(())
+    if not children:
         return ()
     from agentbox.box.supervision.rpc import (
         ShuttingDown,
@@ -107,4 +119,4 @@ def _strays(paths: Paths) -> Iterable[int]:
     except (SupervisorUnavailable, ShuttingDown) as error:
         log.warning("orphans are not looked for", reason=error.message)
         return ()
-    return [pid for pid in found if pid not in supervised]
+    return [pid for pid in children if pid not in supervised]

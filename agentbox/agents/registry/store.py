@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 
 import apsw
 
-from agentbox.agents.approvals.request import Request as Approval
-from agentbox.agents.registry.entry import Entry
+from agentbox.agents.approvals.request import ApprovalRequest as Approval
+from agentbox.agents.registry.agent_record import AgentRecord
 from agentbox.agents.states import state
-from agentbox.agents.states.state import State
+from agentbox.agents.states.state import StoredState
 from agentbox.contracts.orchestrator import AgentHandle
 from agentbox.core import clock
 from agentbox.core.ids import uuid7
@@ -50,7 +50,7 @@ MIGRATIONS = (
 
 
 @dataclass(frozen=True)
-class Happening:
+class LifecycleEvent:
     """One line of the record. `type` is an event type of the journal. `session_id` and `trace_id` "" become the agent's."""
 
     type: str
@@ -65,19 +65,21 @@ _PRUNE = """
     DELETE FROM record WHERE seq IN (
         SELECT seq FROM record ORDER BY type <> 'policy.denied', seq LIMIT max(0, (SELECT count(*) FROM record) - ?))
 """
-_LINE = ("seq", "id", "at", "type", "agent_id", "session_id", "trace_id", "data")
+_RECORD_COLUMNS = ("seq", "id", "at", "type", "agent_id", "session_id", "trace_id", "data")
 T = TypeVar("T")
-Request = tuple[str, str]  # principal, request id
+RequestKey = tuple[str, str]  # principal, request id
 
 
-class Store:
+class AgentStore:
     """Open it before use. Every write is on disk when its call returns."""
 
-    def __init__(self, folder: Path, record: StoreRecord | None = None) -> None:
+    def __init__(self, directory: Path, record: StoreRecord | None = None) -> None:
         """With a `record` a database that does not hold what it held last is refused."""
-        self._path = folder / "agents.db"
+        self._path = directory / "agents.db"
         self.damaged = DamagedRows("agents.db")
-        self._database = Database(self._path, MIGRATIONS, "orchestrator", "local-process", record=record)
+        self._database = Database(
+            self._path, MIGRATIONS, "orchestrator", "local-process", record=record
+        )
 
     async def open(self) -> None:
         """Raises BackendError, which says what to do where the file is damaged: it is left as it is."""
@@ -91,13 +93,15 @@ class Store:
     async def close(self) -> None:
         await self._database.close()
 
-    def still_there(self) -> bool:
+    def is_in_place(self) -> bool:
         """False once the file that is open is no longer the one at its path."""
-        return self._database.still_there()
+        return self._database.is_present()
 
-    async def entries(self) -> list[Entry]:
+    async def entries(self) -> list[AgentRecord]:
         """Every agent that is kept, oldest first; damaged rows stay where they are, and are noted."""
-        return list(await self._readable("agent_id, row", "agents ORDER BY agent_id", (), _entry))
+        return list(
+            await self._read_rows("agent_id, row", "agents ORDER BY agent_id", (), _decode_entry)
+        )
 
     def _remedy(self) -> str:
         return (
@@ -105,63 +109,80 @@ class Store:
             'or accept the loss: docs/howto/when-something-goes-wrong.md, "A store that vanished".'
         )
 
-    async def requests(self) -> dict[Request, tuple[AgentHandle, float]]:
+    async def requests(self) -> dict[RequestKey, tuple[AgentHandle, float]]:
         """Requests of the last 24 hours, with the agent that each made and when."""
         since = time.time() - REQUEST_SECONDS
         return dict(
-            await self._readable("agent_id, principal, request_id, at", "requests WHERE at > ?", (since,), _request)
+            await self._read_rows(
+                "agent_id, principal, request_id, at",
+                "requests WHERE at > ?",
+                (since,),
+                _decode_request,
+            )
         )
 
-    async def admit(self, entry: Entry, used: State) -> None:
+    async def admit(self, entry: AgentRecord, used_state: StoredState) -> None:
         """A new agent, the state that it uses, and the request that asked for it, before its process exists."""
         moment = time.time()
 
         def job(db: apsw.Connection) -> None:
-            _save(db, entry)
-            state.insert(db, used)
+            _upsert_entry(db, entry)
+            state.insert(db, used_state)
             db.execute("DELETE FROM requests WHERE at <= ?", (moment - REQUEST_SECONDS,))
             db.execute(
-                "INSERT INTO requests VALUES (?, ?, ?, ?)", (entry.principal, entry.request_id, entry.agent_id, moment)
+                "INSERT INTO requests VALUES (?, ?, ?, ?)",
+                (entry.principal, entry.request_id, entry.agent_id, moment),
             )
 
         await self._database.write(job)
 
-    async def withdraw(self, entry: Entry, *, with_state: bool) -> None:
+    async def roll_back(self, entry: AgentRecord, *, with_state: bool) -> None:
         """Forgets an agent that never ran, and its request; `with_state` also a state that it was the first of."""
 
         def job(db: apsw.Connection) -> None:
             db.execute("DELETE FROM agents WHERE agent_id = ?", (entry.agent_id,))
             db.execute("DELETE FROM requests WHERE agent_id = ?", (entry.agent_id,))
             if with_state:
-                db.execute("DELETE FROM states WHERE state_id = ? AND first = ?", (entry.state_id, entry.agent_id))
+                db.execute(
+                    "DELETE FROM states WHERE state_id = ? AND first = ?",
+                    (entry.state_id, entry.agent_id),
+                )
 
         await self._database.write(job)
 
-    async def save(self, entries: Sequence[Entry], *happened: Happening) -> None:
+    async def save(self, entries: Sequence[AgentRecord], *events: LifecycleEvent) -> None:
         """Agents as they are now, and what happened, in one commit."""
-        rows, moment = [_row(entry) for entry in entries], clock.to_wire(clock.now())
-        over, now = [entry.state_id for entry in entries if entry.over], time.time()
+        rows, moment = [_encode_entry(entry) for entry in entries], clock.to_wire(clock.now())
+        ended_states, now = [entry.state_id for entry in entries if entry.over], time.time()
 
         def job(db: apsw.Connection) -> None:
             for row in rows:
                 db.execute("INSERT OR REPLACE INTO agents VALUES (?, ?, ?)", row)
-            state.ended(db, over, now)
-            for one in happened:
-                values = (uuid7(), moment, one.type, one.agent_id, json.dumps(one.data), one.session_id, one.trace_id)
+            state.mark_used(db, ended_states, now)
+            for event in events:
+                values = (
+                    uuid7(),
+                    moment,
+                    event.type,
+                    event.agent_id,
+                    json.dumps(event.data),
+                    event.session_id,
+                    event.trace_id,
+                )
                 db.execute(_RECORD, values)
                 if db.last_insert_rowid() % PRUNE_EVERY == 0:
                     db.execute(_PRUNE, (KEEP_RECORD,))
 
         await self._database.write(job)
 
-    async def states(self, where: str, *values: Any) -> list[State]:
+    async def states(self, where: str, *values: Any) -> list[StoredState]:
         """Those that fit a condition (`states.state.select`)."""
-        found = await self._database.read(lambda db: state.select(db, where, *values))
-        return list(self.damaged.readable(found, state.of_row))
+        rows = await self._database.read(lambda db: state.select(db, where, *values))
+        return list(self.damaged.readable_rows(rows, state.decode_row))
 
-    async def add_state(self, added: State) -> None:
+    async def add_state(self, new_state: StoredState) -> None:
         """A state that no agent uses yet."""
-        await self._database.write(lambda db: state.insert(db, added))
+        await self._database.write(lambda db: state.insert(db, new_state))
 
     async def detach_state(self, state_id: str) -> None:
         """No agent uses it again."""
@@ -173,95 +194,111 @@ class Store:
 
     async def approvals(self) -> list[Approval]:
         """Every approval that is kept, oldest first; damaged ones are noted, and asked for anew."""
-        return list(await self._readable("id, row", "approvals ORDER BY id", (), _approval))
+        return list(await self._read_rows("id, row", "approvals ORDER BY id", (), _decode_approval))
 
-    async def keep_approval(self, approval_id: str, asked: float, row: Mapping[str, Any]) -> None:
+    async def save_approval(
+        self, approval_id: str, asked_at: float, row: Mapping[str, Any]
+    ) -> None:
         """An approval as it is now; those of more than a day before it are dropped."""
-        values = (approval_id, asked, json.dumps(row))
+        values = (approval_id, asked_at, json.dumps(row))
 
         def job(db: apsw.Connection) -> None:
             db.execute("INSERT OR REPLACE INTO approvals VALUES (?, ?, ?)", values)
-            db.execute("DELETE FROM approvals WHERE asked < ?", (asked - 24 * 3600,))
+            db.execute("DELETE FROM approvals WHERE asked < ?", (asked_at - 24 * 3600,))
 
         await self._database.write(job)
 
-    async def forget(self, agent_ids: Sequence[str]) -> None:
+    async def delete_agents(self, agent_ids: Sequence[str]) -> None:
         """Drops agents that ended."""
-        await self._database.write(_each("DELETE FROM agents WHERE agent_id = ?", [(one,) for one in agent_ids]))
+        await self._database.write(
+            _execute_each(
+                "DELETE FROM agents WHERE agent_id = ?", [(agent_id,) for agent_id in agent_ids]
+            )
+        )
 
-    async def record(self, after: int, limit: int) -> list[dict[str, Any]]:
+    async def read_record(self, after: int, limit: int) -> list[dict[str, Any]]:
         """Lines of the record beyond `after`, in order; damaged ones are noted, and stay where they are."""
-        found: tuple[dict[str, Any], ...] = ()
-        while not found:
-            where, values = "record WHERE seq > ? ORDER BY seq LIMIT ?", (after, limit)
-            last = await self._read(f"SELECT max(seq) FROM (SELECT seq FROM {where})", *values)
+        lines: tuple[dict[str, Any], ...] = ()
+        while not lines:
+            source, values = "record WHERE seq > ? ORDER BY seq LIMIT ?", (after, limit)
+            last = await self._fetch(f"SELECT max(seq) FROM (SELECT seq FROM {source})", *values)
             if last == [(None,)]:
                 break
-            found = await self._readable(", ".join(_LINE), where, values, _line)
+            lines = await self._read_rows(", ".join(_RECORD_COLUMNS), source, values, _decode_line)
             after = last[0][0]
-        return list(found)
+        return list(lines)
 
-    async def record_taken(self, through: int) -> None:
+    async def discard_record(self, through: int) -> None:
         """The reader has these for good."""
-        await self._database.write(_each("DELETE FROM record WHERE seq <= ? AND json_valid(data)", [(through,)]))
+        await self._database.write(
+            _execute_each("DELETE FROM record WHERE seq <= ? AND json_valid(data)", [(through,)])
+        )
 
     async def fact(self, name: str, value: str | None = None) -> str | None:
         """What was last written under that name; with a value, writes it and returns what was there before."""
-        found = await self._read("SELECT value FROM facts WHERE name = ?", name)
+        rows = await self._fetch("SELECT value FROM facts WHERE name = ?", name)
         if value is not None:
-            await self._database.write(_each("INSERT OR REPLACE INTO facts VALUES (?, ?)", [(name, value)]))
-        return str(found[0][0]) if found else None
+            await self._database.write(
+                _execute_each("INSERT OR REPLACE INTO facts VALUES (?, ?)", [(name, value)])
+            )
+        return str(rows[0][0]) if rows else None
 
-    async def _readable(
-        self, columns: str, source: str, values: tuple[Any, ...], read: Callable[[tuple[Any, ...]], T]
+    async def _read_rows(
+        self,
+        columns: str,
+        source: str,
+        values: tuple[Any, ...],
+        read: Callable[[tuple[Any, ...]], T],
     ) -> tuple[T, ...]:
         """What a query of these columns finds, of which the first names a row."""
         query, names = f"SELECT {columns} FROM {source}", columns.split(", ")
-        rows = await self._database.read(lambda db: list(each_row(db, query, values, names, named=1)))
-        return self.damaged.readable(rows, partial(_sound, read, source.partition(" ")[0]))
+        rows = await self._database.read(
+            lambda db: list(each_row(db, query, values, names, key_columns=1))
+        )
+        return self.damaged.readable_rows(rows, partial(_decode, read, source.partition(" ")[0]))
 
-    async def _read(self, text: str, *values: Any) -> list[tuple[Any, ...]]:
+    async def _fetch(self, text: str, *values: Any) -> list[tuple[Any, ...]]:
         return await self._database.read(lambda db: list(db.execute(text, values)))
 
 
-def _sound(read: Callable[[tuple[Any, ...]], T], table: str, row: tuple[Any, ...]) -> T:
+def _decode(read: Callable[[tuple[Any, ...]], T], table: str, row: tuple[Any, ...]) -> T:
     try:
         return read(row)
     except (*UNREADABLE, AttributeError, ValidationError):
         raise damaged_row(f"{row[0]} of {table}") from None
 
 
-def _entry(row: tuple[Any, ...]) -> Entry:
-    return Entry.from_row(json.loads(row[1]))
+def _decode_entry(row: tuple[Any, ...]) -> AgentRecord:
+    return AgentRecord.from_row(json.loads(row[1]))
 
 
-def _request(row: tuple[Any, ...]) -> tuple[Request, tuple[AgentHandle, float]]:
-    agent_id, principal, request_id, at = row
+def _decode_request(row: tuple[Any, ...]) -> tuple[RequestKey, tuple[AgentHandle, float]]:
+    agent_id, principal, request_id, created_at = row
     if principal is None or request_id is None:
         raise ValueError(agent_id)
-    return (principal, request_id), (AgentHandle(agent_id=agent_id, generation=1), at)
+    return (principal, request_id), (AgentHandle(agent_id=agent_id, generation=1), created_at)
 
 
-def _approval(row: tuple[Any, ...]) -> Approval:
+def _decode_approval(row: tuple[Any, ...]) -> Approval:
     return Approval.from_row(json.loads(row[1]))
 
 
-def _line(row: tuple[Any, ...]) -> dict[str, Any]:
+def _decode_line(row: tuple[Any, ...]) -> dict[str, Any]:
     data = json.loads(row[-1])
     if not isinstance(data, dict):
         raise TypeError(type(data))
-    return {**dict(zip(_LINE, row, strict=True)), "data": data}
+    return {**dict(zip(_RECORD_COLUMNS, row, strict=True)), "data": data}
 
 
-def _row(entry: Entry) -> tuple[str, int, str]:
+def _encode_entry(entry: AgentRecord) -> tuple[str, int, str]:
     return entry.agent_id, int(entry.over), json.dumps(entry.to_row())
 
 
-def _save(db: apsw.Connection, entry: Entry) -> None:
-    db.execute("INSERT OR REPLACE INTO agents VALUES (?, ?, ?)", _row(entry))
+def _upsert_entry(db: apsw.Connection, entry: AgentRecord) -> None:
+    db.execute("INSERT OR REPLACE INTO agents VALUES (?, ?, ?)", _encode_entry(entry))
 
 
-def _each(text: str, rows: Sequence[tuple[Any, ...]]) -> Callable[[apsw.Connection], None]:
+def _execute_each(text: str, rows: Sequence[tuple[Any, ...]]) -> Callable[[apsw.Connection], None]:
     def job(db: apsw.Connection) -> None:
         for values in rows:
             db.execute(text, values)

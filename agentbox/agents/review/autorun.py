@@ -9,10 +9,23 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 # Patterns of a whole path, lower case; one without a slash is of a name, wherever it lies. `**` is any rest.
-RUNS: Final[dict[str, tuple[str, ...]]] = {
+AUTORUN_PATTERNS: Final[dict[str, tuple[str, ...]]] = {
     "CI runs it": (
-        *(".github/workflows/**", ".github/actions/**", ".gitlab-ci.yml", ".gitlab/**", ".circleci/**", "jenkinsfile*"),
-        *("azure-pipelines*.yml", ".azure-pipelines/**", ".travis.yml", "bitbucket-pipelines.yml", ".drone.yml"),
+        *(
+            ".github/workflows/**",
+            ".github/actions/**",
+            ".gitlab-ci.yml",
+            ".gitlab/**",
+            ".circleci/**",
+            "jenkinsfile*",
+        ),
+        *(
+            "azure-pipelines*.yml",
+            ".azure-pipelines/**",
+            ".travis.yml",
+            "bitbucket-pipelines.yml",
+            ".drone.yml",
+        ),
         *(
             ".woodpecker.yml",
             ".woodpecker/**",
@@ -80,7 +93,17 @@ RUNS: Final[dict[str, tuple[str, ...]]] = {
         ),
     ),
     "a debugger or an interactive shell of a language runs it": (
-        *(".pdbrc", ".gdbinit", ".lldbinit", ".rprofile", ".ghci", ".iex.exs", ".irbrc", ".pryrc", ".ocamlinit"),
+        *(
+            ".pdbrc",
+            ".gdbinit",
+            ".lldbinit",
+            ".rprofile",
+            ".ghci",
+            ".iex.exs",
+            ".irbrc",
+            ".pryrc",
+            ".ocamlinit",
+        ),
     ),
     "git or a hook runs it": (
         *(
@@ -95,8 +118,25 @@ RUNS: Final[dict[str, tuple[str, ...]]] = {
         *(".gitattributes", ".gitmodules", ".overcommit.yml", ".lintstagedrc*", ".git*/**"),
     ),
     "an agent is steered by it": (
-        *("claude.md", "agents.md", "gemini.md", ".claude/**", ".codex/**", ".gemini/**", ".cursor/**", ".cursorrules"),
-        *(".mcp.json", "mcp.json", ".aider*", ".continue/**", ".windsurf*", ".opencode/**", "opencode.json*"),
+        *(
+            "claude.md",
+            "agents.md",
+            "gemini.md",
+            ".claude/**",
+            ".codex/**",
+            ".gemini/**",
+            ".cursor/**",
+            ".cursorrules",
+        ),
+        *(
+            ".mcp.json",
+            "mcp.json",
+            ".aider*",
+            ".continue/**",
+            ".windsurf*",
+            ".opencode/**",
+            "opencode.json*",
+        ),
         *(
             ".github/copilot-instructions.md",
             ".clinerules*",
@@ -109,11 +149,55 @@ RUNS: Final[dict[str, tuple[str, ...]]] = {
         ),
     ),
     "a build or a test runs it": (
-        *("makefile", "gnumakefile", "*.mk", "cmakelists.txt", "*.cmake", "configure", "configure.ac", "meson.build"),
-        *("setup.py", "setup.cfg", "pyproject.toml", "conftest.py", "sitecustomize.py", "usercustomize.py", "*.pth"),
-        *("tox.ini", "noxfile.py", "pytest.ini", "package.json", ".npmrc", ".yarnrc*", ".pnp.cjs", "*.config.js"),
-        *("*.config.ts", "*.config.mjs", "*.config.cjs", "build.rs", ".cargo/**", "build.gradle*", "settings.gradle*"),
-        *("gradlew*", "gradle/**", "pom.xml", ".mvn/**", "mvnw*", "rakefile", "gemfile", "*.gemspec", "dockerfile*"),
+        *(
+            "makefile",
+            "gnumakefile",
+            "*.mk",
+            "cmakelists.txt",
+            "*.cmake",
+            "configure",
+            "configure.ac",
+            "meson.build",
+        ),
+        *(
+            "setup.py",
+            "setup.cfg",
+            "pyproject.toml",
+            "conftest.py",
+            "sitecustomize.py",
+            "usercustomize.py",
+            "*.pth",
+        ),
+        *(
+            "tox.ini",
+            "noxfile.py",
+            "pytest.ini",
+            "package.json",
+            ".npmrc",
+            ".yarnrc*",
+            ".pnp.cjs",
+            "*.config.js",
+        ),
+        *(
+            "*.config.ts",
+            "*.config.mjs",
+            "*.config.cjs",
+            "build.rs",
+            ".cargo/**",
+            "build.gradle*",
+            "settings.gradle*",
+        ),
+        *(
+            "gradlew*",
+            "gradle/**",
+            "pom.xml",
+            ".mvn/**",
+            "mvnw*",
+            "rakefile",
+            "gemfile",
+            "*.gemspec",
+            "dockerfile*",
+        ),
         *(
             "containerfile*",
             "compose*.y*ml",
@@ -154,7 +238,15 @@ RUNS: Final[dict[str, tuple[str, ...]]] = {
             ".rspec",
             "guardfile",
         ),
-        *("gulpfile.*", "gruntfile.*", "karma.conf.*", ".mocharc.*", ".prettierrc.*js", ".babelrc.*js", ".rubocop.yml"),
+        *(
+            "gulpfile.*",
+            "gruntfile.*",
+            "karma.conf.*",
+            ".mocharc.*",
+            ".prettierrc.*js",
+            ".babelrc.*js",
+            ".rubocop.yml",
+        ),
         *(
             "build.zig",
             "mix.exs",
@@ -178,7 +270,7 @@ IN_REPOSITORY: Final = "git runs what its config and hooks name, in a repository
 _IGNORED: Final = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
 
 
-def folded(name: str) -> str:
+def fold_name(name: str) -> str:
     """One spelling for all names that some disk takes for the same: some ignore capitals, HFS+ the characters above, NTFS dots
     and spaces at the end."""
     return _IGNORED.sub("", name).casefold().rstrip(". ")
@@ -187,32 +279,37 @@ def folded(name: str) -> str:
 def is_bare_repository(names: Iterable[str]) -> bool:
     """Whether git takes a folder with these names for a repository (`is_git_directory` of git's setup.c): `HEAD` beside
     `objects` and `refs`, or beside `commondir`, which says where those are."""
-    found = set(map(folded, names))
-    return "head" in found and ({"objects", "refs"} <= found or "commondir" in found)
+    folded_names = set(map(fold_name, names))
+    return "head" in folded_names and (
+        {"objects", "refs"} <= folded_names or "commondir" in folded_names
+    )
 
 
-def runs(path: str) -> str:
+def autorun_reason(path: str) -> str:
     """What runs that file by itself; "" for nothing known. Another spelling that some disk takes for the same changes nothing."""
-    spelled = "/".join(map(folded, path.split("/")))
-    name = spelled.rpartition("/")[2]
-    for why, patterns in RUNS.items():
+    folded_path = "/".join(map(fold_name, path.split("/")))
+    name = folded_path.rpartition("/")[2]
+    for reason, patterns in AUTORUN_PATTERNS.items():
         for pattern in patterns:
-            if _matches(pattern, spelled, name):
-                return why
+            if _matches(pattern, folded_path, name):
+                return reason
     return ""
 
 
 def _matches(pattern: str, path: str, name: str) -> bool:
     if pattern.endswith("/**"):
-        folder = pattern[:-3]
+        directory = pattern[:-3]
         return any(
-            fnmatchcase("/".join(path.split("/")[at : at + folder.count("/") + 1]), folder) for at in _starts(path)
+            fnmatchcase(
+                "/".join(path.split("/")[start : start + directory.count("/") + 1]), directory
+            )
+            for start in _directory_starts(path)
         )
     if "/" in pattern:
         return fnmatchcase(path, pattern) or fnmatchcase(path, f"*/{pattern}")
     return fnmatchcase(name, pattern)
 
 
-def _starts(path: str) -> range:
+def _directory_starts(path: str) -> range:
     """Where a folder of the path may begin; the last part is no folder."""
     return range(path.count("/"))

@@ -12,21 +12,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from agentbox.agents.review import copying, git_dir, listing
-from agentbox.agents.review.copying import Copier
+from agentbox.agents.review import baseline, copying, git_dir
+from agentbox.agents.review.copying import TreeCopier
 from agentbox.agents.runs import home
-from agentbox.core.linux import opening
+from agentbox.core.linux import path_opener
 from agentbox.core.linux.openat2 import open_beneath
-from agentbox.core.linux.opening import UNBOUNDED, Boundary
+from agentbox.core.linux.path_opener import UNBOUNDED, Boundary
 
 if TYPE_CHECKING:
-    from agentbox.agents.review.copying import Copied
+    from agentbox.agents.review.copying import CopyResult
 
 FEW: Final = 400  # entries; up to here a thread of this program is quicker than starting others
-MOST_SHARES: Final = 4
+MAX_SHARES: Final = 4
 WORK: Final = "work"
 
-Told = Callable[[int], None]
+ReportProgress = Callable[[int], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,59 +38,70 @@ class Branch:
     size: int = 0
 
 
-def make(
-    workspace: Path, folder: Path, start: Path, who: tuple[str, str], told: Told = lambda _: None,
-    limit: Boundary = UNBOUNDED,
-) -> Branch:  # fmt: skip
+def create(
+    workspace: Path,
+    directory: Path,
+    baseline_path: Path,
+    committer: tuple[str, str],
+    report_progress: ReportProgress = lambda _: None,
+    boundary: Boundary = UNBOUNDED,
+) -> Branch:
     """The branch in `folder`, made once: with the list at `start` it is whole. `who`: name and address for commits.
 
     `told` is given how many files are done, now and then, from any thread. The workspace is opened within the `limit`, and
     by that descriptor alone from then on. Blocks. Raises OSError; then nothing is left.
     """
-    work = folder / WORK
-    known = listing.read(start)
-    if known is not None and work.is_dir():
-        return Branch(work=work, objects=known.objects, size=known.size)
+    work = directory / WORK
+    recorded = baseline.read(baseline_path)
+    if recorded is not None and work.is_dir():
+        return Branch(work=work, objects=recorded.objects, size=recorded.size)
     home.remove(work)
     try:
         work.mkdir(mode=0o700, parents=True)
-        with opening.folder(str(workspace), limit) as source, opening.folder(str(work)) as target:
-            lines, folders, blocks, found = _copy(source, target, told)
-            objects = git_dir.make(source, str(workspace), target, found, *who)
-        _settle_folders(str(work), folders)
-        lines += (json.dumps((path, "g")) for path in found)
-        listing.write(start, str(workspace), objects, lines)
+        with (
+            path_opener.opened_directory(str(workspace), boundary) as source,
+            path_opener.opened_directory(str(work)) as target,
+        ):
+            lines, directories, blocks, git_paths = _copy(source, target, report_progress)
+            objects = git_dir.create(source, str(workspace), target, git_paths, *committer)
+        _restore_directories(str(work), directories)
+        lines += (json.dumps((path, "g")) for path in git_paths)
+        baseline.write(baseline_path, str(workspace), objects, lines)
     except BaseException:
         home.remove(work)
         raise
-    return Branch(work=work, objects=objects, size=listing.size_of(len(lines), blocks))
+    return Branch(work=work, objects=objects, size=baseline.size_of(len(lines), blocks))
 
 
-def _copy(source: int, target: int, told: Told) -> "Copied":
-    shares = min(MOST_SHARES, len(os.sched_getaffinity(0)))
+def _copy(source: int, target: int, report_progress: ReportProgress) -> "CopyResult":
+    shares = min(MAX_SHARES, len(os.sched_getaffinity(0)))
     if not _few(source):
-        return _by_programs(source, target, shares, told)
-    copier = Copier(source, target)
+        return _copy_in_processes(source, target, shares, report_progress)
+    copier = TreeCopier(source, target)
     copier.copy()
-    return copier.copied()
+    return copier.result()
 
 
 def _few(source: int) -> bool:
-    count, ahead = 0, [""]
-    while ahead:
-        path = ahead.pop()
-        with suppress(OSError), _opened(source, path) as here, os.scandir(here) as entries:
+    count, pending = 0, [""]
+    while pending:
+        path = pending.pop()
+        with (
+            suppress(OSError),
+            _open_directory(source, path) as directory,
+            os.scandir(directory) as entries,
+        ):
             for entry in entries:
                 count += 1
                 if count > FEW:
                     return False
                 if entry.is_dir(follow_symlinks=False):
-                    ahead.append(f"{path}/{entry.name}".lstrip("/"))
+                    pending.append(f"{path}/{entry.name}".lstrip("/"))
     return True
 
 
 @contextmanager
-def _opened(root: int, path: str) -> Iterator[int]:
+def _open_directory(root: int, path: str) -> Iterator[int]:
     descriptor = open_beneath(root, path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         yield descriptor
@@ -98,50 +109,57 @@ def _opened(root: int, path: str) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _by_programs(source: int, target: int, shares: int, told: Told) -> "Copied":
+def _copy_in_processes(
+    source: int, target: int, shares: int, report_progress: ReportProgress
+) -> "CopyResult":
     done = [0] * shares
-    answers: list[object] = [None] * shares
+    results: list[object] = [None] * shares
 
-    def follow(number: int, process: "subprocess.Popen[bytes]") -> None:
+    def read_output(number: int, process: "subprocess.Popen[bytes]") -> None:
         assert process.stdout is not None
         with closing(process.stdout) as out:
             while (line := out.readline()).strip():
                 done[number] = int(line)
-                told(sum(done))
+                report_progress(sum(done))
             data = out.read()
-        answers[number] = marshal.loads(data) if process.wait() == 0 and data else 0
+        results[number] = marshal.loads(data) if process.wait() == 0 and data else 0
 
-    processes = [_share(source, target, number, shares) for number in range(shares)]
-    threads = [threading.Thread(target=follow, args=pair) for pair in enumerate(processes)]
+    processes = [_start_copy(source, target, number, shares) for number in range(shares)]
+    threads = [threading.Thread(target=read_output, args=pair) for pair in enumerate(processes)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     lines: list[str] = []
-    folders: list[tuple[str, int, int]] = []
-    blocks, found = 0, []
-    for answer in answers:
-        if not isinstance(answer, tuple):
-            number = answer if isinstance(answer, int) else 0
-            raise OSError(number, os.strerror(number) if number else "the copying program ended early")
-        lines += answer[0]
-        folders += answer[1]
-        blocks += answer[2]
-        found = answer[3]  # each share found them all
-    return lines, folders, blocks, found
+    directories: list[tuple[str, int, int]] = []
+    blocks, git_paths = 0, []
+    for result in results:
+        if not isinstance(result, tuple):
+            number = result if isinstance(result, int) else 0
+            raise OSError(
+                number, os.strerror(number) if number else "the copying program ended early"
+            )
+        lines += result[0]
+        directories += result[1]
+        blocks += result[2]
+        git_paths = result[3]  # each share found them all
+    return lines, directories, blocks, git_paths
 
 
-def _share(source: int, target: int, number: int, shares: int) -> "subprocess.Popen[bytes]":
-    words = map(str, (source, target, number, shares))
+def _start_copy(source: int, target: int, number: int, shares: int) -> "subprocess.Popen[bytes]":
+    arguments = map(str, (source, target, number, shares))
     return subprocess.Popen(
-        [sys.executable, "-I", "-S", "-X", "utf8", copying.__file__, *words], pass_fds=(source, target),
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
-    )  # fmt: skip
+        [sys.executable, "-I", "-S", "-X", "utf8", copying.__file__, *arguments],
+        pass_fds=(source, target),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
+    )
 
 
-def _settle_folders(work: str, folders: list[tuple[str, int, int]]) -> None:
+def _restore_directories(work: str, directories: list[tuple[str, int, int]]) -> None:
     """Modes and times of folders, inner ones first: what was made in them has changed both."""
-    for path, mode, mtime in reversed(folders):
-        place = f"{work}/{path}"
-        os.chmod(place, mode & 0o1777)  # noqa: PTH101 - there may be thousands
-        os.utime(place, ns=(mtime, mtime))
+    for path, mode, mtime in reversed(directories):
+        directory = f"{work}/{path}"
+        os.chmod(directory, mode & 0o1777)  # noqa: PTH101 - there may be thousands
+        os.utime(directory, ns=(mtime, mtime))

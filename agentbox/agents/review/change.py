@@ -5,11 +5,11 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Self
 
-What = Literal["added", "modified", "deleted"]
+ChangeKind = Literal["added", "modified", "deleted"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Side:
+class FileState:
     """A file or link as it was or is. `mode` without setuid bits. `said`: SHA-256 of a file's bytes, "" where it cannot be
     known any more; where a link leads."""
 
@@ -20,26 +20,28 @@ class Side:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Change:
+class FileChange:
     """`path` is relative to the workspace, bytes that are no UTF-8 as lone surrogates. `runs` says what runs it by itself
     where it lands, "" for nothing known. `notes` are for people."""
 
     path: str
-    what: What
-    old: Side | None
-    new: Side | None
+    what: ChangeKind
+    old: FileState | None
+    new: FileState | None
     runs: str = ""
     notes: tuple[str, ...] = ()
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
         """The inverse of `dataclasses.asdict`."""
-        sides = {name: None if data[name] is None else Side(**data[name]) for name in ("old", "new")}
-        return cls(**{**data, **sides, "notes": tuple(data["notes"])})
+        states = {
+            name: None if data[name] is None else FileState(**data[name]) for name in ("old", "new")
+        }
+        return cls(**{**data, **states, "notes": tuple(data["notes"])})
 
 
 @dataclass(frozen=True, kw_only=True)
-class LeftOut:
+class SkippedPath:
     """A path of the branch that is never taken, and why."""
 
     path: str
@@ -55,18 +57,20 @@ class Review:
     name: str
     workspace: str
     sealed_at: float
-    changes: tuple[Change, ...]
-    left_out: tuple[LeftOut, ...] = ()
+    changes: tuple[FileChange, ...]
+    left_out: tuple[SkippedPath, ...] = ()
     emptied: tuple[str, ...] = ()
     digest: str = field(default="", init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "digest", hashlib.sha256(_spelled(self._said())).hexdigest())
+        object.__setattr__(
+            self, "digest", hashlib.sha256(_canonical_json(self._digest_input())).hexdigest()
+        )
 
-    def _said(self) -> dict[str, Any]:
-        said = asdict(self)
-        del said["digest"]
-        return said
+    def _digest_input(self) -> dict[str, Any]:
+        data = asdict(self)
+        del data["digest"]
+        return data
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -74,16 +78,20 @@ class Review:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
         """Raises ValueError for a record that does not have its own digest."""
-        found = cls(
-            agent_id=data["agent_id"], name=data["name"], workspace=data["workspace"], sealed_at=data["sealed_at"],
-            changes=tuple(Change.from_json(one) for one in data["changes"]),
-            left_out=tuple(LeftOut(**one) for one in data["left_out"]), emptied=tuple(data["emptied"]),
-        )  # fmt: skip
-        if found.digest != data["digest"]:
+        review = cls(
+            agent_id=data["agent_id"],
+            name=data["name"],
+            workspace=data["workspace"],
+            sealed_at=data["sealed_at"],
+            changes=tuple(FileChange.from_json(item) for item in data["changes"]),
+            left_out=tuple(SkippedPath(**one) for one in data["left_out"]),
+            emptied=tuple(data["emptied"]),
+        )
+        if review.digest != data["digest"]:
             raise ValueError(f"the review of {data['agent_id']} is not the one that was sealed")
-        return found
+        return review
 
 
-def _spelled(said: dict[str, Any]) -> bytes:
+def _canonical_json(data: dict[str, Any]) -> bytes:
     """One spelling of it. ASCII, since a path may hold bytes that are no text."""
-    return json.dumps(said, sort_keys=True, separators=(",", ":")).encode("ascii")
+    return json.dumps(data, sort_keys=True, separators=(",", ":")).encode("ascii")

@@ -24,17 +24,26 @@ if TYPE_CHECKING:
 FICLONE: Final = 0x40049409  # _IOW(0x94, 9, int), linux/fs.h
 SMALL: Final = 256 << 10  # bytes; up to here a file is read whole, and its hash taken on the way
 BLOCK: Final = 4096  # bytes
-_STEP: Final = 1 << 20
-_TOLD: Final = 5_000  # entries between two words about how far it is
+_CHUNK: Final = 1 << 20
+_PROGRESS_INTERVAL: Final = 5_000  # entries between two words about how far it is
 GIT: Final = ".git"
 STAGING: Final = ".agentbox-review-"  # a folder that a commit uses in the workspace for a moment
-_CANNOT_CLONE: Final = (errno.EOPNOTSUPP, errno.EXDEV, errno.EINVAL, errno.ENOTTY, errno.EPERM, errno.ENOSYS)
+_CANNOT_CLONE: Final = (
+    errno.EOPNOTSUPP,
+    errno.EXDEV,
+    errno.EINVAL,
+    errno.ENOTTY,
+    errno.EPERM,
+    errno.ENOSYS,
+)
 
 if TYPE_CHECKING:
-    Copied = tuple[list[str], list[tuple[str, int, int]], int, list[str]]  # members of Copier of these names
+    CopyResult = tuple[
+        list[str], list[tuple[str, int, int]], int, list[str]
+    ]  # members of Copier of these names
 
 
-class Copier:
+class TreeCopier:
     """Copies the share `part` of `parts` of the tree at the descriptor `source` to that at `target`.
 
     Every share makes every folder; a file belongs to the share that its path says. `lines` are what is told of each entry, a
@@ -43,114 +52,134 @@ class Copier:
     """
 
     def __init__(
-        self, source: int, target: int, part: int = 0, parts: int = 1, told: Callable[[int], None] = lambda _: None
+        self,
+        source: int,
+        target: int,
+        share: int = 0,
+        shares: int = 1,
+        report_progress: Callable[[int], None] = lambda _: None,
     ) -> None:
         self.lines: list[str] = []
-        self.folders: list[tuple[str, int, int]] = []
+        self.directories: list[tuple[str, int, int]] = []
         self.blocks = 0
         self.skipped: list[str] = []
-        self._source, self._target, self._part, self._parts, self._told = source, target, part, parts, told
-        self._clones = True
+        self._source, self._target, self._share, self._shares, self._report_progress = (
+            source,
+            target,
+            share,
+            shares,
+            report_progress,
+        )
+        self._can_clone = True
         self._done = 0
 
     def copy(self) -> None:
         """Raises OSError when the target takes no more."""
-        self._folder("", self._source, self._target)
+        self._copy_directory("", self._source, self._target)
 
-    def copied(self) -> Copied:
+    def result(self) -> CopyResult:
         """What is known once it is done."""
-        return self.lines, self.folders, self.blocks, self.skipped
+        return self.lines, self.directories, self.blocks, self.skipped
 
-    def _folder(self, above: str, source: int, target: int) -> None:
+    def _copy_directory(self, prefix: str, source: int, target: int) -> None:
         with os.scandir(source) as entries:
             # Every other share goes backwards: two that make files in one folder wait for each other.
-            found = sorted(entries, key=lambda one: one.name, reverse=bool(self._part % 2))
-        for entry in found:
-            path = f"{above}{entry.name}"
+            ordered = sorted(entries, key=lambda one: one.name, reverse=bool(self._share % 2))
+        for entry in ordered:
+            path = f"{prefix}{entry.name}"
             if entry.name == GIT:
                 self.skipped.append(path)
-            elif not above and entry.name.startswith(STAGING):
+            elif not prefix and entry.name.startswith(STAGING):
                 continue
             elif entry.is_dir(follow_symlinks=False):
-                self._enter(path, entry.name, source, target)
-            elif self._parts == 1 or zlib.crc32(os.fsencode(path)) % self._parts == self._part:
-                self._one(path, entry, source, target)
+                self._copy_subdirectory(path, entry.name, source, target)
+            elif self._shares == 1 or zlib.crc32(os.fsencode(path)) % self._shares == self._share:
+                self._copy_entry(path, entry, source, target)
 
-    def _enter(self, path: str, name: str, source: int, target: int) -> None:
+    def _copy_subdirectory(self, path: str, name: str, source: int, target: int) -> None:
         try:
-            inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=source)
+            inner = os.open(
+                name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=source
+            )
         except (PermissionError, FileNotFoundError, NotADirectoryError):
-            self._leave_out(path)
+            self._skip(path)
             return
         try:
-            _make_folder(name, target)
-            copy = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=target)
+            _make_directory(name, target)
+            copy = os.open(
+                name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=target
+            )
             try:
-                told = os.fstat(inner)
-                if self._part == 0:
-                    mode = stat.S_IMODE(told.st_mode)
-                    self.folders.append((path, mode, told.st_mtime_ns))
-                    self.lines.append(f'[{quoted(path)},"d",{mode},0,{told.st_mtime_ns}]')
-                self._folder(f"{path}/", inner, copy)
+                stats = os.fstat(inner)
+                if self._share == 0:
+                    mode = stat.S_IMODE(stats.st_mode)
+                    self.directories.append((path, mode, stats.st_mtime_ns))
+                    self.lines.append(f'[{quoted(path)},"d",{mode},0,{stats.st_mtime_ns}]')
+                self._copy_directory(f"{path}/", inner, copy)
             finally:
                 os.close(copy)
         finally:
             os.close(inner)
 
-    def _one(self, path: str, entry: os.DirEntry[str], source: int, target: int) -> None:
+    def _copy_entry(self, path: str, entry: os.DirEntry[str], source: int, target: int) -> None:
         self._done += 1
-        if self._done % _TOLD == 0:
-            self._told(self._done)
+        if self._done % _PROGRESS_INTERVAL == 0:
+            self._report_progress(self._done)
         try:
             if entry.is_symlink():
-                self._link(path, entry.name, source, target)
+                self._copy_link(path, entry.name, source, target)
             elif entry.is_file(follow_symlinks=False):
-                self._file(path, entry.name, source, target)
+                self._copy_file(path, entry.name, source, target)
             else:
-                self._leave_out(path)
+                self._skip(path)
         except FileNotFoundError:  # it went while we looked
             return
 
-    def _link(self, path: str, name: str, source: int, target: int) -> None:
-        leads = os.readlink(name, dir_fd=source)
-        told = os.stat(name, dir_fd=source, follow_symlinks=False)
-        os.symlink(leads, name, dir_fd=target)
-        own = os.stat(name, dir_fd=target, follow_symlinks=False)
-        self._keep(path, "l", told, own, leads)
+    def _copy_link(self, path: str, name: str, source: int, target: int) -> None:
+        link_target = os.readlink(name, dir_fd=source)
+        stats = os.stat(name, dir_fd=source, follow_symlinks=False)
+        os.symlink(link_target, name, dir_fd=target)
+        copy_stats = os.stat(name, dir_fd=target, follow_symlinks=False)
+        self._record(path, "l", stats, copy_stats, link_target)
 
-    def _file(self, path: str, name: str, source: int, target: int) -> None:
+    def _copy_file(self, path: str, name: str, source: int, target: int) -> None:
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         try:
             old = os.open(name, flags, dir_fd=source)
         except PermissionError:
-            self._leave_out(path)
+            self._skip(path)
             return
         except OSError as error:
-            if error.errno not in (errno.ELOOP, errno.ENXIO):  # it became a link, or a pipe without a reader
+            if error.errno not in (
+                errno.ELOOP,
+                errno.ENXIO,
+            ):  # it became a link, or a pipe without a reader
                 raise
-            self._leave_out(path)
+            self._skip(path)
             return
         try:
-            told = os.fstat(old)
-            if not stat.S_ISREG(told.st_mode):
-                self._leave_out(path)
+            stats = os.fstat(old)
+            if not stat.S_ISREG(stats.st_mode):
+                self._skip(path)
                 return
-            mode = told.st_mode & 0o1777  # never a setuid bit
-            new = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode, dir_fd=target)
+            mode = stats.st_mode & 0o1777  # never a setuid bit
+            new = os.open(
+                name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode, dir_fd=target
+            )
             try:
-                said = self._bytes(old, new, told.st_size)
-                os.utime(new, ns=(told.st_atime_ns, told.st_mtime_ns))
-                own = os.fstat(new)
-                if stat.S_IMODE(own.st_mode) != mode:
+                content = self._copy_bytes(old, new, stats.st_size)
+                os.utime(new, ns=(stats.st_atime_ns, stats.st_mtime_ns))
+                copy_stats = os.fstat(new)
+                if stat.S_IMODE(copy_stats.st_mode) != mode:
                     os.fchmod(new, mode)
-                    own = os.fstat(new)
+                    copy_stats = os.fstat(new)
             finally:
                 os.close(new)
         finally:
             os.close(old)
-        self._keep(path, "f", told, own, said)
+        self._record(path, "f", stats, copy_stats, content)
 
-    def _bytes(self, old: int, new: int, size: int) -> str:
+    def _copy_bytes(self, old: int, new: int, size: int) -> str:
         """The hash of what was copied, "" for a large file."""
         if size <= SMALL:
             data = os.read(old, size + 1)
@@ -158,79 +187,83 @@ class Copier:
                 os.lseek(old, 0, os.SEEK_SET)
                 data = os.read(old, SMALL + 1)
             if len(data) <= SMALL:
-                _write(new, data)
+                _write_all(new, data)
                 return hashlib.sha256(data).hexdigest()
             os.lseek(old, 0, os.SEEK_SET)  # it grew
-        if not self._cloned(old, new):
-            _copy(old, new)
+        if not self._clone(old, new):
+            _copy_range(old, new)
         return ""
 
-    def _cloned(self, old: int, new: int) -> bool:
-        if self._clones:
+    def _clone(self, old: int, new: int) -> bool:
+        if self._can_clone:
             try:
                 fcntl.ioctl(new, FICLONE, old)
             except OSError as error:
                 if error.errno not in _CANNOT_CLONE:
                     raise
-                self._clones = False
-        return self._clones
+                self._can_clone = False
+        return self._can_clone
 
-    def _leave_out(self, path: str) -> None:
+    def _skip(self, path: str) -> None:
         self.lines.append(f'[{quoted(path)},"s"]')
 
-    def _keep(self, path: str, kind: str, told: os.stat_result, own: os.stat_result, said: str) -> None:
-        self.blocks += -(-told.st_size // BLOCK)
+    def _record(
+        self, path: str, kind: str, stats: os.stat_result, copy_stats: os.stat_result, content: str
+    ) -> None:
+        self.blocks += -(-stats.st_size // BLOCK)
         self.lines.append(
-            f'[{quoted(path)},"{kind}",{stat.S_IMODE(told.st_mode)},{told.st_size},{told.st_mtime_ns},{told.st_ino},'
-            f"{told.st_ctime_ns},{own.st_ino},{own.st_ctime_ns},{quoted(said)}]"
+            f'[{quoted(path)},"{kind}",{stat.S_IMODE(stats.st_mode)},{stats.st_size},{stats.st_mtime_ns},{stats.st_ino},'
+            f"{stats.st_ctime_ns},{copy_stats.st_ino},{copy_stats.st_ctime_ns},{quoted(content)}]"
         )
 
 
-def _make_folder(name: str, target: int) -> None:
+def _make_directory(name: str, target: int) -> None:
     try:
         os.mkdir(name, 0o700, dir_fd=target)
     except FileExistsError:  # another share was first
         return
 
 
-def _write(descriptor: int, data: bytes) -> None:
+def _write_all(descriptor: int, data: bytes) -> None:
     while data:
         data = data[os.write(descriptor, data) :]
 
 
-def _copy(old: int, new: int) -> None:
+def _copy_range(old: int, new: int) -> None:
     try:
-        while os.copy_file_range(old, new, _STEP * 64):
+        while os.copy_file_range(old, new, _CHUNK * 64):
             pass
     except OSError as error:
         if error.errno not in _CANNOT_CLONE:
             raise
         os.lseek(old, 0, os.SEEK_SET)
         os.lseek(new, 0, os.SEEK_SET)
-        while data := os.read(old, _STEP):
-            _write(new, data)
+        while data := os.read(old, _CHUNK):
+            _write_all(new, data)
 
 
 def main(argv: list[str]) -> int:
     """Descriptors of two folders, the share and how many there are. On stdout: progress as lines, an empty line, `Copied` in the
     interpreter's own serial form, or the number of the error that stopped it."""
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-    source, target = (os.open(".", flags, dir_fd=int(folder)) for folder in argv[:2])  # each share reads on its own
+    source, target = (
+        os.open(".", flags, dir_fd=int(descriptor)) for descriptor in argv[:2]
+    )  # each share reads on its own
     os.umask(0)
     out = sys.stdout.buffer
 
-    def told(done: int) -> None:
+    def report_progress(done: int) -> None:
         out.write(b"%d\n" % done)
         out.flush()
 
-    copier = Copier(source, target, int(argv[2]), int(argv[3]), told)
-    answer: Any
+    copier = TreeCopier(source, target, int(argv[2]), int(argv[3]), report_progress)
+    result: Any
     try:
         copier.copy()
-        answer = copier.copied()
+        result = copier.result()
     except OSError as error:
-        answer = error.errno or errno.EIO
-    out.write(b"\n" + marshal.dumps(answer))
+        result = error.errno or errno.EIO
+    out.write(b"\n" + marshal.dumps(result))
     out.flush()
     return 0
 

@@ -3,31 +3,33 @@
 from collections.abc import Iterator
 from typing import Final
 
-from agentbox.core.visible import visible
+from agentbox.core.visible import escape_invisible
 
 CONTEXT: Final = 3  # lines around a change
-MOST_BYTES: Final = 512 << 10  # of each version; beyond that no lines are compared
-MOST_LINES: Final = 20_000
-MOST_EDITS: Final = 300  # beyond that what differs is shown as one piece: comparing costs edits x lines
-_LOOKED_AT: Final = 8 << 10
+MAX_BYTES: Final = 512 << 10  # of each version; beyond that no lines are compared
+MAX_LINES: Final = 20_000
+MAX_EDITS: Final = (
+    300  # beyond that what differs is shown as one piece: comparing costs edits x lines
+)
+_BINARY_PREFIX: Final = 8 << 10
 
 Edit = tuple[int, int, int, int]  # lines [a, b) of the old become lines [c, d) of the new
 
 
 def is_binary(data: bytes) -> bool:
     """As git says: a NUL near the beginning."""
-    return b"\0" in data[:_LOOKED_AT]
+    return b"\0" in data[:_BINARY_PREFIX]
 
 
 def diff(old: bytes, new: bytes) -> str:
     """Hunks of a unified diff without file names; every line visible. A sentence in brackets where lines say nothing."""
     if is_binary(old) or is_binary(new):
         return "[binary]\n"
-    if max(len(old), len(new)) > MOST_BYTES:
-        return f"[too large to compare by lines: more than {MOST_BYTES >> 10} KiB]\n"
+    if max(len(old), len(new)) > MAX_BYTES:
+        return f"[too large to compare by lines: more than {MAX_BYTES >> 10} KiB]\n"
     a, b = _lines(old), _lines(new)
-    if max(len(a), len(b)) > MOST_LINES:
-        return f"[too long to compare by lines: more than {MOST_LINES}]\n"
+    if max(len(a), len(b)) > MAX_LINES:
+        return f"[too long to compare by lines: more than {MAX_LINES}]\n"
     return "".join(_hunks(a, b, edits(a, b)))
 
 
@@ -42,20 +44,24 @@ def edits(a: list[str], b: list[str]) -> list[Edit]:
     inner_a, inner_b = a[start : len(a) - end], b[start : len(b) - end]
     if not inner_a and not inner_b:
         return []
-    found = _myers(inner_a, inner_b) if inner_a and inner_b else None
-    whole = [(0, len(inner_a), 0, len(inner_b))]
-    return [(x + start, y + start, z + start, w + start) for x, y, z, w in (whole if found is None else found)]
+    inner_edits = _myers(inner_a, inner_b) if inner_a and inner_b else None
+    replacement = [(0, len(inner_a), 0, len(inner_b))]
+    return [
+        (x + start, y + start, z + start, w + start)
+        for x, y, z, w in (replacement if inner_edits is None else inner_edits)
+    ]
 
 
 def _myers(a: list[str], b: list[str]) -> list[Edit] | None:
     """None when there are more edits than MOST_EDITS."""
     furthest = {1: 0}
     trace: list[dict[int, int]] = []
-    for count in range(MOST_EDITS + 1):
+    for count in range(MAX_EDITS + 1):
         trace.append(dict(furthest))
         for diagonal in range(-count, count + 1, 2):
             down = diagonal == -count or (
-                diagonal != count and furthest.get(diagonal - 1, -1) < furthest.get(diagonal + 1, -1)
+                diagonal != count
+                and furthest.get(diagonal - 1, -1) < furthest.get(diagonal + 1, -1)
             )
             x = furthest[diagonal + 1] if down else furthest[diagonal - 1] + 1
             y = x - diagonal
@@ -63,7 +69,7 @@ def _myers(a: list[str], b: list[str]) -> list[Edit] | None:
                 x, y = x + 1, y + 1
             furthest[diagonal] = x
             if x >= len(a) and y >= len(b):
-                return _joined(_steps(trace, len(a), len(b)))
+                return _merge_adjacent(_steps(trace, len(a), len(b)))
     return None
 
 
@@ -74,42 +80,42 @@ def _steps(trace: list[dict[int, int]], x: int, y: int) -> Iterator[Edit]:
         down = diagonal == -count or (
             diagonal != count and furthest.get(diagonal - 1, -1) < furthest.get(diagonal + 1, -1)
         )
-        before = diagonal + 1 if down else diagonal - 1
-        old_x = furthest[before]
-        old_y = old_x - before
+        previous = diagonal + 1 if down else diagonal - 1
+        old_x = furthest[previous]
+        old_y = old_x - previous
         yield (old_x, old_x, old_y, old_y + 1) if down else (old_x, old_x + 1, old_y, old_y)
         x, y = old_x, old_y
 
 
-def _joined(steps: Iterator[Edit]) -> list[Edit]:
-    found: list[Edit] = []
-    for one in reversed(list(steps)):
-        if found and found[-1][1] == one[0] and found[-1][3] == one[2]:
-            found[-1] = (found[-1][0], one[1], found[-1][2], one[3])
+def _merge_adjacent(steps: Iterator[Edit]) -> list[Edit]:
+    merged: list[Edit] = []
+    for edit in reversed(list(steps)):
+        if merged and merged[-1][1] == edit[0] and merged[-1][3] == edit[2]:
+            merged[-1] = (merged[-1][0], edit[1], merged[-1][2], edit[3])
         else:
-            found.append(one)
-    return found
+            merged.append(edit)
+    return merged
 
 
-def _hunks(a: list[str], b: list[str], found: list[Edit]) -> Iterator[str]:
+def _hunks(a: list[str], b: list[str], changes: list[Edit]) -> Iterator[str]:
     groups: list[list[Edit]] = []
-    for one in found:
-        if groups and one[0] - groups[-1][-1][1] <= 2 * CONTEXT:
-            groups[-1].append(one)
+    for edit in changes:
+        if groups and edit[0] - groups[-1][-1][1] <= 2 * CONTEXT:
+            groups[-1].append(edit)
         else:
-            groups.append([one])
+            groups.append([edit])
     for group in groups:
         begin, end = max(0, group[0][0] - CONTEXT), min(len(a), group[-1][1] + CONTEXT)
         shift = group[0][2] - group[0][0]
         new_end = end + group[-1][3] - group[-1][1]
         yield f"@@ -{_range(begin, end)} +{_range(begin + shift, new_end)} @@\n"
-        at = begin
+        position = begin
         for old_from, old_to, new_from, new_to in group:
-            yield from (_line(" ", text) for text in a[at:old_from])
+            yield from (_line(" ", text) for text in a[position:old_from])
             yield from (_line("-", text) for text in a[old_from:old_to])
             yield from (_line("+", text) for text in b[new_from:new_to])
-            at = old_to
-        yield from (_line(" ", text) for text in a[at:end])
+            position = old_to
+        yield from (_line(" ", text) for text in a[position:end])
 
 
 def _range(begin: int, end: int) -> str:
@@ -118,8 +124,8 @@ def _range(begin: int, end: int) -> str:
 
 def _line(sign: str, text: str) -> str:
     if text.endswith("\n"):
-        return f"{sign}{visible(text[:-1], tabs=True)}\n"
-    return f"{sign}{visible(text, tabs=True)}\n\\ no line end\n"
+        return f"{sign}{escape_invisible(text[:-1], tabs=True)}\n"
+    return f"{sign}{escape_invisible(text, tabs=True)}\n\\ no line end\n"
 
 
 def _lines(data: bytes) -> list[str]:

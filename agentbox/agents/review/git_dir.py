@@ -13,16 +13,32 @@ from contextlib import ExitStack, suppress
 from pathlib import PurePosixPath
 from typing import Final
 
-from agentbox.agents.review.copying import GIT, Copier
+from agentbox.agents.review.copying import GIT, TreeCopier
 from agentbox.core.linux.openat2 import open_beneath
 
 _FILES: Final = (
-    *("HEAD", "index", "packed-refs", "shallow", "ORIG_HEAD", "MERGE_HEAD", "MERGE_MSG", "MERGE_MODE"),
-    *("CHERRY_PICK_HEAD", "REVERT_HEAD", "SQUASH_MSG", "info/exclude", "info/attributes", "info/sparse-checkout"),
+    *(
+        "HEAD",
+        "index",
+        "packed-refs",
+        "shallow",
+        "ORIG_HEAD",
+        "MERGE_HEAD",
+        "MERGE_MSG",
+        "MERGE_MODE",
+    ),
+    *(
+        "CHERRY_PICK_HEAD",
+        "REVERT_HEAD",
+        "SQUASH_MSG",
+        "info/exclude",
+        "info/attributes",
+        "info/sparse-checkout",
+    ),
 )
-_FOLDERS: Final = ("refs", "reftable")
+_DIRECTORIES: Final = ("refs", "reftable")
 _SHARED_INDEX: Final = re.compile(r"sharedindex\.[0-9a-f]{40,64}")
-_KEPT: Final[Mapping[str, frozenset[str]]] = {
+_RETAINED_SETTINGS: Final[Mapping[str, frozenset[str]]] = {
     "core.filemode": frozenset({"true", "false"}),
     "core.symlinks": frozenset({"true", "false"}),
     "core.ignorecase": frozenset({"true", "false"}),
@@ -34,82 +50,96 @@ _KEPT: Final[Mapping[str, frozenset[str]]] = {
     "extensions.objectformat": frozenset({"sha1", "sha256"}),
     "extensions.refstorage": frozenset({"files", "reftable"}),
 }
-_NAME: Final = re.compile(r"[^\x00-\x1f\x7f\"\\]{1,200}")
-_MOST_TEXT: Final = 1 << 20  # bytes of a config, alternates or .git file
-_DEEPEST: Final = 5  # alternates of alternates, as git
+_SAFE_VALUE: Final = re.compile(r"[^\x00-\x1f\x7f\"\\]{1,200}")
+_MAX_TEXT: Final = 1 << 20  # bytes of a config, alternates or .git file
+_MAX_DEPTH: Final = 5  # alternates of alternates, as git
 
 
-def make(workspace: int, at: str, branch: int, found: list[str], name: str, email: str) -> tuple[str, ...]:
+def create(
+    workspace: int, workspace_path: str, branch: int, git_paths: list[str], name: str, email: str
+) -> tuple[str, ...]:
     """`workspace`, which lies `at` that path, and `branch` are descriptors, below which no link is followed. `found`: paths
     of the workspace named .git. The folders of objects that the branch borrows, to be granted for reading. What is no repository by itself (a linked worktree, a pointer out of the workspace) is left out: git then
     finds none there. `name` and `email` of who commits, where the repository names nobody. Raises OSError."""
     borrowed: dict[str, None] = {}
-    for path in found:
-        place = _place(workspace, path)
-        if place is None:
+    for path in git_paths:
+        repository = _find_repository(workspace, path)
+        if repository is None:
             continue
-        with ExitStack() as opened:
-            source = _folder(workspace, place, opened)
+        with ExitStack() as stack:
+            source = _open_directory(workspace, repository, stack)
             if source is None or not _is_repository(source):
                 continue
-            objects = [str(PurePosixPath(at, one)) for one in _objects(workspace, at, f"{place}/objects")]
-            own = _made(branch, place, opened)
-            _fill(source, own, objects, opened)
-            above = PurePosixPath(path).parent
-            depth = "" if place == path else os.path.relpath(f"/{above}", f"/{place}")
-            _write(own, "config", _config(_text(source, "config"), name, email, depth))
-            if place != path:
-                beside = _made(branch, str(above), opened)
-                _write(beside, GIT, f"gitdir: {os.path.relpath(f'/{place}', f'/{above}')}\n")
+            objects = [
+                str(PurePosixPath(workspace_path, relative))
+                for relative in _object_dirs(workspace, workspace_path, f"{repository}/objects")
+            ]
+            git_dir = _make_directory(branch, repository, stack)
+            _fill(source, git_dir, objects, stack)
+            parent = PurePosixPath(path).parent
+            depth = "" if repository == path else os.path.relpath(f"/{parent}", f"/{repository}")
+            _write_file(
+                git_dir, "config", _build_config(_read_text(source, "config"), name, email, depth)
+            )
+            if repository != path:
+                parent_fd = _make_directory(branch, str(parent), stack)
+                _write_file(
+                    parent_fd, GIT, f"gitdir: {os.path.relpath(f'/{repository}', f'/{parent}')}\n"
+                )
             borrowed |= dict.fromkeys(objects)
     return tuple(borrowed)
 
 
-def _place(workspace: int, path: str) -> str | None:
+def _find_repository(workspace: int, path: str) -> str | None:
     """Where the repository of that .git lies, below the workspace: itself, or what a file named .git points at."""
-    with ExitStack() as opened:
-        if _folder(workspace, path, opened) is not None:
+    with ExitStack() as stack:
+        if _open_directory(workspace, path, stack) is not None:
             return path
-    word, _, leads = _text(workspace, path).strip().partition(" ")
-    if word != "gitdir:" or not leads or leads.startswith("/"):
+    keyword, _, target = _read_text(workspace, path).strip().partition(" ")
+    if keyword != "gitdir:" or not target or target.startswith("/"):
         return None
-    meant = os.path.normpath(PurePosixPath(path).parent / leads)
-    return meant if not meant.startswith("..") and GIT in PurePosixPath(meant).parts else None
+    resolved = os.path.normpath(PurePosixPath(path).parent / target)
+    return (
+        resolved if not resolved.startswith("..") and GIT in PurePosixPath(resolved).parts else None
+    )
 
 
-def _folder(root: int, path: str, opened: ExitStack) -> int | None:
+def _open_directory(root: int, path: str, stack: ExitStack) -> int | None:
     """A descriptor of that folder, reached over no link. None when it is no such folder."""
     try:
-        found = open_beneath(root, path, os.O_RDONLY | os.O_DIRECTORY)
+        descriptor = open_beneath(root, path, os.O_RDONLY | os.O_DIRECTORY)
     except OSError:
         return None
-    opened.callback(os.close, found)
-    return found
+    stack.callback(os.close, descriptor)
+    return descriptor
 
 
-def _made(root: int, path: str, opened: ExitStack) -> int:
+def _make_directory(root: int, path: str, stack: ExitStack) -> int:
     """The same, of a folder that is made where it is missing. Raises OSError for anything else in its place."""
     for part in PurePosixPath(path).parts:
         with suppress(FileExistsError):
             os.mkdir(part, 0o700, dir_fd=root)
         root = open_beneath(root, part, os.O_RDONLY | os.O_DIRECTORY)
-        opened.callback(os.close, root)
+        stack.callback(os.close, root)
     return root
 
 
-def _write(folder: int, name: str, data: bytes | str) -> None:
+def _write_file(directory: int, name: str, data: bytes | str) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-    with os.fdopen(os.open(name, flags, 0o666, dir_fd=folder), "wb") as stream:
+    with os.fdopen(os.open(name, flags, 0o666, dir_fd=directory), "wb") as stream:
         stream.write(os.fsencode(data))
 
 
 def _is_repository(source: int) -> bool:
     kinds = {"HEAD": stat.S_ISREG, "objects": stat.S_ISDIR, "refs": stat.S_ISDIR}
     try:
-        fits = all(is_it(os.stat(one, dir_fd=source, follow_symlinks=False).st_mode) for one, is_it in kinds.items())
+        is_valid = all(
+            has_kind(os.stat(name, dir_fd=source, follow_symlinks=False).st_mode)
+            for name, has_kind in kinds.items()
+        )
     except OSError:
         return False
-    return fits and not _exists(source, "commondir")
+    return is_valid and not _exists(source, "commondir")
 
 
 def _exists(source: int, name: str) -> bool:
@@ -120,86 +150,111 @@ def _exists(source: int, name: str) -> bool:
     return True
 
 
-def _objects(workspace: int, at: str, first: str) -> list[str]:
+def _object_dirs(workspace: int, workspace_path: str, first: str) -> list[str]:
     """The folder of objects, and those that it borrows from in turn, as far as they lie in the workspace: paths there."""
-    found, ahead = [first], [first]
-    for _ in range(_DEEPEST):
-        ahead = [one for folder in ahead for one in _alternates(workspace, at, folder) if one not in found]
-        with ExitStack() as opened:
-            ahead = [one for one in ahead if _folder(workspace, one, opened) is not None]
-        found += ahead
-    return found
+    directories, pending = [first], [first]
+    for _ in range(_MAX_DEPTH):
+        pending = [
+            path
+            for directory in pending
+            for path in _alternates(workspace, workspace_path, directory)
+            if path not in directories
+        ]
+        with ExitStack() as stack:
+            pending = [one for one in pending if _open_directory(workspace, one, stack) is not None]
+        directories += pending
+    return directories
 
 
-def _alternates(workspace: int, at: str, folder: str) -> Iterator[str]:
-    for line in _text(workspace, f"{folder}/info/alternates").splitlines():
+def _alternates(workspace: int, workspace_path: str, directory: str) -> Iterator[str]:
+    for line in _read_text(workspace, f"{directory}/info/alternates").splitlines():
         if line and not line.startswith("#"):
-            meant = PurePosixPath(os.path.normpath(PurePosixPath(at, folder, line)))
-            if meant.is_relative_to(at):
-                yield str(meant.relative_to(at))
+            resolved = PurePosixPath(
+                os.path.normpath(PurePosixPath(workspace_path, directory, line))
+            )
+            if resolved.is_relative_to(workspace_path):
+                yield str(resolved.relative_to(workspace_path))
 
 
-def _fill(source: int, own: int, objects: list[str], opened: ExitStack) -> None:
-    info, borrowed, _, _ = (_made(own, folder, opened) for folder in ("info", "objects/info", "objects/pack", "refs"))
+def _fill(source: int, git_dir: int, objects: list[str], stack: ExitStack) -> None:
+    info, objects_info, _, _ = (
+        _make_directory(git_dir, directory, stack)
+        for directory in ("info", "objects/info", "objects/pack", "refs")
+    )
     with os.scandir(source) as entries:
-        shared = [one.name for one in entries if _SHARED_INDEX.fullmatch(one.name)]
+        shared = [item.name for item in entries if _SHARED_INDEX.fullmatch(item.name)]
     for name in (*_FILES, *shared):
-        data = _bytes(source, name)
+        data = _read_bytes(source, name)
         if data is not None:
-            _write(info if name.startswith("info/") else own, PurePosixPath(name).name, data)
-    for name in _FOLDERS:
-        if (old := _folder(source, name, opened)) is not None:
-            Copier(old, _made(own, name, opened)).copy()
-    _write(borrowed, "alternates", "".join(f"{one}\n" for one in objects))
+            _write_file(
+                info if name.startswith("info/") else git_dir, PurePosixPath(name).name, data
+            )
+    for name in _DIRECTORIES:
+        if (old := _open_directory(source, name, stack)) is not None:
+            TreeCopier(old, _make_directory(git_dir, name, stack)).copy()
+    _write_file(objects_info, "alternates", "".join(f"{one}\n" for one in objects))
 
 
-def _bytes(source: int, path: str, most: int = 1 << 30) -> bytes | None:
+def _read_bytes(source: int, path: str, max_bytes: int = 1 << 30) -> bytes | None:
     """None when that is no file that can be read, or is larger, or when a link leads there."""
     try:
         descriptor = open_beneath(source, path, os.O_RDONLY | os.O_NONBLOCK)
     except OSError:
         return None
     with os.fdopen(descriptor, "rb") as stream:
-        told = os.fstat(descriptor)
-        return stream.read() if stat.S_ISREG(told.st_mode) and told.st_size <= most else None
+        stats = os.fstat(descriptor)
+        return stream.read() if stat.S_ISREG(stats.st_mode) and stats.st_size <= max_bytes else None
 
 
-def _text(source: int, path: str) -> str:
-    return (_bytes(source, path, _MOST_TEXT) or b"").decode("utf-8", "surrogateescape")
+def _read_text(source: int, path: str) -> str:
+    return (_read_bytes(source, path, _MAX_TEXT) or b"").decode("utf-8", "surrogateescape")
 
 
-def _config(theirs: str, name: str, email: str, worktree: str) -> str:
+def _build_config(original: str, name: str, email: str, worktree: str) -> str:
     """The few settings without which git would read index or objects wrong, who commits, and that the stat data of the
     index, which are those of the workspace, are compared by time and size alone."""
-    values = _parsed(theirs)
-    kept = {key: values[key].lower() for key, allowed in _KEPT.items() if values.get(key, "").lower() in allowed}
-    core = {"bare": "false", "logallrefupdates": "true", "checkstat": "minimal", "trustctime": "false"}
+    values = _parse_config(original)
+    retained = {
+        key: values[key].lower()
+        for key, allowed in _RETAINED_SETTINGS.items()
+        if values.get(key, "").lower() in allowed
+    }
+    core = {
+        "bare": "false",
+        "logallrefupdates": "true",
+        "checkstat": "minimal",
+        "trustctime": "false",
+    }
     core |= {"worktree": worktree} if worktree else {}
-    who = {"name": name, "email": email}
-    sections: dict[str, dict[str, str]] = {"core": core, "gc": {"auto": "0"}, "user": who}
-    for key, value in kept.items():
-        section, _, word = key.partition(".")
-        sections.setdefault(section, {})[word] = value
-    for word in who:
-        if _NAME.fullmatch(given := values.get(f"user.{word}", "")):
-            who[word] = given
+    user = {"name": name, "email": email}
+    sections: dict[str, dict[str, str]] = {"core": core, "gc": {"auto": "0"}, "user": user}
+    for key, value in retained.items():
+        section, _, option = key.partition(".")
+        sections.setdefault(section, {})[option] = value
+    for option in user:
+        if _SAFE_VALUE.fullmatch(configured := values.get(f"user.{option}", "")):
+            user[option] = configured
     lines = []
-    for section, found in sections.items():
-        lines += [f"[{section}]", *(f'\t{word} = "{value}"' for word, value in found.items())]
+    for section, settings in sections.items():
+        lines += [f"[{section}]", *(f'\t{word} = "{value}"' for word, value in settings.items())]
     return "\n".join(lines) + "\n"
 
 
-def _parsed(text: str) -> Mapping[str, str]:
+def _parse_config(text: str) -> Mapping[str, str]:
     """`section.key` of a config, lower case; what cannot be parsed says nothing."""
     parser = configparser.RawConfigParser(
-        strict=False, allow_no_value=True, delimiters=("=",), comment_prefixes=("#", ";"), empty_lines_in_values=False
+        strict=False,
+        allow_no_value=True,
+        delimiters=("=",),
+        comment_prefixes=("#", ";"),
+        empty_lines_in_values=False,
     )
     try:
         parser.read_string("\n".join(line.strip() for line in text.splitlines()))
     except configparser.Error:
         return {}
     return {
-        f"{section.lower()}.{word}": (value or "true").strip().strip('"')
+        f"{section.lower()}.{option}": (value or "true").strip().strip('"')
         for section in parser.sections()
-        for word, value in parser.items(section)
+        for option, value in parser.items(section)
     }

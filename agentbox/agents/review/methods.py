@@ -17,8 +17,8 @@ async def page(session: "Session[Service]", _params: Params) -> Any:
 
 
 async def show(session: "Session[Service]", params: Params) -> Any:
-    at, limit = from_wire(int, params["at"]), from_wire(int, params["limit"])
-    return await session.service.host.reviews.show(from_wire(str, params["agent_id"]), at, limit)
+    start, limit = from_wire(int, params["at"]), from_wire(int, params["limit"])
+    return await session.service.host.reviews.show(from_wire(str, params["agent_id"]), start, limit)
 
 
 async def commit(session: "Session[Service]", params: Params) -> Any:

@@ -7,76 +7,93 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from agentbox.agents.review.apply import side
-from agentbox.agents.review.change import Change, Review, Side
-from agentbox.agents.review.compare import opened
-from agentbox.agents.review.escaping import MOST_BYTES, diff
-from agentbox.agents.review.journal import FOLDER, parent
+from agentbox.agents.review.apply import file_state
+from agentbox.agents.review.change import FileChange, FileState, Review
+from agentbox.agents.review.compare import open_entry
+from agentbox.agents.review.escaping import MAX_BYTES, diff
+from agentbox.agents.review.journal import DIRECTORY_FLAGS, open_parent
 from agentbox.core import clock
-from agentbox.core.linux.opening import open_folder
+from agentbox.core.linux.path_opener import open_directory
 from agentbox.core.records.wire import to_json
-from agentbox.core.visible import visible
+from agentbox.core.visible import escape_invisible
 
-MOST_ON_A_PAGE: Final = 1_000
-MOST_BYTES_OF_CHANGES: Final = 4 << 20  # as JSON; the message that carries a page has a bound
-MOST_BYTES_LEFT_OUT: Final = 1 << 20
-MOST_DIFF: Final = 64 << 10  # characters of one file's diff
-MOST_TEXT: Final = 1 << 20  # characters of diff on a page
-_FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+MAX_PAGE: Final = 1_000
+MAX_CHANGES_BYTES: Final = 4 << 20  # as JSON; the message that carries a page has a bound
+MAX_SKIPPED_BYTES: Final = 1 << 20
+MAX_DIFF: Final = 64 << 10  # characters of one file's diff
+MAX_TEXT: Final = 1 << 20  # characters of diff on a page
+_FILE_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def summary(review: Review) -> dict[str, Any]:
     """One line of the list of reviews."""
-    counts = {what: sum(one.what == what for one in review.changes) for what in ("added", "modified", "deleted")}
+    counts = {
+        kind: sum(change.what == kind for change in review.changes)
+        for kind in ("added", "modified", "deleted")
+    }
     return {
-        "agent_id": review.agent_id, "name": visible(review.name), "digest": review.digest, **counts,
-        "sealed_at": clock.to_wire(clock.at(review.sealed_at)),
-        "runs_by_itself": sum(bool(one.runs) for one in review.changes), "left_out": len(review.left_out),
-    }  # fmt: skip
-
-
-def page(review: Review, sealed: Path, at: int, limit: int) -> dict[str, Any]:
-    """Changes from `at` on with their diffs against the workspace as it is now, `next` the first of the next page: one
-    change at least, fewer than `limit` where they are large. The first page has what is left out, as far as fits."""
-    with _Places(sealed, Path(review.workspace)) as places:
-        changes = list(_within(MOST_BYTES_OF_CHANGES, _rows(review.changes[at : at + limit], at, places)))
-    after = at + len(changes)
-    left_out = ({"path": visible(one.path), "why": one.why} for one in review.left_out) if at == 0 else ()
-    return {
-        "summary": summary(review),
-        "changes": changes,
-        "next": after if after < len(review.changes) else None,
-        "left_out": list(_within(MOST_BYTES_LEFT_OUT, left_out)),
+        "agent_id": review.agent_id,
+        "name": escape_invisible(review.name),
+        "digest": review.digest,
+        **counts,
+        "sealed_at": clock.to_wire(clock.from_unix(review.sealed_at)),
+        "runs_by_itself": sum(bool(one.runs) for one in review.changes),
+        "left_out": len(review.left_out),
     }
 
 
-def _rows(changes: Sequence[Change], at: int, places: "_Places") -> Iterator[dict[str, Any]]:
-    room = MOST_TEXT
-    for index, change in enumerate(changes, at):
-        row = _row(index, change, places, max(0, min(room, MOST_DIFF)))
-        room -= len(row["diff"])
+def page(review: Review, sealed: Path, start: int, limit: int) -> dict[str, Any]:
+    """Changes from `at` on with their diffs against the workspace as it is now, `next` the first of the next page: one
+    change at least, fewer than `limit` where they are large. The first page has what is left out, as far as fits."""
+    with _ReviewRoots(sealed, Path(review.workspace)) as roots:
+        changes = list(
+            _take_within(
+                MAX_CHANGES_BYTES, _rows(review.changes[start : start + limit], start, roots)
+            )
+        )
+    next_index = start + len(changes)
+    skipped = (
+        ({"path": escape_invisible(item.path), "why": item.why} for item in review.left_out)
+        if start == 0
+        else ()
+    )
+    return {
+        "summary": summary(review),
+        "changes": changes,
+        "next": next_index if next_index < len(review.changes) else None,
+        "left_out": list(_take_within(MAX_SKIPPED_BYTES, skipped)),
+    }
+
+
+def _rows(
+    changes: Sequence[FileChange], start: int, roots: "_ReviewRoots"
+) -> Iterator[dict[str, Any]]:
+    remaining = MAX_TEXT
+    for index, change in enumerate(changes, start):
+        row = _row(index, change, roots, max(0, min(remaining, MAX_DIFF)))
+        remaining -= len(row["diff"])
         yield row
 
 
-def _within(most: int, rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _take_within(max_bytes: int, rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """The first row, and those after it that fit into as many bytes of JSON."""
-    room = most
+    remaining = max_bytes
     for index, row in enumerate(rows):
-        room -= len(to_json(row, ensure_ascii=True))
-        if index and room < 0:
+        remaining -= len(to_json(row, ensure_ascii=True))
+        if index and remaining < 0:
             return
         yield row
 
 
-class _Places:
+class _ReviewRoots:
     """Descriptors of the sealed copy and the workspace."""
 
     def __init__(self, sealed: Path, workspace: Path) -> None:
         self._paths = (sealed, workspace)
 
-    def __enter__(self) -> "_Places":
-        self.sealed = os.open(self._paths[0], FOLDER)
-        self.workspace = open_folder(str(self._paths[1]))
+    def __enter__(self) -> "_ReviewRoots":
+        self.sealed = os.open(self._paths[0], DIRECTORY_FLAGS)
+        self.workspace = open_directory(str(self._paths[1]))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -84,52 +101,64 @@ class _Places:
         os.close(self.workspace)
 
 
-def _row(index: int, change: Change, places: _Places, room: int) -> dict[str, Any]:
-    notes = [visible(note) for note in change.notes]
-    if not _as_it_was(change, places.workspace):
+def _row(index: int, change: FileChange, roots: _ReviewRoots, max_diff: int) -> dict[str, Any]:
+    notes = [escape_invisible(note) for note in change.notes]
+    if not _is_unchanged(change, roots.workspace):
         notes.append("the workspace has changed here since the agent began: a conflict")
-    text = _diff(change, places)
-    if len(text) > room:
-        text = f"{text[:room]}\n[cut here]\n"
+    text = _diff(change, roots)
+    if len(text) > max_diff:
+        text = f"{text[:max_diff]}\n[cut here]\n"
     return {
-        "index": index, "path": visible(change.path), "what": change.what, "old": _side(change.old),
-        "new": _side(change.new), "runs": change.runs, "notes": notes, "diff": text,
-    }  # fmt: skip
+        "index": index,
+        "path": escape_invisible(change.path),
+        "what": change.what,
+        "old": _describe_state(change.old),
+        "new": _describe_state(change.new),
+        "runs": change.runs,
+        "notes": notes,
+        "diff": text,
+    }
 
 
-def _side(one: Side | None) -> Mapping[str, Any] | None:
-    if one is None:
+def _describe_state(state: FileState | None) -> Mapping[str, Any] | None:
+    if state is None:
         return None
-    said = {"sha256": one.said} if one.kind == "file" else {"leads_to": visible(one.said)}
-    return {"kind": one.kind, "mode": f"{one.mode:04o}", "size": one.size, **said}
+    content = (
+        {"sha256": state.said}
+        if state.kind == "file"
+        else {"leads_to": escape_invisible(state.said)}
+    )
+    return {"kind": state.kind, "mode": f"{state.mode:04o}", "size": state.size, **content}
 
 
-def _as_it_was(change: Change, workspace: int) -> bool:
+def _is_unchanged(change: FileChange, workspace: int) -> bool:
     try:
-        with parent(workspace, change.path) as (above, name):
-            return side(above, name) in (change.old, change.new)
+        with open_parent(workspace, change.path) as (parent_fd, name):
+            return file_state(parent_fd, name) in (change.old, change.new)
     except FileNotFoundError:
         return change.old is None or change.new is None
     except OSError:
         return change.new is None
 
 
-def _diff(change: Change, places: _Places) -> str:
-    old = _bytes(places.workspace, change.path, change.old)
-    new = _bytes(places.sealed, change.path, change.new)
+def _diff(change: FileChange, roots: _ReviewRoots) -> str:
+    old = _read_content(roots.workspace, change.path, change.old)
+    new = _read_content(roots.sealed, change.path, change.new)
     return diff(old, new) if old != new else ""
 
 
-def _bytes(root: int, path: str, one: Side | None) -> bytes:
+def _read_content(root: int, path: str, state: FileState | None) -> bytes:
     """What lies there now, one byte more than what is compared at the most; where a link leads, as a line."""
-    if one is None:
+    if state is None:
         return b""
-    with suppress(OSError), parent(root, path) as (above, name):
-        if stat.S_ISLNK(os.stat(name, dir_fd=above, follow_symlinks=False).st_mode):
-            return b"link to " + os.fsencode(os.readlink(name, dir_fd=above)) + b"\n"
-        with opened(name, above, _FILE) as descriptor:
-            found = bytearray()
-            while len(found) <= MOST_BYTES and (data := os.read(descriptor, MOST_BYTES + 1 - len(found))):
-                found += data
-            return bytes(found)
+    with suppress(OSError), open_parent(root, path) as (parent_fd, name):
+        if stat.S_ISLNK(os.stat(name, dir_fd=parent_fd, follow_symlinks=False).st_mode):
+            return b"link to " + os.fsencode(os.readlink(name, dir_fd=parent_fd)) + b"\n"
+        with open_entry(name, parent_fd, _FILE_FLAGS) as descriptor:
+            buffer = bytearray()
+            while len(buffer) <= MAX_BYTES and (
+                data := os.read(descriptor, MAX_BYTES + 1 - len(buffer))
+            ):
+                buffer += data
+            return bytes(buffer)
     return b""

@@ -12,34 +12,34 @@ from pathlib import Path
 
 from agentbox.core.rpc import messages
 
-FIRST_LINE = 64 << 10  # bytes: a token and a few numbers
-SECONDS = 5.0
-STRANGERS = 64  # one more takes the place of the oldest
+MAX_FIRST_LINE = 64 << 10  # bytes: a token and a few numbers
+FIRST_LINE_SECONDS = 5.0
+MAX_UNAUTHENTICATED = 64  # one more takes the place of the oldest
 _BACKLOG = 128
-_FULL_SECONDS = 0.1  # until a connection is tried again that no descriptor was left for
+_RETRY_SECONDS = 0.1  # until a connection is tried again that no descriptor was left for
 
-Enter = Callable[[asyncio.StreamReader, asyncio.StreamWriter], None]
+OnConnect = Callable[[asyncio.StreamReader, asyncio.StreamWriter], None]
 
 
-class Door:
+class RpcListener:
     """Listens at `path`, 0600. `enter` is given each connection with its first line in the reader. Raises OSError."""
 
-    def __init__(self, path: Path, enter: Enter) -> None:
-        self._enter = enter
-        self._strangers: dict[asyncio.Task[None], None] = {}
+    def __init__(self, path: Path, on_connect: OnConnect) -> None:
+        self._on_connect = on_connect
+        self._unauthenticated: dict[asyncio.Task[None], None] = {}
         self._socket = socket.socket(socket.AF_UNIX)
-        before = os.umask(0o177)
+        old_umask = os.umask(0o177)
         try:
             self._socket.bind(str(path))
         finally:
-            os.umask(before)
+            os.umask(old_umask)
         self._socket.listen(_BACKLOG)
         self._socket.setblocking(False)
         self._accepting = asyncio.create_task(self._accept(), name="door")
 
     async def close(self) -> None:
         """Nobody comes in any more; who is in stays."""
-        tasks = [self._accepting, *self._strangers]
+        tasks = [self._accepting, *self._unauthenticated]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -50,37 +50,39 @@ class Door:
             try:
                 peer, _ = await asyncio.get_running_loop().sock_accept(self._socket)
             except OSError:
-                await asyncio.sleep(_FULL_SECONDS)
+                await asyncio.sleep(_RETRY_SECONDS)
                 continue
-            if len(self._strangers) >= STRANGERS:
-                oldest = next(iter(self._strangers))
-                del self._strangers[oldest]
+            if len(self._unauthenticated) >= MAX_UNAUTHENTICATED:
+                oldest = next(iter(self._unauthenticated))
+                del self._unauthenticated[oldest]
                 oldest.cancel()
-            task = asyncio.create_task(self._greet(peer))
-            self._strangers[task] = None
-            task.add_done_callback(lambda one: self._strangers.pop(one, None))
+            task = asyncio.create_task(self._admit(peer))
+            self._unauthenticated[task] = None
+            task.add_done_callback(lambda one: self._unauthenticated.pop(one, None))
             await asyncio.sleep(0)  # whoever waits in line holds up nobody who is in
 
-    async def _greet(self, peer: socket.socket) -> None:
-        with contextlib.ExitStack() as until_in:
-            until_in.callback(peer.close)
+    async def _admit(self, peer: socket.socket) -> None:
+        with contextlib.ExitStack() as stack:
+            stack.callback(peer.close)
             peer.setblocking(False)
-            line = await _first_line(peer)
+            line = await _read_first_line(peer)
             if line:
-                reader, writer = await asyncio.open_unix_connection(sock=peer, limit=messages.LINE_LIMIT)
-                until_in.pop_all()
+                reader, writer = await asyncio.open_unix_connection(
+                    sock=peer, limit=messages.LINE_LIMIT
+                )
+                stack.pop_all()
                 reader.feed_data(line)
-                self._enter(reader, writer)
+                self._on_connect(reader, writer)
 
 
-async def _first_line(peer: socket.socket) -> bytes:
+async def _read_first_line(peer: socket.socket) -> bytes:
     """What it said, a whole line and perhaps more; nothing when it left, took too long, or said too much."""
-    said = b""
+    data = b""
     with contextlib.suppress(TimeoutError, OSError):
-        async with asyncio.timeout(SECONDS):
-            while b"\n" not in said and len(said) < FIRST_LINE:
-                part = await asyncio.get_running_loop().sock_recv(peer, FIRST_LINE)
-                if not part:
+        async with asyncio.timeout(FIRST_LINE_SECONDS):
+            while b"\n" not in data and len(data) < MAX_FIRST_LINE:
+                chunk = await asyncio.get_running_loop().sock_recv(peer, MAX_FIRST_LINE)
+                if not chunk:
                     return b""
-                said += part
-    return said if b"\n" in said else b""
+                data += chunk
+    return data if b"\n" in data else b""

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentbox.agents.canaries import Canaries
-from agentbox.agents.registry.host import Host
-from agentbox.agents.registry.table import Table
+from agentbox.agents.canaries import CanaryRunner
+from agentbox.agents.registry.agent_registry import AgentRegistry
+from agentbox.agents.registry.host_state import HostState
 from agentbox.agents.rpc.methods import METHODS
-from agentbox.agents.runs.runs import Runs
+from agentbox.agents.runs.one_shot import OneShotRuns
 from agentbox.core.rpc.session import Session
 from agentbox.core.slot_errors import NotFound, PermissionDenied
 
@@ -38,25 +38,29 @@ CAPABILITIES = (
 class Service:
     """One a program."""
 
-    host: Host
-    table: Table
-    runs: Runs
-    canaries: Canaries
+    host: HostState
+    registry: AgentRegistry
+    runs: OneShotRuns
+    canaries: CanaryRunner
     token: str | None = field(repr=False)  # None: who holds the connection is known by that alone
     capabilities: tuple[str, ...] = CAPABILITIES
     stop: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def greet(self, params: Mapping[str, Any]) -> dict[str, Any]:
+    def handshake(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Takes the bounds over, which hold from then on. Raises PermissionDenied for a wrong token."""
-        given = str(params.get("token", "")).encode()
-        if self.token is not None and not hmac.compare_digest(given, self.token.encode()):
-            raise PermissionDenied("cannot use agent-host: the token is not that of this boot", scope="core")
-        self.host.config = self.host.config.bounded_by(params.get("bounds") or {})
+        token = str(params.get("token", "")).encode()
+        if self.token is not None and not hmac.compare_digest(token, self.token.encode()):
+            raise PermissionDenied(
+                "cannot use agent-host: the token is not that of this boot", scope="core"
+            )
+        self.host.config = self.host.config.with_bounds(params.get("bounds") or {})
         return {"capabilities": list(self.capabilities)}
 
-    async def answer(self, session: Session[Any], method: str, params: Mapping[str, Any]) -> Any:
+    async def handle(self, session: Session[Any], method: str, params: Mapping[str, Any]) -> Any:
         """Raises NotFound for a method that there is not."""
         handler = METHODS.get(method)
         if handler is None:
-            raise NotFound(f"cannot call {method}: there is no such method", resource="method", id=method)
+            raise NotFound(
+                f"cannot call {method}: there is no such method", resource="method", id=method
+            )
         return await handler(session, params)

@@ -5,28 +5,28 @@ from typing import TYPE_CHECKING
 from agentbox.contracts.orchestrator import StreamKind
 
 if TYPE_CHECKING:
-    from agentbox.agents.runs.life import Life
+    from agentbox.agents.runs.agent_runner import AgentRunner
 
 
-class Capture:
+class OutputCapture:
     """Keeps `most` bytes of each stream and says whether there was more."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._kept: dict[StreamKind, bytearray] = {"stdout": bytearray(), "stderr": bytearray()}
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._buffers: dict[StreamKind, bytearray] = {"stdout": bytearray(), "stderr": bytearray()}
         self.truncated = False
-        self.life: Life | None = None  # of the agent whose output this is
+        self.runner: AgentRunner | None = None  # of the agent whose output this is
 
     def add(self, kind: StreamKind, data: bytes) -> None:
-        kept = self._kept[kind]
-        room = self._most - len(kept)
-        kept += data[:room]
-        self.truncated = self.truncated or len(data) > room
+        buffer = self._buffers[kind]
+        remaining = self._limit - len(buffer)
+        buffer += data[:remaining]
+        self.truncated = self.truncated or len(data) > remaining
 
     @property
     def stdout(self) -> bytes:
-        return bytes(self._kept["stdout"])
+        return bytes(self._buffers["stdout"])
 
     @property
     def stderr(self) -> bytes:
-        return bytes(self._kept["stderr"])
+        return bytes(self._buffers["stderr"])

@@ -4,28 +4,32 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from agentbox.agents.registry.entry import Entry
+from agentbox.agents.registry.agent_record import AgentRecord
 from agentbox.policy.limits.gauge import Breach, Gauge
 from agentbox.policy.limits.registry import WARN_AT
-from agentbox.sandbox.launcher.client import Agent
+from agentbox.sandbox.launcher.client import AgentProcess
 
 WARNING, BREACHED = "limit.warning", "limit.breached"  # types of events
-Tell = Callable[[str, dict[str, Any]], None]  # (event type, {limit, observed, cap, config_path})
+ReportLimit = Callable[
+    [str, dict[str, Any]], None
+]  # (event type, {limit, observed, cap, config_path})
 
 
 class LimitWatch:
     """Of one agent through all its lives. `tell` is called once for each warning and breach."""
 
-    def __init__(self, entry: Entry, tell: Tell) -> None:
-        self._entry, self._tell = entry, tell
+    def __init__(self, entry: AgentRecord, report: ReportLimit) -> None:
+        self._entry, self._report = entry, report
         self._wall: asyncio.TimerHandle | None = None
 
-    def begin(self, agent: Agent) -> None:
+    def begin(self, process: AgentProcess) -> None:
         """A life of it runs."""
-        agent.seen.keep_in(self._entry.peaks)
-        agent.seen.on_warning(lambda warning: self._tell(WARNING, warning.to_json()))
+        process.readings.store_peaks_in(self._entry.peaks)
+        process.readings.on_warning(lambda warning: self._report(WARNING, warning.to_json()))
         if wall := self._entry.limits.wall_seconds:
-            self._wall = asyncio.get_running_loop().call_later(wall * WARN_AT, self._near_the_end, wall)
+            self._wall = asyncio.get_running_loop().call_later(
+                wall * WARN_AT, self._on_wall_warning, wall
+            )
 
     def end(self, breach: Breach | None, *, timeout: bool) -> None:
         """That life is over."""
@@ -35,8 +39,8 @@ class LimitWatch:
         if timeout and (wall := self._entry.limits.wall_seconds):
             breach = Breach(limit=self._entry.wall_name, observed=wall, cap=wall)
         if breach is not None:
-            self._tell(BREACHED, breach.to_json())
+            self._report(BREACHED, breach.to_json())
 
-    def _near_the_end(self, wall: float) -> None:
-        if warning := Gauge(self._entry.wall_name, wall).see(wall * WARN_AT):
-            self._tell(WARNING, warning.to_json())
+    def _on_wall_warning(self, wall: float) -> None:
+        if warning := Gauge(self._entry.wall_name, wall).observe(wall * WARN_AT):
+            self._report(WARNING, warning.to_json())

@@ -13,13 +13,13 @@ class Stdin:
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
-        self._turn = asyncio.Lock()
+        self._write_lock = asyncio.Lock()
         self._blocked: asyncio.Future[None] | None = None
         os.set_blocking(fd, False)
 
     async def write(self, data: bytes) -> None:
         """Returns once the pipe has taken all. Raises StdinClosed."""
-        async with self._turn:
+        async with self._write_lock:
             view = memoryview(data)
             while view:
                 if self._fd < 0:
@@ -27,7 +27,7 @@ class Stdin:
                 try:
                     view = view[os.write(self._fd, view) :]
                 except BlockingIOError:
-                    await self._writable()
+                    await self._wait_writable()
                 except BrokenPipeError as error:
                     raise StdinClosed from error
 
@@ -41,11 +41,11 @@ class Stdin:
         if self._blocked is not None and not self._blocked.done():
             self._blocked.set_result(None)
 
-    async def _writable(self) -> None:
+    async def _wait_writable(self) -> None:
         loop = asyncio.get_running_loop()
         self._blocked = future = loop.create_future()
         fd = self._fd
-        loop.add_writer(fd, _done, future)
+        loop.add_writer(fd, _set_done, future)
         try:
             await future
         finally:
@@ -53,6 +53,6 @@ class Stdin:
                 loop.remove_writer(fd)
 
 
-def _done(future: "asyncio.Future[None]") -> None:
+def _set_done(future: "asyncio.Future[None]") -> None:
     if not future.done():
         future.set_result(None)

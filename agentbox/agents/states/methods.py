@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from agentbox.agents.states.registry import check_owner
-from agentbox.agents.states.state import State
+from agentbox.agents.states.state import StoredState
 from agentbox.core.records.wire import from_wire
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ async def page(session: "Session[Service]", params: Params) -> Any:
         from_wire(str, params["after"]),
         from_wire(int, params["limit"]),
     )
-    return {"items": [_row(session, one) for one in await states.page(owner, after, limit)]}
+    return {"items": [_row(session, state) for state in await states.page(owner, after, limit)]}
 
 
 async def get(session: "Session[Service]", params: Params) -> Any:
@@ -36,17 +36,24 @@ async def get(session: "Session[Service]", params: Params) -> Any:
 async def remove(session: "Session[Service]", params: Params) -> Any:
     """Nothing uses it from here on; call `state.forget` once its data is gone."""
     owner, admin = from_wire(str, params["principal"]), params["admin"] is True
-    return _row(session, await session.service.host.states.remove(from_wire(str, params["state"]), owner, admin=admin))
+    return _row(
+        session,
+        await session.service.host.states.remove(
+            from_wire(str, params["state"]), owner, admin=admin
+        ),
+    )
 
 
 async def due(session: "Session[Service]", params: Params) -> Any:
     """As `remove`, for those of runs that were used last before that moment, and for removals that did not end."""
-    found = await session.service.host.states.due(from_wire(float, params["before"]), from_wire(int, params["limit"]))
-    return {"items": [_row(session, one) for one in found]}
+    states = await session.service.host.states.due(
+        from_wire(float, params["before"]), from_wire(int, params["limit"])
+    )
+    return {"items": [_row(session, state) for state in states]}
 
 
-async def forget(session: "Session[Service]", params: Params) -> Any:
-    await session.service.host.states.forget(from_wire(str, params["state_id"]))
+async def discard(session: "Session[Service]", params: Params) -> Any:
+    await session.service.host.states.discard(from_wire(str, params["state_id"]))
     return {}
 
 
@@ -55,8 +62,11 @@ async def adopt(session: "Session[Service]", params: Params) -> Any:
     return _row(session, await session.service.host.states.adopt(name, source, owner))
 
 
-def _row(session: "Session[Service]", state: State) -> dict[str, Any]:
-    return {**asdict(state), "agents": sorted(session.service.host.states.living(state.state_id))}
+def _row(session: "Session[Service]", state: StoredState) -> dict[str, Any]:
+    return {
+        **asdict(state),
+        "agents": sorted(session.service.host.states.running_agents(state.state_id)),
+    }
 
 
 METHODS: Mapping[str, Callable[["Session[Service]", Params], Awaitable[Any]]] = {
@@ -64,6 +74,6 @@ METHODS: Mapping[str, Callable[["Session[Service]", Params], Awaitable[Any]]] = 
     "state.get": get,
     "state.remove": remove,
     "state.due": due,
-    "state.forget": forget,
+    "state.forget": discard,
     "state.adopt": adopt,
 }

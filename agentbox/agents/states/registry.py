@@ -5,138 +5,183 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from agentbox.agents.registry.entry import Entry
-from agentbox.agents.registry.store import Store
-from agentbox.agents.states.state import OPERATOR, SHARED, State
+from agentbox.agents.registry.agent_record import AgentRecord
+from agentbox.agents.registry.store import AgentStore
+from agentbox.agents.states.state import OPERATOR, SHARED_PREFIX, StoredState
 from agentbox.contracts.orchestrator import AgentSpec
 from agentbox.core.ids import uuid7
-from agentbox.core.slot_errors import NameTaken, NotFound, PermissionDenied, StateBusy, StateNotYours
-from agentbox.policy.rights.standing import PRINCIPAL
+from agentbox.core.slot_errors import (
+    NameTaken,
+    NotFound,
+    PermissionDenied,
+    StateBusy,
+    StateNotOwned,
+)
+from agentbox.policy.rights.authorization import PRINCIPAL
 
-_SHOWN: Final = 3
+_MAX_LISTED: Final = 3
 
 
-class States:
+class StateRegistry:
     """Used by one event loop. Named states are known by name; the state of a run is read from the store when it is asked for."""
 
-    def __init__(self, store: Store, entries: Mapping[str, Entry]) -> None:
+    def __init__(self, store: AgentStore, entries: Mapping[str, AgentRecord]) -> None:
         self._store, self._entries = store, entries
-        self._named: dict[str, State] = {}
+        self._by_name: dict[str, StoredState] = {}
         self._removed: set[str] = set()
 
     async def load(self) -> None:
         """What an earlier process kept."""
-        self._named = {one.name: one for one in await self._store.states("name IS NOT NULL") if one.name}
+        self._by_name = {
+            state.name: state
+            for state in await self._store.states("name IS NOT NULL")
+            if state.name
+        }
         self._removed = {one.state_id for one in await self._store.states("removed")}
 
-    def of_agent(
-        self, spec: AgentSpec, table: Mapping[str, Any] | None, agent_id: str, *, owner: str, admin: bool, given: str
-    ) -> State:
+    def assign(
+        self,
+        spec: AgentSpec,
+        table: Mapping[str, Any] | None,
+        agent_id: str,
+        *,
+        owner: str,
+        admin: bool,
+        task_state_id: str,
+    ) -> StoredState:
         """The state of a new agent: that of its name, that which its table shares, the one `given` by the task that it is an
         attempt of, or one of its own. Takes the name at once; the store has it when the agent is admitted. Raises StateNotYours,
         PermissionDenied."""
-        name = spec.state or (f"{SHARED}{spec.agent}" if table and table["state"] == "shared" else None)
+        name = spec.state or (
+            f"{SHARED_PREFIX}{spec.agent}" if table and table["state"] == "shared" else None
+        )
         if spec.state and owner.startswith(PRINCIPAL):
-            raise PermissionDenied("cannot use a state by its name: an agent has its own", scope="agents:write")
-        known = self._named.get(name) if name else None
-        if known is not None:
+            raise PermissionDenied(
+                "cannot use a state by its name: an agent has its own", scope="agents:write"
+            )
+        existing = self._by_name.get(name) if name else None
+        if existing is not None:
             if spec.state:
-                check_owner(known, owner, admin=admin)
-            return replace(known, used=time.time())
-        fresh = uuid7() if name or given in self._removed else given or agent_id
-        state = self._new(fresh, name, owner if spec.state or not name else OPERATOR, spec.name, agent_id)
+                check_owner(existing, owner, admin=admin)
+            return replace(existing, used=time.time())
+        new_id = uuid7() if name or task_state_id in self._removed else task_state_id or agent_id
+        state = self._new(
+            new_id, name, owner if spec.state or not name else OPERATOR, spec.name, agent_id
+        )
         if name:
-            self._named[name] = state
+            self._by_name[name] = state
         return state
 
-    def withdraw(self, entry: Entry) -> bool:
+    def roll_back(self, entry: AgentRecord) -> bool:
         """Its agent never ran. True when the state goes with it: the agent was its first, and nobody else uses it."""
-        used = any(one.state_id == entry.state_id for one in self._entries.values())
-        named = next((one for one in self._named.values() if one.state_id == entry.state_id), None)
-        if used or (named is not None and named.first != entry.agent_id):
+        is_used = any(other.state_id == entry.state_id for other in self._entries.values())
+        named_state = next(
+            (one for one in self._by_name.values() if one.state_id == entry.state_id), None
+        )
+        if is_used or (named_state is not None and named_state.first != entry.agent_id):
             return False
-        if named is not None and named.name:
-            del self._named[named.name]
+        if named_state is not None and named_state.name:
+            del self._by_name[named_state.name]
         return True
 
-    async def find(self, name_or_id: str) -> State:
+    async def find(self, name_or_id: str) -> StoredState:
         """Where a name looks like the id of another state, the id counts. Raises NotFound."""
-        named = self._named.get(name_or_id)
-        for state_id in (name_or_id, *(() if named is None else (named.state_id,))):
+        named_state = self._by_name.get(name_or_id)
+        for state_id in (name_or_id, *(() if named_state is None else (named_state.state_id,))):
             for state in await self._store.states("state_id = ? AND NOT removed", state_id):
                 return state
         raise NotFound(f"cannot find state {name_or_id}", resource="state", id=name_or_id)
 
-    async def page(self, owner: str, after: str, limit: int) -> list[State]:
+    async def page(self, owner: str, after: str, limit: int) -> list[StoredState]:
         """In order of id; `owner` "" means everybody's."""
         where = "NOT removed AND state_id > ? AND (? = '' OR owner = ?) ORDER BY state_id LIMIT ?"
         return await self._store.states(where, after, owner, owner, limit)
 
-    async def due(self, before: float, limit: int) -> list[State]:
+    async def due(self, before: float, limit: int) -> list[StoredState]:
         """Those whose data is to be removed: states of runs that were used last before that moment, and what a removal that
         did not end has left. No run of them lives."""
         where = "removed OR (name IS NULL AND used < ?) ORDER BY used LIMIT ?"
-        found = await self._store.states(where, before, limit + len(self._busy()))
-        busy = self._busy()
-        idle = [one for one in found if one.state_id not in busy][:limit]
-        self._removed.update(one.state_id for one in idle)
-        for state in idle:
+        candidates = await self._store.states(where, before, limit + len(self._used_ids()))
+        used_ids = self._used_ids()
+        unused = [candidate for candidate in candidates if candidate.state_id not in used_ids][
+            :limit
+        ]
+        self._removed.update(one.state_id for one in unused)
+        for state in unused:
             await self._store.detach_state(state.state_id)
-        return idle
+        return unused
 
-    async def remove(self, name_or_id: str, owner: str, *, admin: bool) -> State:
+    async def remove(self, name_or_id: str, owner: str, *, admin: bool) -> StoredState:
         """Detaches it: no run uses it again, its name is free, and its data may go. Raises NotFound, StateNotYours,
         StateBusy."""
         state = await self.find(name_or_id)
         check_owner(state, owner, admin=admin)
-        if living := sorted(self.living(state.state_id)):
-            more = f" and {len(living) - _SHOWN} more" if len(living) > _SHOWN else ""
+        if running := sorted(self.running_agents(state.state_id)):
+            suffix = f" and {len(running) - _MAX_LISTED} more" if len(running) > _MAX_LISTED else ""
             raise StateBusy(
-                f"cannot remove state {state.name or state.state_id}: {', '.join(living[:_SHOWN])}{more} of it lives",
-                hint="end these agents first", id=state.state_id, agents=living,
-            )  # fmt: skip
+                f"cannot remove state {state.name or state.state_id}: {', '.join(running[:_MAX_LISTED])}{suffix} of it lives",
+                hint="end these agents first",
+                id=state.state_id,
+                agents=running,
+            )
         if state.name:
-            self._named.pop(state.name, None)
+            self._by_name.pop(state.name, None)
         self._removed.add(state.state_id)
         await self._store.detach_state(state.state_id)
         return state
 
-    async def forget(self, state_id: str) -> None:
+    async def discard(self, state_id: str) -> None:
         """Its data is gone."""
         if state_id in self._removed:
             await self._store.delete_state(state_id)
             self._removed.discard(state_id)
 
-    async def adopt(self, name: str, source: str, owner: str) -> State:
+    async def adopt(self, name: str, source: str, owner: str) -> StoredState:
         """A new state of that name for what is taken over from `source`; the same one where that was begun before. Raises
         NameTaken."""
-        known = self._named.get(name)
-        if known is not None and known.source != source:
+        existing = self._by_name.get(name)
+        if existing is not None and existing.source != source:
             raise NameTaken(
                 f"cannot adopt {source} as {name}: there is a state of this name",
-                hint="choose another name, or reset that state first", name=name,
-            )  # fmt: skip
-        state = known or replace(self._new(uuid7(), name, owner, source, ""), source=source)
-        self._named[name] = state
+                hint="choose another name, or reset that state first",
+                name=name,
+            )
+        state = existing or replace(self._new(uuid7(), name, owner, source, ""), source=source)
+        self._by_name[name] = state
         await self._store.add_state(state)
         return state
 
-    def living(self, state_id: str) -> Iterator[str]:
+    def running_agents(self, state_id: str) -> Iterator[str]:
         """Ids of the agents that use it now."""
-        return (one.agent_id for one in self._entries.values() if one.state_id == state_id and not one.over)
+        return (
+            entry.agent_id
+            for entry in self._entries.values()
+            if entry.state_id == state_id and not entry.over
+        )
 
-    def _busy(self) -> set[str]:
-        return {one.state_id for one in self._entries.values() if not one.over}
+    def _used_ids(self) -> set[str]:
+        return {entry.state_id for entry in self._entries.values() if not entry.over}
 
-    def _new(self, state_id: str, name: str | None, owner: str, label: str, first: str) -> State:
+    def _new(
+        self, state_id: str, name: str | None, owner: str, label: str, first: str
+    ) -> StoredState:
         now = time.time()
-        return State(state_id=state_id, name=name, owner=owner, label=label, first=first, created=now, used=now)
+        return StoredState(
+            state_id=state_id,
+            name=name,
+            owner=owner,
+            label=label,
+            first=first,
+            created=now,
+            used=now,
+        )
 
 
-def check_owner(state: State, owner: str, *, admin: bool) -> None:
+def check_owner(state: StoredState, owner: str, *, admin: bool) -> None:
     """Raises StateNotYours."""
     if not admin and owner != state.owner:
-        raise StateNotYours(
+        raise StateNotOwned(
             f"cannot use state {state.name or state.state_id}: another token made it",
-            hint="use another name, or ask an admin", id=state.state_id,
-        )  # fmt: skip
+            hint="use another name, or ask an admin",
+            id=state.state_id,
+        )

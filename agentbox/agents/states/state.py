@@ -10,7 +10,7 @@ from agentbox.core.storage.damaged_rows import damaged_row
 from agentbox.core.storage.sqlite_text import each_row
 
 OPERATOR: Final = "urn:agentbox:operator"
-SHARED: Final = "agents."
+SHARED_PREFIX: Final = "agents."
 """Before the name of a table of [agents]: the state that its runs share. No other name has a dot."""
 TABLE: Final = """
     CREATE TABLE states (
@@ -24,7 +24,7 @@ TABLE: Final = """
 
 
 @dataclass(frozen=True, kw_only=True)
-class State:
+class StoredState:
     """`name` None: the state of one run. `owner` is the principal that made it, `label` what its first run was called,
     `first` the id of that agent. `used`: when a run of it was admitted or ended last. Times in Unix seconds. `removed`: nothing
     uses it again, and its data is being removed. `source`: what was adopted into it."""
@@ -40,18 +40,19 @@ class State:
     source: str = ""
 
 
-_COLUMNS: Final = ", ".join(one.name for one in fields(State))
-_MARKS: Final = ", ".join("?" * len(fields(State)))
+_COLUMNS: Final = ", ".join(field.name for field in fields(StoredState))
+_PLACEHOLDERS: Final = ", ".join("?" * len(fields(StoredState)))
 
 
-def insert(db: apsw.Connection, state: State) -> None:
+def insert(db: apsw.Connection, state: StoredState) -> None:
     """Stores a new state; one that is known was used again."""
     db.execute(
-        f"INSERT INTO states VALUES ({_MARKS}) ON CONFLICT (state_id) DO UPDATE SET used = excluded.used", _row(state)
+        f"INSERT INTO states VALUES ({_PLACEHOLDERS}) ON CONFLICT (state_id) DO UPDATE SET used = excluded.used",
+        _encode_row(state),
     )
 
 
-def ended(db: apsw.Connection, state_ids: Iterable[str], moment: float) -> None:
+def mark_used(db: apsw.Connection, state_ids: Iterable[str], moment: float) -> None:
     """Runs of these ended."""
     for state_id in state_ids:
         db.execute("UPDATE states SET used = ? WHERE state_id = ?", (moment, state_id))
@@ -69,17 +70,19 @@ def delete(db: apsw.Connection, state_id: str) -> None:
 
 def select(db: apsw.Connection, where: str, *values: Any) -> list[tuple[Any, ...]]:
     """The rows, for `of_row`, of those that fit, as `where` orders and bounds them."""
-    names = [one.name for one in fields(State)]
-    return list(each_row(db, f"SELECT {_COLUMNS} FROM states WHERE {where}", values, names, named=1))
+    names = [field.name for field in fields(StoredState)]
+    return list(
+        each_row(db, f"SELECT {_COLUMNS} FROM states WHERE {where}", values, names, key_columns=1)
+    )
 
 
-def _row(state: State) -> tuple[Any, ...]:
+def _encode_row(state: StoredState) -> tuple[Any, ...]:
     return tuple(int(value) if isinstance(value, bool) else value for value in astuple(state))
 
 
-def of_row(row: tuple[Any, ...]) -> State:
+def decode_row(row: tuple[Any, ...]) -> StoredState:
     """Raises IntegrityError for a row that holds none."""
-    values = dict(zip((one.name for one in fields(State)), row, strict=True))
+    values = dict(zip((field.name for field in fields(StoredState)), row, strict=True))
     if None in (values["owner"], values["label"], values["first"], values["source"]):
         raise damaged_row(f"state {row[0]}")
-    return State(**{**values, "removed": bool(values["removed"])})
+    return StoredState(**{**values, "removed": bool(values["removed"])})

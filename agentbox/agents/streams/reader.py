@@ -5,25 +5,34 @@ import json
 from collections import deque
 from datetime import UTC, datetime
 
-from agentbox.agents.streams.kind import HEAD, ITEM, KindLog, Segment, Stored, parse
-from agentbox.agents.streams.log import StreamLog
+from agentbox.agents.streams.segment_log import (
+    HEAD,
+    ITEM,
+    Segment,
+    SegmentLog,
+    StoredItem,
+    parse_items,
+)
+from agentbox.agents.streams.stream_log import StreamLog
 from agentbox.contracts.orchestrator import StreamItem, StreamKind
 from agentbox.core.slot_errors import CursorExpired
 
-_READ = 128 << 10
+_CHUNK = 128 << 10
 
 
-class Reader:
+class ItemReader:
     """Two readers of one log see the same items. `kinds` narrows what is read.
 
     A file that somebody changed is an OSError. Raises CursorExpired for a `since` after which something was dropped; from 0 it starts with what is kept, and the
     cut is a `state` item at the cursor of the last item dropped. A reader that is overtaken later meets the same item.
     """
 
-    def __init__(self, log: StreamLog, since: int = 0, kinds: tuple[StreamKind, ...] | None = None) -> None:
+    def __init__(
+        self, log: StreamLog, since: int = 0, kinds: tuple[StreamKind, ...] | None = None
+    ) -> None:
         self._log = log
-        wanted = kinds or tuple(log.kinds)
-        oldest = max(log.kinds[kind].floor.cursor for kind in wanted)
+        selected = kinds or tuple(log.kinds)
+        oldest = max(log.kinds[kind].floor.cursor for kind in selected)
         if 0 < since < oldest:
             raise CursorExpired(
                 f"cannot read from cursor {since}: what followed it was dropped",
@@ -31,35 +40,35 @@ class Reader:
                 oldest=oldest,
             )
         self.position = since
-        self._tails = [_Tail(kind, log.kinds[kind], since) for kind in wanted]
+        self._tails = [_KindReader(kind, log.kinds[kind], since) for kind in selected]
 
     def batch(self, size: int) -> list[StreamItem]:
         """The next items, together about `size` bytes of data; none when there are none now."""
-        found: list[StreamItem] = []
+        items: list[StreamItem] = []
         while size > 0:
-            heads = [tail for tail in self._tails if tail.head() is not None]
+            heads = [tail for tail in self._tails if tail.peek() is not None]
             if not heads:
                 break
-            item = min(heads, key=lambda tail: tail.cursor).take()
+            item = min(heads, key=lambda tail: tail.cursor).pop()
             self.position = item.cursor
             size -= len(item.data) + 64
-            found.append(item)
-        return found
+            items.append(item)
+        return items
 
     @property
     def finished(self) -> bool:
         """True when nothing is left and nothing will follow."""
-        return self._log.closed and all(tail.head() is None for tail in self._tails)
+        return self._log.closed and all(tail.peek() is None for tail in self._tails)
 
-    async def more(self) -> None:
+    async def wait_for_items(self) -> None:
         """Returns once a batch may have something, or the log is closed."""
-        await self._log.changed(self._log.last)
+        await self._log.wait_for_item(self._log.last)
 
 
-class _Tail:
+class _KindReader:
     """A position in one kind."""
 
-    def __init__(self, kind: StreamKind, log: KindLog, since: int) -> None:
+    def __init__(self, kind: StreamKind, log: SegmentLog, since: int) -> None:
         self._kind, self._log, self._last = kind, log, since
         self._segment: Segment | None = None
         self._offset = 0
@@ -69,12 +78,12 @@ class _Tail:
     def cursor(self) -> int:
         return self._ready[0].cursor
 
-    def head(self) -> StreamItem | None:
+    def peek(self) -> StreamItem | None:
         if not self._ready:
             self._fill()
         return self._ready[0] if self._ready else None
 
-    def take(self) -> StreamItem:
+    def pop(self) -> StreamItem:
         item = self._ready.popleft()
         self._last = item.cursor
         return item
@@ -82,51 +91,61 @@ class _Tail:
     def _fill(self) -> None:
         while not self._ready and self._log.last > self._last:
             if self._segment is None or self._segment.dropped:
-                self._jump()
+                self._skip_dropped()
             elif self._offset >= self._segment.size:
                 self._segment = self._log.segments[self._log.segments.index(self._segment) + 1]
                 self._offset = HEAD.size
             else:
                 self._read(self._segment)
 
-    def _jump(self) -> None:
+    def _skip_dropped(self) -> None:
         """To the first segment that holds something new; a cut on the way becomes an item."""
         floor = self._log.floor
         if floor.cursor > self._last:
-            self._ready.append(self._cut())
-        self._segment = next(one for one in self._log.segments if one.last > self._last)
+            self._ready.append(self._truncation_item())
+        self._segment = next(segment for segment in self._log.segments if segment.last > self._last)
         self._offset = HEAD.size
 
-    def _cut(self) -> StreamItem:
+    def _truncation_item(self) -> StreamItem:
         floor = self._log.floor
-        what = {
-            "state": "truncated", "stream": self._kind, "dropped_items": floor.items, "dropped_bytes": floor.size,
-        }  # fmt: skip
+        details = {
+            "state": "truncated",
+            "stream": self._kind,
+            "dropped_items": floor.items,
+            "dropped_bytes": floor.size,
+        }
         return StreamItem(
-            cursor=floor.cursor, ts=datetime.now(UTC).replace(microsecond=0), generation=0, kind="state",
-            data=json.dumps(what, sort_keys=True, separators=(",", ":")).encode(),
-        )  # fmt: skip
+            cursor=floor.cursor,
+            ts=datetime.now(UTC).replace(microsecond=0),
+            generation=0,
+            kind="state",
+            data=json.dumps(details, sort_keys=True, separators=(",", ":")).encode(),
+        )
 
     def _read(self, segment: Segment) -> None:
         with segment.path.open("rb") as stream:
             stream.seek(self._offset)
-            data = stream.read(_READ)
-            items = list(parse(data))
+            data = stream.read(_CHUNK)
+            items = list(parse_items(data))
             if not items:  # one item larger than a read
                 data += stream.read()
-                items = list(parse(data))
+                items = list(parse_items(data))
         if not items:
             raise OSError(errno.EIO, f"{segment.path.name} is not as it was written")
         for item in items:
             self._offset += ITEM.size + len(item.data)
             if item.cursor > self._last:
-                self._ready.append(self._wire(item))
+                self._ready.append(self._to_stream_item(item))
 
-    def _wire(self, item: Stored) -> StreamItem:
+    def _to_stream_item(self, item: StoredItem) -> StreamItem:
         return StreamItem(
-            cursor=item.cursor, ts=_moment(item.millis), generation=item.generation, kind=self._kind, data=item.data
+            cursor=item.cursor,
+            ts=_to_datetime(item.millis),
+            generation=item.generation,
+            kind=self._kind,
+            data=item.data,
         )
 
 
-def _moment(millis: int) -> datetime:
+def _to_datetime(millis: int) -> datetime:
     return datetime.fromtimestamp(millis / 1000, UTC)

@@ -36,14 +36,16 @@ class Caller:
     agent_id: str = ""  # of the agent for which the gateway calls
     session_id: str = ""  # of that agent's run
     trace_id: str = ""
-    agent_name: str = ""  # its name in [agents]; "" for a program given ad hoc, which is given no beads
+    agent_name: str = (
+        ""  # its name in [agents]; "" for a program given ad hoc, which is given no beads
+    )
 
     @property
-    def delivers(self) -> str:
+    def journal_box(self) -> str:
         """The box whose journal the caller may deliver here (V16); "" = none."""
         return self.box or self.origin_box
 
-    def holds(self, scope: str) -> bool:
+    def has_scope(self, scope: str) -> bool:
         """`admin` holds every scope but `core`; `core` all but those that only people may hold. A session's is its own."""
         if scope in self.scopes:
             return True
@@ -54,50 +56,71 @@ class Caller:
         return "core" in self.scopes and scope not in _NEVER_CORE
 
 
-NOBODY = Caller()
+ANONYMOUS = Caller()
 
 
 ENROLMENT = Caller("urn:agentbox:mesh:enrolment", frozenset({"mesh:join"}))
-Find = Callable[[bytes], Caller | None]
+CallerLookup = Callable[[bytes], Caller | None]
 
 
-def _nobody(_sha256: bytes) -> Caller | None:
+def _find_none(_sha256: bytes) -> Caller | None:
     return None
 
 
-class Access:
+class Authenticator:
     """The credentials of this boot. Tokens are kept as SHA-256 and compared in constant time."""
 
     def __init__(
-        self, paths: Paths, admin_token: str, named: Find = _nobody, *,
-        sessions: Find = _nobody, ended: Find = _nobody, enrolment: str = "",
-    ) -> None:  # fmt: skip
+        self,
+        paths: Paths,
+        admin_token: str,
+        named_tokens: CallerLookup = _find_none,
+        *,
+        sessions: CallerLookup = _find_none,
+        ended_sessions: CallerLookup = _find_none,
+        enrolment: str = "",
+    ) -> None:
         """`named` finds the caller of a named token by its SHA-256, `sessions` that of a mesh session's, `ended` that of one
         which is over. `enrolment` is the token with which boxes join; "" admits none."""
-        self._paths, self._finds, self._ended = paths, (named, sessions), ended
-        self._fixed = [(_digest(admin_token), Caller(OPERATOR, frozenset({"admin"})))]
+        self._paths, self._lookups, self._ended_sessions = (
+            paths,
+            (named_tokens, sessions),
+            ended_sessions,
+        )
+        self._static = [(_digest(admin_token), Caller(OPERATOR, frozenset({"admin"})))]
         if enrolment:
-            self._fixed.append((_digest(enrolment), ENROLMENT))
+            self._static.append((_digest(enrolment), ENROLMENT))
         self._core: dict[Path, tuple[int, bytes]] = {}
 
-    def caller(self, authorization: str | None, *, ended: bool = False) -> Caller:
+    def authenticate(self, authorization: str | None, *, include_ended: bool = False) -> Caller:
         """Who sent that header. Raises Unauthenticated when it is absent, of another scheme, or unknown. With `ended` the
         token of a session that is over is known, too, so that its holder can be told why."""
         scheme, _, token = (authorization or "").partition(" ")
         if scheme.lower() != "bearer" or not token.strip():
             raise Unauthenticated("cannot serve this route: no bearer token was sent", rule=_RULE)
-        given = _digest(token.strip())
-        known = [*self._fixed, *self._core_tokens()]
-        found = next((who for digest, who in known if hmac.compare_digest(digest, given)), None)
-        for find in (*self._finds, *((self._ended,) if ended else ())):
-            found = found or find(given)
-        if found is None:
-            raise Unauthenticated("cannot serve this route: the token is unknown, revoked or expired", rule=_RULE)
-        return found
+        token_digest = _digest(token.strip())
+        candidates = [*self._static, *self._core_tokens()]
+        caller = next(
+            (
+                candidate
+                for digest, candidate in candidates
+                if hmac.compare_digest(digest, token_digest)
+            ),
+            None,
+        )
+        for lookup in (*self._lookups, *((self._ended_sessions,) if include_ended else ())):
+            caller = caller or lookup(token_digest)
+        if caller is None:
+            raise Unauthenticated(
+                "cannot serve this route: the token is unknown, revoked or expired", rule=_RULE
+            )
+        return caller
 
     def _core_tokens(self) -> list[tuple[bytes, Caller]]:
         """Read again when a file changed: a program may come up after the API did."""
-        digests = ((program, self._core_digest(self._paths.token(program))) for program in CORE_PROGRAMS)
+        digests = (
+            (program, self._core_digest(self._paths.token(program))) for program in CORE_PROGRAMS
+        )
         return [
             (digest, Caller(f"urn:agentbox:program:{program}", frozenset({"core"})))
             for program, digest in digests
@@ -106,19 +129,21 @@ class Access:
 
     def _core_digest(self, path: Path) -> bytes | None:
         try:
-            changed = path.stat().st_mtime_ns
+            modified_ns = path.stat().st_mtime_ns
         except FileNotFoundError:
             return None
-        if path not in self._core or self._core[path][0] != changed:
-            self._core[path] = (changed, hashlib.sha256(path.read_bytes().strip()).digest())
+        if path not in self._core or self._core[path][0] != modified_ns:
+            self._core[path] = (modified_ns, hashlib.sha256(path.read_bytes().strip()).digest())
         return self._core[path][1]
 
 
 def require(caller: Caller, scopes: Sequence[str]) -> None:
     """Raises PermissionDenied that names the first scope the caller lacks."""
     for scope in scopes:
-        if not caller.holds(scope):
-            raise PermissionDenied(f"cannot serve this route: the token lacks the scope {scope}", scope=scope)
+        if not caller.has_scope(scope):
+            raise PermissionDenied(
+                f"cannot serve this route: the token lacks the scope {scope}", scope=scope
+            )
 
 
 def _digest(token: str) -> bytes:

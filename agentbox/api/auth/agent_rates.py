@@ -14,32 +14,42 @@ from agentbox.core.slot_errors import RateLimited
 from agentbox.policy.limits.registry import WRITE_RATE
 
 BURST: Final = 16 << 20  # bytes at once
-LINE: Final = 1 << 10  # of a write, beside its body
+WRITE_OVERHEAD: Final = 1 << 10  # of a write, beside its body
 _READS: Final = ("GET", "HEAD", "OPTIONS")
-_STORED_WHOLE: Final = ("append_events", "create_epic", "create_child", "close_bead", "release", "spawn")
+_BODY_COUNTED: Final = (
+    "append_events",
+    "create_epic",
+    "create_child",
+    "close_bead",
+    "release",
+    "spawn",
+)
 
 
-class AgentRates:
+class AgentWriteLimiter:
     """By state, so that neither a restart nor another agent of the same name fills a bucket."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._left: dict[str, tuple[float, float]] = {}  # bytes, and when
+        self._buckets: dict[str, tuple[float, float]] = {}  # bytes, and when
 
-    def take(self, caller: Caller, route: Route, headers: Mapping[str, str]) -> None:
+    def acquire(self, caller: Caller, route: Route, headers: Mapping[str, str]) -> None:
         """Counts a write of an agent. Raises RateLimited with the seconds after which it is taken."""
         if not caller.agent_id or route.method in _READS:
             return
-        length = headers.get("content-length", "0") if route.name in _STORED_WHOLE else "0"
-        size = LINE + min(int(length) if length.isdecimal() else 0, BURST - LINE)
+        length = headers.get("content-length", "0") if route.name in _BODY_COUNTED else "0"
+        size = WRITE_OVERHEAD + min(
+            int(length) if length.isdecimal() else 0, BURST - WRITE_OVERHEAD
+        )
         now = self._clock()
-        left, at = self._left.get(caller.pod_prefix, (float(BURST), now))
-        left = min(BURST, left + (now - at) * WRITE_RATE)
-        if taken := left >= size:
-            left -= size
-        self._left[caller.pod_prefix] = left, now
-        if not taken:
+        available, updated = self._buckets.get(caller.pod_prefix, (float(BURST), now))
+        available = min(BURST, available + (now - updated) * WRITE_RATE)
+        if accepted := available >= size:
+            available -= size
+        self._buckets[caller.pod_prefix] = available, now
+        if not accepted:
             raise RateLimited(
                 f"cannot write more for agents of {caller.pod_prefix}: {WRITE_RATE} bytes a second are the most",
-                retry_after=(size - left) / WRITE_RATE, limit=f"{WRITE_RATE} bytes/s",
-            )  # fmt: skip
+                retry_after=(size - available) / WRITE_RATE,
+                limit=f"{WRITE_RATE} bytes/s",
+            )

@@ -13,22 +13,25 @@ def check_namespace(caller: Caller, namespace: str) -> None:
     """As `check_pod`, for a namespace of memory. An agent has the one namespace, and none that only starts so."""
     if caller.agent_id and namespace != caller.memory_prefix:
         raise PermissionDenied(
-            f"cannot use this namespace: an agent has {caller.memory_prefix}", scope="memory:namespace"
+            f"cannot use this namespace: an agent has {caller.memory_prefix}",
+            scope="memory:namespace",
         )
     _check(caller.memory_prefix, namespace, "memory:namespace", "namespace")
 
 
-def _check(prefix: str, name: str, scope: str, what: str) -> None:
+def _check(prefix: str, name: str, scope: str, kind: str) -> None:
     if not name.startswith(prefix):
         raise PermissionDenied(
-            f"cannot use this {what}: the token is bound to {what}s that start with {prefix}", scope=scope
+            f"cannot use this {kind}: the token is bound to {kind}s that start with {prefix}",
+            scope=scope,
         )
 
 
-def bound_source(caller: Caller, named: str | None) -> str:
+def bound_source(caller: Caller, source: str | None) -> str:
     """The one source that the caller's events may have; "" where its token binds none. Raises PermissionDenied."""
-    if caller.event_source and named not in (None, caller.event_source):
+    if caller.event_source and source not in (None, caller.event_source):
         raise PermissionDenied(
-            f"cannot append events of {named}: the token is bound to {caller.event_source}", scope="events:source"
+            f"cannot append events of {source}: the token is bound to {caller.event_source}",
+            scope="events:source",
         )
     return caller.event_source

@@ -9,27 +9,64 @@ from agentbox.core.slot_errors import PermissionDenied
 
 # First words of event types that only core code and the scope `core` append: those in use, and those that a
 # reader would take for the box's.
-RESERVED: Final = frozenset((
-    "agent", "agentbox", "agents", "api", "approval", "audit", "bead", "boot", "box", "budget", "canary", "config", "gateway",
-    "grant", "health", "host", "identity", "journal", "limit", "limits", "mesh", "operator", "policy", "program", "readiness",
-    "ready", "review", "sandbox", "secret", "security", "slot", "state", "supervisor", "system", "task", "token",
-))  # fmt: skip
+RESERVED: Final = frozenset(
+    (
+        "agent",
+        "agentbox",
+        "agents",
+        "api",
+        "approval",
+        "audit",
+        "bead",
+        "boot",
+        "box",
+        "budget",
+        "canary",
+        "config",
+        "gateway",
+        "grant",
+        "health",
+        "host",
+        "identity",
+        "journal",
+        "limit",
+        "limits",
+        "mesh",
+        "operator",
+        "policy",
+        "program",
+        "readiness",
+        "ready",
+        "review",
+        "sandbox",
+        "secret",
+        "security",
+        "slot",
+        "state",
+        "supervisor",
+        "system",
+        "task",
+        "token",
+    )
+)
 _FIRST_SEGMENT: Final = re.compile(r"[^.]*")
 _FIRST_WORD: Final = re.compile(r"[^._-]*")
 
 
-def own_or_admin(call: Call, pointer: str, named: object) -> str:
+def resolve_principal(call: Call, pointer: str, principal: object) -> str:
     """The principal of the caller, or another that an admin (or the core) named, or a box by its session of its own
     callers. Raises PermissionDenied."""
-    if named is None or named == call.caller.principal:
+    if principal is None or principal == call.caller.principal:
         return call.caller.principal
-    if not isinstance(named, str):
+    if not isinstance(principal, str):
         raise invalid(pointer, "must be a string")
-    if call.caller.box and named.startswith(f"{call.caller.principal}:"):
-        return named
-    if not (call.caller.holds("admin") or call.caller.holds("core")):
-        raise PermissionDenied(f"cannot act as {named}: only the scope admin may name another", scope="admin")
-    return named
+    if call.caller.box and principal.startswith(f"{call.caller.principal}:"):
+        return principal
+    if not (call.caller.has_scope("admin") or call.caller.has_scope("core")):
+        raise PermissionDenied(
+            f"cannot act as {principal}: only the scope admin may name another", scope="admin"
+        )
+    return principal
 
 
 def check_type(call: Call, pointer: str, kind: str) -> None:
@@ -37,5 +74,5 @@ def check_type(call: Call, pointer: str, kind: str) -> None:
     one either: `box-ready` and `box_ready` are refused from it as `box.ready` is."""
     first = (_FIRST_WORD if call.caller.agent_id else _FIRST_SEGMENT).match(kind)
     assert first is not None, "both match the empty text"
-    if first[0] in RESERVED and not call.caller.holds("core"):
+    if first[0] in RESERVED and not call.caller.has_scope("core"):
         raise invalid(pointer, f"is of the core: callers may not append {kind}")

@@ -8,44 +8,82 @@ from agentbox.contracts.routes.route import Route
 from agentbox.core.http.problems import invalid
 from agentbox.core.slot_errors import PermissionDenied
 from agentbox.plan.names import GATEWAY
-from agentbox.policy.rights.standing import PRINCIPAL
+from agentbox.policy.rights.authorization import PRINCIPAL
 
 HEADER = "agentbox-on-behalf-of"
-_FROM = f"urn:agentbox:program:{GATEWAY}"
+_GATEWAY_PRINCIPAL = f"urn:agentbox:program:{GATEWAY}"
 _VALUE = re.compile(
     r"([0-9a-f-]{36}) ([0-9a-f-]{36}) ([!-~]{1,128}) ([0-9a-f]{32})(?: ([A-Za-z0-9_][A-Za-z0-9._-]{0,127}))?"
 )
 SCOPES = frozenset(
-    f"{slot}:{verb}" for slot in ("beads", "pods", "memory", "events", "agents") for verb in ("read", "write")
+    f"{slot}:{verb}"
+    for slot in ("beads", "pods", "memory", "events", "agents")
+    for verb in ("read", "write")
 )
 # What an agent may ask for at all. Each of these looks at whose it is: by a bound of the caller, or by its owner.
-_ROUTES = frozenset((
-    "create_epic", "create_child", "add_dep", "remove_dep", "claim", "claim_next", "heartbeat", "release", "close_bead",
-    "ready_beads", "list_beads", "show_bead", "write_pod", "patch_pod", "delete_pod", "read_pod", "options_pod",
-    "store_memory", "retrieve_memory", "delete_memory", "list_memory", "search_memory", "memory_stats",
-    "append_events", "read_events", "spawn", "list_agents", "get_agent", "terminate_agent", "stream_agent", "attach_agent",
-))  # fmt: skip
+_ROUTES = frozenset(
+    (
+        "create_epic",
+        "create_child",
+        "add_dep",
+        "remove_dep",
+        "claim",
+        "claim_next",
+        "heartbeat",
+        "release",
+        "close_bead",
+        "ready_beads",
+        "list_beads",
+        "show_bead",
+        "write_pod",
+        "patch_pod",
+        "delete_pod",
+        "read_pod",
+        "options_pod",
+        "store_memory",
+        "retrieve_memory",
+        "delete_memory",
+        "list_memory",
+        "search_memory",
+        "memory_stats",
+        "append_events",
+        "read_events",
+        "spawn",
+        "list_agents",
+        "get_agent",
+        "terminate_agent",
+        "stream_agent",
+        "attach_agent",
+    )
+)
 
 
-def acting(caller: Caller, headers: Mapping[str, str], route: Route) -> Caller:
+def resolve_on_behalf(caller: Caller, headers: Mapping[str, str], route: Route) -> Caller:
     """The agent that the header names, in place of the gateway; anybody else's header is refused, and so is a route that
     no agent has. Raises PermissionDenied, ValidationError."""
-    named = headers.get(HEADER)
-    if named is None:
+    value = headers.get(HEADER)
+    if value is None:
         return caller
-    if caller.principal != _FROM:
+    if caller.principal != _GATEWAY_PRINCIPAL:
         raise PermissionDenied("cannot act for an agent: only the gateway does", scope="core")
-    found = _VALUE.fullmatch(named)
-    if found is None:
+    match = _VALUE.fullmatch(value)
+    if match is None:
         raise invalid(
             HEADER,
             "must be the ids of an agent, its state, session and trace, and its name in [agents] where it has one",
         )
     if route.name not in _ROUTES:
         raise PermissionDenied("cannot serve this route to an agent", scope="admin")
-    agent_id, state, session, trace, name = found.groups(default="")
+    agent_id, state, session, trace, name = match.groups(default="")
     principal = f"{PRINCIPAL}{agent_id}"
     return Caller(
-        principal, SCOPES, pod_prefix=f"state/{state}/", memory_prefix=f"state.{state}", event_source=principal,
-        agent_id=agent_id, agent_name=name, session_id=session, trace_id=trace,
-    )  # fmt: skip
+        principal,
+        SCOPES,
+        pod_prefix=f"state/{state}/",
+        memory_prefix=f"state.{state}",
+        event_source=principal,
+        agent_id=agent_id,
+        agent_name=name,
+        session_id=session,
+        trace_id=trace,
+    )

@@ -18,8 +18,8 @@ from agentbox.contracts.registry import SCOPES
 from agentbox.core import clock
 from agentbox.core.ids import uuid7
 from agentbox.core.paths import Paths
-from agentbox.core.records.bounds import between, chars, count, says
-from agentbox.core.records.wire import Record, record, refuse
+from agentbox.core.records.bounds import bounded_text, item_count, number_range, schema_keywords
+from agentbox.core.records.wire import Record, invalid_value, record
 from agentbox.core.slot_errors import AdapterError, NotFound, ValidationError
 from agentbox.core.storage.damaged_rows import DamagedRows, damaged_row
 from agentbox.core.storage.sqlite import Database
@@ -45,8 +45,8 @@ MIGRATIONS = (
 NAME = r"^[a-z0-9][a-z0-9._-]{0,63}$"
 BOUND = r"^[\x21-\x7e]{0,256}$"
 _NAME, _BOUND = re.compile(NAME), re.compile(BOUND)
-Bound = Annotated[str, chars(pattern=BOUND)]
-Granted = Annotated[str, says(enum=sorted(GRANTABLE))]
+Bound = Annotated[str, bounded_text(pattern=BOUND)]
+Granted = Annotated[str, schema_keywords(enum=sorted(GRANTABLE))]
 _log = structlog.get_logger()
 
 
@@ -55,13 +55,13 @@ class NewToken(Record):
     """A token to be made. `ttl_s` None: it does not expire. A binding that is empty binds nothing. `rate` is in requests a
     second, 0 = any number. `origin_box` names the box whose journal it may deliver; without one it delivers none."""
 
-    name: Annotated[str, chars(pattern=NAME)]
-    scopes: Annotated[tuple[Granted, ...], count(least=1)]
-    ttl_s: Annotated[int | None, between(1, MAX_TTL)] = None
+    name: Annotated[str, bounded_text(pattern=NAME)]
+    scopes: Annotated[tuple[Granted, ...], item_count(minimum=1)]
+    ttl_s: Annotated[int | None, number_range(1, MAX_TTL)] = None
     pod_prefix: Bound = ""
     memory_prefix: Bound = ""
     event_source: Bound = ""
-    rate: Annotated[int, between(0, MAX_RATE)] = 0
+    rate: Annotated[int, number_range(0, MAX_RATE)] = 0
     origin_box: Bound = ""
 
 
@@ -85,10 +85,14 @@ class Token(Record):
     def caller(self) -> Caller:
         """Who calls with it. Two tokens of one name are one principal, so that a token can be renewed."""
         return Caller(
-            f"urn:agentbox:token:{self.name}", frozenset(self.scopes), pod_prefix=self.pod_prefix,
-            memory_prefix=self.memory_prefix, event_source=self.event_source, rate=self.rate,
+            f"urn:agentbox:token:{self.name}",
+            frozenset(self.scopes),
+            pod_prefix=self.pod_prefix,
+            memory_prefix=self.memory_prefix,
+            event_source=self.event_source,
+            rate=self.rate,
             origin_box=self.origin_box,
-        )  # fmt: skip
+        )
 
 
 @record
@@ -105,19 +109,21 @@ class Tokens(Record):
     items: tuple[Token, ...]
 
 
-_NAMED = ("sha256", *(field.name for field in fields(Token)))
-_EACH = f"SELECT {', '.join(_NAMED)} FROM tokens"
-RECORDS: Mapping[str, type[Record]] = {kind.__name__: kind for kind in (NewToken, Token, MadeToken, Tokens)}
+_COLUMNS = ("sha256", *(field.name for field in fields(Token)))
+_SELECT = f"SELECT {', '.join(_COLUMNS)} FROM tokens"
+RECORDS: Mapping[str, type[Record]] = {
+    kind.__name__: kind for kind in (NewToken, Token, MadeToken, Tokens)
+}
 
 
-class NamedTokens:
+class TokenStore:
     """The store, `access.db`; opened when it is there, or when the first token is made."""
 
     def __init__(self, paths: Paths) -> None:
         self._path = paths.state_secrets / FILE
         self._db = Database(self._path, MIGRATIONS, "tokens", "sqlite")
-        self._known: dict[bytes, Token] = {}
-        self._opening = asyncio.Lock()
+        self._tokens: dict[bytes, Token] = {}
+        self._open_lock = asyncio.Lock()
         self._open = False
 
     async def open(self) -> None:
@@ -125,7 +131,7 @@ class NamedTokens:
         if not self._path.exists():
             return
         try:
-            await self._opened()
+            await self._ensure_open()
         except AdapterError as error:
             _log.error("named tokens cannot be read", reason=error.message)
 
@@ -134,57 +140,70 @@ class NamedTokens:
         self._open = False
         await self._db.close()
 
-    def caller(self, sha256: bytes) -> Caller | None:
+    def find_caller(self, sha256: bytes) -> Caller | None:
         """Who calls with the value of that hash; None when it is unknown, revoked or expired."""
-        token = self._known.get(sha256)
+        token = self._tokens.get(sha256)
         if token is None or (token.expires_at is not None and token.expires_at <= clock.now()):
             return None
         return token.caller
 
-    async def make(self, wanted: NewToken, created_by: str) -> MadeToken:
+    async def create(self, request: NewToken, created_by: str) -> MadeToken:
         """A new token with its value. Raises ValidationError, BackendError."""
-        _check(wanted)
-        db, now, value = await self._opened(), clock.now(), PREFIX + secrets.token_urlsafe(VALUE_BYTES)
+        _check_request(request)
+        db, now, value = (
+            await self._ensure_open(),
+            clock.now(),
+            PREFIX + secrets.token_urlsafe(VALUE_BYTES),
+        )
         token = Token(
-            id=uuid7(), name=wanted.name, scopes=tuple(sorted(set(wanted.scopes))), created_by=created_by, created_at=now,
-            expires_at=None if wanted.ttl_s is None else now + timedelta(seconds=wanted.ttl_s), pod_prefix=wanted.pod_prefix,
-            memory_prefix=wanted.memory_prefix, event_source=wanted.event_source, rate=wanted.rate,
-            origin_box=wanted.origin_box,
-        )  # fmt: skip
+            id=uuid7(),
+            name=request.name,
+            scopes=tuple(sorted(set(request.scopes))),
+            created_by=created_by,
+            created_at=now,
+            expires_at=None if request.ttl_s is None else now + timedelta(seconds=request.ttl_s),
+            pod_prefix=request.pod_prefix,
+            memory_prefix=request.memory_prefix,
+            event_source=request.event_source,
+            rate=request.rate,
+            origin_box=request.origin_box,
+        )
         sha256 = hashlib.sha256(value.encode()).digest()
         await db.write(lambda db: _insert(db, token, sha256))
-        self._known[sha256] = token
+        self._tokens[sha256] = token
         return MadeToken.from_wire({**token.to_wire(), "value": value})
 
     async def all(self) -> tuple[Token, ...]:
         """Those that were not revoked, expired ones too. Raises BackendError."""
         if self._path.exists():
-            await self._opened()
-        return tuple(sorted(self._known.values(), key=lambda token: token.id))
+            await self._ensure_open()
+        return tuple(sorted(self._tokens.values(), key=lambda token: token.id))
 
     async def revoke(self, name: str) -> Token:
         """Forgets a token by its id: at once, also for calls that come while this one runs. Raises NotFound."""
         await self.all()
-        found = next((pair for pair in self._known.items() if pair[1].id == name), None)
-        if found is None:
+        entry = next((pair for pair in self._tokens.items() if pair[1].id == name), None)
+        if entry is None:
             raise NotFound("cannot revoke: no token has this id", resource="token", id=name)
-        del self._known[found[0]]
-        db = await self._opened()
+        del self._tokens[entry[0]]
+        db = await self._ensure_open()
         await db.write(lambda db: db.execute("DELETE FROM tokens WHERE id = ?", (name,)))
-        return found[1]
+        return entry[1]
 
-    async def _opened(self) -> Database:
-        async with self._opening:
+    async def _ensure_open(self) -> Database:
+        async with self._open_lock:
             if not self._open:
                 await self._db.open()
-                found = await self._db.read(lambda db: list(each_row(db, _EACH, (), _NAMED, named=2)))
-                self._known = dict(DamagedRows(FILE).readable(found, _pair))
+                rows = await self._db.read(
+                    lambda db: list(each_row(db, _SELECT, (), _COLUMNS, key_columns=2))
+                )
+                self._tokens = dict(DamagedRows(FILE).readable_rows(rows, _parse_row))
                 self._open = True
         return self._db
 
 
-def _pair(row: tuple[Any, ...]) -> tuple[bytes, Token]:
-    wire = dict(zip(_NAMED, row, strict=True))
+def _parse_row(row: tuple[Any, ...]) -> tuple[bytes, Token]:
+    wire = dict(zip(_COLUMNS, row, strict=True))
     sha256 = wire.pop("sha256")
     try:
         return sha256, Token.from_wire({**wire, "scopes": str(wire["scopes"]).split()})
@@ -194,21 +213,29 @@ def _pair(row: tuple[Any, ...]) -> tuple[bytes, Token]:
 
 def _insert(db: apsw.Connection, token: Token, sha256: bytes) -> None:
     wire = {**token.to_wire(), "scopes": " ".join(token.scopes), "sha256": sha256}
-    marks = ", ".join("?" * len(wire))
-    db.execute(f"INSERT INTO tokens ({', '.join(wire)}) VALUES ({marks})", tuple(wire.values()))
+    placeholders = ", ".join("?" * len(wire))
+    db.execute(
+        f"INSERT INTO tokens ({', '.join(wire)}) VALUES ({placeholders})", tuple(wire.values())
+    )
 
 
-def _check(wanted: NewToken) -> None:
-    if not _NAME.fullmatch(wanted.name):
-        raise refuse("/name", "must be 1 to 64 of a-z 0-9 . _ - and start with a letter or digit")
-    if not wanted.scopes:
-        raise refuse("/scopes", "must name at least one scope")
-    for index, scope in enumerate(wanted.scopes):
+def _check_request(request: NewToken) -> None:
+    if not _NAME.fullmatch(request.name):
+        raise invalid_value(
+            "/name", "must be 1 to 64 of a-z 0-9 . _ - and start with a letter or digit"
+        )
+    if not request.scopes:
+        raise invalid_value("/scopes", "must name at least one scope")
+    for index, scope in enumerate(request.scopes):
         if scope not in GRANTABLE:
-            raise refuse(f"/scopes/{index}", f"must be one of {', '.join(sorted(GRANTABLE))}")
-    if wanted.ttl_s is not None:
-        check_range(wanted.ttl_s, "/ttl_s", (1, MAX_TTL))
-    check_range(wanted.rate, "/rate", (0, MAX_RATE))
+            raise invalid_value(
+                f"/scopes/{index}", f"must be one of {', '.join(sorted(GRANTABLE))}"
+            )
+    if request.ttl_s is not None:
+        check_range(request.ttl_s, "/ttl_s", (1, MAX_TTL))
+    check_range(request.rate, "/rate", (0, MAX_RATE))
     for name in ("pod_prefix", "memory_prefix", "event_source", "origin_box"):
-        if not _BOUND.fullmatch(getattr(wanted, name)):
-            raise refuse(f"/{name}", "must be at most 256 printable ASCII characters without a space")
+        if not _BOUND.fullmatch(getattr(request, name)):
+            raise invalid_value(
+                f"/{name}", "must be at most 256 printable ASCII characters without a space"
+            )

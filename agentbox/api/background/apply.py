@@ -4,7 +4,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from agentbox.adapters.runtime.adapter import SLOTS, SlotConfig, SlotName, slot_config
-from agentbox.box.supervision.applied import keep
+from agentbox.box.supervision.applied_plan import store_applied
 from agentbox.box.supervision.secrets import visible_environment
 from agentbox.box.supervision.slot_secrets import slot_secrets
 from agentbox.contracts.bodies import Applied
@@ -13,7 +13,7 @@ from agentbox.core.errors import AgentboxError
 from agentbox.core.http.problems import Conflict
 from agentbox.core.paths import Paths
 from agentbox.core.slot_errors import AdapterError, BackendError, ValidationError
-from agentbox.plan.drift import Drift, drift
+from agentbox.plan.drift import Drift, find_drift
 from agentbox.plan.model import Plan
 
 if TYPE_CHECKING:
@@ -24,61 +24,86 @@ async def apply_mounted(services: "Services") -> Applied:
     """What changed, by class. Raises ValidationError for a manifest with findings, Conflict (409) when a key needs more
     than live, BackendError for one that cannot be read; then nothing has changed."""
     try:
-        plan = await asyncio.to_thread(plan_of_mounted, services.paths, services.plan)
+        plan = await asyncio.to_thread(build_mounted_plan, services.paths, services.plan)
     except AdapterError:
         raise
     except (AgentboxError, OSError) as error:
-        why = error.message if isinstance(error, AgentboxError) else f"{error.filename}: {error.strerror}"
-        raise BackendError(f"cannot apply the manifest in place: {why}", slot="config", impl="apply") from error
-    found = drift(services.plan.apply, plan.apply)
-    if found.worst not in ("", "live"):
+        reason = (
+            error.message
+            if isinstance(error, AgentboxError)
+            else f"{error.filename}: {error.strerror}"
+        )
+        raise BackendError(
+            f"cannot apply the manifest in place: {reason}", slot="config", impl="apply"
+        ) from error
+    changes = find_drift(services.plan.apply, plan.apply)
+    if changes.worst not in ("", "live"):
         raise Conflict(
-            f"cannot apply the manifest in place: {found.worst} keys changed", hint="agentbox up takes them over",
-            keys={name: list(getattr(found, name)) for name in ("live", "boot", "recreate", "rebuild")},
-        )  # fmt: skip
-    await asyncio.to_thread(_remember, services.paths, plan)
+            f"cannot apply the manifest in place: {changes.worst} keys changed",
+            hint="agentbox up takes them over",
+            keys={
+                name: list(getattr(changes, name))
+                for name in ("live", "boot", "recreate", "rebuild")
+            },
+        )
+    await asyncio.to_thread(_store_plan, services.paths, plan)
     for slot in SLOTS:
-        old, new = (_config(one, services.paths, slot) for one in (services.plan, plan))
+        old, new = (_config(candidate, services.paths, slot) for candidate in (services.plan, plan))
         if old != new:
-            services.container.reconfigure(slot, services.mesh.overlay(new))
+            services.slots.reconfigure(slot, services.mesh.overlay(new))
     services.plan = plan
-    services.tasks.hold(plan)
+    services.tasks.apply_plan(plan)
     services.drift.wake()
-    return _applied(found)
+    return _applied(changes)
 
 
 def _config(plan: Plan, paths: Paths, slot: SlotName) -> SlotConfig:
     return slot_config(plan, paths, slot, slot_secrets(paths, plan.slots[slot].options))
 
 
-def _remember(paths: Paths, plan: Plan) -> None:
+def _store_plan(paths: Paths, plan: Plan) -> None:
     """For an API that is started again in this boot. Raises BackendError where there is no room."""
     try:
-        keep(paths, plan)
+        store_applied(paths, plan)
     except OSError as error:
         raise BackendError(
             f"cannot apply the manifest in place: {paths.applied_plan.parent} takes no file ({error.strerror})",
-            hint="make room there; nothing was changed", slot="config", impl="apply",
-        ) from error  # fmt: skip
+            hint="make room there; nothing was changed",
+            slot="config",
+            impl="apply",
+        ) from error
 
 
-def plan_of_mounted(paths: Paths, current: Plan) -> Plan:
+def build_mounted_plan(paths: Paths, current: Plan) -> Plan:
     """The plan that the mounted manifest means now. Raises ValidationError with its findings."""
     from agentbox.manifest.features.loader import load_features
     from agentbox.manifest.load import load
-    from agentbox.manifest.rules.engine import run  # a manifest is rarely applied, and reading one costs start time
-    from agentbox.plan.build import make_plan
-    from agentbox.plan.lockfile.reader import read
+    from agentbox.manifest.rules.engine import (
+        run_rules,  # a manifest is rarely applied, and reading one costs start time
+    )
+    from agentbox.plan.build import build_plan
+    from agentbox.plan.lockfile.reader import parse_lock
 
-    parsed, known = load(paths.manifest), load_features()
+    parsed, features = load(paths.manifest), load_features()
     environment = visible_environment(paths, settings.environment())
-    findings = [*parsed.findings, *run(parsed, features=known, environment=environment).findings]
-    if errors := [found for found in findings if found.severity == "error"]:
-        rows = [{"pointer": found.key, "detail": f"{found.code} {found.message}"} for found in errors]
-        raise ValidationError(f"cannot apply {paths.manifest.name}: {len(rows)} findings", errors=rows)
+    findings = [
+        *parsed.findings,
+        *run_rules(parsed, features=features, environment=environment).findings,
+    ]
+    if errors := [finding for finding in findings if finding.severity == "error"]:
+        rows = [
+            {"pointer": found.key, "detail": f"{found.code} {found.message}"} for found in errors
+        ]
+        raise ValidationError(
+            f"cannot apply {paths.manifest.name}: {len(rows)} findings", errors=rows
+        )
     lock = paths.lock.read_bytes()
-    return make_plan(parsed, known, lock, read(lock), current.system, test_hooks=current.test_hooks)
+    return build_plan(
+        parsed, features, lock, parse_lock(lock), current.system, test_hooks=current.test_hooks
+    )
 
 
-def _applied(found: Drift) -> Applied:
-    return Applied(live=found.live, boot=found.boot, recreate=found.recreate, rebuild=found.rebuild)
+def _applied(changes: Drift) -> Applied:
+    return Applied(
+        live=changes.live, boot=changes.boot, recreate=changes.recreate, rebuild=changes.rebuild
+    )

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from agentbox.adapters.runtime.context import CallContext, calling
+from agentbox.adapters.runtime.context import CallContext, as_caller
 from agentbox.contracts.orchestrator import AgentSpec
 from agentbox.core.ids import new_trace_id
 from agentbox.core.slot_errors import AdapterError
@@ -18,12 +18,16 @@ _PRINCIPAL: Final = "urn:agentbox:program:management-api"
 _log = structlog.get_logger()
 
 
-def wanted(services: "Services") -> tuple[str, ...]:
+def autostart_names(services: "Services") -> tuple[str, ...]:
     """Their names. None where agents are not this box's own."""
     plan = services.plan
     if plan.slots["orchestrator"].use != "local-process":
         return ()
-    return tuple(name for name, table in sorted(plan.agents.items()) if table["enabled"] and table["autostart"])
+    return tuple(
+        name
+        for name, table in sorted(plan.agents.items())
+        if table["enabled"] and table["autostart"]
+    )
 
 
 async def autostart(services: "Services") -> None:
@@ -31,21 +35,32 @@ async def autostart(services: "Services") -> None:
 
     Waits until the box was ready; what the slot refuses for now is tried again, what it refuses for good is logged.
     """
-    await services.watch.ready_once.wait()
-    for name in wanted(services):
+    await services.background.ready_once.wait()
+    for name in autostart_names(services):
         while True:
-            if await _started(services, name):
+            if await _start_agent(services, name):
                 break
             await asyncio.sleep(_PAUSE_SECONDS)
 
 
-async def _started(services: "Services", name: str) -> bool:
+async def _start_agent(services: "Services", name: str) -> bool:
     """False when it is worth another try."""
     try:
-        with calling(CallContext(principal=_PRINCIPAL, request_id=f"autostart:{name}", trace_id=new_trace_id())):
+        with as_caller(
+            CallContext(
+                principal=_PRINCIPAL, request_id=f"autostart:{name}", trace_id=new_trace_id()
+            )
+        ):
             request_id = f"autostart:{services.boot.boot_id}:{name}"
-            await services.container.orchestrator.spawn(AgentSpec(name=name, agent=name), request_id=request_id)
+            await services.slots.orchestrator.spawn(
+                AgentSpec(name=name, agent=name), request_id=request_id
+            )
     except AdapterError as error:
-        _log.error("agent is not started with the box", name=name, reason=error.message, again=error.retryable)
+        _log.error(
+            "agent is not started with the box",
+            name=name,
+            reason=error.message,
+            again=error.retryable,
+        )
         return not error.retryable
     return True

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from agentbox.box.supervision.events import events_from
+from agentbox.box.supervision.events import read_events_from
 from agentbox.box.supervision.sentinel import read_sentinel
 from agentbox.contracts.events import NewEvent
 from agentbox.core.slot_errors import AdapterError, ValidationError, ValueTooLarge
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from agentbox.core.paths import Paths
 
 BATCH = 100
-FOR_GOOD = (ValidationError, ValueTooLarge)
+PERMANENT_ERRORS = (ValidationError, ValueTooLarge)
 _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _log = structlog.get_logger()
 
 
-def type_of(event: str) -> str:
+def event_type(event: str) -> str:
     """`BootstrapStarted` -> `boot.bootstrap_started`."""
     return "boot." + _WORD.sub("_", event).lower()
 
@@ -34,48 +34,57 @@ class BootEvents:
         self._boot_id = boot_id
         self._events = events
         self._offset = 0  # bytes of the file that were read
-        self._fresh: list[dict[str, Any]] = []  # lines read that are not in the journal
+        self._pending: list[dict[str, Any]] = []  # lines read that are not in the journal
         self.sealed_sha256: str | None = None
 
     async def import_new(self) -> list[dict[str, Any]]:
         """Appends the next lines, BATCH at most, and returns them; none when all are in the journal. Raises AdapterError;
         the next call tries again. A line that the journal will never take is told as `boot.event_refused`."""
-        lines, self._offset = events_from(self._paths, self._offset)
-        self._fresh += lines
-        batch = self._fresh[:BATCH]
+        lines, self._offset = read_events_from(self._paths, self._offset)
+        self._pending += lines
+        batch = self._pending[:BATCH]
         if batch:
             try:
                 await self._events.append([self._event(line) for line in batch])
-            except FOR_GOOD:
+            except PERMANENT_ERRORS:
                 batch = batch[:1]
-                await self._append_or_tell(batch[0])
-            del self._fresh[: len(batch)]
+                await self._append_or_report(batch[0])
+            del self._pending[: len(batch)]
         return batch
 
-    async def _append_or_tell(self, line: dict[str, Any]) -> None:
+    async def _append_or_report(self, line: dict[str, Any]) -> None:
         try:
             await self._events.append([self._event(line)])
-        except FOR_GOOD as error:
+        except PERMANENT_ERRORS as error:
             _log.error("boot event refused", event_name=line["event"], reason=error.message)
             data = {"boot_id": line["boot_id"], "event": line["event"], "reason": error.code}
-            told = NewEvent(type="boot.event_refused", data=data, source=self._source, id=self._id(line))
-            await self._events.append([told])
+            refusal = NewEvent(
+                type="boot.event_refused", data=data, source=self._source, id=self._id(line)
+            )
+            await self._events.append([refusal])
 
-    async def seal(self) -> str | None:
+    async def record_seal(self) -> str | None:
         """The hash by which this boot was sealed, None while it is not. The journal's word counts, not the file's:
         a sentinel that was changed while the API was away does not become the truth. Raises AdapterError."""
-        if self.sealed_sha256 is None and (found := read_sentinel(self._paths.sentinel)) is not None:
-            if found.document.get("boot_id") != self._boot_id:
+        if (
+            self.sealed_sha256 is None
+            and (sentinel := read_sentinel(self._paths.sentinel)) is not None
+        ):
+            if sentinel.document.get("boot_id") != self._boot_id:
                 return None
-            data = {"boot_id": self._boot_id, "sentinel_sha256": found.sha256}
-            event = NewEvent(type="boot.sealed", data=data, source=self._source, id=f"{self._boot_id}:sealed")
+            data = {"boot_id": self._boot_id, "sentinel_sha256": sentinel.sha256}
+            event = NewEvent(
+                type="boot.sealed", data=data, source=self._source, id=f"{self._boot_id}:sealed"
+            )
             stored = (await self._events.append([event]))[0]
             self.sealed_sha256 = str(stored.data["sentinel_sha256"])
         return self.sealed_sha256
 
     def _event(self, line: dict[str, Any]) -> NewEvent:
         data = {name: value for name, value in line.items() if name not in ("event", "seq")}
-        return NewEvent(type=type_of(line["event"]), data=data, source=self._source, id=self._id(line))
+        return NewEvent(
+            type=event_type(line["event"]), data=data, source=self._source, id=self._id(line)
+        )
 
     @staticmethod
     def _id(line: dict[str, Any]) -> str:

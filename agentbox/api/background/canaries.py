@@ -16,7 +16,7 @@ _WAIT_SECONDS = 30.0
 _RETRY_SECONDS = 1.0
 
 
-class CanaryWatch:
+class CanaryWatcher:
     """The last report, None before the first. It has a connection of its own, so that a slot that is slow or down hides
     nothing."""
 
@@ -31,15 +31,17 @@ class CanaryWatch:
                 try:
                     while True:
                         after = self.report.revision if self.report else -1
-                        asked = {"after": after, "wait_s": _WAIT_SECONDS}
-                        found = await client.call("canaries.read", asked, Deadline.after(2 * _WAIT_SECONDS))
-                        self._take(services, CanaryReport.from_wire(found))
+                        params = {"after": after, "wait_s": _WAIT_SECONDS}
+                        result = await client.call(
+                            "canaries.read", params, Deadline.after(2 * _WAIT_SECONDS)
+                        )
+                        self._update(services, CanaryReport.from_wire(result))
                 finally:
                     await client.close()
             except AdapterError:
                 await asyncio.sleep(_RETRY_SECONDS)
 
-    def _take(self, services: "Services", found: CanaryReport) -> None:
-        if found.at is not None and found != self.report:
-            self.report = found
+    def _update(self, services: "Services", report: CanaryReport) -> None:
+        if report.at is not None and report != self.report:
+            self.report = report
             services.evaluator.wake("sandbox")

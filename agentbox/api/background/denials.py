@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from prometheus_client.core import CounterMetricFamily
 from prometheus_client.registry import Collector
 
-from agentbox.adapters.orchestrator.over_rpc import OverRpc
+from agentbox.adapters.orchestrator.over_rpc import RpcOrchestrator
 from agentbox.contracts.agent_host.denials import DenialCounts
 from agentbox.core.slot_errors import AdapterError, SlotUnavailable
 
@@ -18,22 +18,24 @@ CAPABILITY = "denials"
 _WAIT_SECONDS = 30.0  # of one question
 _PAUSE_SECONDS = 0.2  # between two, so that a flood of refusals is no flood of questions
 _RETRY_SECONDS = 1.0
-_NOTHING = DenialCounts(revision=-1, totals=())
+_EMPTY = DenialCounts(revision=-1, totals=())
 
 
 class DenialMetrics(Collector):
     """The counts that were read last, also while nobody answers. They start from 0 with who counts them."""
 
-    counts = _NOTHING
+    counts = _EMPTY
 
     def collect(self) -> Iterator[CounterMetricFamily]:
         """One family, by agent, class, layer and rule."""
-        found = CounterMetricFamily(
-            "agentbox_denied", "Refusals of a process of ours", labels=("agent", "class", "layer", "rule")
+        family = CounterMetricFamily(
+            "agentbox_denied",
+            "Refusals of a process of ours",
+            labels=("agent", "class", "layer", "rule"),
         )
         for row in self.counts.totals:
-            found.add_metric((row.agent, row.denial_class, row.layer, row.rule), row.count)
-        yield found
+            family.add_metric((row.agent, row.denial_class, row.layer, row.rule), row.count)
+        yield family
 
 
 async def follow_denials(services: "Services") -> None:
@@ -42,13 +44,13 @@ async def follow_denials(services: "Services") -> None:
     metrics = services.metrics.denials
     while True:
         try:
-            serving = services.container.serving("orchestrator")
-            if not (isinstance(serving, OverRpc) and CAPABILITY in serving.capabilities):
+            serving = services.slots.serving("orchestrator")
+            if not (isinstance(serving, RpcOrchestrator) and CAPABILITY in serving.capabilities):
                 await asyncio.sleep(_WAIT_SECONDS if serving.impl == "off" else _RETRY_SECONDS)
                 continue
             metrics.counts = await serving.read_denials(metrics.counts.revision, _WAIT_SECONDS)
             await asyncio.sleep(_PAUSE_SECONDS)
         except AdapterError as error:
             if isinstance(error, SlotUnavailable):
-                services.container.suspect("orchestrator")
+                services.slots.request_health_check("orchestrator")
             await asyncio.sleep(_RETRY_SECONDS)

@@ -12,7 +12,7 @@ import structlog
 
 from agentbox.api.tasks.run import ENDED
 from agentbox.box.supervision.shutdown import mark_clean
-from agentbox.contracts.orchestrator import LAST_GRACE, LIMIT, AgentHandle, AgentInfo
+from agentbox.contracts.orchestrator import LIMIT, SHUTDOWN_GRACE, AgentHandle, AgentInfo
 from agentbox.core.errors import AgentboxError
 from agentbox.core.slot_errors import AdapterError
 
@@ -32,7 +32,7 @@ class Drain:
         self.state: Literal["none", "draining", "drained"] = "none"
 
     @property
-    def begun(self) -> bool:
+    def started(self) -> bool:
         return self._job is not None
 
     def begin(self, reason: str) -> "asyncio.Task[None]":
@@ -44,9 +44,9 @@ class Drain:
         return self._job
 
     async def _run(self, reason: str) -> None:
-        services, began = self._services, time.monotonic()
-        services.say("ShutdownStarted", reason=reason, drained_ms=0)
-        ended, left = services.tasks.ids, await self._end_agents()
+        services, start = self._services, time.monotonic()
+        services.emit_event("ShutdownStarted", reason=reason, drained_ms=0)
+        ended, unfinished = services.tasks.ids, await self._end_agents()
         services.closing.set()
         clean = await close_slots(services)
         self.state = "drained"
@@ -54,55 +54,65 @@ class Drain:
             return
         if services.boot.boot_id:
             mark_clean(services.paths, services.boot.boot_id)
-        drained = round((time.monotonic() - began) * 1000)
-        services.say("ShutdownCompleted", reason=reason, drained_ms=drained, tasks_ended=ended, tasks_left=left)
+        drained = round((time.monotonic() - start) * 1000)
+        services.emit_event(
+            "ShutdownCompleted",
+            reason=reason,
+            drained_ms=drained,
+            tasks_ended=ended,
+            tasks_left=unfinished,
+        )
 
     async def _end_agents(self) -> int:
         """Tasks end theirs, and their beads; the others are ended here, unless they live at a host. How many tasks are left to the next boot."""
         tasks, options = self._services.tasks, self._services.plan.slots["orchestrator"].options
-        grace = min(LAST_GRACE, float(options.get("grace_seconds", LAST_GRACE)))
+        grace = min(SHUTDOWN_GRACE, float(options.get("grace_seconds", SHUTDOWN_GRACE)))
         try:
             async with asyncio.timeout(AGENT_SECONDS):
                 await asyncio.gather(tasks.drain(grace), self._end_others(tasks.agents, grace))
         except TimeoutError:
             _log.error("agents not ended in time", tasks=tasks.running)
-        left = tasks.running + tasks.left
+        unfinished = tasks.running + tasks.unfinished
         await tasks.stop()
-        return left
+        return unfinished
 
-    async def _end_others(self, of_tasks: frozenset[str], grace: float) -> None:
+    async def _end_others(self, task_agents: frozenset[str], grace: float) -> None:
         try:
-            living = [one.handle for one in await self._agents() if one.state not in ENDED]
+            living = [
+                agent.handle for agent in await self._list_agents() if agent.state not in ENDED
+            ]
         except AdapterError as error:
             _log.warning("agents not listed", reason=error.message)
             return
-        if "local" not in self._services.container.capabilities("orchestrator"):
+        if "local" not in self._services.slots.capabilities("orchestrator"):
             return  # they are another box's, and not all of them ours
-        await asyncio.gather(*(self._end(one, grace) for one in living if one.agent_id not in of_tasks))
+        await asyncio.gather(
+            *(self._end(one, grace) for one in living if one.agent_id not in task_agents)
+        )
 
-    async def _agents(self) -> list[AgentInfo]:
-        found: list[AgentInfo] = []
+    async def _list_agents(self) -> list[AgentInfo]:
+        agents: list[AgentInfo] = []
         cursor: str | None = None
         while True:
-            page = await self._services.container.orchestrator.list(limit=LIMIT[1], cursor=cursor)
-            found += page.items
+            page = await self._services.slots.orchestrator.list(limit=LIMIT[1], cursor=cursor)
+            agents += page.items
             cursor = page.next_cursor
             if cursor is None:
-                return found
+                return agents
 
     async def _end(self, agent: AgentHandle, grace: float) -> None:
         try:
-            await self._services.container.orchestrator.terminate(agent, grace_s=grace)
+            await self._services.slots.orchestrator.terminate(agent, grace_s=grace)
         except AdapterError as error:
             _log.warning("agent not ended", agent_id=agent.agent_id, reason=error.message)
 
 
 async def close_slots(services: "Services") -> bool:
     """Imports what the boot said last, then closes every slot. False when a slot did not close in time."""
-    await services.watch.stop()
-    leaving = asyncio.ensure_future(services.mesh.leave())
+    await services.background.stop()
+    deregistration = asyncio.ensure_future(services.mesh.deregister())
     try:
-        await asyncio.gather(leaving, services.container.stop())
+        await asyncio.gather(deregistration, services.slots.stop())
     except AgentboxError as error:
         _log.error("slots not closed", reason=error.message)
         return False

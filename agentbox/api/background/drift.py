@@ -8,41 +8,48 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from agentbox.api.background.mounted import INVALID, Compared, MountedManifest
+from agentbox.api.background.mounted_manifest import INVALID, ManifestComparison, MountedManifest
 from agentbox.box.posture.drift import posture_drift
-from agentbox.box.posture.promised import promised
-from agentbox.box.supervision.boot_record import Drifted
-from agentbox.core.background.daemon_threads import InThread
-from agentbox.core.background.tasks import tells_bug
+from agentbox.box.posture.promised import promised_controls
+from agentbox.box.supervision.boot_record import PostureDrift
+from agentbox.core.background.daemon_threads import DaemonThreadRunner
+from agentbox.core.background.tasks import log_failures
 
 if TYPE_CHECKING:
     from agentbox.api.services import Services
 
-EVERY_SECONDS = 55.0  # and what a comparison takes on a busy machine: told within a minute
+INTERVAL_SECONDS = 55.0  # and what a comparison takes on a busy machine: told within a minute
 POSTURE, MANIFEST, CONTAINER = "posture", "manifest", "container"
 _DEADLINE = 20.0  # a mount that hangs must not hide the rest for ever
 
 
-class DriftWatch:
+class DriftWatcher:
     """Runs from `start` to `stop`; `rows` is what differs now, what the boot found until the first look."""
 
     def __init__(self, services: "Services") -> None:
         self._services = services
         self._manifest = MountedManifest(services)
-        self._measure: InThread[tuple[Drifted, ...]] = InThread("posture")
-        self._compare: InThread[Compared] = InThread("mounted-manifest")
-        self._look_now = asyncio.Event()
+        self._measure: DaemonThreadRunner[tuple[PostureDrift, ...]] = DaemonThreadRunner("posture")
+        self._compare: DaemonThreadRunner[ManifestComparison] = DaemonThreadRunner(
+            "mounted-manifest"
+        )
+        self._check_now = asyncio.Event()
         self._job: asyncio.Task[None] | None = None
         self.rows = services.boot.drift
         self._lasting = tuple(row for row in self.rows if row.control == CONTAINER)
         self._keys: dict[str, tuple[str, ...]] = {}
-        for control in (*promised(services.plan, services.paths, services.boot.target), POSTURE, MANIFEST, CONTAINER):
+        for control in (
+            *promised_controls(services.plan, services.paths, services.boot.target),
+            POSTURE,
+            MANIFEST,
+            CONTAINER,
+        ):
             services.metrics.drift.labels(control).set(0)
-        self._show(self.rows)
+        self._publish(self.rows)
 
     def start(self) -> None:
         self._job = asyncio.ensure_future(self._run())
-        self._job.add_done_callback(tells_bug("watch for drift"))
+        self._job.add_done_callback(log_failures("watch for drift"))
 
     async def stop(self) -> None:
         """Idempotent."""
@@ -53,68 +60,89 @@ class DriftWatch:
 
     def wake(self) -> None:
         """Looks now, as after the manifest was applied."""
-        self._look_now.set()
+        self._check_now.set()
 
     async def _run(self) -> None:
         while True:
-            await self.look()
+            await self.check()
             try:
-                async with asyncio.timeout(EVERY_SECONDS / self._services.boot.hooks.clock_scale):
-                    await self._look_now.wait()
+                async with asyncio.timeout(
+                    INTERVAL_SECONDS / self._services.boot.hooks.clock_scale
+                ):
+                    await self._check_now.wait()
             except TimeoutError:
                 continue
-            self._look_now.clear()
+            self._check_now.clear()
 
-    async def look(self) -> None:
+    async def check(self) -> None:
         """Compares once. What cannot be compared is drift by itself: nobody can say that it is as promised."""
         posture = await self._posture()
         compared = await self._mounted()
-        self._tell_posture(posture)
-        self._tell_manifest(compared)
-        self._show((*self._lasting, *compared.rows(MANIFEST), *posture))
+        self._report_posture(posture)
+        self._report_manifest(compared)
+        self._publish((*self._lasting, *compared.rows(MANIFEST), *posture))
 
-    async def _posture(self) -> tuple[Drifted, ...]:
+    async def _posture(self) -> tuple[PostureDrift, ...]:
         services = self._services
         try:
             async with asyncio.timeout(_DEADLINE):
                 return await self._measure(
                     lambda: posture_drift(
-                        services.plan, services.paths, services.boot.landlock_abi, services.boot.target
+                        services.plan,
+                        services.paths,
+                        services.boot.landlock_abi,
+                        services.boot.target,
                     )
                 )
         except (OSError, TimeoutError) as error:
-            return (Drifted(POSTURE, "measured", f"cannot be measured: {error or 'no answer'}"),)
+            return (
+                PostureDrift(POSTURE, "measured", f"cannot be measured: {error or 'no answer'}"),
+            )
 
-    async def _mounted(self) -> Compared:
+    async def _mounted(self) -> ManifestComparison:
         try:
             async with asyncio.timeout(_DEADLINE):
                 return await self._compare(self._manifest.compare)
         except TimeoutError:
-            return Compared(self._services.plan.digests.manifest, {INVALID: ()}, "cannot be read: no answer")
+            return ManifestComparison(
+                self._services.plan.digests.manifest, {INVALID: ()}, "cannot be read: no answer"
+            )
 
-    def _tell_posture(self, posture: Sequence[Drifted]) -> None:
-        before = {row.control: row for row in self.rows if row.control not in (MANIFEST, CONTAINER)}
+    def _report_posture(self, posture: Sequence[PostureDrift]) -> None:
+        previous = {
+            row.control: row for row in self.rows if row.control not in (MANIFEST, CONTAINER)
+        }
         for row in posture:
-            if before.pop(row.control, None) != row:
-                self._services.say("PostureDrift", control=row.control, expected=row.expected, found=row.found)
-        for row in before.values():
-            self._services.say("PostureChecked", control=row.control, expected=row.expected, found=row.expected)
+            if previous.pop(row.control, None) != row:
+                self._services.emit_event(
+                    "PostureDrift", control=row.control, expected=row.expected, found=row.found
+                )
+        for row in previous.values():
+            self._services.emit_event(
+                "PostureChecked", control=row.control, expected=row.expected, found=row.expected
+            )
 
-    def _tell_manifest(self, compared: Compared) -> None:
+    def _report_manifest(self, compared: ManifestComparison) -> None:
         if compared.keys == self._keys:
             return
         self._keys = compared.keys
         for kind, keys in compared.keys.items():
-            self._services.say(
-                "ManifestDrift", level=compared.level(kind), keys=list(keys), source="manifest", **{"class": kind}
+            self._services.emit_event(
+                "ManifestDrift",
+                level=compared.level(kind),
+                keys=list(keys),
+                source="manifest",
+                **{"class": kind},
             )
         if not compared.keys:
-            self._services.say("ManifestDrift", level="info", keys=[], source="manifest", **{"class": ""})
+            self._services.emit_event(
+                "ManifestDrift", level="info", keys=[], source="manifest", **{"class": ""}
+            )
 
-    def _show(self, rows: tuple[Drifted, ...]) -> None:
+    def _publish(self, rows: tuple[PostureDrift, ...]) -> None:
         drift = self._services.metrics.drift
-        for gone in {row.control for row in self.rows} - {row.control for row in rows}:
-            drift.labels(gone).set(0)
+        for control in {row.control for row in self.rows} - {row.control for row in rows}:
+            drift.labels(control).set(0)
         for row in rows:
             drift.labels(row.control).set(1)
         self.rows = rows

@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from agentbox.api.services import Services
 
 SWEEP_SECONDS: Final = 60.0
-_AT_ONCE: Final = 50
+_BATCH: Final = 50
 _DAY: Final = 86400.0
-_BY: Final = "state.keep_days"
+_REMOVED_BY: Final = "state.keep_days"
 _log = structlog.get_logger()
 
 
 async def sweep(services: "Services") -> None:
     """Until cancelled; in a box that booted first once that was ready."""
     if services.boot.boot_id:
-        await services.watch.ready_once.wait()
+        await services.background.ready_once.wait()
     while True:
         try:
             while await _remove_due(services):
@@ -36,12 +36,16 @@ async def sweep(services: "Services") -> None:
 async def _remove_due(services: "Services") -> bool:
     """Whether there may be more. A state that cannot be removed now holds up no other, and is tried again."""
     keep_days = int(services.plan.state.get("keep_days", 7))
-    found = await states.ask(services, "state.due", before=time.time() - keep_days * _DAY, limit=_AT_ONCE)
+    page = await states.call_agent_host(
+        services, "state.due", before=time.time() - keep_days * _DAY, limit=_BATCH
+    )
     failed = 0
-    for row in found["items"]:
+    for row in page["items"]:
         try:
-            await states.remove_detached(services, State.from_wire(row), _BY, tell_empty=False)
+            await states.remove_detached(
+                services, State.from_wire(row), _REMOVED_BY, report_empty=False
+            )
         except AdapterError as error:
             failed += 1
             _log.warning("state is not removed", state_id=row["state_id"], reason=error.message)
-    return len(found["items"]) == _AT_ONCE and not failed
+    return len(page["items"]) == _BATCH and not failed

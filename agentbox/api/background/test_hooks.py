@@ -9,13 +9,15 @@ from agentbox.core import clock
 from agentbox.core.slot_errors import SlotUnavailable
 
 
-def hooked(hooks: Hooks) -> Callable[[SlotName], Awaitable[None]]:
+def slot_open_hook(hooks: Hooks) -> Callable[[SlotName], Awaitable[None]]:
     """What is awaited before a slot opens. Without hooks (every image but a test image) it does nothing."""
 
     async def before_open(slot: SlotName) -> None:
         if slot == hooks.fail_slot:
             now = clock.to_wire(clock.now())
-            raise SlotUnavailable("it was told to fail by a test hook", slot=slot, impl="", since=now)
+            raise SlotUnavailable(
+                "it was told to fail by a test hook", slot=slot, impl="", since=now
+            )
         if (delay := hooks.delay_slot.get(slot)) is not None:
             await asyncio.sleep(delay)
 

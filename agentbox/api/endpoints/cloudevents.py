@@ -17,61 +17,92 @@ SCHEMA = {
     "type": "object",
     "description": "CloudEvents 1.0, structured; attributes that are not named here are left out.",
     "properties": {
-        "id": _TEXT, "source": _TEXT, "specversion": {"const": "1.0"}, "data": {"type": "object"},
+        "id": _TEXT,
+        "source": _TEXT,
+        "specversion": {"const": "1.0"},
+        "data": {"type": "object"},
         "type": {"type": "string", "maxLength": MAX_TYPE, "pattern": TYPE_PATTERN},
-        "subject": _OPTIONAL, "agentboxagent": _OPTIONAL, "agentboxsession": _OPTIONAL, "agentboxtrace": _OPTIONAL,
+        "subject": _OPTIONAL,
+        "agentboxagent": _OPTIONAL,
+        "agentboxsession": _OPTIONAL,
+        "agentboxtrace": _OPTIONAL,
     },
     "required": list(_REQUIRED),
-}  # fmt: skip
+}
 
 
-def events_of(document: Any) -> Sequence[NewEvent]:
+def parse_events(document: Any) -> Sequence[NewEvent]:
     """Raises ValidationError with the pointer of what is no CloudEvent."""
     if isinstance(document, list):
-        return tuple(_event(row, f"/{index}") for index, row in enumerate(document))
-    return (_event(document, ""),)
+        return tuple(_parse_event(row, f"/{index}") for index, row in enumerate(document))
+    return (_parse_event(document, ""),)
 
 
-def delivered(document: Any) -> Sequence[Event] | None:
+def parse_delivered(document: Any) -> Sequence[Event] | None:
     """The records of a journal that another box delivers, as they stand there; None for other CloudEvents. Raises
     ValidationError for what is neither."""
-    many = isinstance(document, list)
-    placed = [isinstance(row, Mapping) and "agentboxseq" in row for row in (document if many else [document])]
-    if not any(placed):
+    is_batch = isinstance(document, list)
+    sequenced = [
+        isinstance(row, Mapping) and "agentboxseq" in row
+        for row in (document if is_batch else [document])
+    ]
+    if not any(sequenced):
         return None
-    return tuple(_record(row, f"/{n}" if many else "") for n, row in enumerate(document if many else [document]))
+    return tuple(
+        _parse_record(row, f"/{n}" if is_batch else "")
+        for n, row in enumerate(document if is_batch else [document])
+    )
 
 
-def _record(row: Any, at: str) -> Event:
-    event = _event(row, at)
+def _parse_record(row: Any, pointer: str) -> Event:
+    event = _parse_event(row, pointer)
     if "agentboxorigin" in row:
-        raise invalid(f"{at}/agentboxorigin", "names a third box: its records are taken from that box only")
+        raise invalid(
+            f"{pointer}/agentboxorigin",
+            "names a third box: its records are taken from that box only",
+        )
     if not event.type.startswith(TYPE_PREFIX):
-        raise invalid(f"{at}/type", f"must start with {TYPE_PREFIX}")
+        raise invalid(f"{pointer}/type", f"must start with {TYPE_PREFIX}")
     seq = row.get("agentboxseq")
     if not isinstance(seq, str) or _SEQ.fullmatch(seq) is None:
-        raise invalid(f"{at}/agentboxseq", "must be a decimal number in a string")
+        raise invalid(f"{pointer}/agentboxseq", "must be a decimal number in a string")
     wire = {
-        **event.to_wire(), "type": event.type.removeprefix(TYPE_PREFIX), "seq": int(seq), "ts": row.get("time"),
-        "prev_hash": row.get("agentboxprev"), "hash": row.get("agentboxhash"),
-    }  # fmt: skip
+        **event.to_wire(),
+        "type": event.type.removeprefix(TYPE_PREFIX),
+        "seq": int(seq),
+        "ts": row.get("time"),
+        "prev_hash": row.get("agentboxprev"),
+        "hash": row.get("agentboxhash"),
+    }
     for name, member in (("agentboxprev", "prev_hash"), ("agentboxhash", "hash")):
         if not isinstance(wire[member], str) or _HASH.fullmatch(wire[member]) is None:
-            raise invalid(f"{at}/{name}", "must be 64 hex digits")
+            raise invalid(f"{pointer}/{name}", "must be 64 hex digits")
     return Event.from_wire(wire)
 
 
-def _event(row: Any, at: str) -> NewEvent:
+def _parse_event(row: Any, pointer: str) -> NewEvent:
     if not isinstance(row, Mapping):
-        raise invalid(at, "must be an object")
+        raise invalid(pointer, "must be an object")
     for name in _REQUIRED:
         if not isinstance(row.get(name), str) or not row[name]:
-            raise invalid(f"{at}/{name}", "must be a string that is not empty")
+            raise invalid(f"{pointer}/{name}", "must be a string that is not empty")
     if row["specversion"] != "1.0":
-        raise invalid(f"{at}/specversion", "must be 1.0")
+        raise invalid(f"{pointer}/specversion", "must be 1.0")
     data = row.get("data", {})
     if not isinstance(data, Mapping):
-        raise invalid(f"{at}/data", "must be an object")
-    wire = {"type": row["type"], "id": row["id"], "source": row["source"], "subject": row.get("subject"), "data": data}
-    named = {"agent_id": "agentboxagent", "session_id": "agentboxsession", "trace_id": "agentboxtrace"}
-    return NewEvent.from_wire({**wire, **{name: row.get(extension) for name, extension in named.items()}})
+        raise invalid(f"{pointer}/data", "must be an object")
+    wire = {
+        "type": row["type"],
+        "id": row["id"],
+        "source": row["source"],
+        "subject": row.get("subject"),
+        "data": data,
+    }
+    extensions = {
+        "agent_id": "agentboxagent",
+        "session_id": "agentboxsession",
+        "trace_id": "agentboxtrace",
+    }
+    return NewEvent.from_wire(
+        {**wire, **{name: row.get(extension) for name, extension in extensions.items()}}
+    )

@@ -28,7 +28,9 @@ def _iri(path: str) -> str:
 def turtle(path: str, page: Page[PodMeta]) -> bytes:
     """The container and its members on this page."""
     contains = "".join(f";\n    ldp:contains <{_iri(meta.path)}>" for meta in page.items)
-    text = f"{_PREFIXES}<{_iri(path)}> a ldp:BasicContainer, ldp:Container, ldp:Resource{contains}.\n"
+    text = (
+        f"{_PREFIXES}<{_iri(path)}> a ldp:BasicContainer, ldp:Container, ldp:Resource{contains}.\n"
+    )
     return (text + "".join(map(_member, page.items))).encode()
 
 
@@ -37,7 +39,10 @@ def _kinds(meta: PodMeta) -> list[str]:
     if meta.kind == "container":
         return [f"{LDP}Container", f"{LDP}Resource"]
     essence = meta.content_type.partition(";")[0].strip().lower()
-    return [f"{LDP}Resource", *([f"{MEDIA}{essence}#Resource"] if _ESSENCE.fullmatch(essence) else [])]
+    return [
+        f"{LDP}Resource",
+        *([f"{MEDIA}{essence}#Resource"] if _ESSENCE.fullmatch(essence) else []),
+    ]
 
 
 def _member(meta: PodMeta) -> str:
@@ -54,9 +59,9 @@ def json_ld(path: str, page: Page[PodMeta]) -> list[dict[str, Any]]:
 
 
 def _node(meta: PodMeta) -> dict[str, Any]:
-    at = {"@type": f"{XSD}dateTime", "@value": to_wire(meta.modified_at)}
+    modified = {"@type": f"{XSD}dateTime", "@value": to_wire(meta.modified_at)}
     size = {} if meta.size is None else {f"{POSIX}size": [{"@value": meta.size}]}
-    return {"@id": _iri(meta.path), "@type": _kinds(meta), f"{DCT}modified": [at], **size}
+    return {"@id": _iri(meta.path), "@type": _kinds(meta), f"{DCT}modified": [modified], **size}
 
 
 # Media type -> the document of a page; the first is what a client gets that does not care (LDP 1.0, 4.3.2.2).

@@ -15,7 +15,7 @@ LIMIT = (1, 500)
 
 
 def _memory(call: Call) -> Memory:
-    return call.services.container.memory
+    return call.services.slots.memory
 
 
 def _namespace(call: Call) -> str:
@@ -58,20 +58,23 @@ def _unknown(call: Call) -> NotFound:
 async def list_entries(call: Call) -> Reply:
     """`flt` is a filter as `search` takes it."""
     page = await _memory(call).list(
-        namespace=_namespace(call), prefix=call.query.get("prefix", ""), flt=_filter(call),
-        limit=call.integer("limit", DEFAULT_PAGE, *LIMIT), cursor=call.query.get("cursor"),
-    )  # fmt: skip
+        namespace=_namespace(call),
+        prefix=call.query.get("prefix", ""),
+        flt=_filter(call),
+        limit=call.integer("limit", DEFAULT_PAGE, *LIMIT),
+        cursor=call.query.get("cursor"),
+    )
     return Reply(page)
 
 
 def _filter(call: Call) -> JsonObj:
     try:
-        found = read_json(call.query.get("flt", "{}"))
+        value = read_json(call.query.get("flt", "{}"))
     except ValueError:
-        found = None
-    if not isinstance(found, dict):
+        value = None
+    if not isinstance(value, dict):
         raise invalid("?flt", "must be a JSON object")
-    return found
+    return value
 
 
 async def search(call: Call) -> Reply:

@@ -3,7 +3,7 @@
 from agentbox.adapters.runtime.adapter import Page
 from agentbox.api.http.call import Call
 from agentbox.api.http.reply import Reply
-from agentbox.contracts.mesh import Beat, Leaving, Left, Registration, known
+from agentbox.contracts.mesh import Deregister, Deregistered, Heartbeat, Registration, decode_known
 from agentbox.contracts.mesh_errors import NotAdmitted, SessionEnded
 from agentbox.core.slot_errors import NotFound
 from agentbox.mesh.host.host import Host
@@ -23,7 +23,7 @@ def _host(call: Call) -> Host:
     return host
 
 
-def _held(call: Call) -> str:
+def _session_id(call: Call) -> str:
     """The session whose token was sent. Raises SessionEnded for a token of none."""
     if not call.caller.session:
         raise SessionEnded("this token is of no session", reason="unknown")
@@ -32,26 +32,28 @@ def _held(call: Call) -> str:
 
 async def register(call: Call) -> Reply:
     host = _host(call)
-    return Reply(await host.register(known(Registration, call.body), call.caller.principal))
+    return Reply(await host.register(decode_known(Registration, call.body), call.caller.principal))
 
 
 async def heartbeat(call: Call) -> Reply:
     host = _host(call)
-    return Reply(await host.beat(_held(call), known(Beat, call.body)))
+    return Reply(await host.heartbeat(_session_id(call), decode_known(Heartbeat, call.body)))
 
 
 async def deregister(call: Call) -> Reply:
-    over = await _host(call).deregister(_held(call), known(Leaving, call.body).session_id)
-    return Reply(Left(session_id=over.id, state=over.state))
+    session = await _host(call).deregister(
+        _session_id(call), decode_known(Deregister, call.body).session_id
+    )
+    return Reply(Deregistered(session_id=session.id, state=session.state))
 
 
 async def list_sessions(call: Call) -> Reply:
     """The cursor is the id of the last session before it."""
     limit = call.integer("limit", DEFAULT_PAGE, *LIMIT)
-    wanted = {column: call.query[name] for name, column in FILTERS.items() if name in call.query}
-    found = await _host(call).page(wanted, limit + 1, call.query.get("cursor", ""))
-    more = found[limit - 1].id if len(found) > limit else None
-    return Reply(Page(items=tuple(found[:limit]), next_cursor=more))
+    filters = {column: call.query[name] for name, column in FILTERS.items() if name in call.query}
+    sessions = await _host(call).page(filters, limit + 1, call.query.get("cursor", ""))
+    next_cursor = sessions[limit - 1].id if len(sessions) > limit else None
+    return Reply(Page(items=tuple(sessions[:limit]), next_cursor=next_cursor))
 
 
 async def show_session(call: Call) -> Reply:
@@ -71,20 +73,24 @@ async def join(call: Call) -> Reply:
     """Raises NotAdmitted on a box that is no client."""
     client = call.services.mesh.client
     if client is None:
-        raise NotAdmitted("this box is no mesh client", hint='set mesh.mode = "client" in its manifest')
+        raise NotAdmitted(
+            "this box is no mesh client", hint='set mesh.mode = "client" in its manifest'
+        )
     client.join()
     return Reply(client.status(), status=202)
 
 
 async def outbox(call: Call) -> Reply:
     """Empty where beads are this box's own."""
-    kept = call.services.outbox
-    return Reply(OutboxItems(items=await kept.items() if kept else ()))
+    queue = call.services.outbox
+    return Reply(OutboxItems(items=await queue.items() if queue else ()))
 
 
 async def drop(call: Call) -> Reply:
-    kept, item = call.services.outbox, call.parameters["id"]
-    if kept is None:
-        raise NotFound("cannot find this item: beads of this box are its own", resource="outbox item", id=item)
-    await kept.drop(item, call.caller.principal)
+    queue, item = call.services.outbox, call.parameters["id"]
+    if queue is None:
+        raise NotFound(
+            "cannot find this item: beads of this box are its own", resource="outbox item", id=item
+        )
+    await queue.drop(item, call.caller.principal)
     return Reply(status=204)

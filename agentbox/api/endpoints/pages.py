@@ -2,15 +2,15 @@
 
 from agentbox.api.http.call import Call
 from agentbox.api.http.reply import Reply
-from agentbox.api.pages.pages import POLICY, page
+from agentbox.api.pages.pages import POLICY, read_page
 from agentbox.core.slot_errors import NotFound
 
 
 async def serve(call: Call) -> Reply:
     """Any name but those of pages is 404."""
     name = call.parameters["name"]
-    if (found := page(name)) is None:
+    if (content := read_page(name)) is None:
         raise NotFound("cannot find this page", resource="page", id=name)
-    body, media_type = found
-    own = (("Content-Security-Policy", POLICY), ("Cross-Origin-Opener-Policy", "same-origin"))
-    return Reply(body, headers=own, media_type=media_type)
+    body, media_type = content
+    headers = (("Content-Security-Policy", POLICY), ("Cross-Origin-Opener-Policy", "same-origin"))
+    return Reply(body, headers=headers, media_type=media_type)

@@ -24,24 +24,30 @@ async def ready(call: Call) -> Reply:
     """The cached verdict: 200, or 503 with what is missing."""
     services, verdict = call.services, call.services.evaluator.verdict
     common = {
-        "degraded": list(verdict.degraded), "boot_id": services.boot.boot_id, "plan_digest": services.boot.plan_digest,
+        "degraded": list(verdict.degraded),
+        "boot_id": services.boot.boot_id,
+        "plan_digest": services.boot.plan_digest,
         "checked_at": clock.to_wire(verdict.checked_at),
-    }  # fmt: skip
+    }
     if verdict.ready:
         since = clock.to_wire(verdict.since) if verdict.since else None
-        told = {"ready": True, "since": since, "requirements": list(verdict.requirements)}
-        return Reply({**told, **common, "evidence": dict(verdict.evidence)})
+        body = {"ready": True, "since": since, "requirements": list(verdict.requirements)}
+        return Reply({**body, **common, "evidence": dict(verdict.evidence)})
     missing = list(verdict.missing)
     reason = f"{len(missing)} requirement{'' if len(missing) == 1 else 's'} not met"
     return Reply(
-        {"ready": False, "reason": reason, "missing": missing, **common}, status=503, headers=(("Retry-After", "1"),)
+        {"ready": False, "reason": reason, "missing": missing, **common},
+        status=503,
+        headers=(("Retry-After", "1"),),
     )
 
 
 async def health(call: Call) -> Reply:
     services = call.services
     adapters = _slots(services)
-    degraded = sorted(slot for slot, row in adapters.items() if row["state"] in ("degraded", "down", "connecting"))
+    degraded = sorted(
+        slot for slot, row in adapters.items() if row["state"] in ("degraded", "down", "connecting")
+    )
     if services.mesh.degraded:
         degraded.append("mesh")
     boot = services.boot
@@ -53,11 +59,14 @@ async def health(call: Call) -> Reply:
             "image": _image(services),
             "adapters": adapters,
             "degraded_count": len(degraded),
-            "mesh": services.mesh.shown(),
-            "programs": dict(services.standard.programs.states),
-            "artifacts": {"failed": list(services.standard.artifacts.failed)},
+            "mesh": services.mesh.health(),
+            "programs": dict(services.requirements.programs.states),
+            "artifacts": {"failed": list(services.requirements.artifacts.failed)},
             "posture": {
-                "drift": [f"{row.control}: {row.found} (expected {row.expected})" for row in services.drift.rows]
+                "drift": [
+                    f"{row.control}: {row.found} (expected {row.expected})"
+                    for row in services.drift.rows
+                ]
             },
             "protections_absent": list(boot.protections_absent),
             "dev": services.plan.dev,
@@ -67,9 +76,9 @@ async def health(call: Call) -> Reply:
 
 
 def _status(services: Services, verdict: Verdict, degraded: int) -> str:
-    if services.drain.begun:
+    if services.drain.started:
         return "draining"
-    if not verdict.ready and verdict.since is None and not services.watch.was_ready:
+    if not verdict.ready and verdict.since is None and not services.background.was_ready:
         return "starting"
     return "ok" if verdict.ready and not degraded else "degraded"
 
@@ -77,24 +86,29 @@ def _status(services: Services, verdict: Verdict, degraded: int) -> str:
 def _slots(services: Services) -> dict[str, dict[str, Any]]:
     return {
         slot: {
-            "state": row.state, "impl": row.impl, "required": row.required, "since": clock.to_wire(row.since),
+            "state": row.state,
+            "impl": row.impl,
+            "required": row.required,
+            "since": clock.to_wire(row.since),
             "detail": row.detail,
         }
-        for slot, row in services.container.status().items()
-    }  # fmt: skip
+        for slot, row in services.slots.status().items()
+    }
 
 
 def _image(services: Services) -> dict[str, Any]:
     boot = services.boot
     return {
-        "ref": boot.image_ref, "digest": boot.digests.get("image"), "revision": boot.revision,
+        "ref": boot.image_ref,
+        "digest": boot.digests.get("image"),
+        "revision": boot.revision,
         "closure_digest": boot.digests.get("closure"),
-    }  # fmt: skip
+    }
 
 
 async def meta(call: Call) -> Reply:
     services, boot, plan = call.services, call.services.boot, call.services.plan
-    services.watch.look_for_seal()
+    services.background.read_seal()
     return Reply(
         {
             "name": plan.name,
@@ -105,7 +119,7 @@ async def meta(call: Call) -> Reply:
             "lock_digest": plan.digests.lock,
             "system": plan.system,
             "mesh": {"mode": plan.mesh.get("mode", "standalone")},
-            "adapters": _contracts(services),
+            "adapters": _adapter_contracts(services),
             "observability": {
                 "metrics_endpoint": f":{plan.observability.metrics_port}/metrics",
                 "metrics_port": plan.observability.metrics_port,
@@ -118,8 +132,8 @@ async def meta(call: Call) -> Reply:
             },
             "boot": {
                 "id": boot.boot_id,
-                "sealed_at": services.watch.sealed_at,
-                "elapsed_seconds": services.watch.sealed_after,
+                "sealed_at": services.background.sealed_at,
+                "elapsed_seconds": services.background.sealed_after,
                 "previous_shutdown": boot.previous_shutdown,
             },
             "api_versions": ["v1"],
@@ -127,13 +141,13 @@ async def meta(call: Call) -> Reply:
     )
 
 
-def _contracts(services: Services) -> dict[str, dict[str, Any]]:
+def _adapter_contracts(services: Services) -> dict[str, dict[str, Any]]:
     return {
         slot: {
             "impl": row.use,
             "required": row.required,
             "contract_version": resolve(slot, row.use).contract_version,
-            "capabilities": sorted(services.container.capabilities(slot)),
+            "capabilities": sorted(services.slots.capabilities(slot)),
         }
         for slot, row in ((slot, services.plan.slots[slot]) for slot in SLOTS)
     }

@@ -12,11 +12,13 @@ DEFAULT_PAGE = 100
 
 
 async def submit(call: Call) -> Reply:
-    given = call.record(TaskBody)
-    if given.spec.workspace == "direct":
+    body = call.record(TaskBody)
+    if body.spec.workspace == "direct":
         require(call.caller, ("admin",))
-    wanted = replace(given, dedup_key=call.dedup_key(given.dedup_key))
-    task = await call.services.tasks.submit(wanted, call.caller.principal, admin=call.caller.holds("admin"))
+    request = replace(body, dedup_key=call.dedup_key(body.dedup_key))
+    task = await call.services.tasks.submit(
+        request, call.caller.principal, admin=call.caller.has_scope("admin")
+    )
     return Reply({"task_id": task.task_id, "state": task.state}, status=202)
 
 
@@ -39,8 +41,12 @@ async def cancel(call: Call) -> Reply:
 async def logs(call: Call) -> EventStream:
     """An unknown task is 404, and a cursor that was trimmed 410, before any byte."""
     output, task_id = call.services.tasks.output, call.parameters["id"]
-    since, follow = call.since(0) or 0, call.truth("follow", True)
+    since, follow = call.since(0) or 0, call.boolean("follow", True)
     task, reader = await output.check(task_id, since), call.caller.principal
     events = output.follow(task_id, since, follow, reader)
     # An attached reader may take its time: the agent waits for it, and its time limit bounds both.
-    return EventStream(events, stall_seconds=task.timeout_s) if output.attached(task, reader) else EventStream(events)
+    return (
+        EventStream(events, stall_seconds=task.timeout_s)
+        if output.is_attached(task, reader)
+        else EventStream(events)
+    )

@@ -11,17 +11,24 @@ async def list_tokens(call: Call) -> Reply:
 
 async def create(call: Call) -> Reply:
     """201 with the value, this once."""
-    made = await call.services.tokens.make(call.record(NewToken), call.caller.principal)
-    await _tell(call, "token.created", made)
-    return Reply(made, status=201)
+    token = await call.services.tokens.create(call.record(NewToken), call.caller.principal)
+    await _journal_event(call, "token.created", token)
+    return Reply(token, status=201)
 
 
 async def revoke(call: Call) -> Reply:
     """204; the token is refused from now on."""
-    await _tell(call, "token.revoked", await call.services.tokens.revoke(call.parameters["id"]))
+    await _journal_event(
+        call, "token.revoked", await call.services.tokens.revoke(call.parameters["id"])
+    )
     return Reply(status=204)
 
 
-async def _tell(call: Call, event: str, token: Token) -> None:
-    told = {"id": token.id, "name": token.name, "scopes": list(token.scopes), "by": call.caller.principal}
-    await call.services.container.journal.record(event, told)
+async def _journal_event(call: Call, event: str, token: Token) -> None:
+    data = {
+        "id": token.id,
+        "name": token.name,
+        "scopes": list(token.scopes),
+        "by": call.caller.principal,
+    }
+    await call.services.slots.journal.record(event, data)

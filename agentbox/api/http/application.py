@@ -6,34 +6,34 @@ from contextlib import ExitStack
 from typing import Any
 from urllib.parse import parse_qsl
 
-from agentbox.adapters.runtime.context import CallContext, calling
-from agentbox.api.auth.access import NOBODY, Caller, require
-from agentbox.api.auth.on_behalf import acting
+from agentbox.adapters.runtime.context import CallContext, as_caller
+from agentbox.api.auth.access import ANONYMOUS, Caller, require
+from agentbox.api.auth.on_behalf import resolve_on_behalf
 from agentbox.api.endpoints.sockets import refuse_socket, serve_socket
 from agentbox.api.http.call import Call
-from agentbox.api.http.handlers import handler_of
-from agentbox.api.http.reply import JSON, Answer, EventStream, Pieces, Socket
-from agentbox.api.http.sending import send_pieces, send_reply
-from agentbox.api.mesh.membership import SESSION
+from agentbox.api.http.handlers import resolve_handler
+from agentbox.api.http.reply import JSON, AnyReply, EventStream, SocketReply, StreamedReply
+from agentbox.api.http.sending import send_reply, send_streamed
+from agentbox.api.mesh.mesh_role import SESSION
 from agentbox.api.metrics.http_metrics import UNMATCHED
 from agentbox.api.services import Services
-from agentbox.contracts.routes.match import Match, Matcher
+from agentbox.contracts.routes.matcher import RouteMatch, RouteMatcher
 from agentbox.contracts.routes.route import Route
-from agentbox.core.http.body import Incoming, read_json, refuse_body
+from agentbox.core.http.body import BodyReader, read_json, reject_body
 from agentbox.core.http.headers import (
-    SAFE,
+    SECURITY_HEADERS,
     allowed_hosts,
     check_accept,
+    check_duplicates,
     check_host,
     check_probe_host,
-    check_single,
+    decode_headers,
     probe_hosts,
-    readable,
     request_id,
     trace_id,
 )
 from agentbox.core.http.problems import MethodNotAllowed, TooBusy, invalid, reply_for
-from agentbox.core.http.sse import Cut, write_events
+from agentbox.core.http.sse import EventStreamCut, write_events
 from agentbox.core.ids import new_trace_id, uuid7
 from agentbox.core.slot_errors import NotFound
 
@@ -46,52 +46,69 @@ class Application:
 
     def __init__(self, services: Services, routes: Sequence[Route]) -> None:
         self._services = services
-        self._matcher = Matcher(routes)
+        self._matcher = RouteMatcher(routes)
         self._hosts, self._probe_hosts = allowed_hosts(services.plan), probe_hosts(services.plan)
         self._live = any(route.name == "livez" for route in routes)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        began = time.perf_counter()
+        start = time.perf_counter()
         if scope["type"] == "websocket":
             await self._open_socket(scope, receive, send)
             return
-        if self._live and scope["path"] == "/livez" and _plain(scope):
+        if self._live and scope["path"] == "/livez" and _is_plain_probe(scope):
             await self._answer_live(scope, send)
-            self._services.http.count("/livez", scope["method"], 200, time.perf_counter() - began)
+            self._services.http.count("/livez", scope["method"], 200, time.perf_counter() - start)
             return
-        headers = readable(scope["headers"])
+        headers = decode_headers(scope["headers"])
         identity = request_id(headers)
         match = self._matcher.match(scope["method"], scope["raw_path"].decode("latin-1"))
         label = match.route.template if match and match.route else UNMATCHED
-        incoming = Incoming(receive, headers)
-        with ExitStack() as caller:
+        incoming = BodyReader(receive, headers)
+        with ExitStack() as stack:
             try:
-                outcome = await self._handle(scope, incoming, match, headers, identity, caller)
+                outcome = await self._handle(scope, incoming, match, headers, identity, stack)
             except Exception as error:  # noqa: BLE001 - a handler's error becomes an answer, a bug 500 and a traceback
                 outcome = reply_for(error, identity)
             if isinstance(outcome, EventStream):
                 await self._stream(outcome, scope, receive, send, identity)
                 self._services.http.count(label, scope["method"], 200, -1)
                 return
-            assert not isinstance(outcome, Socket), "a row that is no socket answers none"
-            if isinstance(outcome, Pieces):
-                await send_pieces(outcome, send, identity, scope["extensions"]["agentbox"]["abort"])
+            assert not isinstance(outcome, SocketReply), "a row that is no socket answers none"
+            if isinstance(outcome, StreamedReply):
+                await send_streamed(
+                    outcome, send, identity, scope["extensions"]["agentbox"]["abort"]
+                )
             else:
-                unread = match is None or match.route is None or (match.route.media == "any" and incoming.unread)
+                unread = (
+                    match is None
+                    or match.route is None
+                    or (match.route.media == "any" and incoming.unread)
+                )
                 await send_reply(outcome, send, identity, close=unread)
-        self._services.http.count(label, scope["method"], outcome.status, time.perf_counter() - began)
+        self._services.http.count(
+            label, scope["method"], outcome.status, time.perf_counter() - start
+        )
 
     async def _open_socket(self, scope: Any, receive: Any, send: Any) -> None:
         """A WebSocket is judged as the GET that it begins as."""
-        scope = {**scope, "method": "GET", "extensions": {"agentbox": {"crowding": scope["state"]["crowding"]}}}
-        headers = readable(scope["headers"])
-        identity, match = request_id(headers), self._matcher.match("GET", scope["raw_path"].decode("latin-1"))
+        scope = {
+            **scope,
+            "method": "GET",
+            "extensions": {"agentbox": {"crowding": scope["state"]["crowding"]}},
+        }
+        headers = decode_headers(scope["headers"])
+        identity, match = (
+            request_id(headers),
+            self._matcher.match("GET", scope["raw_path"].decode("latin-1")),
+        )
         label = match.route.template if match and match.route else UNMATCHED
         status = 101
-        with ExitStack() as caller:
+        with ExitStack() as stack:
             try:
-                outcome = await self._handle(scope, Incoming(receive, headers), match, headers, identity, caller)
-                assert isinstance(outcome, Socket), "a row that is a socket answers one"
+                outcome = await self._handle(
+                    scope, BodyReader(receive, headers), match, headers, identity, stack
+                )
+                assert isinstance(outcome, SocketReply), "a row that is a socket answers one"
             except Exception as error:  # noqa: BLE001 - as for any request
                 refusal = reply_for(error, identity)
                 status = refusal.status
@@ -103,12 +120,12 @@ class Application:
     async def _handle(
         self,
         scope: Any,
-        incoming: Incoming,
-        match: Match | None,
+        incoming: BodyReader,
+        match: RouteMatch | None,
         headers: dict[str, str],
         identity: str,
-        caller_is: ExitStack,
-    ) -> Answer:
+        stack: ExitStack,
+    ) -> AnyReply:
         _check_crowding(scope, match)
         if match is None:
             check_host(headers, self._hosts)
@@ -116,59 +133,89 @@ class Application:
         if match.route is None:
             raise MethodNotAllowed(f"cannot {scope['method']} this path", allow=list(match.allow))
         route = match.route
-        check_single(scope["headers"])
-        caller = self._admit(route, headers)
+        check_duplicates(scope["headers"])
+        caller = self._authorize(route, headers)
         if route.socket != (scope["type"] == "websocket"):
-            raise invalid("Upgrade", "must be websocket" if route.socket else "is not for this path")
+            raise invalid(
+                "Upgrade", "must be websocket" if route.socket else "is not for this path"
+            )
         query = _query(route, scope["query_string"])
         body = None
         if route.body_limit == 0:
-            refuse_body(headers)
+            reject_body(headers)
         elif route.media == "json":
-            body = await read_json(route, headers, incoming.receive, self._services.plan.api.max_body)
+            body = await read_json(
+                route, headers, incoming.receive, self._services.plan.api.max_body
+            )
         call = Call(
-            services=self._services, route=route, method=scope["method"], parameters=match.parameters, query=query,
-            headers=headers, body=body, incoming=incoming, caller=caller, request_id=identity,
-        )  # fmt: skip
+            services=self._services,
+            route=route,
+            method=scope["method"],
+            parameters=match.parameters,
+            query=query,
+            headers=headers,
+            body=body,
+            incoming=incoming,
+            caller=caller,
+            request_id=identity,
+        )
         context = CallContext(
-            principal=caller.principal, scopes=caller.scopes, request_id=identity, agent_id=caller.agent_id or None,
-            session_id=caller.session_id or None, trace_id=_trace_of(caller, headers),
-        )  # fmt: skip
-        caller_is.enter_context(calling(context))
-        return await handler_of(route.handler)(call)
+            principal=caller.principal,
+            scopes=caller.scopes,
+            request_id=identity,
+            agent_id=caller.agent_id or None,
+            session_id=caller.session_id or None,
+            trace_id=_trace_of(caller, headers),
+        )
+        stack.enter_context(as_caller(context))
+        return await resolve_handler(route.handler)(call)
 
-    def _admit(self, route: Route, headers: dict[str, str]) -> Caller:
+    def _authorize(self, route: Route, headers: dict[str, str]) -> Caller:
         """Who calls. Probes are public, under any address and the box's names; every other route checks Host closely."""
-        if route.probe:
+        if route.is_probe:
             check_probe_host(headers, self._probe_hosts)
-            return NOBODY
+            return ANONYMOUS
         check_host(headers, self._hosts)
-        caller = NOBODY if route.public else self._who(route, headers)
-        self._services.rates.take(caller)
-        self._services.agent_rates.take(caller, route, headers)
+        caller = ANONYMOUS if route.is_public else self._authenticate(route, headers)
+        self._services.rates.acquire(caller)
+        self._services.agent_rates.acquire(caller, route, headers)
         require(caller, route.scope)
         if route.media == "json":
             check_accept(headers, STREAM if route.stream else JSON)
         return caller
 
-    def _who(self, route: Route, headers: dict[str, str]) -> Caller:
-        caller = self._services.access.caller(headers.get("authorization"), ended=SESSION in route.scope)
-        return acting(caller, headers, route)
+    def _authenticate(self, route: Route, headers: dict[str, str]) -> Caller:
+        caller = self._services.authenticator.authenticate(
+            headers.get("authorization"), include_ended=SESSION in route.scope
+        )
+        return resolve_on_behalf(caller, headers, route)
 
     async def _answer_live(self, scope: Any, send: Any) -> None:
         body = _LIVE % str(self._services.uptime).encode()
-        raw = [*SAFE, (b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+        raw = [
+            *SECURITY_HEADERS,
+            (b"content-type", b"application/json"),
+            (b"content-length", str(len(body)).encode()),
+        ]
         raw.append((b"x-request-id", uuid7().encode()))
         await send({"type": "http.response.start", "status": 200, "headers": raw})
         await send({"type": "http.response.body", "body": body})
 
-    async def _stream(self, stream: EventStream, scope: Any, receive: Any, send: Any, identity: str) -> None:
-        raw = [*SAFE, (b"content-type", STREAM.encode()), (b"x-request-id", identity.encode())]
+    async def _stream(
+        self, stream: EventStream, scope: Any, receive: Any, send: Any, identity: str
+    ) -> None:
+        raw = [
+            *SECURITY_HEADERS,
+            (b"content-type", STREAM.encode()),
+            (b"x-request-id", identity.encode()),
+        ]
         await send({"type": "http.response.start", "status": 200, "headers": raw})
         try:
-            await write_events(stream.events, send, receive, self._services.closing, identity, stream.stall_seconds)
+            await write_events(
+                stream.events, send, receive, self._services.closing, identity, stream.stall_seconds
+            )
             await send({"type": "http.response.body", "body": b""})
-        except Cut:
+        except EventStreamCut:
             scope["extensions"]["agentbox"]["abort"]()
         finally:
             stream.close()
@@ -179,14 +226,19 @@ def _trace_of(caller: Caller, headers: dict[str, str]) -> str:
     return caller.trace_id or (trace_id(headers) if caller.principal else new_trace_id())
 
 
-def _plain(scope: Any) -> bool:
+def _is_plain_probe(scope: Any) -> bool:
     """A GET or HEAD without a body, on a listener that is not full."""
-    if scope["method"] not in ("GET", "HEAD") or scope["extensions"]["agentbox"]["crowding"] == "full":
+    if (
+        scope["method"] not in ("GET", "HEAD")
+        or scope["extensions"]["agentbox"]["crowding"] == "full"
+    ):
         return False
-    return not any(name in (b"content-length", b"transfer-encoding") for name, _ in scope["headers"])
+    return not any(
+        name in (b"content-length", b"transfer-encoding") for name, _ in scope["headers"]
+    )
 
 
-def _check_crowding(scope: Any, match: Match | None) -> None:
+def _check_crowding(scope: Any, match: RouteMatch | None) -> None:
     crowding = scope["extensions"]["agentbox"]["crowding"]
     if crowding == "full" or (crowding == "probes" and not (match and match.probe)):
         raise TooBusy("cannot serve this connection: too many are open", retry_after=1)
@@ -194,7 +246,7 @@ def _check_crowding(scope: Any, match: Match | None) -> None:
 
 def _query(route: Route, raw: bytes) -> dict[str, str]:
     """The query string. On a probe anything is allowed and nothing is read."""
-    if route.probe:
+    if route.is_probe:
         return {}
     try:
         pairs = parse_qsl(raw.decode("latin-1"), keep_blank_values=True, errors="strict")
@@ -202,6 +254,6 @@ def _query(route: Route, raw: bytes) -> dict[str, str]:
         raise invalid("?", "is no UTF-8") from None
     if unknown := [name for name, _ in pairs if name not in route.query]:
         raise invalid(f"?{unknown[0]}", "is unknown")
-    if len(found := dict(pairs)) < len(pairs):
+    if len(query := dict(pairs)) < len(pairs):
         raise invalid("?", "names something twice")
-    return found
+    return query

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from agentbox.api.auth.access import Caller
 from agentbox.contracts.routes.route import Route
-from agentbox.core.http.body import Incoming
+from agentbox.core.http.body import BodyReader
 from agentbox.core.http.problems import invalid
 from agentbox.core.records.wire import Record
 
@@ -18,7 +18,7 @@ R = TypeVar("R", bound=Record)
 IDEMPOTENCY_KEY = r"^[\x20-\x7e]{0,128}$"
 MAX_CURSOR = 2**53  # of a stream: above it JSON numbers are no longer exact
 MAX_GENERATION = 2**31
-LONGEST_GRACE = 60.0  # seconds, as the manifest's
+MAX_GRACE = 60.0  # seconds, as the manifest's
 _KEY = re.compile(IDEMPOTENCY_KEY)
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
 _NUMBER = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?([eE][+-]?[0-9]{1,3})?")
@@ -36,7 +36,7 @@ class Call:
     query: Mapping[str, str]
     headers: Mapping[str, str]
     body: Any
-    incoming: Incoming
+    incoming: BodyReader
     caller: Caller
     request_id: str
 
@@ -62,7 +62,7 @@ class Call:
             raise invalid(f"?{name}", f"must be a number from {low:g} to {high:g}")
         return float(text)
 
-    def truth(self, name: str, default: bool) -> bool:
+    def boolean(self, name: str, default: bool) -> bool:
         """`true` or `false` of the query string."""
         text = self.query.get(name, str(default).lower())
         if text not in ("true", "false"):
@@ -76,11 +76,13 @@ class Call:
             raise invalid("Idempotency-Key", "must be at most 128 printable ASCII characters")
         return key
 
-    def dedup_key(self, given: str | None) -> str | None:
+    def dedup_key(self, body_key: str | None) -> str | None:
         """The key that the body gives, else one of the header, the caller and the place: nobody meets another's by chance."""
         key = self.idempotency_key()
-        place = ":".join((self.route.name, *self.parameters.values()))
-        return f"idem:{self.caller.principal}:{place}:{key}" if given is None and key else given
+        target = ":".join((self.route.name, *self.parameters.values()))
+        return (
+            f"idem:{self.caller.principal}:{target}:{key}" if body_key is None and key else body_key
+        )
 
     def since(self, low: int) -> int | None:
         """Where a stream goes on: `Last-Event-ID` wins over `?since=`; None when neither is given."""

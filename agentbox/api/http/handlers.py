@@ -6,14 +6,14 @@ from importlib import import_module
 from typing import TypeAlias
 
 from agentbox.api.http.call import Call
-from agentbox.api.http.reply import Answer
+from agentbox.api.http.reply import AnyReply
 
-Handler: TypeAlias = Callable[[Call], Awaitable[Answer]]
+Handler: TypeAlias = Callable[[Call], Awaitable[AnyReply]]
 
 
 @cache
-def handler_of(name: str) -> Handler:
+def resolve_handler(name: str) -> Handler:
     """`beads.claim` is `claim` of `agentbox.api.endpoints.beads`. Raises AttributeError or ImportError (a bug)."""
     module, function = name.split(".")
-    found: Handler = getattr(import_module(f"agentbox.api.endpoints.{module}"), function)
-    return found
+    handler: Handler = getattr(import_module(f"agentbox.api.endpoints.{module}"), function)
+    return handler

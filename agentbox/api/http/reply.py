@@ -22,10 +22,10 @@ class Reply:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pieces:
+class StreamedReply:
     """An answer whose body of `length` bytes comes in pieces."""
 
-    pieces: AsyncIterator[bytes]
+    chunks: AsyncIterator[bytes]
     length: int
     media_type: str
     status: int = 200
@@ -33,7 +33,7 @@ class Pieces:
 
 
 @dataclass(frozen=True)
-class SentEvent:
+class ServerSentEvent:
     """One server-sent event: `data` is plain JSON data."""
 
     id: str
@@ -46,16 +46,16 @@ class EventStream:
     """An answer of server-sent events. `close` runs when the stream is over, whoever ended it. A reader that takes nothing
     for `stall_seconds` is cut; None: for `sse.STALL_SECONDS`."""
 
-    events: AsyncIterator[SentEvent]
+    events: AsyncIterator[ServerSentEvent]
     close: Callable[[], None] = field(default=lambda: None)
     stall_seconds: float | None = None
 
 
 @dataclass(frozen=True)
-class Socket:
+class SocketReply:
     """An answer that is a WebSocket on what was attached; it is let go when the socket ends."""
 
-    attached: Attachment
+    attachment: Attachment
 
 
-Answer: TypeAlias = Reply | Pieces | EventStream | Socket
+AnyReply: TypeAlias = Reply | StreamedReply | EventStream | SocketReply

@@ -6,54 +6,78 @@ from typing import Any
 
 import structlog
 
-from agentbox.api.http.reply import JSON, Pieces, Reply
-from agentbox.core.http.headers import SAFE
+from agentbox.api.http.reply import JSON, Reply, StreamedReply
+from agentbox.core.http.headers import SECURITY_HEADERS
 from agentbox.core.http.sse import STALL_SECONDS
 from agentbox.core.records.wire import to_json
 
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
-EMPTY = (204, 304)  # answers that have neither a body nor its headers (RFC 9110 15.3.5, 15.4.5)
+BODILESS = (204, 304)  # answers that have neither a body nor its headers (RFC 9110 15.3.5, 15.4.5)
 _log = structlog.get_logger()
 
 
-async def send_reply(reply: Reply, send: Send, identity: str, *, close: bool) -> None:
+async def send_reply(reply: Reply, send: Send, request_id: str, *, close: bool) -> None:
     """A whole answer; `close` ends the connection with it."""
-    body = bytes_of(reply.body)
-    own = list(reply.headers)
-    if reply.status not in EMPTY:
-        own.append(("content-length", str(len(body) if reply.length is None else reply.length)))
+    body = encode_body(reply.body)
+    headers = list(reply.headers)
+    if reply.status not in BODILESS:
+        headers.append(("content-length", str(len(body) if reply.length is None else reply.length)))
         if reply.body is not None or reply.length is not None:
-            own.append(("content-type", reply.media_type))
+            headers.append(("content-type", reply.media_type))
     if close or (reply.status in (413, 503) and reply.media_type != JSON):
-        own.append(("connection", "close"))  # a body that was refused is not read to its end
-    await send({"type": "http.response.start", "status": reply.status, "headers": head_of(own, identity)})
+        headers.append(("connection", "close"))  # a body that was refused is not read to its end
+    await send(
+        {
+            "type": "http.response.start",
+            "status": reply.status,
+            "headers": reply_headers(headers, request_id),
+        }
+    )
     await send({"type": "http.response.body", "body": body})
 
 
-async def send_pieces(answer: Pieces, send: Send, identity: str, abort: Callable[[], None]) -> None:
+async def send_streamed(
+    reply: StreamedReply, send: Send, request_id: str, abort: Callable[[], None]
+) -> None:
     """A body of known length. One that cannot be sent to its end is cut, so that no reader takes it for whole."""
-    own = [*answer.headers, ("content-type", answer.media_type), ("content-length", str(answer.length))]
-    await send({"type": "http.response.start", "status": answer.status, "headers": head_of(own, identity)})
+    headers = [
+        *reply.headers,
+        ("content-type", reply.media_type),
+        ("content-length", str(reply.length)),
+    ]
+    await send(
+        {
+            "type": "http.response.start",
+            "status": reply.status,
+            "headers": reply_headers(headers, request_id),
+        }
+    )
     try:
-        async for piece in answer.pieces:
+        async for chunk in reply.chunks:
             async with asyncio.timeout(STALL_SECONDS):
-                await send({"type": "http.response.body", "body": piece, "more_body": True})
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
     except BaseException as error:
         abort()
         if not isinstance(error, Exception):
             raise
-        _log.warning("a body was not sent to its end", request_id=identity, reason=type(error).__name__)
+        _log.warning(
+            "a body was not sent to its end", request_id=request_id, reason=type(error).__name__
+        )
 
 
-def head_of(own: list[tuple[str, str]], identity: str) -> list[tuple[bytes, bytes]]:
+def reply_headers(headers: list[tuple[str, str]], request_id: str) -> list[tuple[bytes, bytes]]:
     """The headers of every answer, its own in place of these."""
-    given = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in own]
-    names = {name for name, _ in given}
-    return [*((name, value) for name, value in SAFE if name not in names), (b"x-request-id", identity.encode()), *given]
+    encoded = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+    names = {name for name, _ in encoded}
+    return [
+        *((name, value) for name, value in SECURITY_HEADERS if name not in names),
+        (b"x-request-id", request_id.encode()),
+        *encoded,
+    ]
 
 
-def bytes_of(body: Any) -> bytes:
+def encode_body(body: Any) -> bytes:
     """A body as it goes out: JSON in the least space, bytes as they are."""
     if body is None:
         return b""

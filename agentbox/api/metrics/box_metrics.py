@@ -13,32 +13,48 @@ from agentbox.api.metrics.model_metrics import ModelMetrics
 class BoxMetrics:
     """One object a registry."""
 
-    def __init__(self, registry: CollectorRegistry, *, plan_digest: str, image_digest: str, models: Path) -> None:
+    def __init__(
+        self, registry: CollectorRegistry, *, plan_digest: str, image_digest: str, models: Path
+    ) -> None:
         """`models`: where the gateway tells what it counts."""
         registry.register(ModelMetrics(models))
         ProcessCollector(registry=registry)
         info = Gauge(
-            "agentbox_build_info", "Always 1; the labels say what runs", ("version", "plan_digest", "image_digest"), registry=registry
-        )  # fmt: skip
+            "agentbox_build_info",
+            "Always 1; the labels say what runs",
+            ("version", "plan_digest", "image_digest"),
+            registry=registry,
+        )
         info.labels(__version__, plan_digest, image_digest).set(1)
         self.ready = Gauge("agentbox_ready", "1 while /ready answers 200", registry=registry)
-        self.requirement = Gauge("agentbox_requirement", "1 while the requirement holds", ("name",), registry=registry)
-        self.transitions = Counter("agentbox_ready_transitions", "Changes of readiness", ("to",), registry=registry)
+        self.requirement = Gauge(
+            "agentbox_requirement", "1 while the requirement holds", ("name",), registry=registry
+        )
+        self.transitions = Counter(
+            "agentbox_ready_transitions", "Changes of readiness", ("to",), registry=registry
+        )
         self.boot_seconds = Gauge(
             "agentbox_boot_seconds", "Length of a phase of the boot", ("phase",), registry=registry
         )
         self.unclean = Gauge(
-            "agentbox_boot_previous_unclean", "1 when the last shutdown was not clean", registry=registry
+            "agentbox_boot_previous_unclean",
+            "1 when the last shutdown was not clean",
+            registry=registry,
         )
-        self.starts = Counter("agentbox_program_starts", "Starts of a program", ("program",), registry=registry)
+        self.starts = Counter(
+            "agentbox_program_starts", "Starts of a program", ("program",), registry=registry
+        )
         self.denials = DenialMetrics()
         registry.register(self.denials)
-        self.at_a_limit = {
+        self.limit_counters = {
             "limit.breached": Counter(
                 "agentbox_limit_breached", "Agents ended at a limit", ("limit",), registry=registry
             ),
             "limit.warning": Counter(
-                "agentbox_limit_warning", "Agents that crossed 80 % of a limit", ("limit",), registry=registry
+                "agentbox_limit_warning",
+                "Agents that crossed 80 % of a limit",
+                ("limit",),
+                registry=registry,
             ),
         }  # by type of event; the labels are names of agentbox/policy/limits/registry.py
         self.drift = Gauge(
@@ -47,8 +63,8 @@ class BoxMetrics:
             ("control",),
             registry=registry,
         )
-        for to in ("ready", "unready"):
-            self.transitions.labels(to)
+        for state in ("ready", "unready"):
+            self.transitions.labels(state)
 
     def verdict(self, ready: bool, requirements: Sequence[str], unmet: Sequence[str]) -> None:
         """The present verdict."""

@@ -18,13 +18,13 @@ _warned: set[str] = set()
 
 def expose(registry: CollectorRegistry, accept: str) -> tuple[bytes, str]:
     """The text and its media type."""
-    bounded = _Bounded(registry)
+    limited = _LimitedRegistry(registry)
     if "application/openmetrics-text" in accept:
-        return openmetrics_text(bounded), OPENMETRICS  # type: ignore[no-untyped-call]
-    return prometheus_text(bounded), TEXT
+        return openmetrics_text(limited), OPENMETRICS  # type: ignore[no-untyped-call]
+    return prometheus_text(limited), TEXT
 
 
-class _Bounded:
+class _LimitedRegistry:
     """A registry whose families have at most MAX_SERIES series: what is over is added up under `other`."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
@@ -32,24 +32,26 @@ class _Bounded:
 
     def collect(self) -> Iterator[Metric]:
         for family in self._registry.collect():
-            yield bounded(family)
+            yield limit_series(family)
 
 
-def bounded(family: Metric) -> Metric:
+def limit_series(family: Metric) -> Metric:
     """The family itself where it is small enough; else one whose later series are summed up as `other`."""
-    kept: set[tuple[str, ...]] = set()
+    label_sets: set[tuple[str, ...]] = set()
     samples: dict[tuple[str, tuple[tuple[str, str], ...]], Sample] = {}
-    over = False
+    overflow = False
     for sample in family.samples:
         key = tuple(value for name, value in sorted(sample.labels.items()) if name != "le")
-        if key not in kept and len(kept) >= MAX_SERIES:
-            over = True
-            sample = _as_other(sample)
+        if key not in label_sets and len(label_sets) >= MAX_SERIES:
+            overflow = True
+            sample = _relabel_other(sample)
         else:
-            kept.add(key)
-        at = (sample.name, tuple(sorted(sample.labels.items())))
-        samples[at] = _added(samples[at], sample) if at in samples else sample
-    if not over:
+            label_sets.add(key)
+        sample_key = (sample.name, tuple(sorted(sample.labels.items())))
+        samples[sample_key] = (
+            _add_samples(samples[sample_key], sample) if sample_key in samples else sample
+        )
+    if not overflow:
         return family
     if family.name not in _warned:
         _warned.add(family.name)
@@ -59,9 +61,11 @@ def bounded(family: Metric) -> Metric:
     return folded
 
 
-def _as_other(sample: Sample) -> Sample:
-    return sample._replace(labels={name: value if name == "le" else OTHER for name, value in sample.labels.items()})
+def _relabel_other(sample: Sample) -> Sample:
+    return sample._replace(
+        labels={name: value if name == "le" else OTHER for name, value in sample.labels.items()}
+    )
 
 
-def _added(one: Sample, two: Sample) -> Sample:
-    return one._replace(value=one.value + two.value)
+def _add_samples(first: Sample, second: Sample) -> Sample:
+    return first._replace(value=first.value + second.value)

@@ -34,11 +34,15 @@ class HttpMetrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """The two families as prometheus_client wants them."""
-        requests = CounterMetricFamily("http_requests", "HTTP requests answered", labels=("route", "method", "status"))
+        requests = CounterMetricFamily(
+            "http_requests", "HTTP requests answered", labels=("route", "method", "status")
+        )
         for key, number in sorted(self._requests.items()):
             requests.add_metric(key, number)
         yield requests
-        duration = HistogramMetricFamily("http_request_duration_seconds", "Time to answer", labels=("route",))
+        duration = HistogramMetricFamily(
+            "http_request_duration_seconds", "Time to answer", labels=("route",)
+        )
         for route, counts in sorted(self._buckets.items()):
             duration.add_metric((route,), _cumulative(counts), self._seconds[route])
         yield duration

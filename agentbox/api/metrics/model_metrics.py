@@ -9,8 +9,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from agentbox.core.files.atomic import read_json
-from agentbox.policy.rights.spent import Spent, use_of
-from agentbox.policy.rights.standing import Budget
+from agentbox.policy.rights.authorization import Budget
+from agentbox.policy.rights.budget_usage import BudgetUsage, usage_report
 
 # Of each counter: its name in the file, what it is, its labels.
 _COUNTERS: Final = (
@@ -27,15 +27,15 @@ _COUNTERS: Final = (
 class ModelMetrics(Collector):
     """`told` is the gateway's file; without one every family is empty."""
 
-    def __init__(self, told: Path) -> None:
-        self._told = told
+    def __init__(self, path: Path) -> None:
+        self._path = path
 
     def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
         """Counters start from 0 with the gateway."""
-        state = read_json(self._told) or {}
+        state = read_json(self._path) or {}
         counts: Mapping[str, Any] = state.get("counts", {})
-        for name, words, labels in _COUNTERS:
-            family = CounterMetricFamily(f"agentbox_model_{name}", words, labels=labels)
+        for name, description, labels in _COUNTERS:
+            family = CounterMetricFamily(f"agentbox_model_{name}", description, labels=labels)
             for *names, value in counts.get(name, ()):
                 family.add_metric(names, value)
             yield family
@@ -55,11 +55,17 @@ def _queues(queues: Mapping[str, Any]) -> Iterator[GaugeMetricFamily]:
 
 def _budgets(budgets: Mapping[str, Any], spent: Mapping[str, Any]) -> Iterator[GaugeMetricFamily]:
     tokens = GaugeMetricFamily(
-        "agentbox_model_budget_tokens", "Tokens of the window, reserved ones too", labels=("agent", "state")
+        "agentbox_model_budget_tokens",
+        "Tokens of the window, reserved ones too",
+        labels=("agent", "state"),
     )
-    calls = GaugeMetricFamily("agentbox_model_budget_calls", "Calls of the window", labels=("agent", "state"))
+    calls = GaugeMetricFamily(
+        "agentbox_model_budget_calls", "Calls of the window", labels=("agent", "state")
+    )
     for name, budget in budgets.items():
-        use = use_of({name: Budget(**budget)}, lambda of: Spent(**spent[of]), time.time())
+        use = usage_report(
+            {name: Budget(**budget)}, lambda of: BudgetUsage(**spent[of]), time.time()
+        )
         for family, row in ((tokens, use["tokens"]), (calls, use["calls"])):
             for state in ("used", "left"):
                 family.add_metric((name, state), row[state])

@@ -6,7 +6,11 @@ from pathlib import Path
 from typing import Final
 
 _STATIC: Final = Path(__file__).parent / "static"
-_HTML, _CODE, _STYLE = "text/html; charset=utf-8", "text/javascript; charset=utf-8", "text/css; charset=utf-8"
+_HTML, _CODE, _STYLE = (
+    "text/html; charset=utf-8",
+    "text/javascript; charset=utf-8",
+    "text/css; charset=utf-8",
+)
 # Name in the URL below /ui/ -> file, media type.
 PAGES: Final[Mapping[str, tuple[str, str]]] = {
     "review": ("review.html", _HTML),
@@ -15,14 +19,23 @@ PAGES: Final[Mapping[str, tuple[str, str]]] = {
     "review.css": ("review.css", _STYLE),
 }
 # Own script and style only, requests to this API only, and no text ever becomes markup (CSP Level 3; Trusted Types).
-POLICY: Final = "; ".join((
-    "default-src 'none'", "script-src 'self'", "style-src 'self'", "connect-src 'self'", "base-uri 'none'", "form-action 'none'",
-    "frame-ancestors 'none'", "require-trusted-types-for 'script'", "trusted-types 'none'",
-))  # fmt: skip
+POLICY: Final = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "connect-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+        "require-trusted-types-for 'script'",
+        "trusted-types 'none'",
+    )
+)
 
 
 @cache
-def page(name: str) -> tuple[bytes, str] | None:
+def read_page(name: str) -> tuple[bytes, str] | None:
     """Bytes and media type; None for a name that is none."""
     if name not in PAGES:
         return None

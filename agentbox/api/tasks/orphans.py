@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from agentbox.api.tasks.spool import Entry, Spool
+from agentbox.api.tasks.spool import Spool, SpoolEntry
 from agentbox.contracts.beads import BeadFilter
-from agentbox.contracts.tasks import ref_of
+from agentbox.contracts.tasks import spool_ref
 
 if TYPE_CHECKING:
     from agentbox.contracts.beads import Beads, Status
@@ -13,20 +13,24 @@ if TYPE_CHECKING:
 _PAGE = 500
 
 
-async def remove_orphans(beads: "Beads", epic: str, spool: Spool, kept: Iterable[Entry]) -> int:
+async def remove_orphans(
+    beads: "Beads", epic: str, spool: Spool, entries: Iterable[SpoolEntry]
+) -> int:
     """Removes those of `kept` that no unclosed child of `epic` names, and says how many. `kept` was read before anything
     could be submitted, and holds none that is being run. Raises AdapterError and OSError; then some may be gone."""
-    waiting = {entry.ref for entry in kept}
-    if not waiting:
+    orphans = {entry.ref for entry in entries}
+    if not orphans:
         return 0
     statuses: tuple[Status, ...] = ("open", "claimed")
     for status in statuses:
         cursor: str | None = None
         while True:
-            page = await beads.list(BeadFilter(parent_id=epic, status=status), limit=_PAGE, cursor=cursor)
-            waiting -= {ref_of(bead) for bead in page.items}
+            page = await beads.list(
+                BeadFilter(parent_id=epic, status=status), limit=_PAGE, cursor=cursor
+            )
+            orphans -= {spool_ref(bead) for bead in page.items}
             if (cursor := page.next_cursor) is None:
                 break
-    for ref in waiting:
+    for ref in orphans:
         await spool.remove(ref)
-    return len(waiting)
+    return len(orphans)

@@ -8,26 +8,29 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from agentbox.api.http.reply import SentEvent
-from agentbox.api.tasks.run import RETRY_SECONDS, Run
+from agentbox.api.http.reply import ServerSentEvent
+from agentbox.api.tasks.run import RETRY_SECONDS, TaskRun
 from agentbox.client.records import Task
 from agentbox.contracts.orchestrator import StreamItem
 from agentbox.core import clock
 from agentbox.core.slot_errors import AdapterError, CursorExpired, NotFound
 
 if TYPE_CHECKING:
-    from agentbox.adapters.runtime.slots import Container
+    from agentbox.adapters.runtime.slots import Slots
 
 _log = structlog.get_logger()
 
 
-class Output:
+class TaskOutput:
     """`show` gives the task, or raises NotFound; `run_of` the run that is under way, if one is."""
 
     def __init__(
-        self, container: "Container", show: Callable[[str], Awaitable[Task]], run_of: Callable[[str], Run | None]
+        self,
+        slots: "Slots",
+        show: Callable[[str], Awaitable[Task]],
+        run_of: Callable[[str], TaskRun | None],
     ) -> None:
-        self._container = container
+        self._slots = slots
         self._show = show
         self._run_of = run_of
 
@@ -46,12 +49,14 @@ class Output:
             _log.info("output not checked", task_id=task_id, reason=error.message)
         return task
 
-    def attached(self, task: Task, reader: str) -> bool:
+    def is_attached(self, task: Task, reader: str) -> bool:
         """Whether its output waits for that reader: who submitted it said so, and it runs."""
         run = self._run_of(task.task_id)
         return run is not None and run.entry.attached and task.creator == reader
 
-    async def follow(self, task_id: str, since: int, follow: bool, reader: str) -> AsyncIterator[SentEvent]:
+    async def follow(
+        self, task_id: str, since: int, follow: bool, reader: str
+    ) -> AsyncIterator[ServerSentEvent]:
         """The agent's output after `since`, then the task itself as an event `task` (when it has ended, or not to follow).
 
         `reader` reads it: the output waits for who submitted the task as attached.
@@ -60,10 +65,12 @@ class Output:
         while True:
             task, run = await self._show(task_id), self._run_of(task_id)
             if run is not None and follow:
-                await run.known_or_done()
+                await run.wait_agent_or_done()
             ended = run is None and (not follow or task.final)
             if (agent_id := run.agent_id if run else task.agent_id) is not None:
-                items = self._stream(agent_id, last, follow=follow, attached=self.attached(task, reader))
+                items = self._stream(
+                    agent_id, last, follow=follow, attached=self.is_attached(task, reader)
+                )
                 async with aclosing(self._events(agent_id, last, items, ended)) as events:
                     async for event in events:
                         last = int(event.id)
@@ -73,36 +80,40 @@ class Output:
             elif not follow or task.final:
                 break
             else:
-                await _settle()
-        yield SentEvent(str(last), "task", (await self._show(task_id)).to_wire())
+                await _pause()
+        yield ServerSentEvent(str(last), "task", (await self._show(task_id)).to_wire())
 
-    async def _events(self, agent_id: str, last: int, items: Any, ended: bool) -> AsyncGenerator[SentEvent, None]:
+    async def _events(
+        self, agent_id: str, last: int, items: Any, ended: bool
+    ) -> AsyncGenerator[ServerSentEvent, None]:
         """What the orchestrator has. While the task runs, that is all there is for now when it is away. Raises its error where
         the task has `ended`, for the reader to come again; an agent that it knows no more is a cut."""
         try:
             async with aclosing(items):
                 async for item in items:
-                    yield SentEvent(str(item.cursor), item.kind, item.to_wire())
+                    yield ServerSentEvent(str(item.cursor), item.kind, item.to_wire())
         except CursorExpired:
             raise
         except NotFound:
-            yield _cut(last)
+            yield _truncated_event(last)
         except AdapterError as error:
             if ended:
                 raise
             _log.info("output ends early", agent_id=agent_id, reason=error.message)
-            await _settle()
+            await _pause()
 
     def _stream(self, agent_id: str, since: int, *, follow: bool, attached: bool = False) -> Any:
-        return self._container.orchestrator.stream(agent_id, since=since, follow=follow, attached=attached)
+        return self._slots.orchestrator.stream(
+            agent_id, since=since, follow=follow, attached=attached
+        )
 
 
-def _cut(cursor: int) -> SentEvent:
+def _truncated_event(cursor: int) -> ServerSentEvent:
     """What followed is not kept any more."""
-    said = json.dumps({"state": "truncated", "stream": "stdout"}, separators=(",", ":")).encode()
-    item = StreamItem(cursor=cursor, ts=clock.now(), generation=0, kind="state", data=said)
-    return SentEvent(str(cursor), "state", item.to_wire())
+    data = json.dumps({"state": "truncated", "stream": "stdout"}, separators=(",", ":")).encode()
+    item = StreamItem(cursor=cursor, ts=clock.now(), generation=0, kind="state", data=data)
+    return ServerSentEvent(str(cursor), "state", item.to_wire())
 
 
-async def _settle() -> None:
+async def _pause() -> None:
     await asyncio.sleep(RETRY_SECONDS[0])

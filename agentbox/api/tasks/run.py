@@ -7,11 +7,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import structlog
 
-from agentbox.adapters.runtime.context import calling, current
-from agentbox.api.tasks.endings import Buffered, Kept, Left, NotOurs, keep_result
-from agentbox.api.tasks.spool import Entry, Spool
+from agentbox.adapters.runtime.context import as_caller, current
+from agentbox.api.tasks.run_exceptions import (
+    LeaseLostToOther,
+    LeftToNextBoot,
+    OutboxCall,
+    StoredInOutbox,
+    store_result,
+)
+from agentbox.api.tasks.spool import Spool, SpoolEntry
 from agentbox.contracts.orchestrator import AgentHandle, AgentInfo, AgentSpec
-from agentbox.contracts.tasks import result_of, sentence_of
+from agentbox.contracts.tasks import bead_result, describe_exit
 from agentbox.core.slot_errors import (
     AdapterError,
     AlreadyClaimed,
@@ -25,7 +31,7 @@ from agentbox.core.slot_errors import (
 )
 
 if TYPE_CHECKING:
-    from agentbox.adapters.runtime.slots import Container
+    from agentbox.adapters.runtime.slots import Slots
     from agentbox.mesh.outbox.outbox import Outbox
 
 T = TypeVar("T")
@@ -35,28 +41,33 @@ ENDED = frozenset({"exited", "failed", "lost"})
 _log = structlog.get_logger()
 
 
-class Run:
+class TaskRun:
     """A task in the hands of this runner. `known` is set once its agent has an id, `done` once its bead is closed;
     `stuck` when the store refuses what closes it, `left` when the next boot has to."""
 
     def __init__(
-        self, entry: Entry, spool: Spool, container: "Container", lease_seconds: int, outbox: "Outbox | None" = None
-    ) -> None:  # fmt: skip
+        self,
+        entry: SpoolEntry,
+        spool: Spool,
+        slots: "Slots",
+        lease_seconds: int,
+        outbox: "Outbox | None" = None,
+    ) -> None:
         assert entry.task_id is not None
         self.task_id: str = entry.task_id
         self.entry = entry
-        self.known = asyncio.Event()
+        self.agent_known = asyncio.Event()
         self.done = asyncio.Event()
         self._spool = spool
-        self._container = container
+        self._slots = slots
         self._lease_seconds, self._outbox = lease_seconds, outbox
-        self.stuck = self.left = False
+        self.stuck = self.unfinished = False
         self._drained = False
         self._grace: float | None = None  # of an agent that is ended; None = the slot's own
-        self._gone = False  # the spool entry is not to come back
+        self._entry_removed = False  # the spool entry is not to come back
         self._saving = asyncio.Lock()
         if entry.agent_id:
-            self.known.set()
+            self.agent_known.set()
 
     @property
     def agent_id(self) -> str | None:
@@ -66,16 +77,16 @@ class Run:
         """Runs the task to its end. Cancelling this leaves the agent alone and the spool entry in place."""
         try:
             await self._claim()
-            if await self._held():
-                await self._forget()
-        except NotOurs as why:
-            _log.warning("task given up", task_id=self.task_id, reason=str(why))
+            if await self._work_leased():
+                await self._remove_entry()
+        except LeaseLostToOther as error:
+            _log.warning("task given up", task_id=self.task_id, reason=str(error))
             await self._end_agent()
-            await self._forget()
-        except Left as why:
-            self.left = True
-            _log.warning("task left to the next start", task_id=self.task_id, reason=str(why))
-        except Kept:
+            await self._remove_entry()
+        except LeftToNextBoot as error:
+            self.unfinished = True
+            _log.warning("task left to the next start", task_id=self.task_id, reason=str(error))
+        except StoredInOutbox:
             _log.info("result kept in the outbox", task_id=self.task_id)
         except AdapterError as refusal:
             self.stuck = True
@@ -83,16 +94,19 @@ class Run:
         finally:
             self.done.set()
 
-    async def known_or_done(self) -> None:
+    async def wait_agent_or_done(self) -> None:
         """Returns once its agent has an id, or there will be none."""
-        waits = [asyncio.ensure_future(self.known.wait()), asyncio.ensure_future(self.done.wait())]
-        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        for wait in waits:
-            wait.cancel()
+        waiters = [
+            asyncio.ensure_future(self.agent_known.wait()),
+            asyncio.ensure_future(self.done.wait()),
+        ]
+        await asyncio.wait(waiters, return_when=asyncio.FIRST_COMPLETED)
+        for waiter in waiters:
+            waiter.cancel()
 
     async def cancel(self, by: str) -> None:
         """Ends the agent; the bead closes as cancelled. Returns when both have happened."""
-        await self._remember(cancelled_by=by)
+        await self._update_entry(cancelled_by=by)
         await self._end_agent()
         await self.done.wait()
 
@@ -102,7 +116,7 @@ class Run:
         await self._end_agent()
         await self.done.wait()
 
-    async def _remember(self, **changes: Any) -> None:
+    async def _update_entry(self, **changes: Any) -> None:
         """Changes the entry at once, and returns when the spool has it. Two callers never undo each other's change.
 
         A spool that takes none does not end the run: its request id is there since before the claim, and gives the
@@ -110,17 +124,17 @@ class Run:
         """
         self.entry = replace(self.entry, **changes)
         async with self._saving:
-            if self._gone:
+            if self._entry_removed:
                 return
             try:
                 await self._spool.save(self.entry)
             except OSError as error:
                 _log.error("task not noted", task_id=self.task_id, reason=str(error))
 
-    async def _forget(self) -> None:
+    async def _remove_entry(self) -> None:
         """Removes the entry. One that cannot be removed is found closed, and removed, by the next start."""
         async with self._saving:
-            self._gone = True
+            self._entry_removed = True
             try:
                 await self._spool.remove(self.entry.ref)
             except OSError as error:
@@ -128,27 +142,29 @@ class Run:
 
     async def _claim(self) -> None:
         """Takes the lease of the spool entry, or finds that it has it already."""
-        beads, lease = self._container.beads, self.entry.lease_id
+        beads, lease = self._slots.beads, self.entry.lease_id
         assert lease is not None
         try:
             seconds = self._lease_seconds
-            await self._insist(lambda: beads.claim(self.task_id, ASSIGNEE, lease_id=lease, lease_s=seconds))
+            await self._retry(
+                lambda: beads.claim(self.task_id, ASSIGNEE, lease_id=lease, lease_s=seconds)
+            )
         except (AlreadyClaimed, InvalidTransition, NotFound, LeaseLost) as error:
-            raise NotOurs(error.message) from error
+            raise LeaseLostToOther(error.message) from error
 
-    async def _held(self) -> bool:
+    async def _work_leased(self) -> bool:
         """What is done while the lease is held: a lost lease cancels it. False when the bead went back to the queue."""
         work = asyncio.ensure_future(self._work())
-        beat = asyncio.ensure_future(self._heartbeat())
+        heartbeat = asyncio.ensure_future(self._heartbeat())
         try:
-            await asyncio.wait({work, beat}, return_when=asyncio.FIRST_COMPLETED)
-            if beat.done() and not work.done():
-                beat.result()
+            await asyncio.wait({work, heartbeat}, return_when=asyncio.FIRST_COMPLETED)
+            if heartbeat.done() and not work.done():
+                heartbeat.result()
             return await work
         finally:
             work.cancel()
-            beat.cancel()
-            await asyncio.wait({work, beat})
+            heartbeat.cancel()
+            await asyncio.wait({work, heartbeat})
 
     async def _heartbeat(self) -> None:
         """Raises NotOurs when the lease is somebody else's. A store that cannot be reached takes nothing away, and a lease that
@@ -157,69 +173,82 @@ class Run:
             await asyncio.sleep(self._lease_seconds / 3)
             try:
                 lease, seconds = self.entry.lease_id or "", self._lease_seconds
-                await self._container.beads.heartbeat(self.task_id, lease, lease_s=seconds)
+                await self._slots.beads.heartbeat(self.task_id, lease, lease_s=seconds)
             except LeaseLost:
                 await self._claim()
                 _log.warning("lease taken again", task_id=self.task_id)
             except NotFound as error:
-                raise NotOurs(error.message) from error
+                raise LeaseLostToOther(error.message) from error
             except AdapterError as error:
                 _log.warning("heartbeat failed", task_id=self.task_id, reason=error.message)
 
     async def _work(self) -> bool:
         if not self.entry.agent_id:
             if self.entry.cancelled_by:
-                return await self._close("cancelled", f"cancelled by {self.entry.cancelled_by} before it started", None)
+                return await self._close(
+                    "cancelled", f"cancelled by {self.entry.cancelled_by} before it started", None
+                )
             if self._drained:
-                return await self._give_back()
+                return await self._release_bead()
             if (refusal := await self._spawn()) is not None:
                 return await self._close(
-                    "failed", f"could not start: {refusal.message}", {"problem": refusal.to_problem()}
+                    "failed",
+                    f"could not start: {refusal.message}",
+                    {"problem": refusal.to_problem()},
                 )
-        self.known.set()
+        self.agent_known.set()
         if self.entry.cancelled_by or self._drained:
             await self._end_agent()
-        info = await self._ended()
+        info = await self._wait_agent()
         if info is None:
             return await self._close("failed", "agent-host does not know its agent any more", None)
-        return await self._close_by(info)
+        return await self._close_from_exit(info)
 
-    async def _give_back(self) -> bool:
+    async def _release_bead(self) -> bool:
         """Nothing was started: the bead is open again for the next boot."""
-        lease, beads = self.entry.lease_id or "", self._container.beads
+        lease, beads = self.entry.lease_id or "", self._slots.beads
         try:
             note = "the box was shut down"
-            await self._insist(
-                lambda: beads.release(self.task_id, lease, note=note), instead=("release", {"note": note})
+            await self._retry(
+                lambda: beads.release(self.task_id, lease, note=note),
+                fallback=("release", {"note": note}),
             )
         except (LeaseLost, InvalidTransition, NotFound) as error:
-            raise NotOurs(error.message) from error
-        await self._remember(lease_id=None, request_id=None)
+            raise LeaseLostToOther(error.message) from error
+        await self._update_entry(lease_id=None, request_id=None)
         return False
 
     async def _spawn(self) -> AdapterError | None:
         """Starts the agent, or finds the one that this request started before. The refusal, where it is one."""
-        spec, orchestrator = AgentSpec.from_wire(self.entry.spec), self._container.orchestrator
-        request_id, stdin, attached = self.entry.request_id or "", self.entry.stdin, self.entry.attached
-        scopes = frozenset({"admin"} if spec.workspace == "direct" else ())  # only who has it could submit such a task
+        spec, orchestrator = AgentSpec.from_wire(self.entry.spec), self._slots.orchestrator
+        request_id, stdin, attached = (
+            self.entry.request_id or "",
+            self.entry.stdin,
+            self.entry.attached,
+        )
+        scopes = frozenset(
+            {"admin"} if spec.workspace == "direct" else ()
+        )  # only who has it could submit such a task
         try:
-            with calling(replace(current(), scopes=scopes, submission=self.entry.submission)):
-                handle = await self._insist(
-                    lambda: orchestrator.spawn(spec, request_id=request_id, stdin=stdin, attached=attached)
+            with as_caller(replace(current(), scopes=scopes, submission=self.entry.submission)):
+                handle = await self._retry(
+                    lambda: orchestrator.spawn(
+                        spec, request_id=request_id, stdin=stdin, attached=attached
+                    )
                 )
         except AdapterError as refusal:
             return refusal
-        await self._remember(agent_id=handle.agent_id, generation=handle.generation)
+        await self._update_entry(agent_id=handle.agent_id, generation=handle.generation)
         return None
 
-    async def _ended(self) -> AgentInfo | None:
+    async def _wait_agent(self) -> AgentInfo | None:
         """Waits for the end of the agent, across deaths of agent-host. None when it is unknown there."""
-        agent_id, cursor, orchestrator = self.entry.agent_id or "", 0, self._container.orchestrator
+        agent_id, cursor, orchestrator = self.entry.agent_id or "", 0, self._slots.orchestrator
         while True:
             try:
                 async for item in orchestrator.stream(agent_id, since=cursor, follow=True):
                     cursor = item.cursor
-                info = await self._insist(lambda: orchestrator.get(agent_id))
+                info = await self._retry(lambda: orchestrator.get(agent_id))
             except NotFound:
                 return None
             except CursorExpired as gap:  # on with the oldest that is kept
@@ -233,38 +262,46 @@ class Run:
                 return info
             await asyncio.sleep(RETRY_SECONDS[0])
 
-    async def _close_by(self, info: AgentInfo) -> bool:
+    async def _close_from_exit(self, info: AgentInfo) -> bool:
         assert info.exit is not None
-        note, outcome = sentence_of(info.exit, self.entry.timeout_s), "failed"
+        note, outcome = describe_exit(info.exit, self.entry.timeout_s), "failed"
         if self.entry.cancelled_by:
             note, outcome = f"cancelled by {self.entry.cancelled_by}", "cancelled"
         elif self._drained:
             note = "the box was shut down while it ran"
         elif info.exit.reason == "exit" and info.exit.code == 0:
             outcome = "done"
-        return await self._close(outcome, note, result_of(info))
+        return await self._close(outcome, note, bead_result(info))
 
     async def _close(self, outcome: str, note: str, result: Any) -> bool:
         """Closes the bead. What the store refuses to keep is left out, and the note says so."""
         try:
             body = {"outcome": outcome, "note": note, "result": result}
-            await self._insist(
-                lambda: self._close_with(outcome, note, result), full_store=True, instead=("close", body)
+            await self._retry(
+                lambda: self._close_with(outcome, note, result),
+                full_store=True,
+                fallback=("close", body),
             )
         except (LeaseLost, InvalidTransition, NotFound) as error:
-            raise NotOurs(error.message) from error
+            raise LeaseLostToOther(error.message) from error
         except (ValidationError, ValueTooLarge) as error:
             _log.error("result not kept", task_id=self.task_id, reason=error.message)
-            await self._insist(lambda: self._close_with(outcome, "its result was refused", None), full_store=True)
+            await self._retry(
+                lambda: self._close_with(outcome, "its result was refused", None), full_store=True
+            )
         return True
 
     async def _close_with(self, outcome: str, note: str, result: Any) -> None:
-        lease, beads = self.entry.lease_id, self._container.beads
+        lease, beads = self.entry.lease_id, self._slots.beads
         try:
-            await beads.close_bead(self.task_id, outcome=outcome, note=note, result=result, lease_id=lease)
+            await beads.close_bead(
+                self.task_id, outcome=outcome, note=note, result=result, lease_id=lease
+            )
         except LeaseLost:
             await self._claim()
-            await beads.close_bead(self.task_id, outcome=outcome, note=note, result=result, lease_id=lease)
+            await beads.close_bead(
+                self.task_id, outcome=outcome, note=note, result=result, lease_id=lease
+            )
 
     async def _end_agent(self) -> None:
         """Ends the agent's tree, if there is one."""
@@ -272,14 +309,18 @@ class Run:
             return
         handle = AgentHandle(agent_id=self.entry.agent_id, generation=self.entry.generation)
         try:
-            with calling(self.entry.context()):  # whoever ends it
-                await self._container.orchestrator.terminate(handle, grace_s=self._grace)
+            with as_caller(self.entry.context()):  # whoever ends it
+                await self._slots.orchestrator.terminate(handle, grace_s=self._grace)
         except AdapterError as error:
             _log.warning("agent not ended", task_id=self.task_id, reason=error.message)
 
-    async def _insist(
-        self, call: Callable[[], Awaitable[T]], *, full_store: bool = False, instead: Buffered | None = None
-    ) -> T:  # fmt: skip
+    async def _retry(
+        self,
+        call: Callable[[], Awaitable[T]],
+        *,
+        full_store: bool = False,
+        fallback: OutboxCall | None = None,
+    ) -> T:
         """Repeats a call while the slot is away, and with `full_store` while it has no room. Other refusals are raised.
         `instead` goes into the outbox when the slot is down, then Kept is raised. Raises Left once the box goes down."""
         pause, longest = RETRY_SECONDS
@@ -289,10 +330,12 @@ class Run:
             except AdapterError as error:
                 if not (error.retryable or (full_store and isinstance(error, QuotaExceeded))):
                     raise
-                if instead is not None and await keep_result(self._outbox, self._container, self.entry, *instead):
-                    raise Kept from error
+                if fallback is not None and await store_result(
+                    self._outbox, self._slots, self.entry, *fallback
+                ):
+                    raise StoredInOutbox from error
                 if self._drained:
-                    raise Left(error.message) from error
+                    raise LeftToNextBoot(error.message) from error
                 _log.info("slot away, trying again", task_id=self.task_id, reason=error.message)
             await asyncio.sleep(pause)
             pause = min(pause * 2, longest)

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from agentbox.adapters.runtime.context import calling, current
+from agentbox.adapters.runtime.context import as_caller, current
 from agentbox.api.tasks.orphans import remove_orphans
-from agentbox.api.tasks.output import Output
-from agentbox.api.tasks.run import Run
-from agentbox.api.tasks.spool import Entry, Spool
+from agentbox.api.tasks.output import TaskOutput
+from agentbox.api.tasks.run import TaskRun
+from agentbox.api.tasks.spool import Spool, SpoolEntry
 from agentbox.client.records import Task
 from agentbox.contracts.beads import Bead, BeadFilter, BeadSpec
-from agentbox.contracts.tasks import TaskBody, check_body, data_of, ref_of, task_of
-from agentbox.core.background.tasks import tells_bug
+from agentbox.contracts.tasks import TaskBody, bead_data, check_body, spool_ref, to_task
+from agentbox.core.background.tasks import log_failures
 from agentbox.core.ids import new_trace_id, uuid7
 from agentbox.core.paths import Paths
 from agentbox.core.slot_errors import (
@@ -24,46 +24,50 @@ from agentbox.core.slot_errors import (
     BackendError,
     InvalidTransition,
     NotFound,
-    disk_full,
+    disk_full_error,
     is_disk_full,
 )
-from agentbox.mesh.client.instance import instance_of
+from agentbox.mesh.client.instance import load_or_create
 from agentbox.plan.model import Plan
 
 if TYPE_CHECKING:
-    from agentbox.adapters.runtime.slots import Container
+    from agentbox.adapters.runtime.slots import Slots
     from agentbox.mesh.outbox.outbox import Outbox
 
 EPIC_KEY = "agentbox:tasks"
-AT_ONCE = 32
-LOOK_SECONDS = 5.0  # how late a bead may start that became ready by time alone
+MAX_RUNNING = 32
+POLL_SECONDS = 5.0  # how late a bead may start that became ready by time alone
 DEFAULT_LEASE = 60
 _log = structlog.get_logger()
 
 
-class Tasks:
+class TaskRunner:
     """Submits, runs, cancels and shows tasks. At most AT_ONCE run; the rest wait in order of priority."""
 
-    def __init__(self, plan: Plan, paths: Paths, container: "Container", outbox: "Outbox | None" = None) -> None:
+    def __init__(
+        self, plan: Plan, paths: Paths, slots: "Slots", outbox: "Outbox | None" = None
+    ) -> None:
         """`outbox` keeps results for a store of beads that other boxes share, while it is away."""
         self._box = f"urn:agentbox:box:{plan.name}"
         self._epic_key = _epic_key(plan, paths)
-        self._container = container
+        self._slots = slots
         self._outbox = outbox
         self._spool = Spool(paths.task_spool)
-        self.hold(plan)
-        self._runs: dict[str, Run] = {}
-        self.output = Output(container, self.show, self._runs.get)
-        self._fresh: set[str] = set()  # refs that are being submitted: not to be begun yet
+        self.apply_plan(plan)
+        self._runs: dict[str, TaskRun] = {}
+        self.output = TaskOutput(slots, self.show, self._runs.get)
+        self._submitting: set[str] = set()  # refs that are being submitted: not to be begun yet
         self._jobs: set[asyncio.Task[None]] = set()
         self._wake = asyncio.Event()
         self._epic = ""
         self._stopping = False
-        self._kept: list[Entry] = []  # of an earlier process, not begun here
-        self._stuck: set[str] = set()  # beads that the store lets nobody close: not begun again by this process
-        self.left = 0  # runs that the next boot has to close
+        self._unstarted: list[SpoolEntry] = []  # of an earlier process, not begun here
+        self._stuck: set[str] = (
+            set()
+        )  # beads that the store lets nobody close: not begun again by this process
+        self.unfinished = 0  # runs that the next boot has to close
 
-    def hold(self, plan: Plan) -> None:
+    def apply_plan(self, plan: Plan) -> None:
         """What begins from now on is leased as this plan says."""
         self._agents = frozenset(plan.agents)
         self._lease_seconds = int(plan.slots["beads"].options.get("lease_seconds") or DEFAULT_LEASE)
@@ -71,17 +75,19 @@ class Tasks:
     def start(self) -> None:
         """Takes up what ran when the last process ended, then looks for more. Raises OSError for the spool."""
         self._spool.open()
-        kept = self._outbox.refs if self._outbox else frozenset()
+        buffered = self._outbox.refs if self._outbox else frozenset()
         for entry in self._spool.entries():
-            if entry.orphan is not None or entry.ref in kept:
+            if entry.orphan is not None or entry.ref in buffered:
                 continue
             if entry.task_id and entry.lease_id:
-                self._begin(entry)
+                self._start_run(entry)
             else:
-                self._kept.append(entry)
+                self._unstarted.append(entry)
         if self._outbox is not None:
-            self._outbox.start(self._container.beads, lambda: not self._container.down("beads"), self._spool)
-        self._keep(asyncio.ensure_future(self._dispatch()))
+            self._outbox.start(
+                self._slots.beads, lambda: not self._slots.is_down("beads"), self._spool
+            )
+        self._track(asyncio.ensure_future(self._dispatch()))
 
     async def stop(self) -> None:
         """Lets go of every run; their agents go on, and the next `start` takes them up."""
@@ -113,46 +119,54 @@ class Tasks:
     async def submit(self, body: TaskBody, creator: str, *, admin: bool = False) -> Task:
         """Queues a task; the one that a repeated `dedup_key` names, where it exists. `admin`: whether the creator holds that."""
         check_body(body, self._agents)
-        entry = replace(_entry(body), submitter=creator, submitter_admin=admin)
-        self._fresh.add(entry.ref)
+        entry = replace(_spool_entry(body), submitter=creator, submitter_admin=admin)
+        self._submitting.add(entry.ref)
         try:
-            bead = await self._queue(body, await self._keep_entry(entry), creator)
+            bead = await self._create_bead(body, await self._save_entry(entry), creator)
         finally:
-            self._fresh.discard(entry.ref)
+            self._submitting.discard(entry.ref)
             self._wake.set()
         return self._task(bead)
 
-    async def _keep_entry(self, entry: Entry) -> Entry:
+    async def _save_entry(self, entry: SpoolEntry) -> SpoolEntry:
         """Raises QuotaExceeded or BackendError when the spool does not take it: nothing is queued that a crash would lose."""
         try:
             return await self._spool.save(entry)
         except OSError as error:
             if is_disk_full(error):
-                raise disk_full("keep the task") from error
+                raise disk_full_error("keep the task") from error
             detail = f"cannot keep the task: {error.strerror}"
-            raise BackendError(detail, hint="free space on the state volume", slot="beads", impl="spool") from error
+            raise BackendError(
+                detail, hint="free space on the state volume", slot="beads", impl="spool"
+            ) from error
 
-    async def _name(self, entry: Entry, task_id: str) -> None:
+    async def _bind_entry(self, entry: SpoolEntry, task_id: str) -> None:
         """Ties the entry to its bead. The bead names the entry already, so a task that is queued is never refused here."""
         try:
             await self._spool.save(replace(entry, task_id=task_id))
         except OSError as error:
             _log.error("task not noted", task_id=task_id, reason=str(error))
 
-    async def _queue(self, body: TaskBody, entry: Entry, creator: str) -> Bead:
+    async def _create_bead(self, body: TaskBody, entry: SpoolEntry, creator: str) -> Bead:
         spec = BeadSpec(
-            title=body.spec.name, creator=creator, priority=body.priority, tags=("task",), data=data_of(body, entry.ref),
-            dedup_key=body.dedup_key, not_before=body.not_before, max_attempts=1000,
-        )  # fmt: skip
+            title=body.spec.name,
+            creator=creator,
+            priority=body.priority,
+            tags=("task",),
+            data=bead_data(body, entry.ref),
+            dedup_key=body.dedup_key,
+            not_before=body.not_before,
+            max_attempts=1000,
+        )
         try:
             epic = await self._epic_id()
-            with calling(replace(entry.context(), opens_session=True)):
-                bead, created = await self._container.beads.create_child(epic, spec)
+            with as_caller(replace(entry.context(), opens_session=True)):
+                bead, created = await self._slots.beads.create_child(epic, spec)
         except AdapterError:
             await self._spool.remove(entry.ref)
             raise
         if created:
-            await self._name(entry, bead.id)
+            await self._bind_entry(entry, bead.id)
         else:
             await self._spool.remove(entry.ref)
         return bead
@@ -163,7 +177,7 @@ class Tasks:
     async def page(self, limit: int, cursor: str | None) -> tuple[list[Task], str | None]:
         """Tasks in order of id."""
         flt = BeadFilter(parent_id=await self._epic_id())
-        page = await self._container.beads.list(flt, limit=limit, cursor=cursor)
+        page = await self._slots.beads.list(flt, limit=limit, cursor=cursor)
         return [self._task(bead) for bead in page.items], page.next_cursor
 
     async def cancel(self, task_id: str, by: str) -> Task:
@@ -175,27 +189,35 @@ class Tasks:
             bead = await self._bead(task_id)
             if bead.status == "closed":
                 return self._task(bead)
-            entry = self._spool.load(ref_of(bead))
-            own = entry is not None and entry.task_id == task_id  # anybody may write another's ref into a bead
-            here = entry.context() if entry is not None and own else replace(current(), session_id=task_id)
+            entry = self._spool.load(spool_ref(bead))
+            owned = (
+                entry is not None and entry.task_id == task_id
+            )  # anybody may write another's ref into a bead
+            context = (
+                entry.context()
+                if entry is not None and owned
+                else replace(current(), session_id=task_id)
+            )
             try:
                 note = f"cancelled by {by} before it started"
-                with calling(here):
-                    closed = await self._container.beads.close_bead(task_id, outcome="cancelled", note=note)
+                with as_caller(context):
+                    closed = await self._slots.beads.close_bead(
+                        task_id, outcome="cancelled", note=note
+                    )
             except (AlreadyClaimed, InvalidTransition):
                 if task_id not in self._runs and (await self._bead(task_id)).status != "closed":
                     raise
                 continue
-            if entry is not None and own:
+            if entry is not None and owned:
                 await self._spool.remove(entry.ref)
             return self._task(closed)
 
     def _task(self, bead: Bead) -> Task:
         run = self._runs.get(bead.id)
-        return task_of(bead, run.agent_id if run else None)
+        return to_task(bead, run.agent_id if run else None)
 
     async def _bead(self, task_id: str) -> Bead:
-        bead = await self._container.beads.show(task_id)
+        bead = await self._slots.beads.show(task_id)
         if bead.parent_id != await self._epic_id():
             raise NotFound("cannot find this task", resource="task", id=task_id)
         return bead
@@ -203,7 +225,7 @@ class Tasks:
     async def _epic_id(self) -> str:
         if not self._epic:
             spec = BeadSpec(title="tasks", creator=self._box, dedup_key=self._epic_key)
-            self._epic = (await self._container.beads.create_epic(spec))[0].id
+            self._epic = (await self._slots.beads.create_epic(spec))[0].id
         return self._epic
 
     async def _dispatch(self) -> None:
@@ -212,84 +234,103 @@ class Tasks:
             self._wake.clear()
             try:
                 await self._sweep()
-                await self._begin_ready()
+                await self._start_ready()
             except AdapterError as error:
                 _log.debug("no tasks begun", reason=error.message)
             except OSError as error:  # of the spool; what is due waits
                 _log.error("no tasks begun", reason=str(error))
             try:
-                async with asyncio.timeout(LOOK_SECONDS):
+                async with asyncio.timeout(POLL_SECONDS):
                     await self._wake.wait()
             except TimeoutError:
                 continue
 
     async def _sweep(self) -> None:
         """Once: what a crash left in the spool that no bead names."""
-        if self._kept:
-            gone = await remove_orphans(self._container.beads, await self._epic_id(), self._spool, self._kept)
-            _log.info("spool looked through", orphans=gone)
-            self._kept = []
+        if self._unstarted:
+            removed = await remove_orphans(
+                self._slots.beads, await self._epic_id(), self._spool, self._unstarted
+            )
+            _log.info("spool looked through", orphans=removed)
+            self._unstarted = []
 
-    async def _begin_ready(self) -> None:
-        free = AT_ONCE - len(self._runs)
+    async def _start_ready(self) -> None:
+        free = MAX_RUNNING - len(self._runs)
         if free <= 0 or self._stopping or (self._outbox is not None and self._outbox.depth):
             return
-        page = await self._container.beads.ready(parent_id=await self._epic_id(), limit=AT_ONCE + len(self._stuck))
+        page = await self._slots.beads.ready(
+            parent_id=await self._epic_id(), limit=MAX_RUNNING + len(self._stuck)
+        )
         busy = self._runs.keys() | self._stuck
-        waiting = [bead for bead in page.items if bead.id not in busy and ref_of(bead) not in self._fresh]
+        waiting = [
+            bead
+            for bead in page.items
+            if bead.id not in busy and spool_ref(bead) not in self._submitting
+        ]
         for bead in waiting[:free]:
-            entry = self._spool.load(ref_of(bead))
-            if entry is None or entry.task_id not in (None, bead.id):  # a bead that names another's spec is no task
+            entry = self._spool.load(spool_ref(bead))
+            if entry is None or entry.task_id not in (
+                None,
+                bead.id,
+            ):  # a bead that names another's spec is no task
                 await self._refuse(bead)
                 continue
             # One that was begun before and not ended keeps its request, hence its agent: it is never started twice.
             request_id = entry.request_id or f"task:{bead.id}:{bead.attempts + 1}"
             leased = replace(entry, task_id=bead.id, lease_id=str(uuid7()), request_id=request_id)
-            self._begin(await self._spool.save(leased))
+            self._start_run(await self._spool.save(leased))
 
     async def _refuse(self, bead: Bead) -> None:
         note = "this box has no spec for it: it was submitted elsewhere, or the spool was lost"
         try:
-            with calling(replace(current(), session_id=bead.id, trace_id=new_trace_id())):
-                await self._container.beads.close_bead(bead.id, outcome="failed", note=note)
+            with as_caller(replace(current(), session_id=bead.id, trace_id=new_trace_id())):
+                await self._slots.beads.close_bead(bead.id, outcome="failed", note=note)
         except AdapterError as error:
             if error.retryable:
                 raise
             self._stuck.add(bead.id)  # it must not hold up what is ready after it
             _log.error("bead not refused", task_id=bead.id, reason=error.message)
 
-    def _begin(self, entry: Entry) -> None:
-        run = Run(entry, self._spool, self._container, self._lease_seconds, self._outbox)
+    def _start_run(self, entry: SpoolEntry) -> None:
+        run = TaskRun(entry, self._spool, self._slots, self._lease_seconds, self._outbox)
         self._runs[run.task_id] = run
-        with calling(entry.context()):
+        with as_caller(entry.context()):
             job = asyncio.ensure_future(run.run())
-        job.add_done_callback(lambda _job: self._over(run))
-        self._keep(job)
+        job.add_done_callback(lambda _job: self._finish_run(run))
+        self._track(job)
 
-    def _over(self, run: Run) -> None:
+    def _finish_run(self, run: TaskRun) -> None:
         self._runs.pop(run.task_id, None)
-        self.left += run.left
+        self.unfinished += run.unfinished
         if run.stuck:
             self._stuck.add(run.task_id)
         self._wake.set()
 
-    def _keep(self, job: "asyncio.Task[None] | asyncio.Future[None]") -> None:
+    def _track(self, job: "asyncio.Task[None] | asyncio.Future[None]") -> None:
         assert isinstance(job, asyncio.Task)
         self._jobs.add(job)
         job.add_done_callback(self._jobs.discard)
-        job.add_done_callback(tells_bug("task runner"))
+        job.add_done_callback(log_failures("task runner"))
 
 
 def _epic_key(plan: Plan, paths: Paths) -> str:
     """Beads that other boxes share have an epic for the tasks of each. Raises AgentboxError without room for an identity."""
     shared = plan.slots["beads"].use.startswith("external-")
-    return f"{EPIC_KEY}:{instance_of(paths.slot('mesh')).id}" if shared else EPIC_KEY
+    return f"{EPIC_KEY}:{load_or_create(paths.slot('mesh')).id}" if shared else EPIC_KEY
 
 
-def _entry(body: TaskBody) -> Entry:
+def _spool_entry(body: TaskBody) -> SpoolEntry:
     """The spool entry. The time limit is the agent's own, so that agent-host keeps it whoever else is down."""
     wall = body.spec.limits.wall_seconds
-    limits = replace(body.spec.limits, wall_seconds=min(wall, body.timeout_s) if wall else body.timeout_s)
+    limits = replace(
+        body.spec.limits, wall_seconds=min(wall, body.timeout_s) if wall else body.timeout_s
+    )
     spec = replace(body.spec, limits=limits, stdin="null" if body.input is None else "pipe")
-    given = None if body.input is None else base64.b64encode(body.input).decode("ascii")
-    return Entry(ref=uuid7(), spec=spec.to_wire(), timeout_s=body.timeout_s, input=given, attached=body.attached)
+    input_base64 = None if body.input is None else base64.b64encode(body.input).decode("ascii")
+    return SpoolEntry(
+        ref=uuid7(),
+        spec=spec.to_wire(),
+        timeout_s=body.timeout_s,
+        input=input_base64,
+        attached=body.attached,
+    )

@@ -11,14 +11,14 @@ from typing import Any, Self
 import structlog
 
 from agentbox.adapters.runtime.context import CallContext, Submission, current
-from agentbox.core.files.atomic import replace_json, sync_folder
+from agentbox.core.files.atomic import replace_json, sync_directory
 from agentbox.core.ids import new_trace_id
 
 _log = structlog.get_logger()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
+class SpoolEntry:
     """A task that has not ended. The spec is here, not in the bead, whose text passes the privacy filter.
 
     `orphan` is a result that the store of beads refused: it is kept here, and nothing is done with it any more.
@@ -68,25 +68,25 @@ class Entry:
 class Spool:
     """The folder of entries (0700; files 0600)."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
 
     def open(self) -> None:
         """Makes the folder. Raises OSError."""
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
 
-    async def save(self, entry: Entry) -> Entry:
+    async def save(self, entry: SpoolEntry) -> SpoolEntry:
         """Durable when it returns; the disk is waited for in a thread. Raises OSError."""
         path = self._path(entry.ref)
         await asyncio.to_thread(replace_json, path, asdict(entry), mode=0o600)
         return entry
 
-    def load(self, ref: str) -> Entry | None:
+    def load(self, ref: str) -> SpoolEntry | None:
         """None when there is no such entry, or none that can be understood, and for "". Raises OSError."""
         if not ref:
             return None
         try:
-            return Entry.read(self._path(ref))
+            return SpoolEntry.read(self._path(ref))
         except FileNotFoundError:
             return None
         except ValueError as error:
@@ -96,24 +96,24 @@ class Spool:
     async def remove(self, ref: str) -> None:
         """Durable when it returns; nothing happens when it is gone already."""
         self._path(ref).unlink(missing_ok=True)
-        await asyncio.to_thread(sync_folder, self._folder)
+        await asyncio.to_thread(sync_directory, self._directory)
 
-    async def taken(self, ref: str) -> None:
+    async def result_stored(self, ref: str) -> None:
         """The store has the result of that entry, which goes."""
         await self.remove(ref)
 
-    async def orphaned(self, ref: str, result: Mapping[str, Any]) -> None:
+    async def result_refused(self, ref: str, result: Mapping[str, Any]) -> None:
         """The store refused the result of that entry, which keeps it. Raises OSError."""
         if (entry := self.load(ref)) is not None:
             await self.save(replace(entry, orphan=dict(result)))
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[SpoolEntry]:
         """Every entry that can be understood, oldest first (refs are UUIDs of version 7)."""
-        for path in sorted(self._folder.glob("*.json")):
+        for path in sorted(self._directory.glob("*.json")):
             if (entry := self.load(path.stem)) is not None:
                 yield entry
 
     def _path(self, ref: str) -> Path:
         if "/" in ref or ref.startswith("."):
             raise ValueError(f"{ref!r} is no name of a spool entry")
-        return self._folder / f"{ref}.json"
+        return self._directory / f"{ref}.json"

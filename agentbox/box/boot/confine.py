@@ -7,7 +7,7 @@ from pathlib import Path
 from agentbox.box.boot.errors import BootError
 from agentbox.core.files.atomic import probe_file
 from agentbox.core.linux import landlock_writes
-from agentbox.core.linux.opening import Refused, settled
+from agentbox.core.linux.path_opener import OpenDenied, resolve_root
 from agentbox.core.paths import Paths
 from agentbox.plan.model import Plan
 
@@ -19,7 +19,9 @@ _DEVICES = (
     Path("/dev/ptmx"),
     Path("/dev/pts"),
 )
-_PROCESSES = Path("/proc")  # whose own permissions hold: an agent's out-of-memory score is raised there
+_PROCESSES = Path(
+    "/proc"
+)  # whose own permissions hold: an agent's out-of-memory score is raised there
 _STANDARD = (0, 1, 2)
 
 
@@ -32,20 +34,27 @@ def confine(paths: Paths, plan: Plan) -> None:
             "cannot confine the box to its folder: this kernel has no Landlock",
             "Use a container engine (`agentbox up --engine docker`), or a kernel from 5.13 on with Landlock enabled.",
         )
-    landlock_writes.no_new_privileges()
-    ours = (str(paths.prefix), str(paths.workspace))
-    roots = [Path(settled(str(paths.at(root)), ours)) for root in plan.writable_roots]
+    landlock_writes.set_no_new_privileges()
+    box_roots = (str(paths.prefix), str(paths.workspace))
+    roots = [
+        Path(resolve_root(str(paths.resolve(root)), box_roots)) for root in plan.writable_roots
+    ]
     try:
-        landlock_writes.allow_writes_only_in([paths.prefix.resolve(), *roots, *_DEVICES, _PROCESSES, *_given_files()])
-    except Refused as error:
+        landlock_writes.restrict_writes(
+            [paths.prefix.resolve(), *roots, *_DEVICES, _PROCESSES, *_standard_files()]
+        )
+    except OpenDenied as error:
         raise BootError(
-            f"cannot confine the box to its folder: {error.strerror}", "Remove the link, or mount what it leads to."
+            f"cannot confine the box to its folder: {error.strerror}",
+            "Remove the link, or mount what it leads to.",
         ) from error
 
 
-def _given_files() -> list[Path]:
+def _standard_files() -> list[Path]:
     """Standard streams that are regular files: supervisord opens `/dev/fd/1` again by its path."""
-    return [Path(f"/proc/self/fd/{number}").resolve() for number in _STANDARD if _is_regular(number)]
+    return [
+        Path(f"/proc/self/fd/{number}").resolve() for number in _STANDARD if _is_regular(number)
+    ]
 
 
 def _is_regular(number: int) -> bool:
@@ -55,10 +64,10 @@ def _is_regular(number: int) -> bool:
         return False
 
 
-def writable(folder: Path) -> bool:
+def is_directory_writable(directory: Path) -> bool:
     """True when a file can be made in that folder; it is removed again. Raises OSError for an unexpected refusal."""
     try:
-        with probe_file(folder):
+        with probe_file(directory):
             return True
     except OSError as error:
         if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):

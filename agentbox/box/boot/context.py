@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agentbox.box.supervision.boot_record import Drifted, Posture, Previous
+from agentbox.box.supervision.boot_record import Posture, PostureDrift, PreviousBoot
 from agentbox.box.supervision.events import BootLog
 from agentbox.box.supervision.hooks import Hooks
 from agentbox.core.paths import Paths
@@ -29,9 +29,9 @@ class Context:
     strict: bool = False
     strict_root: bool = False  # AGENTBOX_STRICT_IMMUTABLE: only a writable root is fatal
     landlock_abi: int = 0
-    stale: tuple[Drifted, ...] = ()  # this container was made for another manifest
+    stale: tuple[PostureDrift, ...] = ()  # this container was made for another manifest
     posture: Posture = field(default_factory=Posture)
-    previous: Previous = field(default_factory=Previous)
+    previous: PreviousBoot = field(default_factory=PreviousBoot)
     hooks: Hooks = field(default_factory=Hooks)
     optional_missing: tuple[str, ...] = ()
 

@@ -6,7 +6,7 @@ import sys
 from contextlib import suppress
 
 from agentbox.box.boot.context import Context
-from agentbox.box.boot.runner import Phase, record_phase, run_phases, tell_failure
+from agentbox.box.boot.runner import Phase, record_phase, report_failure, run_phases
 from agentbox.box.boot.stage_b import resume
 from agentbox.box.boot.steps import (
     b6_programs,
@@ -21,7 +21,7 @@ from agentbox.box.boot.steps import (
 )
 from agentbox.box.supervision.events import read_events
 from agentbox.box.supervision.notify import notify
-from agentbox.box.supervision.timeline import keep_timeline
+from agentbox.box.supervision.timeline import store_timeline
 from agentbox.core.linux import procfs
 from agentbox.core.paths import Paths, environment
 from agentbox.plan.names import BOOTSTRAP, STAGE_B, STAGE_VARIABLE
@@ -37,7 +37,7 @@ PHASES_B = tuple(Phase(step.PHASE, step.BUDGET_MS, step.run) for step in (b6_pro
 
 def main() -> int:
     """Returns an exit code, or does not return: a good Stage A ends in exec."""
-    paths = Paths.of_this_process()
+    paths = Paths.for_this_process()
     if environment().get(STAGE_VARIABLE) == STAGE_B:
         return _stage_b(paths)
     # PID 1 ignores signals without a handler, and `docker stop` must not wait for its grace period.
@@ -46,9 +46,9 @@ def main() -> int:
     if context is None:
         return 1
     if not run_phases(context, PHASES_A):
-        _remember_failure(context)
+        _store_failure(context)
         return 1
-    return _become_supervisord(context)
+    return _exec_supervisord(context)
 
 
 def _stage_b(paths: Paths) -> int:
@@ -65,24 +65,34 @@ def _begin(paths: Paths) -> Context | None:
     try:
         context = p0_begin.begin(paths, environment(), log)
     except Exception as error:  # noqa: BLE001  (every failure must leave as one event; nothing is hidden)
-        tell_failure(log, p0_begin.PHASE, error)
+        report_failure(log, p0_begin.PHASE, error)
         return None
     record_phase(paths, context.log, p0_begin.PHASE, start, p0_begin.BUDGET_MS)
     return context
 
 
-def _remember_failure(context: Context) -> None:
+def _store_failure(context: Context) -> None:
     """`boot history` lists this boot too, where the state volume takes writes (phase 1 has told why it does not)."""
-    from agentbox.box.seal.from_events import timeline_from_events  # not needed by a boot that is good
+    from agentbox.box.seal.event_timeline import (
+        timeline_from_events,
+    )  # not needed by a boot that is good
 
     timeline = timeline_from_events(read_events(context.paths))
     if timeline is not None:
         with suppress(OSError):
-            keep_timeline(context.paths, timeline)
+            store_timeline(context.paths, timeline)
 
 
-def _become_supervisord(context: Context) -> int:
+def _exec_supervisord(context: Context) -> int:
     context.emit("SupervisorStarting", programs=[program.name for program in context.plan.programs])
     python = str(context.paths.python)
-    argv = [python, "-I", "-m", "agentbox.box.boot.supervisord", "-n", "-c", str(context.supervisord_conf)]
+    argv = [
+        python,
+        "-I",
+        "-m",
+        "agentbox.box.boot.supervisord",
+        "-n",
+        "-c",
+        str(context.supervisord_conf),
+    ]
     os.execve(python, argv, dict(environment()))

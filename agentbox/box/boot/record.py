@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from agentbox.box.boot.context import Context
 from agentbox.box.supervision.boot_record import BootRecord
-from agentbox.box.supervision.protections import absent
+from agentbox.box.supervision.protections import absent_protections
 from agentbox.core import clock
 from agentbox.core.canonical import digest
 from agentbox.core.linux import procfs
@@ -31,7 +31,9 @@ def boot_record(context: Context) -> BootRecord:
         posture=context.posture,
         previous=context.previous,
         target=context.target,
-        protections_absent=absent(contained=context.paths.contained, target=context.target),
+        protections_absent=absent_protections(
+            contained=context.paths.is_container, target=context.target
+        ),
         optional_missing=context.optional_missing,
         hooks=context.hooks,
     )

@@ -9,9 +9,9 @@ from agentbox.core.files.atomic import replace, replace_json
 from agentbox.manifest.features.loader import load_features
 from agentbox.manifest.findings import Finding
 from agentbox.manifest.load import load, parse
-from agentbox.manifest.rules.engine import run
-from agentbox.plan.build import make_plan
-from agentbox.plan.lockfile.reader import read
+from agentbox.manifest.rules.engine import run_rules
+from agentbox.plan.build import build_plan
+from agentbox.plan.lockfile.reader import parse_lock
 from agentbox.plan.model import Plan
 from agentbox.plan.render.probes import probes
 from agentbox.plan.render.supervisord import supervisord
@@ -19,16 +19,23 @@ from agentbox.plan.render.supervisord import supervisord
 _FIX = "Correct the manifest (`agentbox config validate` shows every finding), then run `agentbox restart`."
 
 
-def make(context: Context, data: bytes) -> Plan:
+def plan_from_bytes(context: Context, data: bytes) -> Plan:
     """The plan of these bytes. Raises BootError with the first finding that is an error."""
     parsed = parse(data, str(context.paths.manifest))
-    known = load_features()
-    _refuse(parsed.findings)
-    report = run(parsed, features=known, environment=visible_environment(context.paths, context.env))
-    _refuse(report.findings)
+    features = load_features()
+    _raise_on_errors(parsed.findings)
+    report = run_rules(
+        parsed, features=features, environment=visible_environment(context.paths, context.env)
+    )
+    _raise_on_errors(report.findings)
     lock_bytes = context.paths.lock.read_bytes()
-    return make_plan(
-        parsed, known, lock_bytes, read(lock_bytes), context.baked.system, test_hooks=context.baked.test_hooks
+    return build_plan(
+        parsed,
+        features,
+        lock_bytes,
+        parse_lock(lock_bytes),
+        context.baked.system,
+        test_hooks=context.baked.test_hooks,
     )
 
 
@@ -46,11 +53,13 @@ def check_environment(context: Context) -> None:
     """Runs the rules again with what this box can see. Raises BootError with the first error."""
     parsed = load(context.paths.baked_manifest)
     environment = visible_environment(context.paths, context.env)
-    _refuse(run(parsed, features=load_features(), environment=environment).findings)
+    _raise_on_errors(run_rules(parsed, features=load_features(), environment=environment).findings)
 
 
-def _refuse(findings: Iterable[Finding]) -> None:
+def _raise_on_errors(findings: Iterable[Finding]) -> None:
     errors = [finding for finding in findings if finding.severity == "error"]
     if errors:
         more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-        raise BootError(f"cannot use the mounted manifest: {errors[0].code} {errors[0].message}{more}", _FIX)
+        raise BootError(
+            f"cannot use the mounted manifest: {errors[0].code} {errors[0].message}{more}", _FIX
+        )

@@ -50,12 +50,15 @@ def read_phases(paths: Paths) -> list[dict[str, Any]]:
     return [json.loads(line) for line in paths.phases.read_bytes().splitlines()]
 
 
-def tell_failure(log: BootLog, phase: str, error: Exception) -> None:
+def report_failure(log: BootLog, phase: str, error: Exception) -> None:
     """`BootstrapFailed`. What is no AgentboxError or OSError is a bug, whose traceback goes to stderr."""
     if isinstance(error, AgentboxError):
         reason, fix = error.message, error.hint
     elif isinstance(error, OSError):
-        reason, fix = f"cannot finish phase {phase}: {error}", "See the path and the reason that the kernel gave."
+        reason, fix = (
+            f"cannot finish phase {phase}: {error}",
+            "See the path and the reason that the kernel gave.",
+        )
     else:
         traceback.print_exception(error, file=sys.stderr)
         reason, fix = f"cannot finish phase {phase}: {type(error).__name__}: {error}", DEFECT
@@ -67,12 +70,12 @@ def _run(context: Context, phase: Phase) -> bool:
     try:
         phase.run(context)
     except Exception as error:  # noqa: BLE001  (every failure must leave as one event; nothing is hidden)
-        tell_failure(context.log, phase.id, error)
+        report_failure(context.log, phase.id, error)
         return False
     record_phase(context.paths, context.log, phase.id, start, phase.budget_ms)
     return True
 
 
-def milliseconds(since: float) -> float:
+def elapsed_ms(since: float) -> float:
     """Elapsed since a `time.monotonic()` moment."""
     return round((time.monotonic() - since) * 1000, 1)

@@ -9,7 +9,7 @@ from pkgutil import resolve_name
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
-from agentbox.core.trimmed_imports import leave_out, stand_in
+from agentbox.core.trimmed_imports import block_imports, stub_module
 
 
 class NoPages:
@@ -27,19 +27,21 @@ def _entry_point(_name: None, value: str, _group: None) -> SimpleNamespace:
     return SimpleNamespace(load=partial(resolve_name, value))
 
 
-leave_out("ssl", "_hashlib")  # OpenSSL; hashlib has algorithms of its own
-leave_out("bz2", "gzip", "lzma")  # shutil and xmlrpc.client: archives, compressed requests
-stand_in("http.client", HTTPConnection=object, HTTPSConnection=object)  # xmlrpc.client
-stand_in("importlib.metadata", EntryPoint=_entry_point)  # how it finds the factory of its interface
-stand_in("importlib.resources", files=None)  # its command that prints a sample
-stand_in("html.entities", html5=MappingProxyType({}))  # of its web page, as the next two
-stand_in("html.parser", HTMLParser=object)
-stand_in("supervisor.web", supervisor_ui_handler=NoPages)
+block_imports("ssl", "_hashlib")  # OpenSSL; hashlib has algorithms of its own
+block_imports("bz2", "gzip", "lzma")  # shutil and xmlrpc.client: archives, compressed requests
+stub_module("http.client", HTTPConnection=object, HTTPSConnection=object)  # xmlrpc.client
+stub_module(
+    "importlib.metadata", EntryPoint=_entry_point
+)  # how it finds the factory of its interface
+stub_module("importlib.resources", files=None)  # its command that prints a sample
+stub_module("html.entities", html5=MappingProxyType({}))  # of its web page, as the next two
+stub_module("html.parser", HTMLParser=object)
+stub_module("supervisor.web", supervisor_ui_handler=NoPages)
 
 if __name__ == "__main__":
     from supervisor import supervisord
 
-    from agentbox.box.boot.supervisord_wakeup import awake_options
+    from agentbox.box.boot.supervisord_wakeup import wakeup_options
 
-    supervisord.ServerOptions = awake_options
+    supervisord.ServerOptions = wakeup_options
     sys.exit(supervisord.main())

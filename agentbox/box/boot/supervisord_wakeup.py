@@ -13,7 +13,7 @@ from supervisor.options import ServerOptions
 _BYTES = 4096
 
 
-class AwakePoller:
+class WakeupPoller:
     """The poller that it is given, which also returns when a signal came; the round after that one does not sleep either, so
     what was found dead is started again at once. The very first round spawns."""
 
@@ -38,8 +38,8 @@ class AwakePoller:
         return getattr(self._poller, name)
 
 
-def awake_options() -> Any:
+def wakeup_options() -> Any:
     """Its options, with a poller that is awake."""
     options = ServerOptions()
-    options.poller = AwakePoller(options.poller)
+    options.poller = WakeupPoller(options.poller)
     return options

@@ -2,22 +2,26 @@
 
 from collections.abc import Mapping
 
-from agentbox.box.posture.measured import measured
-from agentbox.box.posture.promised import promised
-from agentbox.box.supervision.boot_record import Drifted
+from agentbox.box.posture.measured import measured_controls
+from agentbox.box.posture.promised import promised_controls
+from agentbox.box.supervision.boot_record import PostureDrift
 from agentbox.core.paths import Paths
 from agentbox.plan.model import Plan
 
 
-def posture_drift(plan: Plan, paths: Paths, landlock_abi: int, target: str = "") -> tuple[Drifted, ...]:
+def posture_drift(
+    plan: Plan, paths: Paths, landlock_abi: int, target: str = ""
+) -> tuple[PostureDrift, ...]:
     """What is not as promised on that target now. Raises OSError."""
-    return compare(promised(plan, paths, target), measured(plan, paths, landlock_abi, target))
+    return compare(
+        promised_controls(plan, paths, target), measured_controls(plan, paths, landlock_abi, target)
+    )
 
 
-def compare(expected: Mapping[str, str], found: Mapping[str, str]) -> tuple[Drifted, ...]:
+def compare(expected: Mapping[str, str], actual: Mapping[str, str]) -> tuple[PostureDrift, ...]:
     """Every control that is not as expected, by name."""
     return tuple(
-        Drifted(control, expected[control], found[control])
+        PostureDrift(control, expected[control], actual[control])
         for control in sorted(expected)
-        if found[control] != expected[control]
+        if actual[control] != expected[control]
     )

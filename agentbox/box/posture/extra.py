@@ -6,37 +6,52 @@ from collections.abc import Iterator, Mapping
 
 from agentbox.core.linux.mountinfo import Mount
 from agentbox.core.paths import Paths
-from agentbox.plan.merge import Profile
+from agentbox.plan.merge import ContainerProfile
 from agentbox.plan.names import KUBERNETES
-from agentbox.policy.protected_paths import at_or_below
+from agentbox.policy.protected_paths import is_at_or_below
 
 _NOTHING = "none"
-_SHOWN = 5
+_MAX_LISTED = 5
 # The OCI runtime specification, "Default Devices" and "Default Filesystems"; the files that docker, podman and the kubelet
 # add. Below /proc and /sys only the runtime itself can mount (runc refuses other targets there).
-_DEVICES = frozenset(f"/dev/{name}" for name in ("console", "full", "null", "ptmx", "random", "tty", "urandom", "zero"))
+_DEVICES = frozenset(
+    f"/dev/{name}"
+    for name in ("console", "full", "null", "ptmx", "random", "tty", "urandom", "zero")
+)
 _ENGINE = frozenset(
-    ["/", "/dev", "/dev/mqueue", "/dev/pts", "/dev/shm", "/dev/termination-log", "/etc/hostname", "/etc/hosts",
-     "/etc/resolv.conf", "/run/.containerenv"]
-)  # fmt: skip
+    [
+        "/",
+        "/dev",
+        "/dev/mqueue",
+        "/dev/pts",
+        "/dev/shm",
+        "/dev/termination-log",
+        "/etc/hostname",
+        "/etc/hosts",
+        "/etc/resolv.conf",
+        "/run/.containerenv",
+    ]
+)
 _KERNEL = ("/proc", "/sys")
-_OTHER_TREES = ("/dev/pts", "/dev/shm", "/dev/mqueue")
+_SEPARATE_MOUNTS = ("/dev/pts", "/dev/shm", "/dev/mqueue")
 
 
-def extra_mounts(profile: Profile, paths: Paths, table: Mapping[str, Mount], on: str = "") -> str:
+def extra_mounts(
+    profile: ContainerProfile, paths: Paths, table: Mapping[str, Mount], platform: str = ""
+) -> str:
     """Targets that nothing explains, `none` when there are none. A vendor's runtime brings its own libraries, read-only:
     with a device request or a runtime such mounts are not counted. `on`: the target that the box runs on."""
     vendor = bool(profile.device_requests or profile.runtime)
-    known = {*_ENGINE, *_DEVICES, str(paths.manifest)}
-    known |= {row.target for row in profile.tmpfs} | {row.target for row in profile.volumes}
+    expected = {*_ENGINE, *_DEVICES, str(paths.manifest)}
+    expected |= {row.target for row in profile.tmpfs} | {row.target for row in profile.volumes}
     trees = (*_KERNEL, str(paths.mounted_secrets), *profile.devices)
-    return _listed(
+    return _join_names(
         target
         for target, row in table.items()
-        if target not in known
-        and not any(at_or_below(target, tree) for tree in trees)
+        if target not in expected
+        and not any(is_at_or_below(target, tree) for tree in trees)
         and not (vendor and row.read_only)
-        and not (on == KUBERNETES and _is_pod_tmpfs(row))
+        and not (platform == KUBERNETES and _is_pod_tmpfs(row))
     )
 
 
@@ -47,31 +62,33 @@ def _is_pod_tmpfs(row: Mount) -> bool:
     return row.target == "/var/tmp" and row.kind == "tmpfs" and row.flags >= flags
 
 
-def extra_devices(profile: Profile) -> str:
+def extra_devices(profile: ContainerProfile) -> str:
     """Device nodes below /dev that nothing explains. A driver's own nodes (`/dev/nvidia…`) come with its request."""
     vendors = tuple(
-        f"/dev/{name}" for name in {row.driver for row in profile.device_requests} | {profile.runtime} if name
+        f"/dev/{name}"
+        for name in {row.driver for row in profile.device_requests} | {profile.runtime}
+        if name
     )
-    return _listed(
+    return _join_names(
         node
-        for node in _nodes("/dev")
+        for node in _device_nodes("/dev")
         if node not in _DEVICES
-        and not any(at_or_below(node, path) for path in profile.devices)
+        and not any(is_at_or_below(node, path) for path in profile.devices)
         and not (vendors and node.startswith(vendors))
     )
 
 
-def _nodes(folder: str) -> Iterator[str]:
-    with os.scandir(folder) as entries:
+def _device_nodes(directory: str) -> Iterator[str]:
+    with os.scandir(directory) as entries:
         for entry in entries:
             mode = entry.stat(follow_symlinks=False).st_mode
-            if stat.S_ISDIR(mode) and entry.path not in _OTHER_TREES:
-                yield from _nodes(entry.path)
+            if stat.S_ISDIR(mode) and entry.path not in _SEPARATE_MOUNTS:
+                yield from _device_nodes(entry.path)
             elif stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
                 yield entry.path
 
 
-def _listed(found: Iterator[str]) -> str:
-    names = sorted(found)
-    more = [f"and {len(names) - _SHOWN} more"] if len(names) > _SHOWN else []
-    return ", ".join(names[:_SHOWN] + more) or _NOTHING
+def _join_names(items: Iterator[str]) -> str:
+    names = sorted(items)
+    more = [f"and {len(names) - _MAX_LISTED} more"] if len(names) > _MAX_LISTED else []
+    return ", ".join(names[:_MAX_LISTED] + more) or _NOTHING

@@ -15,7 +15,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 @dataclass(frozen=True)
-class Call:
+class SyscallCheck:
     """A system call by its numbers (linux/unistd.h) and what our list makes of it."""
 
     name: str
@@ -24,16 +24,16 @@ class Call:
     answer: str
 
 
-def _refused(name: str, x86_64: int, aarch64: int, *arguments: int) -> Call:
-    return Call(name, {"x86_64": x86_64, "aarch64": aarch64}, arguments, "EPERM")
+def _refused(name: str, x86_64: int, aarch64: int, *arguments: int) -> SyscallCheck:
+    return SyscallCheck(name, {"x86_64": x86_64, "aarch64": aarch64}, arguments, "EPERM")
 
 
-CALLS: tuple[Call, ...] = (
+CHECKS: tuple[SyscallCheck, ...] = (
     _refused("add_key", 248, 217, 0, 0, 0, 0, 0),
     _refused("get_robust_list", 274, 100, -1, 0, 0),
     _refused("kcmp", 312, 272, 0, 0, 99, 0, 0),
     _refused("keyctl", 250, 219, -1),
-    Call("pidfd_open", {"x86_64": 434, "aarch64": 434}, (-1, 0), "EINVAL"),
+    SyscallCheck("pidfd_open", {"x86_64": 434, "aarch64": 434}, (-1, 0), "EINVAL"),
     _refused("ptrace", 101, 117, -1, 0, 0, 0),
     _refused("request_key", 249, 218, 0, 0, 0, 0),
     _refused("setns", 308, 268, -1, 0),
@@ -42,16 +42,16 @@ CALLS: tuple[Call, ...] = (
 
 def expected() -> str:
     """`add_key=EPERM,…` under our list."""
-    return ",".join(f"{call.name}={call.answer}" for call in CALLS)
+    return ",".join(f"{call.name}={call.answer}" for call in CHECKS)
 
 
 def measure() -> str:
     """The same text as this kernel answers now; a machine without numbers is answered with `unknown machine`."""
     machine = os.uname().machine
-    return ",".join(f"{call.name}={_answer(call, machine)}" for call in CALLS)
+    return ",".join(f"{call.name}={_result_of(call, machine)}" for call in CHECKS)
 
 
-def _answer(call: Call, machine: str) -> str:
+def _result_of(call: SyscallCheck, machine: str) -> str:
     number = call.numbers.get(machine)
     if number is None:
         return "unknown machine"

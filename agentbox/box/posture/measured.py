@@ -12,36 +12,40 @@ from pathlib import Path
 from agentbox.box.posture import fingerprint
 from agentbox.box.posture.extra import extra_devices, extra_mounts
 from agentbox.box.posture.promised import READ_ONLY, WRITABLE, groups, tmpfs_flags, tmpfs_text
-from agentbox.box.supervision.boot_record import Drifted, Posture
+from agentbox.box.supervision.boot_record import Posture, PostureDrift
 from agentbox.core.linux import capabilities, procfs
-from agentbox.core.linux.mountinfo import Mount, holder, mounts
+from agentbox.core.linux.mountinfo import Mount, containing_mount, mounts
 from agentbox.core.paths import Paths
-from agentbox.plan.merge import Profile, effective
-from agentbox.plan.model import Plan, Tmpfs
+from agentbox.plan.merge import ContainerProfile, effective_profile
+from agentbox.plan.model import Plan, TmpfsPlan
 
 _CGROUP = Path("/sys/fs/cgroup")
 _NO_MOUNT = "no mount"
 UNKNOWN = "unknown"
 
 
-def measured(plan: Plan, paths: Paths, landlock_abi: int, target: str = "") -> dict[str, str]:
+def measured_controls(
+    plan: Plan, paths: Paths, landlock_abi: int, target: str = ""
+) -> dict[str, str]:
     """At least the controls that are promised, as the kernel has them. Raises OSError."""
     status = procfs.status()
-    found = {
-        "capabilities": capabilities.of_mask(_held(status)),
+    controls = {
+        "capabilities": capabilities.format_mask(_capability_mask(status)),
         "no_new_privs": status.get("NoNewPrivs", UNKNOWN),
         "landlock": "present" if landlock_abi else "absent",
         "limit.core": str(resource.getrlimit(resource.RLIMIT_CORE)[1]),
         "limit.nofile": str(resource.getrlimit(resource.RLIMIT_NOFILE)[1]),
     }
-    if not paths.contained:
-        return {**found, "user": "root" if os.geteuid() == 0 else "not root"}
-    profile = effective(plan)
+    if not paths.is_container:
+        return {**controls, "user": "root" if os.geteuid() == 0 else "not root"}
+    profile = effective_profile(plan)
     return {
-        **found,
+        **controls,
         "user": f"{os.getuid()}:{os.getgid()}",
         "groups": groups(set(os.getgroups())),
-        "capability_bound": capabilities.of_mask(int(status["CapBnd"], 16) | int(status["CapInh"], 16)),
+        "capability_bound": capabilities.format_mask(
+            int(status["CapBnd"], 16) | int(status["CapInh"], 16)
+        ),
         "seccomp": status.get("Seccomp", UNKNOWN),
         "seccomp_fingerprint": fingerprint.measure(),
         "limit.cpus": _cpus(),
@@ -52,7 +56,7 @@ def measured(plan: Plan, paths: Paths, landlock_abi: int, target: str = "") -> d
     }
 
 
-def summary(drifted: tuple[Drifted, ...]) -> Posture:
+def summary(drifted: tuple[PostureDrift, ...]) -> Posture:
     """The statement that goes into `boot.json` and into the sentinel."""
     status = procfs.status()
     return Posture(
@@ -66,22 +70,29 @@ def summary(drifted: tuple[Drifted, ...]) -> Posture:
     )
 
 
-def _held(status: Mapping[str, str]) -> int:
+def _capability_mask(status: Mapping[str, str]) -> int:
     return int(status["CapEff"], 16) | int(status["CapPrm"], 16) | int(status["CapAmb"], 16)
 
 
-def _mounts(profile: Profile, paths: Paths, table: Mapping[str, Mount], on: str) -> dict[str, str]:
-    secrets = [row for target, row in table.items() if target.startswith(str(paths.mounted_secrets))]
+def _mounts(
+    profile: ContainerProfile, paths: Paths, table: Mapping[str, Mount], platform: str
+) -> dict[str, str]:
+    secrets = [
+        row for target, row in table.items() if target.startswith(str(paths.mounted_secrets))
+    ]
     writable = sorted(row.target for row in secrets if not row.read_only)
     return {
         "root": _access(table.get("/")),
-        "proc": _access(holder("/proc/sys", table)),
-        "sys": _access(holder("/sys", table)),
+        "proc": _access(containing_mount("/proc/sys", table)),
+        "sys": _access(containing_mount("/sys", table)),
         "secrets": f"writable: {', '.join(writable)}" if writable else READ_ONLY,
         f"mount:{paths.manifest}": _access(table.get(str(paths.manifest))),
         **{f"mount:{row.target}": _access(table.get(row.target)) for row in profile.volumes},
-        **{f"mount:{row.target}": tmpfs_found(row, table.get(row.target), on) for row in profile.tmpfs},
-        "mounts.extra": extra_mounts(profile, paths, table, on),
+        **{
+            f"mount:{row.target}": measured_tmpfs(row, table.get(row.target), platform)
+            for row in profile.tmpfs
+        },
+        "mounts.extra": extra_mounts(profile, paths, table, platform),
     }
 
 
@@ -89,14 +100,14 @@ def _access(row: Mount | None) -> str:
     return _NO_MOUNT if row is None else READ_ONLY if row.read_only else WRITABLE
 
 
-def tmpfs_found(wanted: Tmpfs, row: Mount | None, on: str) -> str:
+def measured_tmpfs(expected: TmpfsPlan, row: Mount | None, platform: str) -> str:
     """Those of its protective flags that are asked about there, and its size."""
     if row is None:
         return _NO_MOUNT
     if row.kind != "tmpfs":
         return row.kind
-    asked = tmpfs_flags(wanted, on)
-    return tmpfs_text(asked, row.flags & asked, row.size_kib)
+    flags = tmpfs_flags(expected, platform)
+    return tmpfs_text(flags, row.flags & flags, row.size_kib)
 
 
 def _cgroup(v2: str, v1: str) -> str:

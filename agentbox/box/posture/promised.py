@@ -6,15 +6,15 @@ from agentbox.box.posture import fingerprint
 from agentbox.core.linux import capabilities
 from agentbox.core.linux.mountinfo import tmpfs_kib
 from agentbox.core.paths import Paths
-from agentbox.plan.merge import DEFAULT_SECCOMP, GID, Profile, effective
-from agentbox.plan.model import Plan, Tmpfs
+from agentbox.plan.merge import DEFAULT_SECCOMP, GID, ContainerProfile, effective_profile
+from agentbox.plan.model import Plan, TmpfsPlan
 from agentbox.plan.names import KUBERNETES
 
 NOTHING = "none"
 READ_ONLY, WRITABLE = "read-only", "writable"
 
 
-def promised(plan: Plan, paths: Paths, target: str = "") -> dict[str, str]:
+def promised_controls(plan: Plan, paths: Paths, target: str = "") -> dict[str, str]:
     """What must be found on that target. The process engine and Kubernetes promise less: `protections_absent` names the
     rest. Raises PlanError."""
     common = {
@@ -24,9 +24,9 @@ def promised(plan: Plan, paths: Paths, target: str = "") -> dict[str, str]:
         "limit.core": "0",
         "limit.nofile": str(plan.resources.nofile),
     }
-    if not paths.contained:
+    if not paths.is_container:
         return {**common, "user": "not root"}
-    profile = effective(plan)
+    profile = effective_profile(plan)
     return {
         **common,
         **_identity(profile),
@@ -39,11 +39,11 @@ def promised(plan: Plan, paths: Paths, target: str = "") -> dict[str, str]:
     }
 
 
-def _identity(profile: Profile) -> dict[str, str]:
+def _identity(profile: ContainerProfile) -> dict[str, str]:
     return {
         "user": profile.user,
         "groups": groups(set(map(_number, profile.group_add))),
-        "capability_bound": capabilities.of_names(profile.cap_add),
+        "capability_bound": capabilities.format_names(profile.cap_add),
     }
 
 
@@ -60,14 +60,20 @@ def groups(numbers: set[int]) -> str:
     return ",".join(map(str, sorted(numbers - {GID}))) or NOTHING
 
 
-def _seccomp(profile: Profile) -> dict[str, str]:
+def _seccomp(profile: ContainerProfile) -> dict[str, str]:
     """The fingerprint is that of the baseline's list; of another only the mode is known."""
-    print_ = {"seccomp_fingerprint": fingerprint.expected()} if profile.seccomp == DEFAULT_SECCOMP else {}
-    return {"seccomp": "2", **print_}
+    controls = (
+        {"seccomp_fingerprint": fingerprint.expected()}
+        if profile.seccomp == DEFAULT_SECCOMP
+        else {}
+    )
+    return {"seccomp": "2", **controls}
 
 
-def _mounts(profile: Profile, paths: Paths, on: str) -> dict[str, str]:
-    volumes = {f"mount:{row.target}": READ_ONLY if row.read_only else WRITABLE for row in profile.volumes}
+def _mounts(profile: ContainerProfile, paths: Paths, platform: str) -> dict[str, str]:
+    volumes = {
+        f"mount:{row.target}": READ_ONLY if row.read_only else WRITABLE for row in profile.volumes
+    }
     return {
         "root": READ_ONLY,
         "proc": READ_ONLY,
@@ -75,24 +81,26 @@ def _mounts(profile: Profile, paths: Paths, on: str) -> dict[str, str]:
         "secrets": READ_ONLY,
         f"mount:{paths.manifest}": READ_ONLY,
         **volumes,
-        **{f"mount:{row.target}": _tmpfs(row, on) for row in profile.tmpfs},
+        **{f"mount:{row.target}": _tmpfs(row, platform) for row in profile.tmpfs},
         "mounts.extra": NOTHING,
     }
 
 
-def _tmpfs(row: Tmpfs, on: str) -> str:
-    asked = tmpfs_flags(row, on)
-    return tmpfs_text(asked, asked, tmpfs_kib(row.size))
+def _tmpfs(row: TmpfsPlan, platform: str) -> str:
+    flags = tmpfs_flags(row, platform)
+    return tmpfs_text(flags, flags, tmpfs_kib(row.size))
 
 
-def tmpfs_flags(row: Tmpfs, on: str) -> frozenset[str]:
+def tmpfs_flags(row: TmpfsPlan, platform: str) -> frozenset[str]:
     """The protective flags that a target writes: `noexec` not where the plan allows programs, and Kubernetes none."""
-    if on == KUBERNETES:
+    if platform == KUBERNETES:
         return frozenset()
     return frozenset(["nodev", "nosuid", *([] if row.exec else ["noexec"])])
 
 
-def tmpfs_text(asked: frozenset[str], found: frozenset[str], size_kib: int | None) -> str:
+def tmpfs_text(
+    expected_flags: frozenset[str], actual_flags: frozenset[str], size_kib: int | None
+) -> str:
     """How a memory file system is told; flags only where any was asked for."""
-    flags = f"{','.join(sorted(found)) or 'without flags'} " if asked else ""
+    flags = f"{','.join(sorted(actual_flags)) or 'without flags'} " if expected_flags else ""
     return f"tmpfs {flags}{size_kib if size_kib is not None else 'any'} KiB"

@@ -33,7 +33,7 @@ def _line(row: dict[str, Any]) -> str:
 
 def main() -> int:
     """The exit code."""
-    paths = Paths.of_this_process()
+    paths = Paths.for_this_process()
     record = read_boot_record(paths)
     rows = results(record.load_plan() if record else load_plan(paths.plan), paths)
     if "--json" in sys.argv[1:]:

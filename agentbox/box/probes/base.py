@@ -24,10 +24,16 @@ class ProbeResult:
 Check = Callable[[Probe, Paths, float], str]
 
 
-def located(paths: Paths, path: str) -> Path:
+def resolve_path(paths: Paths, path: str) -> Path:
     """A box path below the prefix where it is the box's own; under the process engine tools come from the host."""
-    own = paths.at(path)
-    return own if paths.contained or path.startswith(_OWN) or own.exists() else Path(path)
+    box_path = paths.resolve(path)
+    return (
+        box_path
+        if paths.is_container or path.startswith(_BOX_ROOTS) or box_path.exists()
+        else Path(path)
+    )
 
 
-_OWN = tuple(f"{root}/" for root in (Paths().app, Paths().run, Paths().state, Paths().workspace))
+_BOX_ROOTS = tuple(
+    f"{root}/" for root in (Paths().app, Paths().run, Paths().state, Paths().workspace)
+)

@@ -3,32 +3,34 @@
 import re
 from tempfile import TemporaryDirectory
 
-from agentbox.box.probes.base import located
-from agentbox.box.probes.children import run_child
+from agentbox.box.probes.base import resolve_path
+from agentbox.box.probes.child_process import run_child
 from agentbox.core.paths import Paths
 from agentbox.plan.model import Probe
 
-_SHOWN = 200  # characters of output in a reason
+_MAX_OUTPUT = 200  # characters of output in a reason
 
 
 def check_exec(probe: Probe, paths: Paths, seconds: float) -> str:
     """No shell takes part: `argv[0]` is a path. Programs that want a home get one that is gone afterwards, where what
     they build can be run: `/tmp` is noexec."""
-    argv = (str(located(paths, probe.argv[0])), *probe.argv[1:])
+    argv = (str(resolve_path(paths, probe.argv[0])), *probe.argv[1:])
     try:
         paths.probe_homes.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with TemporaryDirectory(dir=paths.probe_homes, prefix=f"{probe.id}-", ignore_cleanup_errors=True) as home:
-            ended = run_child(argv, seconds, {"HOME": home, "TMPDIR": home, **probe.env})
+        with TemporaryDirectory(
+            dir=paths.probe_homes, prefix=f"{probe.id}-", ignore_cleanup_errors=True
+        ) as home:
+            result = run_child(argv, seconds, {"HOME": home, "TMPDIR": home, **probe.env})
     except OSError as error:
         return f"{probe.argv[0]} cannot be started: {error.strerror}"
-    if ended.code is None:
+    if result.code is None:
         return f"{probe.argv[0]} did not end within {seconds:g} s"
-    if ended.code != probe.exit_code:
-        return f"{probe.argv[0]} ended with {ended.code}, not {probe.exit_code}: {_short(ended.stderr)}"
-    if probe.stdout_regex and not re.search(probe.stdout_regex, ended.stdout):
-        return f"{probe.argv[0]} printed {_short(ended.stdout)!r}"
+    if result.code != probe.exit_code:
+        return f"{probe.argv[0]} ended with {result.code}, not {probe.exit_code}: {_short(result.stderr)}"
+    if probe.stdout_regex and not re.search(probe.stdout_regex, result.stdout):
+        return f"{probe.argv[0]} printed {_short(result.stdout)!r}"
     return ""
 
 
 def _short(text: str) -> str:
-    return text.strip()[:_SHOWN]
+    return text.strip()[:_MAX_OUTPUT]

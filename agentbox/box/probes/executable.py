@@ -9,7 +9,7 @@ _PT_INTERP = 3
 _HEAD = 4096
 
 
-def why_not_executable(path: Path) -> str:
+def executable_fault(path: Path) -> str:
     """Empty when the kernel of this machine could start it. 64-bit little-endian ELF only (amd64, arm64)."""
     if not path.exists():
         return "is missing"
@@ -18,13 +18,13 @@ def why_not_executable(path: Path) -> str:
     with path.open("rb") as stream:
         head = stream.read(_HEAD)
     if head.startswith(b"\x7fELF"):
-        return _why_not_elf(path, head)
+        return _elf_fault(path, head)
     if head.startswith(b"#!"):
-        return _why_not_script(head)
+        return _script_fault(head)
     return "is neither a program nor a script"
 
 
-def _why_not_script(head: bytes) -> str:
+def _script_fault(head: bytes) -> str:
     words = head[2:].split(b"\n", 1)[0].split()
     if not words:
         return "names no interpreter"
@@ -32,7 +32,7 @@ def _why_not_script(head: bytes) -> str:
     return "" if os.access(interpreter, os.X_OK) else f"needs {interpreter}, which is missing"
 
 
-def _why_not_elf(path: Path, head: bytes) -> str:
+def _elf_fault(path: Path, head: bytes) -> str:
     if len(head) < 64 or head[4:6] != b"\x02\x01":
         return "is no 64-bit program of this machine"
     (machine,) = struct.unpack_from("<H", head, 18)
@@ -51,8 +51,10 @@ def _elf_interpreter(path: Path, head: bytes) -> str:
     with path.open("rb") as stream:
         stream.seek(table)
         headers = stream.read(entry * count)
-        for at in range(0, len(headers) - entry + 1, entry):
-            kind, _flags, offset, _vaddr, _paddr, size = struct.unpack_from("<IIQQQQ", headers, at)
+        for position in range(0, len(headers) - entry + 1, entry):
+            kind, _flags, offset, _vaddr, _paddr, size = struct.unpack_from(
+                "<IIQQQQ", headers, position
+            )
             if kind == _PT_INTERP:
                 stream.seek(offset)
                 return os.fsdecode(stream.read(size).rstrip(b"\0"))

@@ -19,14 +19,14 @@ def check_http(probe: Probe, _paths: Paths, seconds: float) -> str:
     connection = HTTPConnection(url.hostname, url.port, timeout=seconds)
     try:
         connection.request("GET", f"{url.path or '/'}{'?' + url.query if url.query else ''}")
-        answer = connection.getresponse()
-        body = answer.read(_BODY).decode(errors="replace")
+        response = connection.getresponse()
+        body = response.read(_BODY).decode(errors="replace")
     except (OSError, HTTPException) as error:
         return f"{probe.url} does not answer: {error}"
     finally:
         connection.close()
-    if answer.status != probe.status:
-        return f"{probe.url} answers {answer.status}, not {probe.status}"
+    if response.status != probe.status:
+        return f"{probe.url} answers {response.status}, not {probe.status}"
     if probe.body_regex and not re.search(probe.body_regex, body):
         return f"{probe.url} answers another body"
     return ""

@@ -2,7 +2,7 @@
 
 import json
 
-from agentbox.box.probes.children import run_child
+from agentbox.box.probes.child_process import run_child
 from agentbox.core.paths import Paths
 from agentbox.plan.model import Probe
 
@@ -21,13 +21,15 @@ print(json.dumps(found))
 def check_import(probe: Probe, paths: Paths, seconds: float) -> str:
     """Names the modules that cannot be imported and why."""
     try:
-        ended = run_child((str(paths.python), "-I", "-B", "-c", _REPORT, *probe.modules), seconds, probe.env)
+        result = run_child(
+            (str(paths.python), "-I", "-B", "-c", _REPORT, *probe.modules), seconds, probe.env
+        )
     except OSError as error:
         return f"the interpreter cannot be started: {error.strerror}"
-    if ended.code is None:
+    if result.code is None:
         return f"importing {', '.join(probe.modules)} did not end within {seconds:g} s"
     try:
-        failed = json.loads(ended.stdout)
+        failed = json.loads(result.stdout)
     except ValueError:
-        return f"the interpreter ended with {ended.code} and no report: {ended.stderr.strip()[-200:]}"
-    return "; ".join(f"{name} ({why})" for name, why in sorted(failed.items()))
+        return f"the interpreter ended with {result.code} and no report: {result.stderr.strip()[-200:]}"
+    return "; ".join(f"{name} ({reason})" for name, reason in sorted(failed.items()))

@@ -26,69 +26,78 @@ _FIRST = tuple(
     )
 )
 
-Recorded = Mapping[str, int]
+FileSizes = Mapping[str, int]
 """Path in the box -> size in bytes."""
 
 
-def recorded(paths: Paths) -> dict[str, int]:
+def recorded_files(paths: Paths) -> dict[str, int]:
     """Every file of every layer; empty without records."""
-    found: dict[str, int] = {}
+    files: dict[str, int] = {}
     for record in sorted(paths.layer_files.glob("*.json")):
         for package in json.loads(record.read_bytes())["packages"].values():
-            found |= package["files"]
-    return found
+            files |= package["files"]
+    return files
 
 
-def needed_first(files: Recorded, most: int = AT_BOOT) -> dict[str, int]:
+def boot_files(files: FileSizes, maximum: int = AT_BOOT) -> dict[str, int]:
     """At most `most` of the files, those that a boot needs first."""
     ranked = chain.from_iterable((path for path in files if rank.match(path)) for rank in _FIRST)
-    chosen = dict.fromkeys(chain(ranked, files))
-    return {path: files[path] for path in islice(chosen, most)}
+    ordered = dict.fromkeys(chain(ranked, files))
+    return {path: files[path] for path in islice(ordered, maximum)}
 
 
-def faults(paths: Paths, files: Recorded) -> list[tuple[str, str]]:
+def file_faults(paths: Paths, files: FileSizes) -> list[tuple[str, str]]:
     """Path and reason of each file that is missing or has another size."""
-    folders: dict[str, dict[str, int]] = {}
+    directories: dict[str, dict[str, int]] = {}
     for path, size in files.items():
-        folder, _, name = path.rpartition("/")
-        folders.setdefault(folder, {})[name] = size
+        directory, _, name = path.rpartition("/")
+        directories.setdefault(directory, {})[name] = size
     root = str(paths.prefix).rstrip("/")
-    return [fault for folder, sizes in folders.items() for fault in _folder_faults(root, folder, sizes)]
+    return [
+        fault
+        for folder, sizes in directories.items()
+        for fault in _directory_faults(root, folder, sizes)
+    ]
 
 
 def check_layer_files(_probe: Probe, paths: Paths, _seconds: float) -> str:
     """Kind `layer-files`: the first fault of all files, and how many there are."""
-    found = faults(paths, recorded(paths))
-    if not found:
+    problems = file_faults(paths, recorded_files(paths))
+    if not problems:
         return ""
-    path, reason = found[0]
-    return f"{path} {reason}" + (f", and {len(found) - 1} more" if found[1:] else "")
+    path, reason = problems[0]
+    return f"{path} {reason}" + (f", and {len(problems) - 1} more" if problems[1:] else "")
 
 
-def _folder_faults(root: str, folder: str, sizes: Recorded) -> Iterator[tuple[str, str]]:
+def _directory_faults(root: str, directory: str, sizes: FileSizes) -> Iterator[tuple[str, str]]:
     """By name below an open folder: the kernel walks the way to it once, not once a file."""
     try:
-        below = os.open(f"{root}{folder}/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        descriptor = os.open(f"{root}{directory}/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
-        yield from _reasons(folder, sizes, dict.fromkeys(sizes))
+        yield from _reasons(directory, sizes, dict.fromkeys(sizes))
         return
     try:
-        found = {name: _size(name, below) for name in sizes}
+        actual = {name: _size(name, descriptor) for name in sizes}
     finally:
-        os.close(below)
-    yield from _reasons(folder, sizes, found)
+        os.close(descriptor)
+    yield from _reasons(directory, sizes, actual)
 
 
-def _reasons(folder: str, sizes: Recorded, found: Mapping[str, int | None]) -> Iterable[tuple[str, str]]:
+def _reasons(
+    directory: str, sizes: FileSizes, actual: Mapping[str, int | None]
+) -> Iterable[tuple[str, str]]:
     for name, size in sizes.items():
-        if found[name] is None:
-            yield f"{folder}/{name}", "is missing"
-        elif found[name] != size:
-            yield f"{folder}/{name}", f"has {found[name]} bytes, the image was built with {size}"
+        if actual[name] is None:
+            yield f"{directory}/{name}", "is missing"
+        elif actual[name] != size:
+            yield (
+                f"{directory}/{name}",
+                f"has {actual[name]} bytes, the image was built with {size}",
+            )
 
 
-def _size(name: str, below: int) -> int | None:
+def _size(name: str, descriptor: int) -> int | None:
     try:
-        return os.stat(name, dir_fd=below, follow_symlinks=False).st_size
+        return os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_size
     except OSError:
         return None

@@ -2,27 +2,27 @@
 
 from pathlib import Path
 
-from agentbox.box.probes.base import located
-from agentbox.box.probes.executable import why_not_executable
+from agentbox.box.probes.base import resolve_path
+from agentbox.box.probes.executable import executable_fault
 from agentbox.core.paths import Paths
 from agentbox.plan.model import Probe
 
 
 def check_path(probe: Probe, paths: Paths, _seconds: float) -> str:
     """An empty file counts as missing: it is what a failed copy leaves."""
-    path = located(paths, probe.path)
+    path = resolve_path(paths, probe.path)
     if not probe.glob:
-        return _why_not(path, probe)
-    good = [found for found in path.glob(probe.glob) if not _why_not(found, probe)]
-    if len(good) >= probe.min_count:
+        return _path_fault(path, probe)
+    usable = [match for match in path.glob(probe.glob) if not _path_fault(match, probe)]
+    if len(usable) >= probe.min_count:
         return ""
-    return f"{probe.path}/{probe.glob}: {len(good)} found, {probe.min_count} needed"
+    return f"{probe.path}/{probe.glob}: {len(usable)} found, {probe.min_count} needed"
 
 
-def _why_not(path: Path, probe: Probe) -> str:
+def _path_fault(path: Path, probe: Probe) -> str:
     if probe.type == "exec":
-        why = why_not_executable(path)
-        return f"{probe.path} {why}" if why else ""
+        reason = executable_fault(path)
+        return f"{probe.path} {reason}" if reason else ""
     if not path.exists():
         return f"{probe.path} is missing"
     if probe.type == "dir":

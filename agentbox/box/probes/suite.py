@@ -12,7 +12,9 @@ from agentbox.core.paths import Paths
 from agentbox.plan.model import Plan, Probe
 
 TOTAL_SECONDS = 20.0
-_ATTENTIVE = 0.05  # seconds; a signal that interrupts no wait is heard by the main thread when the wait ends
+_SIGNAL_CHECK = (
+    0.05  # seconds; a signal that interrupts no wait is heard by the main thread when the wait ends
+)
 FORCED = "forced missing by a test hook"
 
 
@@ -30,21 +32,29 @@ def run_probes(
     misspelt hook is not a passing test.
     """
     probes = [probe for probe in plan.probes if probe.stage == stage]
-    if force_missing and stage == "boot" and force_missing not in {probe.id for probe in plan.probes}:
-        probes.append(Probe(id=force_missing, feature="", kind="path", reason="named by a test hook"))
+    if (
+        force_missing
+        and stage == "boot"
+        and force_missing not in {probe.id for probe in plan.probes}
+    ):
+        probes.append(
+            Probe(id=force_missing, feature="", kind="path", reason="named by a test hook")
+        )
     return _run_all(probes, paths, force_missing, time.monotonic() + total_seconds)
 
 
-def _run_all(probes: list[Probe], paths: Paths, forced: str, end: float) -> list[ProbeResult]:
-    waiting: queue.SimpleQueue[tuple[int, Probe]] = queue.SimpleQueue()
+def _run_all(probes: list[Probe], paths: Paths, forced: str, deadline: float) -> list[ProbeResult]:
+    pending: queue.SimpleQueue[tuple[int, Probe]] = queue.SimpleQueue()
     for row in enumerate(_slowest_first(probes)):
-        waiting.put(row)
-    answers: queue.SimpleQueue[ProbeResult] = queue.SimpleQueue()
+        pending.put(row)
+    results: queue.SimpleQueue[ProbeResult] = queue.SimpleQueue()
     workers = min(len(probes), 2 * len(os.sched_getaffinity(0)))
     for _ in range(workers):
-        threading.Thread(target=_work, args=(waiting, answers, paths, forced, end), daemon=True).start()
-    found = _collect(answers, len(probes), end)
-    return [found.get(probe.id) or _late(probe) for probe in probes]
+        threading.Thread(
+            target=_work, args=(pending, results, paths, forced, deadline), daemon=True
+        ).start()
+    finished = _collect(results, len(probes), deadline)
+    return [finished.get(probe.id) or _timeout_result(probe) for probe in probes]
 
 
 def _slowest_first(probes: Iterable[Probe]) -> list[Probe]:
@@ -52,55 +62,70 @@ def _slowest_first(probes: Iterable[Probe]) -> list[Probe]:
     return sorted(probes, key=lambda probe: probe.kind == "path")
 
 
-def _collect(answers: "queue.SimpleQueue[ProbeResult]", count: int, end: float) -> dict[str, ProbeResult]:
-    found: dict[str, ProbeResult] = {}
-    while len(found) < count:
-        left = max(0.0, end - time.monotonic())
+def _collect(
+    results: "queue.SimpleQueue[ProbeResult]", count: int, deadline: float
+) -> dict[str, ProbeResult]:
+    finished: dict[str, ProbeResult] = {}
+    while len(finished) < count:
+        remaining = max(0.0, deadline - time.monotonic())
         try:
-            result = answers.get(timeout=min(left, _ATTENTIVE))
+            result = results.get(timeout=min(remaining, _SIGNAL_CHECK))
         except queue.Empty:
-            if left:
+            if remaining:
                 continue
             break
-        found[result.id] = result
-    return found
+        finished[result.id] = result
+    return finished
 
 
 def _work(
-    waiting: "queue.SimpleQueue[tuple[int, Probe]]",
-    answers: "queue.SimpleQueue[ProbeResult]",
+    pending: "queue.SimpleQueue[tuple[int, Probe]]",
+    results: "queue.SimpleQueue[ProbeResult]",
     paths: Paths,
     forced: str,
-    end: float,
+    deadline: float,
 ) -> None:
     while True:
         try:
-            _, probe = waiting.get_nowait()
+            _, probe = pending.get_nowait()
         except queue.Empty:
             return
-        answers.put(run_one(probe, paths, forced=probe.id == forced, end=end))
+        results.put(run_probe(probe, paths, forced=probe.id == forced, deadline=deadline))
 
 
-def run_one(probe: Probe, paths: Paths, *, forced: bool = False, end: float | None = None) -> ProbeResult:
+def run_probe(
+    probe: Probe, paths: Paths, *, forced: bool = False, deadline: float | None = None
+) -> ProbeResult:
     """Runs one probe within its own time and until `end` at the latest."""
     start = time.monotonic()
-    seconds = probe.timeout_seconds if end is None else max(0.1, min(probe.timeout_seconds, end - start))
+    seconds = (
+        probe.timeout_seconds
+        if deadline is None
+        else max(0.1, min(probe.timeout_seconds, deadline - start))
+    )
     if forced:
         detail = FORCED
     else:
         try:
-            detail = _check_of(probe.kind)(probe, paths, seconds)
+            detail = _load_check(probe.kind)(probe, paths, seconds)
         except OSError as error:
             detail = str(error)
     ms = round((time.monotonic() - start) * 1000, 1)
     return ProbeResult(probe.id, probe.feature, not detail, probe.required, ms, detail)
 
 
-def _late(probe: Probe) -> ProbeResult:
-    return ProbeResult(probe.id, probe.feature, False, probe.required, 0.0, "did not answer before the total deadline")
+def _timeout_result(probe: Probe) -> ProbeResult:
+    return ProbeResult(
+        probe.id,
+        probe.feature,
+        False,
+        probe.required,
+        0.0,
+        "did not answer before the total deadline",
+    )
 
 
-def _check_of(kind: str) -> Check:
+def _load_check(kind: str) -> Check:
     """Bound when used: Stage A needs no HTTP client, and a box without import probes no child."""
     return _LOADERS[kind]()
 

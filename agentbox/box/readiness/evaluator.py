@@ -21,7 +21,7 @@ STALLED_SECONDS = 10.0
 NOT_SEALED = "bootstrap.done sentinel"
 DRAINING = "draining"
 _RETRY = 1.0  # seconds until a failed check is tried again, if its period is longer
-_OFTEN = 10.0  # a requirement checked at least so often takes part in the stall watch
+_STALL_PERIOD = 10.0  # a requirement checked at least so often takes part in the stall watch
 
 
 @dataclass(frozen=True)
@@ -47,10 +47,12 @@ class Evaluator:
         self._scale = clock_scale
         self._monotonic = monotonic
         self._results: dict[str, _Result] = {}
-        self._wakes = {requirement.family: asyncio.Event() for requirement in self._requirements}
-        self._last_bad = self._created = monotonic()
+        self._wake_events = {
+            requirement.family: asyncio.Event() for requirement in self._requirements
+        }
+        self._last_failure = self._created = monotonic()
         self._draining = False
-        names = tuple(requirement.listed_as for requirement in self._requirements if requirement.listed_as)
+        names = tuple(requirement.title for requirement in self._requirements if requirement.title)
         self._verdict = Verdict(False, None, names, (NOT_SEALED,), (), clock.now())
 
     @property
@@ -68,7 +70,7 @@ class Evaluator:
 
     def wake(self, family: str) -> None:
         """Checks that family now, as after a connection error of a call. An unknown family is a KeyError."""
-        self._wakes[family].set()
+        self._wake_events[family].set()
 
     def met(self) -> Mapping[str, bool]:
         """For the gauge: each family that has been checked, and whether its last check passed."""
@@ -78,16 +80,18 @@ class Evaluator:
         """Checks until cancelled. A check that raises is a bug and ends this; the verdict then says it is stalled."""
         async with asyncio.TaskGroup() as group:
             for requirement in self._requirements:
-                group.create_task(self._keep(requirement), name=f"readiness-{requirement.family}")
+                group.create_task(
+                    self._check_repeatedly(requirement), name=f"readiness-{requirement.family}"
+                )
 
-    async def _keep(self, requirement: Requirement) -> None:
-        wake = self._wakes[requirement.family]
+    async def _check_repeatedly(self, requirement: Requirement) -> None:
+        wake = self._wake_events[requirement.family]
         requirement.attach(wake.set)
         try:
             while True:
                 wake.clear()
                 started = self._monotonic()
-                missing = await _checked(requirement)
+                missing = await _check_in_time(requirement)
                 self._record(requirement.family, _Result(started, self._monotonic(), missing))
                 period = min(requirement.period, _RETRY) if missing else requirement.period
                 await _wait(wake, period / self._scale)
@@ -95,11 +99,11 @@ class Evaluator:
             requirement.detach()
 
     def _record(self, family: str, result: _Result) -> None:
-        before = self._results.get(family)
+        previous = self._results.get(family)
         self._results[family] = result
         if result.missing:
-            self._last_bad = result.finished
-        elif before is not None and before.missing:
+            self._last_failure = result.finished
+        elif previous is not None and previous.missing:
             self._wake_unmet()
         self._publish()
 
@@ -107,65 +111,80 @@ class Evaluator:
         """What mends one thing often mends others."""
         for family, result in self._results.items():
             if result.missing:
-                self._wakes[family].set()
+                self._wake_events[family].set()
 
     def _publish(self) -> None:
-        missing = [text for requirement in self._requirements for text in self._missing(requirement)]
+        missing = [
+            text for requirement in self._requirements for text in self._missing(requirement)
+        ]
         if self._draining and DRAINING not in missing:
             missing.append(DRAINING)
         if missing:
-            self._change(ready=False, missing=tuple(missing))
-        elif self._verdict.ready or self._passed():
-            self._change(ready=True, missing=())
+            self._set_verdict(ready=False, missing=tuple(missing))
+        elif self._verdict.ready or self._is_complete_pass():
+            self._set_verdict(ready=True, missing=())
 
     def _missing(self, requirement: Requirement) -> tuple[str, ...]:
         result = self._results.get(requirement.family)
         return result.missing if result else ()
 
-    def _passed(self) -> bool:
+    def _is_complete_pass(self) -> bool:
         """True after a complete good pass; else asks for what is left of one."""
-        old = [family for family in self._wakes if not self._is_fresh(family)]
-        for family in old:
+        outdated = [family for family in self._wake_events if not self._is_fresh(family)]
+        for family in outdated:
             if family in self._results:
-                self._wakes[family].set()
-        return not old
+                self._wake_events[family].set()
+        return not outdated
 
     def _is_fresh(self, family: str) -> bool:
         result = self._results.get(family)
-        return result is not None and result.started >= self._last_bad
+        return result is not None and result.started >= self._last_failure
 
-    def _change(self, *, ready: bool, missing: tuple[str, ...]) -> None:
-        old = self._verdict
-        present = clock.now()
+    def _set_verdict(self, *, ready: bool, missing: tuple[str, ...]) -> None:
+        previous = self._verdict
+        now = clock.now()
         self._verdict = Verdict(
             ready=ready,
-            since=(old.since or present) if ready else None,
-            requirements=old.requirements,
+            since=(previous.since or now) if ready else None,
+            requirements=previous.requirements,
             missing=missing,
-            degraded=tuple(name for requirement in self._requirements for name in requirement.degraded()),
-            checked_at=present,
+            degraded=tuple(
+                name for requirement in self._requirements for name in requirement.degraded()
+            ),
+            checked_at=now,
             evidence=self._evidence(),
         )
-        if (old.ready, old.missing, old.degraded) != (ready, missing, self._verdict.degraded):
-            self._on_change(old, self._verdict)
+        if (previous.ready, previous.missing, previous.degraded) != (
+            ready,
+            missing,
+            self._verdict.degraded,
+        ):
+            self._on_change(previous, self._verdict)
 
     def _evidence(self) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        evidence: dict[str, Any] = {}
         for requirement in self._requirements:
-            found |= requirement.evidence()
-        return found
+            evidence |= requirement.evidence()
+        return evidence
 
     def _oldest_pass(self) -> float:
-        often = [requirement.family for requirement in self._requirements if requirement.period <= _OFTEN]
-        return min(self._results[family].finished if family in self._results else self._created for family in often)
+        often = [
+            requirement.family
+            for requirement in self._requirements
+            if requirement.period <= _STALL_PERIOD
+        ]
+        return min(
+            self._results[family].finished if family in self._results else self._created
+            for family in often
+        )
 
 
-async def _checked(requirement: Requirement) -> tuple[str, ...]:
+async def _check_in_time(requirement: Requirement) -> tuple[str, ...]:
     try:
         async with asyncio.timeout(requirement.deadline):
             return await requirement.check()
     except TimeoutError:
-        return requirement.late()
+        return requirement.missing_on_timeout()
 
 
 async def _wait(wake: asyncio.Event, seconds: float) -> None:

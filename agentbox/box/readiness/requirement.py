@@ -11,7 +11,7 @@ class Requirement(ABC):
     """Defaults for a family. `check` must leave the event loop free: what blocks runs through `in_thread`."""
 
     family: str
-    listed_as: str = ""  # its name in `requirements` of the body, empty for those that are not listed
+    title: str = ""  # its name in `requirements` of the body, empty for those that are not listed
     period: float = 5.0  # seconds between two checks when no event comes
     deadline: float = 2.0  # seconds one check may take
 
@@ -20,7 +20,7 @@ class Requirement(ABC):
         """The strings for `missing`, sorted by name; none when everything is as it must be."""
 
     @abstractmethod
-    def late(self) -> tuple[str, ...]:
+    def missing_on_timeout(self) -> tuple[str, ...]:
         """The strings for `missing` when the check did not answer within its deadline."""
 
     def attach(self, wake: Wake) -> None:  # noqa: B027  (most families need no events)

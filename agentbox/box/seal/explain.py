@@ -25,11 +25,15 @@ class Row:
     @property
     def slow(self) -> bool:
         """True when its budget was missed."""
-        return self.budget_ms is not None and self.end_ms is not None and self.end_ms - self.start_ms > self.budget_ms
+        return (
+            self.budget_ms is not None
+            and self.end_ms is not None
+            and self.end_ms - self.start_ms > self.budget_ms
+        )
 
 
 @dataclass(frozen=True)
-class Link:
+class ChainLink:
     """One stretch of the critical chain; each begins where the one before it ends."""
 
     name: str
@@ -45,7 +49,7 @@ class Link:
 class Explanation:
     boot_id: str
     rows: tuple[Row, ...]
-    chain: tuple[Link, ...]
+    chain: tuple[ChainLink, ...]
     sentence: str
 
     def to_json(self) -> dict[str, Any]:
@@ -60,58 +64,73 @@ def explain(timeline: Timeline) -> Explanation:
     critical = {last.name} if last else set()
     rows = [
         *(_phase_row(span, total, _is_critical(span, last)) for span in timeline.phases),
-        *(_program_row(span, total, span.name in critical) for span in timeline.programs if span.spawn_ms is not None),
+        *(
+            _program_row(span, total, span.name in critical)
+            for span in timeline.programs
+            if span.spawn_ms is not None
+        ),
     ]
     rows.sort(key=lambda row: (row.start_ms, row.kind == "program"))
-    return Explanation(timeline.boot_id, tuple(rows), chain, _sentence(timeline, chain, last))
+    return Explanation(timeline.boot_id, tuple(rows), chain, _summary(timeline, chain, last))
 
 
 def _last_ready(timeline: Timeline) -> ProgramSpan | None:
     """Whom the seal waited for last: the last of the required to be ready, or one that never was."""
     required = [span for span in timeline.programs if span.required and span.spawn_ms is not None]
-    return max(required, key=lambda span: float("inf") if span.ready_ms is None else span.ready_ms, default=None)
+    return max(
+        required,
+        key=lambda span: float("inf") if span.ready_ms is None else span.ready_ms,
+        default=None,
+    )
 
 
 def _is_critical(span: PhaseSpan, last: ProgramSpan | None) -> bool:
     return not span.id.startswith("B") or (last is not None and last.name == BOOTSTRAP)
 
 
-def _chain(timeline: Timeline, last: ProgramSpan | None) -> tuple[Link, ...]:
+def _chain(timeline: Timeline, last: ProgramSpan | None) -> tuple[ChainLink, ...]:
     """From the start of PID 1 to the seal: what the engine and the interpreter took, phases of Stage A, supervisord, the last program, the seal."""
     stage_a = [span for span in timeline.phases if not span.id.startswith("B")]
-    ends: list[tuple[str, float | None]] = []
+    milestones: list[tuple[str, float | None]] = []
     if stage_a:
-        ends.append(("engine and interpreter start", stage_a[0].start_ms))
-        ends += [(f"phase {span.id}", span.start_ms + span.ms) for span in stage_a]
+        milestones.append(("engine and interpreter start", stage_a[0].start_ms))
+        milestones += [(f"phase {span.id}", span.start_ms + span.ms) for span in stage_a]
     if last is not None:
-        ends += [("supervisord, to the first spawn", last.spawn_ms), (f"{last.name}, spawn to ready", last.ready_ms)]
-    ends.append(("seal", timeline.sealed_ms))
-    return _links(ends)
+        milestones += [
+            ("supervisord, to the first spawn", last.spawn_ms),
+            (f"{last.name}, spawn to ready", last.ready_ms),
+        ]
+    milestones.append(("seal", timeline.sealed_ms))
+    return _links(milestones)
 
 
-def _links(ends: Sequence[tuple[str, float | None]]) -> tuple[Link, ...]:
+def _links(milestones: Sequence[tuple[str, float | None]]) -> tuple[ChainLink, ...]:
     """Start times of processes have a grain of 10 ms, so an end is never taken as earlier than the one before it."""
     links, start = [], 0.0
-    for name, end in ends:
+    for name, end in milestones:
         if end is None:
             break
         end = max(end, start)
-        links.append(Link(name, round(start, 1), round(end, 1)))
+        links.append(ChainLink(name, round(start, 1), round(end, 1)))
         start = end
     return tuple(links)
 
 
-def _sentence(timeline: Timeline, chain: Sequence[Link], last: ProgramSpan | None) -> str:
+def _summary(timeline: Timeline, chain: Sequence[ChainLink], last: ProgramSpan | None) -> str:
     if timeline.failure is not None:
         return f"Not sealed: {timeline.failure.reason}."
     if timeline.sealed_ms is None:
         waiting = f"; it waits for {last.name}" if last and last.ready_ms is None else ""
         return f"Not sealed yet{waiting}."
     longest = max(chain, key=lambda link: link.ms)
-    slow = [f"phase {span.id} took {span.ms:.0f} ms of {span.budget_ms}" for span in timeline.phases if _slow(span)]
-    late = f" Over budget: {', '.join(slow)}." if slow else ""
-    waited = f"waited for {last.name} last; " if last else ""
-    return f"Sealed after {_seconds(timeline.sealed_ms)}: it {waited}the longest part was {longest.name} ({_seconds(longest.ms)}).{late}"
+    slow = [
+        f"phase {span.id} took {span.ms:.0f} ms of {span.budget_ms}"
+        for span in timeline.phases
+        if _slow(span)
+    ]
+    overruns = f" Over budget: {', '.join(slow)}." if slow else ""
+    last_program = f"waited for {last.name} last; " if last else ""
+    return f"Sealed after {_seconds(timeline.sealed_ms)}: it {last_program}the longest part was {longest.name} ({_seconds(longest.ms)}).{overruns}"
 
 
 def _slow(span: PhaseSpan) -> bool:
@@ -124,13 +143,29 @@ def _seconds(ms: float) -> str:
 
 def _phase_row(span: PhaseSpan, total: float, critical: bool) -> Row:
     end = round(span.start_ms + span.ms, 1)
-    return Row("phase", span.id, span.start_ms, end, span.budget_ms, critical, bar(span.start_ms, end, total))
+    return Row(
+        "phase",
+        span.id,
+        span.start_ms,
+        end,
+        span.budget_ms,
+        critical,
+        bar(span.start_ms, end, total),
+    )
 
 
 def _program_row(span: ProgramSpan, total: float, critical: bool) -> Row:
     start = span.spawn_ms or 0.0
     end = span.ready_ms
-    return Row("program", span.name, start, end, None, critical, bar(start, total if end is None else end, total))
+    return Row(
+        "program",
+        span.name,
+        start,
+        end,
+        None,
+        critical,
+        bar(start, total if end is None else end, total),
+    )
 
 
 def bar(start: float, end: float, total: float) -> str:

@@ -8,16 +8,16 @@ import time
 from collections.abc import Sequence
 
 from agentbox.box.boot.errors import BootError
-from agentbox.box.boot.runner import read_phases, tell_failure
-from agentbox.box.seal.knock import http_ok
-from agentbox.box.seal.sealed_timeline import timeline_of
-from agentbox.box.seal.watch import ProgramDied, Running, TimedOut, Watch
+from agentbox.box.boot.runner import read_phases, report_failure
+from agentbox.box.seal.program_watcher import ProgramDied, ProgramReady, ProgramWatcher, TimedOut
+from agentbox.box.seal.readiness_poller import http_ok
+from agentbox.box.seal.sealed_timeline import sealed_timeline
 from agentbox.box.supervision.boot_record import BootRecord, read_boot_record
 from agentbox.box.supervision.events import BootLog
-from agentbox.box.supervision.failing import why_failed
+from agentbox.box.supervision.program_failures import last_program_failure
 from agentbox.box.supervision.rpc import SupervisorClient
 from agentbox.box.supervision.sentinel import SealedPhase, SealedProgram, Sentinel, write_sentinel
-from agentbox.box.supervision.timeline import Failure, keep_timeline
+from agentbox.box.supervision.timeline import Failure, store_timeline
 from agentbox.core import clock
 from agentbox.core.linux import procfs
 from agentbox.core.paths import Paths
@@ -31,14 +31,14 @@ _LOGS_FIX = "Read what that program logged: `agentbox logs`."
 
 def main() -> int:
     """0 when the sentinel was written, else 1 and no sentinel."""
-    paths = Paths.of_this_process()
+    paths = Paths.for_this_process()
     log = BootLog(paths, "")
     try:
         record = _record(paths)
         log = record.log(paths)
         return Seal(paths, record, log).run()
     except Exception as error:  # noqa: BLE001  (every failure must leave as one event; nothing is hidden)
-        tell_failure(log, PHASE, error)
+        report_failure(log, PHASE, error)
         return 1
 
 
@@ -53,7 +53,8 @@ def required_programs(plan: Plan) -> tuple[Program, ...]:
     """Whom the seal waits for. Raises BootError for an empty set: that would seal anything."""
     if not plan.required_programs:
         raise BootError(
-            "cannot seal the boot: the plan requires no program", "Build the image again: `agentbox build`."
+            "cannot seal the boot: the plan requires no program",
+            "Build the image again: `agentbox build`.",
         )
     return plan.required_programs
 
@@ -66,7 +67,7 @@ class Seal:
         self._record = record
         self._log = log
         self._timeout = record.hooks.seal_timeout or TIMEOUT_SECONDS
-        self._begun = time.monotonic()
+        self._started = time.monotonic()
 
     def run(self) -> int:
         """The exit code. Under strict a seal that fails, for whatever reason, also stops the box."""
@@ -78,69 +79,106 @@ class Seal:
                 required_programs=[program.name for program in required],
                 timeout_seconds=self._timeout,
             )
-            with Watch(self._paths, required, self._begun + self._timeout, self._tell) as watch:
-                return self._judge(plan, watch)
+            with ProgramWatcher(
+                self._paths, required, self._started + self._timeout, self._report_status
+            ) as watcher:
+                return self._wait_and_seal(plan, watcher)
         except Exception as error:  # noqa: BLE001  (every failure must leave as one event; nothing is hidden)
-            tell_failure(self._log, PHASE, error)
-            return self._give_up()
+            report_failure(self._log, PHASE, error)
+            return self._fail()
 
-    def _judge(self, plan: Plan, watch: Watch) -> int:
+    def _wait_and_seal(self, plan: Plan, watcher: ProgramWatcher) -> int:
         try:
-            running = watch.until_ready()
+            ready_programs = watcher.until_ready()
             last_ready = procfs.now()
-            self._ask_livez(plan)
-        except TimedOut as late:
-            self._log.emit("BootstrapSealTimeout", waiting_for=list(late.waiting), timeout_seconds=self._timeout)
-            failure = Failure(PHASE, f"timed out waiting for {', '.join(late.waiting)}")
-        except ProgramDied as died:
-            why, fix = why_failed(self._paths, died.name)
-            failure = Failure(PHASE, f"cannot seal the boot: required program {died.name} ended ({why or died.how})")
-            tell_failure(self._log, PHASE, BootError(failure.reason, fix or _LOGS_FIX))
+            self._check_livez(plan)
+        except TimedOut as timeout:
+            self._log.emit(
+                "BootstrapSealTimeout",
+                waiting_for=list(timeout.waiting),
+                timeout_seconds=self._timeout,
+            )
+            failure = Failure(PHASE, f"timed out waiting for {', '.join(timeout.waiting)}")
+        except ProgramDied as death:
+            reason, fix = last_program_failure(self._paths, death.name)
+            failure = Failure(
+                PHASE,
+                f"cannot seal the boot: required program {death.name} ended ({reason or death.reason})",
+            )
+            report_failure(self._log, PHASE, BootError(failure.reason, fix or _LOGS_FIX))
         except BootError as error:
             failure = Failure(PHASE, error.message)
-            tell_failure(self._log, PHASE, error)
+            report_failure(self._log, PHASE, error)
         else:
-            self._write(plan, watch, running, last_ready)
+            self._write_sentinel(plan, watcher, ready_programs, last_ready)
             return 0
-        keep_timeline(self._paths, timeline_of(self._paths, self._record, plan, watch, None, failure))
-        return self._give_up()
+        store_timeline(
+            self._paths, sealed_timeline(self._paths, self._record, plan, watcher, None, failure)
+        )
+        return self._fail()
 
-    def _write(self, plan: Plan, watch: Watch, running: Sequence[Running], last_ready: float) -> None:
+    def _write_sentinel(
+        self,
+        plan: Plan,
+        watcher: ProgramWatcher,
+        ready_programs: Sequence[ProgramReady],
+        last_ready: float,
+    ) -> None:
         elapsed = round(procfs.now() - self._record.started, 3)
-        sha256 = write_sentinel(self._paths, self._sentinel(plan, watch, running, elapsed))
+        sha256 = write_sentinel(self._paths, self._sentinel(plan, watcher, ready_programs, elapsed))
         sealed = procfs.now()
         self._log.emit(
-            "BootstrapCompleted", sentinel=str(self._paths.sentinel), sentinel_sha256=sha256, elapsed_seconds=elapsed
+            "BootstrapCompleted",
+            sentinel=str(self._paths.sentinel),
+            sentinel_sha256=sha256,
+            elapsed_seconds=elapsed,
         )
-        self._tell_budget(round((sealed - last_ready) * 1000, 1))
-        keep_timeline(self._paths, timeline_of(self._paths, self._record, plan, watch, sealed, None))
+        self._report_budget(round((sealed - last_ready) * 1000, 1))
+        store_timeline(
+            self._paths, sealed_timeline(self._paths, self._record, plan, watcher, sealed, None)
+        )
 
-    def _sentinel(self, plan: Plan, watch: Watch, running: Sequence[Running], elapsed: float) -> Sentinel:
+    def _sentinel(
+        self,
+        plan: Plan,
+        watcher: ProgramWatcher,
+        ready_programs: Sequence[ProgramReady],
+        elapsed: float,
+    ) -> Sentinel:
         record = self._record
         return Sentinel(
             boot_id=record.boot_id,
             completed_at=clock.to_wire(clock.now()),
             elapsed_seconds=elapsed,
             digests=record.digests,
-            programs=tuple(self._sealed(program, watch, running) for program in plan.programs),
+            programs=tuple(
+                self._sealed_program(program, watcher, ready_programs) for program in plan.programs
+            ),
             kernel_release=record.kernel_release,
             landlock_abi=record.landlock_abi,
             posture=record.posture,
-            phases=tuple(SealedPhase(row["id"], row["ms"], row["budget_ms"]) for row in read_phases(self._paths)),
+            phases=tuple(
+                SealedPhase(row["id"], row["ms"], row["budget_ms"])
+                for row in read_phases(self._paths)
+            ),
             previous=record.previous,
         )
 
-    def _sealed(self, program: Program, watch: Watch, running: Sequence[Running]) -> SealedProgram:
+    def _sealed_program(
+        self, program: Program, watcher: ProgramWatcher, ready_programs: Sequence[ProgramReady]
+    ) -> SealedProgram:
         """A required program as it was proven; any other as supervisord has it now (pid 0 when it does not run)."""
-        found = next((row for row in running if row.name == program.name), None)
-        if found is None:
-            state = watch.states().get(program.name)
+        proven = next((row for row in ready_programs if row.name == program.name), None)
+        if proven is None:
+            state = watcher.states().get(program.name)
             pid = state.pid if state else 0
-            return SealedProgram(program.name, pid, procfs.start_ticks(pid) or 0, program.required, None)
-        ready = None if found.ready is None else round(found.ready - self._record.started, 3)
-        return SealedProgram(program.name, found.pid, found.start_ticks, program.required, ready)
+            return SealedProgram(
+                program.name, pid, procfs.start_ticks(pid) or 0, program.required, None
+            )
+        ready = None if proven.ready is None else round(proven.ready - self._record.started, 3)
+        return SealedProgram(program.name, proven.pid, proven.start_ticks, program.required, ready)
 
-    def _ask_livez(self, plan: Plan) -> None:
+    def _check_livez(self, plan: Plan) -> None:
         url = f"http://{self._host(plan)}:{plan.api.port}/livez"
         if not http_ok(url, _LIVEZ_SECONDS):
             raise BootError("cannot seal the boot: the API does not answer /livez", _LOGS_FIX)
@@ -148,20 +186,20 @@ class Seal:
     def _host(self, plan: Plan) -> str:
         """In a container the API listens on every address, under the process engine where it is published."""
         address = plan.api.publish_address
-        if self._paths.contained or address in ("0.0.0.0", "::"):
+        if self._paths.is_container or address in ("0.0.0.0", "::"):
             return "127.0.0.1"
         return f"[{address}]" if ":" in address else address
 
-    def _tell(self, program: str, status: str) -> None:
-        elapsed = round(time.monotonic() - self._begun, 3)
+    def _report_status(self, program: str, status: str) -> None:
+        elapsed = round(time.monotonic() - self._started, 3)
         self._log.emit("WaitingForProgram", program=program, status=status, elapsed_seconds=elapsed)
 
-    def _tell_budget(self, ms: float) -> None:
+    def _report_budget(self, ms: float) -> None:
         self._log.emit("PhaseCompleted", phase=PHASE, ms=ms, budget_ms=BUDGET_MS)
         if ms > BUDGET_MS:
             self._log.emit("BootPhaseSlow", phase=PHASE, ms=ms, budget_ms=BUDGET_MS)
 
-    def _give_up(self) -> int:
+    def _fail(self) -> int:
         """The box stays up, unsealed, for inspection; under strict it stops."""
         if self._record.strict:
             SupervisorClient(self._paths).shutdown()

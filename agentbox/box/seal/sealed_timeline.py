@@ -1,7 +1,7 @@
 """Puts together when everything of this boot happened, for `boot explain`."""
 
 from agentbox.box.boot.runner import read_phases
-from agentbox.box.seal.watch import Running, Watch
+from agentbox.box.seal.program_watcher import ProgramReady, ProgramWatcher
 from agentbox.box.supervision.boot_record import BootRecord
 from agentbox.box.supervision.timeline import Failure, PhaseSpan, ProgramSpan, Timeline
 from agentbox.core.linux import procfs
@@ -10,12 +10,18 @@ from agentbox.plan.model import Plan, Program
 from agentbox.plan.names import SEAL
 
 
-def timeline_of(
-    paths: Paths, record: BootRecord, plan: Plan, watch: Watch, sealed: float | None, failure: Failure | None
+def sealed_timeline(
+    paths: Paths,
+    record: BootRecord,
+    plan: Plan,
+    watcher: ProgramWatcher,
+    sealed: float | None,
+    failure: Failure | None,
 ) -> Timeline:
     """`sealed` is a moment of CLOCK_BOOTTIME in seconds, None when the seal failed."""
     phases = tuple(
-        PhaseSpan(row["id"], _since(record, row["start"]), row["ms"], row["budget_ms"]) for row in read_phases(paths)
+        PhaseSpan(row["id"], _since_start(record, row["start"]), row["ms"], row["budget_ms"])
+        for row in read_phases(paths)
     )
     return Timeline(
         boot_id=record.boot_id,
@@ -23,9 +29,11 @@ def timeline_of(
         plan_digest=plan.digest,
         previous_shutdown=record.previous.shutdown,
         phases=phases,
-        programs=tuple(_program(record, program, watch, sealed) for program in plan.programs),
+        programs=tuple(
+            _program_span(record, program, watcher, sealed) for program in plan.programs
+        ),
         exec_ms=_end_of_stage_a(phases),
-        sealed_ms=None if sealed is None else _since(record, sealed),
+        sealed_ms=None if sealed is None else _since_start(record, sealed),
         failure=failure,
     )
 
@@ -35,15 +43,17 @@ def _end_of_stage_a(phases: tuple[PhaseSpan, ...]) -> float | None:
     return next((round(span.start_ms + span.ms, 1) for span in phases if span.id == "5"), None)
 
 
-def _program(record: BootRecord, program: Program, watch: Watch, sealed: float | None) -> ProgramSpan:
+def _program_span(
+    record: BootRecord, program: Program, watcher: ProgramWatcher, sealed: float | None
+) -> ProgramSpan:
     """The seal's own row ends with the sentinel."""
-    pid, ticks = watch.first_seen(program.name)
-    found: Running | None = watch.running().get(program.name)
-    moment = sealed if program.name == SEAL else found.ready if found else None
-    ready = None if moment is None else _since(record, moment)
-    spawned = _since(record, procfs.seconds_of(ticks)) if pid and ticks else None
+    pid, ticks = watcher.first_process(program.name)
+    proven: ProgramReady | None = watcher.ready_programs().get(program.name)
+    moment = sealed if program.name == SEAL else proven.ready if proven else None
+    ready = None if moment is None else _since_start(record, moment)
+    spawned = _since_start(record, procfs.ticks_to_seconds(ticks)) if pid and ticks else None
     return ProgramSpan(program.name, program.required, spawned, ready)
 
 
-def _since(record: BootRecord, moment: float) -> float:
+def _since_start(record: BootRecord, moment: float) -> float:
     return round((moment - record.started) * 1000, 1)

@@ -18,17 +18,17 @@ from agentbox.core.paths import Paths, environment
 FREE_STARTS = 3  # in a row cost nothing
 HEALTHY_SECONDS = 10.0  # up for so long, a program starts its row anew
 FIRST_WAIT, LONGEST_WAIT = 0.2, 30.0  # seconds
-_KEPT = 100  # starts of a row: a count beyond it changes nothing
+_MAX_STARTS = 100  # starts of a row: a count beyond it changes nothing
 
 
-def row_of(starts: list[float], present: float) -> list[float]:
+def consecutive_starts(starts: list[float], now: float) -> list[float]:
     """The starts up to now without a healthy stretch between them; each is the moment when the program's wait was over."""
-    row = [present]
+    recent = [now]
     for moment in reversed(starts):
-        if not row[0] - moment < HEALTHY_SECONDS:
+        if not recent[0] - moment < HEALTHY_SECONDS:
             break
-        row.insert(0, moment)
-    return row[-_KEPT:]
+        recent.insert(0, moment)
+    return recent[-_MAX_STARTS:]
 
 
 def wait_seconds(starts: int) -> float:
@@ -43,16 +43,18 @@ def backoff(paths: Paths, name: str) -> None:
     Each wait is told by the event `ProgramRestarting`. The test hook that delays a program acts here too. When supervisord
     dies from now on, the program is told to end as by `down`: nobody else would.
     """
-    present = time.monotonic()
-    row = row_of(_recorded(paths, name), present)
-    seconds = wait_seconds(len(row))
-    row[-1] += seconds
+    now = time.monotonic()
+    starts = consecutive_starts(_read_starts(paths, name), now)
+    seconds = wait_seconds(len(starts))
+    starts[-1] += seconds
     paths.starts_dir.mkdir(parents=True, exist_ok=True)
-    replace(paths.starts_dir / name, canonical_json(row), durable=False)
+    replace(paths.starts_dir / name, canonical_json(starts), durable=False)
     record = read_boot_record(paths)
     end_with_supervisord(signal.SIGTERM)
     if record is not None and seconds:
-        record.log(paths).emit("ProgramRestarting", program=name, starts=len(row), wait_seconds=seconds)
+        record.log(paths).emit(
+            "ProgramRestarting", program=name, starts=len(starts), wait_seconds=seconds
+        )
     delay = 0.0 if record is None else record.hooks.delay_program.get(name, 0.0)
     time.sleep(seconds + delay)
 
@@ -62,14 +64,14 @@ def end_with_supervisord(number: int) -> None:
     happens to what something else started."""
     if "SUPERVISOR_ENABLED" not in environment():
         return
-    from agentbox.core.linux.kernel import signal_me_when_parent_dies  # ctypes: only programs need it
+    from agentbox.core.linux.kernel import set_parent_death_signal  # ctypes: only programs need it
 
-    signal_me_when_parent_dies(number)
+    set_parent_death_signal(number)
     if b"supervisord" not in Path(f"/proc/{os.getppid()}/cmdline").read_bytes():
         os.kill(os.getpid(), number)
 
 
-def _recorded(paths: Paths, name: str) -> list[float]:
+def _read_starts(paths: Paths, name: str) -> list[float]:
     try:
         return [float(moment) for moment in json.loads((paths.starts_dir / name).read_bytes())]
     except (FileNotFoundError, ValueError, TypeError):

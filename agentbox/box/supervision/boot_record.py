@@ -17,7 +17,7 @@ Shutdown = Literal["first", "clean", "unclean"]
 
 
 @dataclass(frozen=True)
-class Previous:
+class PreviousBoot:
     """The boot before this one on the same state volume. `sentinel_sha256` is of the last one that was sealed."""
 
     boot_id: str | None = None
@@ -26,7 +26,7 @@ class Previous:
 
 
 @dataclass(frozen=True)
-class Drifted:
+class PostureDrift:
     """One control of the posture that is not what the plan promises."""
 
     control: str
@@ -44,7 +44,7 @@ class Posture:
     seccomp_mode: int = 0
     seccomp_fingerprint: str = ""
     root_read_only: bool = False
-    drift: tuple[Drifted, ...] = ()
+    drift: tuple[PostureDrift, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -57,12 +57,14 @@ class BootRecord:
     strict: bool
     image_ref: str
     digests: Mapping[str, str | None]
-    plan: str  # path of the plan in force: the baked one, or the one rendered for a changed manifest
+    plan: (
+        str  # path of the plan in force: the baked one, or the one rendered for a changed manifest
+    )
     supervisord_conf: str
     kernel_release: str
     landlock_abi: int
     posture: Posture = field(default_factory=Posture)
-    previous: Previous = field(default_factory=Previous)
+    previous: PreviousBoot = field(default_factory=PreviousBoot)
     target: str = ""  # kubernetes, where its renderer said so
     protections_absent: tuple[str, ...] = ()
     optional_missing: tuple[str, ...] = ()  # ids of optional probes that failed in phase 5
@@ -84,7 +86,7 @@ class BootRecord:
 def read_boot_record(paths: Paths) -> BootRecord | None:
     """The record of the running boot, or None before phase 5. Raises ValueError for a damaged file."""
     document = read_json(paths.boot_record)
-    return None if document is None else _build(document)
+    return None if document is None else _parse_record(document)
 
 
 def load_plan(path: Path) -> Plan:
@@ -93,21 +95,22 @@ def load_plan(path: Path) -> Plan:
         return Plan.from_json(json.loads(path.read_bytes()))
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise AgentboxError(
-            f"cannot read the plan {path}: {error}", "The image is damaged: build it again with `agentbox build`."
+            f"cannot read the plan {path}: {error}",
+            "The image is damaged: build it again with `agentbox build`.",
         ) from error
 
 
-def _build(document: dict[str, Any]) -> BootRecord:
-    known = {entry.name for entry in fields(BootRecord)}
-    if unknown := sorted(set(document) - known):
+def _parse_record(document: dict[str, Any]) -> BootRecord:
+    field_names = {entry.name for entry in fields(BootRecord)}
+    if unknown := sorted(set(document) - field_names):
         raise ValueError(f"boot.json has an unknown field {unknown[0]}")
     posture = document["posture"]
-    drift = tuple(Drifted(**entry) for entry in posture["drift"])
+    drift = tuple(PostureDrift(**entry) for entry in posture["drift"])
     return BootRecord(
         **{
             **document,
             "posture": Posture(**{**posture, "drift": drift}),
-            "previous": Previous(**document["previous"]),
+            "previous": PreviousBoot(**document["previous"]),
             "protections_absent": tuple(document["protections_absent"]),
             "optional_missing": tuple(document["optional_missing"]),
             "hooks": Hooks.from_json(document["hooks"]),

@@ -71,7 +71,7 @@ class BootLog:
             "boot_id": self.boot_id,
             "event": event,
             "image_ref": self.image_ref,
-            "level": _checked_level(event, level, fields),
+            "level": _check_level(event, level, fields),
             "plan_digest": self.plan_digest,
             "time": clock.to_wire(clock.now()),
             **fields,
@@ -91,10 +91,10 @@ class BootLog:
 
 def read_events(paths: Paths) -> Iterator[dict[str, Any]]:
     """Every whole event of this boot, in order. A last line without its newline is not read."""
-    yield from events_from(paths, 0)[0]
+    yield from read_events_from(paths, 0)[0]
 
 
-def events_from(paths: Paths, offset: int) -> tuple[list[dict[str, Any]], int]:
+def read_events_from(paths: Paths, offset: int) -> tuple[list[dict[str, Any]], int]:
     """The whole events that begin at that byte of the file or later, and where the next will begin."""
     try:
         with paths.boot_events.open("rb") as stream:
@@ -102,11 +102,11 @@ def events_from(paths: Paths, offset: int) -> tuple[list[dict[str, Any]], int]:
             data = stream.read()
     except FileNotFoundError:
         return [], offset
-    whole = data[: data.rfind(b"\n") + 1]
-    return [json.loads(line) for line in whole.splitlines()], offset + len(whole)
+    complete = data[: data.rfind(b"\n") + 1]
+    return [json.loads(line) for line in complete.splitlines()], offset + len(complete)
 
 
-def _checked_level(event: str, level: str | None, fields: Mapping[str, Any]) -> str:
+def _check_level(event: str, level: str | None, fields: Mapping[str, Any]) -> str:
     levels, names = EVENTS[event]
     allowed = levels.split()
     if unknown := set(fields) - set(names.split()):
@@ -119,7 +119,9 @@ def _checked_level(event: str, level: str | None, fields: Mapping[str, Any]) -> 
 @contextmanager
 def _locked(paths: Paths) -> Iterator[int | None]:
     try:
-        descriptor = os.open(paths.boot_events, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        descriptor = os.open(
+            paths.boot_events, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644
+        )
     except OSError:
         yield None
         return

@@ -23,7 +23,9 @@ class Hooks:
     """What is forced. The default is nothing at all."""
 
     force_missing: str = ""  # probe id
-    delay_program: Mapping[str, float] = field(default_factory=dict)  # program -> seconds before it starts to work
+    delay_program: Mapping[str, float] = field(
+        default_factory=dict
+    )  # program -> seconds before it starts to work
     delay_slot: Mapping[str, float] = field(default_factory=dict)  # slot -> seconds before it opens
     fail_slot: str = ""
     seal_timeout: float | None = None  # seconds
@@ -47,7 +49,7 @@ class Hooks:
         return cls(**document)
 
 
-def asked_for(env: Mapping[str, str]) -> tuple[str, ...]:
+def requested_hooks(env: Mapping[str, str]) -> tuple[str, ...]:
     """The hook variables that are set to something."""
     return tuple(name for name in VARIABLES if env.get(name))
 

@@ -17,7 +17,7 @@ KUBERNETES_LACKS: tuple[str, ...] = (
 """In a pod: what has no words in its template. The posture check promises none of it there."""
 
 
-def absent(*, contained: bool, target: str) -> tuple[str, ...]:
+def absent_protections(*, contained: bool, target: str) -> tuple[str, ...]:
     """The list for a box in a container or not, on the target that its renderer named."""
     if not contained:
         return PROCESS_ENGINE_LACKS

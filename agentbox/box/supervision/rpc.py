@@ -16,22 +16,33 @@ from agentbox.core.errors import AgentboxError
 from agentbox.core.paths import Paths
 
 _TIMEOUT = 2.0  # seconds; supervisord answers in a few milliseconds
-_SHUTDOWN_STATE = 6  # supervisor.xmlrpc.Faults.SHUTDOWN_STATE: every method answers this once shutdown began
-_UNAVAILABLE = (OSError, HTTPException, xmlrpc.Error, ExpatError)  # ExpatError: it died in the middle of an answer
+_SHUTDOWN_STATE = (
+    6  # supervisor.xmlrpc.Faults.SHUTDOWN_STATE: every method answers this once shutdown began
+)
+_UNAVAILABLE = (
+    OSError,
+    HTTPException,
+    xmlrpc.Error,
+    ExpatError,
+)  # ExpatError: it died in the middle of an answer
 
 
 class SupervisorUnavailable(AgentboxError):
     """supervisord did not answer."""
 
-    def __init__(self, why: object) -> None:
-        super().__init__(f"cannot ask supervisord: {why}", "Is the box up? Its log says why it stopped.")
+    def __init__(self, reason: object) -> None:
+        super().__init__(
+            f"cannot ask supervisord: {reason}", "Is the box up? Its log says why it stopped."
+        )
 
 
 class ShuttingDown(AgentboxError):
     """supervisord is stopping its programs, and answers no question any more."""
 
     def __init__(self) -> None:
-        super().__init__("cannot ask supervisord: it is shutting down", "Wait until the box has stopped.")
+        super().__init__(
+            "cannot ask supervisord: it is shutting down", "Wait until the box has stopped."
+        )
 
 
 @dataclass(frozen=True)
@@ -86,7 +97,9 @@ class SupervisorClient:
 
     def _call(self, method: str, *arguments: Any) -> Any:
         try:
-            with xmlrpc.ServerProxy("http://localhost", transport=_Transport(self._paths, self._timeout)) as proxy:
+            with xmlrpc.ServerProxy(
+                "http://localhost", transport=_Transport(self._paths, self._timeout)
+            ) as proxy:
                 return getattr(proxy, method)(*arguments)
         except xmlrpc.Fault as fault:
             if fault.faultCode == _SHUTDOWN_STATE:

@@ -17,7 +17,8 @@ from agentbox.plan.names import LEGACY_TOKEN
 SUPERVISOR_USER = "agentbox"  # of supervisord's socket; the password is its token
 # Spellings that people leave in templates (rule E018), whole and case ignored.
 _PLACEHOLDER = re.compile(
-    r"change-me|change-this.*|your-.*-here|placeholder|todo.*|replace-me|xxx.*|<.*>", re.IGNORECASE | re.DOTALL
+    r"change-me|change-this.*|your-.*-here|placeholder|todo.*|replace-me|xxx.*|<.*>",
+    re.IGNORECASE | re.DOTALL,
 )
 
 Source = Literal["secret", "env", "file", "generated"]
@@ -36,9 +37,9 @@ def read_secret(paths: Paths, name: str) -> tuple[str, Source] | None:
 
     Raises AgentboxError for a file that cannot be read.
     """
-    for folder, source in ((paths.mounted_secrets, "secret"), (paths.moved_secrets, "env")):
+    for directory, source in ((paths.mounted_secrets, "secret"), (paths.moved_secrets, "env")):
         try:
-            value = text_of(folder / name, f"secret {name}")
+            value = read_text(directory / name, f"secret {name}")
         except FileNotFoundError:
             continue
         if value and not is_placeholder(value):
@@ -46,7 +47,9 @@ def read_secret(paths: Paths, name: str) -> tuple[str, Source] | None:
     return None
 
 
-def text_of(path: Path, name: str, hint: str = "Give uid 1000 a text file, or take the secret away.") -> str:
+def read_text(
+    path: Path, name: str, hint: str = "Give uid 1000 a text file, or take the secret away."
+) -> str:
     """What a file with a secret holds, without blanks around it. Raises FileNotFoundError, and AgentboxError, in which no byte
     of it is, for one that cannot be read or is no text."""
     try:
@@ -67,21 +70,26 @@ def is_placeholder(value: str) -> bool:
 def store_secret(paths: Paths, name: str, value: str) -> None:
     """Keeps a secret that came by environment, mode 0400, also one that is no text: who reads it says so. Raises OSError."""
     paths.moved_secrets.mkdir(mode=0o700, exist_ok=True)
-    replace(paths.moved_secrets / name, value.encode("utf-8", "surrogateescape"), mode=0o400, durable=False)
+    replace(
+        paths.moved_secrets / name,
+        value.encode("utf-8", "surrogateescape"),
+        mode=0o400,
+        durable=False,
+    )
 
 
 def find_token(paths: Paths, plan: Plan) -> Token | None:
     """`api.token_env` as a secret, then `MANAGEMENT_API_KEY`, then the key file. None: phase 2 has not made one yet."""
     for name in (plan.api.token_env, LEGACY_TOKEN):
-        if name and (found := read_secret(paths, name)):
-            return Token(*found)
-    return _kept_token(paths)
+        if name and (secret := read_secret(paths, name)):
+            return Token(*secret)
+    return _stored_token(paths)
 
 
-def _kept_token(paths: Paths) -> Token | None:
+def _stored_token(paths: Paths) -> Token | None:
     hint = "Remove secrets/mgmt-key from the state volume to get a new one."
     try:
-        value = text_of(paths.api_key, "the API key file", hint)
+        value = read_text(paths.api_key, "the API key file", hint)
     except FileNotFoundError:
         return None
     return None if not value or is_placeholder(value) else Token(value, "file")
@@ -108,6 +116,10 @@ def write_program_token(paths: Paths, program: str) -> str:
 
 def visible_environment(paths: Paths, env: Mapping[str, str]) -> dict[str, str]:
     """The environment with every mounted secret in it, as the rules marked [env] see it."""
-    names = [path.name for path in paths.mounted_secrets.iterdir()] if paths.mounted_secrets.is_dir() else []
-    found = {name: secret[0] for name in names if (secret := read_secret(paths, name))}
-    return {**env, **found}
+    names = (
+        [path.name for path in paths.mounted_secrets.iterdir()]
+        if paths.mounted_secrets.is_dir()
+        else []
+    )
+    values = {name: secret[0] for name in names if (secret := read_secret(paths, name))}
+    return {**env, **values}

@@ -11,14 +11,24 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from agentbox.box.supervision.boot_record import Posture, Previous
+from agentbox.box.supervision.boot_record import Posture, PreviousBoot
 from agentbox.box.supervision.events import STAGE
 from agentbox.core.canonical import canonical_json, digest
-from agentbox.core.files.atomic import replace, sync_folder
+from agentbox.core.files.atomic import replace, sync_directory
 from agentbox.core.paths import Paths
 
-KEPT = 20  # copies on the state volume
-DIGESTS = ("baked_manifest", "closure", "image", "lock", "manifest", "plan", "probes", "seccomp", "supervisord")
+MAX_COPIES = 20  # copies on the state volume
+DIGESTS = (
+    "baked_manifest",
+    "closure",
+    "image",
+    "lock",
+    "manifest",
+    "plan",
+    "probes",
+    "seccomp",
+    "supervisord",
+)
 
 
 @dataclass(frozen=True)
@@ -52,7 +62,7 @@ class Sentinel:
     landlock_abi: int
     posture: Posture
     phases: tuple[SealedPhase, ...]
-    previous: Previous
+    previous: PreviousBoot
 
     def to_bytes(self) -> bytes:
         if set(self.digests) != set(DIGESTS):
@@ -60,12 +70,17 @@ class Sentinel:
         document = asdict(self)
         release, abi = document.pop("kernel_release"), document.pop("landlock_abi")
         return canonical_json(
-            {"schema": 1, "agentbox.stage": STAGE, "kernel": {"release": release, "landlock_abi": abi}, **document}
+            {
+                "schema": 1,
+                "agentbox.stage": STAGE,
+                "kernel": {"release": release, "landlock_abi": abi},
+                **document,
+            }
         )
 
 
 @dataclass(frozen=True)
-class Found:
+class SentinelFile:
     """What lies in a sentinel file: its hash, and its content when that can be understood."""
 
     sha256: str
@@ -80,19 +95,19 @@ def write_sentinel(paths: Paths, sentinel: Sentinel) -> str:
     """
     data = sentinel.to_bytes()
     replace(paths.boot_copy(sentinel.boot_id), data, mode=0o400)
-    part = paths.sentinel.with_name(f"{paths.sentinel.name}.{os.getpid()}")
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o444)
+    temporary = paths.sentinel.with_name(f"{paths.sentinel.name}.{os.getpid()}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o444)
     with os.fdopen(descriptor, "wb") as stream:
         stream.write(data)
         stream.flush()
         os.fsync(stream.fileno())
-    part.rename(paths.sentinel)
-    sync_folder(paths.sentinel.parent)
+    temporary.rename(paths.sentinel)
+    sync_directory(paths.sentinel.parent)
     _prune(paths)
     return digest(data)
 
 
-def read_sentinel(path: Path) -> Found | None:
+def read_sentinel(path: Path) -> SentinelFile | None:
     """None when there is no such file. A file that is no JSON object has an empty document. Raises OSError otherwise."""
     try:
         data = path.read_bytes()
@@ -102,24 +117,26 @@ def read_sentinel(path: Path) -> Found | None:
         document = json.loads(data)
     except ValueError:
         document = {}
-    return Found(digest(data), document if isinstance(document, dict) else {})
+    return SentinelFile(digest(data), document if isinstance(document, dict) else {})
 
 
-def fault(found: Found | None, *, boot_id: str, plan_digest: str, sha256: str | None = None) -> str:
+def sentinel_fault(
+    sentinel_file: SentinelFile | None, *, boot_id: str, plan_digest: str, sha256: str | None = None
+) -> str:
     """Why this file is not the sentinel of this boot: `missing`, `foreign`, `changed`; empty when it is.
 
     `sha256` is what the journal recorded when the boot was sealed, None while it has not.
     """
-    if found is None:
+    if sentinel_file is None:
         return "missing"
-    digests = found.document.get("digests")
+    digests = sentinel_file.document.get("digests")
     plan = digests.get("plan") if isinstance(digests, dict) else None
-    if found.document.get("boot_id") != boot_id or plan != plan_digest:
+    if sentinel_file.document.get("boot_id") != boot_id or plan != plan_digest:
         return "foreign"
-    return "changed" if sha256 is not None and found.sha256 != sha256 else ""
+    return "changed" if sha256 is not None and sentinel_file.sha256 != sha256 else ""
 
 
-def copies(paths: Paths) -> list[Path]:
+def sentinel_copies(paths: Paths) -> list[Path]:
     """The kept copies, oldest first (boot ids are UUIDs of version 7, which sort by time)."""
     if not paths.boots.is_dir():
         return []
@@ -128,27 +145,27 @@ def copies(paths: Paths) -> list[Path]:
 
 def last_copy_sha256(paths: Paths) -> str | None:
     """The hash that the next sentinel must name, None when no boot was sealed on this volume."""
-    kept = copies(paths)
-    found = read_sentinel(kept[-1]) if kept else None
-    return found.sha256 if found else None
+    stored = sentinel_copies(paths)
+    sentinel_file = read_sentinel(stored[-1]) if stored else None
+    return sentinel_file.sha256 if sentinel_file else None
 
 
 def broken_links(paths: Paths) -> Iterator[str]:
     """A sentence for each kept boot whose predecessor is not what it says. The oldest one's is no longer there."""
-    before: tuple[str, Found] | None = None
-    for path in copies(paths):
-        found = read_sentinel(path)
-        if found is None:
+    predecessor: tuple[str, SentinelFile] | None = None
+    for path in sentinel_copies(paths):
+        sentinel_file = read_sentinel(path)
+        if sentinel_file is None:
             continue
-        previous = found.document.get("previous")
-        named = previous.get("sentinel_sha256") if isinstance(previous, dict) else None
-        if found.document.get("boot_id") != path.stem:
+        previous = sentinel_file.document.get("previous")
+        claimed = previous.get("sentinel_sha256") if isinstance(previous, dict) else None
+        if sentinel_file.document.get("boot_id") != path.stem:
             yield f"boot {path.stem}: the file is not of this boot"
-        elif before and named != before[1].sha256:
-            yield f"boot {path.stem}: it names {named} as its predecessor, boot {before[0]} is {before[1].sha256}"
-        before = path.stem, found
+        elif predecessor and claimed != predecessor[1].sha256:
+            yield f"boot {path.stem}: it names {claimed} as its predecessor, boot {predecessor[0]} is {predecessor[1].sha256}"
+        predecessor = path.stem, sentinel_file
 
 
 def _prune(paths: Paths) -> None:
-    for path in copies(paths)[:-KEPT]:
+    for path in sentinel_copies(paths)[:-MAX_COPIES]:
         path.unlink()

@@ -10,21 +10,23 @@ from agentbox.core.paths import Paths
 
 
 @dataclass(frozen=True)
-class Current:
+class CurrentBoot:
     """`state` is `running` from the end of Stage A on, and `clean` after an orderly shutdown."""
 
     boot_id: str
     state: str
 
 
-def read_current(paths: Paths) -> Current | None:
+def read_current(paths: Paths) -> CurrentBoot | None:
     """What the last boot left, None on a fresh volume. A file that cannot be understood counts as `running`: unclean."""
     try:
         document = read_json(paths.boot_current)
     except ValueError:
-        return Current("", "running")
+        return CurrentBoot("", "running")
     return (
-        None if document is None else Current(str(document.get("boot_id", "")), str(document.get("state", "running")))
+        None
+        if document is None
+        else CurrentBoot(str(document.get("boot_id", "")), str(document.get("state", "running")))
     )
 
 

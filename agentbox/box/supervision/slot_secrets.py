@@ -4,7 +4,7 @@ each name in `env` a secret that its child program is given."""
 from collections.abc import Mapping
 from typing import Any
 
-from agentbox.box.supervision.secrets import read_secret, text_of
+from agentbox.box.supervision.secrets import read_secret, read_text
 from agentbox.core.paths import Paths
 
 KINDS = ("dsn", "token")
@@ -15,24 +15,28 @@ def slot_secrets(paths: Paths, options: Mapping[str, Any]) -> dict[str, str]:
 
     Raises AgentboxError for a file that cannot be read.
     """
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for kind in KINDS:
         if path := options.get(f"{kind}_file"):
-            value = _of_file(paths, str(path))
+            value = _read_file(paths, str(path))
         elif name := options.get(f"{kind}_env"):
             value = (read_secret(paths, str(name)) or ("",))[0]
         else:
             continue
         if value:
-            found[kind] = value
+            values[kind] = value
     for name in options.get("env", ()):
-        if known := read_secret(paths, str(name)):
-            found[f"env:{name}"] = known[0]
-    return found
+        if secret := read_secret(paths, str(name)):
+            values[f"env:{name}"] = secret[0]
+    return values
 
 
-def _of_file(paths: Paths, path: str) -> str:
+def _read_file(paths: Paths, path: str) -> str:
     try:
-        return text_of(paths.at(path), path, "Give uid 1000 a text file, or take its key out of the manifest.")
+        return read_text(
+            paths.resolve(path),
+            path,
+            "Give uid 1000 a text file, or take its key out of the manifest.",
+        )
     except FileNotFoundError:
         return ""

@@ -8,7 +8,12 @@ from dataclasses import asdict, dataclass
 from itertools import zip_longest
 from typing import Any
 
-from agentbox.box.supervision.sentinel import KEPT, broken_links, copies, read_sentinel
+from agentbox.box.supervision.sentinel import (
+    MAX_COPIES,
+    broken_links,
+    read_sentinel,
+    sentinel_copies,
+)
 from agentbox.core.files.atomic import read_json, replace_json
 from agentbox.core.paths import Paths
 
@@ -68,20 +73,22 @@ class Timeline:
         )
 
 
-def keep_timeline(paths: Paths, timeline: Timeline) -> None:
+def store_timeline(paths: Paths, timeline: Timeline) -> None:
     """Writes it beside the sentinels' copies; the newest `KEPT` stay. Raises OSError."""
     paths.boot_timings.mkdir(parents=True, exist_ok=True)
     replace_json(paths.boot_timings / f"{timeline.boot_id}.json", timeline.to_json())
-    for path in sorted(paths.boot_timings.glob("*.json"))[:-KEPT]:
+    for path in sorted(paths.boot_timings.glob("*.json"))[:-MAX_COPIES]:
         path.unlink()
 
 
 def boot_timeline(paths: Paths, boot_id: str = "") -> Timeline | None:
     """The kept record of a boot, the newest without an id; None when there is none of that id."""
-    kept = (
-        {path.stem: path for path in sorted(paths.boot_timings.glob("*.json"))} if paths.boot_timings.is_dir() else {}
+    stored = (
+        {path.stem: path for path in sorted(paths.boot_timings.glob("*.json"))}
+        if paths.boot_timings.is_dir()
+        else {}
     )
-    path = kept.get(boot_id) if boot_id else next(reversed(kept.values()), None)
+    path = stored.get(boot_id) if boot_id else next(reversed(stored.values()), None)
     document = read_json(path) if path else None
     return Timeline.from_json(document) if document else None
 
@@ -102,16 +109,27 @@ def boot_history(paths: Paths) -> list[PastBoot]:
     """Every kept boot, oldest first, the sealed and the failed."""
     if not paths.boot_timings.is_dir():
         return []
-    sealed = {path.stem: found.sha256 for path in copies(paths) if (found := read_sentinel(path))}
-    kept = [Timeline.from_json(read_json(path) or {}) for path in sorted(paths.boot_timings.glob("*.json"))]
-    marks = [later.previous_shutdown for later in kept[1:]]
-    rows = zip_longest(kept, marks)
-    return [_past(timeline, sealed.get(timeline.boot_id), mark) for timeline, mark in rows]
+    sealed = {
+        path.stem: sentinel_file.sha256
+        for path in sentinel_copies(paths)
+        if (sentinel_file := read_sentinel(path))
+    }
+    timelines = [
+        Timeline.from_json(read_json(path) or {})
+        for path in sorted(paths.boot_timings.glob("*.json"))
+    ]
+    shutdowns = [later.previous_shutdown for later in timelines[1:]]
+    pairs = zip_longest(timelines, shutdowns)
+    return [
+        _past_boot(timeline, sealed.get(timeline.boot_id), shutdown) for timeline, shutdown in pairs
+    ]
 
 
-def _past(timeline: Timeline, sentinel: str | None, shutdown: str | None) -> PastBoot:
+def _past_boot(timeline: Timeline, sentinel: str | None, shutdown: str | None) -> PastBoot:
     seconds = None if timeline.sealed_ms is None else round(timeline.sealed_ms / 1000, 3)
-    return PastBoot(timeline.boot_id, timeline.started_at, timeline.plan_digest, seconds, sentinel, shutdown)
+    return PastBoot(
+        timeline.boot_id, timeline.started_at, timeline.plan_digest, seconds, sentinel, shutdown
+    )
 
 
 def boot_report(paths: Paths, boot_id: str = "") -> dict[str, Any]:

@@ -15,15 +15,15 @@ class AsyncTokensClient:
 
     async def list(self) -> Sequence[Mapping[str, Any]]:
         """Every token that was not revoked, without its value."""
-        found: Sequence[Mapping[str, Any]] = (await self._box.call("list_tokens"))["items"]
-        return found
+        items: Sequence[Mapping[str, Any]] = (await self._box.call("list_tokens"))["items"]
+        return items
 
-    async def create(self, name: str, scopes: Sequence[str], **more: Any) -> Mapping[str, Any]:
+    async def create(self, name: str, scopes: Sequence[str], **members: Any) -> Mapping[str, Any]:
         """A token, with its `value` this once; `more` are the other members of a NewToken."""
-        made: Mapping[str, Any] = await self._box.call(
-            "create_token", body={"name": name, "scopes": list(scopes), **more}
+        token: Mapping[str, Any] = await self._box.call(
+            "create_token", body={"name": name, "scopes": list(scopes), **members}
         )
-        return made
+        return token
 
     async def revoke(self, token_id: str) -> None:
         """At once."""
@@ -36,32 +36,36 @@ class AsyncMeshClient:
     def __init__(self, box: "AsyncBoxClient") -> None:
         self._box = box
 
-    async def _found(self, name: str, parameters: Mapping[str, str] | None = None, **more: Any) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = await self._box.call(name, parameters, **more)
-        return found
+    async def _call(
+        self, name: str, parameters: Mapping[str, str] | None = None, **options: Any
+    ) -> Mapping[str, Any]:
+        document: Mapping[str, Any] = await self._box.call(name, parameters, **options)
+        return document
 
     async def register(self, registration: Mapping[str, Any]) -> Mapping[str, Any]:
         """A box joins: a session with its token, and where the slots are."""
-        return await self._found("mesh_register", body=registration)
+        return await self._call("mesh_register", body=registration)
 
-    async def heartbeat(self, beat: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def heartbeat(self, heartbeat: Mapping[str, Any]) -> Mapping[str, Any]:
         """Renews the session whose token is sent; a 410 is an answer with the reason."""
-        return await self._found("mesh_heartbeat", body=beat, accepted=(410,))
+        return await self._call("mesh_heartbeat", body=heartbeat, accepted=(410,))
 
-    async def deregister(self, leaving: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def deregister(self, deregistration: Mapping[str, Any]) -> Mapping[str, Any]:
         """Ends the session whose token is sent."""
-        return await self._found("mesh_deregister", body=leaving)
+        return await self._call("mesh_deregister", body=deregistration)
 
     async def sessions(
-        self, *, limit: int = 100, cursor: str | None = None, **flt: str | None
+        self, *, limit: int = 100, cursor: str | None = None, **filters: str | None
     ) -> tuple[Sequence[Mapping[str, Any]], str | None]:
         """A page of sessions by filter (state, instance, image), and the cursor of the next."""
-        page = await self._found("mesh_sessions", query={**flt, "limit": limit, "cursor": cursor})
+        page = await self._call(
+            "mesh_sessions", query={**filters, "limit": limit, "cursor": cursor}
+        )
         return page["items"], page["next_cursor"]
 
     async def session(self, session_id: str) -> Mapping[str, Any]:
         """One session."""
-        return await self._found("mesh_session", {"id": session_id})
+        return await self._call("mesh_session", {"id": session_id})
 
     async def evict(self, session_id: str) -> None:
         """Ends a session and its token at once."""
@@ -69,16 +73,16 @@ class AsyncMeshClient:
 
     async def status(self) -> Mapping[str, Any]:
         """Mode, and the state of a client or the sessions of a host."""
-        return await self._found("mesh_status")
+        return await self._call("mesh_status")
 
     async def join(self) -> Mapping[str, Any]:
         """Tries again to join the host, now."""
-        return await self._found("mesh_join")
+        return await self._call("mesh_join")
 
     async def outbox(self) -> Sequence[Mapping[str, Any]]:
         """Results for shared beads that wait for the host."""
-        found: Sequence[Mapping[str, Any]] = (await self._found("mesh_outbox"))["items"]
-        return found
+        items: Sequence[Mapping[str, Any]] = (await self._call("mesh_outbox"))["items"]
+        return items
 
     async def drop(self, item_id: str) -> None:
         """Gives one of them up."""

@@ -18,16 +18,27 @@ from agentbox.client.async_client.states import AsyncStatesClient
 from agentbox.client.errors import ApiError, unreachable
 from agentbox.client.http_transport import IDLE_SECONDS
 from agentbox.client.records import LogItem, Readiness, Submitted, Task
-from agentbox.client.streams import ENDED_EARLY, QUIET_SECONDS, RETRY_SECONDS, Resume
-from agentbox.client.task_call import log_of, task_body
-from agentbox.client.transport import Call, base_headers, call_of, checked, data_of, error_of
+from agentbox.client.streams import ENDED_EARLY, IDLE_TIMEOUT, RETRY_SECONDS, StreamResumption
+from agentbox.client.task_call import parse_log_event, task_body
+from agentbox.client.transport import (
+    Call,
+    base_headers,
+    build_call,
+    check_response,
+    parse_data,
+    parse_error,
+)
 from agentbox.core.http.sse_parser import SseEvent, SseParser
-from agentbox.core.trimmed_imports import search_once
+from agentbox.core.trimmed_imports import block_if_missing
 
-search_once("sniffio")  # httpcore asks for it at each call, which took a fifth of a call's time where it is not there
+block_if_missing(
+    "sniffio"
+)  # httpcore asks for it at each call, which took a fifth of a call's time where it is not there
 
 # A box closes a connection that was idle for 5 s; the client forgets it before, so that no call meets its end.
-LIMITS = httpx.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=IDLE_SECONDS)
+LIMITS = httpx.Limits(
+    max_connections=100, max_keepalive_connections=20, keepalive_expiry=IDLE_SECONDS
+)
 
 if TYPE_CHECKING:
     from agentbox.client.attach import AsyncAttached
@@ -37,9 +48,14 @@ class AsyncBoxClient:
     """Calls the API of a box. Raises ApiError for a refusal, BoxUnreachable when nothing answers."""
 
     def __init__(
-        self, url: str, *, token: str = "", timeout: float = 10.0, transport: httpx.AsyncBaseTransport | None = None,
+        self,
+        url: str,
+        *,
+        token: str = "",
+        timeout: float = 10.0,
+        transport: httpx.AsyncBaseTransport | None = None,
         ssl: SSLContext | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """`ssl` is for sockets; a `transport` that is given brings its own."""
         self.url = url.rstrip("/")
         self._token, self._timeout, self._ssl = token, timeout, ssl
@@ -67,7 +83,10 @@ class AsyncBoxClient:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        tb: TracebackType | None,
     ) -> None:
         await self.aclose()
 
@@ -76,23 +95,36 @@ class AsyncBoxClient:
         await self._http.aclose()
 
     async def call(
-        self, name: str, parameters: Mapping[str, str] | None = None, *, query: Mapping[str, object] | None = None,
-        body: Any = None, headers: Mapping[str, str] | None = None, accepted: tuple[int, ...] = (),
+        self,
+        name: str,
+        parameters: Mapping[str, str] | None = None,
+        *,
+        query: Mapping[str, object] | None = None,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+        accepted: tuple[int, ...] = (),
         wait_s: float | None = None,
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         """Any route by name: its JSON, None for 204. A status in `accepted` is no error."""
-        call = call_of(name, parameters, query=query, body=body, headers=headers)
-        return data_of(await self._request(call, wait_s), accepted=accepted)
+        call = build_call(name, parameters, query=query, body=body, headers=headers)
+        return parse_data(await self._request(call, wait_s), accepted=accepted)
 
-    async def send(self, call: Call, *, accepted: tuple[int, ...] = (), wait_s: float | None = None) -> httpx.Response:
+    async def send(
+        self, call: Call, *, accepted: tuple[int, ...] = (), wait_s: float | None = None
+    ) -> httpx.Response:
         """The answer to a request made by `call_of`. A status in `accepted` is no error."""
-        return checked(await self._request(call, wait_s), accepted)
+        return check_response(await self._request(call, wait_s), accepted)
 
     async def _request(self, call: Call, wait_s: float | None) -> httpx.Response:
-        chosen = self._http.timeout if wait_s is None else httpx.Timeout(wait_s)
+        timeout = self._http.timeout if wait_s is None else httpx.Timeout(wait_s)
         try:
             return await self._http.request(
-                call.method, call.url, headers=call.headers, json=call.body, content=call.content, timeout=chosen
+                call.method,
+                call.url,
+                headers=call.headers,
+                json=call.body,
+                content=call.content,
+                timeout=timeout,
             )
         except httpx.TransportError as error:
             raise unreachable(self.url, error) from error
@@ -104,7 +136,7 @@ class AsyncBoxClient:
             async with self._http.stream(call.method, call.url, headers=call.headers) as response:
                 if not response.is_success:
                     await response.aread()
-                yield checked(response, ())
+                yield check_response(response, ())
         except httpx.TransportError as error:
             raise unreachable(self.url, error) from error
 
@@ -112,8 +144,10 @@ class AsyncBoxClient:
         """The pipes of an agent; `agents.attach` lets them go by itself."""
         from agentbox.client import attach  # its library is imported where it is used
 
-        url, given = attach.address(self.url, agent_id, generation), base_headers(self._token)
-        return await attach.attach_async(self.url, url, **attach.options(self.url, given, self._ssl, self._timeout))
+        url, headers = attach.attach_url(self.url, agent_id, generation), base_headers(self._token)
+        return await attach.attach_async(
+            self.url, url, **attach.connect_options(self.url, headers, self._ssl, self._timeout)
+        )
 
     async def ready(self) -> Readiness:
         """The cached verdict; not ready is an answer, no error."""
@@ -144,7 +178,9 @@ class AsyncBoxClient:
         data: Mapping[str, Any] = await self.call("drain")
         return data
 
-    async def tasks(self, *, limit: int = 100, cursor: str | None = None) -> tuple[list[Task], str | None]:
+    async def tasks(
+        self, *, limit: int = 100, cursor: str | None = None
+    ) -> tuple[list[Task], str | None]:
         """A page of tasks and the cursor of the next."""
         page = await self.call("list_tasks", query={"limit": limit, "cursor": cursor})
         return [Task.from_wire(item) for item in page["items"]], page["next_cursor"]
@@ -159,9 +195,13 @@ class AsyncBoxClient:
         data: Mapping[str, Any] = await self.call("openapi")
         return data
 
-    async def submit_task(self, spec: Mapping[str, Any], *, timeout_s: float = 600, **options: Any) -> Submitted:
+    async def submit_task(
+        self, spec: Mapping[str, Any], *, timeout_s: float = 600, **options: Any
+    ) -> Submitted:
         """Queues one run. `spec` is an AgentSpec on the wire; `options` are the other members of a TaskBody."""
-        return Submitted.from_wire(await self.call("submit_task", body=task_body(spec, timeout_s, options)))
+        return Submitted.from_wire(
+            await self.call("submit_task", body=task_body(spec, timeout_s, options))
+        )
 
     async def task(self, task_id: str) -> Task:
         """One task."""
@@ -177,20 +217,30 @@ class AsyncBoxClient:
         """Output of a task after the cursor `since`; the Task itself comes last. Survives a restart of the API."""
         query = {"follow": str(follow).lower()}
         start = str(since) if since else ""
-        events = self.stream("task_logs", {"id": task_id}, query=query, last="task", since=start, patience=patience)
+        events = self.stream(
+            "task_logs", {"id": task_id}, query=query, last="task", since=start, patience=patience
+        )
         async for event in events:
-            yield log_of(event)
+            yield parse_log_event(event)
 
     async def stream(
-        self, name: str, parameters: Mapping[str, str] | None = None, *, query: Mapping[str, object] | None = None,
-        last: str = "", since: str = "", patience: float = 60.0,
-    ) -> AsyncIterator[SseEvent]:  # fmt: skip
+        self,
+        name: str,
+        parameters: Mapping[str, str] | None = None,
+        *,
+        query: Mapping[str, object] | None = None,
+        last: str = "",
+        since: str = "",
+        patience: float = 60.0,
+    ) -> AsyncIterator[SseEvent]:
         """As `BoxClient.stream`."""
-        resume = Resume(patience, since)
+        resume = StreamResumption(patience, since)
         while True:
             try:
-                async for event in self._events(call_of(name, parameters, query=query, headers=resume.headers())):
-                    resume.received(event)
+                async for event in self._events(
+                    build_call(name, parameters, query=query, headers=resume.headers())
+                ):
+                    resume.on_event(event)
                     yield event
                     if event.event == last:
                         return
@@ -206,11 +256,13 @@ class AsyncBoxClient:
             await asyncio.sleep(RETRY_SECONDS)
 
     async def _events(self, call: Call) -> AsyncIterator[SseEvent]:
-        timeout = httpx.Timeout(10.0, read=QUIET_SECONDS)
-        async with self._http.stream(call.method, call.url, headers=call.headers, timeout=timeout) as response:
+        timeout = httpx.Timeout(10.0, read=IDLE_TIMEOUT)
+        async with self._http.stream(
+            call.method, call.url, headers=call.headers, timeout=timeout
+        ) as response:
             if not response.is_success:
                 await response.aread()
-                raise error_of(response)
+                raise parse_error(response)
             parser = SseParser()
             async for chunk in response.aiter_bytes():
                 for event in parser.feed(chunk):

@@ -20,19 +20,25 @@ class AsyncStatesClient:
         states were a run's own."""
         query = {"legacy": "true" if legacy else None, "limit": limit, "cursor": cursor}
         page = await self._box.call("list_states", query=query)
-        return ([{"name": name} for name in page["legacy"]], None) if legacy else (page["items"], page["next_cursor"])
+        return (
+            ([{"name": name} for name in page["legacy"]], None)
+            if legacy
+            else (page["items"], page["next_cursor"])
+        )
 
     async def get(self, state: str) -> Mapping[str, Any]:
         """One by id or name, with what it holds."""
-        found: Mapping[str, Any] = await self._box.call("show_state", {"id": state})
-        return found
+        document: Mapping[str, Any] = await self._box.call("show_state", {"id": state})
+        return document
 
     async def remove(self, state: str) -> Mapping[str, Any]:
         """How much memory and how many pods went. ApiError with code `state-busy` while an agent uses it."""
-        found: Mapping[str, Any] = await self._box.call("remove_state", {"id": state})
-        return found
+        removed: Mapping[str, Any] = await self._box.call("remove_state", {"id": state})
+        return removed
 
     async def adopt(self, source: str, name: str) -> Mapping[str, Any]:
         """What `legacy.<agent>` holds, as a state of that name."""
-        found: Mapping[str, Any] = await self._box.call("adopt_state", body={"source": source, "name": name})
-        return found
+        document: Mapping[str, Any] = await self._box.call(
+            "adopt_state", body={"source": source, "name": name}
+        )
+        return document

@@ -15,13 +15,15 @@ class TokensClient:
 
     def list(self) -> Sequence[Mapping[str, Any]]:
         """Every token that was not revoked, without its value."""
-        found: Sequence[Mapping[str, Any]] = self._box.call("list_tokens")["items"]
-        return found
+        items: Sequence[Mapping[str, Any]] = self._box.call("list_tokens")["items"]
+        return items
 
-    def create(self, name: str, scopes: Sequence[str], **more: Any) -> Mapping[str, Any]:
+    def create(self, name: str, scopes: Sequence[str], **members: Any) -> Mapping[str, Any]:
         """A token, with its `value` this once; `more` are the other members of a NewToken."""
-        made: Mapping[str, Any] = self._box.call("create_token", body={"name": name, "scopes": list(scopes), **more})
-        return made
+        token: Mapping[str, Any] = self._box.call(
+            "create_token", body={"name": name, "scopes": list(scopes), **members}
+        )
+        return token
 
     def revoke(self, token_id: str) -> None:
         """At once."""
@@ -34,32 +36,34 @@ class MeshClient:
     def __init__(self, box: "BoxClient") -> None:
         self._box = box
 
-    def _found(self, name: str, parameters: Mapping[str, str] | None = None, **more: Any) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = self._box.call(name, parameters, **more)
-        return found
+    def _call(
+        self, name: str, parameters: Mapping[str, str] | None = None, **options: Any
+    ) -> Mapping[str, Any]:
+        document: Mapping[str, Any] = self._box.call(name, parameters, **options)
+        return document
 
     def register(self, registration: Mapping[str, Any]) -> Mapping[str, Any]:
         """A box joins: a session with its token, and where the slots are."""
-        return self._found("mesh_register", body=registration)
+        return self._call("mesh_register", body=registration)
 
-    def heartbeat(self, beat: Mapping[str, Any]) -> Mapping[str, Any]:
+    def heartbeat(self, heartbeat: Mapping[str, Any]) -> Mapping[str, Any]:
         """Renews the session whose token is sent; a 410 is an answer with the reason."""
-        return self._found("mesh_heartbeat", body=beat, accepted=(410,))
+        return self._call("mesh_heartbeat", body=heartbeat, accepted=(410,))
 
-    def deregister(self, leaving: Mapping[str, Any]) -> Mapping[str, Any]:
+    def deregister(self, deregistration: Mapping[str, Any]) -> Mapping[str, Any]:
         """Ends the session whose token is sent."""
-        return self._found("mesh_deregister", body=leaving)
+        return self._call("mesh_deregister", body=deregistration)
 
     def sessions(
-        self, *, limit: int = 100, cursor: str | None = None, **flt: str | None
+        self, *, limit: int = 100, cursor: str | None = None, **filters: str | None
     ) -> tuple[Sequence[Mapping[str, Any]], str | None]:
         """A page of sessions by filter (state, instance, image), and the cursor of the next."""
-        page = self._found("mesh_sessions", query={**flt, "limit": limit, "cursor": cursor})
+        page = self._call("mesh_sessions", query={**filters, "limit": limit, "cursor": cursor})
         return page["items"], page["next_cursor"]
 
     def session(self, session_id: str) -> Mapping[str, Any]:
         """One session."""
-        return self._found("mesh_session", {"id": session_id})
+        return self._call("mesh_session", {"id": session_id})
 
     def evict(self, session_id: str) -> None:
         """Ends a session and its token at once."""
@@ -67,16 +71,16 @@ class MeshClient:
 
     def status(self) -> Mapping[str, Any]:
         """Mode, and the state of a client or the sessions of a host."""
-        return self._found("mesh_status")
+        return self._call("mesh_status")
 
     def join(self) -> Mapping[str, Any]:
         """Tries again to join the host, now."""
-        return self._found("mesh_join")
+        return self._call("mesh_join")
 
     def outbox(self) -> Sequence[Mapping[str, Any]]:
         """Results for shared beads that wait for the host."""
-        found: Sequence[Mapping[str, Any]] = self._found("mesh_outbox")["items"]
-        return found
+        items: Sequence[Mapping[str, Any]] = self._call("mesh_outbox")["items"]
+        return items
 
     def drop(self, item_id: str) -> None:
         """Gives one of them up."""

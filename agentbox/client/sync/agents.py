@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from agentbox.client import agent_calls as made
+from agentbox.client import agent_calls as requests
 from agentbox.client.agent_calls import Agent, AgentExit, RunOutput
-from agentbox.client.task_call import item_of
+from agentbox.client.task_call import parse_log_item
 
 if TYPE_CHECKING:
     from agentbox.client.attach import Attached
@@ -20,44 +20,63 @@ class AgentsClient:
     def __init__(self, box: "BoxClient") -> None:
         self._box = box
 
-    def spawn(self, spec: Mapping[str, Any], *, request_id: str = "", input: bytes | None = None) -> Agent:
+    def spawn(
+        self, spec: Mapping[str, Any], *, request_id: str = "", input: bytes | None = None
+    ) -> Agent:
         """Starts an agent, or answers the one that this `request_id` started before. `input` is all that a piped stdin gets."""
-        return Agent.from_wire((self._box.send(made.spawn_agent(spec, request_id, input))).json())
+        return Agent.from_wire(
+            (self._box.send(requests.spawn_agent(spec, request_id, input))).json()
+        )
 
     def run_once(
-        self, spec: Mapping[str, Any], *, request_id: str = "", stdin: bytes = b"", timeout_s: float = 600,
+        self,
+        spec: Mapping[str, Any],
+        *,
+        request_id: str = "",
+        stdin: bytes = b"",
+        timeout_s: float = 600,
         max_output: int = 1 << 20,
-    ) -> RunOutput:  # fmt: skip
+    ) -> RunOutput:
         """Runs a program to its end."""
-        call = made.run_once(spec, request_id, stdin, timeout_s, max_output)
-        found = self._box.send(call, wait_s=timeout_s + made.LATE_SECONDS)
-        return RunOutput.from_wire(found.json())
+        call = requests.run_once(spec, request_id, stdin, timeout_s, max_output)
+        response = self._box.send(call, wait_s=timeout_s + requests.EXTRA_WAIT_SECONDS)
+        return RunOutput.from_wire(response.json())
 
     def list(
-        self, *, state: str | None = None, name: str | None = None, parent_id: str | None = None, label: str | None = None,
-        limit: int = 100, cursor: str | None = None,
-    ) -> tuple[list[Agent], str | None]:  # fmt: skip
+        self,
+        *,
+        state: str | None = None,
+        name: str | None = None,
+        parent_id: str | None = None,
+        label: str | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> tuple[list[Agent], str | None]:
         """A page of agents in order of id, and the cursor of the next."""
-        call = made.list_agents(limit, cursor, state=state, name=name, parent_id=parent_id, label=label)
+        call = requests.list_agents(
+            limit, cursor, state=state, name=name, parent_id=parent_id, label=label
+        )
         page = (self._box.send(call)).json()
         return [Agent.from_wire(item) for item in page["items"]], page["next_cursor"]
 
     def get(self, agent_id: str) -> Agent:
         """One agent."""
-        return Agent.from_wire((self._box.send(made.get_agent(agent_id))).json())
+        return Agent.from_wire((self._box.send(requests.get_agent(agent_id))).json())
 
     def signal(self, agent_id: str, generation: int, signal: str) -> None:
         """INT, TERM, HUP, USR1 or USR2 to the program, STOP or CONT to its tree."""
-        self._box.send(made.signal_agent(agent_id, generation, signal))
+        self._box.send(requests.signal_agent(agent_id, generation, signal))
 
     def revoke(self, agent_id: str, grant_id: str) -> Agent:
         """Takes a grant back for good; answers the agent as it is then."""
-        return Agent.from_wire((self._box.send(made.revoke_grant(agent_id, grant_id))).json())
+        return Agent.from_wire((self._box.send(requests.revoke_grant(agent_id, grant_id))).json())
 
-    def terminate(self, agent_id: str, generation: int, *, grace_s: float | None = None) -> AgentExit:
+    def terminate(
+        self, agent_id: str, generation: int, *, grace_s: float | None = None
+    ) -> AgentExit:
         """Ends the tree; answers how it ended. None is the grace of the box, at most 60 s."""
-        call = made.terminate_agent(agent_id, generation, grace_s)
-        wait = (60 if grace_s is None else grace_s) + made.LATE_SECONDS
+        call = requests.terminate_agent(agent_id, generation, grace_s)
+        wait = (60 if grace_s is None else grace_s) + requests.EXTRA_WAIT_SECONDS
         return AgentExit.from_wire((self._box.send(call, wait_s=wait)).json())
 
     def stream(
@@ -66,9 +85,11 @@ class AgentsClient:
         """Output and life of an agent after the cursor `since`. Goes on across broken connections for `patience` seconds."""
         query = {"follow": str(follow).lower()}
         start = str(since) if since else ""
-        events = self._box.stream("stream_agent", {"id": agent_id}, query=query, since=start, patience=patience)
+        events = self._box.stream(
+            "stream_agent", {"id": agent_id}, query=query, since=start, patience=patience
+        )
         for event in events:
-            yield item_of(event)
+            yield parse_log_item(event)
 
     @contextmanager
     def attach(self, agent_id: str, generation: int) -> Iterator["Attached"]:

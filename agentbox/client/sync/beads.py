@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from agentbox.client.bead_records import Bead, BeadClaim, Event, given
+from agentbox.client.bead_records import Bead, BeadClaim, Event, without_none
 
 if TYPE_CHECKING:
     from agentbox.client.sync.client import BoxClient
@@ -19,13 +19,19 @@ class BeadsClient:
     def create_epic(self, title: str, *, request_id: str = "", **spec: Any) -> Bead:
         """A new epic; `spec` are the other members of a NewBead. The same `request_id` gives the same bead."""
         headers = {"Idempotency-Key": request_id} if request_id else None
-        return Bead.from_wire(self._box.call("create_epic", body={"title": title, **spec}, headers=headers))
+        return Bead.from_wire(
+            self._box.call("create_epic", body={"title": title, **spec}, headers=headers)
+        )
 
-    def create_child(self, parent_id: str, title: str, *, request_id: str = "", **spec: Any) -> Bead:
+    def create_child(
+        self, parent_id: str, title: str, *, request_id: str = "", **spec: Any
+    ) -> Bead:
         """As `create_epic`, below another bead."""
         headers = {"Idempotency-Key": request_id} if request_id else None
         body = {"title": title, **spec}
-        return Bead.from_wire(self._box.call("create_child", {"id": parent_id}, body=body, headers=headers))
+        return Bead.from_wire(
+            self._box.call("create_child", {"id": parent_id}, body=body, headers=headers)
+        )
 
     def add_dep(self, bead_id: str, blocker_id: str) -> None:
         """The bead waits for the blocker."""
@@ -36,24 +42,36 @@ class BeadsClient:
         self._box.call("remove_dep", {"id": bead_id, "blocker": blocker_id})
 
     def claim(
-        self, bead_id: str, lease_id: str, *, assignee: str | None = None, lease_s: int | None = None
+        self,
+        bead_id: str,
+        lease_id: str,
+        *,
+        assignee: str | None = None,
+        lease_s: int | None = None,
     ) -> BeadClaim:
         """A lease on one bead; `lease_id` is a random UUID of the caller, and repeating the call gives the same lease."""
-        body = given({"lease_id": lease_id, "assignee": assignee, "lease_s": lease_s})
+        body = without_none({"lease_id": lease_id, "assignee": assignee, "lease_s": lease_s})
         return BeadClaim.from_wire(self._box.call("claim", {"id": bead_id}, body=body))
 
     def claim_next(
-        self, lease_id: str, *, assignee: str | None = None, lease_s: int | None = None, parent_id: str | None = None,
+        self,
+        lease_id: str,
+        *,
+        assignee: str | None = None,
+        lease_s: int | None = None,
+        parent_id: str | None = None,
         tags: Sequence[str] = (),
-    ) -> BeadClaim | None:  # fmt: skip
+    ) -> BeadClaim | None:
         """A lease on the first ready bead; None when there is none."""
-        body = given({"lease_id": lease_id, "assignee": assignee, "lease_s": lease_s, "parent_id": parent_id})
-        found = self._box.call("claim_next", body={**body, "tags": list(tags)})
-        return None if found is None else BeadClaim.from_wire(found)
+        body = without_none(
+            {"lease_id": lease_id, "assignee": assignee, "lease_s": lease_s, "parent_id": parent_id}
+        )
+        claim = self._box.call("claim_next", body={**body, "tags": list(tags)})
+        return None if claim is None else BeadClaim.from_wire(claim)
 
     def heartbeat(self, bead_id: str, lease_id: str, *, lease_s: int | None = None) -> BeadClaim:
         """Extends the lease."""
-        body = given({"lease_id": lease_id, "lease_s": lease_s})
+        body = without_none({"lease_id": lease_id, "lease_s": lease_s})
         return BeadClaim.from_wire(self._box.call("heartbeat", {"id": bead_id}, body=body))
 
     def release(self, bead_id: str, lease_id: str, *, delay_s: int = 0, note: str = "") -> Bead:
@@ -62,11 +80,22 @@ class BeadsClient:
         return Bead.from_wire(self._box.call("release", {"id": bead_id}, body=body))
 
     def close(
-        self, bead_id: str, *, outcome: str = "done", note: str = "", result: Any = None, lease_id: str | None = None,
+        self,
+        bead_id: str,
+        *,
+        outcome: str = "done",
+        note: str = "",
+        result: Any = None,
+        lease_id: str | None = None,
         force: bool | None = None,
-    ) -> Bead:  # fmt: skip
+    ) -> Bead:
         """Closes a bead; a claimed one needs its lease id, or the scope admin."""
-        body = {"outcome": outcome, "note": note, "result": result, **given({"lease_id": lease_id, "force": force})}
+        body = {
+            "outcome": outcome,
+            "note": note,
+            "result": result,
+            **without_none({"lease_id": lease_id, "force": force}),
+        }
         return Bead.from_wire(self._box.call("close_bead", {"id": bead_id}, body=body))
 
     def show(self, bead_id: str) -> Bead:
@@ -77,12 +106,16 @@ class BeadsClient:
         self, *, parent_id: str | None = None, limit: int = 100, cursor: str | None = None
     ) -> tuple[list[Bead], str | None]:
         """A page of what may be claimed now, in order of priority, and the cursor of the next."""
-        page = self._box.call("ready_beads", query={"parent_id": parent_id, "limit": limit, "cursor": cursor})
+        page = self._box.call(
+            "ready_beads", query={"parent_id": parent_id, "limit": limit, "cursor": cursor}
+        )
         return [Bead.from_wire(item) for item in page["items"]], page["next_cursor"]
 
-    def list(self, *, limit: int = 100, cursor: str | None = None, **flt: str | None) -> tuple[list[Bead], str | None]:
+    def list(
+        self, *, limit: int = 100, cursor: str | None = None, **filters: str | None
+    ) -> tuple[list[Bead], str | None]:
         """A page of beads by filter (status, kind, parent_id, tag, assignee, creator), and the cursor of the next."""
-        page = self._box.call("list_beads", query={**flt, "limit": limit, "cursor": cursor})
+        page = self._box.call("list_beads", query={**filters, "limit": limit, "cursor": cursor})
         return [Bead.from_wire(item) for item in page["items"]], page["next_cursor"]
 
 
@@ -94,30 +127,39 @@ class EventsClient:
 
     def append(self, *events: Mapping[str, Any]) -> tuple[int, int]:
         """Appends NewEvents, all or none: the numbers of the first and the last."""
-        found = self._box.call("append_events", body={"events": list(events)})
-        return found["first_seq"], found["last_seq"]
+        appended = self._box.call("append_events", body={"events": list(events)})
+        return appended["first_seq"], appended["last_seq"]
 
     def read(
-        self, *, since: int = -1, limit: int = 100, types: Sequence[str] = (), **flt: str | None
+        self, *, since: int = -1, limit: int = 100, types: Sequence[str] = (), **filters: str | None
     ) -> tuple[list[Event], int]:
         """Events after `since` by filter (source, subject, agent_id, session_id), and the `since` to go on with."""
-        query = {**flt, "since": since, "limit": limit, "types": ",".join(types) or None}
+        query = {**filters, "since": since, "limit": limit, "types": ",".join(types) or None}
         batch = self._box.call("read_events", query=query)
         return [Event.from_wire(event) for event in batch["events"]], batch["next_since"]
 
     def stream(
-        self, *, since: int | None = None, types: Sequence[str] = (), patience: float = 60.0, **flt: str | None
+        self,
+        *,
+        since: int | None = None,
+        types: Sequence[str] = (),
+        patience: float = 60.0,
+        **filters: str | None,
     ) -> Iterator[Event]:
         """Events as they happen, each once and in order, across broken connections; None is from now on."""
-        query = {**flt, "types": ",".join(types) or None, "since": since if since == -1 else None}
+        query = {
+            **filters,
+            "types": ",".join(types) or None,
+            "since": since if since == -1 else None,
+        }
         start = "" if since is None or since < 0 else str(since)
         for event in self._box.stream("stream_events", query=query, since=start, patience=patience):
             yield Event.from_wire(json.loads(event.data))
 
     def head(self) -> tuple[int, str]:
         """Number and hash of the last event; -1 and zeros where there is none."""
-        found = self._box.call("head_event")
-        return found["seq"], found["hash"]
+        head = self._box.call("head_event")
+        return head["seq"], head["hash"]
 
     def show(self, seq: int) -> Event:
         """One event."""
@@ -125,10 +167,12 @@ class EventsClient:
 
     def delivery(self, *, limit: int = 100) -> Mapping[str, Any]:
         """How far the sink of the events is, and what it refused for good."""
-        found: Mapping[str, Any] = self._box.call("event_delivery", query={"limit": limit})
-        return found
+        delivery: Mapping[str, Any] = self._box.call("event_delivery", query={"limit": limit})
+        return delivery
 
     def verify(self, *, from_seq: int = 0) -> Mapping[str, Any]:
         """Checks the hash chain: `ok`, and where it is broken."""
-        found: Mapping[str, Any] = self._box.call("verify_events", body={"from_seq": from_seq}, wait_s=300)
-        return found
+        report: Mapping[str, Any] = self._box.call(
+            "verify_events", body={"from_seq": from_seq}, wait_s=300
+        )
+        return report

@@ -11,9 +11,16 @@ from typing import TYPE_CHECKING, Any, Self
 from agentbox.client.errors import ApiError, unreachable
 from agentbox.client.http_transport import HttpTransport, Response, TransportError
 from agentbox.client.records import LogItem, Readiness, Submitted, Task
-from agentbox.client.streams import ENDED_EARLY, QUIET_SECONDS, RETRY_SECONDS, Resume
-from agentbox.client.task_call import log_of, task_body
-from agentbox.client.transport import Call, base_headers, call_of, checked, data_of, error_of
+from agentbox.client.streams import ENDED_EARLY, IDLE_TIMEOUT, RETRY_SECONDS, StreamResumption
+from agentbox.client.task_call import parse_log_event, task_body
+from agentbox.client.transport import (
+    Call,
+    base_headers,
+    build_call,
+    check_response,
+    parse_data,
+    parse_error,
+)
 from agentbox.core.http.sse_parser import SseEvent, SseParser
 
 if TYPE_CHECKING:
@@ -29,7 +36,9 @@ if TYPE_CHECKING:
 class BoxClient:
     """Calls the API of a box. Raises ApiError for a refusal, BoxUnreachable when nothing answers. Thread-safe."""
 
-    def __init__(self, url: str, *, token: str = "", timeout: float = 10.0, ssl: SSLContext | None = None) -> None:
+    def __init__(
+        self, url: str, *, token: str = "", timeout: float = 10.0, ssl: SSLContext | None = None
+    ) -> None:
         """`ssl`: whom to trust at an https URL, None for the host's own authorities."""
         self.url = url.rstrip("/")
         self._token, self._timeout, self._ssl = token, timeout, ssl
@@ -38,7 +47,12 @@ class BoxClient:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
         self.close()
 
     def close(self) -> None:
@@ -46,22 +60,35 @@ class BoxClient:
         self._http.close()
 
     def call(
-        self, name: str, parameters: Mapping[str, str] | None = None, *, query: Mapping[str, object] | None = None,
-        body: Any = None, headers: Mapping[str, str] | None = None, accepted: tuple[int, ...] = (),
+        self,
+        name: str,
+        parameters: Mapping[str, str] | None = None,
+        *,
+        query: Mapping[str, object] | None = None,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+        accepted: tuple[int, ...] = (),
         wait_s: float | None = None,
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         """Any route by name: its JSON, None for 204. A status in `accepted` is no error."""
-        call = call_of(name, parameters, query=query, body=body, headers=headers)
-        return data_of(self._request(call, wait_s), accepted=accepted)
+        call = build_call(name, parameters, query=query, body=body, headers=headers)
+        return parse_data(self._request(call, wait_s), accepted=accepted)
 
-    def send(self, call: Call, *, accepted: tuple[int, ...] = (), wait_s: float | None = None) -> Response:
+    def send(
+        self, call: Call, *, accepted: tuple[int, ...] = (), wait_s: float | None = None
+    ) -> Response:
         """The answer to a request made by `call_of`. A status in `accepted` is no error."""
-        return checked(self._request(call, wait_s), accepted)
+        return check_response(self._request(call, wait_s), accepted)
 
     def _request(self, call: Call, wait_s: float | None) -> Response:
         try:
             return self._http.request(
-                call.method, call.url, headers=call.headers, body=call.body, content=call.content, timeout=wait_s
+                call.method,
+                call.url,
+                headers=call.headers,
+                body=call.body,
+                content=call.content,
+                timeout=wait_s,
             )
         except TransportError as error:
             raise unreachable(self.url, error) from error
@@ -78,7 +105,7 @@ class BoxClient:
             with self._http.stream(call.method, call.url, headers=call.headers) as response:
                 if not response.is_success:
                     response.read()
-                yield checked(response, ())
+                yield check_response(response, ())
         except TransportError as error:
             raise unreachable(self.url, error) from error
 
@@ -86,8 +113,10 @@ class BoxClient:
         """The pipes of an agent; `agents.attach` lets them go by itself."""
         from agentbox.client import attach  # its library is imported where it is used
 
-        url, given = attach.address(self.url, agent_id, generation), base_headers(self._token)
-        return attach.attach_sync(self.url, url, **attach.options(self.url, given, self._ssl, self._timeout))
+        url, headers = attach.attach_url(self.url, agent_id, generation), base_headers(self._token)
+        return attach.attach_sync(
+            self.url, url, **attach.connect_options(self.url, headers, self._ssl, self._timeout)
+        )
 
     def ready(self) -> Readiness:
         """The cached verdict; not ready is an answer, no error."""
@@ -123,15 +152,21 @@ class BoxClient:
         data: Mapping[str, Any] = self.call("openapi")
         return data
 
-    def submit_task(self, spec: Mapping[str, Any], *, timeout_s: float = 600, **options: Any) -> Submitted:
+    def submit_task(
+        self, spec: Mapping[str, Any], *, timeout_s: float = 600, **options: Any
+    ) -> Submitted:
         """Queues one run. `spec` is an AgentSpec on the wire; `options` are the other members of a TaskBody."""
-        return Submitted.from_wire(self.call("submit_task", body=task_body(spec, timeout_s, options)))
+        return Submitted.from_wire(
+            self.call("submit_task", body=task_body(spec, timeout_s, options))
+        )
 
     def task(self, task_id: str) -> Task:
         """One task."""
         return Task.from_wire(self.call("get_task", {"id": task_id}))
 
-    def tasks(self, *, limit: int = 100, cursor: str | None = None) -> tuple[list[Task], str | None]:
+    def tasks(
+        self, *, limit: int = 100, cursor: str | None = None
+    ) -> tuple[list[Task], str | None]:
         """A page of tasks and the cursor of the next."""
         page = self.call("list_tasks", query={"limit": limit, "cursor": cursor})
         return [Task.from_wire(item) for item in page["items"]], page["next_cursor"]
@@ -146,23 +181,33 @@ class BoxClient:
         """Output of a task after the cursor `since`; the Task itself comes last. Survives a restart of the API."""
         query = {"follow": str(follow).lower()}
         start = str(since) if since else ""
-        events = self.stream("task_logs", {"id": task_id}, query=query, last="task", since=start, patience=patience)
-        return map(log_of, events)
+        events = self.stream(
+            "task_logs", {"id": task_id}, query=query, last="task", since=start, patience=patience
+        )
+        return map(parse_log_event, events)
 
     def stream(
-        self, name: str, parameters: Mapping[str, str] | None = None, *, query: Mapping[str, object] | None = None,
-        last: str = "", since: str = "", patience: float = 60.0,
-    ) -> Iterator[SseEvent]:  # fmt: skip
+        self,
+        name: str,
+        parameters: Mapping[str, str] | None = None,
+        *,
+        query: Mapping[str, object] | None = None,
+        last: str = "",
+        since: str = "",
+        patience: float = 60.0,
+    ) -> Iterator[SseEvent]:
         """Events of a streaming route, each once and in order, across broken connections (by Last-Event-ID).
 
         With `last` the stream ends at the first event of that type, and an end without it counts as broken. It begins
         after the id `since`.
         """
-        resume = Resume(patience, since)
+        resume = StreamResumption(patience, since)
         while True:
             try:
-                for event in self._events(call_of(name, parameters, query=query, headers=resume.headers())):
-                    resume.received(event)
+                for event in self._events(
+                    build_call(name, parameters, query=query, headers=resume.headers())
+                ):
+                    resume.on_event(event)
                     yield event
                     if event.event == last:
                         return
@@ -179,12 +224,16 @@ class BoxClient:
 
     def _events(self, call: Call) -> Iterator[SseEvent]:
         opened = self._http.stream(
-            call.method, call.url, headers=call.headers, timeout=QUIET_SECONDS, connect_s=self._timeout
+            call.method,
+            call.url,
+            headers=call.headers,
+            timeout=IDLE_TIMEOUT,
+            connect_s=self._timeout,
         )
         with opened as response:
             if not response.is_success:
                 response.read()
-                raise error_of(response)
+                raise parse_error(response)
             parser = SseParser()
             for chunk in response.iter_bytes():
                 yield from parser.feed(chunk)

@@ -15,24 +15,28 @@ class ReviewsClient:
 
     def list(self) -> Sequence[Mapping[str, Any]]:
         """Summaries of what waits for a decision, oldest first."""
-        found: Sequence[Mapping[str, Any]] = self._box.call("list_reviews")["items"]
-        return found
+        items: Sequence[Mapping[str, Any]] = self._box.call("list_reviews")["items"]
+        return items
 
     def show(self, agent_id: str, *, at: int = 0, limit: int = 100) -> Mapping[str, Any]:
         """`summary`, `changes` from place `at` on, `left_out`, and `next`: the place of the next page, or None."""
         query = {"at": at, "limit": limit}
-        found: Mapping[str, Any] = self._box.call("show_review", {"agent_id": agent_id}, query=query)
-        return found
+        review: Mapping[str, Any] = self._box.call(
+            "show_review", {"agent_id": agent_id}, query=query
+        )
+        return review
 
     def commit(self, agent_id: str, digest: str) -> Mapping[str, Any]:
         """Takes what has that digest. ApiError with status 409 has `problem["conflicts"]`, one with 412 the other digest."""
-        done: Mapping[str, Any] = self._box.call("commit_review", {"agent_id": agent_id}, body={"digest": digest})
-        return done
+        outcome: Mapping[str, Any] = self._box.call(
+            "commit_review", {"agent_id": agent_id}, body={"digest": digest}
+        )
+        return outcome
 
     def discard(self, agent_id: str) -> Mapping[str, Any]:
         """For good."""
-        done: Mapping[str, Any] = self._box.call("discard_review", {"agent_id": agent_id})
-        return done
+        outcome: Mapping[str, Any] = self._box.call("discard_review", {"agent_id": agent_id})
+        return outcome
 
 
 class ApprovalsClient:
@@ -43,16 +47,18 @@ class ApprovalsClient:
 
     def list(self) -> Sequence[Mapping[str, Any]]:
         """What waits, and what was decided in the last day; oldest first."""
-        found: Sequence[Mapping[str, Any]] = self._box.call("list_approvals")["items"]
-        return found
+        items: Sequence[Mapping[str, Any]] = self._box.call("list_approvals")["items"]
+        return items
 
     def get(self, approval_id: str) -> Mapping[str, Any]:
         """One of them."""
-        found: Mapping[str, Any] = self._box.call("get_approval", {"id": approval_id})
-        return found
+        approval: Mapping[str, Any] = self._box.call("get_approval", {"id": approval_id})
+        return approval
 
     def decide(self, approval_id: str, verdict: str, reason: str = "") -> Mapping[str, Any]:
         """`verdict`: approve or deny. ApiError with status 409 when it is decided already."""
         body = {"verdict": verdict, "reason": reason}
-        found: Mapping[str, Any] = self._box.call("decide_approval", {"id": approval_id}, body=body)
-        return found
+        approval: Mapping[str, Any] = self._box.call(
+            "decide_approval", {"id": approval_id}, body=body
+        )
+        return approval

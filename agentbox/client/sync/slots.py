@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from agentbox.client import pods as made
+from agentbox.client import pods as requests
 from agentbox.client.pods import JSON_PATCH, OCTETS, Hit, MemoryEntry, PodMeta, WrittenPod
-from agentbox.client.transport import call_of
+from agentbox.client.transport import build_call
 
 if TYPE_CHECKING:
     from agentbox.client.sync.client import BoxClient
@@ -19,47 +19,58 @@ class PodsClient:
         self._box = box
 
     def write(
-        self, path: str, body: bytes | Iterable[bytes], *, content_type: str = OCTETS,
-        if_match: str | None = None, if_none_match: str | None = None,
-    ) -> WrittenPod:  # fmt: skip
+        self,
+        path: str,
+        body: bytes | Iterable[bytes],
+        *,
+        content_type: str = OCTETS,
+        if_match: str | None = None,
+        if_none_match: str | None = None,
+    ) -> WrittenPod:
         """Stores an object; `if_none_match="*"` only where there is none."""
-        return made.written_of(self._box.send(made.write_pod(path, body, content_type, if_match, if_none_match)))
+        return requests.parse_written_pod(
+            self._box.send(requests.write_pod(path, body, content_type, if_match, if_none_match))
+        )
 
     def read(self, path: str, *, byte_range: tuple[int, int | None] | None = None) -> bytes:
         """The whole body, or the bytes from the first to the last."""
-        return self._box.send(made.read_pod(path, byte_range)).content
+        return self._box.send(requests.read_pod(path, byte_range)).content
 
     @contextmanager
     def open(
         self, path: str, *, byte_range: tuple[int, int | None] | None = None
     ) -> Iterator[tuple[PodMeta, Iterator[bytes]]]:
         """The object and its body in pieces, for what is too large to hold."""
-        with self._box.streaming(made.read_pod(path, byte_range)) as response:
-            yield made.meta_of(path, response), response.iter_bytes()
+        with self._box.streaming(requests.read_pod(path, byte_range)) as response:
+            yield requests.parse_pod_meta(path, response), response.iter_bytes()
 
     def head(self, path: str) -> PodMeta:
         """What is known of an object, without its body."""
-        return made.meta_of(path, self._box.send(made.head_pod(path)))
+        return requests.parse_pod_meta(path, self._box.send(requests.head_pod(path)))
 
     def patch(
         self, path: str, patch: bytes, *, patch_type: str = JSON_PATCH, if_match: str | None = None
     ) -> WrittenPod:
         """Applies a JSON Patch, wholly or not at all."""
-        return made.written_of(self._box.send(made.patch_pod(path, patch, patch_type, if_match)))
+        return requests.parse_written_pod(
+            self._box.send(requests.patch_pod(path, patch, patch_type, if_match))
+        )
 
     def delete(self, path: str, *, if_match: str | None = None) -> None:
         """Removes an object, or an empty container."""
-        self._box.send(made.delete_pod(path, if_match))
+        self._box.send(requests.delete_pod(path, if_match))
 
     def options(self, path: str) -> Mapping[str, str]:
         """The headers that say what may be done there: Allow, Accept-Put, Accept-Patch."""
-        return (self._box.send(call_of("options_pod", {"path": path}, headers={"Accept": "*/*"}))).headers
+        return (
+            self._box.send(build_call("options_pod", {"path": path}, headers={"Accept": "*/*"}))
+        ).headers
 
     def list(
         self, container: str = "", *, limit: int = 100, cursor: str | None = None
     ) -> tuple[list[PodMeta], str | None]:
         """A page of a container's members, and the cursor of the next."""
-        return made.pods_of(self._box.send(made.list_pods(container, limit, cursor)))
+        return requests.parse_pod_page(self._box.send(requests.list_pods(container, limit, cursor)))
 
 
 class MemoryClient:
@@ -69,39 +80,66 @@ class MemoryClient:
         self._box = box
 
     def store(
-        self, key: str, value: Any, *, namespace: str = "default", text: str | None = None,
-        metadata: Mapping[str, Any] | None = None, ttl_s: int | None = None,
-    ) -> tuple[MemoryEntry, bool]:  # fmt: skip
+        self,
+        key: str,
+        value: Any,
+        *,
+        namespace: str = "default",
+        text: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        ttl_s: int | None = None,
+    ) -> tuple[MemoryEntry, bool]:
         """The entry as stored, and whether it was created. `text` is what is searched; else the value's strings."""
-        response = self._box.send(made.store_memory(namespace, key, value, text=text, metadata=metadata, ttl_s=ttl_s))
+        response = self._box.send(
+            requests.store_memory(namespace, key, value, text=text, metadata=metadata, ttl_s=ttl_s)
+        )
         return MemoryEntry.from_wire(response.json()), response.status_code == 201
 
     def retrieve(self, key: str, *, namespace: str = "default") -> MemoryEntry | None:
         """The entry; None where there is none."""
-        response = self._box.send(call_of("retrieve_memory", {"ns": namespace, "key": key}), accepted=(404,))
+        response = self._box.send(
+            build_call("retrieve_memory", {"ns": namespace, "key": key}), accepted=(404,)
+        )
         return MemoryEntry.from_wire(response.json()) if response.is_success else None
 
     def search(
-        self, query: str, *, namespaces: tuple[str, ...] = ("default",), limit: int = 10, mode: str = "hybrid",
-        flt: Mapping[str, Any] | None = None, min_cosine: float | None = None,
-    ) -> list[Hit]:  # fmt: skip
+        self,
+        query: str,
+        *,
+        namespaces: tuple[str, ...] = ("default",),
+        limit: int = 10,
+        mode: str = "hybrid",
+        flt: Mapping[str, Any] | None = None,
+        min_cosine: float | None = None,
+    ) -> list[Hit]:
         """The entries that fit best: by meaning (`vector`), by words (`text`), by both (`hybrid`)."""
-        call = made.search_memory(query, namespaces, limit=limit, mode=mode, flt=flt, min_cosine=min_cosine)
+        call = requests.search_memory(
+            query, namespaces, limit=limit, mode=mode, flt=flt, min_cosine=min_cosine
+        )
         return [Hit.from_wire(hit) for hit in self._box.send(call).json()["hits"]]
 
     def delete(self, key: str, *, namespace: str = "default") -> bool:
         """Whether there was one."""
-        call = call_of("delete_memory", {"ns": namespace, "key": key})
+        call = build_call("delete_memory", {"ns": namespace, "key": key})
         return self._box.send(call, accepted=(404,)).is_success
 
     def list(
-        self, *, namespace: str = "default", prefix: str = "", flt: Mapping[str, Any] | None = None, limit: int = 100,
+        self,
+        *,
+        namespace: str = "default",
+        prefix: str = "",
+        flt: Mapping[str, Any] | None = None,
+        limit: int = 100,
         cursor: str | None = None,
-    ) -> tuple[list[MemoryEntry], str | None]:  # fmt: skip
+    ) -> tuple[list[MemoryEntry], str | None]:
         """A page of entries in order of their keys, and the cursor of the next."""
-        return made.entries_of(self._box.send(made.list_memory(namespace, prefix, flt or {}, limit, cursor)))
+        return requests.parse_memory_page(
+            self._box.send(requests.list_memory(namespace, prefix, flt or {}, limit, cursor))
+        )
 
     def stats(self, namespace: str | None = None) -> Mapping[str, Any]:
         """What the store holds, or one namespace of it."""
-        found: Mapping[str, Any] = self._box.send(call_of("memory_stats", query={"namespace": namespace})).json()
-        return found
+        stats: Mapping[str, Any] = self._box.send(
+            build_call("memory_stats", query={"namespace": namespace})
+        ).json()
+        return stats

@@ -6,17 +6,33 @@ READ, WRITE = ("approvals:read",), ("approvals:write",)
 
 APPROVALS: tuple[Route, ...] = (
     Route(
-        name="list_approvals", method="GET", path="/v1/approvals", scope=READ, handler="approvals.list_approvals",
-        response="Approvals", summary="Actions that wait, and those of the last day; oldest first.",
+        name="list_approvals",
+        method="GET",
+        path="/v1/approvals",
+        scope=READ,
+        handler="approvals.list_approvals",
+        response="Approvals",
+        summary="Actions that wait, and those of the last day; oldest first.",
     ),
     Route(
-        name="get_approval", method="GET", path="/v1/approvals/{id}", scope=READ, handler="approvals.get", response="Approval",
+        name="get_approval",
+        method="GET",
+        path="/v1/approvals/{id}",
+        scope=READ,
+        handler="approvals.get",
+        response="Approval",
         summary="One of them, with its real parameters.",
     ),
     Route(
-        name="decide_approval", method="POST", path="/v1/approvals/{id}", scope=WRITE, handler="approvals.decide",
-        request="Verdict", response="Approval", body_limit=None,
+        name="decide_approval",
+        method="POST",
+        path="/v1/approvals/{id}",
+        scope=WRITE,
+        handler="approvals.decide",
+        request="Verdict",
+        response="Approval",
+        body_limit=None,
         summary="Approves one use, or denies it. Whoever holds this scope and follows `/v1/events/stream` is asked; while nobody "
         "does, every such action is denied at once. 409 when it is decided already.",
     ),
-)  # fmt: skip
+)

@@ -4,7 +4,13 @@ from agentbox.contracts.routes.route import Route
 
 PAGES: tuple[Route, ...] = (
     Route(
-        name="page", method="GET", path="/ui/{name}", scope=(), handler="pages.serve", response="Body", media="any",
+        name="page",
+        method="GET",
+        path="/ui/{name}",
+        scope=(),
+        handler="pages.serve",
+        response="Body",
+        media="any",
         summary="A page, or its script or style.",
     ),
-)  # fmt: skip
+)

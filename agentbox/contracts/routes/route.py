@@ -42,11 +42,11 @@ class Route:
     listener: Literal["api", "metrics"] = "api"
 
     @property
-    def public(self) -> bool:
+    def is_public(self) -> bool:
         return not self.scope
 
     @property
-    def probe(self) -> bool:
+    def is_probe(self) -> bool:
         """True for the routes that a prober calls without credentials."""
         return self.handler.startswith("probes.")
 
@@ -56,7 +56,7 @@ class Route:
         return tuple(name for name, _ in _PARAMETER.findall(self.path))
 
     @property
-    def rest(self) -> str:
+    def rest_parameter(self) -> str:
         """The name of the parameter that is the rest of the path; "" where there is none."""
         return next((name for name, star in _PARAMETER.findall(self.path) if star), "")
 
@@ -68,29 +68,37 @@ class Route:
     @property
     def pattern(self) -> re.Pattern[str]:
         """Matches exactly the paths of this row; a parameter is one segment that is not empty, unless it is the rest."""
-        at, text = 0, ""
-        for found in _PARAMETER.finditer(self.path):
-            one = ".*" if found[2] else "[^/]+"
-            text += f"{re.escape(self.path[at : found.start()])}(?P<{found[1]}>{one})"
-            at = found.end()
-        return re.compile(f"^{text}{re.escape(self.path[at:])}$")
+        position, text = 0, ""
+        for match in _PARAMETER.finditer(self.path):
+            group = ".*" if match[2] else "[^/]+"
+            text += f"{re.escape(self.path[position : match.start()])}(?P<{match[1]}>{group})"
+            position = match.end()
+        return re.compile(f"^{text}{re.escape(self.path[position:])}$")
 
-    def url(self, parameters: Mapping[str, str] | None = None, query: Mapping[str, object] | None = None) -> str:
+    def url(
+        self, parameters: Mapping[str, str] | None = None, query: Mapping[str, object] | None = None
+    ) -> str:
         """Path and query string. Raises KeyError for a parameter left out, ValueError for an unknown query name, or for a
         parameter that clients and proxies would change on its way (an empty segment, `.` or `..`): escaping does not hold
         them, and the request would meet another route."""
-        given = parameters or {}
+        values = parameters or {}
         for name in self.parameters:
-            if name != self.rest and given[name] in ("", ".", ".."):
-                raise ValueError(f"{name} is {given[name]!r}, which is no segment of a path")
-        if self.rest and not _is_stable(given[self.rest]):
-            raise ValueError(f"{given[self.rest]!r} has an empty segment, or one that is . or ..")
-        path = _PARAMETER.sub(lambda match: quote(str(given[match[1]]), safe="/" if match[2] else ""), self.path)
-        wanted = {name: value for name, value in (query or {}).items() if value is not None}
-        if unknown := sorted(set(wanted) - set(self.query)):
+            if name != self.rest_parameter and values[name] in ("", ".", ".."):
+                raise ValueError(f"{name} is {values[name]!r}, which is no segment of a path")
+        if self.rest_parameter and not _is_stable(values[self.rest_parameter]):
+            raise ValueError(
+                f"{values[self.rest_parameter]!r} has an empty segment, or one that is . or .."
+            )
+        path = _PARAMETER.sub(
+            lambda match: quote(str(values[match[1]]), safe="/" if match[2] else ""), self.path
+        )
+        present = {name: value for name, value in (query or {}).items() if value is not None}
+        if unknown := sorted(set(present) - set(self.query)):
             raise ValueError(f"route {self.name} takes no query name {unknown[0]!r}")
-        return f"{path}?{urlencode(wanted, doseq=True)}" if wanted else path
+        return f"{path}?{urlencode(present, doseq=True)}" if present else path
 
 
-def _is_stable(rest: str) -> bool:
-    return rest == "" or not any(segment in ("", ".", "..") for segment in rest.removesuffix("/").split("/"))
+def _is_stable(path: str) -> bool:
+    return path == "" or not any(
+        segment in ("", ".", "..") for segment in path.removesuffix("/").split("/")
+    )

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class InThread(Generic[T]):
+class DaemonThreadRunner(Generic[T]):
     """One blocking call at a time. While an earlier one still hangs no second is begun: that is a TimeoutError."""
 
     def __init__(self, name: str) -> None:
@@ -21,19 +21,28 @@ class InThread(Generic[T]):
         if not self._busy.acquire(blocking=False):
             raise TimeoutError(f"{self._name} has not come back yet")
         loop = asyncio.get_running_loop()
-        answer: asyncio.Future[T] = loop.create_future()
-        threading.Thread(target=self._work, args=(call, loop, answer), name=self._name, daemon=True).start()
-        return await answer
+        future: asyncio.Future[T] = loop.create_future()
+        threading.Thread(
+            target=self._work, args=(call, loop, future), name=self._name, daemon=True
+        ).start()
+        return await future
 
-    def _work(self, call: Callable[[], T], loop: asyncio.AbstractEventLoop, answer: "asyncio.Future[T]") -> None:
+    def _work(
+        self, call: Callable[[], T], loop: asyncio.AbstractEventLoop, future: "asyncio.Future[T]"
+    ) -> None:
         try:
             result = call()
         except Exception as error:  # noqa: BLE001  (handed over to whoever awaits)
-            self._give(loop, answer, partial(answer.set_exception, error))
+            self._deliver(loop, future, partial(future.set_exception, error))
         else:
-            self._give(loop, answer, partial(answer.set_result, result))
+            self._deliver(loop, future, partial(future.set_result, result))
 
-    def _give(self, loop: asyncio.AbstractEventLoop, answer: "asyncio.Future[T]", deliver: Callable[[], None]) -> None:
+    def _deliver(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        future: "asyncio.Future[T]",
+        set_outcome: Callable[[], None],
+    ) -> None:
         self._busy.release()
         if not loop.is_closed():
-            loop.call_soon_threadsafe(lambda: None if answer.done() else deliver())
+            loop.call_soon_threadsafe(lambda: None if future.done() else set_outcome())

@@ -9,11 +9,11 @@ import structlog
 _log = structlog.get_logger()
 
 
-def tells_bug(what: str) -> Callable[["asyncio.Future[Any]"], None]:
+def log_failures(task_name: str) -> Callable[["asyncio.Future[Any]"], None]:
     """A callback for a job that is over. Cancelled, or ended as it should: nothing is said."""
 
-    def told(job: "asyncio.Future[Any]") -> None:
-        if not job.cancelled() and (error := job.exception()) is not None:
-            _log.error(f"{what} ended", exc_info=error)
+    def log_failure(task: "asyncio.Future[Any]") -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.error(f"{task_name} ended", exc_info=error)
 
-    return told
+    return log_failure

@@ -9,7 +9,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-async def in_thread(work: Callable[[], T]) -> T:
+async def run_in_thread(work: Callable[[], T]) -> T:
     """The result of `work`. Cancelling does not stop the thread, only the waiting."""
     future: Future[T] = Future()
 

@@ -12,8 +12,8 @@ from agentbox.core.canonical import canonical_json
 
 def replace(path: Path, data: bytes, *, mode: int = 0o644, durable: bool = True) -> None:
     """Writes beside `path` and renames over it. `durable` also waits for the disk, the folder's too. Raises OSError."""
-    part = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
     try:
         try:
             _write_all(descriptor, data)
@@ -21,12 +21,12 @@ def replace(path: Path, data: bytes, *, mode: int = 0o644, durable: bool = True)
                 os.fsync(descriptor)
         finally:
             os.close(descriptor)
-        part.rename(path)
+        temporary.rename(path)
     except BaseException:
-        part.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
     if durable:
-        sync_folder(path.parent)
+        sync_directory(path.parent)
 
 
 def replace_json(path: Path, document: Any, *, mode: int = 0o644, durable: bool = True) -> None:
@@ -35,10 +35,10 @@ def replace_json(path: Path, document: Any, *, mode: int = 0o644, durable: bool 
 
 
 @contextmanager
-def probe_file(folder: Path) -> Iterator[int]:
+def probe_file(directory: Path) -> Iterator[int]:
     """A descriptor of a new file, removed at the end, to find out what the folder takes. An agent may write there too: no
     name that it could have taken before is opened, least of all a link. Raises OSError."""
-    path = folder / f".agentbox-probe-{os.urandom(8).hex()}"
+    path = directory / f".agentbox-probe-{os.urandom(8).hex()}"
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         yield descriptor
@@ -47,9 +47,9 @@ def probe_file(folder: Path) -> Iterator[int]:
         path.unlink(missing_ok=True)
 
 
-def sync_folder(folder: Path) -> None:
+def sync_directory(directory: Path) -> None:
     """Makes a rename in `folder` durable."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
     finally:

@@ -11,13 +11,13 @@ from agentbox.core.errors import AgentboxError, ExitCode
 
 
 @contextmanager
-def told(doing: str) -> Iterator[None]:
+def wrap_os_errors(action: str) -> Iterator[None]:
     """Turns an OSError of the host's files into the sentence `cannot <doing>: <why>` (exit 3)."""
     try:
         yield
     except OSError as error:
         raise AgentboxError(
-            f"cannot {doing}: {error.strerror or error}",
+            f"cannot {action}: {error.strerror or error}",
             "Free some space or mend the folder's rights; AGENTBOX_STATE_DIR names another folder.",
             exit_code=ExitCode.PREREQUISITE,
         ) from error
@@ -26,7 +26,7 @@ def told(doing: str) -> Iterator[None]:
 def write_atomically(path: Path, text: str | bytes, mode: int = 0o600) -> None:
     """Replaces a file whole: a reader, or a crash, sees the old text or the new one. Raises AgentboxError (exit 3)."""
     temporary = path.with_name(f".{path.name}.new")
-    with told(f"write {path}"):
+    with wrap_os_errors(f"write {path}"):
         try:
             temporary.unlink(missing_ok=True)
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
@@ -46,7 +46,7 @@ def write_in_place(path: Path, content: bytes) -> None:
 
     Raises AgentboxError (exit 3).
     """
-    with told(f"write {path}"), path.open("r+b") as stream:
+    with wrap_os_errors(f"write {path}"), path.open("r+b") as stream:
         if content:
             os.posix_fallocate(stream.fileno(), 0, len(content))
         stream.write(content)

@@ -11,42 +11,50 @@ from agentbox.core.slot_errors import PreconditionFailed
 
 _TAG = re.compile(r'(W/)?("[^"]*")')
 _RANGE = re.compile(r"\s*bytes\s*=\s*([0-9]{0,18})\s*-\s*([0-9]{0,18})\s*", re.IGNORECASE)
-Span = tuple[int, int]  # first and last byte
+ByteRange = tuple[int, int]  # first and last byte
 
 
-def http_date(at: datetime) -> str:
+def http_date(moment: datetime) -> str:
     """As `Last-Modified` has it, to the second."""
-    return format_datetime(at.astimezone(UTC).replace(microsecond=0), usegmt=True)
+    return format_datetime(moment.astimezone(UTC).replace(microsecond=0), usegmt=True)
 
 
 def not_modified(headers: Mapping[str, str], meta: PodMeta) -> bool:
     """True when GET or HEAD answers 304. Raises PreconditionFailed. The order is that of RFC 9110 13.2.2."""
-    if not _match(headers, meta) or (
+    if not _satisfies_if_match(headers, meta) or (
         "if-match" not in headers and _changed_since(headers, "if-unmodified-since", meta)
     ):
-        raise PreconditionFailed(f"cannot read {meta.path}: it is not what was asked for", etag=meta.etag)
+        raise PreconditionFailed(
+            f"cannot read {meta.path}: it is not what was asked for", etag=meta.etag
+        )
     if "if-none-match" in headers:
-        wanted = headers["if-none-match"].strip()
-        return wanted == "*" or meta.etag in [found[2] for found in _TAG.finditer(wanted)]
+        header = headers["if-none-match"].strip()
+        return header == "*" or meta.etag in [match[2] for match in _TAG.finditer(header)]
     return "if-modified-since" in headers and not _changed_since(headers, "if-modified-since", meta)
 
 
-def changed_since_asked(headers: Mapping[str, str], meta: PodMeta) -> bool:
+def fails_unmodified_since(headers: Mapping[str, str], meta: PodMeta) -> bool:
     """Whether `If-Unmodified-Since` fails."""
     return _changed_since(headers, "if-unmodified-since", meta)
 
 
-def _match(headers: Mapping[str, str], meta: PodMeta) -> bool:
+def _satisfies_if_match(headers: Mapping[str, str], meta: PodMeta) -> bool:
     """Strong comparison: a weak tag matches nothing."""
-    wanted = headers.get("if-match", "*").strip()
-    return wanted == "*" or meta.etag in [found[2] for found in _TAG.finditer(wanted) if not found[1]]
+    header = headers.get("if-match", "*").strip()
+    return header == "*" or meta.etag in [
+        match[2] for match in _TAG.finditer(header) if not match[1]
+    ]
 
 
 def _changed_since(headers: Mapping[str, str], name: str, meta: PodMeta) -> bool:
     """Whether the object is newer than that header's date. No date, or none that can be read, is ignored: then it is
     for `If-Modified-Since` as if it had changed, for `If-Unmodified-Since` as if it had not."""
-    at = _date(headers.get(name))
-    return name == "if-modified-since" if at is None else meta.modified_at.replace(microsecond=0) > at
+    date = _date(headers.get(name))
+    return (
+        name == "if-modified-since"
+        if date is None
+        else meta.modified_at.replace(microsecond=0) > date
+    )
 
 
 def _date(text: str | None) -> datetime | None:
@@ -56,16 +64,16 @@ def _date(text: str | None) -> datetime | None:
         return None
 
 
-def span_of(headers: Mapping[str, str], meta: PodMeta) -> Span | None:
+def requested_range(headers: Mapping[str, str], meta: PodMeta) -> ByteRange | None:
     """The bytes that are asked for, within the object; None for all of them.
 
     More than one range, another unit and a bad one are ignored, as a server may. So is a range under an `If-Range` that is
     not exactly the object's tag. Raises RangeNotSatisfiable for what lies outside.
     """
-    found, size = _RANGE.fullmatch(headers.get("range", "")), meta.size or 0
-    if found is None or headers.get("if-range", meta.etag) != meta.etag:
+    match, size = _RANGE.fullmatch(headers.get("range", "")), meta.size or 0
+    if match is None or headers.get("if-range", meta.etag) != meta.etag:
         return None
-    first, last = found[1], found[2]
+    first, last = match[1], match[2]
     if (not first and not last) or (first and last and int(first) > int(last)):
         return None
     start = int(first) if first else max(0, size - int(last))

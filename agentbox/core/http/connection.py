@@ -14,7 +14,9 @@ from uvicorn.server import ServerState
 
 MAX_HEAD = 16 << 10
 IDLE_SECONDS = 5.0
-SLOWEST = 1024  # bytes a second of a body, over BODY_SECONDS in which the box was ready to read
+MIN_BYTES_PER_SECOND = (
+    1024  # bytes a second of a body, over BODY_SECONDS in which the box was ready to read
+)
 BODY_SECONDS = 10.0
 OVERFLOW = 64  # connections above the bound that are still told 503; more are cut
 _REASONS = {
@@ -26,11 +28,11 @@ _REASONS = {
 
 
 @dataclass(frozen=True)
-class Bounds:
+class ConnectionLimits:
     """Of one listener. `kept` of its `connections` are for probes alone."""
 
     connections: int
-    kept: int = 0
+    reserved: int = 0
 
 
 class HeadTooLarge(Exception):
@@ -40,15 +42,20 @@ class HeadTooLarge(Exception):
 class BoundedHttp(HttpToolsProtocol):
     """Closes a connection that is idle, slow with its head, or one too many."""
 
-    bounds: Bounds
+    bounds: ConnectionLimits
 
-    def __init__(self, config: Config, server_state: ServerState, app_state: dict[str, Any]) -> None:
+    def __init__(
+        self, config: Config, server_state: ServerState, app_state: dict[str, Any]
+    ) -> None:
         super().__init__(config, server_state, app_state)
         self._head = 0  # bytes of the head in whole lines
-        self._fed = 0  # bytes that came since the head began and did not end it
+        self._unparsed = 0  # bytes that came since the head began and did not end it
         self._in_head = True
-        self._body, self._window = 0, (0.0, 0)  # bytes of bodies, and how many there were when we last looked
-        self._last = 0.0  # in a head: when it began; else when bytes last came
+        self._body, self._window = (
+            0,
+            (0.0, 0),
+        )  # bytes of bodies, and how many there were when we last looked
+        self._last_activity = 0.0  # in a head: when it began; else when bytes last came
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -56,7 +63,7 @@ class BoundedHttp(HttpToolsProtocol):
         if len(self.connections) > self.bounds.connections + OVERFLOW:
             transport.abort()
             return
-        self._last = self.loop.time()
+        self._last_activity = self.loop.time()
         self._timer = self.loop.call_later(IDLE_SECONDS, self._check_idle)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -66,17 +73,17 @@ class BoundedHttp(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         if not self._in_head:
-            self._last = self.loop.time()
+            self._last_activity = self.loop.time()
             self._body += len(data)
-        self._fed += len(data)
+        self._unparsed += len(data)
         super().data_received(data)
-        if self._in_head and self._fed > MAX_HEAD and not self.transport.is_closing():
+        if self._in_head and self._unparsed > MAX_HEAD and not self.transport.is_closing():
             self._refuse(431)
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self._in_head, self._head, self._fed = True, 0, 0
-        self._last = self.loop.time()
+        self._in_head, self._head, self._unparsed = True, 0, 0
+        self._last_activity = self.loop.time()
 
     def on_url(self, url: bytes) -> None:
         super().on_url(url)
@@ -93,11 +100,18 @@ class BoundedHttp(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._in_head = False
-        self.scope["extensions"] = {"agentbox": {"abort": self.transport.abort, "crowding": self._crowding()}}
+        self.scope["extensions"] = {
+            "agentbox": {"abort": self.transport.abort, "crowding": self._crowding()}
+        }
         super().on_headers_complete()
 
     def on_response_complete(self) -> None:
-        self._last, self._in_head, self._head, self._fed = self.loop.time(), True, 0, 0
+        self._last_activity, self._in_head, self._head, self._unparsed = (
+            self.loop.time(),
+            True,
+            0,
+            0,
+        )
         super().on_response_complete()
 
     def send_400_response(self, msg: str) -> None:
@@ -113,33 +127,45 @@ class BoundedHttp(HttpToolsProtocol):
 
     def _crowding(self) -> str:
         """`full`: only answer 503; `probes`: only probes are served; else empty."""
-        open_now = len(self.connections)
-        if open_now > self.bounds.connections:
+        open_count = len(self.connections)
+        if open_count > self.bounds.connections:
             return "full"
-        return "probes" if open_now > self.bounds.connections - self.bounds.kept else ""
+        return "probes" if open_count > self.bounds.connections - self.bounds.reserved else ""
 
-    def _drips(self) -> bool:
+    def _is_slow_body(self) -> bool:
         """Whether a body comes so slowly that it only holds the connection. Time in which we do not read does not count."""
-        now, (began, seen) = self.loop.time(), self._window
-        reading = not self._in_head and self.cycle is not None and self.cycle.more_body and not self.flow.read_paused
-        if not reading or not began:
+        now, (started, previous) = self.loop.time(), self._window
+        reading = (
+            not self._in_head
+            and self.cycle is not None
+            and self.cycle.more_body
+            and not self.flow.read_paused
+        )
+        if not reading or not started:
             self._window = (now if reading else 0.0, self._body)
             return False
-        if now - began < BODY_SECONDS:
+        if now - started < BODY_SECONDS:
             return False
         self._window = now, self._body
-        return self._body - seen < SLOWEST * (now - began)
+        return self._body - previous < MIN_BYTES_PER_SECOND * (now - started)
 
     def _check_idle(self) -> None:
-        if self._drips() and not self.cycle.response_started:
+        if self._is_slow_body() and not self.cycle.response_started:
             self._refuse(408)
             return
-        waiting = self._in_head or self.cycle is None or self.cycle.response_complete or self.cycle.more_body
-        left = self._last + IDLE_SECONDS - self.loop.time()
-        if waiting and left <= 0:
+        is_waiting = (
+            self._in_head
+            or self.cycle is None
+            or self.cycle.response_complete
+            or self.cycle.more_body
+        )
+        remaining = self._last_activity + IDLE_SECONDS - self.loop.time()
+        if is_waiting and remaining <= 0:
             self.transport.close()
             return
-        self._timer = self.loop.call_later(max(left, 0.05) if waiting else IDLE_SECONDS, self._check_idle)
+        self._timer = self.loop.call_later(
+            max(remaining, 0.05) if is_waiting else IDLE_SECONDS, self._check_idle
+        )
 
     def _refuse(self, status: int) -> None:
         title = _REASONS[status]

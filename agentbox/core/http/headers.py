@@ -12,7 +12,7 @@ from agentbox.core.ids import new_trace_id, uuid7
 from agentbox.core.slot_errors import ValueTooLarge
 from agentbox.plan.model import Plan
 
-SAFE: tuple[tuple[bytes, bytes], ...] = (
+SECURITY_HEADERS: tuple[tuple[bytes, bytes], ...] = (
     (b"cache-control", b"no-store"),
     (b"x-content-type-options", b"nosniff"),
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
@@ -24,40 +24,51 @@ _REQUEST_ID = re.compile(REQUEST_ID)
 _TRACEPARENT = re.compile(
     "(?P<version>[0-9a-f]{2})-(?P<trace>[0-9a-f]{32})-(?P<parent>[0-9a-f]{16})-[0-9a-f]{2}(?P<more>-.*)?"
 )
-_SINGLE = frozenset({
-    b"authorization", b"host", b"content-type", b"content-length", b"idempotency-key", b"last-event-id", b"range",
-    b"if-range", b"traceparent", b"if-modified-since", b"if-unmodified-since",
-})  # fmt: skip
+_SINGLE = frozenset(
+    {
+        b"authorization",
+        b"host",
+        b"content-type",
+        b"content-length",
+        b"idempotency-key",
+        b"last-event-id",
+        b"range",
+        b"if-range",
+        b"traceparent",
+        b"if-modified-since",
+        b"if-unmodified-since",
+    }
+)
 # No user, path, query or fragment: what is left of those may be taken for another host than ours.
 _AUTHORITY = re.compile(r"(?:\[(?P<v6>[0-9a-f:.]+)\]|(?P<name>[a-z0-9._-]+))(?::[0-9]{0,5})?")
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
-def readable(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+def decode_headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     """Lower-case name -> value; the last of a repeated one."""
     return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in raw}
 
 
 def request_id(headers: Mapping[str, str]) -> str:
     """The caller's `X-Request-Id` where it is a plain word, else a new id."""
-    given = headers.get("x-request-id", "")
-    return given if _REQUEST_ID.fullmatch(given) else uuid7()
+    value = headers.get("x-request-id", "")
+    return value if _REQUEST_ID.fullmatch(value) else uuid7()
 
 
 def trace_id(headers: Mapping[str, str]) -> str:
     """That of a valid `traceparent` (W3C Trace Context, of any version), else a new id."""
-    found = _TRACEPARENT.fullmatch(headers.get("traceparent", ""))
-    if found is None or found["version"] == "ff" or (found["version"] == "00" and found["more"]):
+    match = _TRACEPARENT.fullmatch(headers.get("traceparent", ""))
+    if match is None or match["version"] == "ff" or (match["version"] == "00" and match["more"]):
         return new_trace_id()
-    zero = not found["trace"].strip("0") or not found["parent"].strip("0")
-    return new_trace_id() if zero else found["trace"]
+    zero = not match["trace"].strip("0") or not match["parent"].strip("0")
+    return new_trace_id() if zero else match["trace"]
 
 
-def check_single(raw: Iterable[tuple[bytes, bytes]]) -> None:
+def check_duplicates(raw: Iterable[tuple[bytes, bytes]]) -> None:
     """Raises ValidationError where one of two would have to win: the other may be what somebody before us judged by."""
     names = [name.lower() for name, _ in raw if name.lower() in _SINGLE]
-    if twice := next((name for name in names if names.count(name) > 1), None):
-        raise invalid(twice.decode(), "is there twice")
+    if duplicate := next((name for name in names if names.count(name) > 1), None):
+        raise invalid(duplicate.decode(), "is there twice")
 
 
 def has_body(headers: Mapping[str, str]) -> bool:
@@ -73,9 +84,11 @@ def allowed_hosts(plan: Plan) -> frozenset[str]:
 
 def check_host(headers: Mapping[str, str], allowed: frozenset[str]) -> None:
     """Raises Misdirected when `Host` names another server. Its port does not matter: it may be mapped."""
-    host = host_of(headers.get("host", ""))
+    host = parse_host(headers.get("host", ""))
     if host not in allowed and not _is_loopback(host):
-        raise Misdirected("cannot serve this Host: it is neither a loopback name nor the configured address")
+        raise Misdirected(
+            "cannot serve this Host: it is neither a loopback name nor the configured address"
+        )
 
 
 def probe_hosts(plan: Plan) -> frozenset[str]:
@@ -87,15 +100,15 @@ def probe_hosts(plan: Plan) -> frozenset[str]:
 def check_probe_host(headers: Mapping[str, str], allowed: frozenset[str]) -> None:
     """Raises Misdirected for a name that is not the box's. Any address passes, and a request without `Host`: a kubelet asks
     the address of a pod, and neither is what a browser sends that a name server led here."""
-    host = host_of(headers.get("host", ""))
+    host = parse_host(headers.get("host", ""))
     if "host" in headers and not _is_address(host):
         check_host(headers, allowed)
 
 
-def host_of(header: str) -> str:
+def parse_host(header: str) -> str:
     """The host of a `Host` header in lower case, without brackets; "" for what is not `host` or `host:port`."""
-    found = _AUTHORITY.fullmatch(header.lower())
-    return (found["v6"] or found["name"]) if found else ""
+    match = _AUTHORITY.fullmatch(header.lower())
+    return (match["v6"] or match["name"]) if match else ""
 
 
 def _is_address(host: str) -> bool:
@@ -116,46 +129,55 @@ def _is_loopback(host: str) -> bool:
 def check_accept(headers: Mapping[str, str], offered: str) -> None:
     """Raises NotAcceptable when `Accept` excludes what the route offers, and problems as well."""
     with suppress(NotAcceptable):
-        choose(headers, ("application/problem+json",))
+        negotiate(headers, ("application/problem+json",))
         return
-    choose(headers, (offered,))
+    negotiate(headers, (offered,))
 
 
-def choose(headers: Mapping[str, str], offered: Sequence[str]) -> str:
+def negotiate(headers: Mapping[str, str], offered: Sequence[str]) -> str:
     """The type of those offered that `Accept` likes best (RFC 9110 12.5.1), the first of equals. Raises NotAcceptable."""
-    wanted = [_range(part) for part in headers.get("accept", "*/*").lower().split(",")]
+    ranges = [_media_range(part) for part in headers.get("accept", "*/*").lower().split(",")]
 
-    def quality(kind: str) -> float:
-        fits = (kind, kind.partition("/")[0] + "/*", "*/*")
-        return next((q for at in fits for name, q in wanted if name == at), 0.0)
+    def quality(media_type: str) -> float:
+        patterns = (media_type, media_type.partition("/")[0] + "/*", "*/*")
+        return next((q for pattern in patterns for name, q in ranges if name == pattern), 0.0)
 
     best = max(offered, key=quality)
     if quality(best) <= 0:
-        raise NotAcceptable(f"cannot answer as {headers['accept']}: there is {offered[0]}", offered=list(offered))
+        raise NotAcceptable(
+            f"cannot answer as {headers['accept']}: there is {offered[0]}", offered=list(offered)
+        )
     return best
 
 
-def _range(part: str) -> tuple[str, float]:
+def _media_range(part: str) -> tuple[str, float]:
     """One media range and its weight; one that cannot be read counts in full."""
-    name, *parameters = [word.strip() for word in part.split(";")]
-    given = next((word[2:] for word in parameters if word.startswith("q=")), "1")
+    name, *parameters = [parameter.strip() for parameter in part.split(";")]
+    weight = next((word[2:] for word in parameters if word.startswith("q=")), "1")
     try:
-        return name, float(given)
+        return name, float(weight)
     except ValueError:
         return name, 1.0
 
 
-def check_json(headers: Mapping[str, str], accepted: tuple[str, ...]) -> str:
+def check_content_type(headers: Mapping[str, str], accepted: tuple[str, ...]) -> str:
     """The media type of the body. Raises UnsupportedMediaType for another than those accepted."""
-    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind not in accepted:
+    media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type not in accepted:
         raise UnsupportedMediaType(
-            f"cannot read a body of type {kind or '(none)'}: send {accepted[0]}", accepted=list(accepted)
+            f"cannot read a body of type {media_type or '(none)'}: send {accepted[0]}",
+            accepted=list(accepted),
         )
-    return kind
+    return media_type
 
 
-def too_large(observed: int, cap: int) -> ValueTooLarge:
+def body_too_large(observed: int, cap: int) -> ValueTooLarge:
     """The refusal of a body over `cap` bytes; 0 means that the route takes none."""
-    detail = f"cannot take a body of {observed} bytes: the cap is {cap}" if cap else "cannot take a body on this route"
-    return ValueTooLarge(detail, limit="body", observed=observed, cap=cap, config_path="api.max_body" if cap else "")
+    detail = (
+        f"cannot take a body of {observed} bytes: the cap is {cap}"
+        if cap
+        else "cannot take a body on this route"
+    )
+    return ValueTooLarge(
+        detail, limit="body", observed=observed, cap=cap, config_path="api.max_body" if cap else ""
+    )

@@ -11,13 +11,13 @@ from uvicorn.config import Config
 from uvicorn.server import ServerState
 
 from agentbox.core.errors import AgentboxError, ExitCode
-from agentbox.core.http.connection import IDLE_SECONDS, BoundedHttp, Bounds
+from agentbox.core.http.connection import IDLE_SECONDS, BoundedHttp, ConnectionLimits
 
-Asgi = Callable[[Any, Any, Any], Awaitable[None]]
-Make = Callable[[], asyncio.Protocol]
-Front = Callable[[Make], asyncio.Protocol]
+AsgiApp = Callable[[Any, Any, Any], Awaitable[None]]
+ProtocolFactory = Callable[[], asyncio.Protocol]
+ProtocolWrapper = Callable[[ProtocolFactory], asyncio.Protocol]
 BACKLOG = 512
-MESSAGE = 1 << 20  # bytes of one WebSocket message
+MAX_MESSAGE = 1 << 20  # bytes of one WebSocket message
 
 
 def bind(address: str, port: int) -> socket.socket:
@@ -38,7 +38,9 @@ def bind(address: str, port: int) -> socket.socket:
     return sock
 
 
-def _websocket(config: Config, server_state: ServerState, app_state: dict[str, Any]) -> asyncio.Protocol:
+def _websocket(
+    config: Config, server_state: ServerState, app_state: dict[str, Any]
+) -> asyncio.Protocol:
     """Imported when the first one comes. A peer that is slow to answer a ping is not cut: it may wait for an agent that
     does not read."""
     from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
@@ -51,24 +53,34 @@ class Listener:
 
     def __init__(
         self,
-        app: Asgi,
+        app: AsgiApp,
         sock: socket.socket,
-        bounds: Bounds,
-        front: Front | None = None,
+        bounds: ConnectionLimits,
+        wrapper: ProtocolWrapper | None = None,
         protocol: type[BoundedHttp] = BoundedHttp,
     ) -> None:
         """`front` is given what makes the protocol of a connection, and answers the one that stands before it."""
         self._sock = sock
-        self._front = front
+        self._wrapper = wrapper
         self._protocol = type("Bounded", (protocol,), {"bounds": bounds})
         self._config = Config(
-            app, http=self._protocol, loop="none", ws=_websocket,  # type: ignore[arg-type]
-            ws_max_size=MESSAGE, ws_per_message_deflate=False, ws_ping_timeout=None, lifespan="off", interface="asgi3", log_config=None,
-            access_log=False, server_header=False, timeout_keep_alive=round(IDLE_SECONDS),
-        )  # fmt: skip
+            app,
+            http=self._protocol,
+            loop="none",
+            ws=_websocket,  # type: ignore[arg-type]
+            ws_max_size=MAX_MESSAGE,
+            ws_per_message_deflate=False,
+            ws_ping_timeout=None,
+            lifespan="off",
+            interface="asgi3",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_keep_alive=round(IDLE_SECONDS),
+        )
         self._state = ServerState()
         self._server: asyncio.AbstractServer | None = None
-        self._clock: asyncio.TimerHandle | None = None
+        self._date_timer: asyncio.TimerHandle | None = None
 
     @property
     def port(self) -> int:
@@ -79,26 +91,26 @@ class Listener:
         """Returns once the kernel accepts connections."""
         self._config.load()
         loop = asyncio.get_running_loop()
-        self._tick()
-        made: Make = self._connection
-        if self._front is not None:
-            made = partial(self._front, self._connection)
-        self._server = await loop.create_server(made, sock=self._sock, backlog=BACKLOG)
+        self._update_date()
+        factory: ProtocolFactory = self._create_protocol
+        if self._wrapper is not None:
+            factory = partial(self._wrapper, self._create_protocol)
+        self._server = await loop.create_server(factory, sock=self._sock, backlog=BACKLOG)
 
-    def _connection(self) -> asyncio.Protocol:
+    def _create_protocol(self) -> asyncio.Protocol:
         protocol: asyncio.Protocol = self._protocol(self._config, self._state, {})
         return protocol
 
-    def _tick(self) -> None:
+    def _update_date(self) -> None:
         self._state.default_headers = [(b"date", formatdate(usegmt=True).encode())]
-        self._clock = asyncio.get_running_loop().call_later(1.0, self._tick)
+        self._date_timer = asyncio.get_running_loop().call_later(1.0, self._update_date)
 
     async def close(self, grace: float = 1.0) -> None:
         """Accepts no more, lets requests end for `grace` seconds, then cuts."""
-        if self._server is None or self._clock is None:
+        if self._server is None or self._date_timer is None:
             return
         self._server.close()
-        self._clock.cancel()
+        self._date_timer.cancel()
         for connection in list(self._state.connections):
             connection.shutdown()
         if self._state.tasks:

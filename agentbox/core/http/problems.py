@@ -64,7 +64,8 @@ class RangeNotSatisfiable(AdapterError):
 def invalid(pointer: str, detail: str) -> ValidationError:
     """A ValidationError about one place of the request."""
     return ValidationError(
-        f"cannot use {pointer or 'the request'}: {detail}", errors=[{"pointer": pointer, "detail": detail}]
+        f"cannot use {pointer or 'the request'}: {detail}",
+        errors=[{"pointer": pointer, "detail": detail}],
     )
 
 
@@ -73,14 +74,24 @@ def reply_for(error: Exception, request_id: str) -> Reply:
     if not isinstance(error, AdapterError):
         _log.error("request failed", request_id=request_id, exc_info=error)
         return Reply(_internal(request_id), status=500, media_type=MEDIA_TYPE)
-    return Reply(error.to_problem(request_id), status=error.status, headers=_headers(error), media_type=MEDIA_TYPE)
+    return Reply(
+        error.to_problem(request_id),
+        status=error.status,
+        headers=_headers(error),
+        media_type=MEDIA_TYPE,
+    )
 
 
 def _internal(request_id: str) -> Mapping[str, Any]:
     return {
-        "type": PROBLEM + "internal", "title": "Internal", "status": 500, "detail": "a bug; the log has more",
-        "instance": REQUEST + request_id, "code": "internal", "retryable": False,
-    }  # fmt: skip
+        "type": PROBLEM + "internal",
+        "title": "Internal",
+        "status": 500,
+        "detail": "a bug; the log has more",
+        "instance": REQUEST + request_id,
+        "code": "internal",
+        "retryable": False,
+    }
 
 
 def _headers(error: AdapterError) -> tuple[tuple[str, str], ...]:

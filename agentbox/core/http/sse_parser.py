@@ -16,18 +16,20 @@ class SseParser:
     """Feed it bytes in any cut; a line may be split anywhere, inside a character too."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._buffer = b""
         self._id = ""
         self._event = ""
         self._data: list[str] = []
 
     def feed(self, chunk: bytes) -> list[SseEvent]:
         """The events that this chunk completes. An event not ended by an empty line is not delivered."""
-        *lines, self._rest = (self._rest + chunk).split(b"\n")
-        found = (self._line(line.removesuffix(b"\r").decode("utf-8", "replace")) for line in lines)
-        return [event for event in found if event is not None]
+        *lines, self._buffer = (self._buffer + chunk).split(b"\n")
+        events = (
+            self._parse_line(line.removesuffix(b"\r").decode("utf-8", "replace")) for line in lines
+        )
+        return [event for event in events if event is not None]
 
-    def _line(self, line: str) -> SseEvent | None:
+    def _parse_line(self, line: str) -> SseEvent | None:
         if not line:
             return self._dispatch()
         field, _, value = line.partition(":")

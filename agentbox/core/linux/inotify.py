@@ -9,7 +9,15 @@ from typing import Self
 _libc = ctypes.CDLL(None, use_errno=True)
 _HEADER = struct.Struct("iIII")  # wd, mask, cookie, length of the name
 # <sys/inotify.h>
-MODIFY, ATTRIB, CLOSE_WRITE, MOVED_FROM, MOVED_TO, CREATE, DELETE = 0x2, 0x4, 0x8, 0x40, 0x80, 0x100, 0x200
+MODIFY, ATTRIB, CLOSE_WRITE, MOVED_FROM, MOVED_TO, CREATE, DELETE = (
+    0x2,
+    0x4,
+    0x8,
+    0x40,
+    0x80,
+    0x100,
+    0x200,
+)
 ANY_CHANGE = MODIFY | ATTRIB | CLOSE_WRITE | MOVED_FROM | MOVED_TO | CREATE | DELETE
 
 
@@ -28,21 +36,21 @@ class Inotify:
     def fileno(self) -> int:
         return self.fd
 
-    def watch(self, folder: Path, mask: int) -> None:
-        _checked(_libc.inotify_add_watch(self.fd, os.fsencode(folder), mask))
+    def watch(self, directory: Path, mask: int) -> None:
+        _checked(_libc.inotify_add_watch(self.fd, os.fsencode(directory), mask))
 
-    def names(self) -> list[str]:
+    def read_names(self) -> list[str]:
         """Names inside the watched folders that something happened to since the last call; waits for nothing."""
-        found = []
+        names = []
         try:
             data = os.read(self.fd, 1 << 16)
         except BlockingIOError:
             return []
         while data:
             _wd, _mask, _cookie, length = _HEADER.unpack_from(data)
-            found.append(os.fsdecode(data[_HEADER.size : _HEADER.size + length].rstrip(b"\0")))
+            names.append(os.fsdecode(data[_HEADER.size : _HEADER.size + length].rstrip(b"\0")))
             data = data[_HEADER.size + length :]
-        return found
+        return names
 
     def close(self) -> None:
         os.close(self.fd)

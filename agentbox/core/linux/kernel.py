@@ -14,19 +14,21 @@ _PR_SET_CHILD_SUBREAPER = 36
 _PR_SET_NO_NEW_PRIVS = 38
 _PR_GET_NO_NEW_PRIVS = 39
 _CAPABILITIES = struct.pack("=Ii", 0x20080522, 0)  # _LINUX_CAPABILITY_VERSION_3, of this process
-_SETS = struct.Struct("=6I")  # effective, permitted and inheritable: the low words, then the high ones
+_SETS = struct.Struct(
+    "=6I"
+)  # effective, permitted and inheritable: the low words, then the high ones
 DAC_OVERRIDE = 1 << 1
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def prctl(option: int, value: int = 0, third: int = 0) -> int:
+def prctl(option: int, value: int = 0, argument: int = 0) -> int:
     """prctl(2). Raises OSError."""
-    found: int = _libc.prctl(option, *map(ctypes.c_ulong, (value, third, 0, 0)))
-    if found < 0:
+    result: int = _libc.prctl(option, *map(ctypes.c_ulong, (value, argument, 0, 0)))
+    if result < 0:
         number = ctypes.get_errno()
         raise OSError(number, f"prctl {option}: {os.strerror(number)}")
-    return found
+    return result
 
 
 def become_subreaper() -> None:
@@ -34,7 +36,7 @@ def become_subreaper() -> None:
     prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
-def signal_me_when_parent_dies(number: int) -> None:
+def set_parent_death_signal(number: int) -> None:
     """Asks for a signal when the thread that forked this process ends. The caller checks getppid() afterwards."""
     prctl(_PR_SET_PDEATHSIG, number)
 
@@ -49,19 +51,19 @@ def new_privileges_forbidden() -> bool:
     return prctl(_PR_GET_NO_NEW_PRIVS, 0) == 1
 
 
-def keep_capabilities(kept: int) -> None:
+def drop_capabilities_except(mask: int) -> None:
     """Gives up every capability but those of the mask `kept` (of the first 32), for good where no new privileges come: an
     exec by root has no more either. Raises OSError."""
-    held = ctypes.create_string_buffer(_SETS.size)
-    _checked(_libc.capget(_CAPABILITIES, held))
-    _, permitted, _, _, beyond, _ = _SETS.unpack(held.raw)
-    if permitted & ~kept or beyond:
-        left = permitted & kept
-        _checked(_libc.capset(_CAPABILITIES, _SETS.pack(left, left, 0, 0, 0, 0)))
+    data = ctypes.create_string_buffer(_SETS.size)
+    _check(_libc.capget(_CAPABILITIES, data))
+    _, permitted, _, _, permitted_high, _ = _SETS.unpack(data.raw)
+    if permitted & ~mask or permitted_high:
+        remaining = permitted & mask
+        _check(_libc.capset(_CAPABILITIES, _SETS.pack(remaining, remaining, 0, 0, 0, 0)))
 
 
-def _checked(found: int) -> None:
-    if found < 0:
+def _check(result: int) -> None:
+    if result < 0:
         number = ctypes.get_errno()
         raise OSError(number, f"capabilities: {os.strerror(number)}")
 

@@ -13,20 +13,24 @@ from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from agentbox.core.linux.opening import UNBOUNDED, Boundary, Opener, Place
+from agentbox.core.linux.path_opener import UNBOUNDED, Boundary, OpenedPath, Opener
 from agentbox.sandbox.seccomp import agent_filter
 
 if TYPE_CHECKING:
-    from agentbox.sandbox.launcher.preopened import Preopened
+    from agentbox.sandbox.launcher.preopened import PreopenedPaths
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446
-_ASK_VERSION = 1
+_VERSION_FLAG = 1
 _RULE_PATH, _RULE_PORT = 1, 2
 
-_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR, _REMOVE_DIR, _REMOVE_FILE = (1 << bit for bit in range(6))
-_MAKE_CHAR, _MAKE_DIR, _MAKE_REG, _MAKE_SOCK, _MAKE_FIFO, _MAKE_BLOCK, _MAKE_SYM = (1 << bit for bit in range(6, 13))
+_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR, _REMOVE_DIR, _REMOVE_FILE = (
+    1 << bit for bit in range(6)
+)
+_MAKE_CHAR, _MAKE_DIR, _MAKE_REG, _MAKE_SOCK, _MAKE_FIFO, _MAKE_BLOCK, _MAKE_SYM = (
+    1 << bit for bit in range(6, 13)
+)
 _REFER, _TRUNCATE, _IOCTL = (1 << bit for bit in range(13, 16))  # since ABI 2, 3 and 5
-_ON_FILES: Final = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL
+_FILE_RIGHTS: Final = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL
 _BIND, _CONNECT = 1, 2  # since ABI 4
 _ABSTRACT, _SIGNAL = 1, 2  # since ABI 6
 
@@ -42,25 +46,25 @@ RIGHTS: Final = {
 }
 """What a letter grants: read files, list folders, write, make and remove entries, execute, control a device, make sockets."""
 
-PORTS_SINCE: Final = 4
-DEVICES_SINCE: Final = 5
-SCOPES_SINCE: Final = 6
+PORTS_MIN_ABI: Final = 4
+DEVICES_MIN_ABI: Final = 5
+SCOPES_MIN_ABI: Final = 6
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-class Grant(NamedTuple):
+class PathRule(NamedTuple):
     """A path, with all that lies below it when `below`; `letters` of RIGHTS."""
 
     path: str
     letters: str
-    below: bool = True
+    recursive: bool = True
 
 
 def abi() -> int:
     """What this kernel knows; 0 when it has no Landlock, or when a filter around us hides it."""
     try:
-        return _call(_CREATE, None, 0, _ASK_VERSION)
+        return _call(_CREATE, None, 0, _VERSION_FLAG)
     except OSError as error:
         if error.errno in (errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM):
             return 0
@@ -68,22 +72,30 @@ def abi() -> int:
 
 
 def restrict(
-    grants: Iterable[Grant], ports: Iterable[int] | None, known: int, binds: Iterable[int] | None = None,
-    boundary: Boundary = UNBOUNDED, ahead: "Preopened | None" = None,
-) -> None:  # fmt: skip
+    rules: Iterable[PathRule],
+    connect_ports: Iterable[int] | None,
+    abi_version: int,
+    bind_ports: Iterable[int] | None = None,
+    boundary: Boundary = UNBOUNDED,
+    preopened: "PreopenedPaths | None" = None,
+) -> None:
     """Confines this process and all that descend from it, for good. Arguments as for `ruleset`. Needs no_new_privs. Raises
     OSError."""
-    made = ruleset(grants, ports, known, binds, boundary, ahead)
+    ruleset_fd = ruleset(rules, connect_ports, abi_version, bind_ports, boundary, preopened)
     try:
-        _call(_RESTRICT, made, 0)
+        _call(_RESTRICT, ruleset_fd, 0)
     finally:
-        os.close(made)
+        os.close(ruleset_fd)
 
 
 def ruleset(
-    grants: Iterable[Grant], ports: Iterable[int] | None, known: int, binds: Iterable[int] | None = None,
-    boundary: Boundary = UNBOUNDED, ahead: "Preopened | None" = None,
-) -> int:  # fmt: skip
+    rules: Iterable[PathRule],
+    connect_ports: Iterable[int] | None,
+    abi_version: int,
+    bind_ports: Iterable[int] | None = None,
+    boundary: Boundary = UNBOUNDED,
+    preopened: "PreopenedPaths | None" = None,
+) -> int:
     """A descriptor of rules that are in force nowhere yet. A granted path that is not there grants nothing; one that leads
     over a link that an agent may have made, or past the boundary, ends it.
 
@@ -91,40 +103,57 @@ def ruleset(
     those that it may bind, 0 for any that the kernel hands out. `known`: the ABI to use, of which at least 1 must be there.
     `ahead`: what need not be opened again. Raises OSError.
     """
-    files = _files(known)
-    net = (_CONNECT if ports is not None else 0) | (_BIND if (ports, binds) != (None, None) else 0)
-    net = net if known >= PORTS_SINCE else 0
-    scopes = _ABSTRACT | _SIGNAL if known >= SCOPES_SINCE else 0
-    attributes = struct.pack("=QQQ", files, net, scopes)[: 24 if scopes else 16 if known >= PORTS_SINCE else 8]
-    made = _call(_CREATE, attributes, len(attributes), 0)
+    files = _handled_rights(abi_version)
+    net = (_CONNECT if connect_ports is not None else 0) | (
+        _BIND if (connect_ports, bind_ports) != (None, None) else 0
+    )
+    net = net if abi_version >= PORTS_MIN_ABI else 0
+    scopes = _ABSTRACT | _SIGNAL if abi_version >= SCOPES_MIN_ABI else 0
+    attributes = struct.pack("=QQQ", files, net, scopes)[
+        : 24 if scopes else 16 if abi_version >= PORTS_MIN_ABI else 8
+    ]
+    ruleset_fd = _call(_CREATE, attributes, len(attributes), 0)
     try:
-        fitting = ahead if ahead is not None and ahead.fits(boundary) else None
+        usable = preopened if preopened is not None and preopened.is_safe_within(boundary) else None
         with Opener(boundary) as opener:
-            for grant in grants:
+            for rule in rules:
                 with suppress(
                     FileNotFoundError, NotADirectoryError, PermissionError
                 ):  # what we cannot see the agent cannot either
-                    place = fitting.place(grant.path) if fitting else None
-                    _allow(made, grant, files, opener.checked(grant.path, place) if place else opener.open(grant.path))
-        for right, named in ((_CONNECT, ports), (_BIND, binds)) if net else ():
-            for port in named or ():
-                _call(_ADD, made, _RULE_PORT, struct.pack("=QQ", right, port), 0)
+                    opened = usable.find(rule.path) if usable else None
+                    _add_path_rule(
+                        ruleset_fd,
+                        rule,
+                        files,
+                        opener.check(rule.path, opened) if opened else opener.open(rule.path),
+                    )
+        for right, allowed in ((_CONNECT, connect_ports), (_BIND, bind_ports)) if net else ():
+            for port in allowed or ():
+                _call(_ADD, ruleset_fd, _RULE_PORT, struct.pack("=QQ", right, port), 0)
     except BaseException:
-        os.close(made)
+        os.close(ruleset_fd)
         raise
-    return made
+    return ruleset_fd
 
 
-def _files(known: int) -> int:
-    highest = 16 if known >= DEVICES_SINCE else 15 if known >= 3 else 14 if known >= 2 else 13
-    return (1 << highest) - 1
+def _handled_rights(abi_version: int) -> int:
+    count = (
+        16
+        if abi_version >= DEVICES_MIN_ABI
+        else 15
+        if abi_version >= 3
+        else 14
+        if abi_version >= 2
+        else 13
+    )
+    return (1 << count) - 1
 
 
-def _allow(made: int, grant: Grant, handled: int, place: Place) -> None:
-    if place.is_folder and not grant.below:
+def _add_path_rule(ruleset_fd: int, rule: PathRule, handled: int, opened: OpenedPath) -> None:
+    if opened.is_directory and not rule.recursive:
         return
-    if wanted := _rights(grant.letters) & handled & (-1 if place.is_folder else _ON_FILES):
-        _call(_ADD, made, _RULE_PATH, struct.pack("=Qi", wanted, place.descriptor), 0)
+    if rights := _rights(rule.letters) & handled & (-1 if opened.is_directory else _FILE_RIGHTS):
+        _call(_ADD, ruleset_fd, _RULE_PATH, struct.pack("=Qi", rights, opened.descriptor), 0)
 
 
 @cache
@@ -133,13 +162,15 @@ def _rights(letters: str) -> int:
 
 
 def _call(number: int, *arguments: bytes | int | None) -> int:
-    registers = (*map(_wide, arguments), *(ctypes.c_long(0),) * (4 - len(arguments)))
-    found: int = _libc.syscall(ctypes.c_long(number), *registers, *map(ctypes.c_ulong, agent_filter.OWN))
-    if found < 0:
+    registers = (*map(_to_register, arguments), *(ctypes.c_long(0),) * (4 - len(arguments)))
+    result: int = _libc.syscall(
+        ctypes.c_long(number), *registers, *map(ctypes.c_ulong, agent_filter.LAUNCHER_COOKIE)
+    )
+    if result < 0:
         code = ctypes.get_errno()
         raise OSError(code, f"Landlock: {os.strerror(code)}")
-    return found
+    return result
 
 
-def _wide(argument: bytes | int | None) -> ctypes.c_long | bytes | None:
+def _to_register(argument: bytes | int | None) -> ctypes.c_long | bytes | None:
     return ctypes.c_long(argument) if isinstance(argument, int) else argument

@@ -9,7 +9,7 @@ import struct
 from collections.abc import Iterable
 from pathlib import Path
 
-from agentbox.core.linux.opening import Opener
+from agentbox.core.linux.path_opener import Opener
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446
 _VERSION_FLAG = 1
@@ -18,7 +18,7 @@ _PR_SET_NO_NEW_PRIVS = 38
 
 _FILE_WRITES = 1 << 1  # write_file
 _TRUNCATE = 1 << 14  # ABI 3
-_FOLDER_WRITES = sum(1 << bit for bit in range(4, 13))  # remove_dir .. make_sym
+_DIRECTORY_WRITES = sum(1 << bit for bit in range(4, 13))  # remove_dir .. make_sym
 _REFER = 1 << 13  # ABI 2
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -29,43 +29,48 @@ def abi() -> int:
     return max(0, int(_libc.syscall(_CREATE, None, 0, _VERSION_FLAG)))
 
 
-def no_new_privileges() -> None:
+def set_no_new_privileges() -> None:
     """prctl(PR_SET_NO_NEW_PRIVS): no exec below this process ever gains a privilege. Raises OSError."""
     _checked(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 
 
-def allow_writes_only_in(places: Iterable[Path]) -> None:
+def restrict_writes(paths: Iterable[Path]) -> None:
     """From now on, in this process and all its children, nothing else can be written, made, renamed or removed.
 
     A place is a folder with all that lies below it, or a file. What does not exist is left out. Files that are open
     already stay writable. Needs `no_new_privileges`. Raises Refused for a link that somebody in the box may have made, and
     OSError, also where the kernel has no Landlock.
     """
-    rights = handled(abi())
+    rights = handled_rights(abi())
     ruleset = _checked(_libc.syscall(_CREATE, struct.pack("Q", rights), 8, 0))
     try:
         with Opener() as opener:
-            for place in places:
-                _allow(ruleset, place, rights, opener)
+            for path in paths:
+                _add_path_rule(ruleset, path, rights, opener)
         _checked(_libc.syscall(_RESTRICT, ruleset, 0))
     finally:
         os.close(ruleset)
 
 
-def handled(version: int) -> int:
+def handled_rights(version: int) -> int:
     """Every right to change something that this ABI knows."""
-    return _FILE_WRITES | _FOLDER_WRITES | (_REFER if version >= 2 else 0) | (_TRUNCATE if version >= 3 else 0)
+    return (
+        _FILE_WRITES
+        | _DIRECTORY_WRITES
+        | (_REFER if version >= 2 else 0)
+        | (_TRUNCATE if version >= 3 else 0)
+    )
 
 
-def _allow(ruleset: int, place: Path, rights: int, opener: Opener) -> None:
+def _add_path_rule(ruleset: int, path: Path, rights: int, opener: Opener) -> None:
     try:
-        found = opener.open(str(place))
+        opened = opener.open(str(path))
     except (FileNotFoundError, NotADirectoryError):
         return
-    if not found.is_folder:
+    if not opened.is_directory:
         rights &= _FILE_WRITES | _TRUNCATE
     rule = struct.pack(
-        "=Qi", rights, found.descriptor
+        "=Qi", rights, opened.descriptor
     )  # the kernel's struct is packed: no padding behind the descriptor
     _checked(_libc.syscall(_ADD, ruleset, _PATH_BENEATH, rule, 0))
 

@@ -25,8 +25,11 @@ class Mount:
     @property
     def size_kib(self) -> int | None:
         """Of a tmpfs with a size; None of anything else."""
-        found = next((word.removeprefix("size=") for word in self.options if word.startswith("size=")), "")
-        return int(found[:-1]) if found.endswith("k") else None
+        size = next(
+            (option.removeprefix("size=") for option in self.options if option.startswith("size=")),
+            "",
+        )
+        return int(size[:-1]) if size.endswith("k") else None
 
 
 def mounts() -> dict[str, Mount]:
@@ -36,19 +39,23 @@ def mounts() -> dict[str, Mount]:
 
 def parse(text: str) -> dict[str, Mount]:
     """Raises ValueError for a line that is none of mountinfo."""
-    found = {}
+    result = {}
     for line in text.splitlines():
-        own, _, system = line.partition(" - ")
-        fields, (kind, _source, options) = own.split(" "), system.split(" ")[:3]
-        target = _plain(fields[4])
-        found[target] = Mount(target, kind, frozenset(fields[5].split(",")), frozenset(options.split(",")))
-    return found
+        head, _, tail = line.partition(" - ")
+        fields, (kind, _source, options) = head.split(" "), tail.split(" ")[:3]
+        target = _unescape(fields[4])
+        result[target] = Mount(
+            target, kind, frozenset(fields[5].split(",")), frozenset(options.split(","))
+        )
+    return result
 
 
-def holder(path: str, table: Mapping[str, Mount]) -> Mount | None:
+def containing_mount(path: str, table: Mapping[str, Mount]) -> Mount | None:
     """The mount that a path lies on."""
-    above = [target for target in table if path == target or path.startswith(f"{target.rstrip('/')}/")]
-    return table[max(above, key=len)] if above else None
+    parents = [
+        target for target in table if path == target or path.startswith(f"{target.rstrip('/')}/")
+    ]
+    return table[max(parents, key=len)] if parents else None
 
 
 def tmpfs_kib(size: int) -> int:
@@ -56,5 +63,5 @@ def tmpfs_kib(size: int) -> int:
     return -(-size // (_PAGE_KIB << 10)) * _PAGE_KIB
 
 
-def _plain(text: str) -> str:
+def _unescape(text: str) -> str:
     return _OCTAL.sub(lambda found: chr(int(found[1], 8)), text)

@@ -17,14 +17,14 @@ _syscall.argtypes = (
 _how: Final = lru_cache(struct.Struct("=QQQ").pack)
 
 
-def openat2(folder: int, path: bytes, flags: int, resolve: int) -> int:
+def openat2(directory_fd: int, path: bytes, flags: int, resolve: int) -> int:
     """A descriptor that is closed on exec. Raises OSError."""
     how = _how(flags | os.O_CLOEXEC, 0, resolve)
-    made: int = _syscall(_OPENAT2, folder, path, how, len(how))
-    if made < 0:
+    fd: int = _syscall(_OPENAT2, directory_fd, path, how, len(how))
+    if fd < 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
-    return made
+    return fd
 
 
 def open_beneath(root: int, path: str, flags: int = os.O_PATH | os.O_DIRECTORY) -> int:

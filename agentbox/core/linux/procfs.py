@@ -8,7 +8,10 @@ import time
 from pathlib import Path
 
 _HERTZ = os.sysconf("SC_CLK_TCK")
-_STATE, _START = 0, 19  # fields 3 and 22 of proc(5), counted behind the closing parenthesis of the name
+_STATE, _START = (
+    0,
+    19,
+)  # fields 3 and 22 of proc(5), counted behind the closing parenthesis of the name
 
 
 def _stat(pid: int) -> list[str]:
@@ -25,7 +28,7 @@ def start_ticks(pid: int) -> int | None:
         return None
 
 
-def alive(pid: int, ticks: int | None = None) -> bool:
+def is_alive(pid: int, ticks: int | None = None) -> bool:
     """True while that very process runs: a zombie has ended, and another start time is another process."""
     try:
         fields = _stat(pid)
@@ -39,7 +42,7 @@ def now() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
-def seconds_of(ticks: int) -> float:
+def ticks_to_seconds(ticks: int) -> float:
     """A start time of `start_ticks` on the scale of `now`; its grain is 10 ms."""
     return ticks / _HERTZ
 
@@ -47,4 +50,6 @@ def seconds_of(ticks: int) -> float:
 def status(pid: int | str = "self") -> dict[str, str]:
     """`/proc/<pid>/status` as a table of its lines. Raises OSError."""
     text = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
-    return {key: value.strip() for key, _, value in (line.partition(":") for line in text.splitlines())}
+    return {
+        key: value.strip() for key, _, value in (line.partition(":") for line in text.splitlines())
+    }

@@ -9,31 +9,33 @@ from typing import Any
 
 
 @dataclass(frozen=True, eq=False)
-class Bounds:
+class SchemaKeywords:
     """Keywords that stand beside those of the type."""
 
     keywords: dict[str, Any] = field(default_factory=dict)
 
 
-def says(**keywords: Any) -> Bounds:
+def schema_keywords(**keywords: Any) -> SchemaKeywords:
     """Keywords as JSON Schema spells them."""
-    return Bounds(keywords)
+    return SchemaKeywords(keywords)
 
 
-def chars(*, least: int = 0, most: int | None = None, pattern: str = "") -> Bounds:
+def bounded_text(
+    *, minimum: int = 0, maximum: int | None = None, pattern: str = ""
+) -> SchemaKeywords:
     """A length in characters, and a pattern that must be found in the text."""
-    keywords: dict[str, Any] = {"minLength": least} if least else {}
-    if most is not None:
-        keywords["maxLength"] = most
-    return Bounds({**keywords, **({"pattern": pattern} if pattern else {})})
+    keywords: dict[str, Any] = {"minLength": minimum} if minimum else {}
+    if maximum is not None:
+        keywords["maxLength"] = maximum
+    return SchemaKeywords({**keywords, **({"pattern": pattern} if pattern else {})})
 
 
-def between(low: float, high: float | None = None) -> Bounds:
+def number_range(low: float, high: float | None = None) -> SchemaKeywords:
     """A number, both ends included."""
-    return Bounds({"minimum": low, **({} if high is None else {"maximum": high})})
+    return SchemaKeywords({"minimum": low, **({} if high is None else {"maximum": high})})
 
 
-def count(*, least: int = 0, most: int | None = None) -> Bounds:
+def item_count(*, minimum: int = 0, maximum: int | None = None) -> SchemaKeywords:
     """A number of items."""
-    keywords: dict[str, Any] = {"minItems": least} if least else {}
-    return Bounds({**keywords, **({} if most is None else {"maxItems": most})})
+    keywords: dict[str, Any] = {"minItems": minimum} if minimum else {}
+    return SchemaKeywords({**keywords, **({} if maximum is None else {"maxItems": maximum})})

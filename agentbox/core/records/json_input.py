@@ -3,10 +3,10 @@
 import json
 from typing import Any
 
-DEEPEST = 100  # a slot takes values of depth 64, and a request puts a few levels around them
+MAX_DEPTH = 100  # a slot takes values of depth 64, and a request puts a few levels around them
 
 
-class NotJson(ValueError):
+class InvalidJson(ValueError):
     """The text says why, and holds nothing of the document."""
 
 
@@ -14,29 +14,29 @@ def read_json(document: str | bytes) -> Any:
     """What the document says. Raises NotJson."""
     try:
         text = document if isinstance(document, str) else document.decode()
-        found = json.loads(text, parse_constant=_refuse)
+        value = json.loads(text, parse_constant=_reject_constant)
     except RecursionError:
         raise _too_deep() from None
-    except NotJson:
+    except InvalidJson:
         raise
     except UnicodeDecodeError:
-        raise NotJson("it is no UTF-8") from None
+        raise InvalidJson("it is no UTF-8") from None
     except json.JSONDecodeError as error:
-        raise NotJson(f"{error.msg} at line {error.lineno}, column {error.colno}") from None
+        raise InvalidJson(f"{error.msg} at line {error.lineno}, column {error.colno}") from None
     except ValueError:
-        raise NotJson("a number has too many digits") from None  # Python reads 4300
-    if text.count("{") + text.count("[") > DEEPEST:
-        _check_depth(found)
+        raise InvalidJson("a number has too many digits") from None  # Python reads 4300
+    if text.count("{") + text.count("[") > MAX_DEPTH:
+        _check_depth(value)
     if "\\ud" in text or "\\uD" in text:
-        _check_text(found)
-    return found
+        _check_text(value)
+    return value
 
 
 def _check_depth(document: Any) -> None:
     level = [document]
-    for _ in range(DEEPEST):
-        below = (one.values() if isinstance(one, dict) else one for one in level)
-        level = [item for items in below for item in items if isinstance(item, dict | list)]
+    for _ in range(MAX_DEPTH):
+        children = (node.values() if isinstance(node, dict) else node for node in level)
+        level = [item for items in children for item in items if isinstance(item, dict | list)]
         if not level:
             return
     raise _too_deep()
@@ -46,12 +46,12 @@ def _check_text(document: Any) -> None:
     try:
         json.dumps(document, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise NotJson("a text holds a lone surrogate") from None
+        raise InvalidJson("a text holds a lone surrogate") from None
 
 
-def _too_deep() -> NotJson:
-    return NotJson(f"it is nested deeper than {DEEPEST}")
+def _too_deep() -> InvalidJson:
+    return InvalidJson(f"it is nested deeper than {MAX_DEPTH}")
 
 
-def _refuse(name: str) -> Any:
-    raise NotJson(f"{name} is no number of JSON")
+def _reject_constant(name: str) -> Any:
+    raise InvalidJson(f"{name} is no number of JSON")

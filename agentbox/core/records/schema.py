@@ -6,7 +6,7 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import datetime
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from agentbox.core.records.bounds import Bounds
+from agentbox.core.records.bounds import SchemaKeywords
 from agentbox.core.records.wire import JsonObj, JsonValue, Scalar, to_wire
 
 Schema = dict[str, Any]
@@ -32,36 +32,44 @@ class Schemas:
     def __init__(self) -> None:
         self.components: dict[str, Schema] = {}
 
-    def of(self, kind: Any) -> Schema:
+    def schema_of(self, kind: Any) -> Schema:
         """The schema of an annotation; a record becomes a reference to its component."""
         origin, args = get_origin(kind), get_args(kind)
         if origin is Annotated:
-            return self._bounded(args[0], args[1:])
+            return self._annotated(args[0], args[1:])
         if origin is Literal:
             return {"type": "string", "enum": list(args)}
         if origin in (Union, types.UnionType):
             return self._union(args)
         if origin is tuple:
-            return {"type": "array", "items": self.of(args[0])}
+            return {"type": "array", "items": self.schema_of(args[0])}
         if origin is not None and isinstance(origin, type) and issubclass(origin, Mapping):
-            return {"type": "object", "additionalProperties": self.of(args[1])}
+            return {"type": "object", "additionalProperties": self.schema_of(args[1])}
         if is_dataclass(origin or kind):
             return self._component(origin or kind, args)
         return dict(_SCALARS[kind])
 
-    def _bounded(self, kind: Any, said: tuple[Any, ...]) -> Schema:
-        schema = self.of(kind)
-        for one in said:
-            schema = {**schema, **one.keywords} if isinstance(one, Bounds) else schema
+    def _annotated(self, kind: Any, annotations: tuple[Any, ...]) -> Schema:
+        schema = self.schema_of(kind)
+        for annotation in annotations:
+            schema = (
+                {**schema, **annotation.keywords}
+                if isinstance(annotation, SchemaKeywords)
+                else schema
+            )
         return schema
 
     def _union(self, args: tuple[Any, ...]) -> Schema:
-        rest = [self.of(arg) for arg in args if arg is not type(None)]
+        options = [self.schema_of(arg) for arg in args if arg is not type(None)]
         if type(None) not in args:
-            return rest[0] if len(rest) == 1 else {"anyOf": rest}
-        if len(rest) == 1 and isinstance(rest[0].get("type"), str) and "enum" not in rest[0]:
-            return {**rest[0], "type": [rest[0]["type"], "null"]}
-        return {"anyOf": [*rest, {"type": "null"}]}
+            return options[0] if len(options) == 1 else {"anyOf": options}
+        if (
+            len(options) == 1
+            and isinstance(options[0].get("type"), str)
+            and "enum" not in options[0]
+        ):
+            return {**options[0], "type": [options[0]["type"], "null"]}
+        return {"anyOf": [*options, {"type": "null"}]}
 
     def _component(self, kind: Any, args: tuple[Any, ...]) -> Schema:
         name = kind.__name__ + "".join(arg.__name__ for arg in args)
@@ -75,8 +83,11 @@ class Schemas:
             get_type_hints(kind, include_extras=True),
             dict(zip(getattr(kind, "__parameters__", ()), args, strict=False)),
         )
-        properties = {field.name: self._property(field, _bind(hints[field.name], table)) for field in fields(kind)}
-        required = [field.name for field in fields(kind) if _required(field)]
+        properties = {
+            field.name: self._property(field, _bind(hints[field.name], table))
+            for field in fields(kind)
+        }
+        required = [field.name for field in fields(kind) if _is_required(field)]
         schema: Schema = {"type": "object", "properties": properties, "additionalProperties": False}
         if required:
             schema["required"] = required
@@ -85,13 +96,13 @@ class Schemas:
         return schema
 
     def _property(self, field: Field[Any], hint: Any) -> Schema:
-        schema = self.of(hint)
+        schema = self.schema_of(hint)
         if field.default is not MISSING and not is_dataclass(field.default):
             schema["default"] = to_wire(field.default)
         return schema
 
 
-def _required(field: Field[Any]) -> bool:
+def _is_required(field: Field[Any]) -> bool:
     return field.default is MISSING and field.default_factory is MISSING
 
 

@@ -64,7 +64,7 @@ class Record:
 
     def to_wire(self) -> dict[str, Any]:
         """Plain JSON data."""
-        return {name: to_wire(getattr(self, name)) for name in _names(type(self))}  # type: ignore[arg-type]
+        return {name: to_wire(getattr(self, name)) for name in _field_names(type(self))}  # type: ignore[arg-type]
 
     @classmethod
     def from_wire(cls, data: Any) -> Self:
@@ -96,13 +96,15 @@ def to_wire(value: Any) -> Any:
 
 def to_json(value: Any, *, ensure_ascii: bool = False) -> str:
     """The wire form of what `to_wire` takes, as JSON in the least space. Plain data within is not copied on its way."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=ensure_ascii, default=_one_level)
+    return json.dumps(
+        value, separators=(",", ":"), ensure_ascii=ensure_ascii, default=_encode_default
+    )
 
 
-def _one_level(value: Any) -> Any:
+def _encode_default(value: Any) -> Any:
     """What the encoder is given in place of a value that it does not know; it asks again for what is within."""
     if isinstance(value, Record) and type(value).to_wire is Record.to_wire:
-        return {name: getattr(value, name) for name in _names(type(value))}  # type: ignore[arg-type]
+        return {name: getattr(value, name) for name in _field_names(type(value))}  # type: ignore[arg-type]
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, (Record, datetime, bytes)):
@@ -112,34 +114,38 @@ def _one_level(value: Any) -> Any:
 
 def from_wire(kind: type[T], data: Any) -> T:
     """A value of the annotation `kind` (a record, `Page[Bead]`, `tuple[str, ...]`, ...) from plain JSON data."""
-    built: T = _kept_reader(kind)(data, ())  # type: ignore[arg-type]
-    return built
+    value: T = _cached_reader(kind)(data, ())  # type: ignore[arg-type]
+    return value
 
 
-def refuse(pointer: str, detail: str) -> ValidationError:
+def invalid_value(pointer: str, detail: str) -> ValidationError:
     """A ValidationError about one value."""
-    where = pointer or "the document"
-    return ValidationError(f"cannot read {where}: {detail}", errors=[{"pointer": pointer, "detail": detail}])
+    location = pointer or "the document"
+    return ValidationError(
+        f"cannot read {location}: {detail}", errors=[{"pointer": pointer, "detail": detail}]
+    )
 
 
 @cache
-def hints_of(kind: type) -> Mapping[str, Any]:
+def field_hints(kind: type) -> Mapping[str, Any]:
     """Field name -> annotation, of a record class."""
     return get_type_hints(kind)
 
 
 _PLAIN = frozenset({str, int, float, bool, type(None)})
-_At: TypeAlias = tuple[Any, ...]  # where a value is: () for the document, else (where its parent is, its key)
-_Reader: TypeAlias = Callable[[Any, _At], Any]
+_Location: TypeAlias = tuple[
+    Any, ...
+]  # where a value is: () for the document, else (where its parent is, its key)
+_Reader: TypeAlias = Callable[[Any, _Location], Any]
 
 
 @cache
-def _names(kind: type) -> tuple[str, ...]:
+def _field_names(kind: type) -> tuple[str, ...]:
     return tuple(f.name for f in fields(kind))
 
 
 @cache
-def _kept_reader(kind: Any) -> _Reader:
+def _cached_reader(kind: Any) -> _Reader:
     return _reader(kind)
 
 
@@ -162,60 +168,76 @@ def _union(args: tuple[Any, ...]) -> _Reader:
     optional = type(None) in args
     *first, last = [_reader(arg) for arg in args if arg is not type(None)]
 
-    def read(data: Any, at: _At) -> Any:
+    def read(data: Any, location: _Location) -> Any:
         if data is None and optional:
             return None
-        for one in first:
+        for reader in first:
             try:
-                return one(data, at)
+                return reader(data, location)
             except ValidationError:
                 continue
-        return last(data, at)
+        return last(data, location)
 
     return read
 
 
 def _literal(args: tuple[Any, ...]) -> _Reader:
-    def read(data: Any, at: _At) -> Any:
+    def read(data: Any, location: _Location) -> Any:
         if data not in args or isinstance(data, bool):
-            raise _refused(at, f"must be one of {', '.join(map(str, args))}")
+            raise _error_at(location, f"must be one of {', '.join(map(str, args))}")
         return data
 
     return read
 
 
 def _tuple(item: _Reader) -> _Reader:
-    def read(data: Any, at: _At) -> tuple[Any, ...]:
+    def read(data: Any, location: _Location) -> tuple[Any, ...]:
         if not isinstance(data, (list, tuple)):
-            raise _refused(at, "must be an array")
-        return tuple([item(one, (at, index)) for index, one in enumerate(data)])
+            raise _error_at(location, "must be an array")
+        return tuple([item(element, (location, index)) for index, element in enumerate(data)])
 
     return read
 
 
 def _mapping(item: _Reader) -> _Reader:
-    def read(data: Any, at: _At) -> dict[str, Any]:
-        return {key: item(one, (at, key)) for key, one in _object(data, at).items()}
+    def read(data: Any, location: _Location) -> dict[str, Any]:
+        return {key: item(value, (location, key)) for key, value in _object(data, location).items()}
 
     return read
 
 
 @cache
 def _record(kind: Any, args: tuple[Any, ...]) -> _Reader:
-    needed = {f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING}
-    order = _names(kind)
-    known = set(order)
-    readers: dict[str, _Reader] = {}  # made at its first use, so that a record may hold its own kind
+    required = {
+        f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING
+    }
+    order = _field_names(kind)
+    names = set(order)
+    readers: dict[
+        str, _Reader
+    ] = {}  # made at its first use, so that a record may hold its own kind
 
-    def read(data: Any, at: _At) -> Any:
-        document = _object(data, at)
-        if not document.keys() <= known:
-            raise _refused((at, next(name for name in document if name not in known)), "is unknown")
-        if not needed <= document.keys():
-            raise _refused((at, next(name for name in order if name in needed and name not in document)), "is missing")
+    def read(data: Any, location: _Location) -> Any:
+        document = _object(data, location)
+        if not document.keys() <= names:
+            raise _error_at(
+                (location, next(name for name in document if name not in names)), "is unknown"
+            )
+        if not required <= document.keys():
+            raise _error_at(
+                (
+                    location,
+                    next(name for name in order if name in required and name not in document),
+                ),
+                "is missing",
+            )
         if not readers:
-            readers.update({name: _reader(_bind(hint, kind, args)) for name, hint in hints_of(kind).items()})
-        return kind(**{name: readers[name](item, (at, name)) for name, item in document.items()})
+            readers.update(
+                {name: _reader(_bind(hint, kind, args)) for name, hint in field_hints(kind).items()}
+            )
+        return kind(
+            **{name: readers[name](item, (location, name)) for name, item in document.items()}
+        )
 
     return read
 
@@ -233,66 +255,73 @@ def _bind(hint: Any, kind: Any, args: tuple[Any, ...]) -> Any:
 
 
 def _scalar(kind: Any) -> _Reader:
-    special: dict[Any, _Reader] = {datetime: _read_time, bytes: _read_bytes, float: _read_float, int: _read_int}
+    special: dict[Any, _Reader] = {
+        datetime: _read_time,
+        bytes: _read_bytes,
+        float: _read_float,
+        int: _read_int,
+    }
     accepted: dict[Any, tuple[type | tuple[type, ...], str]] = {
-        str: (str, "a string"), bool: (bool, "true or false"), JsonObj: (Mapping, "an object"),
+        str: (str, "a string"),
+        bool: (bool, "true or false"),
+        JsonObj: (Mapping, "an object"),
         Scalar: ((str, int, float, bool, type(None)), "a scalar"),
-    }  # fmt: skip
+    }
     if kind in special:
         return special[kind]
     if kind not in accepted:
         return lambda data, _at: data
-    wanted, name = accepted[kind]
+    expected, name = accepted[kind]
 
-    def read(data: Any, at: _At) -> Any:
-        if not isinstance(data, wanted):
-            raise _refused(at, f"must be {name}")
+    def read(data: Any, location: _Location) -> Any:
+        if not isinstance(data, expected):
+            raise _error_at(location, f"must be {name}")
         return data
 
     return read
 
 
-def _read_int(data: Any, at: _At) -> int:
+def _read_int(data: Any, location: _Location) -> int:
     if isinstance(data, float) and data.is_integer():
         return int(data)  # 5.0 is an integer, to JSON Schema as to RFC 8259
     if not isinstance(data, int) or isinstance(data, bool):
-        raise _refused(at, "must be an integer")
+        raise _error_at(location, "must be an integer")
     return data
 
 
-def _read_float(data: Any, at: _At) -> float:
+def _read_float(data: Any, location: _Location) -> float:
     if isinstance(data, bool) or not isinstance(data, (int, float)):
-        raise _refused(at, "must be a number")
+        raise _error_at(location, "must be a number")
     try:
         return float(data)
     except OverflowError as error:
-        raise _refused(at, "is too large a number") from error
+        raise _error_at(location, "is too large a number") from error
 
 
-def _read_time(data: Any, at: _At) -> datetime:
+def _read_time(data: Any, location: _Location) -> datetime:
     try:
         return clock.from_wire(data)
     except (ValueError, TypeError) as error:
-        raise _refused(at, "must be an RFC 3339 time with an offset") from error
+        raise _error_at(location, "must be an RFC 3339 time with an offset") from error
 
 
-def _read_bytes(data: Any, at: _At) -> bytes:
+def _read_bytes(data: Any, location: _Location) -> bytes:
     try:
         return base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError, TypeError) as error:
-        raise _refused(at, "must be base64") from error
+        raise _error_at(location, "must be base64") from error
 
 
-def _object(data: Any, at: _At) -> Mapping[str, Any]:
+def _object(data: Any, location: _Location) -> Mapping[str, Any]:
     if not isinstance(data, Mapping):
-        raise _refused(at, "must be an object")
+        raise _error_at(location, "must be an object")
     return data
 
 
-def _refused(at: _At, detail: str) -> ValidationError:
+def _error_at(location: _Location, detail: str) -> ValidationError:
     """With the JSON pointer (RFC 6901) of where the value is."""
     steps = []
-    while at:
-        at, key = at
+    while location:
+        location, key = location
         steps.append(str(key).replace("~", "~0").replace("/", "~1"))
-    return refuse("".join(f"/{one}" for one in reversed(steps)), detail)
+    return invalid_value("".join(f"/{step}" for step in reversed(steps)), detail)

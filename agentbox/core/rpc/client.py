@@ -23,7 +23,7 @@ class Subscription:
         self.number = number
         self._client, self._method = client, method
         self._batches: asyncio.Queue[Mapping[str, Any] | AdapterError] = asyncio.Queue()
-        self._over = False
+        self._ended = False
 
     def deliver(self, batch: Mapping[str, Any] | AdapterError) -> None:
         """Called by the connection."""
@@ -31,23 +31,25 @@ class Subscription:
 
     async def items(self) -> AsyncGenerator[Any, None]:
         """Each item once, in order; ends when the peer says so. Raises what the peer, or the connection, ended with."""
-        while not self._over:
+        while not self._ended:
             batch = await self._batches.get()
             if isinstance(batch, AdapterError):
-                self._over = True
+                self._ended = True
                 raise batch
             for item in batch.get("items", ()):
                 yield item
-            self._over = bool(batch.get("end"))
+            self._ended = bool(batch.get("end"))
             if "error" in batch:
-                self._over = True
-                raise messages.error_from(batch["error"], self._client.impl)
-            if not self._over:
-                self._client.notify(self._method, {"subscription": self.number, "credit": batch.get("size", 0)})
+                self._ended = True
+                raise messages.decode_error(batch["error"], self._client.impl)
+            if not self._ended:
+                self._client.notify(
+                    self._method, {"subscription": self.number, "credit": batch.get("size", 0)}
+                )
 
     def close(self) -> None:
         """Tells the peer to stop. Idempotent."""
-        if self._client.forget(self.number):
+        if self._client.discard(self.number):
             self._client.notify(self._method, {"subscription": self.number, "close": True})
 
 
@@ -56,57 +58,74 @@ class RpcClient:
     waits for, and of each item of a subscription that is not open."""
 
     def __init__(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, impl: str, *,
-        peer: str = "agent-host", dropped: Callable[[], None] = lambda: None,
-    ) -> None:  # fmt: skip
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        impl: str,
+        *,
+        peer: str = "agent-host",
+        on_dropped: Callable[[], None] = lambda: None,
+    ) -> None:
         self._reader, self._writer, self.impl = reader, writer, impl
-        self._peer, self._dropped = peer, dropped
-        self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self._peer, self._on_dropped = peer, on_dropped
+        self._pending: dict[int, asyncio.Future[Any]] = {}
         self._subscriptions: dict[int, Subscription] = {}
-        self._last = 0
-        self._since: str | None = None
+        self._last_id = 0
+        self._lost_since: str | None = None
         self._task = asyncio.create_task(self._read(), name="orchestrator-connection")
 
     @property
     def lost(self) -> bool:
         """True once the connection is of no more use."""
-        return self._since is not None
+        return self._lost_since is not None
 
-    async def until_lost(self) -> None:
+    async def wait_lost(self) -> None:
         """Returns once the connection is lost or closed."""
         await asyncio.wait({self._task})
 
     async def call(self, method: str, params: Mapping[str, Any], deadline: Deadline) -> Any:
         """The result. Raises the peer's typed error, AdapterTimeout, or SlotUnavailable."""
         if self.lost:
-            raise self._gone()
-        number = self._next()
-        left = deadline.remaining()
+            raise self._connection_lost()
+        number = self._next_id()
+        remaining = deadline.remaining()
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._waiting[number] = future
+        self._pending[number] = future
         try:
-            async with asyncio.timeout(left):
-                self._send({"id": number, "method": method, "params": {**params, "deadline_ms": int(left * 1000)}})
+            async with asyncio.timeout(remaining):
+                self._send(
+                    {
+                        "id": number,
+                        "method": method,
+                        "params": {**params, "deadline_ms": int(remaining * 1000)},
+                    }
+                )
                 await self._drain()
                 return await future
         except TimeoutError as error:
             self.notify(messages.CANCEL, {"id": number})
             raise AdapterTimeout(
-                f"cannot finish {method}: no answer within {left:.1f} s",
-                slot="orchestrator", method=method.removeprefix("agent."), deadline_ms=int(left * 1000),
-            ) from error  # fmt: skip
+                f"cannot finish {method}: no answer within {remaining:.1f} s",
+                slot="orchestrator",
+                method=method.removeprefix("agent."),
+                deadline_ms=int(remaining * 1000),
+            ) from error
         except asyncio.CancelledError:
             self.notify(messages.CANCEL, {"id": number})
             raise
         finally:
-            self._waiting.pop(number, None)
+            self._pending.pop(number, None)
 
-    async def subscribe(self, method: str, params: Mapping[str, Any], deadline: Deadline) -> Subscription:
+    async def subscribe(
+        self, method: str, params: Mapping[str, Any], deadline: Deadline
+    ) -> Subscription:
         """A call whose answer is a flow of notifications."""
-        subscription = Subscription(self, self._next(), method)
+        subscription = Subscription(self, self._next_id(), method)
         self._subscriptions[subscription.number] = subscription
         try:
-            await self.call(method, {**params, "subscription": subscription.number, "credit": CREDIT}, deadline)
+            await self.call(
+                method, {**params, "subscription": subscription.number, "credit": CREDIT}, deadline
+            )
         except BaseException:
             subscription.close()
             raise
@@ -117,22 +136,24 @@ class RpcClient:
         if not self.lost:
             self._send({"method": method, "params": params})
 
-    def forget(self, subscription: int) -> bool:
+    def discard(self, subscription: int) -> bool:
         """Drops a subscription. False when it was not there."""
         return self._subscriptions.pop(subscription, None) is not None
 
     async def close(self) -> None:
         """Ends the connection and its task. Idempotent."""
         self._task.cancel()
-        await asyncio.wait({self._task})  # unlike `await`, tells a cancelled task from a cancelled caller
+        await asyncio.wait(
+            {self._task}
+        )  # unlike `await`, tells a cancelled task from a cancelled caller
         self._fail()
         self._writer.close()
         with contextlib.suppress(ConnectionError):
             await self._writer.wait_closed()
 
-    def _next(self) -> int:
-        self._last += 1
-        return self._last
+    def _next_id(self) -> int:
+        self._last_id += 1
+        return self._last_id
 
     def _send(self, message: messages.Message) -> None:
         self._writer.write(messages.encode(message))
@@ -141,28 +162,34 @@ class RpcClient:
         try:
             await self._writer.drain()
         except ConnectionError as error:
-            raise self._gone() from error
+            raise self._connection_lost() from error
 
     async def _read(self) -> None:
         try:
             while line := await self._reader.readline():
-                self._take(messages.decode(line))
-        except (ConnectionError, ValueError, messages.Garbage) as error:  # ValueError: a line over the limit
+                self._receive(messages.decode(line))
+        except (
+            ConnectionError,
+            ValueError,
+            messages.InvalidMessage,
+        ) as error:  # ValueError: a line over the limit
             log.warning("connection closed", peer=self._peer, reason=str(error))
             self._writer.close()
         finally:
             self._fail()
 
-    def _take(self, message: messages.Message) -> None:
+    def _receive(self, message: messages.Message) -> None:
         if message.get("method") == messages.EVENT:
-            self._deliver(messages.object_of(message, "params"))
+            self._deliver(messages.object_member(message, "params"))
             return
         number = message.get("id")
-        future = self._waiting.get(number) if isinstance(number, int) else None
+        future = self._pending.get(number) if isinstance(number, int) else None
         if future is None or future.done():
-            self._dropped()  # late: its caller gave up
+            self._on_dropped()  # late: its caller gave up
         elif "error" in message:
-            future.set_exception(messages.error_from(messages.object_of(message, "error"), self.impl))
+            future.set_exception(
+                messages.decode_error(messages.object_member(message, "error"), self.impl)
+            )
         else:
             future.set_result(message.get("result"))
 
@@ -170,28 +197,30 @@ class RpcClient:
         number = batch.get("subscription")
         subscription = self._subscriptions.get(number) if isinstance(number, int) else None
         if subscription is None:
-            self._dropped()
+            self._on_dropped()
             return
         if "error" in batch:
-            messages.object_of(batch, "error")
+            messages.object_member(batch, "error")
         if "end" in batch or "error" in batch:
-            self.forget(subscription.number)
+            self.discard(subscription.number)
         subscription.deliver(batch)
 
     def _fail(self) -> None:
         if self.lost:
             return
-        self._since = clock.to_wire(clock.now())
-        for future in self._waiting.values():
+        self._lost_since = clock.to_wire(clock.now())
+        for future in self._pending.values():
             if not future.done():
-                future.set_exception(self._gone())
+                future.set_exception(self._connection_lost())
         for subscription in self._subscriptions.values():
-            subscription.deliver(self._gone())
+            subscription.deliver(self._connection_lost())
         self._subscriptions.clear()
 
-    def _gone(self) -> SlotUnavailable:
+    def _connection_lost(self) -> SlotUnavailable:
         return SlotUnavailable(
             f"cannot use orchestrator: the connection to {self._peer} is lost",
             hint="it is tried again in the background",
-            slot="orchestrator", impl=self.impl, since=self._since,
-        )  # fmt: skip
+            slot="orchestrator",
+            impl=self.impl,
+            since=self._lost_since,
+        )

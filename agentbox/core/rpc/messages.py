@@ -9,16 +9,20 @@ from agentbox.core.records.wire import to_json
 from agentbox.core.slot_errors import AdapterError, from_problem
 
 LINE_LIMIT = 32 << 20  # bytes of one message: two streams of the largest `max_output`, in base64
-TYPED = -32000  # `data.code` is a code of `core/slot_errors.py`
+TYPED_ERROR = -32000  # `data.code` is a code of `core/slot_errors.py`
 INVALID_REQUEST, INTERNAL = -32600, -32603
 CANCEL = "$/cancel"
-BOUNDS = ("max_agents", "max_depth", "grace_seconds")  # live keys of `[adapters.orchestrator]` that agent-host holds
+LIVE_LIMITS = (
+    "max_agents",
+    "max_depth",
+    "grace_seconds",
+)  # live keys of `[adapters.orchestrator]` that agent-host holds
 EVENT = "agent.event"
 
 Message = Mapping[str, Any]
 
 
-class Garbage(AgentboxError):
+class InvalidMessage(AgentboxError):
     """A line that is no JSON-RPC message. The connection that carried it is of no more use."""
 
 
@@ -32,30 +36,32 @@ def decode(line: bytes) -> dict[str, Any]:
     try:
         message = json.loads(line.decode())
     except (ValueError, RecursionError) as error:
-        raise Garbage("cannot read a message: it is not JSON") from error
+        raise InvalidMessage("cannot read a message: it is not JSON") from error
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
-        raise Garbage("cannot read a message: it is not JSON-RPC 2.0")
+        raise InvalidMessage("cannot read a message: it is not JSON-RPC 2.0")
     return message
 
 
-def object_of(message: Message, name: str) -> Mapping[str, Any]:
+def object_member(message: Message, name: str) -> Mapping[str, Any]:
     """A member that must be an object. Raises Garbage."""
-    found = message.get(name)
-    if not isinstance(found, Mapping):
-        raise Garbage(f"cannot read a message: {name} is no object")
-    return found
+    member = message.get(name)
+    if not isinstance(member, Mapping):
+        raise InvalidMessage(f"cannot read a message: {name} is no object")
+    return member
 
 
-def error_of(error: AdapterError) -> dict[str, Any]:
+def encode_error(error: AdapterError) -> dict[str, Any]:
     """The member `error` of a reply."""
     data = {"code": error.code, "detail": error.message, "hint": error.hint, **error.members}
-    return {"code": TYPED, "message": error.message, "data": data}
+    return {"code": TYPED_ERROR, "message": error.message, "data": data}
 
 
-def error_from(reply: Message, impl: str = "local-process") -> AdapterError:
+def decode_error(reply: Message, impl: str = "local-process") -> AdapterError:
     """The exception that a member `error` stands for; BackendError when it is none of ours."""
     data = reply.get("data")
-    body: Mapping[str, Any] = data if isinstance(data, Mapping) else {"detail": str(reply.get("message"))}
-    found = from_problem({"slot": "orchestrator", "impl": impl, **body}, 502)
-    found.hint = str(body.get("hint", ""))
-    return found
+    body: Mapping[str, Any] = (
+        data if isinstance(data, Mapping) else {"detail": str(reply.get("message"))}
+    )
+    error = from_problem({"slot": "orchestrator", "impl": impl, **body}, 502)
+    error.hint = str(body.get("hint", ""))
+    return error

@@ -4,19 +4,19 @@ import asyncio
 import os
 
 
-async def reading(fd: int, limit: int) -> tuple[asyncio.StreamReader, asyncio.ReadTransport]:
+async def open_reader(fd: int, limit: int) -> tuple[asyncio.StreamReader, asyncio.ReadTransport]:
     """Takes `fd` over; closing the transport closes it. A line longer than `limit` bytes is a ValueError of `readline`."""
     reader, loop = asyncio.StreamReader(limit), asyncio.get_running_loop()
-    end = os.fdopen(fd, "rb", 0)
-    transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), end)
+    pipe = os.fdopen(fd, "rb", 0)
+    transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
     return reader, transport
 
 
-async def writing(fd: int) -> asyncio.StreamWriter:
+async def open_writer(fd: int) -> asyncio.StreamWriter:
     """Takes `fd` over."""
     loop = asyncio.get_running_loop()
-    end = os.fdopen(fd, "wb", 0)
+    pipe = os.fdopen(fd, "wb", 0)
     transport, protocol = await loop.connect_write_pipe(
-        lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), end
+        lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), pipe
     )
     return asyncio.StreamWriter(transport, protocol, None, loop)

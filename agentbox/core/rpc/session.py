@@ -9,49 +9,57 @@ import structlog
 
 from agentbox.contracts.orchestrator import CONTRACT_VERSION
 from agentbox.core.rpc import messages
-from agentbox.core.rpc.flows import Flow
+from agentbox.core.rpc.subscriptions import ServerSubscription
 from agentbox.core.slot_errors import AdapterError, ContractMismatch, PermissionDenied
 
 log = structlog.get_logger()
 
 
-class Backend(Protocol):
+class RequestHandler(Protocol):
     """Who answers on a connection."""
 
-    def greet(self, params: Mapping[str, Any]) -> dict[str, Any]:
+    def handshake(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """The answer to `initialize`, the version already checked. Raises PermissionDenied."""
         ...
 
-    async def answer(self, session: "Session[Any]", method: str, params: Mapping[str, Any]) -> Any:
+    async def handle(self, session: "Session[Any]", method: str, params: Mapping[str, Any]) -> Any:
         """The result of a method. Raises the errors of the slot, KeyError for a parameter that is missing."""
         ...
 
 
-B = TypeVar("B", bound=Backend)
+B = TypeVar("B", bound=RequestHandler)
 
 
 class Session(Generic[B]):
     """`attachments` and `flows` are by the number that the client gave the subscription."""
 
-    def __init__(self, service: B, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(
+        self, service: B, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         self.service = service
-        self.flows: dict[int, Flow] = {}
+        self.subscriptions: dict[int, ServerSubscription] = {}
         self.attachments: dict[int, Any] = {}
-        self.only_follows = False  # what agents hold: a caller that ends none, and learns of no end
+        self.is_watch_only = (
+            False  # what agents hold: a caller that ends none, and learns of no end
+        )
         self._reader, self._writer = reader, writer
-        self._known = False
+        self._initialized = False
         self._calls: dict[int, asyncio.Task[None]] = {}
-        self._following: dict[int, asyncio.Task[None]] = {}
+        self._subscription_tasks: dict[int, asyncio.Task[None]] = {}
 
     async def serve(self) -> None:
         """Until the client leaves, or says something that is no JSON-RPC."""
         try:
             while line := await self._reader.readline():
-                self._take(messages.decode(line))
-        except (ConnectionError, ValueError, messages.Garbage) as error:  # ValueError: a line over the limit
+                self._receive(messages.decode(line))
+        except (
+            ConnectionError,
+            ValueError,
+            messages.InvalidMessage,
+        ) as error:  # ValueError: a line over the limit
             log.warning("connection closed", reason=str(error))
         finally:
-            await self._leave()
+            await self._disconnect()
 
     async def send(self, message: messages.Message) -> None:
         """Writes a message, and waits while the client does not read."""
@@ -59,46 +67,60 @@ class Session(Generic[B]):
         with contextlib.suppress(ConnectionError):  # the read side notices
             await self._writer.drain()
 
-    def follow(self, flow: Flow, work: Coroutine[Any, Any, None], ended: Callable[[], None] = lambda: None) -> None:
+    def run_subscription(
+        self,
+        subscription: ServerSubscription,
+        work: Coroutine[Any, Any, None],
+        on_end: Callable[[], None] = lambda: None,
+    ) -> None:
         """Runs `work`, which feeds the flow, until it ends or the client closes the subscription; then calls `ended`."""
-        self.flows[flow.number] = flow
+        self.subscriptions[subscription.number] = subscription
         task = asyncio.create_task(work)
-        self._following[flow.number] = task
-        task.add_done_callback(lambda _: self._forget(flow.number, ended))
+        self._subscription_tasks[subscription.number] = task
+        task.add_done_callback(lambda _: self._discard(subscription.number, on_end))
 
-    def close_flow(self, number: int) -> None:
+    def close_subscription(self, number: int) -> None:
         """Ends a subscription. Nothing happens when it has ended."""
-        if task := self._following.get(number):
+        if task := self._subscription_tasks.get(number):
             task.cancel()
 
     def initialize(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Checks who calls, and the version. Raises PermissionDenied or ContractMismatch."""
-        hello = self.service.greet(params)
-        theirs = str(params.get("contract_version", ""))
-        if theirs.partition(".")[0] != CONTRACT_VERSION.partition(".")[0]:
-            mismatch = {"slot": "orchestrator", "ours": CONTRACT_VERSION, "theirs": theirs}
+        result = self.service.handshake(params)
+        client_version = str(params.get("contract_version", ""))
+        if client_version.partition(".")[0] != CONTRACT_VERSION.partition(".")[0]:
+            mismatch = {"slot": "orchestrator", "ours": CONTRACT_VERSION, "theirs": client_version}
             raise ContractMismatch(
-                f"cannot use agent-host: it speaks {CONTRACT_VERSION}, the caller {theirs}", mismatches=[mismatch]
+                f"cannot use agent-host: it speaks {CONTRACT_VERSION}, the caller {client_version}",
+                mismatches=[mismatch],
             )
-        self._known = True
-        return {"contract_version": CONTRACT_VERSION, **hello}
+        self._initialized = True
+        return {"contract_version": CONTRACT_VERSION, **result}
 
-    def _take(self, message: messages.Message) -> None:
-        number, method, params = message.get("id"), message.get("method"), message.get("params") or {}
+    def _receive(self, message: messages.Message) -> None:
+        number, method, params = (
+            message.get("id"),
+            message.get("method"),
+            message.get("params") or {},
+        )
         if not isinstance(method, str) or not isinstance(params, Mapping):
-            raise messages.Garbage("cannot read a message: it has no method, or its params are no object")
-        if number is None and not self._known:
-            raise messages.Garbage("cannot read a message: the first one must be initialize")
+            raise messages.InvalidMessage(
+                "cannot read a message: it has no method, or its params are no object"
+            )
+        if number is None and not self._initialized:
+            raise messages.InvalidMessage("cannot read a message: the first one must be initialize")
         if number is None:
-            self._notified(method, params)
+            self._on_notification(method, params)
         elif isinstance(number, int) and number not in self._calls:
-            task = asyncio.create_task(self._answer(number, method, params))
+            task = asyncio.create_task(self._respond(number, method, params))
             self._calls[number] = task
             task.add_done_callback(lambda _: self._calls.pop(number))
         else:
-            raise messages.Garbage("cannot read a message: its id is no integer, or is in use")
+            raise messages.InvalidMessage(
+                "cannot read a message: its id is no integer, or is in use"
+            )
 
-    def _notified(self, method: str, params: Mapping[str, Any]) -> None:
+    def _on_notification(self, method: str, params: Mapping[str, Any]) -> None:
         number = params.get("id", params.get("subscription"))
         if not isinstance(number, int):
             return
@@ -106,40 +128,48 @@ class Session(Generic[B]):
             if task := self._calls.get(number):
                 task.cancel()
         elif params.get("close"):
-            self.close_flow(number)
-        elif flow := self.flows.get(number):
-            flow.grant(int(params.get("credit", 0)))
+            self.close_subscription(number)
+        elif subscription := self.subscriptions.get(number):
+            subscription.add_credit(int(params.get("credit", 0)))
 
-    async def _answer(self, number: int, method: str, params: Mapping[str, Any]) -> None:
+    async def _respond(self, number: int, method: str, params: Mapping[str, Any]) -> None:
         reply: dict[str, Any] = {"id": number}
         try:
-            reply["result"] = await self._call(method, params)
+            reply["result"] = await self._dispatch(method, params)
         except AdapterError as error:
-            reply["error"] = messages.error_of(error)
+            reply["error"] = messages.encode_error(error)
         except KeyError as error:
-            reply["error"] = {"code": messages.INVALID_REQUEST, "message": f"the parameter {error} is missing"}
+            reply["error"] = {
+                "code": messages.INVALID_REQUEST,
+                "message": f"the parameter {error} is missing",
+            }
         except Exception:
             log.exception("request failed", method=method)
-            reply["error"] = {"code": messages.INTERNAL, "message": "agent-host failed; its log says why"}
+            reply["error"] = {
+                "code": messages.INTERNAL,
+                "message": "agent-host failed; its log says why",
+            }
         await self.send(reply)
-        if "error" in reply and not self._known:
+        if "error" in reply and not self._initialized:
             self._writer.close()
 
-    async def _call(self, method: str, params: Mapping[str, Any]) -> Any:
+    async def _dispatch(self, method: str, params: Mapping[str, Any]) -> Any:
         if method == "initialize":
             return self.initialize(params)
-        if not self._known:
-            raise PermissionDenied("cannot use agent-host: the first call must be initialize", scope="core")
-        return await self.service.answer(self, method, params)
+        if not self._initialized:
+            raise PermissionDenied(
+                "cannot use agent-host: the first call must be initialize", scope="core"
+            )
+        return await self.service.handle(self, method, params)
 
-    def _forget(self, number: int, ended: Callable[[], None]) -> None:
-        self.flows.pop(number, None)
-        self._following.pop(number, None)
+    def _discard(self, number: int, on_end: Callable[[], None]) -> None:
+        self.subscriptions.pop(number, None)
+        self._subscription_tasks.pop(number, None)
         self.attachments.pop(number, None)
-        ended()
+        on_end()
 
-    async def _leave(self) -> None:
-        tasks = [*self._calls.values(), *self._following.values()]
+    async def _disconnect(self) -> None:
+        tasks = [*self._calls.values(), *self._subscription_tasks.values()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

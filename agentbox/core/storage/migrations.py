@@ -15,12 +15,14 @@ def migrate(connection: apsw.Connection, name: str, migrations: Sequence[str]) -
     """
     applied = _applied(connection)
     if len(applied) > len(migrations):
-        raise _refusal(
+        raise _integrity_error(
             f"cannot open {name}: its schema {len(applied)} is newer than {len(migrations)}, the newest that this version knows"
         )
     for number, (stored, text) in enumerate(zip(applied, migrations, strict=False), 1):
         if stored != _checksum(text):
-            raise _refusal(f"cannot open {name}: its migration {number} is not the one that this version has")
+            raise _integrity_error(
+                f"cannot open {name}: its migration {number} is not the one that this version has"
+            )
     connection.execute("PRAGMA journal_mode = WAL")
     for number, text in enumerate(migrations[len(applied) :], len(applied) + 1):
         _apply(connection, number, text)
@@ -51,7 +53,11 @@ def _checksum(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _refusal(sentence: str) -> IntegrityError:
+def _integrity_error(message: str) -> IntegrityError:
     return IntegrityError(
-        sentence, hint="run the version that wrote it, or start with an empty folder", segment=None, line=None, seq=None
+        message,
+        hint="run the version that wrote it, or start with an empty folder",
+        segment=None,
+        line=None,
+        seq=None,
     )

@@ -14,19 +14,19 @@ from typing import Any, Literal, TypeVar
 
 import apsw
 
-from agentbox.core.background.threads import in_thread
+from agentbox.core.background.threads import run_in_thread
 from agentbox.core.slot_errors import (
     AdapterError,
     BackendError,
     QuotaExceeded,
     SlotUnavailable,
-    disk_full,
+    disk_full_error,
     is_disk_full,
 )
 from agentbox.core.storage.migrations import migrate
-from agentbox.core.storage.private import make_private
+from agentbox.core.storage.private_files import make_private
 from agentbox.core.storage.sqlite_busy import BusyHandler
-from agentbox.core.storage.sqlite_errors import typed
+from agentbox.core.storage.sqlite_errors import to_adapter_error
 from agentbox.core.storage.sqlite_loss import advance, check_complete, check_present, identify
 from agentbox.core.storage.store_record import StoreRecord
 
@@ -42,10 +42,14 @@ class Database:
 
     def __init__(
         self,
-        path: Path, migrations: Sequence[str], slot: str, impl: str,
+        path: Path,
+        migrations: Sequence[str],
+        slot: str,
+        impl: str,
         prepare: Callable[[apsw.Connection], None] = lambda _connection: None,
-        *, record: StoreRecord | None = None,
-    ) -> None:  # fmt: skip
+        *,
+        record: StoreRecord | None = None,
+    ) -> None:
         """`prepare` is called with each connection before anything else is done with it. With a `record` a database that
         does not hold what it held last is refused."""
         self.path, self._slot, self._impl, self._prepare = path, slot, impl, prepare
@@ -58,17 +62,19 @@ class Database:
 
     async def open(self) -> None:
         """Creates or migrates the store and starts the threads. Data of a newer version is refused and left as it is."""
-        await in_thread(self._open)
+        await run_in_thread(self._open)
 
     async def close(self) -> None:
         """Runs what waits, then ends the threads. May be called again."""
         try:
-            with suppress(AdapterError, OSError):  # then the record says less than the store holds, and that is no loss
-                await self._keep_record()
+            with suppress(
+                AdapterError, OSError
+            ):  # then the record says less than the store holds, and that is no loss
+                await self._save_record()
         finally:
             threads, self._threads = self._threads, []
             if threads:
-                await in_thread(lambda: self._end(threads))
+                await run_in_thread(lambda: self._stop_threads(threads))
 
     async def write(self, job: Callable[[apsw.Connection], T]) -> T:
         """Runs a job in the writer; returns once its commit is on disk. Cancelled before it starts, it does not run."""
@@ -78,31 +84,37 @@ class Database:
         """Runs a job that only reads, in one snapshot."""
         return await self._run(self._reads, job)
 
-    def write_here(self, job: Callable[[apsw.Connection], T]) -> T:
+    def write_blocking(self, job: Callable[[apsw.Connection], T]) -> T:
         """As `write`, for a thread that may block."""
         return self._wait(self._writes, job)
 
-    def read_here(self, job: Callable[[apsw.Connection], T]) -> T:
+    def read_blocking(self, job: Callable[[apsw.Connection], T]) -> T:
         """As `read`, for a thread that may block."""
         return self._wait(self._reads, job)
 
     async def pulse(self, now: Any) -> tuple[Literal["ok", "degraded", "down"], str]:
         """Writes a time into the table `pulse` and reads it back. On a full disk a store is degraded: it can be read."""
         try:
-            await self.write(lambda db: db.execute("INSERT OR REPLACE INTO pulse VALUES (0, ?)", (now,)))
-            found = await self.read(lambda db: row(db, "SELECT at FROM pulse"))
+            await self.write(
+                lambda db: db.execute("INSERT OR REPLACE INTO pulse VALUES (0, ?)", (now,))
+            )
+            result = await self.read(lambda db: fetch_one(db, "SELECT at FROM pulse"))
             if self._record is not None and self._record.due:
-                await self._keep_record()
+                await self._save_record()
         except QuotaExceeded as error:
             return "degraded", error.message
         except AdapterError as error:
             return "down", error.message
         except OSError as error:
-            why = f"cannot write what {self.path.name} holds: {error.strerror}"
-            return "degraded" if is_disk_full(error) else "down", why
-        return ("ok", "") if found is not None and self.still_there() else ("down", f"{self.path.name} is gone")
+            reason = f"cannot write what {self.path.name} holds: {error.strerror}"
+            return "degraded" if is_disk_full(error) else "down", reason
+        return (
+            ("ok", "")
+            if result is not None and self.is_present()
+            else ("down", f"{self.path.name} is gone")
+        )
 
-    def _end(self, threads: Sequence[threading.Thread]) -> None:
+    def _stop_threads(self, threads: Sequence[threading.Thread]) -> None:
         """The writer's connection is closed last: SQLite empties the WAL then, which a reader's cannot."""
         writer, *readers = threads
         for _ in readers:
@@ -112,72 +124,84 @@ class Database:
         self._writes.put(None)
         writer.join()
 
-    async def _keep_record(self) -> None:
+    async def _save_record(self) -> None:
         if (record := self._record) is not None:
-            store, mark = await self.write(advance)
-            await in_thread(lambda: record.write(id=store, mark=mark))
+            store_id, mark = await self.write(advance)
+            await run_in_thread(lambda: record.write(id=store_id, mark=mark))
 
-    def still_there(self) -> bool:
+    def is_present(self) -> bool:
         """False once the file that is open is no longer the one at its path."""
         try:
-            found = self.path.stat()
+            stat_result = self.path.stat()
         except OSError:
             return False
-        return (found.st_dev, found.st_ino) == self._identity
+        return (stat_result.st_dev, stat_result.st_ino) == self._identity
 
-    async def _run(self, jobs: "queue.SimpleQueue[_Item]", job: Callable[[apsw.Connection], T]) -> T:
+    async def _run(
+        self, jobs: "queue.SimpleQueue[_Item]", job: Callable[[apsw.Connection], T]
+    ) -> T:
         try:
             return await asyncio.wrap_future(self._queue(jobs, job))
         except (apsw.Error, UnicodeDecodeError) as error:
-            raise self._typed(error) from error
+            raise self._to_adapter_error(error) from error
 
     def _wait(self, jobs: "queue.SimpleQueue[_Item]", job: Callable[[apsw.Connection], T]) -> T:
         try:
             return self._queue(jobs, job).result()
         except (apsw.Error, UnicodeDecodeError) as error:
-            raise self._typed(error) from error
+            raise self._to_adapter_error(error) from error
 
-    def _queue(self, jobs: "queue.SimpleQueue[_Item]", job: Callable[[apsw.Connection], T]) -> "Future[T]":
+    def _queue(
+        self, jobs: "queue.SimpleQueue[_Item]", job: Callable[[apsw.Connection], T]
+    ) -> "Future[T]":
         if not self._threads:
-            raise closed(self._slot, self._impl)
+            raise closed_error(self._slot, self._impl)
         future: Future[T] = Future()
         jobs.put((job, future))
         return future
 
-    def _typed(self, error: apsw.Error | UnicodeDecodeError) -> AdapterError:
-        return typed(error, self.path.name, self._slot, self._impl)
+    def _to_adapter_error(self, error: apsw.Error | UnicodeDecodeError) -> AdapterError:
+        return to_adapter_error(error, self.path.name, self._slot, self._impl)
 
     def _open(self) -> None:
         try:
-            held = None if self._record is None else check_present(self.path, self._record)
+            recorded = None if self._record is None else check_present(self.path, self._record)
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             make_private(self.path)
             writer = self._connect(apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
             try:
                 if self._record is not None:
-                    check_complete(writer, self.path.name, self._record, held)
+                    check_complete(writer, self.path.name, self._record, recorded)
                 migrate(writer, self.path.name, self._migrations)
                 if self._record is not None:
-                    store, mark = identify(writer)
-                    self._record.write(id=store, mark=mark)
+                    store_id, mark = identify(writer)
+                    self._record.write(id=store_id, mark=mark)
                 readers = [self._connect(apsw.SQLITE_OPEN_READONLY) for _ in range(READERS)]
             except BaseException:
                 writer.close()
                 raise
         except apsw.Error as error:
-            raise self._typed(error) from error
+            raise self._to_adapter_error(error) from error
         except OSError as error:
             if is_disk_full(error):
-                raise disk_full(f"open {self.path.name}") from error
+                raise disk_full_error(f"open {self.path.name}") from error
             detail = f"cannot use {self.path.name}: {error.strerror}"
             raise BackendError(detail, slot=self._slot, impl=self._impl) from error
-        found = self.path.stat()
-        self._identity = found.st_dev, found.st_ino
+        stat_result = self.path.stat()
+        self._identity = stat_result.st_dev, stat_result.st_ino
         self._threads = [
-            threading.Thread(target=_write_loop, args=(writer, self._writes), name=f"{self._slot}-writer", daemon=True),
+            threading.Thread(
+                target=_write_loop,
+                args=(writer, self._writes),
+                name=f"{self._slot}-writer",
+                daemon=True,
+            ),
             *(
                 threading.Thread(
-                    target=_read_loop, args=(reader, self._reads), name=f"{self._slot}-reader", daemon=True
+                    target=_read_loop,
+                    args=(reader, self._reads),
+                    name=f"{self._slot}-reader",
+                    daemon=True,
                 )
                 for reader in readers
             ),
@@ -188,24 +212,28 @@ class Database:
     def _connect(self, flags: int) -> apsw.Connection:
         connection = apsw.Connection(str(self.path), flags=flags)
         connection.set_busy_handler(BusyHandler())
-        connection.execute("PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY")
+        connection.execute(
+            "PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY"
+        )
         self._prepare(connection)
         return connection
 
 
-def rows(db: apsw.Connection, sql: str, values: Iterable[Any] = ()) -> list[tuple[Any, ...]]:
+def fetch_all(db: apsw.Connection, sql: str, values: Iterable[Any] = ()) -> list[tuple[Any, ...]]:
     """Every row of a query."""
     return list(db.execute(sql, tuple(values)))
 
 
-def row(db: apsw.Connection, sql: str, values: Iterable[Any] = ()) -> tuple[Any, ...] | None:
+def fetch_one(db: apsw.Connection, sql: str, values: Iterable[Any] = ()) -> tuple[Any, ...] | None:
     """The first row of a query, None where there is none."""
-    return next(iter(rows(db, sql, values)), None)
+    return next(iter(fetch_all(db, sql, values)), None)
 
 
-def closed(slot: str, impl: str) -> SlotUnavailable:
+def closed_error(slot: str, impl: str) -> SlotUnavailable:
     """The error of a call before `open` or after `close`."""
-    return SlotUnavailable(f"cannot use {slot}: the store is not open", slot=slot, impl=impl, since=None)
+    return SlotUnavailable(
+        f"cannot use {slot}: the store is not open", slot=slot, impl=impl, since=None
+    )
 
 
 def _write_loop(connection: apsw.Connection, jobs: "queue.SimpleQueue[_Item]") -> None:
@@ -236,11 +264,11 @@ def _drain(
 def _commit(connection: apsw.Connection, batch: list[tuple[Job, "Future[Any]"]]) -> None:
     """One transaction for all, a savepoint for each; results are told after the commit. What was cancelled before its turn
     does not run."""
-    waiting = iter(batch)
+    pending = iter(batch)
     outcomes: list[tuple[Future[Any], Any, BaseException | None]] = []
     try:
         connection.execute("BEGIN IMMEDIATE")
-        for job, future in waiting:
+        for job, future in pending:
             if future.set_running_or_notify_cancel():
                 outcomes.append((future, None, None))  # so that it is told, whatever becomes of it
                 outcomes[-1] = (future, *_within_savepoint(connection, job))
@@ -248,11 +276,11 @@ def _commit(connection: apsw.Connection, batch: list[tuple[Job, "Future[Any]"]])
     except BaseException as error:  # noqa: BLE001 - the futures carry it to the callers
         if connection.in_transaction:
             connection.execute("ROLLBACK")
-        begun = [future for future, _result, _failure in outcomes]
-        rest = [future for _job, future in waiting if future.set_running_or_notify_cancel()]
-        outcomes = [(future, None, error) for future in (*begun, *rest)]
+        started = [future for future, _result, _failure in outcomes]
+        remaining = [future for _job, future in pending if future.set_running_or_notify_cancel()]
+        outcomes = [(future, None, error) for future in (*started, *remaining)]
     for future, result, failure in outcomes:
-        _tell(future, result, failure)
+        _set_outcome(future, result, failure)
 
 
 def _within_savepoint(connection: apsw.Connection, job: Job) -> tuple[Any, BaseException | None]:
@@ -283,15 +311,15 @@ def _read(connection: apsw.Connection, job: Job, future: "Future[Any]") -> None:
         connection.execute("BEGIN")
         result = job(connection)
     except BaseException as error:  # noqa: BLE001 - the future carries it to the caller
-        _tell(future, None, error)
+        _set_outcome(future, None, error)
     else:
-        _tell(future, result, None)
+        _set_outcome(future, result, None)
     finally:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
 
 
-def _tell(future: "Future[Any]", result: Any, failure: BaseException | None) -> None:
+def _set_outcome(future: "Future[Any]", result: Any, failure: BaseException | None) -> None:
     with suppress(CancelledError):
         if failure is not None:
             future.set_exception(failure)

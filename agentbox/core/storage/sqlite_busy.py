@@ -11,11 +11,11 @@ class BusyHandler:
     beside a process that writes without pause it finds the lock taken each time."""
 
     def __init__(self) -> None:
-        self._until = 0.0
+        self._deadline = 0.0
 
-    def __call__(self, tries: int) -> bool:
+    def __call__(self, attempts: int) -> bool:
         """Whether to try again. `tries` were made before for the same lock."""
-        if tries == 0:
-            self._until = time.monotonic() + BUSY_MS / 1000
+        if attempts == 0:
+            self._deadline = time.monotonic() + BUSY_MS / 1000
         time.sleep(_RETRY_SECONDS)
-        return time.monotonic() < self._until
+        return time.monotonic() < self._deadline

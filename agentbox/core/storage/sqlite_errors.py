@@ -2,20 +2,26 @@
 
 import apsw
 
-from agentbox.core.slot_errors import AdapterError, BackendError, disk_full
+from agentbox.core.slot_errors import AdapterError, BackendError, disk_full_error
 from agentbox.core.storage.damaged_rows import damaged_row
 from agentbox.core.storage.sqlite_busy import BUSY_MS
 
 
-def typed(error: apsw.Error | UnicodeDecodeError, name: str, slot: str, impl: str) -> AdapterError:
+def to_adapter_error(
+    error: apsw.Error | UnicodeDecodeError, name: str, slot: str, impl: str
+) -> AdapterError:
     """The error of a slot whose database has that file name. A full disk is told apart: what was stored can be read."""
-    if isinstance(error, apsw.FullError) or getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_SHMSIZE:
-        return disk_full(f"write to {name}")
+    if (
+        isinstance(error, apsw.FullError)
+        or getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_SHMSIZE
+    ):
+        return disk_full_error(f"write to {name}")
     if isinstance(error, UnicodeDecodeError):
         return damaged_row(name, "a row holds text that is not valid UTF-8")
-    why = {
+    reason = {
         apsw.ReadOnlyError: "the file system is read-only",
-        apsw.BusyError: f"another process held it for {BUSY_MS // 1000} s", apsw.CorruptError: "the file is damaged",
+        apsw.BusyError: f"another process held it for {BUSY_MS // 1000} s",
+        apsw.CorruptError: "the file is damaged",
         apsw.NotADBError: "the file is no database",
-    }.get(type(error), type(error).__name__)  # fmt: skip
-    return BackendError(f"cannot use {name}: {why}", slot=slot, impl=impl)
+    }.get(type(error), type(error).__name__)
+    return BackendError(f"cannot use {name}: {reason}", slot=slot, impl=impl)

@@ -21,24 +21,26 @@ _TABLE = """
 
 def check_present(path: Path, record: StoreRecord) -> Mapping[str, Any] | None:
     """What the record says. Raises IntegrityError when it names a store and there is none; nothing is made then."""
-    held = record.read("id", "mark")
-    if held is not None and not path.exists():
-        raise record.lost(path.name, "it is gone")
-    if held is not None and path.stat().st_size == 0:
-        raise record.lost(path.name, "it is empty, and was not")
-    return held
+    recorded = record.read("id", "mark")
+    if recorded is not None and not path.exists():
+        raise record.loss_error(path.name, "it is gone")
+    if recorded is not None and path.stat().st_size == 0:
+        raise record.loss_error(path.name, "it is empty, and was not")
+    return recorded
 
 
-def check_complete(connection: apsw.Connection, name: str, record: StoreRecord, held: Mapping[str, Any] | None) -> None:
+def check_complete(
+    connection: apsw.Connection, name: str, record: StoreRecord, recorded: Mapping[str, Any] | None
+) -> None:
     """Raises IntegrityError when this is another database, or an older copy, than the one in the record."""
-    if held is None:
+    if recorded is None:
         return
-    known = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'store'").fetchall()
-    found = connection.execute("SELECT id, mark FROM store").fetchall() if known else []
-    if not found or found[0][0] != held["id"]:
-        raise record.lost(name, "it is another database than the one that was there")
-    if int(str(found[0][1])) < held["mark"]:
-        raise record.lost(name, "it lacks what was written last, like an older copy")
+    has_table = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'store'").fetchall()
+    stored = connection.execute("SELECT id, mark FROM store").fetchall() if has_table else []
+    if not stored or stored[0][0] != recorded["id"]:
+        raise record.loss_error(name, "it is another database than the one that was there")
+    if int(str(stored[0][1])) < recorded["mark"]:
+        raise record.loss_error(name, "it lacks what was written last, like an older copy")
 
 
 def identify(connection: apsw.Connection) -> tuple[str, int]:
@@ -47,15 +49,17 @@ def identify(connection: apsw.Connection) -> tuple[str, int]:
     try:
         connection.execute(_TABLE)
         connection.execute("INSERT OR IGNORE INTO store VALUES (0, ?, 0)", (uuid7(),))
-        found = advance(connection)
+        identity = advance(connection)
         connection.execute("COMMIT")
     except BaseException:
         connection.execute("ROLLBACK")
         raise
-    return found
+    return identity
 
 
 def advance(connection: apsw.Connection) -> tuple[str, int]:
     """The id and the next number, in a transaction of the caller's."""
-    ((found, mark),) = connection.execute("UPDATE store SET mark = mark + 1 RETURNING id, mark").fetchall()
-    return str(found), int(str(mark))
+    ((store_id, mark),) = connection.execute(
+        "UPDATE store SET mark = mark + 1 RETURNING id, mark"
+    ).fetchall()
+    return str(store_id), int(str(mark))

@@ -7,30 +7,48 @@ import apsw
 
 
 def each_row(
-    db: apsw.Connection, sql: str, values: Sequence[Any], columns: Sequence[str], *, named: int
+    db: apsw.Connection,
+    sql: str,
+    values: Sequence[Any],
+    columns: Sequence[str],
+    *,
+    key_columns: int,
 ) -> Iterator[tuple[Any, ...]]:
     """The rows of a query that has these columns first. A row with such text has None for it, so that nobody takes the row for a
     sound one, and for all text but in the `named` columns at the start, which have a lone surrogate for each wrong byte."""
-    found, number = db.execute(sql, values), 0
+    cursor, number = db.execute(sql, values), 0
     while True:
         try:
-            yield next(found)
+            yield next(cursor)
         except StopIteration:
             return
         except UnicodeDecodeError:
-            yield _without_text(db, sql, values, columns, named, number)
+            yield _without_text(db, sql, values, columns, key_columns, number)
         number += 1
 
 
 def _without_text(
-    db: apsw.Connection, sql: str, values: Sequence[Any], columns: Sequence[str], named: int, number: int
+    db: apsw.Connection,
+    sql: str,
+    values: Sequence[Any],
+    columns: Sequence[str],
+    key_columns: int,
+    number: int,
 ) -> tuple[Any, ...]:
-    keys = [f"CASE typeof({name}) WHEN 'text' THEN CAST({name} AS BLOB) ELSE {name} END" for name in columns[:named]]
-    rest = [f"CASE typeof({name}) WHEN 'text' THEN NULL ELSE {name} END" for name in columns[named:]]
-    kinds = [f"typeof({name})" for name in columns[:named]]
-    selected = ", ".join((*keys, *rest, *kinds))
-    found = list(next(db.execute(f"SELECT {selected} FROM ({sql}) LIMIT 1 OFFSET {number}", values)))
-    for index, kind in enumerate(found[len(columns) :]):
+    keys = [
+        f"CASE typeof({name}) WHEN 'text' THEN CAST({name} AS BLOB) ELSE {name} END"
+        for name in columns[:key_columns]
+    ]
+    others = [
+        f"CASE typeof({name}) WHEN 'text' THEN NULL ELSE {name} END"
+        for name in columns[key_columns:]
+    ]
+    kinds = [f"typeof({name})" for name in columns[:key_columns]]
+    selected = ", ".join((*keys, *others, *kinds))
+    result = list(
+        next(db.execute(f"SELECT {selected} FROM ({sql}) LIMIT 1 OFFSET {number}", values))
+    )
+    for index, kind in enumerate(result[len(columns) :]):
         if kind == "text":
-            found[index] = found[index].decode("utf-8", "surrogateescape")
-    return tuple(found[: len(columns)])
+            result[index] = result[index].decode("utf-8", "surrogateescape")
+    return tuple(result[: len(columns)])

@@ -10,7 +10,7 @@ from typing import Any
 from agentbox.core.canonical import canonical_json
 from agentbox.core.slot_errors import IntegrityError
 
-EVERY = 30.0  # seconds between two writes while a store is open
+WRITE_INTERVAL = 30.0  # seconds between two writes while a store is open
 
 
 class StoreRecord:
@@ -18,40 +18,48 @@ class StoreRecord:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._written = -EVERY
+        self._written = -WRITE_INTERVAL
 
     @property
     def due(self) -> bool:
         """Whether the last write is long enough ago."""
-        return time.monotonic() - self._written >= EVERY
+        return time.monotonic() - self._written >= WRITE_INTERVAL
 
     def read(self, text: str, number: str) -> Mapping[str, Any] | None:
         """What the store held last, a text and a number by those names; None when no store was ever open, or its loss was
         accepted. Raises IntegrityError."""
         try:
-            found = json.loads(self._path.read_bytes())
+            document = json.loads(self._path.read_bytes())
         except FileNotFoundError:
             return None
         except (ValueError, RecursionError):
-            found = None
-        if not isinstance(found, dict) or (type(found.get(text)), type(found.get(number))) != (str, int):
-            raise self.lost(self._path.name, "the record of what it held cannot be read")
-        return found
+            document = None
+        if not isinstance(document, dict) or (
+            type(document.get(text)),
+            type(document.get(number)),
+        ) != (str, int):
+            raise self.loss_error(self._path.name, "the record of what it held cannot be read")
+        return document
 
-    def write(self, **held: Any) -> None:
+    def write(self, **values: Any) -> None:
         """Replaces it: a crash leaves the old one or the new one. Raises OSError."""
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         temporary = self._path.with_name(f"{self._path.name}.{os.getpid()}.new")
-        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
-            file.write(canonical_json(held) + b"\n")
+        with os.fdopen(
+            os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb"
+        ) as file:
+            file.write(canonical_json(values) + b"\n")
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(self._path)
         self._written = time.monotonic()
 
-    def lost(self, name: str, why: str) -> IntegrityError:
+    def loss_error(self, name: str, reason: str) -> IntegrityError:
         """The error for a store that does not hold what it held."""
         return IntegrityError(
-            f"cannot open {name}: {why}; restore it, or remove stores/{self._path.name} from the state folder to accept the loss",
-            hint="docs/howto/when-something-goes-wrong.md, \"A store that vanished\"", segment=None, line=None, seq=None,
-        )  # fmt: skip
+            f"cannot open {name}: {reason}; restore it, or remove stores/{self._path.name} from the state folder to accept the loss",
+            hint='docs/howto/when-something-goes-wrong.md, "A store that vanished"',
+            segment=None,
+            line=None,
+            seq=None,
+        )

@@ -5,14 +5,18 @@ from typing import Any
 
 def is_sound(key: str) -> bool:
     """Whether a key that was read by `sqlite_text.each_row` is valid UTF-8."""
-    return escaped(key) == key
+    return escape_invalid(key) == key
 
 
-def escaped(text: str) -> str:
+def escape_invalid(text: str) -> str:
     r"""The text, with `\xff` for each byte that is not valid UTF-8."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
-def raw(key: Any) -> Any:
+def to_bindable(key: Any) -> Any:
     """What to bind as `CAST(? AS TEXT)`, so that it equals the stored key."""
-    return key.encode("utf-8", "surrogateescape") if isinstance(key, str) and not is_sound(key) else key
+    return (
+        key.encode("utf-8", "surrogateescape")
+        if isinstance(key, str) and not is_sound(key)
+        else key
+    )

@@ -5,15 +5,21 @@ from typing import Final
 
 from agentbox.policy.patterns.base import PatternError
 from agentbox.policy.patterns.scopes import Scope, parse
-from agentbox.policy.rights.standing import Standing
+from agentbox.policy.rights.authorization import Authorization
 
-_SCOPES: Final[Mapping[str, Scope]] = {"tool": "tool", "spawn": "agent", "host": "net"}  # what a pattern is of
+_SCOPES: Final[Mapping[str, Scope]] = {
+    "tool": "tool",
+    "spawn": "agent",
+    "host": "net",
+}  # what a pattern is of
 
 
-def waits(who: Standing, kind: str, value: str) -> bool:
+def is_approval_required(caller: Authorization, kind: str, value: str) -> bool:
     """Whether that action waits. `kind`: tool, host or spawn; `value` as in `Policy.decide`."""
     scope = _SCOPES.get(kind)
-    texts = [text.partition(":")[2] for text in who.approval_required if text.startswith(f"{kind}:")]
+    texts = [
+        text.partition(":")[2] for text in caller.approval_required if text.startswith(f"{kind}:")
+    ]
     try:
         return scope is not None and any(parse(scope, text).matches(value) for text in texts)
     except PatternError:  # a value that no rule can be about

@@ -2,33 +2,51 @@
 
 from typing import Any, Final
 
-PARSE, INVALID, UNKNOWN, PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -32603  # JSON-RPC 2.0, section 5.1
-FAILED, DENIED, BUSY, STRANGER, NOT_YET = -32000, -32001, -32002, -32003, -32004  # ours, from the range left to servers
+PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR = (
+    -32700,
+    -32600,
+    -32601,
+    -32602,
+    -32603,
+)  # JSON-RPC 2.0, section 5.1
+FAILED, DENIED, BUSY, UNAUTHENTICATED, UNSUPPORTED = (
+    -32000,
+    -32001,
+    -32002,
+    -32003,
+    -32004,
+)  # ours, from the range left to servers
 
 
-class DoorError(Exception):
+class AgentApiError(Exception):
     """Becomes the `error` of an answer. `code` is a word of the API's problems; `rule` names what refused it, "" where
     nothing did; `data` is shown as it is."""
 
-    def __init__(self, number: int, message: str, code: str = "", *, rule: str = "", **data: Any) -> None:
+    def __init__(
+        self, number: int, message: str, code: str = "", *, rule: str = "", **data: Any
+    ) -> None:
         super().__init__(message)
-        named = {"code": code, "rule": rule}
+        members = {"code": code, "rule": rule}
         self.number, self.message, self.rule = number, message, rule
-        self.data = {**{name: word for name, word in named.items() if word}, **data}
+        self.data = {**{name: value for name, value in members.items() if value}, **data}
 
-    def wire(self) -> dict[str, Any]:
+    def to_wire(self) -> dict[str, Any]:
         """The member `error`."""
-        return {"code": self.number, "message": self.message, **({"data": self.data} if self.data else {})}
+        return {
+            "code": self.number,
+            "message": self.message,
+            **({"data": self.data} if self.data else {}),
+        }
 
 
-def denied(rule: str, message: str) -> DoorError:
+def permission_denied(rule: str, message: str) -> AgentApiError:
     """A right that is not held."""
-    return DoorError(DENIED, message, "permission-denied", rule=rule)
+    return AgentApiError(DENIED, message, "permission-denied", rule=rule)
 
 
-def params(message: str) -> DoorError:
+def invalid_params(message: str) -> AgentApiError:
     """Arguments that do not fit."""
-    return DoorError(PARAMS, message, "validation")
+    return AgentApiError(INVALID_PARAMS, message, "validation")
 
 
 NO_IDENTITY: Final = "cannot sign: this release gives agents no identity of their own"

@@ -4,33 +4,53 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from agentbox.core.records.plain import plain
-from agentbox.gateway.agent_api.tools import AGENTS, TOOLS
-from agentbox.policy.rights.spent import Spent, line_of, use_of
-from agentbox.policy.rights.standing import Standing
+from agentbox.core.records.plain import to_plain
+from agentbox.gateway.agent_api.tools import AGENT_TOOLS, TOOLS
+from agentbox.policy.rights.authorization import Authorization
+from agentbox.policy.rights.budget_usage import BudgetUsage, budget_line, usage_report
 
 CONTRACT_VERSION: Final = "1.1.0"
-_OWN: Final = ("hello", "tool.list", "tool.invoke", "secret.get", "approval.request", "identity.sign")
-METHODS: Final = (*_OWN, *(tool.method for tool in (*TOOLS, *AGENTS)))
+_BUILTIN_METHODS: Final = (
+    "hello",
+    "tool.list",
+    "tool.invoke",
+    "secret.get",
+    "approval.request",
+    "identity.sign",
+)
+METHODS: Final = (*_BUILTIN_METHODS, *(tool.method for tool in (*TOOLS, *AGENT_TOOLS)))
 
 
-def hello(who: Standing, spent: Callable[[str], Spent | None]) -> dict[str, Any]:
+def hello(caller: Authorization, usage: Callable[[str], BudgetUsage | None]) -> dict[str, Any]:
     """`spent`: what a name has used of models. Never a token, and never its hash."""
     return {
         "contracts": {"door": CONTRACT_VERSION},
-        "agent": {"id": who.agent_id, "generation": who.generation, "name": who.name, "parent_id": who.parent_id, "principal": who.principal},
+        "agent": {
+            "id": caller.agent_id,
+            "generation": caller.generation,
+            "name": caller.name,
+            "parent_id": caller.parent_id,
+            "principal": caller.principal,
+        },
         "policy": {
-            "profile": who.profile, "rights": [plain(right) for right in who.rights],
-            "approval_required": list(who.approval_required), "children": list(who.children), "secrets": list(who.secrets),
+            "profile": caller.profile,
+            "rights": [to_plain(right) for right in caller.rights],
+            "approval_required": list(caller.approval_required),
+            "children": list(caller.children),
+            "secrets": list(caller.secrets),
         },
         "budgets": {
-            "provider": who.provider, "llm": None if who.budget is None else plain(who.budget),
-            "use": use_of(line_of(who), spent, time.time()), "limits": dict(who.limits),
+            "provider": caller.provider,
+            "llm": None if caller.budget is None else to_plain(caller.budget),
+            "use": usage_report(budget_line(caller), usage, time.time()),
+            "limits": dict(caller.limits),
         },
-        "state": who.state,
+        "state": caller.state,
         "own": {
-            "pods": f"state/{who.state}/", "memory": f"state.{who.state}", "beads": f"for:{who.agent}" if who.agent else "",
-            "events": who.principal,
+            "pods": f"state/{caller.state}/",
+            "memory": f"state.{caller.state}",
+            "beads": f"for:{caller.agent}" if caller.agent else "",
+            "events": caller.principal,
         },
         "methods": METHODS,
-    }  # fmt: skip
+    }

@@ -9,47 +9,93 @@ from typing import Any, Final
 import structlog
 
 from agentbox.core.records.json_input import read_json
-from agentbox.gateway.agent_api.errors import INTERNAL, INVALID, PARSE, DoorError
+from agentbox.gateway.agent_api.errors import (
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    AgentApiError,
+)
 
-MOST: Final = 100  # calls of one batch
-_ID: Final = (str, int, float, type(None))
+MAX_BATCH: Final = 100  # calls of one batch
+_ID_TYPES: Final = (str, int, float, type(None))
 log = structlog.get_logger()
-Call = Callable[[str, Any], Awaitable[Any]]
+MethodCall = Callable[[str, Any], Awaitable[Any]]
 """Method and params to a result. Raises DoorError."""
 
 
-async def answer(said: bytes | str, call: Call) -> bytes | None:
+async def handle(data: bytes | str, call: MethodCall) -> bytes | None:
     """None where nothing is answered: notifications alone. A batch is worked off in order."""
     try:
-        message = read_json(said)
+        message = read_json(data)
     except ValueError as error:
-        return wire({"error": DoorError(PARSE, f"this is no JSON: {error}").wire()}, None)
+        return encode_response(
+            {"error": AgentApiError(PARSE_ERROR, f"this is no JSON: {error}").to_wire()}, None
+        )
     if not isinstance(message, list):
-        return await _one(message, call)
-    if not 1 <= len(message) <= MOST:
-        return wire({"error": DoorError(INVALID, f"a batch has from 1 to {MOST} calls").wire()}, None)
-    answers = [done for one in message if (done := await _one(one, call)) is not None]
-    return b"[" + b",".join(answers) + b"]" if answers else None
+        return await _handle_one(message, call)
+    if not 1 <= len(message) <= MAX_BATCH:
+        return encode_response(
+            {
+                "error": AgentApiError(
+                    INVALID_REQUEST, f"a batch has from 1 to {MAX_BATCH} calls"
+                ).to_wire()
+            },
+            None,
+        )
+    responses = [
+        response for item in message if (response := await _handle_one(item, call)) is not None
+    ]
+    return b"[" + b",".join(responses) + b"]" if responses else None
 
 
-async def _one(message: Any, call: Call) -> bytes | None:
-    if not isinstance(message, dict) or message.get("jsonrpc") != "2.0" or not isinstance(message.get("method"), str):
-        return wire({"error": DoorError(INVALID, "this is no request of JSON-RPC 2.0").wire()}, None)
-    number = message.get("id")
-    if not isinstance(number, _ID) or isinstance(number, bool) or number in (math.inf, -math.inf):
-        return wire({"error": DoorError(INVALID, "an id is a string, a number or null").wire()}, None)
+async def _handle_one(message: Any, call: MethodCall) -> bytes | None:
+    if (
+        not isinstance(message, dict)
+        or message.get("jsonrpc") != "2.0"
+        or not isinstance(message.get("method"), str)
+    ):
+        return encode_response(
+            {
+                "error": AgentApiError(
+                    INVALID_REQUEST, "this is no request of JSON-RPC 2.0"
+                ).to_wire()
+            },
+            None,
+        )
+    request_id = message.get("id")
+    if (
+        not isinstance(request_id, _ID_TYPES)
+        or isinstance(request_id, bool)
+        or request_id in (math.inf, -math.inf)
+    ):
+        return encode_response(
+            {
+                "error": AgentApiError(
+                    INVALID_REQUEST, "an id is a string, a number or null"
+                ).to_wire()
+            },
+            None,
+        )
     try:
         outcome = {"result": await call(message["method"], message.get("params"))}
-    except DoorError as error:
-        outcome = {"error": error.wire()}
+    except AgentApiError as error:
+        outcome = {"error": error.to_wire()}
     except asyncio.CancelledError:
         raise
-    except Exception:  # a bug of ours: told as such, with a traceback in the log, and no word of it to the agent
+    except (
+        Exception
+    ):  # a bug of ours: told as such, with a traceback in the log, and no word of it to the agent
         log.exception("a call failed", method=message["method"][:64])
-        outcome = {"error": DoorError(INTERNAL, "this call failed by a fault of the box; its log says more").wire()}
-    return wire(outcome, number) if "id" in message else None
+        outcome = {
+            "error": AgentApiError(
+                INTERNAL_ERROR, "this call failed by a fault of the box; its log says more"
+            ).to_wire()
+        }
+    return encode_response(outcome, request_id) if "id" in message else None
 
 
-def wire(outcome: dict[str, Any], number: Any) -> bytes:
+def encode_response(outcome: dict[str, Any], request_id: Any) -> bytes:
     """One answer."""
-    return json.dumps({"jsonrpc": "2.0", "id": number, **outcome}, separators=(",", ":")).encode()
+    return json.dumps(
+        {"jsonrpc": "2.0", "id": request_id, **outcome}, separators=(",", ":")
+    ).encode()

@@ -10,23 +10,28 @@ from urllib.parse import urlsplit
 
 from agentbox import __version__
 from agentbox.gateway.agent_api import jsonrpc
-from agentbox.gateway.agent_api.api import Door
-from agentbox.gateway.agent_api.app import frame, identify, read, respond
-from agentbox.gateway.agent_api.errors import PARAMS, STRANGER, UNKNOWN, DoorError
-from agentbox.gateway.agent_api.tools import AGENTS, TOOLS, Tool
-from agentbox.policy.rights.standing import Standing
+from agentbox.gateway.agent_api.api import AgentApi
+from agentbox.gateway.agent_api.app import frame_limit, identify, read_body, respond
+from agentbox.gateway.agent_api.errors import (
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    UNAUTHENTICATED,
+    AgentApiError,
+)
+from agentbox.gateway.agent_api.tools import AGENT_TOOLS, TOOLS, Tool
+from agentbox.policy.rights.authorization import Authorization
 
 VERSIONS: Final = ("2025-11-25", "2025-06-18", "2025-03-26")
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
-_FALSE_ORIGIN: Final = "this origin may not call: a page in a browser is no agent"
+_FORBIDDEN_ORIGIN: Final = "this origin may not call: a page in a browser is no agent"
 
 
-def name_of(tool: Tool) -> str:
+def mcp_name(tool: Tool) -> str:
     """`bead/claim` as `bead_claim`: clients hand tool names on to models, which take no slash."""
     return tool.name.replace("/", "_")
 
 
-BY_NAME: Final = {name_of(tool): tool for tool in (*TOOLS, *AGENTS)}
+BY_NAME: Final = {mcp_name(tool): tool for tool in (*TOOLS, *AGENT_TOOLS)}
 
 
 def _is_loopback(origin: str) -> bool:
@@ -36,87 +41,115 @@ def _is_loopback(origin: str) -> bool:
         return False
 
 
-class McpApp:
+class McpEndpoint:
     """An ASGI application."""
 
-    def __init__(self, door: Door) -> None:
-        self._door = door
+    def __init__(self, agent_api: AgentApi) -> None:
+        self._agent_api = agent_api
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "websocket":
-            await send({"type": "websocket.close", "code": 1008, "reason": "MCP is spoken over HTTP here"})
+            await send(
+                {"type": "websocket.close", "code": 1008, "reason": "MCP is spoken over HTTP here"}
+            )
             return
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         origin = headers.get(b"origin")
         if origin is not None and not _is_loopback(origin):
-            await respond(send, 403, _refusal(_FALSE_ORIGIN))
+            await respond(send, 403, _error_response(_FORBIDDEN_ORIGIN))
             return
         if scope["method"] != "POST":
             await respond(send, 405, b"", (b"allow", b"POST"))
             return
         if headers.get(b"mcp-protocol-version", VERSIONS[0]) not in VERSIONS:
-            await respond(send, 400, _refusal(f"the protocol versions spoken here are {', '.join(VERSIONS)}"))
-            return
-        try:
-            who = identify(self._door, scope["headers"])
-            body = await read(receive, frame(who))
-        except DoorError as error:
-            challenge = ((b"www-authenticate", b"Bearer"),) if error.number == STRANGER else ()
-            status = 401 if challenge else 413
             await respond(
-                send, status, jsonrpc.wire({"error": error.wire()}, None), *challenge, (b"connection", b"close")
+                send,
+                400,
+                _error_response(f"the protocol versions spoken here are {', '.join(VERSIONS)}"),
             )
             return
-        answer = await jsonrpc.answer(body, partial(self._call, who))
-        await respond(send, 200 if answer else 202, answer or b"")
+        try:
+            caller = identify(self._agent_api, scope["headers"])
+            body = await read_body(receive, frame_limit(caller))
+        except AgentApiError as error:
+            challenge = (
+                ((b"www-authenticate", b"Bearer"),) if error.number == UNAUTHENTICATED else ()
+            )
+            status = 401 if challenge else 413
+            await respond(
+                send,
+                status,
+                jsonrpc.encode_response({"error": error.to_wire()}, None),
+                *challenge,
+                (b"connection", b"close"),
+            )
+            return
+        response = await jsonrpc.handle(body, partial(self._call, caller))
+        await respond(send, 200 if response else 202, response or b"")
 
-    async def _call(self, who: Standing, method: str, params: Any) -> Any:
-        given = params if isinstance(params, dict) else {}
+    async def _call(self, caller: Authorization, method: str, params: Any) -> Any:
+        arguments = params if isinstance(params, dict) else {}
         if method == "initialize":
-            return _welcome(given)
+            return _initialize_result(arguments)
         if method == "ping" or method.startswith("notifications/"):
             return {}
         if method == "tools/list":
-            with self._door.floods.room(who.agent_id):
-                return {"tools": [_shown(tool) for tool in self._tools(who)]}
+            with self._agent_api.rate_limit.acquire(caller.agent_id):
+                return {"tools": [_describe_tool(tool) for tool in self._allowed_tools(caller)]}
         if method == "tools/call":
-            return await self._tool(who, given)
-        raise DoorError(UNKNOWN, "this server has tools, and no other method", "not-found")
+            return await self._call_tool(caller, arguments)
+        raise AgentApiError(
+            METHOD_NOT_FOUND, "this server has tools, and no other method", "not-found"
+        )
 
-    def _tools(self, who: Standing) -> list[Tool]:
-        held = {row["name"] for row in self._door.tools(who)}
-        return [tool for tool in TOOLS if tool.name in held] + (list(AGENTS) if who.children else [])
+    def _allowed_tools(self, caller: Authorization) -> list[Tool]:
+        allowed = {row["name"] for row in self._agent_api.tools(caller)}
+        return [tool for tool in TOOLS if tool.name in allowed] + (
+            list(AGENT_TOOLS) if caller.children else []
+        )
 
-    async def _tool(self, who: Standing, given: dict[str, Any]) -> Any:
+    async def _call_tool(self, caller: Authorization, params: dict[str, Any]) -> Any:
         """What a tool refuses is a result with `isError`, so that a model reads it."""
-        tool, arguments = BY_NAME.get(str(given.get("name"))), given.get("arguments") or {}
+        tool, arguments = BY_NAME.get(str(params.get("name"))), params.get("arguments") or {}
         if tool is None:
-            raise DoorError(PARAMS, "there is no such tool; tools/list shows them all", "not-found")
+            raise AgentApiError(
+                INVALID_PARAMS, "there is no such tool; tools/list shows them all", "not-found"
+            )
         try:
-            result = await self._door.call(who, tool.method, arguments)
-        except DoorError as error:
-            return {"content": [_text(error.message)], "structuredContent": {"error": error.wire()}, "isError": True}
-        whole = result if isinstance(result, dict) else {"result": result}
-        return {"content": [_text(json.dumps(result))], "structuredContent": whole, "isError": False}
+            result = await self._agent_api.call(caller, tool.method, arguments)
+        except AgentApiError as error:
+            return {
+                "content": [_text_content(error.message)],
+                "structuredContent": {"error": error.to_wire()},
+                "isError": True,
+            }
+        structured = result if isinstance(result, dict) else {"result": result}
+        return {
+            "content": [_text_content(json.dumps(result))],
+            "structuredContent": structured,
+            "isError": False,
+        }
 
 
-def _welcome(given: dict[str, Any]) -> dict[str, Any]:
-    asked = given.get("protocolVersion")
+def _initialize_result(params: dict[str, Any]) -> dict[str, Any]:
+    requested = params.get("protocolVersion")
     return {
-        "protocolVersion": asked if asked in VERSIONS else VERSIONS[0],
+        "protocolVersion": requested if requested in VERSIONS else VERSIONS[0],
         "capabilities": {"tools": {"listChanged": False}},
         "serverInfo": {"name": "agentbox", "version": __version__},
         "instructions": "Beads are work items, pods files, memory searchable notes. All that is here is this agent's own.",
     }
 
 
-def _shown(tool: Tool) -> dict[str, Any]:
-    return {"name": name_of(tool), "description": tool.summary, "inputSchema": tool.schema}
+def _describe_tool(tool: Tool) -> dict[str, Any]:
+    return {"name": mcp_name(tool), "description": tool.summary, "inputSchema": tool.schema}
 
 
-def _text(text: str) -> dict[str, str]:
+def _text_content(text: str) -> dict[str, str]:
     return {"type": "text", "text": text}
 
 
-def _refusal(message: str) -> bytes:
-    return jsonrpc.wire({"error": DoorError(PARAMS, message).wire()}, None)
+def _error_response(message: str) -> bytes:
+    return jsonrpc.encode_response(
+        {"error": AgentApiError(INVALID_PARAMS, message).to_wire()}, None
+    )

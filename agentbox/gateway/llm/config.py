@@ -10,7 +10,7 @@ from agentbox.core.paths import Paths
 from agentbox.plan.model import Plan
 from agentbox.plan.names import GATEWAY
 from agentbox.policy.patterns import globs
-from agentbox.policy.redaction.guard import Guard, guard_of
+from agentbox.policy.redaction.redactor import Redactor, build_redactor
 
 # Where a kind is when `base_url` is "": the vendors' public endpoints, as their API references name them. What an SDK of
 # that kind appends to its base URL is appended to these too, so that OpenAI's ends in /v1 and the others do not.
@@ -45,18 +45,23 @@ class LlmConfig:
 
     providers: Mapping[str, Provider]
     key: Callable[[str], str | None]
-    state: Path
-    guard: Guard
+    state_dir: Path
+    redactor: Redactor
 
     @classmethod
     def from_plan(cls, plan: Plan, paths: Paths) -> Self:
         """Of the box below these paths. Raises AgentboxError for a privacy mode that this release does not have."""
 
         def key(name: str) -> str | None:
-            found = read_secret(paths, name)
-            return found[0] if found else None
+            secret = read_secret(paths, name)
+            return secret[0] if secret else None
 
-        return cls(providers=_providers(plan), key=key, state=paths.slot(GATEWAY), guard=guard_of(plan.privacy))
+        return cls(
+            providers=_providers(plan),
+            key=key,
+            state_dir=paths.slot(GATEWAY),
+            redactor=build_redactor(plan.privacy),
+        )
 
 
 def _providers(plan: Plan) -> dict[str, Provider]:

@@ -17,15 +17,19 @@ import apsw
 import structlog
 
 from agentbox.core.slot_errors import AdapterError
-from agentbox.core.storage.sqlite import Database, rows
-from agentbox.gateway.llm.types import Answer
-from agentbox.policy.rights.spent import Spent, line_of
-from agentbox.policy.rights.standing import Budget, Standing
+from agentbox.core.storage.sqlite import Database, fetch_all
+from agentbox.gateway.llm.types import ModelGatewayError
+from agentbox.policy.rights.authorization import Authorization, Budget
+from agentbox.policy.rights.budget_usage import BudgetUsage, budget_line
 
-DEFAULT_OUTPUT: Final = 16_384  # tokens of one answer where the request sets no cap: no current model refuses it
-LEAST_OUTPUT: Final = 16  # the smallest cap that every kind takes
-HELD_SECONDS: Final = 2.0  # after which it is worth to try again while calls in flight hold what is left
-FORGOTTEN: Final = (
+DEFAULT_OUTPUT: Final = (
+    16_384  # tokens of one answer where the request sets no cap: no current model refuses it
+)
+MIN_OUTPUT: Final = 16  # the smallest cap that every kind takes
+IN_FLIGHT_RETRY_SECONDS: Final = (
+    2.0  # after which it is worth to try again while calls in flight hold what is left
+)
+ACCOUNT_RETENTION_SECONDS: Final = (
     2 * 2_678_400
 )  # seconds after which an account that nobody used is dropped: two of the longest windows
 
@@ -41,7 +45,7 @@ MIGRATIONS: Final = (
 
 
 @dataclass(slots=True)
-class Account:
+class BudgetAccount:
     """`tokens` and `calls` are those of the window that began at `since` (Unix seconds), reservations included."""
 
     name: str
@@ -61,75 +65,91 @@ class Account:
 class Reservation:
     """The worst case of one call. `output`: tokens that all its answers together may have at most."""
 
-    accounts: tuple[Account, ...]
+    accounts: tuple[BudgetAccount, ...]
     tokens: int
     output: int
     open: bool = field(default=True)
 
 
-class Ledger:
+class BudgetLedger:
     """Used by one event loop, from `open` to `close`."""
 
-    def __init__(self, folder: Path, seconds: Callable[[], float] = time.time) -> None:
-        self._database = Database(folder / "budgets.db", MIGRATIONS, "gateway", "budgets", _unsynced)
-        self._seconds = seconds
+    def __init__(self, directory: Path, clock: Callable[[], float] = time.time) -> None:
+        self._database = Database(
+            directory / "budgets.db", MIGRATIONS, "gateway", "budgets", _disable_sync
+        )
+        self._clock = clock
         self._writes: set[asyncio.Task[None]] = set()
-        self.accounts: dict[str, Account] = {}
+        self.accounts: dict[str, BudgetAccount] = {}
 
     async def open(self) -> None:
         """Raises BackendError or IntegrityError when the accounts cannot be read: then no model is reached."""
         await self._database.open()
-        oldest = self._seconds() - FORGOTTEN
-        await self._database.write(lambda db: db.execute("DELETE FROM accounts WHERE since < ?", (oldest,)))
-        kept = await self._database.read(lambda db: rows(db, "SELECT name, since, tokens, calls FROM accounts"))
-        self.accounts = {row[0]: Account(*row) for row in kept}
+        oldest = self._clock() - ACCOUNT_RETENTION_SECONDS
+        await self._database.write(
+            lambda db: db.execute("DELETE FROM accounts WHERE since < ?", (oldest,))
+        )
+        stored = await self._database.read(
+            lambda db: fetch_all(db, "SELECT name, since, tokens, calls FROM accounts")
+        )
+        self.accounts = {row[0]: BudgetAccount(*row) for row in stored}
 
     async def close(self) -> None:
         """Returns when all is on disk."""
         await asyncio.gather(*self._writes)
         await self._database.close()
 
-    def check(self, who: Standing, given: int, answers: int) -> None:
+    def check(self, caller: Authorization, input_tokens: int, choices: int) -> None:
         """Raises Answer where a reservation would be refused now. For a call that is about to wait."""
-        self._room(self._chain(who), given, answers)
+        self._remaining(self._chain(caller), input_tokens, choices)
 
-    async def reserve(self, who: Standing, given: int, wanted: int | None, answers: int) -> Reservation:
+    async def reserve(
+        self, caller: Authorization, input_tokens: int, max_output: int | None, choices: int
+    ) -> Reservation:
         """`given`: estimated tokens of the input; `wanted`: cap of one answer as asked for; `answers`: 0 = no output.
 
         Raises Answer (429) over budget, and (503) when the reservation cannot be written.
         """
-        chain = self._chain(who)
-        left = self._room(chain, given, answers)
+        chain = self._chain(caller)
+        remaining = self._remaining(chain, input_tokens, choices)
         output = 0
-        if answers:
-            output = answers * min(wanted or DEFAULT_OUTPUT, (left - given) // answers)
-        made = Reservation(tuple(account for account, _ in chain), given + output, output)
-        for account in made.accounts:
-            account.tokens += made.tokens
-            account.reserved += made.tokens
+        if choices:
+            output = choices * min(
+                max_output or DEFAULT_OUTPUT, (remaining - input_tokens) // choices
+            )
+        reservation = Reservation(
+            tuple(account for account, _ in chain), input_tokens + output, output
+        )
+        for account in reservation.accounts:
+            account.tokens += reservation.tokens
+            account.reserved += reservation.tokens
             account.calls += 1
         try:
-            await self._save(made.accounts)
+            await self._save(reservation.accounts)
         except AdapterError as error:
-            self._release(made, 0)
-            raise Answer("unavailable", "the budget cannot be written down, so the call is not made") from error
+            self._release(reservation, 0)
+            raise ModelGatewayError(
+                "unavailable", "the budget cannot be written down, so the call is not made"
+            ) from error
         except asyncio.CancelledError:
-            self.settle(made, 0)
+            self.settle(reservation, 0)
             raise
-        return made
+        return reservation
 
     def settle(self, reservation: Reservation, used: int) -> None:
         """What the call took in the end; once. More than was reserved is charged all the same."""
         if reservation.open:
             self._release(reservation, used)
-            task = asyncio.create_task(self._settled(reservation.accounts))
+            task = asyncio.create_task(self._save_settled(reservation.accounts))
             self._writes.add(task)
             task.add_done_callback(self._writes.discard)
 
-    async def _settled(self, accounts: tuple[Account, ...]) -> None:
+    async def _save_settled(self, accounts: tuple[BudgetAccount, ...]) -> None:
         try:
             await self._save(accounts)
-        except AdapterError as error:  # the disk has the worst case then, and the next reservation is refused
+        except (
+            AdapterError
+        ) as error:  # the disk has the worst case then, and the next reservation is refused
             log.warning("a budget was not written down", error=error.message)
 
     def _release(self, reservation: Reservation, used: int) -> None:
@@ -138,44 +158,68 @@ class Ledger:
             account.tokens += used - reservation.tokens
             account.reserved -= reservation.tokens
 
-    def _room(self, chain: Iterable[tuple[Account, Budget]], given: int, answers: int) -> int:
+    def _remaining(
+        self, chain: Iterable[tuple[BudgetAccount, Budget]], input_tokens: int, choices: int
+    ) -> int:
         """Tokens that are left in the whole chain. Raises Answer."""
-        left = 1 << 62
-        now = self._seconds()
-        need = given + answers * LEAST_OUTPUT
+        remaining = 1 << 62
+        now = self._clock()
+        needed = input_tokens + choices * MIN_OUTPUT
         for account, budget in chain:
             account.roll(now, budget.window_seconds)
             reset = max(account.since + budget.window_seconds - now, 1.0)
             if account.calls >= budget.max_calls:
-                raise _over(account, "calls", f"all {budget.max_calls} calls of this window are made", reset)
-            here = budget.max_tokens - account.tokens
-            if here < need:
-                spent = account.tokens - account.reserved
-                if budget.max_tokens - spent >= need:
-                    raise _over(account, "tokens", "what is left is held by calls in flight", HELD_SECONDS)
-                words = f"{max(budget.max_tokens - spent, 0)} of {budget.max_tokens} tokens are left, this call needs {need}"
-                raise _over(account, "tokens", words, reset)
-            left = min(left, here)
-        return left
+                raise _over_budget(
+                    account, "calls", f"all {budget.max_calls} calls of this window are made", reset
+                )
+            available = budget.max_tokens - account.tokens
+            if available < needed:
+                used = account.tokens - account.reserved
+                if budget.max_tokens - used >= needed:
+                    raise _over_budget(
+                        account,
+                        "tokens",
+                        "what is left is held by calls in flight",
+                        IN_FLIGHT_RETRY_SECONDS,
+                    )
+                message = f"{max(budget.max_tokens - used, 0)} of {budget.max_tokens} tokens are left, this call needs {needed}"
+                raise _over_budget(account, "tokens", message, reset)
+            remaining = min(remaining, available)
+        return remaining
 
-    def spent(self, name: str) -> Spent | None:
+    def usage(self, name: str) -> BudgetUsage | None:
         """Of that name; None while it has no account. Its window may be over (`Spent.at`)."""
-        one = self.accounts.get(name)
-        return None if one is None else Spent(since=one.since, tokens=one.tokens, calls=one.calls, reserved=one.reserved)  # fmt: skip
+        account = self.accounts.get(name)
+        return (
+            None
+            if account is None
+            else BudgetUsage(
+                since=account.since,
+                tokens=account.tokens,
+                calls=account.calls,
+                reserved=account.reserved,
+            )
+        )
 
-    def _chain(self, who: Standing) -> list[tuple[Account, Budget]]:
+    def _chain(self, caller: Authorization) -> list[tuple[BudgetAccount, Budget]]:
         """The agent's own account, then those of its ancestors, each once. Raises Answer for one that has no budget."""
-        if who.budget is None:
-            raise Answer("forbidden", "this agent has no model budget", rule="llm:budget")
-        return [(self._account(name, budget), budget) for name, budget in line_of(who).items()]
+        if caller.budget is None:
+            raise ModelGatewayError(
+                "forbidden", "this agent has no model budget", rule="llm:budget"
+            )
+        return [
+            (self._account(name, budget), budget) for name, budget in budget_line(caller).items()
+        ]
 
-    def _account(self, name: str, budget: Budget) -> Account:
-        account = self.accounts.setdefault(name, Account(name, self._seconds()))
+    def _account(self, name: str, budget: Budget) -> BudgetAccount:
+        account = self.accounts.setdefault(name, BudgetAccount(name, self._clock()))
         account.budget = budget
         return account
 
-    async def _save(self, accounts: tuple[Account, ...]) -> None:
-        values = [(one.name, one.since, one.tokens, one.calls) for one in accounts]
+    async def _save(self, accounts: tuple[BudgetAccount, ...]) -> None:
+        values = [
+            (account.name, account.since, account.tokens, account.calls) for account in accounts
+        ]
 
         def job(db: apsw.Connection) -> None:
             db.executemany("INSERT OR REPLACE INTO accounts VALUES (?, ?, ?, ?)", values)
@@ -183,12 +227,17 @@ class Ledger:
         await self._database.write(job)
 
 
-def _unsynced(connection: apsw.Connection) -> None:
+def _disable_sync(connection: apsw.Connection) -> None:
     connection.execute("PRAGMA synchronous = NORMAL")
 
 
-def _over(account: Account, what: str, words: str, reset: float) -> Answer:
-    return Answer(
-        "budget", f"over the model budget of {account.name}: {words}; try again in {reset:.0f} s",
-        rule=f"budget:{what}", detail=account.name, wait=reset,
-    )  # fmt: skip
+def _over_budget(
+    account: BudgetAccount, resource: str, message: str, reset: float
+) -> ModelGatewayError:
+    return ModelGatewayError(
+        "budget",
+        f"over the model budget of {account.name}: {message}; try again in {reset:.0f} s",
+        rule=f"budget:{resource}",
+        detail=account.name,
+        retry_after=reset,
+    )

@@ -6,26 +6,28 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from agentbox.gateway.agent_api.approvals_required import waits
-from agentbox.gateway.authorizer import Authority, Refused
+from agentbox.gateway.agent_api.approvals_required import is_approval_required
+from agentbox.gateway.authorizer import AccessDenied, Authorizer
 from agentbox.gateway.llm.config import Provider
-from agentbox.gateway.llm.exchange import Asked
+from agentbox.gateway.llm.exchange import ModelRequest
 from agentbox.gateway.llm.gauges import Gauges
 from agentbox.gateway.llm.meter import estimate
-from agentbox.gateway.llm.rights import may, may_any
-from agentbox.gateway.llm.types import Answer, Call, Kind
-from agentbox.policy.redaction.guard import Guard, Rejected
-from agentbox.policy.rights.standing import Standing
+from agentbox.gateway.llm.rights import may_use_any_model, may_use_model
+from agentbox.gateway.llm.types import ModelGatewayError, VendorCall, VendorProtocol
+from agentbox.policy.redaction.redactor import RedactionFailed, Redactor
+from agentbox.policy.rights.authorization import Authorization
 
-LARGEST: Final = 16 << 20  # bytes of a request
-PARTS: Final = 500_000  # members and items: each takes up to a hundred times its bytes once it is read
-SMALL: Final = 64 << 10  # bytes of a body that the filter searches without leaving the loop
+MAX_BODY: Final = 16 << 20  # bytes of a request
+MAX_PARTS: Final = (
+    500_000  # members and items: each takes up to a hundred times its bytes once it is read
+)
+INLINE_BODY: Final = 64 << 10  # bytes of a body that the filter searches without leaving the loop
 _MODEL: Final = re.compile(r"[!-~]{1,200}")
-_PASSED: Final = (b"accept", b"user-agent")
-_FLOW: Final = "outbound"  # name in [privacy.policy]
+_FORWARDED_HEADERS: Final = (b"accept", b"user-agent")
+_REDACTION_FLOW: Final = "outbound"  # name in [privacy.policy]
 
 
-def bearer(headers: Mapping[bytes, bytes], query: bytes) -> str:
+def find_token(headers: Mapping[bytes, bytes], query: bytes) -> str:
     """The agent's own token, wherever an SDK of some kind puts a key; "" where there is none."""
     scheme, _, token = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
     if scheme.lower() == "bearer" and token.strip():
@@ -36,81 +38,105 @@ def bearer(headers: Mapping[bytes, bytes], query: bytes) -> str:
     return dict(parse_qsl(query.decode("latin-1"))).get("key", "")
 
 
-def size_of(headers: Mapping[bytes, bytes]) -> int:
+def declared_size(headers: Mapping[bytes, bytes]) -> int:
     """Bytes of the body to come; the most there may be where that is not said. Raises Answer (413)."""
     declared = headers.get(b"content-length", b"")
-    size = int(declared) if declared.isdigit() else LARGEST
-    if size > LARGEST:
-        raise _large()
+    size = int(declared) if declared.isdigit() else MAX_BODY
+    if size > MAX_BODY:
+        raise _too_large()
     return size
 
 
 async def read_body(receive: Any) -> bytes:
     """The whole. Raises Answer (413) for one that is too large, ConnectionError when the agent is gone."""
-    pieces, size = [], 0
+    chunks, size = [], 0
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise ConnectionError
-        pieces.append(message.get("body", b""))
-        size += len(pieces[-1])
-        if size > LARGEST:
-            raise _large()
+        chunks.append(message.get("body", b""))
+        size += len(chunks[-1])
+        if size > MAX_BODY:
+            raise _too_large()
         if not message.get("more_body", False):
-            return b"".join(pieces)
+            return b"".join(chunks)
 
 
-def _large() -> Answer:
-    return Answer("large", f"a request may have {LARGEST >> 20} MiB at most")
+def _too_large() -> ModelGatewayError:
+    return ModelGatewayError("large", f"a request may have {MAX_BODY >> 20} MiB at most")
 
 
-def parse(raw: bytes) -> dict[str, Any]:
+def parse_body(raw: bytes) -> dict[str, Any]:
     """Raises Answer for what is no JSON object."""
-    if sum(raw.count(mark) for mark in (b",", b"[", b"{")) > PARTS:
-        raise Answer("large", f"a request may have {PARTS} parts at most")
+    if sum(raw.count(char) for char in (b",", b"[", b"{")) > MAX_PARTS:
+        raise ModelGatewayError("large", f"a request may have {MAX_PARTS} parts at most")
     try:
-        found = json.loads(raw)
+        document = json.loads(raw)
     except (ValueError, RecursionError):
-        raise Answer("invalid", "the body is no JSON") from None
-    if not isinstance(found, dict):
-        raise Answer("invalid", "the body is no JSON object")
-    return found
+        raise ModelGatewayError("invalid", "the body is no JSON") from None
+    if not isinstance(document, dict):
+        raise ModelGatewayError("invalid", "the body is no JSON object")
+    return document
 
 
-async def asked(
-    authority: Authority, who: Standing, provider: Provider, kind: Kind, call: Call, scope: Any, headers: Mapping[bytes, bytes],
+async def build_request(
+    authorizer: Authorizer,
+    caller: Authorization,
+    provider: Provider,
+    protocol: VendorProtocol,
+    call: VendorCall,
+    scope: Any,
+    headers: Mapping[bytes, bytes],
     raw: bytes,
-) -> Asked:  # fmt: skip
+) -> ModelRequest:
     """Raises Answer for a body or a right that does not fit, Refused for what the authority refuses."""
-    body = parse(raw) if call.body else None
+    body = parse_body(raw) if call.body else None
     model = call.model or (body.get("model") if body is not None else "")
     if call.lists:
-        if not may_any(who, provider):
-            raise Refused("llm:call", f"no model of {provider.name} is allowed to this agent")
+        if not may_use_any_model(caller, provider):
+            raise AccessDenied("llm:call", f"no model of {provider.name} is allowed to this agent")
     else:
         if not isinstance(model, str) or not _MODEL.fullmatch(model):
-            raise Answer("invalid", "model must be the name of a model")
+            raise ModelGatewayError("invalid", "model must be the name of a model")
         if not provider.serves(model):
-            raise Answer("forbidden", f"{provider.name} is not open for {model}", rule="llm:model", detail=model)
+            raise ModelGatewayError(
+                "forbidden",
+                f"{provider.name} is not open for {model}",
+                rule="llm:model",
+                detail=model,
+            )
     streams = call.streams or (body is not None and _wants_stream(body))
-    target = _target(kind, call, scope["query_string"])
-    found = Asked(
-        who=who, call=call, model="" if call.lists else str(model), method=scope["method"], target=target, body=body, headers=_headers(kind, headers), given=0,
-        wanted=None, answers=0, streams=streams, allowed=lambda name: may(who, provider, name),
-    )  # fmt: skip
+    target = _target(protocol, call, scope["query_string"])
+    request = ModelRequest(
+        caller=caller,
+        call=call,
+        model="" if call.lists else str(model),
+        method=scope["method"],
+        target=target,
+        body=body,
+        headers=_headers(protocol, headers),
+        input_tokens=0,
+        max_output=None,
+        choices=0,
+        streams=streams,
+        is_model_allowed=lambda name: may_use_model(caller, provider, name),
+    )
     if body is not None:
-        for url in kind.screen(call, body).urls:
-            await _fetched(authority, who, url)
+        for url in protocol.screen(call, body).urls:
+            await _check_fetch(authorizer, caller, url)
         if call.generates:
-            found.wanted, found.answers = kind.wanted(call, body), kind.answers(body)
+            request.max_output, request.choices = (
+                protocol.max_output(call, body),
+                protocol.choices(body),
+            )
         if call.counts_input:
-            found.given = estimate(body, len(raw))
+            request.input_tokens = estimate(body, len(raw))
     if not call.lists:
-        await authority.check(who, "llm", "call", f"{provider.name}/{model}")
-    return found
+        await authorizer.check(caller, "llm", "call", f"{provider.name}/{model}")
+    return request
 
 
-async def _fetched(authority: Authority, who: Standing, url: str) -> None:
+async def _check_fetch(authorizer: Authorizer, caller: Authorization, url: str) -> None:
     """What the provider would fetch for the agent, the agent must be allowed to reach. Raises Refused, or Answer."""
     if url.startswith("data:"):
         return
@@ -119,51 +145,69 @@ async def _fetched(authority: Authority, who: Standing, url: str) -> None:
         port = parts.port or {"http": 80, "https": 443}[parts.scheme]
         host = parts.hostname or ""
     except (ValueError, KeyError):
-        raise Answer("forbidden", "a part is given by a URL that is neither http nor https", rule="llm:part") from None
+        raise ModelGatewayError(
+            "forbidden", "a part is given by a URL that is neither http nor https", rule="llm:part"
+        ) from None
     if not host or parts.username is not None:
-        raise Answer("forbidden", "a part is given by a URL without a plain host", rule="llm:part")
-    written = f"[{host}]" if ":" in host else host.rstrip(".").lower()
-    value = f"{written}:{port}"
-    if waits(who, "host", value):
-        await authority.check(who, "net", "connect", value, take=False)
-        await authority.approve(who, "host", value, {"target": value, "url": url})
-    await authority.check(who, "net", "connect", value)
+        raise ModelGatewayError(
+            "forbidden", "a part is given by a URL without a plain host", rule="llm:part"
+        )
+    formatted = f"[{host}]" if ":" in host else host.rstrip(".").lower()
+    value = f"{formatted}:{port}"
+    if is_approval_required(caller, "host", value):
+        await authorizer.check(caller, "net", "connect", value, consume=False)
+        await authorizer.approve(caller, "host", value, {"target": value, "url": url})
+    await authorizer.check(caller, "net", "connect", value)
 
 
 def _wants_stream(body: Mapping[str, Any]) -> bool:
     """Raises Answer for a word that one server takes for true and another does not: the usage would go unseen."""
     value = body.get("stream")
     if value is not None and not isinstance(value, bool):
-        raise Answer("invalid", "stream must be true or false")
+        raise ModelGatewayError("invalid", "stream must be true or false")
     return value is True
 
 
-def _target(kind: Kind, call: Call, query: bytes) -> str:
+def _target(protocol: VendorProtocol, call: VendorCall, query: bytes) -> str:
     """Each parameter once. Raises Answer for one given twice, and for an answer in a form whose usage cannot be read."""
-    pairs = [(name, value) for name, value in parse_qsl(query.decode("latin-1")) if name in kind.query]
-    given = dict(pairs)
-    if len(given) != len(pairs):
-        raise Answer("invalid", "a parameter is given twice")
-    if call.streams and given.get("alt") != "sse":
-        raise Answer("invalid", "a stream is given as events only: ask with alt=sse")
-    if not call.streams and given.get("alt", "json") != "json":
-        raise Answer("invalid", "an answer is given as JSON only: leave alt out")
-    return f"{call.path}?{urlencode(given)}" if given else call.path
+    pairs = [
+        (name, value)
+        for name, value in parse_qsl(query.decode("latin-1"))
+        if name in protocol.query_parameters
+    ]
+    parameters = dict(pairs)
+    if len(parameters) != len(pairs):
+        raise ModelGatewayError("invalid", "a parameter is given twice")
+    if call.streams and parameters.get("alt") != "sse":
+        raise ModelGatewayError("invalid", "a stream is given as events only: ask with alt=sse")
+    if not call.streams and parameters.get("alt", "json") != "json":
+        raise ModelGatewayError("invalid", "an answer is given as JSON only: leave alt out")
+    return f"{call.path}?{urlencode(parameters)}" if parameters else call.path
 
 
-def _headers(kind: Kind, headers: Mapping[bytes, bytes]) -> list[tuple[bytes, bytes]]:
-    passed = [(name, headers[name]) for name in (*_PASSED, *kind.headers) if name in headers]
-    return [*passed, (b"accept-encoding", b"identity")]
+def _headers(protocol: VendorProtocol, headers: Mapping[bytes, bytes]) -> list[tuple[bytes, bytes]]:
+    forwarded = [
+        (name, headers[name])
+        for name in (*_FORWARDED_HEADERS, *protocol.headers)
+        if name in headers
+    ]
+    return [*forwarded, (b"accept-encoding", b"identity")]
 
 
-def mask(guard: Guard, provider: Provider, gauges: Gauges, request: Asked) -> None:
+def mask_body(
+    redactor: Redactor, provider: Provider, gauges: Gauges, request: ModelRequest
+) -> None:
     """The filter `outbound` on the body, whose findings are masked and counted. Raises Answer under the policy `strict`."""
     if request.body is None:
         return
     try:
-        cleaned = guard.clean(_FLOW, request.call.name, {"body": request.body}, ("/body/**",), ())
-    except Rejected as error:
-        raise Answer("forbidden", f"the privacy filter refused the request: {error}", rule="privacy:outbound") from None
+        cleaned = redactor.redact(
+            _REDACTION_FLOW, request.call.name, {"body": request.body}, ("/body/**",), ()
+        )
+    except RedactionFailed as error:
+        raise ModelGatewayError(
+            "forbidden", f"the privacy filter refused the request: {error}", rule="privacy:outbound"
+        ) from None
     request.body = cleaned.document["body"]
     for name, count in cleaned.counts.items():
         gauges.masked[provider.name, name] += count

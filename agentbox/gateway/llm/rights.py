@@ -2,22 +2,26 @@
 
 from agentbox.gateway.llm.config import Provider
 from agentbox.policy.patterns.names import NamePattern
-from agentbox.policy.rights.rights import allowing
-from agentbox.policy.rights.standing import Standing
+from agentbox.policy.rights.authorization import Authorization
+from agentbox.policy.rights.rights import find_allowing_right
 
 
-def may(who: Standing, provider: Provider, model: str) -> bool:
+def may_use_model(caller: Authorization, provider: Provider, model: str) -> bool:
     """Whether the agent's rights and those of all that it descends from allow the model, and the provider serves it."""
-    everybody = (who.rights, *(one.rights for one in who.ancestors))
+    all_rights = (caller.rights, *(ancestor.rights for ancestor in caller.ancestors))
     value = f"{provider.name}/{model}"
-    return provider.serves(model) and all(allowing(rights, "llm", "call", value) for rights in everybody)
+    return provider.serves(model) and all(
+        find_allowing_right(rights, "llm", "call", value) for rights in all_rights
+    )
 
 
-def may_any(who: Standing, provider: Provider) -> bool:
+def may_use_any_model(caller: Authorization, provider: Provider) -> bool:
     """Whether any model of that provider may be allowed."""
-    every = NamePattern.parse("llm", provider.name)
+    any_model = NamePattern.parse("llm", provider.name)
     return any(
-        right.scope == "llm" and right.mode == "allow" and NamePattern.parse("llm", text).overlaps(every)
-        for right in who.rights
+        right.scope == "llm"
+        and right.mode == "allow"
+        and NamePattern.parse("llm", text).overlaps(any_model)
+        for right in caller.rights
         for text in right.patterns
     )

@@ -11,22 +11,26 @@ from urllib.parse import urlsplit
 
 import httpcore
 
-from agentbox.core.trimmed_imports import search_once
+from agentbox.core.trimmed_imports import block_if_missing
 from agentbox.gateway.llm.config import Provider
 from agentbox.gateway.llm.gauges import Gauges
-from agentbox.gateway.llm.types import Answer
+from agentbox.gateway.llm.types import ModelGatewayError
 
-search_once("sniffio")  # httpcore asks for it at each call, 0.2 ms each where it is not there
+block_if_missing("sniffio")  # httpcore asks for it at each call, 0.2 ms each where it is not there
 
-TRIES: Final = 3
-_AGAIN: Final = (429, 500, 502, 503, 504, 529)  # 529: the Anthropic API is overloaded
-_FIRST_WAIT: Final = 0.5  # seconds, doubled each time, a quarter more or less
-LONGEST_WAIT: Final = 20.0  # seconds; a provider that asks for more is passed on to the agent
+MAX_ATTEMPTS: Final = 3
+_RETRIED_STATUSES: Final = (429, 500, 502, 503, 504, 529)  # 529: the Anthropic API is overloaded
+_INITIAL_WAIT: Final = 0.5  # seconds, doubled each time, a quarter more or less
+MAX_WAIT: Final = 20.0  # seconds; a provider that asks for more is passed on to the agent
 _CONNECT_SECONDS: Final = 10.0
 _IDLE_SECONDS: Final = 30.0  # a kept connection; servers close theirs after 60 s and more
-_BROKEN: Final = (
-    httpcore.ConnectError, httpcore.ConnectTimeout, httpcore.ReadError, httpcore.WriteError, httpcore.RemoteProtocolError,
-)  # fmt: skip
+_CONNECTION_ERRORS: Final = (
+    httpcore.ConnectError,
+    httpcore.ConnectTimeout,
+    httpcore.ReadError,
+    httpcore.WriteError,
+    httpcore.RemoteProtocolError,
+)
 
 
 class Upstream:
@@ -43,22 +47,31 @@ class Upstream:
             await self._pool.aclose()
 
     async def send(
-        self, method: str, path: str, headers: list[tuple[bytes, bytes]], body: bytes, deadline: float
+        self,
+        method: str,
+        path: str,
+        headers: list[tuple[bytes, bytes]],
+        body: bytes,
+        deadline: float,
     ) -> httpcore.Response:
         """The head of an answer, whatever its status; close it. `deadline` in the loop's time. Raises Answer (502)."""
         failure = ""
-        for attempt in range(1, TRIES + 1):
+        for attempt in range(1, MAX_ATTEMPTS + 1):
             response = None
             try:
-                response = await self._once(method, path, headers, body, deadline)
-            except _BROKEN as error:
+                response = await self._send_once(method, path, headers, body, deadline)
+            except _CONNECTION_ERRORS as error:
                 failure = type(error).__name__
-            if response is not None and response.status not in _AGAIN:
+            if response is not None and response.status not in _RETRIED_STATUSES:
                 return response
-            wait = _asked(response) if response is not None else None
-            pause = wait if wait is not None else _FIRST_WAIT * 2 ** (attempt - 1) * random.uniform(0.75, 1.25)
-            late = asyncio.get_running_loop().time() + pause >= deadline
-            if attempt == TRIES or pause > LONGEST_WAIT or late:
+            retry_after = _retry_after(response) if response is not None else None
+            pause = (
+                retry_after
+                if retry_after is not None
+                else _INITIAL_WAIT * 2 ** (attempt - 1) * random.uniform(0.75, 1.25)
+            )
+            past_deadline = asyncio.get_running_loop().time() + pause >= deadline
+            if attempt == MAX_ATTEMPTS or pause > MAX_WAIT or past_deadline:
                 if response is not None:
                     return response
                 break
@@ -66,17 +79,29 @@ class Upstream:
                 await response.aclose()
             self._gauges.retries[self._provider.name] += 1
             await asyncio.sleep(pause)
-        raise Answer("provider", f"the provider {self._provider.name} cannot be reached ({failure})")
-
-    async def _once(
-        self, method: str, path: str, headers: list[tuple[bytes, bytes]], body: bytes, deadline: float
-    ) -> httpcore.Response:
-        rest = max(deadline - asyncio.get_running_loop().time(), 0.1)
-        times = {"connect": min(_CONNECT_SECONDS, rest), "read": rest, "write": rest, "pool": rest}
-        request = httpcore.Request(
-            method, self._url(path), headers=headers, content=body, extensions={"timeout": times}
+        raise ModelGatewayError(
+            "provider", f"the provider {self._provider.name} cannot be reached ({failure})"
         )
-        return await self._line().handle_async_request(request)
+
+    async def _send_once(
+        self,
+        method: str,
+        path: str,
+        headers: list[tuple[bytes, bytes]],
+        body: bytes,
+        deadline: float,
+    ) -> httpcore.Response:
+        remaining = max(deadline - asyncio.get_running_loop().time(), 0.1)
+        timeouts = {
+            "connect": min(_CONNECT_SECONDS, remaining),
+            "read": remaining,
+            "write": remaining,
+            "pool": remaining,
+        }
+        request = httpcore.Request(
+            method, self._url(path), headers=headers, content=body, extensions={"timeout": timeouts}
+        )
+        return await self._open_pool().handle_async_request(request)
 
     def _url(self, path: str) -> httpcore.URL:
         default = {"http": 80, "https": 443}[self._base.scheme]
@@ -91,11 +116,11 @@ class Upstream:
         """The value of `Host`."""
         return self._base.netloc.rpartition("@")[2].encode()
 
-    def _line(self) -> httpcore.AsyncConnectionPool:
+    def _open_pool(self) -> httpcore.AsyncConnectionPool:
         if self._pool is None:
             slots = self._provider.max_concurrent
             self._pool = httpcore.AsyncConnectionPool(
-                ssl_context=_trust() if self._base.scheme == "https" else None,
+                ssl_context=_ssl_context() if self._base.scheme == "https" else None,
                 max_connections=slots + 1,
                 max_keepalive_connections=slots,
                 keepalive_expiry=_IDLE_SECONDS,
@@ -103,7 +128,7 @@ class Upstream:
         return self._pool
 
 
-def _trust() -> ssl.SSLContext:
+def _ssl_context() -> ssl.SSLContext:
     """The authorities of this machine."""
     return ssl.create_default_context()
 
@@ -113,22 +138,24 @@ def header(response: httpcore.Response, name: bytes) -> bytes:
     return next((value for key, value in response.headers if key.lower() == name), b"")
 
 
-def _asked(response: httpcore.Response) -> float | None:
+def _retry_after(response: httpcore.Response) -> float | None:
     """Seconds that the provider asks to wait (RFC 9110 10.2.3, and the millisecond form of some), None where it does not."""
-    named: Mapping[bytes, float] = {b"retry-after-ms": 0.001, b"retry-after": 1.0}
-    for name, unit in named.items():
+    units: Mapping[bytes, float] = {b"retry-after-ms": 0.001, b"retry-after": 1.0}
+    for name, unit in units.items():
         text = header(response, name).decode("latin-1").strip()
         if not text:
             continue
         try:
             seconds = float(text) * unit
         except ValueError:
-            return _until(text)
-        return max(seconds, 0.0) if seconds == seconds else None  # a number that is none says nothing
+            return _seconds_until(text)
+        return (
+            max(seconds, 0.0) if seconds == seconds else None
+        )  # a number that is none says nothing
     return None
 
 
-def _until(date: str) -> float | None:
+def _seconds_until(date: str) -> float | None:
     try:
         moment = parsedate_to_datetime(date)
     except ValueError:

@@ -4,34 +4,39 @@ import asyncio
 from collections.abc import Sequence
 
 from agentbox.gateway.proxy.addresses import Address
-from agentbox.gateway.proxy.egress_config import Reach
-from agentbox.gateway.proxy.refusals import Sorry
-from agentbox.gateway.proxy.resolve import Resolver, addresses
-from agentbox.gateway.proxy.target import Target
-from agentbox.gateway.proxy.wire import Wire
+from agentbox.gateway.proxy.egress_config import EgressConfig
+from agentbox.gateway.proxy.refusals import ProxyRefusal
+from agentbox.gateway.proxy.resolve import Resolver, resolve_target
+from agentbox.gateway.proxy.stream import ProxyStream
+from agentbox.gateway.proxy.target import ProxyTarget
 
 
-async def dial(target: Target, reach: Reach, resolver: Resolver) -> Wire:
+async def dial(target: ProxyTarget, egress: EgressConfig, resolver: Resolver) -> ProxyStream:
     """Within `egress.connect_timeout_seconds` for all of it. Raises Sorry (403, 502, 504)."""
     try:
-        async with asyncio.timeout(reach.connect_seconds):
-            found = await addresses(target, resolver, reach.private)
-            return await _first(target, found)
+        async with asyncio.timeout(egress.connect_seconds):
+            candidates = await resolve_target(target, resolver, egress.allow_private)
+            return await _connect_first(target, candidates)
     except TimeoutError:
-        seconds = f"{reach.connect_seconds:g} s (egress.connect_timeout_seconds)"
-        raise Sorry(
-            504, "connect", f"cannot reach {target.value}: no connection within {seconds}", counts=False
+        seconds = f"{egress.connect_seconds:g} s (egress.connect_timeout_seconds)"
+        raise ProxyRefusal(
+            504,
+            "connect",
+            f"cannot reach {target.value}: no connection within {seconds}",
+            is_denial=False,
         ) from None
 
 
-async def _first(target: Target, found: Sequence[Address]) -> Wire:
+async def _connect_first(target: ProxyTarget, candidates: Sequence[Address]) -> ProxyStream:
     """The first that takes the connection, in the resolver's order."""
-    said = ""
-    for address in found:
+    failure = ""
+    for address in candidates:
         try:
-            _, wire = await asyncio.get_running_loop().create_connection(Wire, str(address), target.port)
+            _, stream = await asyncio.get_running_loop().create_connection(
+                ProxyStream, str(address), target.port
+            )
         except OSError as error:
-            said = error.strerror or str(error)
+            failure = error.strerror or str(error)
         else:
-            return wire
-    raise Sorry(502, "connect", f"cannot reach {target.value}: {said}", counts=False)
+            return stream
+    raise ProxyRefusal(502, "connect", f"cannot reach {target.value}: {failure}", is_denial=False)

@@ -5,7 +5,7 @@ from typing import Any
 
 import structlog
 
-from agentbox.box.supervision import applied
+from agentbox.box.supervision import applied_plan
 from agentbox.box.supervision.boot_record import load_plan
 from agentbox.core.errors import AgentboxError
 from agentbox.gateway.config import GatewayConfig
@@ -15,29 +15,33 @@ _GIB = 1 << 30
 log = structlog.get_logger()
 
 
-class Reach:
+class EgressConfig:
     """Looks whether another plan was applied, and reads it then."""
 
     def __init__(self, config: GatewayConfig) -> None:
         self._paths = config.paths
-        self._seen = applied.mark(self._paths)
-        self._take(config.plan.reach, config.plan.limits)
+        self._applied_mark = applied_plan.applied_version(self._paths)
+        self._apply(config.plan.reach, config.plan.limits)
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Takes over what was applied since; of a plan that cannot be read nothing, and the log says so once."""
-        mark = applied.mark(self._paths)
-        if mark is None or mark == self._seen:
+        mark = applied_plan.applied_version(self._paths)
+        if mark is None or mark == self._applied_mark:
             return
-        self._seen = mark
+        self._applied_mark = mark
         try:
             plan = load_plan(self._paths.applied_plan)
         except AgentboxError as error:
             log.error("the applied plan is not taken over", reason=error.message)
             return
-        self._take(plan.reach, plan.limits)
+        self._apply(plan.reach, plan.limits)
 
-    def _take(self, table: Mapping[str, Any], limits: Mapping[str, Any]) -> None:
-        self.private = tuple(HostPattern.parse(text) for text in table.get("allow_private", ()))
+    def _apply(self, table: Mapping[str, Any], limits: Mapping[str, Any]) -> None:
+        self.allow_private = tuple(
+            HostPattern.parse(text) for text in table.get("allow_private", ())
+        )
         self.connect_seconds = float(table.get("connect_timeout_seconds", 10))
         self.max_connections = int(table.get("max_connections", 64))
-        self.bytes = int(limits.get("egress", _GIB))  # in 24 hours, of an agent without a limit of its own
+        self.bytes_per_day = int(
+            limits.get("egress", _GIB)
+        )  # in 24 hours, of an agent without a limit of its own

@@ -7,58 +7,94 @@ from urllib.parse import unquote_to_bytes
 
 import h11
 
-from agentbox.gateway.proxy.refusals import Sorry
-from agentbox.gateway.proxy.target import Target
+from agentbox.gateway.proxy.refusals import ProxyRefusal
+from agentbox.gateway.proxy.target import ProxyTarget
 
 MAX_HEAD: Final = 32 << 10  # bytes
 # Of one connection (RFC 9110 section 7.6.1), or the proxy's own business.
-_HOP: Final = frozenset((
-    b"connection", b"keep-alive", b"proxy-connection", b"proxy-authenticate", b"proxy-authorization", b"te", b"trailer",
-    b"transfer-encoding", b"upgrade", b"http2-settings", b"expect", b"host", b"content-length",
-))  # fmt: skip
+_HOP_BY_HOP: Final = frozenset(
+    (
+        b"connection",
+        b"keep-alive",
+        b"proxy-connection",
+        b"proxy-authenticate",
+        b"proxy-authorization",
+        b"te",
+        b"trailer",
+        b"transfer-encoding",
+        b"upgrade",
+        b"http2-settings",
+        b"expect",
+        b"host",
+        b"content-length",
+    )
+)
 # By these some servers take another method, path or host than those that a rule decided on.
-_OVERRIDES: Final = frozenset((
-    b"x-http-method-override", b"x-http-method", b"x-method-override", b"x-original-method", b"x-original-url",
-    b"x-original-uri", b"x-original-path", b"x-rewrite-url", b"x-rewrite-uri", b"x-override-url", b"x-http-path-override",
-    b"x-envoy-original-path", b"x-original-host", b"x-host", b"x-http-host-override",
-))  # fmt: skip
-_OVERRIDING_PARAMETERS: Final = _OVERRIDES | {b"-method"}
-_SIGN: Final = re.compile(rb"[^a-z0-9]")
-_WIDE_ESCAPE: Final = re.compile(rb"%u00([0-9a-f]{2})")  # ASP's
-_BLANK: Final = bytes(range(0x21))
-_OF_A_PROXY: Final = (b"forwarded", b"x-forwarded-")  # what a proxy before the server says; this one says nothing
-_LINE_END: Final = re.compile(rb"\r(?!\n)|(?<!\r)\n")  # a CR or LF that stands alone
+_OVERRIDES: Final = frozenset(
+    (
+        b"x-http-method-override",
+        b"x-http-method",
+        b"x-method-override",
+        b"x-original-method",
+        b"x-original-url",
+        b"x-original-uri",
+        b"x-original-path",
+        b"x-rewrite-url",
+        b"x-rewrite-uri",
+        b"x-override-url",
+        b"x-http-path-override",
+        b"x-envoy-original-path",
+        b"x-original-host",
+        b"x-host",
+        b"x-http-host-override",
+    )
+)
+_OVERRIDE_PARAMETERS: Final = _OVERRIDES | {b"-method"}
+_NON_ALPHANUMERIC: Final = re.compile(rb"[^a-z0-9]")
+_UNICODE_ESCAPE: Final = re.compile(rb"%u00([0-9a-f]{2})")  # ASP's
+_BLANKS: Final = bytes(range(0x21))
+_FORWARDING_HEADERS: Final = (
+    b"forwarded",
+    b"x-forwarded-",
+)  # what a proxy before the server says; this one says nothing
+_BARE_LINE_END: Final = re.compile(rb"\r(?!\n)|(?<!\r)\n")  # a CR or LF that stands alone
 _FOLDED: Final = re.compile(rb"\n[ \t]")
 _METHOD: Final = re.compile(rb"[A-Z][A-Z-]{0,31}")
-_DIGITS: Final = 19  # of a length, fewer
+_MAX_LENGTH_DIGITS: Final = 19  # of a length, fewer
 Headers = list[tuple[bytes, bytes]]
 
 
-def judge(head: bytes) -> None:
+def check_head(head: bytes) -> None:
     """What two parsers may read in two ways is refused, though ours knows one. `head` is all up to the empty line. Raises
     Sorry (400, 501)."""
-    if _LINE_END.search(head) or b"\0" in head:
-        raise _odd("a line of it ends without CR LF")
+    if _BARE_LINE_END.search(head) or b"\0" in head:
+        raise _invalid_head("a line of it ends without CR LF")
     if _FOLDED.search(head):
-        raise _odd("a line of it is folded")
+        raise _invalid_head("a line of it is folded")
     first, *lines = head.rstrip(b"\r\n").split(b"\r\n")
-    fields = [(name.lower(), value.strip(b" \t")) for name, _, value in (line.partition(b":") for line in lines)]
+    fields = [
+        (name.lower(), value.strip(b" \t"))
+        for name, _, value in (line.partition(b":") for line in lines)
+    ]
     lengths = [value for name, value in fields if name == b"content-length"]
     codings = [value for name, value in fields if name == b"transfer-encoding"]
     if len(lengths) + len(codings) > 1:
-        raise _odd("more than one header says how long its body is")
-    if lengths and not (lengths[0].isdigit() and len(lengths[0]) < _DIGITS):
-        raise _odd("its length is no number")
+        raise _invalid_head("more than one header says how long its body is")
+    if lengths and not (lengths[0].isdigit() and len(lengths[0]) < _MAX_LENGTH_DIGITS):
+        raise _invalid_head("its length is no number")
     if codings and (codings[0].lower() != b"chunked" or not first.endswith(b" HTTP/1.1")):
-        raise Sorry(
-            501, "request", "cannot forward this request: of transfer codings only chunked is taken", counts=False
+        raise ProxyRefusal(
+            501,
+            "request",
+            "cannot forward this request: of transfer codings only chunked is taken",
+            is_denial=False,
         )
     if sum(name == b"host" for name, _ in fields) > 1:
-        raise _odd("it names its host twice")
+        raise _invalid_head("it names its host twice")
     if not first.endswith((b" HTTP/1.1", b" HTTP/1.0")):
-        raise _odd("its first line does not end in HTTP/1.1")
+        raise _invalid_head("its first line does not end in HTTP/1.1")
     if not _METHOD.fullmatch(first.partition(b" ")[0]):
-        raise _odd("its method is no word in capitals")
+        raise _invalid_head("its method is no word in capitals")
     _check_overrides(first.split(b" ")[1], (name for name, _ in fields))
 
 
@@ -66,56 +102,80 @@ def _check_overrides(target: bytes, names: Iterable[bytes]) -> None:
     """Raises Sorry (400) for a header or a parameter of the query that names another method, path or host, and for a header
     of the connection in a spelling that only the server may take for it."""
     for name in names:
-        dashed = _dashed(name)
-        if dashed in _OVERRIDES:
-            raise _odd(f"{name.decode('ascii', 'replace')} names another method, path or host than its first line")
-        if dashed in _HOP and name != dashed:
-            raise _odd(f"{name.decode('ascii', 'replace')} is {dashed.decode()} to some servers")
-    if found := next((name for name in _parameters(target) if _dashed(name) in _OVERRIDING_PARAMETERS), b""):
-        raise _odd(f"{found.decode('ascii', 'replace')} in its query names another method, path or host")
+        normalized = _normalize_name(name)
+        if normalized in _OVERRIDES:
+            raise _invalid_head(
+                f"{name.decode('ascii', 'replace')} names another method, path or host than its first line"
+            )
+        if normalized in _HOP_BY_HOP and name != normalized:
+            raise _invalid_head(
+                f"{name.decode('ascii', 'replace')} is {normalized.decode()} to some servers"
+            )
+    if override := next(
+        (
+            name
+            for name in _parameter_names(target)
+            if _normalize_name(name) in _OVERRIDE_PARAMETERS
+        ),
+        b"",
+    ):
+        raise _invalid_head(
+            f"{override.decode('ascii', 'replace')} in its query names another method, path or host"
+        )
 
 
-def _parameters(target: bytes) -> Iterable[bytes]:
+def _parameter_names(target: bytes) -> Iterable[bytes]:
     """Names in the query as the most lenient server reads them: cut at `;` too, without blanks around, up to a NUL."""
-    query = _WIDE_ESCAPE.sub(rb"%\1", target.partition(b"?")[2].lower())
-    for part in query.replace(b";", b"&").split(b"&"):
-        name = unquote_to_bytes(part.partition(b"=")[0].replace(b"+", b" "))
-        yield name.strip(_BLANK).partition(b"\0")[0].strip(_BLANK).lower()
+    query = _UNICODE_ESCAPE.sub(rb"%\1", target.partition(b"?")[2].lower())
+    for pair in query.replace(b";", b"&").split(b"&"):
+        name = unquote_to_bytes(pair.partition(b"=")[0].replace(b"+", b" "))
+        yield name.strip(_BLANKS).partition(b"\0")[0].strip(_BLANKS).lower()
 
 
-def _dashed(name: bytes) -> bytes:
+def _normalize_name(name: bytes) -> bytes:
     """CGI, WSGI and PHP do not tell `_`, `.` and `-` apart."""
-    return _SIGN.sub(b"-", name)
+    return _NON_ALPHANUMERIC.sub(b"-", name)
 
 
-def onward(request: h11.Request, target: Target) -> h11.Request:
+def upstream_request(request: h11.Request, target: ProxyTarget) -> h11.Request:
     """The request as it goes to the target. `Host` is the target's name, whatever the client wrote there."""
-    headers: Headers = [(b"Host", target.host_header.encode()), *_end_to_end(request.headers.raw_items())]
-    headers += _length(request.headers)
+    headers: Headers = [
+        (b"Host", target.host_header.encode()),
+        *_end_to_end_headers(request.headers.raw_items()),
+    ]
+    headers += _length_headers(request.headers)
     headers.append((b"Connection", b"close"))
     return h11.Request(method=request.method, target=target.path.encode("ascii"), headers=headers)
 
 
-def back(response: h11.Response, *, bodiless: bool) -> h11.Response:
+def client_response(response: h11.Response, *, has_no_body: bool) -> h11.Response:
     """The answer as it goes to the client. Without a length h11 frames the body itself. `bodiless`: a length that is only
     told (HEAD, 304) stays."""
-    headers = _end_to_end(response.headers.raw_items())
+    headers = _end_to_end_headers(response.headers.raw_items())
     if not any(name == b"transfer-encoding" for name, _ in response.headers):
-        headers += [(b"Content-Length", value) for name, value in response.headers if name == b"content-length"][:1]
-    elif bodiless:
+        headers += [
+            (b"Content-Length", value)
+            for name, value in response.headers
+            if name == b"content-length"
+        ][:1]
+    elif has_no_body:
         headers = [row for row in headers if row[0].lower() != b"content-length"]
     return h11.Response(status_code=response.status_code, headers=headers, reason=response.reason)
 
 
-def _end_to_end(items: Iterable[tuple[bytes, bytes]]) -> Headers:
+def _end_to_end_headers(items: Iterable[tuple[bytes, bytes]]) -> Headers:
     rows = [(bytes(name), bytes(value)) for name, value in items]
-    named = b",".join(value for name, value in rows if name.lower() == b"connection")
-    dropped = _HOP | {word.strip().lower() for word in named.split(b",")}
-    kept = [(name, value) for name, value in rows if name.lower() not in dropped]
-    return [(name, value) for name, value in kept if not _dashed(name.lower()).startswith(_OF_A_PROXY)]
+    connection_options = b",".join(value for name, value in rows if name.lower() == b"connection")
+    dropped = _HOP_BY_HOP | {option.strip().lower() for option in connection_options.split(b",")}
+    remaining = [(name, value) for name, value in rows if name.lower() not in dropped]
+    return [
+        (name, value)
+        for name, value in remaining
+        if not _normalize_name(name.lower()).startswith(_FORWARDING_HEADERS)
+    ]
 
 
-def _length(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
+def _length_headers(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
     rows = list(headers)
     for name, value in rows:
         if name == b"transfer-encoding":
@@ -125,5 +185,5 @@ def _length(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
     return []
 
 
-def _odd(why: str) -> Sorry:
-    return Sorry(400, "request", f"cannot read this request: {why}")
+def _invalid_head(reason: str) -> ProxyRefusal:
+    return ProxyRefusal(400, "request", f"cannot read this request: {reason}")

@@ -5,29 +5,41 @@ from typing import Final
 import h11
 
 REASONS: Final = {
-    400: "Bad Request", 403: "Forbidden", 407: "Proxy Authentication Required", 408: "Request Timeout",
-    429: "Too Many Requests", 431: "Request Header Fields Too Large", 501: "Not Implemented", 502: "Bad Gateway",
-    503: "Service Unavailable", 504: "Gateway Timeout",
-}  # fmt: skip
+    400: "Bad Request",
+    403: "Forbidden",
+    407: "Proxy Authentication Required",
+    408: "Request Timeout",
+    429: "Too Many Requests",
+    431: "Request Header Fields Too Large",
+    501: "Not Implemented",
+    502: "Bad Gateway",
+    503: "Service Unavailable",
+    504: "Gateway Timeout",
+}
 
 
-class Sorry(Exception):
+class ProxyRefusal(Exception):
     """Ends a request. `rule` is one of a closed set, for counters; `counts` says whether it is a refusal of a right."""
 
-    def __init__(self, status: int, rule: str, sentence: str, *, counts: bool = True) -> None:
-        super().__init__(sentence)
-        self.status, self.rule, self.sentence, self.counts = status, rule, sentence, counts
+    def __init__(self, status: int, rule: str, message: str, *, is_denial: bool = True) -> None:
+        super().__init__(message)
+        self.status, self.rule, self.message, self.is_denial = status, rule, message, is_denial
 
 
-def response(sorry: Sorry) -> tuple[h11.Response, bytes]:
+def refusal_response(refusal: ProxyRefusal) -> tuple[h11.Response, bytes]:
     """Head and body. The connection is closed behind it, for what follows on it may be the rest of what was refused."""
-    body = f"{sorry.sentence}\n".encode(errors="replace")
+    body = f"{refusal.message}\n".encode(errors="replace")
     headers = [
-        ("Content-Type", "text/plain; charset=utf-8"), ("Content-Length", str(len(body))), ("Connection", "close"),
-        ("Agentbox-Rule", sorry.rule), ("Cache-Control", "no-store"),
-    ]  # fmt: skip
-    if sorry.status == 407:
+        ("Content-Type", "text/plain; charset=utf-8"),
+        ("Content-Length", str(len(body))),
+        ("Connection", "close"),
+        ("Agentbox-Rule", refusal.rule),
+        ("Cache-Control", "no-store"),
+    ]
+    if refusal.status == 407:
         headers.append(("Proxy-Authenticate", 'Basic realm="agentbox", charset="UTF-8"'))
-    if sorry.status in (429, 503):
-        headers.append(("Retry-After", "60" if sorry.rule == "limit:egress" else "1"))
-    return h11.Response(status_code=sorry.status, headers=headers, reason=REASONS[sorry.status]), body
+    if refusal.status in (429, 503):
+        headers.append(("Retry-After", "60" if refusal.rule == "limit:egress" else "1"))
+    return h11.Response(
+        status_code=refusal.status, headers=headers, reason=REASONS[refusal.status]
+    ), body

@@ -7,54 +7,68 @@ from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-from agentbox.gateway.proxy.addresses import Address, exempt, kind, plain
-from agentbox.gateway.proxy.refusals import Sorry
-from agentbox.gateway.proxy.target import Target
+from agentbox.gateway.proxy.addresses import Address, canonical_address, forbidden_kind, is_exempt
+from agentbox.gateway.proxy.refusals import ProxyRefusal
+from agentbox.gateway.proxy.target import ProxyTarget
 from agentbox.policy.patterns.hosts import HostPattern
 
 Resolver = Callable[[str], Awaitable[Sequence[str]]]
 """Addresses of a name, best first. Raises OSError (socket.gaierror) when there are none."""
 
-_LOOKUPS: Final = 16  # at once; a slow name server holds up no more than that
-_MOST: Final = 8  # addresses of one name that are looked at
+_MAX_LOOKUPS: Final = 16  # at once; a slow name server holds up no more than that
+_MAX_ADDRESSES: Final = 8  # addresses of one name that are looked at
 
 
 def system_resolver() -> Resolver:
     """The host's own, in threads of its own."""
-    threads = ThreadPoolExecutor(_LOOKUPS, "resolve")
+    threads = ThreadPoolExecutor(_MAX_LOOKUPS, "resolve")
 
-    def look(name: str) -> list[str]:
+    def look_up(name: str) -> list[str]:
         rows = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
         return list(dict.fromkeys(str(row[4][0]).partition("%")[0] for row in rows))
 
     async def resolve(name: str) -> Sequence[str]:
-        return await asyncio.get_running_loop().run_in_executor(threads, look, name)
+        return await asyncio.get_running_loop().run_in_executor(threads, look_up, name)
 
     return resolve
 
 
-async def addresses(target: Target, resolver: Resolver, private: Sequence[HostPattern]) -> list[Address]:
+async def resolve_target(
+    target: ProxyTarget, resolver: Resolver, allow_private: Sequence[HostPattern]
+) -> list[Address]:
     """Those of a target that may be connected to. One that may not refuses them all: a name that leads both outside and
     inside is no accident. Raises Sorry."""
     if target.address is not None:
-        found: list[Address] = [target.address]
+        candidates: list[Address] = [target.address]
     else:
         try:
-            found = [ipaddress.ip_address(text) for text in (await resolver(target.host))[:_MOST]]
+            candidates = [
+                ipaddress.ip_address(text)
+                for text in (await resolver(target.host))[:_MAX_ADDRESSES]
+            ]
         except OSError as error:
-            raise Sorry(
-                502, "resolve", f"cannot find {target.host}: {error.strerror or error}", counts=False
+            raise ProxyRefusal(
+                502,
+                "resolve",
+                f"cannot find {target.host}: {error.strerror or error}",
+                is_denial=False,
             ) from error
-    for address in found:
-        if (why := kind(address)) and not exempt(target, address, private):
-            raise Sorry(
-                403, f"address:{why}",
-                f"cannot reach {target.value}: it leads to a {why} address. An operator may name it in egress.allow_private.",
-            )  # fmt: skip
-    if not found:
-        raise Sorry(502, "resolve", f"cannot find {target.host}: it has no address", counts=False)
-    return [plain(address) if address.version == 6 and _mapped(address) else address for address in found]
+    for address in candidates:
+        if (reason := forbidden_kind(address)) and not is_exempt(target, address, allow_private):
+            raise ProxyRefusal(
+                403,
+                f"address:{reason}",
+                f"cannot reach {target.value}: it leads to a {reason} address. An operator may name it in egress.allow_private.",
+            )
+    if not candidates:
+        raise ProxyRefusal(
+            502, "resolve", f"cannot find {target.host}: it has no address", is_denial=False
+        )
+    return [
+        canonical_address(address) if address.version == 6 and _is_mapped(address) else address
+        for address in candidates
+    ]
 
 
-def _mapped(address: Address) -> bool:
+def _is_mapped(address: Address) -> bool:
     return isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None

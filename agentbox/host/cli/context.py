@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.core.paths import CHECKOUT, HostPaths
-from agentbox.host.cli.manifest_index import Facts, ManifestIndex
-from agentbox.host.cli.output import Output, counted
+from agentbox.host.cli.manifest_cache import ManifestCache, ManifestInfo
+from agentbox.host.cli.output import Output, pluralize
 
 if TYPE_CHECKING:
     from agentbox.client import BoxClient
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Cli:
+class CliContext:
     """The common flags of one call. `--manifest` defaults to ./agentbox.toml, else to the checkout's."""
 
     manifest_argument: Path | None = None
@@ -34,13 +34,13 @@ class Cli:
         """The manifest file that this call is about."""
         if self.manifest_argument is not None:
             return self.manifest_argument
-        here = Path("agentbox.toml")
-        return here if here.exists() else CHECKOUT / "agentbox.toml"
+        local = Path("agentbox.toml")
+        return local if local.exists() else CHECKOUT / "agentbox.toml"
 
     @property
     def lock(self) -> Path:
         """The lock that goes with the manifest: beside it, else the checkout's."""
-        from agentbox.host.packages.bring import lock_path
+        from agentbox.host.packages.lock_ensurer import lock_path
 
         return lock_path(self.manifest)
 
@@ -60,62 +60,64 @@ class Cli:
             for finding in manifest.findings:
                 self.out.error(f"{self.manifest}:{finding}")
             raise AgentboxError(
-                f"cannot use {self.manifest}: {counted(len(manifest.findings), 'finding')}",
+                f"cannot use {self.manifest}: {pluralize(len(manifest.findings), 'finding')}",
                 "Mend the lines above; `agentbox config validate` checks again.",
                 exit_code=ExitCode.BAD,
             )
         return manifest
 
-    def known_record(self) -> BoxRecord | None:
+    def find_record(self) -> BoxRecord | None:
         """The record of the last start; if it is lost or damaged, what the engines still run of this box.
 
         Raises AgentboxError (exit 1) for a record of something else than this box.
         """
         if (record := self.state().record()) is not None:
-            from agentbox.host.engines.places import check_record
+            from agentbox.host.engines.locations import check_record
 
-            check_record(record, self.facts.name, self.state())
+            check_record(record, self.manifest_info.name, self.state())
             return record
-        from agentbox.host.engines.base import url_of
-        from agentbox.host.engines.choose import find
+        from agentbox.host.engines.base import box_url
+        from agentbox.host.engines.engine_choice import find_running
 
         model = self.load_manifest().usable
-        return find(model.meta.name, self.state(), url_of(model.api.publish_address, model.api.port))
+        return find_running(
+            model.meta.name, self.state(), box_url(model.api.publish_address, model.api.port)
+        )
 
     def running_record(self) -> BoxRecord:
         """The same, or AgentboxError (exit 8) when this box is off."""
-        return self.known_record() or self.state().running_record()
+        return self.find_record() or self.state().running_record()
 
     def state(self) -> BoxState:
         """The box's folder on this host, named by `meta.name` of the manifest."""
         from agentbox.host.engines.state import BoxState
 
-        return BoxState(HostPaths.of_this_user().box(self.facts.name))
+        return BoxState(HostPaths.for_this_user().box(self.manifest_info.name))
 
     @cached_property
-    def facts(self) -> Facts:
+    def manifest_info(self) -> ManifestInfo:
         """What is kept of the manifest, else what it says."""
-        if (known := self._index.read()) is not None:
-            return known
-        found = Facts(self.load_manifest().usable.meta.name)
-        self._index.keep(found)
-        return found
+        if (cached := self._manifest_cache.read()) is not None:
+            return cached
+        info = ManifestInfo(self.load_manifest().usable.meta.name)
+        self._manifest_cache.store(info)
+        return info
 
-    def apply(self) -> Mapping[str, str]:
+    def apply_fingerprints(self) -> Mapping[str, str]:
         """`Plan.apply` of the manifest: kept, or made and then kept."""
-        from agentbox.host.cli.manifest_index import code_identity, with_apply
+        from agentbox.host.cli.manifest_cache import code_identity, with_apply
 
-        if self.facts.apply is not None and self.facts.code == code_identity():
-            return self.facts.apply
-        from agentbox.plan.build import apply_of
+        if self.manifest_info.apply is not None and self.manifest_info.code == code_identity():
+            return self.manifest_info.apply
+        from agentbox.plan.build import apply_digests
 
-        made = apply_of(self.load_manifest())
-        self._index.keep(with_apply(self.facts, made))
-        return made
+        fingerprints = apply_digests(self.load_manifest())
+        self._manifest_cache.store(with_apply(self.manifest_info, fingerprints))
+        return fingerprints
 
     @cached_property
-    def _index(self) -> ManifestIndex:
-        return ManifestIndex(HostPaths.of_this_user().state_root, self.manifest)
+    def _manifest_cache(self) -> ManifestCache:
+        return ManifestCache(HostPaths.for_this_user().state_root, self.manifest)
 
     def client(self) -> BoxClient:
         """A client with the URL and the admin token of the running box. Raises AgentboxError (exit 8) when off."""
@@ -126,17 +128,17 @@ class Cli:
 
     def token(self, record: BoxRecord) -> str:
         """The admin token of the box: the one kept by `up`, else given to it as a secret, else read from the box."""
-        if kept := self.state().kept_token():
-            return kept
+        if stored := self.state().stored_token():
+            return stored
         from agentbox.core.paths import Paths
-        from agentbox.host.engines.named import engine_named
-        from agentbox.host.engines.secrets import collect
+        from agentbox.host.engines.registry import engine_by_name
+        from agentbox.host.engines.secrets import collect_secrets
 
         name = self.load_manifest().usable.api.token_env
         try:
-            found = (
-                collect([name], self.manifest, self.state().secrets_dir).get(name)
-                or engine_named(record.engine).read(record, str(Paths().api_key)).decode()
+            value = (
+                collect_secrets([name], self.manifest, self.state().secrets_dir).get(name)
+                or engine_by_name(record.engine).read(record, str(Paths().api_key)).decode()
             )
         except (
             AgentboxError,
@@ -144,4 +146,4 @@ class Cli:
             UnicodeDecodeError,
         ):  # it does not run, or has made none yet: say what to do about it
             return self.state().token()
-        return found.strip()
+        return value.strip()

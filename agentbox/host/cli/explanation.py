@@ -11,14 +11,14 @@ from typing import Any
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.host.reference.manifest import default_text, type_text, when_text
 from agentbox.manifest.conditions import conditions_of
-from agentbox.manifest.keys import effective_values, generic, keys
+from agentbox.manifest.keys import effective_values, generic_path, keys
 from agentbox.manifest.load import Manifest
 from agentbox.manifest.origin import origin
 from agentbox.manifest.rules._retired import RETIRED
 from agentbox.manifest.rules.discovery import Rule, discover
-from agentbox.manifest.schema.bundle import properties, resolved, schema_at
-from agentbox.manifest.suggest import nearest
-from agentbox.manifest.toml_text import spell
+from agentbox.manifest.schema.bundle import properties, resolve_reference, schema_at
+from agentbox.manifest.suggest import suggest_names
+from agentbox.manifest.toml_text import format_toml
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,15 @@ def is_code(text: str) -> bool:
 def explain_code(code: str) -> Explanation:
     """A rule, or why a code is retired. Raises AgentboxError (exit 2) with the nearest code."""
     if code in RETIRED:
-        old = RETIRED[code]
-        see = f"\nSee {old.successor}: `agentbox config explain {old.successor}`." if old.successor else ""
+        retired = RETIRED[code]
+        hint = (
+            f"\nSee {retired.successor}: `agentbox config explain {retired.successor}`."
+            if retired.successor
+            else ""
+        )
         return Explanation(
-            {"code": code, "retired": old.reason, "successor": old.successor},
-            f"{code} is not in use: {old.reason}{see}",
+            {"code": code, "retired": retired.reason, "successor": retired.successor},
+            f"{code} is not in use: {retired.reason}{hint}",
         )
     if code not in discover():
         raise AgentboxError(
@@ -82,12 +86,12 @@ def _rule_text(rule: Rule) -> str:
 def explain_key(manifest: Manifest | None, path: str) -> Explanation:
     """A key of the schema, with its value where there is a manifest. Raises AgentboxError (exit 2) with near keys."""
     schema = schema_at(path)
-    if schema is None or (spelt := generic(path)) not in keys():
+    if schema is None or (key_path := generic_path(path)) not in keys():
         return _explain_table(path, schema)
-    spec = keys()[spelt]
+    spec = keys()[key_path]
     values = effective_values(manifest) if manifest else {}
     value = values.get(path, spec.default)
-    readers = [rule.code for rule in discover().values() if generic(path) in rule.reads]
+    readers = [rule.code for rule in discover().values() if generic_path(path) in rule.reads]
     data = {
         "key": path,
         "type": type_text(schema),
@@ -96,7 +100,7 @@ def explain_key(manifest: Manifest | None, path: str) -> Explanation:
         "apply": spec.apply,
         "description": schema["description"],
         "value": value,
-        "line": manifest.where[path].line if manifest and path in manifest.where else None,
+        "line": manifest.positions[path].line if manifest and path in manifest.positions else None,
         "source": str(origin(manifest, path, values)) if manifest and path in values else "default",
         "read_when": when_text(conditions_of(path)),
         "rules": readers,
@@ -106,24 +110,41 @@ def explain_key(manifest: Manifest | None, path: str) -> Explanation:
 
 def _key_text(data: Mapping[str, Any], default: str) -> str:
     rows = [
-        ("value", f"{spell(data['value'])} ({data['source']})"),
+        ("value", f"{format_toml(data['value'])} ({data['source']})"),
         ("type", data["type"]),
         ("default", default.replace("`", "")),
         ("a change needs", data["apply"]),
         ("read", data["read_when"] or "always"),
         ("rules", ", ".join(data["rules"]) or "none"),
     ]
-    return "\n".join([data["key"], f"  {data['description']}", *(f"  {name + ':':<16}{text}" for name, text in rows)])
+    return "\n".join(
+        [
+            data["key"],
+            f"  {data['description']}",
+            *(f"  {name + ':':<16}{text}" for name, text in rows),
+        ]
+    )
 
 
 def _explain_table(path: str, schema: Mapping[str, Any] | None) -> Explanation:
     if schema is None or not schema.get("properties"):
-        near = nearest(path, dict(properties()), limit=1)
+        suggestions = suggest_names(path, dict(properties()), limit=1)
         raise AgentboxError(
             f"cannot explain {path}: there is no such key",
-            f"Did you mean {near[0]}?" if near else "docs/manifest.md lists all keys.",
+            f"Did you mean {suggestions[0]}?"
+            if suggestions
+            else "docs/manifest.md lists all keys.",
             exit_code=ExitCode.USAGE,
         )
-    inner = {name: resolved(dict(item))["description"] for name, item in schema["properties"].items()}
-    lines = [f"[{path}]", f"  {schema['description']}", *(f"  {name:<24}{text}" for name, text in inner.items())]
-    return Explanation({"table": path, "description": schema["description"], "keys": inner}, "\n".join(lines))
+    children = {
+        name: resolve_reference(dict(item))["description"]
+        for name, item in schema["properties"].items()
+    }
+    lines = [
+        f"[{path}]",
+        f"  {schema['description']}",
+        *(f"  {name:<24}{text}" for name, text in children.items()),
+    ]
+    return Explanation(
+        {"table": path, "description": schema["description"], "keys": children}, "\n".join(lines)
+    )

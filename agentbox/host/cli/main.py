@@ -11,13 +11,13 @@ import click
 
 from agentbox import __version__
 from agentbox.core.errors import AgentboxError, ExitCode
-from agentbox.host.cli.context import Cli
+from agentbox.host.cli.context import CliContext
 from agentbox.host.cli.output import Output
-from agentbox.host.cli.streams import abandon, open_closed
-from agentbox.host.engines.interrupts import same_for_all
+from agentbox.host.cli.stdio import discard_unwritten, reopen_closed
+from agentbox.host.engines.interrupts import unify_signals
 
 # What a host may refuse at any moment: a full or read-only disk, a quota, a right. Any other OSError is a bug.
-_HOST_TROUBLE = {
+_HOST_ERRNOS = {
     errno.ENOSPC,
     errno.EDQUOT,
     errno.EROFS,
@@ -29,7 +29,7 @@ _HOST_TROUBLE = {
     errno.EBADF,  # standard output was closed
 }
 
-VERBS: dict[str, str] = {
+COMMAND_MODULES: dict[str, str] = {
     "up": "start the box: set up what is missing, build, run, wait until it is ready",
     "down": "stop the box and remove its container",
     "restart": "restart the box in place",
@@ -60,8 +60,20 @@ VERBS: dict[str, str] = {
     "bench": "measure this box on this host",
     "test": "run the test suites",
 }
-SUBJECTS: dict[str, tuple[str, ...]] = {  # the packages of `commands`, each with its verbs
-    "box": ("up", "down", "restart", "status", "health", "logs", "shell", "token", "mesh", "doctor", "boot"),
+COMMAND_PACKAGES: dict[str, tuple[str, ...]] = {  # the packages of `commands`, each with its verbs
+    "box": (
+        "up",
+        "down",
+        "restart",
+        "status",
+        "health",
+        "logs",
+        "shell",
+        "token",
+        "mesh",
+        "doctor",
+        "boot",
+    ),
     "agents": ("run", "agent", "task", "review", "approvals"),
     "data": ("secrets", "events", "memory", "state"),
     "build": ("config", "lock", "fetch", "build", "verify", "render"),
@@ -69,31 +81,35 @@ SUBJECTS: dict[str, tuple[str, ...]] = {  # the packages of `commands`, each wit
 }
 
 
-class Verbs(click.Group):
+class LazyGroup(click.Group):
     """Imports a verb's file only when the verb is called, so that the command line starts fast."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(VERBS)
+        return list(COMMAND_MODULES)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in VERBS:
+        if cmd_name not in COMMAND_MODULES:
             return None
-        subject = next(subject for subject, verbs in SUBJECTS.items() if cmd_name in verbs)
-        command: click.Command = import_module(f"agentbox.host.cli.commands.{subject}.{cmd_name}").command
+        package = next(
+            subject for subject, commands in COMMAND_PACKAGES.items() if cmd_name in commands
+        )
+        command: click.Command = import_module(
+            f"agentbox.host.cli.commands.{package}.{cmd_name}"
+        ).command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl(list(VERBS.items()))
+            formatter.write_dl(list(COMMAND_MODULES.items()))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in VERBS:
+        if args and args[0] not in COMMAND_MODULES:
             import difflib
 
-            near = difflib.get_close_matches(args[0], VERBS, n=1)
-            hint = f" Did you mean `{near[0]}`?" if near else ""
+            suggestions = difflib.get_close_matches(args[0], COMMAND_MODULES, n=1)
+            hint = f" Did you mean `{suggestions[0]}`?" if suggestions else ""
             ctx.fail(f"no such command: {args[0]}.{hint}")
         return super().resolve_command(ctx, args)
 
@@ -107,86 +123,107 @@ class Seconds(click.FloatRange):
         super().__init__(min=0, min_open=True, max=366 * 86400)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        found = super().convert(value, param, ctx)
-        if found != found:
+        seconds = super().convert(value, param, ctx)
+        if seconds != seconds:
             self.fail(f"{value} is no number of seconds.", param, ctx)
-        return found
+        return seconds
 
 
 @click.group(
-    cls=Verbs, no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+    cls=LazyGroup,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="agentbox")
 @click.option(
-    "--manifest", type=click.Path(path_type=Path), default=None, help="The manifest. [default: ./agentbox.toml]"
+    "--manifest",
+    type=click.Path(path_type=Path),
+    default=None,
+    help="The manifest. [default: ./agentbox.toml]",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout, progress as JSON lines on stderr.")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="One JSON document on stdout, progress as JSON lines on stderr.",
+)
 @click.option("--quiet", is_flag=True, help="Print results and errors only.")
 @click.option("--no-color", is_flag=True, help="No colour, even on a terminal.")
-@click.option("--timeout", type=Seconds(), default=None, metavar="S", help="Give up waiting after S seconds.")
+@click.option(
+    "--timeout", type=Seconds(), default=None, metavar="S", help="Give up waiting after S seconds."
+)
 @click.pass_context
 def cli(
-    ctx: click.Context, manifest: Path | None, as_json: bool, quiet: bool, no_color: bool, timeout: float | None
+    ctx: click.Context,
+    manifest: Path | None,
+    as_json: bool,
+    quiet: bool,
+    no_color: bool,
+    timeout: float | None,
 ) -> None:
     """agentbox: the room that autonomous coding agents live in."""
-    ctx.obj = Cli(manifest_argument=manifest, json=as_json, quiet=quiet, color=not no_color, timeout=timeout)
+    ctx.obj = CliContext(
+        manifest_argument=manifest, json=as_json, quiet=quiet, color=not no_color, timeout=timeout
+    )
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Runs the command line and exits. A bug prints a traceback; a user's mistake one sentence and a hint."""
-    same_for_all()
-    open_closed()
-    words = sys.argv[1:] if arguments is None else arguments
-    out = Output(json="--json" in words[: _verb_at(words)])
+    unify_signals()
+    reopen_closed()
+    argv = sys.argv[1:] if arguments is None else arguments
+    out = Output(json="--json" in argv[: _command_index(argv)])
     try:
-        result = cli.main(words, prog_name="agentbox", standalone_mode=False)
+        result = cli.main(argv, prog_name="agentbox", standalone_mode=False)
         sys.stdout.flush()
     except AgentboxError as error:
-        _end(out, error)
+        _exit_with_error(out, error)
     except (KeyboardInterrupt, click.exceptions.Abort):
         # An interrupt that left an `exec` of text (a dataclass being made, say) has CPython end with the signal, handled or not,
         # unless another `exec` of text came after it (Python/pythonrun.c, run_eval_code_obj).
         exec("")
-        _end(out, AgentboxError("interrupted", exit_code=ExitCode.INTERRUPTED))
+        _exit_with_error(out, AgentboxError("interrupted", exit_code=ExitCode.INTERRUPTED))
     except click.ClickException as error:
-        _say_usage(out, error)
+        _print_usage_error(out, error)
         sys.exit(ExitCode.USAGE)
     except BrokenPipeError:
-        abandon()
+        discard_unwritten()
         sys.exit(ExitCode.BAD)
     except OSError as error:
-        if error.errno not in _HOST_TROUBLE:
+        if error.errno not in _HOST_ERRNOS:
             raise
-        _end(out, _host_trouble(error, words))
+        _exit_with_error(out, _host_error(error, argv))
     sys.exit(result if isinstance(result, int) else ExitCode.DONE)
 
 
-def _end(out: Output, error: AgentboxError) -> NoReturn:
+def _exit_with_error(out: Output, error: AgentboxError) -> NoReturn:
     """Says why, where that can be said, and leaves with the exit code that was said."""
     with suppress(OSError):
-        out.failed(error)
-    abandon()
+        out.report_error(error)
+    discard_unwritten()
     sys.exit(int(error.exit_code))
 
 
-def _verb_at(words: list[str]) -> int:
-    return next((index for index, word in enumerate(words) if word in VERBS), len(words))
+def _command_index(argv: list[str]) -> int:
+    return next(
+        (index for index, argument in enumerate(argv) if argument in COMMAND_MODULES), len(argv)
+    )
 
 
-def _say_usage(out: Output, error: click.ClickException) -> None:
+def _print_usage_error(out: Output, error: click.ClickException) -> None:
     if out.json:
-        out.failed(AgentboxError(error.format_message(), exit_code=ExitCode.USAGE))
+        out.report_error(AgentboxError(error.format_message(), exit_code=ExitCode.USAGE))
     else:
         error.show()
 
 
-def _host_trouble(error: OSError, words: list[str]) -> AgentboxError:
+def _host_error(error: OSError, argv: list[str]) -> AgentboxError:
     """The sentence for a disk or a right that no part of the program expected to miss."""
-    verb = next((word for word in words if word in VERBS), "agentbox")
-    place = error.filename2 or error.filename  # of a copy the second is where it goes
-    where = f": {place}" if place else ""
+    command = next((argument for argument in argv if argument in COMMAND_MODULES), "agentbox")
+    path = error.filename2 or error.filename  # of a copy the second is where it goes
+    location = f": {path}" if path else ""
     return AgentboxError(
-        f"cannot finish {verb}{where}: {error.strerror}",
+        f"cannot finish {command}{location}: {error.strerror}",
         "Mend that and run the command again; it goes on from there.",
         exit_code=ExitCode.PREREQUISITE,
     )

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from agentbox.core.visible import visible
-from agentbox.host.cli.streams import draws
+from agentbox.core.visible import escape_invisible
+from agentbox.host.cli.stdio import supports_escapes
 
 if TYPE_CHECKING:
     from agentbox.core.errors import AgentboxError
@@ -29,11 +29,11 @@ class Output:
     def line(self, text: str = "") -> None:
         """One line of the result, for people; nothing with `--json`. It may hold an agent's text: what a terminal would obey,
         and what would begin another line, is shown as an escape."""
-        self.raw(visible(text))
+        self.raw(escape_invisible(text))
 
     def block(self, text: str) -> None:
         """The same of several lines, where an agent's text can begin none: JSON, or a sentence of ours a line."""
-        self.raw(_lines(text))
+        self.raw(_escape_lines(text))
 
     def raw(self, text: str) -> None:
         """Text of our own making, as it is: never an agent's."""
@@ -54,53 +54,78 @@ class Output:
         """What is going on: stderr, silent with `--quiet`."""
         if self.quiet:
             return
-        print(json.dumps({"note": text}) if self.json else _lines(text), file=sys.stderr, flush=True)
+        print(
+            json.dumps({"note": text}) if self.json else _escape_lines(text),
+            file=sys.stderr,
+            flush=True,
+        )
 
     def error(self, text: str) -> None:
         """What is wrong: stderr, always."""
-        print(json.dumps({"problem": text}) if self.json else _lines(text), file=sys.stderr, flush=True)
+        print(
+            json.dumps({"problem": text}) if self.json else _escape_lines(text),
+            file=sys.stderr,
+            flush=True,
+        )
 
-    def failed(self, error: AgentboxError) -> None:
+    def report_error(self, error: AgentboxError) -> None:
         """Why this call failed: one sentence and a hint, or one JSON line with `--json`."""
-        from agentbox.host.cli.bars import clear
+        from agentbox.host.cli.progress_bars import clear_bars
 
-        clear()
+        clear_bars()
         if self.json:
-            said = {"error": error.message, "hint": error.hint, "exit_code": int(error.exit_code)}
-            print(json.dumps(said), file=sys.stderr, flush=True)
+            payload = {
+                "error": error.message,
+                "hint": error.hint,
+                "exit_code": int(error.exit_code),
+            }
+            print(json.dumps(payload), file=sys.stderr, flush=True)
             return
         hint = f"\n  {error.hint}" if error.hint else ""
-        print(f"{self._clear}{_lines(f'agentbox: {error.message}{hint}')}", file=sys.stderr, flush=True)
+        print(
+            f"{self._clear_sequence}{_escape_lines(f'agentbox: {error.message}{hint}')}",
+            file=sys.stderr,
+            flush=True,
+        )
 
     @property
     def redrawable(self) -> bool:
         """True when stdout is a terminal that may be erased."""
-        return draws(sys.stdout) and not self.json
+        return supports_escapes(sys.stdout) and not self.json
 
     @property
-    def _clear(self) -> str:
+    def _clear_sequence(self) -> str:
         return "\r\x1b[K" if self.live else ""
 
     @property
     def live(self) -> bool:
         """True when a line on stderr may be redrawn."""
-        return draws(sys.stderr) and not self.json and not self.quiet
+        return supports_escapes(sys.stderr) and not self.json and not self.quiet
 
     @contextmanager
     def stage(self, name: str) -> Iterator[Stage]:
         """One stage of a long command: its line appears when it ends, with what it said and how long it took."""
         stage, started = Stage(), time.monotonic()
         if self.live:
-            print(f"{self._clear}  {name} ...", end="\r", file=sys.stderr, flush=True)
+            print(f"{self._clear_sequence}  {name} ...", end="\r", file=sys.stderr, flush=True)
         yield stage
         seconds = time.monotonic() - started
         if self.quiet:
             return
         if self.json:
-            row = {"stage": name, "result": stage.said, "seconds": round(seconds, 3), "state": "done"}
-            print(json.dumps(row), file=sys.stderr, flush=True)
+            record = {
+                "stage": name,
+                "result": stage.result,
+                "seconds": round(seconds, 3),
+                "state": "done",
+            }
+            print(json.dumps(record), file=sys.stderr, flush=True)
             return
-        print(f"{self._clear}  {name:<10} {stage.said:<58} {seconds:6.1f} s", file=sys.stderr, flush=True)
+        print(
+            f"{self._clear_sequence}  {name:<10} {stage.result:<58} {seconds:6.1f} s",
+            file=sys.stderr,
+            flush=True,
+        )
 
     def redraw(self, text: str) -> None:
         """A line that the next one overwrites; without a terminal nothing."""
@@ -108,26 +133,31 @@ class Output:
             import shutil
 
             width = shutil.get_terminal_size((80, 24)).columns - 3
-            print(f"{self._clear}  {text[:width]}" if text else self._clear, end="\r", file=sys.stderr, flush=True)
+            print(
+                f"{self._clear_sequence}  {text[:width]}" if text else self._clear_sequence,
+                end="\r",
+                file=sys.stderr,
+                flush=True,
+            )
 
     def progress(self) -> Progress:
         """Bars on a terminal, a line every 5 s elsewhere, JSON lines with `--json`, nothing with `--quiet`."""
-        from agentbox.host.cli.bars import progress_for
+        from agentbox.host.cli.progress_bars import create_progress
 
-        return progress_for(json=self.json, quiet=self.quiet, live=self.live, color=self.color)
-
-
-def _lines(text: str) -> str:
-    return "\n".join(map(visible, text.split("\n")))
+        return create_progress(json=self.json, quiet=self.quiet, live=self.live, color=self.color)
 
 
-def counted(number: int, noun: str) -> str:
+def _escape_lines(text: str) -> str:
+    return "\n".join(map(escape_invisible, text.split("\n")))
+
+
+def pluralize(count: int, noun: str) -> str:
     """`1 finding`, `2 findings`."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 @dataclass
 class Stage:
     """What a stage has to say at its end."""
 
-    said: str = "done"
+    result: str = "done"

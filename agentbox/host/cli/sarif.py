@@ -9,28 +9,40 @@ from urllib.parse import quote
 from agentbox import __version__
 from agentbox.manifest.findings import Finding
 from agentbox.manifest.rules.discovery import Rule, discover
-from agentbox.manifest.rules.engine import NotEvaluated, Report
+from agentbox.manifest.rules.engine import NotEvaluated, ValidationReport
 
-SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+SCHEMA: Final = (
+    "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+)
 _LEVELS: Final = {"error": "error", "warning": "warning", "info": "note"}
 
 
-def sarif(report: Report, name: str) -> dict[str, Any]:
+def render_sarif(report: ValidationReport, name: str) -> dict[str, Any]:
     """One run over the file called `name`: every rule, a result a finding, a notice for each rule that could not run."""
     rules = list(discover().values())
-    places = {rule.code: place for place, rule in enumerate(rules)}
+    rule_indexes = {rule.code: index for index, rule in enumerate(rules)}
     artifact = {"uri": _uri(name)}
     run = {
-        "tool": {"driver": {"name": "agentbox", "version": __version__, "rules": [_rule(rule) for rule in rules]}},
+        "tool": {
+            "driver": {
+                "name": "agentbox",
+                "version": __version__,
+                "rules": [_rule(rule) for rule in rules],
+            }
+        },
         "columnKind": "unicodeCodePoints",
         "artifacts": [{"location": artifact}],
         "invocations": [
             {
                 "executionSuccessful": True,
-                "toolExecutionNotifications": [_notice(skipped) for skipped in report.not_evaluated],
+                "toolExecutionNotifications": [
+                    _notification(skipped) for skipped in report.not_evaluated
+                ],
             }
         ],
-        "results": [_result(finding, places[finding.code], artifact) for finding in report.findings],
+        "results": [
+            _result(finding, rule_indexes[finding.code], artifact) for finding in report.findings
+        ],
     }
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
 
@@ -40,39 +52,48 @@ def _rule(rule: Rule) -> dict[str, Any]:
         "id": rule.code,
         "shortDescription": {"text": rule.title},
         "fullDescription": {"text": rule.why},
-        "help": {"text": f"Passes:\n{rule.good.strip() or '(the smallest manifest, in other surroundings)'}"},
+        "help": {
+            "text": f"Passes:\n{rule.good.strip() or '(the smallest manifest, in other surroundings)'}"
+        },
         "defaultConfiguration": {"level": _LEVELS[rule.severity]},
     }
 
 
-def _result(finding: Finding, rule: int, artifact: dict[str, str]) -> dict[str, Any]:
+def _result(finding: Finding, rule_index: int, artifact: dict[str, str]) -> dict[str, Any]:
     region = {"startLine": finding.line, "startColumn": finding.column}
-    location: dict[str, Any] = {"physicalLocation": {"artifactLocation": artifact, "region": region}}
+    location: dict[str, Any] = {
+        "physicalLocation": {"artifactLocation": artifact, "region": region}
+    }
     if finding.key:
         location["logicalLocations"] = [{"fullyQualifiedName": finding.key, "kind": "member"}]
     return {
         "ruleId": finding.code,
-        "ruleIndex": rule,
+        "ruleIndex": rule_index,
         "level": _LEVELS[finding.severity],
         "message": {"text": f"{finding.message}\n{finding.remedy}"},
         "locations": [location],
         "relatedLocations": [
             {
                 "id": number,
-                "message": {"text": at.key},
-                "physicalLocation": {"artifactLocation": artifact, "region": {"startLine": at.line}},
+                "message": {"text": related.key},
+                "physicalLocation": {
+                    "artifactLocation": artifact,
+                    "region": {"startLine": related.line},
+                },
             }
-            for number, at in enumerate(finding.related)
+            for number, related in enumerate(finding.related)
         ],
         "partialFingerprints": {"codeAndKey/v1": f"{finding.code} {finding.key}"},
     }
 
 
-def _notice(skipped: NotEvaluated) -> dict[str, Any]:
+def _notification(skipped: NotEvaluated) -> dict[str, Any]:
     entry = f" for {skipped.entry}" if skipped.entry else ""
     return {
         "level": "note",
-        "message": {"text": f"{skipped.code}{entry} was not evaluated: mend {skipped.because} first"},
+        "message": {
+            "text": f"{skipped.code}{entry} was not evaluated: mend {skipped.because} first"
+        },
         "associatedRule": {"id": skipped.code},
     }
 

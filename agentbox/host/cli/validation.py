@@ -12,13 +12,13 @@ from typing import Final
 
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.core.paths import HostPaths, environment
-from agentbox.host.cli.streams import draws
-from agentbox.host.engines.secrets import kept_names, read_env_file, recall
+from agentbox.host.cli.stdio import supports_escapes
+from agentbox.host.engines.secrets import read_env_file, read_secret, stored_names
 from agentbox.host.engines.state import BoxState
 from agentbox.manifest.features.loader import load_features
 from agentbox.manifest.findings import Finding
 from agentbox.manifest.load import MAX_BYTES, Manifest, load, parse
-from agentbox.manifest.rules.engine import Report, RuleBug, run
+from agentbox.manifest.rules.engine import RuleBug, ValidationReport, run_rules
 from agentbox.manifest.rules.lock_input import LOCK_FILE, LockInput, read_lock
 
 _STDIN: Final = "-"
@@ -40,10 +40,10 @@ class Validation:
             return parse(sys.stdin.buffer.read(MAX_BYTES + 1), "<stdin>")
         return load(self.path)
 
-    def report(self) -> Report:
+    def report(self) -> ValidationReport:
         """Every finding. Raises AgentboxError (exit 2) for a rule that raised, after printing the traceback."""
         try:
-            return run(
+            return run_rules(
                 self.manifest,
                 features=load_features(),
                 lock=self._lock(),
@@ -55,7 +55,9 @@ class Validation:
 
             traceback.print_exception(bug)
             raise AgentboxError(
-                f"cannot validate {self.path}: {bug}", "This is a bug of agentbox.", exit_code=ExitCode.USAGE
+                f"cannot validate {self.path}: {bug}",
+                "This is a bug of agentbox.",
+                exit_code=ExitCode.USAGE,
             ) from bug
 
     def _lock(self) -> LockInput | None:
@@ -64,32 +66,36 @@ class Validation:
     def _environment(self) -> Mapping[str, str] | None:
         if not self.check_env:
             return None
-        beside = {} if str(self.path) == _STDIN else read_env_file(self.path.parent / ".env")
-        return {**self._kept(), **beside, **environment()}
+        env_file = {} if str(self.path) == _STDIN else read_env_file(self.path.parent / ".env")
+        return {**self._stored_secrets(), **env_file, **environment()}
 
-    def _kept(self) -> Mapping[str, str]:
+    def _stored_secrets(self) -> Mapping[str, str]:
         """What `secrets set` keeps for this box, once its name can be read."""
         if (model := self.manifest.effective) is None:
             return {}
-        folder = BoxState(HostPaths.of_this_user().box(model.meta.name)).secrets_dir
-        return {name: recall(folder, name) for name in kept_names(folder)}
+        directory = BoxState(HostPaths.for_this_user().box(model.meta.name)).secrets_dir
+        return {name: read_secret(directory, name) for name in stored_names(directory)}
 
-    def print_json(self, report: Report) -> None:
+    def print_json(self, report: ValidationReport) -> None:
         """One document."""
         print(json.dumps(report.to_json(self.manifest.name), indent=2, ensure_ascii=False))
 
-    def print_sarif(self, report: Report) -> None:
+    def print_sarif(self, report: ValidationReport) -> None:
         """One document."""
-        from agentbox.host.cli.sarif import sarif
+        from agentbox.host.cli.sarif import render_sarif
 
-        print(json.dumps(sarif(report, self.manifest.name), indent=2, ensure_ascii=False))
+        print(json.dumps(render_sarif(report, self.manifest.name), indent=2, ensure_ascii=False))
 
-    def print_text(self, report: Report, *, strict: bool, quiet: bool, color: bool) -> None:
+    def print_text(
+        self, report: ValidationReport, *, strict: bool, quiet: bool, color: bool
+    ) -> None:
         """A line and a remedy a finding, then the sum."""
-        deciding = ("error", "warning") if strict else ("error",)
+        decisive = ("error", "warning") if strict else ("error",)
         for finding in report.findings:
-            if not quiet or finding.severity in deciding:
-                print(_text(self.manifest.name, finding, color=color and draws(sys.stdout)))
+            if not quiet or finding.severity in decisive:
+                print(
+                    _text(self.manifest.name, finding, color=color and supports_escapes(sys.stdout))
+                )
         if not quiet:
             for skipped in report.not_evaluated:
                 entry = f" for {skipped.entry}" if skipped.entry else ""
@@ -101,6 +107,6 @@ class Validation:
 def _text(name: str, finding: Finding, *, color: bool) -> str:
     line = f"{name}:{finding}"
     if color:
-        word = f"{finding.severity} {finding.code}"
-        line = line.replace(word, f"\x1b[{_COLORS[finding.severity]}m{word}\x1b[0m", 1)
+        label = f"{finding.severity} {finding.code}"
+        line = line.replace(label, f"\x1b[{_COLORS[finding.severity]}m{label}\x1b[0m", 1)
     return f"{line}\n    {finding.remedy}"

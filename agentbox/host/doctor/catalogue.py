@@ -6,6 +6,7 @@ from types import ModuleType
 from typing import Final
 
 from agentbox.core.errors import AgentboxError
+from agentbox.host.doctor.check_result import CheckResult, DoctorReport
 from agentbox.host.doctor.checks import (
     cgroups,
     clocks,
@@ -15,7 +16,6 @@ from agentbox.host.doctor.checks import (
     docker,
     kernel,
     landlock,
-    leftovers,
     limits,
     memory,
     namespaces,
@@ -23,10 +23,10 @@ from agentbox.host.doctor.checks import (
     ports,
     posture,
     seccomp,
-    state_folder,
+    stale_files,
+    state_directory,
 )
 from agentbox.host.doctor.host import Host
-from agentbox.host.doctor.row import Row, Scorecard
 
 
 @dataclass(frozen=True)
@@ -35,35 +35,45 @@ class Check:
 
     name: str
     title: str
-    look: Callable[[Host], Iterable[Row]]
+    run: Callable[[Host], Iterable[CheckResult]]
 
 
-def _check(module: ModuleType) -> Check:
-    return Check(module.NAME, module.TITLE, module.look)
+def _from_module(module: ModuleType) -> Check:
+    return Check(module.NAME, module.TITLE, module.run_check)
 
 
 CHECKS: Final = tuple(
     map(
-        _check,
+        _from_module,
         (
             *(docker, compose, nix, kernel, landlock, seccomp, confinement, namespaces, cgroups),
-            *(limits, memory, disk, ports, clocks, state_folder, leftovers, posture),
+            *(limits, memory, disk, ports, clocks, state_directory, stale_files, posture),
         ),
     )
 )
 
 
-def examine(host: Host, checks: Iterable[Check] = CHECKS) -> Scorecard:
+def run_checks(host: Host, checks: Iterable[Check] = CHECKS) -> DoctorReport:
     """Runs every check; one that cannot find out says so and stops no other."""
-    asked = tuple(checks)
-    return Scorecard("doctor", {check.name: check.title for check in asked}, tuple(_rows(host, asked)))
+    selected = tuple(checks)
+    return DoctorReport(
+        "doctor", {check.name: check.title for check in selected}, tuple(_results(host, selected))
+    )
 
 
-def _rows(host: Host, checks: Iterable[Check]) -> Iterator[Row]:
+def _results(host: Host, checks: Iterable[Check]) -> Iterator[CheckResult]:
     for check in checks:
         try:
-            yield from check.look(host)
+            yield from check.run(host)
         except AgentboxError as error:
-            yield Row(check=check.name, subject="asked", state="unknown", said=error.message, advice=error.hint)
+            yield CheckResult(
+                check=check.name,
+                subject="asked",
+                state="unknown",
+                message=error.message,
+                advice=error.hint,
+            )
         except OSError as error:
-            yield Row(check=check.name, subject="asked", state="unknown", said=str(error))
+            yield CheckResult(
+                check=check.name, subject="asked", state="unknown", message=str(error)
+            )

@@ -5,9 +5,9 @@ from functools import cached_property
 from pathlib import Path
 
 from agentbox.core.paths import HostPaths
-from agentbox.host.engines.choose import Engine
-from agentbox.host.engines.docker import reach
-from agentbox.host.engines.docker.docker import Docker
+from agentbox.host.engines.docker import daemon_status
+from agentbox.host.engines.docker.docker import DockerEngine
+from agentbox.host.engines.engine_choice import Engine
 from agentbox.host.engines.state import BoxRecord, BoxState
 from agentbox.plan.model import Plan
 
@@ -22,28 +22,28 @@ class Host:
     record: BoxRecord | None = None
 
     @property
-    def contained(self) -> bool:
+    def is_container(self) -> bool:
         """True where the box is a container."""
-        return isinstance(self.engine, Docker)
+        return isinstance(self.engine, DockerEngine)
 
     @cached_property
     def paths(self) -> HostPaths:
         """Raises AgentboxError as `HostPaths.of_this_user` does."""
-        return HostPaths.of_this_user()
+        return HostPaths.for_this_user()
 
     @cached_property
-    def daemon(self) -> reach.Reach:
+    def daemon(self) -> daemon_status.DaemonStatus:
         """Whether a docker daemon answers; asked once."""
-        return reach.reach()
+        return daemon_status.query_status()
 
     @cached_property
     def running(self) -> bool:
         """Whether this very box runs now. Raises AgentboxError when the engine cannot say."""
-        if self.record is None or (self.contained and self.daemon.state != "answers"):
+        if self.record is None or (self.is_container and self.daemon.state != "answers"):
             return False
         return self.engine.inspect(self.record).state == "running"
 
 
-def room_at(path: Path) -> Path:
+def existing_ancestor(path: Path) -> Path:
     """The path, or the nearest folder above it that exists: what `statvfs` and `stat` can be asked about."""
-    return next(step for step in (path, *path.parents) if step.exists())
+    return next(candidate for candidate in (path, *path.parents) if candidate.exists())

@@ -3,25 +3,25 @@
 import re
 from collections.abc import Sequence
 
-_FIRST = re.compile(r"\d+(?:\.\d+)+")
+_VERSION_PATTERN = re.compile(r"\d+(?:\.\d+)+")
 
 
-def parsed(said: str) -> tuple[int, ...]:
+def parse_version(text: str) -> tuple[int, ...]:
     """The first number of a text, `20.10.24+dfsg1` as (20, 10, 24). Raises ValueError where there is none."""
-    found = _FIRST.search(said)
-    if found is None:
-        raise ValueError(f"no version in {said!r}")
-    return tuple(map(int, found[0].split(".")))
+    match = _VERSION_PATTERN.search(text)
+    if match is None:
+        raise ValueError(f"no version in {text!r}")
+    return tuple(map(int, match[0].split(".")))
 
 
-def at_least(said: str, oldest: Sequence[int]) -> bool:
+def is_at_least(text: str, minimum: Sequence[int]) -> bool:
     """False also for a text without a number."""
     try:
-        return parsed(said) >= tuple(oldest)
+        return parse_version(text) >= tuple(minimum)
     except ValueError:
         return False
 
 
-def number(version: Sequence[int]) -> str:
+def format_version(version: Sequence[int]) -> str:
     """`20.10`."""
     return ".".join(map(str, version))

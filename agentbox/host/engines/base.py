@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Start:
+class StartSpec:
     """What a box is started from."""
 
     plan: Plan
@@ -27,7 +27,9 @@ class Start:
     strict: bool = False
     hooks: Mapping[str, str] = field(default_factory=dict)  # AGENTBOX_TEST_* variables
     secrets: Mapping[str, str] = field(default_factory=dict)
-    made_of: str = ""  # digest of what is neither plan nor secret: image or sources, project, strict, hooks
+    made_of: str = (
+        ""  # digest of what is neither plan nor secret: image or sources, project, strict, hooks
+    )
     recreate: bool = False
 
     @property
@@ -38,17 +40,17 @@ class Start:
     @property
     def api_url(self) -> str:
         """Where the box will answer on this host."""
-        return url_of(self.plan.api.publish_address, self.plan.api.port)
+        return box_url(self.plan.api.publish_address, self.plan.api.port)
 
 
-def url_of(address: str, port: int) -> str:
+def box_url(address: str, port: int) -> str:
     """A wildcard address is reached on loopback."""
     host = "127.0.0.1" if address in {"0.0.0.0", "::"} else address
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 @dataclass(frozen=True)
-class Running:
+class BoxStatus:
     """What an engine says of a box. `exit_code` is None where nobody was there to learn it."""
 
     state: Literal["running", "restarting", "exited", "absent"]
@@ -63,31 +65,31 @@ class Engine(Protocol):
     name: str
     protections_absent: tuple[str, ...]
 
-    def check(self, start: Start) -> None:
+    def check(self, start: StartSpec) -> None:
         """Raises AgentboxError for what would stop `start`: exit 7 for a port or a name that is taken, 3 for limits."""
         ...
 
-    def start(self, start: Start) -> BoxRecord:
+    def start(self, start: StartSpec) -> BoxRecord:
         """Brings the box up as described; with `recreate` anew, whatever was there."""
         ...
 
-    def refresh(self, start: Start, record: BoxRecord) -> BoxRecord:
+    def refresh(self, start: StartSpec, record: BoxRecord) -> BoxRecord:
         """Boots the box again with the manifest and the secrets as they are now."""
         ...
 
-    def rewrite(self, start: Start, record: BoxRecord) -> BoxRecord:
+    def rewrite(self, start: StartSpec, record: BoxRecord) -> BoxRecord:
         """Changes the files that the box reads, and not the box."""
         ...
 
-    def same_secrets(self, start: Start) -> bool:
+    def secrets_match(self, start: StartSpec) -> bool:
         """True when the box has the values of its secrets that it would be started with."""
         ...
 
-    def find(self, name: str, state: BoxState, api_url: str) -> BoxRecord | None:
+    def find_running(self, name: str, state: BoxState, api_url: str) -> BoxRecord | None:
         """A box of ours that runs though its record is lost: not settled."""
         ...
 
-    def inspect(self, record: BoxRecord) -> Running:
+    def inspect(self, record: BoxRecord) -> BoxStatus:
         """`absent` when there is none of ours, whoever else has the name."""
         ...
 
@@ -101,11 +103,13 @@ class Engine(Protocol):
         """Removes what a stopped box left in the engine; its volumes only if asked."""
         ...
 
-    def leftover(self, name: str, state: BoxState) -> BoxRecord | None:
+    def find_stored(self, name: str, state: BoxState) -> BoxRecord | None:
         """What a box that is down has stored, to be removed by `remove`; None when there is nothing."""
         ...
 
-    def logs(self, record: BoxRecord, *, follow: bool, lines: int | None, since: str | None) -> Iterator[str]:
+    def logs(
+        self, record: BoxRecord, *, follow: bool, lines: int | None, since: str | None
+    ) -> Iterator[str]:
         """Lines of the box's output, oldest first. `since` (ISO 8601) may be taken as a hint and older lines given too."""
         ...
 

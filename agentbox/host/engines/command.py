@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
-from agentbox.core.errors import AgentboxError, ExitCode, ending
+from agentbox.core.errors import AgentboxError, ExitCode, describe_exit
 from agentbox.core.paths import environment
-from agentbox.host.engines.interrupts import held_back
+from agentbox.host.engines.interrupts import deferred_interrupts
 
 _TAIL = 20
-_COMPOSE_END = "Encountered errors while bringing up the project."  # of compose 1.29, after the errors
+_COMPOSE_END = (
+    "Encountered errors while bringing up the project."  # of compose 1.29, after the errors
+)
 
 
 def run(
@@ -24,18 +26,26 @@ def run(
     env: Mapping[str, str] | None = None,
     timeout: float = 300,
     exit_code: ExitCode = ExitCode.ENGINE,
-    whole: bool = False,
+    uninterruptible: bool = False,
 ) -> str:
     """Runs `argv` and returns its stdout. Raises AgentboxError `cannot <doing>: …` when it fails or takes too long.
 
     `whole`: Ctrl-C waits until the program has ended, because half of what it does would be in the way later.
     """
     try:
-        with held_back() if whole else nullcontext():
+        with deferred_interrupts() if uninterruptible else nullcontext():
             done = subprocess.run(
-                argv, cwd=cwd, env={**environment(), **(env or {})}, stdin=subprocess.DEVNULL, capture_output=True,
-                text=True, errors="replace", timeout=timeout, check=False, start_new_session=whole,
-            )  # fmt: skip
+                argv,
+                cwd=cwd,
+                env={**environment(), **(env or {})},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=timeout,
+                check=False,
+                start_new_session=uninterruptible,
+            )
     except FileNotFoundError as error:
         raise AgentboxError(
             f"cannot {doing}: {argv[0]} is not installed", hint, exit_code=ExitCode.PREREQUISITE
@@ -45,25 +55,29 @@ def run(
             f"cannot {doing}: {argv[0]} did not end in {timeout:.0f} s", hint, exit_code=exit_code
         ) from error
     if done.returncode != 0:
-        said = done.stderr.strip() or done.stdout.strip() or ending(done.returncode)
-        raise AgentboxError(f"cannot {doing}: {reason(said)}", hint, exit_code=exit_code)
+        output = done.stderr.strip() or done.stdout.strip() or describe_exit(done.returncode)
+        raise AgentboxError(f"cannot {doing}: {failure_text(output)}", hint, exit_code=exit_code)
     return done.stdout
 
 
-def reason(said: str) -> str:
+def failure_text(output: str) -> str:
     """The line that says why, then, behind a bar each, the others that lead up to it."""
-    lines = [line.rstrip() for line in said.splitlines() if line.strip()][-_TAIL:]
-    telling = [line for line in lines if "error" in line.lower() and line.strip() != _COMPOSE_END]
-    why = telling[-1] if telling else lines[-1]
-    rest = [f"  | {line}" for line in lines if line is not why]
-    return "\n".join([why.strip(), *rest])
+    lines = [line.rstrip() for line in output.splitlines() if line.strip()][-_TAIL:]
+    error_lines = [
+        line for line in lines if "error" in line.lower() and line.strip() != _COMPOSE_END
+    ]
+    main_line = error_lines[-1] if error_lines else lines[-1]
+    other_lines = [f"  | {line}" for line in lines if line is not main_line]
+    return "\n".join([main_line.strip(), *other_lines])
 
 
 def succeeds(argv: Sequence[str], timeout: float = 10) -> bool:
     """True when the program exists, ends in time and exits 0."""
     try:
         return (
-            subprocess.run(argv, capture_output=True, stdin=subprocess.DEVNULL, timeout=timeout, check=False).returncode
+            subprocess.run(
+                argv, capture_output=True, stdin=subprocess.DEVNULL, timeout=timeout, check=False
+            ).returncode
             == 0
         )
     except (FileNotFoundError, subprocess.TimeoutExpired):

@@ -16,7 +16,7 @@ def interrupt(_number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def same_for_all() -> None:
+def unify_signals() -> None:
     """Makes TERM and HUP (a closed terminal) end the command as Ctrl-C does: children are told, nothing is half-done."""
     for number in _SIGNALS:
         if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
@@ -24,7 +24,7 @@ def same_for_all() -> None:
 
 
 @contextmanager
-def held_back() -> Iterator[None]:
+def deferred_interrupts() -> Iterator[None]:
     """The first interrupt waits until the block has ended, a second one is obeyed at once.
 
     A program started in the block should be in a session of its own, or the terminal interrupts it all the same.
@@ -32,19 +32,19 @@ def held_back() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread is ever interrupted
         return
-    seen = 0
+    received = 0
 
-    def note(number: int, frame: FrameType | None) -> None:
-        nonlocal seen
-        seen += 1
-        if seen > 1:
+    def count_signal(number: int, frame: FrameType | None) -> None:
+        nonlocal received
+        received += 1
+        if received > 1:
             interrupt(number, frame)
 
-    before = {number: signal.signal(number, note) for number in _SIGNALS}
+    previous = {number: signal.signal(number, count_signal) for number in _SIGNALS}
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in previous.items():
             signal.signal(number, handler)
-    if seen:
+    if received:
         raise KeyboardInterrupt

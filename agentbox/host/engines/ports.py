@@ -19,40 +19,53 @@ if TYPE_CHECKING:
 
 _LISTEN = "0A"  # TCP_LISTEN, fourth column of /proc/net/tcp
 _TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
-Namer = Callable[[int], str]
+ContainerLookup = Callable[[int], str]
 
 
-def refuse_taken(rows: Iterable[Port], ours: Collection[int] = (), *, container_at: Namer = lambda _port: "") -> None:
+def require_free_ports(
+    wanted_ports: Iterable[Port],
+    own_ports: Collection[int] = (),
+    *,
+    find_container: ContainerLookup = lambda _port: "",
+) -> None:
     """Raises AgentboxError (exit 7), naming who has a port that the box wants to publish.
 
     `ours` are ports that this very box holds now. `container_at` names the container that publishes a port, "" = none.
     """
-    for port in rows:
-        if not port.publish or port.port in ours or _free(port):
+    for port in wanted_ports:
+        if not port.publish or port.port in own_ports or _is_free(port):
             continue
-        who = container_at(port.port) or _process_at(port.port) or "another program"
-        raise taken(f"{port.owner} = {port.port}", who, follows_api=port.owner == GATEWAY)
+        owner = find_container(port.port) or _listening_process(port.port) or "another program"
+        raise port_taken_error(
+            f"{port.owner} = {port.port}", owner, follows_api=port.owner == GATEWAY
+        )
 
 
-def on_host(plan: Plan) -> tuple[Port, ...]:
+def host_ports(plan: Plan) -> tuple[Port, ...]:
     """What a box without a network of its own listens on: the gateway too, which follows the port of the API."""
-    from agentbox.plan.network import LOOPBACK, gateway_port  # reads features: only who starts a box needs it
+    from agentbox.plan.network import (
+        LOOPBACK,
+        gateway_port,
+    )  # reads features: only who starts a box needs it
 
-    port = gateway_port(plan, contained=False)
-    return tuple(replace(row, port=port, publish=LOOPBACK) if row.owner == GATEWAY else row for row in plan.ports)
+    port = gateway_port(plan, in_container=False)
+    return tuple(
+        replace(row, port=port, publish=LOOPBACK) if row.owner == GATEWAY else row
+        for row in plan.ports
+    )
 
 
-def taken(what: str, who: str, *, follows_api: bool = False) -> AgentboxError:
+def port_taken_error(setting: str, owner: str, *, follows_api: bool = False) -> AgentboxError:
     """What to raise for a port that somebody else listens on."""
     key = "another api.port" if follows_api else "another port"
     return AgentboxError(
-        f"cannot publish {what}: {who} listens there",
+        f"cannot publish {setting}: {owner} listens there",
         f"Stop it, or give this box {key} in the manifest.",
         exit_code=ExitCode.BUSY,
     )
 
 
-def _free(port: Port) -> bool:
+def _is_free(port: Port) -> bool:
     """Binds as the engine would. An address that this host does not have is the engine's to refuse."""
     family = socket.AF_INET6 if ":" in port.publish else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
@@ -67,7 +80,9 @@ def _free(port: Port) -> bool:
 def listeners(port: int) -> Iterator[int]:
     """Pids of the processes that listen on a TCP port, as far as this user may see."""
     inodes = {
-        f"socket:[{row[9]}]" for row in _rows() if row[3] == _LISTEN and int(row[1].rpartition(":")[2], 16) == port
+        f"socket:[{row[9]}]"
+        for row in _rows()
+        if row[3] == _LISTEN and int(row[1].rpartition(":")[2], 16) == port
     }
     for entry in Path("/proc").glob("[0-9]*") if inodes else ():
         try:
@@ -83,34 +98,40 @@ def _rows() -> Iterator[list[str]]:
             yield from (line.split() for line in table.read_text().splitlines()[1:])
 
 
-def _process_at(port: int) -> str:
-    return next((_named(pid) for pid in listeners(port)), "")
+def _listening_process(port: int) -> str:
+    return next((_describe_process(pid) for pid in listeners(port)), "")
 
 
-def _named(pid: int) -> str:
+def _describe_process(pid: int) -> str:
     """`process 12 (python3 -m http.server)`, or the box that it belongs to."""
-    folder = Path(f"/proc/{pid}")
+    directory = Path(f"/proc/{pid}")
     try:
-        words = folder.joinpath("cmdline").read_bytes().rstrip(b"\0").split(b"\0")
-        marks = [
+        arguments = directory.joinpath("cmdline").read_bytes().rstrip(b"\0").split(b"\0")
+        prefixes = [
             entry
-            for entry in folder.joinpath("environ").read_bytes().split(b"\0")
+            for entry in directory.joinpath("environ").read_bytes().split(b"\0")
             if entry.startswith(PREFIX_VARIABLE.encode())
         ]
     except OSError:
         return f"process {pid}"
-    command = b" ".join(words).decode(errors="replace")[:60]
-    box = f"the box below {marks[0].partition(b'=')[2].decode(errors='replace')}, " if marks else ""
+    command = b" ".join(arguments).decode(errors="replace")[:60]
+    box = (
+        f"the box below {prefixes[0].partition(b'=')[2].decode(errors='replace')}, "
+        if prefixes
+        else ""
+    )
     return f"{box}process {pid} ({command})"
 
 
-def docker_publishes(port: int) -> str:
+def publishing_container(port: int) -> str:
     """The container that publishes a port, and the box it is, as the docker client tells."""
     from agentbox.host.engines.command import run
 
     if not succeeds(["docker", "version"]):
         return ""
     row = '{{.Names}}\t{{.Label "org.agentbox.plan-digest"}}'
-    said = run(["docker", "ps", "--filter", f"publish={port}", "--format", row], doing="list containers").splitlines()
-    name, _, plan = said[0].partition("\t") if said else ("", "", "")
+    lines = run(
+        ["docker", "ps", "--filter", f"publish={port}", "--format", row], doing="list containers"
+    ).splitlines()
+    name, _, plan = lines[0].partition("\t") if lines else ("", "", "")
     return f"the box {name} (docker)" if plan else f"the container {name} (docker)" if name else ""

@@ -18,12 +18,14 @@ from agentbox.host.engines.command import run
 from agentbox.host.engines.process.identity import BOX_UID, become_box_user
 
 
-def project_folder(folder: Path) -> Path:
+def project_directory(directory: Path) -> Path:
     """The folder, resolved. Raises AgentboxError: exit 2 when it is none, exit 3 when nobody can write there."""
-    project = folder.resolve()
+    project = directory.resolve()
     if not project.is_dir():
         raise AgentboxError(
-            f"cannot use {folder} as the workspace: it is no folder", "Create it first.", exit_code=ExitCode.USAGE
+            f"cannot use {directory} as the workspace: it is no folder",
+            "Create it first.",
+            exit_code=ExitCode.USAGE,
         )
     if os.statvfs(project).f_flag & os.ST_RDONLY:
         raise AgentboxError(
@@ -35,91 +37,106 @@ def project_folder(folder: Path) -> Path:
 
 
 @dataclass(frozen=True)
-class Reach:
+class WorkspaceAccess:
     """How the box's user gets at the folder: `through_host` by its path, else by a mount, past the folders above it."""
 
     uid: int = BOX_UID
     through_host: bool = False
 
 
-def prepare_project(project: Path, reach: Reach, *, yes: bool) -> bool:
+def prepare_project(project: Path, access: WorkspaceAccess, *, yes: bool) -> bool:
     """Makes sure that the box's user can write the folder. True when an access list was set for that.
 
     Raises AgentboxError (exit 3) when none was consented to, or when one does not help.
     """
-    if writable(project, reach):
+    if is_writable(project, access):
         return False
-    if reach.uid not in (BOX_UID, 0) and reach.through_host:  # the caller's own rights: no access list mends those
+    if (
+        access.uid not in (BOX_UID, 0) and access.through_host
+    ):  # the caller's own rights: no access list mends those
         raise AgentboxError(
             f"cannot use {project} as the workspace: you cannot write it",
             "Take a folder of your own.",
             exit_code=ExitCode.PREREQUISITE,
         )
-    grant = _grant(project)
-    command = shlex.join(["setfacl", "-R", *grant, str(project)])
-    if not (yes or _asked(command)):
+    acl = _acl_entries(project)
+    command = shlex.join(["setfacl", "-R", *acl, str(project)])
+    if not (yes or _confirm(command)):
         raise AgentboxError(
-            f"cannot use {project} as the workspace: uid {reach.uid} (the box's user) cannot write it",
+            f"cannot use {project} as the workspace: uid {access.uid} (the box's user) cannot write it",
             f"Run: {command}   (or give --yes; `down --project` undoes it)",
             exit_code=ExitCode.PREREQUISITE,
         )
-    _acl(project, grant)
-    if not writable(project, reach):
-        take_back(project)
+    _change_acl(project, acl)
+    if not is_writable(project, access):
+        revoke_access(project)
         raise AgentboxError(
-            f"cannot use {project} as the workspace: uid {reach.uid} cannot reach it even with an access list",
+            f"cannot use {project} as the workspace: uid {access.uid} cannot reach it even with an access list",
             "A folder above it is closed to others: move the project, or open that folder.",
             exit_code=ExitCode.PREREQUISITE,
         )
     return True
 
 
-def writable(project: Path, reach: Reach) -> bool:
+def is_writable(project: Path, access: WorkspaceAccess) -> bool:
     """True when that user may enter and write the folder, asked of the kernel as that user.
 
     Who can become neither root nor that user reads the folder's bits and its access list instead.
     """
-    if os.geteuid() not in (0, reach.uid):
-        return _allowed_by_bits(project, reach.uid)
+    if os.geteuid() not in (0, access.uid):
+        return _permissions_allow(project, access.uid)
     probe = [
         "/bin/sh",
         "-c",
         'test -r "$0" && test -w "$0" && test -x "$0"',
-        str(project) if reach.through_host else ".",
+        str(project) if access.through_host else ".",
     ]
-    cwd = "/" if reach.through_host else project
+    cwd = "/" if access.through_host else project
     return subprocess.run(probe, cwd=cwd, preexec_fn=become_box_user, check=False).returncode == 0
 
 
-def take_back(project: Path) -> None:
+def revoke_access(project: Path) -> None:
     """Undoes what `prepare_project` set. A folder that is gone needs nothing."""
     if project.is_dir():
-        _acl(project, [word.rpartition(":")[0] if ":" in word else "-x" for word in _grant(project)])
+        _change_acl(
+            project,
+            [
+                argument.rpartition(":")[0] if ":" in argument else "-x"
+                for argument in _acl_entries(project)
+            ],
+        )
 
 
-def _grant(project: Path) -> list[str]:
+def _acl_entries(project: Path) -> list[str]:
     """For the box's user now and later; and for the owner what the box's user will make there."""
     owner = project.stat().st_uid
-    entries = [f"u:{BOX_UID}:rwX", f"d:u:{BOX_UID}:rwX", *([f"d:u:{owner}:rwX"] if owner != BOX_UID else [])]
-    return [word for entry in entries for word in ("-m", entry)]
+    entries = [
+        f"u:{BOX_UID}:rwX",
+        f"d:u:{BOX_UID}:rwX",
+        *([f"d:u:{owner}:rwX"] if owner != BOX_UID else []),
+    ]
+    return [argument for entry in entries for argument in ("-m", entry)]
 
 
-def _allowed_by_bits(project: Path, uid: int) -> bool:
-    found = project.stat()
-    if found.st_uid == uid:
-        return found.st_mode & stat.S_IRWXU == stat.S_IRWXU
-    if found.st_mode & stat.S_IRWXO == stat.S_IRWXO:
+def _permissions_allow(project: Path, uid: int) -> bool:
+    status = project.stat()
+    if status.st_uid == uid:
+        return status.st_mode & stat.S_IRWXU == stat.S_IRWXU
+    if status.st_mode & stat.S_IRWXO == stat.S_IRWXO:
         return True
     if shutil.which("getfacl") is None:
         return False
-    listed = run(
+    output = run(
         ["getfacl", "--numeric", "--absolute-names", "--omit-header", str(project)],
         doing=f"read the access list of {project}",
     )
-    return any(line.startswith(f"user:{uid}:rwx") and "#effective" not in line for line in listed.splitlines())
+    return any(
+        line.startswith(f"user:{uid}:rwx") and "#effective" not in line
+        for line in output.splitlines()
+    )
 
 
-def _acl(project: Path, change: list[str]) -> None:
+def _change_acl(project: Path, change: list[str]) -> None:
     if shutil.which("setfacl") is None:
         raise AgentboxError(
             "cannot change the access list of the workspace: setfacl is not installed",
@@ -133,9 +150,11 @@ def _acl(project: Path, change: list[str]) -> None:
     )
 
 
-def _asked(command: str) -> bool:
+def _confirm(command: str) -> bool:
     if not sys.stdin.isatty():
         return False
     return click.confirm(
-        f"The box's user (uid {BOX_UID}) needs to write there. Run `{command}`?", default=False, err=True
+        f"The box's user (uid {BOX_UID}) needs to write there. Run `{command}`?",
+        default=False,
+        err=True,
     )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from agentbox.host.engines.base import Engine
+from agentbox.host.engines.readiness import boot_lines, events_by_boot
 from agentbox.host.engines.state import BoxRecord
-from agentbox.host.engines.waiting import boot_lines, boots_of
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Shutdown:
     tasks: tuple[str, ...] = ()
 
     @property
-    def mark(self) -> str:
+    def summary(self) -> str:
         """`clean, drained in 1.2 s, ended no task` or `unclean`."""
         if not self.clean:
             return "unclean"
@@ -28,7 +28,7 @@ class Shutdown:
 
 def last_shutdown(engine: Engine, record: BoxRecord) -> Shutdown:
     """Read from what the box logged of its last boot."""
-    for event in boots_of(boot_lines(engine, record))[0]:
+    for event in events_by_boot(boot_lines(engine, record))[0]:
         if event["event"] == "ShutdownCompleted":
             tasks = tuple(map(str, event.get("tasks_ended", ())))
             return Shutdown(True, float(event.get("drained_ms", 0)) / 1000, tasks)

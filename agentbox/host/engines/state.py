@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from agentbox.core.errors import AgentboxError, ExitCode
-from agentbox.core.files.atomic_text import told, write_atomically
-from agentbox.host.engines.sudo_user import hand_over, make_folder
+from agentbox.core.files.atomic_text import wrap_os_errors, write_atomically
+from agentbox.host.engines.sudo_user import chown_tree, make_directory
 
 T = TypeVar("T")
 _TOKEN = re.compile(rb"[!-~]+")
-KEPT_BUILDS = 5  # images and records that `up` leaves, to go back to
-_GRANTED, _BUILDS = "granted", "builds.json"
+MAX_BUILDS = 5  # images and records that `up` leaves, to go back to
+_GRANTED_FILE, _BUILDS_FILE = "granted", "builds.json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,39 +81,39 @@ class _Builds:
 class BoxState:
     """The state folder of a box, 0700: `record.json`, `builds.json`, `compose/`, `secrets/`, `token`, `up.lock`."""
 
-    folder: Path
+    directory: Path
 
     @property
     def compose_dir(self) -> Path:
-        return self.folder / "compose"
+        return self.directory / "compose"
 
     @property
     def secrets_dir(self) -> Path:
         """What `secrets set` kept; the box has copies of its own."""
-        return self.folder / "secrets"
+        return self.directory / "secrets"
 
     @property
     def record_file(self) -> Path:
-        return self.folder / "record.json"
+        return self.directory / "record.json"
 
     @property
     def token_file(self) -> Path:
-        return self.folder / "token"
+        return self.directory / "token"
 
     def make(self) -> None:
         """Creates the folder, owned by the caller (under sudo: the calling user). Raises AgentboxError (exit 3)."""
-        with told(f"make the state folder {self.folder}"):
-            make_folder(self.folder)
+        with wrap_os_errors(f"make the state folder {self.directory}"):
+            make_directory(self.directory)
 
     @contextmanager
-    def exclusively(self) -> Iterator[None]:
+    def exclusive_lock(self) -> Iterator[None]:
         """Holds the box for one changing command at a time; the kernel lets go of it however that command ends.
 
         Raises AgentboxError: exit 7 when another holds it, exit 3 when the folder cannot be written.
         """
         self.make()
-        path = self.folder / "up.lock"
-        with told(f"lock the box {self.folder.name} by {path}"):
+        path = self.directory / "up.lock"
+        with wrap_os_errors(f"lock the box {self.directory.name} by {path}"):
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         with os.fdopen(descriptor, "r+") as lock:
             try:
@@ -121,47 +121,50 @@ class BoxState:
             except BlockingIOError:
                 holder = lock.read().strip()
                 raise AgentboxError(
-                    f"cannot change the box {self.folder.name}: another agentbox command is at it (pid {holder or 'unknown'})",
+                    f"cannot change the box {self.directory.name}: another agentbox command is at it (pid {holder or 'unknown'})",
                     "Wait until it ends, or stop it.",
                     exit_code=ExitCode.BUSY,
                 ) from None
             try:
-                with told(f"lock the box {self.folder.name} by {path}"):
+                with wrap_os_errors(f"lock the box {self.directory.name} by {path}"):
                     os.pwrite(descriptor, f"{os.getpid():<10}\n".encode(), 0)
                 yield
             finally:
-                hand_over(self.folder)
+                chown_tree(self.directory)
 
     def record(self) -> BoxRecord | None:
         """The record of the last start, or None. A damaged one counts as none: `up` writes it anew."""
-        return _read(self.record_file, BoxRecord)
+        return _read_record(self.record_file, BoxRecord)
 
     def running_record(self) -> BoxRecord:
         """The record, or AgentboxError (exit 8) when this box was never started or is down."""
         record = self.record()
         if record is None:
             raise AgentboxError(
-                f"cannot reach the box {self.folder.name}: it is not running",
+                f"cannot reach the box {self.directory.name}: it is not running",
                 "Start it: ./agentbox.sh up",
                 exit_code=ExitCode.NOT_RUNNING,
             )
         return record
 
-    def remember(self, record: BoxRecord) -> None:
+    def save_record(self, record: BoxRecord) -> None:
         write_atomically(self.record_file, json.dumps(asdict(record), indent=2) + "\n")
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         for path in (self.record_file, self.token_file):
             path.unlink(missing_ok=True)
 
-    def granted(self) -> list[Path]:
+    def granted_directories(self) -> list[Path]:
         """Folders of the operator's whose access list `up --project` changed."""
-        with told(f"read {self.folder / _GRANTED}"):
-            found = self.folder / _GRANTED
-            return [Path(line) for line in found.read_text().splitlines()] if found.exists() else []
+        with wrap_os_errors(f"read {self.directory / _GRANTED_FILE}"):
+            file = self.directory / _GRANTED_FILE
+            return [Path(line) for line in file.read_text().splitlines()] if file.exists() else []
 
-    def remember_grants(self, folders: Iterable[Path]) -> None:
-        write_atomically(self.folder / _GRANTED, "".join(f"{folder}\n" for folder in sorted(set(folders))))
+    def save_grants(self, directories: Iterable[Path]) -> None:
+        write_atomically(
+            self.directory / _GRANTED_FILE,
+            "".join(f"{directory}\n" for directory in sorted(set(directories))),
+        )
 
     def build_stamp(self) -> BuildStamp | None:
         """The last build, None before the first."""
@@ -169,77 +172,88 @@ class BoxState:
 
     def builds(self) -> list[BuildStamp]:
         """The last builds, newest first, KEPT_BUILDS at most; their images stay."""
-        return self._all_builds()[:KEPT_BUILDS]
+        return self._all_builds()[:MAX_BUILDS]
 
-    def fallen_builds(self) -> list[BuildStamp]:
+    def outdated_builds(self) -> list[BuildStamp]:
         """Builds before those, whose images may still be there."""
-        return self._all_builds()[KEPT_BUILDS:]
+        return self._all_builds()[MAX_BUILDS:]
 
-    def remember_build(self, stamp: BuildStamp) -> None:
+    def add_build(self, stamp: BuildStamp) -> None:
         """`stamp` is the last build now; one of the same image is not kept twice."""
-        self._write_builds([stamp, *(one for one in self._all_builds() if one.image_id != stamp.image_id)])
+        self._write_builds(
+            [stamp, *(build for build in self._all_builds() if build.image_id != stamp.image_id)]
+        )
 
-    def keep_fallen(self, stamps: Iterable[BuildStamp]) -> None:
+    def save_outdated_builds(self, stamps: Iterable[BuildStamp]) -> None:
         """From now on `fallen_builds` gives these."""
         self._write_builds([*self.builds(), *stamps])
 
-    def neighbours(self) -> list[BoxState]:
+    def other_boxes(self) -> list[BoxState]:
         """The other boxes of this user on this host."""
-        return [BoxState(one) for one in sorted(self.folder.parent.iterdir()) if one.is_dir() and one != self.folder]
+        return [
+            BoxState(path)
+            for path in sorted(self.directory.parent.iterdir())
+            if path.is_dir() and path != self.directory
+        ]
 
     def _all_builds(self) -> list[BuildStamp]:
-        record = _read(self.folder / _BUILDS, _Builds)
+        record = _read_record(self.directory / _BUILDS_FILE, _Builds)
         rows = record.builds if record is not None else []
-        return [stamp for row in rows if (stamp := _typed_record(BuildStamp, row)) is not None]
+        return [stamp for row in rows if (stamp := _parse_record(BuildStamp, row)) is not None]
 
     def _write_builds(self, stamps: Iterable[BuildStamp]) -> None:
         rows = [asdict(stamp) for stamp in stamps]
-        write_atomically(self.folder / _BUILDS, json.dumps({"builds": rows}, indent=2) + "\n")
+        write_atomically(
+            self.directory / _BUILDS_FILE, json.dumps({"builds": rows}, indent=2) + "\n"
+        )
 
     def token(self) -> str:
         """The admin token of the running box. Raises AgentboxError (exit 8) when `up` has not read one yet."""
-        token = self.kept_token()
+        token = self.stored_token()
         if not token:
             raise AgentboxError(
-                f"cannot authenticate to the box {self.folder.name}: there is no token in {self.token_file}",
+                f"cannot authenticate to the box {self.directory.name}: there is no token in {self.token_file}",
                 "Run ./agentbox.sh up: it reads the token from the box.",
                 exit_code=ExitCode.NOT_RUNNING,
             )
         return token
 
-    def keep_token(self, token: str) -> None:
-        if token != self.kept_token():
+    def save_token(self, token: str) -> None:
+        if token != self.stored_token():
             write_atomically(self.token_file, token + "\n")
 
-    def kept_token(self) -> str:
+    def stored_token(self) -> str:
         """The same, "" when none is kept; a damaged one counts as none, for it can be read from the box."""
-        with told(f"read {self.token_file}"):
-            found = self.token_file.read_bytes().strip() if self.token_file.exists() else b""
-        return found.decode("ascii") if _TOKEN.fullmatch(found) else ""
+        with wrap_os_errors(f"read {self.token_file}"):
+            content = self.token_file.read_bytes().strip() if self.token_file.exists() else b""
+        return content.decode("ascii") if _TOKEN.fullmatch(content) else ""
 
 
-def _read(path: Path, kind: type[T]) -> T | None:
+def _read_record(path: Path, record_type: type[T]) -> T | None:
     try:
-        with told(f"read {path}"):
+        with wrap_os_errors(f"read {path}"):
             if not path.exists():
                 return None
             document = json.loads(path.read_bytes())
     except ValueError:
         return None
-    return _typed_record(kind, document)
+    return _parse_record(record_type, document)
 
 
-def _typed_record(kind: type[T], document: Any) -> T | None:
+def _parse_record(record_type: type[T], document: Any) -> T | None:
     """The record that a document holds; None when it holds something else."""
     try:
-        found = kind(**document)
+        record = record_type(**document)
     except TypeError:
         return None
-    return found if all(_typed(found, item) for item in fields(found)) else None  # type: ignore[arg-type]
+    return record if all(_has_default_type(record, item) for item in fields(record)) else None  # type: ignore[arg-type]
 
 
-def _typed(record: object, item: Field[object]) -> bool:
+def _has_default_type(record: object, record_field: Field[object]) -> bool:
     """True when a field holds what its default would be: text where it has none."""
-    if item.default_factory is not MISSING:
-        return isinstance(getattr(record, item.name), type(item.default_factory()))
-    return isinstance(getattr(record, item.name), str if item.default is MISSING else type(item.default))
+    if record_field.default_factory is not MISSING:
+        return isinstance(getattr(record, record_field.name), type(record_field.default_factory()))
+    return isinstance(
+        getattr(record, record_field.name),
+        str if record_field.default is MISSING else type(record_field.default),
+    )

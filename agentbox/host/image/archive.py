@@ -53,24 +53,28 @@ def read_archive(path: Path, built: tuple[str, ...] = ()) -> BuildResult:
         with tarfile.open(path) as tar:
             return _read(tar, path, built)
     except (OSError, tarfile.TarError, KeyError, ValueError) as error:
-        raise AgentboxError(f"cannot read the image archive {path}: {error}", exit_code=ExitCode.ENGINE) from error
+        raise AgentboxError(
+            f"cannot read the image archive {path}: {error}", exit_code=ExitCode.ENGINE
+        ) from error
 
 
 def _read(tar: tarfile.TarFile, path: Path, built: tuple[str, ...]) -> BuildResult:
-    described = _json(tar, "index.json")["manifests"][0]
-    manifest = _json(tar, blob_name(described["digest"]))
+    descriptor = _json(tar, "index.json")["manifests"][0]
+    manifest = _json(tar, blob_name(descriptor["digest"]))
     config = _json(tar, blob_name(manifest["config"]["digest"]))
     labels = config["config"]["Labels"]
     rows = zip(manifest["layers"], config["rootfs"]["diff_ids"], config["history"], strict=True)
     layers = tuple(
-        Layer(history["created_by"].removeprefix(_CREATED_BY), layer["digest"], diff_id, layer["size"])
+        Layer(
+            history["created_by"].removeprefix(_CREATED_BY), layer["digest"], diff_id, layer["size"]
+        )
         for layer, diff_id, history in rows
     )
     return BuildResult(
         path=path,
         tag=_json(tar, "manifest.json")[0]["RepoTags"][0],
         image_id=manifest["config"]["digest"],
-        manifest_digest=described["digest"],
+        manifest_digest=descriptor["digest"],
         plan_digest=labels[f"{_LABEL}plan-digest"],
         closure_digest=labels[f"{_LABEL}closure-digest"],
         layers=layers,

@@ -5,28 +5,42 @@ import subprocess
 from collections.abc import Sequence
 
 from agentbox.core import mount_namespace
-from agentbox.core.errors import AgentboxError, ExitCode, ending
+from agentbox.core.errors import AgentboxError, ExitCode, describe_exit
 from agentbox.core.progress import NullProgress, Progress
-from agentbox.host.image.nixlog import Watch
-from agentbox.host.packages.store.nixstore import nix_environment
+from agentbox.host.image.nix_log import BuildLog
+from agentbox.host.packages.store.nix_store import nix_environment
 
-_FULL = "No space left on device"
-_ABSENT = re.compile(r"(?P<file>\S[^\n']*?) is not in the store: run agentbox fetch")
+_DISK_FULL = "No space left on device"
+_MISSING_FILE = re.compile(r"(?P<file>\S[^\n']*?) is not in the store: run agentbox fetch")
 
 
-def run_nix(arguments: Sequence[str], progress: Progress | None = None, *, doing: str = "build the image") -> list[str]:
+def run_nix(
+    arguments: Sequence[str], progress: Progress | None = None, *, doing: str = "build the image"
+) -> list[str]:
     """Runs `nix` to its end. Returns the names of the derivations it built.
 
     Raises AgentboxError: exit 4 when a locked file is not in the store, 5 when the lock does not fit, 6 otherwise,
     with the last lines of the derivation that failed; 3 when Nix is not installed.
     """
-    watch = Watch(progress or NullProgress())
-    argv = ["nix", *arguments, "--log-format", "internal-json", "--max-jobs", "auto", "--no-write-lock-file"]
+    log = BuildLog(progress or NullProgress())
+    argv = [
+        "nix",
+        *arguments,
+        "--log-format",
+        "internal-json",
+        "--max-jobs",
+        "auto",
+        "--no-write-lock-file",
+    ]
     try:
         process = subprocess.Popen(
-            argv, env=nix_environment(), stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-            preexec_fn=mount_namespace.preparation(),
-        )  # fmt: skip
+            argv,
+            env=nix_environment(),
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=mount_namespace.preexec_function(),
+        )
     except FileNotFoundError as error:
         raise AgentboxError(
             f"cannot {doing}: Nix is not installed",
@@ -37,33 +51,39 @@ def run_nix(arguments: Sequence[str], progress: Progress | None = None, *, doing
         assert process.stderr is not None
         try:
             for line in process.stderr:
-                watch.feed(line)
+                log.feed(line)
         except BaseException:
             process.terminate()  # Nix removes what it has not finished
             raise
     if process.returncode:
-        raise _failure(watch, doing, process.returncode)
-    return watch.built
+        raise _failure(log, doing, process.returncode)
+    return log.built
 
 
-def _failure(watch: Watch, doing: str, code: int) -> AgentboxError:
-    text = "\n".join([*watch.said(), *watch.errors])
-    if absent := _ABSENT.search(text):
-        sentence = f"cannot {doing}: {absent['file'].strip()} is not in the store"
+def _failure(log: BuildLog, doing: str, code: int) -> AgentboxError:
+    text = "\n".join([*log.failure_lines(), *log.errors])
+    if match := _MISSING_FILE.search(text):
+        sentence = f"cannot {doing}: {match['file'].strip()} is not in the store"
         return AgentboxError(sentence, "Run `agentbox fetch`.", exit_code=ExitCode.FETCH)
-    if _FULL in text:
+    if _DISK_FULL in text:
         return AgentboxError(
-            f"cannot {doing}: the disk is full", "Make room below /nix and /tmp.", exit_code=ExitCode.ENGINE
+            f"cannot {doing}: the disk is full",
+            "Make room below /nix and /tmp.",
+            exit_code=ExitCode.ENGINE,
         )
-    lines = watch.said()
+    lines = log.failure_lines()
     if "run agentbox lock" in text:
         return AgentboxError(
-            f"cannot {doing}: {lines[0].removeprefix('error: ')}", "Run `agentbox lock`.", exit_code=ExitCode.LOCK
+            f"cannot {doing}: {lines[0].removeprefix('error: ')}",
+            "Run `agentbox lock`.",
+            exit_code=ExitCode.LOCK,
         )
-    what = f"{watch.failed() or 'Nix'} failed: {lines[-1] if lines else ending(code)}"
-    before = "".join(f"\n  | {line}" for line in lines[:-1])
+    cause = (
+        f"{log.failed_derivation() or 'Nix'} failed: {lines[-1] if lines else describe_exit(code)}"
+    )
+    context = "".join(f"\n  | {line}" for line in lines[:-1])
     return AgentboxError(
-        f"cannot {doing}: {what}{before}",
+        f"cannot {doing}: {cause}{context}",
         "Mend what that names, then run the command again: what was built stays.",
         exit_code=ExitCode.ENGINE,
     )
@@ -80,5 +100,7 @@ def read_nix(arguments: Sequence[str]) -> str:
         check=False,
     )
     if done.returncode:
-        raise AgentboxError(f"cannot run nix {arguments[0]}: {done.stderr.strip()}", exit_code=ExitCode.ENGINE)
+        raise AgentboxError(
+            f"cannot run nix {arguments[0]}: {done.stderr.strip()}", exit_code=ExitCode.ENGINE
+        )
     return done.stdout

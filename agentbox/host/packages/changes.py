@@ -7,7 +7,7 @@ from agentbox.plan.lockfile.model import Lock
 
 
 @dataclass(frozen=True, order=True)
-class Change:
+class PackageChange:
     """One package of one table; "" = was not there, or is not there any more."""
 
     table: str
@@ -24,10 +24,10 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Changes:
+class LockChanges:
     """All of them, sorted by table and name."""
 
-    rows: tuple[Change, ...]
+    rows: tuple[PackageChange, ...]
 
     @property
     def summary(self) -> str:
@@ -37,21 +37,21 @@ class Changes:
         return f"moved {len(self.rows) - added - removed}, added {added}, removed {removed}"
 
 
-def changes(old: Lock | None, new: Lock) -> Changes:
+def diff_locks(old: Lock | None, new: Lock) -> LockChanges:
     """The difference by package, not by file: another wheel of the same version is no change."""
     before, after = _versions(old), _versions(new)
     keys = sorted(set(before) | set(after))
-    rows = (Change(*key, before.get(key, ""), after.get(key, "")) for key in keys)
-    return Changes(tuple(row for row in rows if row.old != row.new))
+    rows = (PackageChange(*key, before.get(key, ""), after.get(key, "")) for key in keys)
+    return LockChanges(tuple(row for row in rows if row.old != row.new))
 
 
 def _versions(lock: Lock | None) -> Mapping[tuple[str, str], str]:
-    found: dict[tuple[str, str], list[str]] = {}
+    collected: dict[tuple[str, str], list[str]] = {}
     for table, name, version in _rows(lock):
-        known = found.setdefault((table, name), [])
-        if version not in known:
-            known.append(version)
-    return {key: " ".join(sorted(versions)) for key, versions in found.items()}
+        collected_versions = collected.setdefault((table, name), [])
+        if version not in collected_versions:
+            collected_versions.append(version)
+    return {key: " ".join(sorted(versions)) for key, versions in collected.items()}
 
 
 def _rows(lock: Lock | None) -> Iterator[tuple[str, str, str]]:

@@ -19,7 +19,7 @@ class NoNetworkError(FetchError):
     """A mirror could not be reached, or broke off."""
 
 
-class GoneError(FetchError):
+class FileGoneError(FetchError):
     """The mirror no longer has a file that its lists at hand name."""
 
 
@@ -39,8 +39,10 @@ class PrerequisiteError(AgentboxError):
     exit_code = ExitCode.PREREQUISITE
 
 
-class NoRoomError(PrerequisiteError):
+class DiskFullError(PrerequisiteError):
     """The disk of the cache folder is full, or refuses. Exit 3; what came so far is kept."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(message, "Free some space there, then run the command again: it goes on from there.")
+        super().__init__(
+            message, "Free some space there, then run the command again: it goes on from there."
+        )

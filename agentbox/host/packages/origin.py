@@ -4,15 +4,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentbox.host.packages.transfer.web import Web
-from agentbox.plan.lockfile.model import Entry
+from agentbox.host.packages.transfer.http_client import HttpClient
+from agentbox.plan.lockfile.model import LockEntry
 
 
 @dataclass(frozen=True)
-class Origin:
+class FileOrigin:
     """Exactly one of the two: `url` read through `web`, or `make`, which writes the file at the path it is given."""
 
-    entry: Entry
+    entry: LockEntry
     url: str = ""
-    web: Web | None = None
+    client: HttpClient | None = None
     make: Callable[[Path], None] | None = None

@@ -17,14 +17,17 @@ class Pins:
     npm: dict[str, str] = field(default_factory=dict)
 
 
-def pins_of(old: Lock | None, upgrade: Iterable[str] | None) -> Pins:
+def select_pins(old: Lock | None, upgrade: Iterable[str] | None) -> Pins:
     """`upgrade` None keeps everything, an empty list moves everything, names move those."""
     names = None if upgrade is None else set(upgrade)
     if old is None or names == set():
         return Pins()
-    moving = (names or set()) | {canonicalize_name(name) for name in names or ()}
+    upgraded = (names or set()) | {canonicalize_name(name) for name in names or ()}
     return Pins(
-        {arch: {row.name: row.version for row in rows if row.name not in moving} for arch, rows in old.debian.items()},
-        {row.name: row.version for row in old.wheels if row.name not in moving},
-        {path: row.version for row in old.npm if row.name not in moving for path in row.paths},
+        {
+            arch: {row.name: row.version for row in rows if row.name not in upgraded}
+            for arch, rows in old.debian.items()
+        },
+        {row.name: row.version for row in old.wheels if row.name not in upgraded},
+        {path: row.version for row in old.npm if row.name not in upgraded for path in row.paths},
     )

@@ -7,65 +7,69 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentbox.core.progress import Progress
-from agentbox.host.packages.changes import Changes, changes
-from agentbox.host.packages.pins import pins_of
+from agentbox.host.packages.changes import LockChanges, diff_locks
+from agentbox.host.packages.pins import select_pins
 from agentbox.host.packages.resolve import resolve
 from agentbox.plan.lockfile.errors import LockError
-from agentbox.plan.lockfile.inputs import Inputs
+from agentbox.plan.lockfile.inputs import LockInputs
 from agentbox.plan.lockfile.model import Lock
-from agentbox.plan.lockfile.reader import read
-from agentbox.plan.lockfile.writer import write
+from agentbox.plan.lockfile.reader import parse_lock
+from agentbox.plan.lockfile.writer import serialize_lock
 
 LOCK_NAME = "agentbox.lock"
 _HINT = "Run `agentbox lock`."
 
 
 @dataclass(frozen=True)
-class Relocked:
+class LockUpdate:
     """The new lock, what it changes, and whether the file was written (equal bytes are left alone)."""
 
     lock: Lock
-    changes: Changes
+    changes: LockChanges
     written: bool
 
 
 def relock(
     path: Path,
-    inputs: Inputs,
+    inputs: LockInputs,
     *,
     cache: Path,
     progress: Progress,
     upgrade: Iterable[str] | None = None,
     base: Path | None = None,
-) -> Relocked:
+) -> LockUpdate:
     """Resolves and replaces the lock at `path` by rename; after any failure the old one is still there.
 
     `upgrade` None keeps every locked version that is still served, an empty list keeps none, names move those.
     They are those of `base` where there is no lock at `path` yet.
     Raises ResolveError (exit 5), FetchError (exit 4), PrerequisiteError (exit 3).
     """
-    old = _old(path)
-    kept = old if old is not None or base is None else _old(base)
-    new = resolve(inputs, pins_of(kept, upgrade), cache, progress)
-    data = write(new)
-    if read(data) != new:
+    old = _read_if_valid(path)
+    previous = old if old is not None or base is None else _read_if_valid(base)
+    new = resolve(inputs, select_pins(previous, upgrade), cache, progress)
+    data = serialize_lock(new)
+    if parse_lock(data) != new:
         raise AssertionError("a lock that does not read back")
     written = not path.exists() or path.read_bytes() != data
     if written:
         replace_file(path, data)
-    return Relocked(new, changes(kept, new), written)
+    return LockUpdate(new, diff_locks(previous, new), written)
 
 
-def check_inputs(path: Path, inputs: Inputs) -> Lock:
+def check_inputs(path: Path, inputs: LockInputs) -> Lock:
     """The lock at `path`, known to be made for these inputs; offline.
 
     Raises LockError (exit 5) when it is missing, unreadable, or was made for others, saying what differs.
     """
     if not path.exists():
-        raise LockError(f"cannot build without {LOCK_NAME}: there is none beside the manifest", _HINT)
-    lock = read(path)
+        raise LockError(
+            f"cannot build without {LOCK_NAME}: there is none beside the manifest", _HINT
+        )
+    lock = parse_lock(path)
     if difference := inputs.difference(lock):
-        raise LockError(f"cannot build from {LOCK_NAME}: it was made for other packages ({difference})", _HINT)
+        raise LockError(
+            f"cannot build from {LOCK_NAME}: it was made for other packages ({difference})", _HINT
+        )
     return lock
 
 
@@ -74,7 +78,8 @@ def require_system(lock: Lock, system: str) -> None:
     if not lock.covers(system):
         covered = ", ".join(lock.systems)
         raise LockError(
-            f"cannot build for {system}: the lock covers {covered}", "Add it to image.systems and run `agentbox lock`."
+            f"cannot build for {system}: the lock covers {covered}",
+            "Add it to image.systems and run `agentbox lock`.",
         )
 
 
@@ -96,9 +101,9 @@ def replace_file(path: Path, data: bytes) -> None:
         raise
 
 
-def _old(path: Path) -> Lock | None:
+def _read_if_valid(path: Path) -> Lock | None:
     """The lock that is there; None when there is none or it cannot be read, for then nothing can be kept of it."""
     try:
-        return read(path)
+        return parse_lock(path)
     except LockError:
         return None

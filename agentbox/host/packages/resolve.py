@@ -4,36 +4,38 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agentbox.core.progress import Progress
-from agentbox.host.packages.apt import apt
+from agentbox.host.packages.apt import apt_resolver
 from agentbox.host.packages.apt.apt_origin import origins
 from agentbox.host.packages.apt.apt_root import AptRoot
 from agentbox.host.packages.apt.apt_sources import host_mirror
-from agentbox.host.packages.apt.suites import suite_named
+from agentbox.host.packages.apt.suites import suite_by_name
 from agentbox.host.packages.errors import ResolveError
-from agentbox.host.packages.npm import npm
+from agentbox.host.packages.lock_inputs import debian_lists, python_lists, unused_debian
+from agentbox.host.packages.npm import npm_resolver
 from agentbox.host.packages.pins import Pins
 from agentbox.host.packages.python import wheels
 from agentbox.host.packages.python.index import Index
 from agentbox.host.packages.python.pip_config import pip_config
 from agentbox.host.packages.store.nar import nar_sha256
-from agentbox.host.packages.store.seed import PACKAGES, unpacked
+from agentbox.host.packages.store.seed import PACKAGES, unpacked_seed
 from agentbox.host.packages.transfer.cache import Cache
 from agentbox.host.packages.transfer.download import Downloads
-from agentbox.host.packages.wanted import debian_lists, python_lists, unused_debian
-from agentbox.plan.lockfile.inputs import Inputs
+from agentbox.plan.lockfile.inputs import LockInputs
 from agentbox.plan.lockfile.model import ARCH_OF_SYSTEM, DebEntry, Lock, Seed
 
 _SEED_JOBS = 2
 
 
-def resolve(inputs: Inputs, pins: Pins, cache: Path, progress: Progress) -> Lock:
+def resolve(inputs: LockInputs, pins: Pins, cache: Path, progress: Progress) -> Lock:
     """The lock for these inputs. Nothing is written but the cache folder.
 
     Raises ResolveError (exit 5), FetchError (exit 4) without network, PrerequisiteError (exit 3) without apt or mirror.
     """
     if inputs.source != "debian":
-        raise ResolveError(f"cannot lock packages of {inputs.source}: their versions are pinned by flake.lock")
-    suite = suite_named(inputs.suite)
+        raise ResolveError(
+            f"cannot lock packages of {inputs.source}: their versions are pinned by flake.lock"
+        )
+    suite = suite_by_name(inputs.suite)
     archs = [ARCH_OF_SYSTEM[system] for system in inputs.systems]
     roots = apt_roots(cache, inputs.suite, archs)
     debian, seed = {}, {}
@@ -56,7 +58,7 @@ def resolve(inputs: Inputs, pins: Pins, cache: Path, progress: Progress) -> Lock
         seed=seed,
         debian=debian,
         wheels=wheel_rows,
-        npm=npm.resolve(inputs, sorted(archs), pins.npm, progress),
+        npm=npm_resolver.resolve(inputs, sorted(archs), pins.npm, progress),
     )
 
 
@@ -66,28 +68,41 @@ def apt_roots(cache: Path, suite: str, archs: Sequence[str]) -> list[AptRoot]:
     return [AptRoot(cache / "apt", mirror, suite, arch) for arch in sorted(archs)]
 
 
-def _debian(root: AptRoot, inputs: Inputs, pins: Pins, progress: Progress) -> tuple[DebEntry, ...]:
+def _debian(
+    root: AptRoot, inputs: LockInputs, pins: Pins, progress: Progress
+) -> tuple[DebEntry, ...]:
     progress.stage(f"resolve Debian packages for {root.arch}")
-    with root.held():
+    with root.locked():
         root.update()
-        rows = apt.resolve(root, debian_lists(inputs), pins.debian.get(root.arch, {}), unused_debian(inputs))
-    _agree(rows, inputs)
+        rows = apt_resolver.resolve(
+            root, debian_lists(inputs), pins.debian.get(root.arch, {}), unused_debian(inputs)
+        )
+    _check_python(rows, inputs)
     progress.done()
     return rows
 
 
-def _agree(rows: Sequence[DebEntry], inputs: Inputs) -> None:
+def _check_python(rows: Sequence[DebEntry], inputs: LockInputs) -> None:
     """Wheels were chosen for the suite's Python: another one in the closure would find none of them."""
     python = next((row for row in rows if row.name == "python3"), None)
     if python is not None and ".".join(python.version.split(".")[:2]) != inputs.python:
-        raise ResolveError(f"cannot lock suite {inputs.suite}: its Python is {python.version}, not {inputs.python}")
+        raise ResolveError(
+            f"cannot lock suite {inputs.suite}: its Python is {python.version}, not {inputs.python}"
+        )
 
 
 def _seed(root: AptRoot, cache: Path, progress: Progress) -> Seed:
-    with root.held():
-        rows = tuple(sorted(apt.entry(found) for found in apt.records(root, sorted(PACKAGES))))
+    with root.locked():
+        rows = tuple(
+            sorted(
+                apt_resolver.lock_entry(record)
+                for record in apt_resolver.package_records(root, sorted(PACKAGES))
+            )
+        )
     store = Cache(cache / "files")
     missing = [row for row in rows if not store.has(row)]
-    Downloads(store, progress, _SEED_JOBS).run(f"fetch build tools for {root.arch}", origins(root, missing))
-    with unpacked({row.name: store.path(row) for row in rows}) as folder:
-        return Seed(files=rows, nar=nar_sha256(folder))
+    Downloads(store, progress, _SEED_JOBS).run(
+        f"fetch build tools for {root.arch}", origins(root, missing)
+    )
+    with unpacked_seed({row.name: store.path(row) for row in rows}) as directory:
+        return Seed(files=rows, nar=nar_sha256(directory))

@@ -54,25 +54,33 @@ def page() -> str:
 
 
 def _table(title: str, rows: Iterable[Route]) -> str:
-    lines = [f"## {title}", "", "| Route | Scope | Takes | Answers | What |", "|---|---|---|---|---|"]
+    lines = [
+        f"## {title}",
+        "",
+        "| Route | Scope | Takes | Answers | What |",
+        "|---|---|---|---|---|",
+    ]
     lines += [
-        f"| `{route.method} {route.template}` | {', '.join(route.scope) or 'public'} | {_takes(route)} "
-        f"| {_answers(route)} | {route.summary} |"
+        f"| `{route.method} {route.template}` | {', '.join(route.scope) or 'public'} | {_request_cell(route)} "
+        f"| {_response_cell(route)} | {route.summary} |"
         for route in rows
     ]
     return "\n".join([*lines, ""])
 
 
-def _takes(route: Route) -> str:
+def _request_cell(route: Route) -> str:
     query = ", ".join(f"`?{name}`" for name in route.query)
-    return " ".join(part for part in (f"`{route.request}`" if route.request else "", query) if part) or "-"
+    return (
+        " ".join(part for part in (f"`{route.request}`" if route.request else "", query) if part)
+        or "-"
+    )
 
 
-def _answers(route: Route) -> str:
+def _response_cell(route: Route) -> str:
     codes = ", ".join(map(str, route.statuses))
-    form = "events of " if route.stream else ""
+    prefix = "events of " if route.stream else ""
     last = f", then `{route.last}`" if route.last else ""
-    return f"{codes} {form}`{route.response}`{last}" if route.response else codes
+    return f"{codes} {prefix}`{route.response}`{last}" if route.response else codes
 
 
 def main() -> None:

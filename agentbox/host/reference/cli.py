@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import click
 
 from agentbox.core.paths import CHECKOUT
-from agentbox.host.cli.main import VERBS, cli
+from agentbox.host.cli.main import COMMAND_MODULES, cli
 
 TARGET = CHECKOUT / "docs/cli.md"
 _HEAD = """# Command line
@@ -29,10 +29,13 @@ def page() -> str:
     """The whole page."""
     context = click.Context(cli, info_name="agentbox", max_content_width=100, terminal_width=100)
     parts = [_HEAD, _section("agentbox", cli, context)]
-    for verb in VERBS:
+    for verb in COMMAND_MODULES:
         command = cli.get_command(context, verb)
         assert command is not None
-        parts += [_section(f"agentbox {name}".strip(), found, context) for name, found in _walk(verb, command)]
+        parts += [
+            _section(f"agentbox {name}".strip(), subcommand, context)
+            for name, subcommand in _walk(verb, command)
+        ]
     return "\n".join(parts)
 
 

@@ -10,14 +10,19 @@ _WORKSPACE = "/workspace"
 
 def rights(feature: Feature) -> str:
     """One sentence a program; nothing for a feature that has none."""
-    return "; ".join(f"`{table['name']}`: {', '.join(_words(feature, table))}" for table in feature.programs)
+    return "; ".join(
+        f"`{table['name']}`: {', '.join(_access_texts(feature, table))}"
+        for table in feature.programs
+    )
 
 
-def _words(feature: Feature, table: Mapping[str, Any]) -> Iterator[str]:
+def _access_texts(feature: Feature, table: Mapping[str, Any]) -> Iterator[str]:
     sandbox = table.get("sandbox", {})
-    works = [_WORKSPACE] if table.get("directory", "/").startswith(_WORKSPACE) else []
+    workspace = [_WORKSPACE] if table.get("directory", "/").startswith(_WORKSPACE) else []
     state = [volume["target"] for volume in feature.volumes]
-    yield from (f"`{place}`" for place in dict.fromkeys((*works, *state, *sandbox.get("folders", ()))))
+    yield from (
+        f"`{path}`" for path in dict.fromkeys((*workspace, *state, *sandbox.get("folders", ())))
+    )
     yield from (f"`{place}` by name" for place in sandbox.get("unlisted", ()))
     if "password" in table:
         yield "its password"

@@ -18,49 +18,63 @@ _HEAD: Final = """| Feature | Locks | Builds | Boots | Probes green | Size added
 |---|---|---|---|---|---|---|"""
 
 
-def as_run(features: Mapping[str, Feature], rows: Rows) -> Iterator[str]:
+def run_section(features: Mapping[str, Feature], rows: Rows) -> Iterator[str]:
     """Lines of the page. `features` are the optional ones, `rows` those of bench/results/features.json by name."""
     yield _INTRO
-    tried = {name: rows[name] for name in features if name in rows and rows[name]["locks"]}
-    if tried:
-        yield f"{_sum(tried)}\n"
+    locked = {name: rows[name] for name in features if name in rows and rows[name]["locks"]}
+    if locked:
+        yield f"{_summary(locked)}\n"
     yield _HEAD
-    yield from (_line(name, rows.get(name)) for name in features)
+    yield from (_feature_row(name, rows.get(name)) for name in features)
     yield ""
-    yield from _listed("Red, and why:", {name: row["why"] for name, row in tried.items() if not _fine(row)})
-    yield from _listed("Not run, or not in full, because:", dict(_not_run(features, rows, tried)))
+    yield from _listed(
+        "Red, and why:", {name: row["why"] for name, row in locked.items() if not _is_ok(row)}
+    )
+    yield from _listed("Not run, or not in full, because:", dict(_not_run(features, rows, locked)))
 
 
-def _sum(tried: Rows) -> str:
-    seconds = sum(sum(row["seconds"].values()) for row in tried.values())
-    days = sorted(row["at"][:10] for row in tried.values())
-    when = days[0] if days[0] == days[-1] else f"{days[0]} to {days[-1]}"
-    machines = ", ".join(sorted({row["machine"] for row in tried.values()}))
-    needs = {name: row["needs"] for name, row in tried.items() if row.get("needs")}
-    most = max(needs, key=lambda name: needs[name], default="")
-    disk = f" {most} asked for the most free disk: {needs[most] / 1e9:.1f} GB." if most else ""
-    return f"Tried {when} on {machines}: {len(tried)} features in {seconds / 60:.0f} minutes.{disk}"
+def _summary(locked: Rows) -> str:
+    seconds = sum(sum(row["seconds"].values()) for row in locked.values())
+    days = sorted(row["at"][:10] for row in locked.values())
+    period = days[0] if days[0] == days[-1] else f"{days[0]} to {days[-1]}"
+    machines = ", ".join(sorted({row["machine"] for row in locked.values()}))
+    needs = {name: row["needs"] for name, row in locked.items() if row.get("needs")}
+    largest = max(needs, key=lambda name: needs[name], default="")
+    disk = (
+        f" {largest} asked for the most free disk: {needs[largest] / 1e9:.1f} GB."
+        if largest
+        else ""
+    )
+    return (
+        f"Tried {period} on {machines}: {len(locked)} features in {seconds / 60:.0f} minutes.{disk}"
+    )
 
 
-def _line(name: str, row: Mapping[str, Any] | None) -> str:
+def _feature_row(name: str, row: Mapping[str, Any] | None) -> str:
     if row is None or not row["locks"]:
         return f"| {name} | not run | | | | | |"
-    green = f"{sum(probe['passed'] for probe in row['probes'])} of {len(row['probes'])}" if row["probes"] else "no"
+    green = (
+        f"{sum(probe['passed'] for probe in row['probes'])} of {len(row['probes'])}"
+        if row["probes"]
+        else "no"
+    )
     unpacked = _megabytes(row["unpacked"]) if row["boots"] else "?"
     size = f"{_megabytes(row['compressed'])}, {unpacked}" if row["builds"] else ""
-    marks = ("yes" if row[key] else "no" for key in ("locks", "builds", "boots"))
-    return f"| {name} | {' | '.join(marks)} | {green} | {size} | {', '.join(row['exceptions'])} |"
+    cells = ("yes" if row[key] else "no" for key in ("locks", "builds", "boots"))
+    return f"| {name} | {' | '.join(cells)} | {green} | {size} | {', '.join(row['exceptions'])} |"
 
 
 def _megabytes(sizes: Mapping[str, int]) -> str:
     return f"{sum(sizes.values()) / 1e6:.0f} MB"
 
 
-def _fine(row: Mapping[str, Any]) -> bool:
+def _is_ok(row: Mapping[str, Any]) -> bool:
     return bool(row["green"] or row.get("without") or row.get("short"))
 
 
-def _not_run(features: Mapping[str, Feature], rows: Rows, tried: Rows) -> Iterator[tuple[str, str]]:
+def _not_run(
+    features: Mapping[str, Feature], rows: Rows, locked: Rows
+) -> Iterator[tuple[str, str]]:
     """By feature, then what is true of all of them."""
     for name in features:
         row = rows.get(name)
@@ -73,24 +87,28 @@ def _not_run(features: Mapping[str, Feature], rows: Rows, tried: Rows) -> Iterat
                 name,
                 f"started without the {' and the '.join(row['without'])}, which this machine lacks. {row['why']}",
             )
-    machines = {f"{row['machine']}-linux" for row in tried.values()}
-    for system in sorted({system for feature in features.values() for system in feature.systems} - machines):
-        both = sum(system in features[name].systems for name in tried)
+    machines = {f"{row['machine']}-linux" for row in locked.values()}
+    for system in sorted(
+        {system for feature in features.values() for system in feature.systems} - machines
+    ):
+        locked_count = sum(system in features[name].systems for name in locked)
         yield (
             system,
-            f"{both} of the features tried were locked for it; no machine of that kind has built or started one",
+            f"{locked_count} of the features tried were locked for it; no machine of that kind has built or started one",
         )
     served = AVAILABLE["image.source"]
-    for source in sorted({source for feature in features.values() for source in feature.sources} - set(served)):
-        has = sum(source in feature.sources for feature in features.values())
+    for source in sorted(
+        {source for feature in features.values() for source in feature.sources} - set(served)
+    ):
+        feature_count = sum(source in feature.sources for feature in features.values())
         yield (
             f"the package source {source}",
-            f"{has} features name its packages; this release builds from {' and '.join(served)}",
+            f"{feature_count} features name its packages; this release builds from {' and '.join(served)}",
         )
 
 
 def _listed(title: str, rows: Mapping[str, str]) -> Iterator[str]:
     if rows:
         yield f"{title}\n"
-        yield from (f"- **{name}**: {' '.join(why.split())}" for name, why in rows.items())
+        yield from (f"- **{name}**: {' '.join(reason.split())}" for name, reason in rows.items())
         yield ""

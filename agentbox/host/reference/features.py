@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from agentbox.core.paths import CHECKOUT
 from agentbox.host.reference.feature_rights import rights
-from agentbox.host.reference.feature_runs import as_run
-from agentbox.manifest.features.loader import ALWAYS, features_dir, load_features
+from agentbox.host.reference.feature_runs import run_section
+from agentbox.manifest.features.loader import UNGATED, features_dir, load_features
 from agentbox.manifest.features.model import Feature
 
 TARGET: Final = CHECKOUT / "docs/features.md"
@@ -36,26 +36,28 @@ its ruleset in full, with what exceptions add.
 
 def page(results: Path = RESULTS) -> str:
     """The whole page, with the rows of that file."""
-    features = {name: row for name, row in load_features().items() if name not in ALWAYS}
+    features = {name: row for name, row in load_features().items() if name not in UNGATED}
     rows = json.loads(results.read_text())["rows"] if results.exists() else {}
-    parts = [_INTRO, *as_run(features, rows)]
+    parts = [_INTRO, *run_section(features, rows)]
     for name, feature in features.items():
-        parts += _section(feature, _said(name))
+        parts += _section(feature, _description(name))
     return "\n".join(parts)
 
 
-def _said(name: str) -> str:
+def _description(name: str) -> str:
     """The comment that a file begins with."""
     lines = (features_dir() / f"{name}.toml").read_text(encoding="utf-8").splitlines()
-    return " ".join(line.lstrip("# ") for line in takewhile(lambda line: line.startswith("#"), lines))
+    return " ".join(
+        line.lstrip("# ") for line in takewhile(lambda line: line.startswith("#"), lines)
+    )
 
 
-def _section(feature: Feature, said: str) -> Iterator[str]:
+def _section(feature: Feature, description: str) -> Iterator[str]:
     assert feature.gate is not None
     values = " or ".join(f"`{json.dumps(value)}`" for value in feature.gate.values)
-    also = f", while `{feature.gate.when}`" if feature.gate.when else ""
-    yield f"## {feature.name}\n\n{said}\n"
-    yield f"- Turned on by `{feature.gate.key}` = {values}{also}; from {', '.join(feature.sources)}, on {', '.join(feature.systems)}"
+    condition = f", while `{feature.gate.when}`" if feature.gate.when else ""
+    yield f"## {feature.name}\n\n{description}\n"
+    yield f"- Turned on by `{feature.gate.key}` = {values}{condition}; from {', '.join(feature.sources)}, on {', '.join(feature.systems)}"
     for title, text in _facts(feature):
         if text:
             yield f"- {title}: {text}"
@@ -63,19 +65,27 @@ def _section(feature: Feature, said: str) -> Iterator[str]:
 
 
 def _facts(feature: Feature) -> Iterator[tuple[str, str]]:
-    yield "Debian packages", _listed(feature.debian)
-    yield "nixpkgs", _listed(feature.nixpkgs)
-    yield "Python packages", _listed(feature.pypi)
-    yield "npm packages", _listed(feature.npm)
+    yield "Debian packages", _code_list(feature.debian)
+    yield "nixpkgs", _code_list(feature.nixpkgs)
+    yield "Python packages", _code_list(feature.pypi)
+    yield "npm packages", _code_list(feature.npm)
     yield "Install scripts not run", feature.npm_scripts_ignored
-    yield "Commands", _listed(feature.commands)
+    yield "Commands", _code_list(feature.commands)
     yield "Memory beside the agents", str(feature.min_memory or "")
-    yield "Environment", _listed(f"{name}={value}" for name, value in feature.env.items())
+    yield "Environment", _code_list(f"{name}={value}" for name, value in feature.env.items())
     yield "Programs", ", ".join(_program(table) for table in feature.programs)
     yield "May use", rights(feature)
-    yield "Ports", ", ".join(f"{port.name} {f'`{port.key}`' if port.key else port.port}" for port in feature.ports)
-    yield "Volumes", _listed(table["target"] for table in feature.volumes)
-    yield "Exception", f"`{feature.exception.key}`, {feature.exception.need}" if feature.exception else ""
+    yield (
+        "Ports",
+        ", ".join(
+            f"{port.name} {f'`{port.key}`' if port.key else port.port}" for port in feature.ports
+        ),
+    )
+    yield "Volumes", _code_list(table["target"] for table in feature.volumes)
+    yield (
+        "Exception",
+        f"`{feature.exception.key}`, {feature.exception.need}" if feature.exception else "",
+    )
     yield "Proof", "; ".join(probe["reason"] for probe in feature.probes)
 
 
@@ -84,8 +94,8 @@ def _program(table: Mapping[str, Any]) -> str:
     return f"`{table['name']}`" + (f" (password `{password['file']}`)" if password else "")
 
 
-def _listed(words: Any) -> str:
-    return ", ".join(f"`{word}`" for word in words)
+def _code_list(values: Any) -> str:
+    return ", ".join(f"`{value}`" for value in values)
 
 
 def main() -> None:

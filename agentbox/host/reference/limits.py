@@ -33,7 +33,7 @@ def _row(row: Limit) -> Iterator[str]:
     yield f"`{row.name}`"
     yield row.unit
     yield f"`{row.config_path}`" if row.config_path else f"fixed: {row.fixed:,}"
-    yield from (row.holder, row.at_the_limit, row.bound, f"`{row.shown_by}`")
+    yield from (row.enforced_by, row.consequence, row.bound, f"`{row.tested_by}`")
 
 
 if __name__ == "__main__":

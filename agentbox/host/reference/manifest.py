@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from agentbox.core.paths import CHECKOUT
-from agentbox.manifest.conditions import Condition, conditions
-from agentbox.manifest.keys import KeySpec, generic, keys
-from agentbox.manifest.schema.bundle import BUNDLE, bundle, properties, resolved
-from agentbox.manifest.toml_text import spell
+from agentbox.manifest.conditions import KeyCondition, conditions
+from agentbox.manifest.keys import KeySpec, generic_path, keys
+from agentbox.manifest.schema.bundle import BUNDLE, bundle, properties, resolve_reference
+from agentbox.manifest.toml_text import format_toml
 
 TARGET: Final = CHECKOUT / "docs/manifest.md"
 COMMAND: Final = "python -m agentbox.host.reference.manifest"
@@ -38,14 +38,22 @@ Choices of the schema that this release does not have yet are refused by rule E6
 
 def page() -> str:
     """The whole page."""
-    return "\n".join([_INTRO, *_words(), *(line for name in bundle()["properties"] for line in _section(name))])
+    return "\n".join(
+        [
+            _INTRO,
+            *_types_section(),
+            *(line for name in bundle()["properties"] for line in _section(name)),
+        ]
+    )
 
 
-def _words() -> Iterator[str]:
+def _types_section() -> Iterator[str]:
     yield "## Type words\n"
     yield "| Word | Form |\n|---|---|"
     for name, schema in bundle()["$defs"]["common"]["$defs"].items():
-        form = f"`{schema['pattern']}`" if "pattern" in schema else type_text({**schema, "title": ""})
+        form = (
+            f"`{schema['pattern']}`" if "pattern" in schema else type_text({**schema, "title": ""})
+        )
         cell = form if len(form) < 90 else ""
         yield f"| {name} | {schema['description']} {_cell(cell)} |"
     yield ""
@@ -53,15 +61,19 @@ def _words() -> Iterator[str]:
 
 def _section(table: str) -> Iterator[str]:
     """The tables of one section, each with its own keys."""
-    schemas = {path: schema for path, schema in properties() if path == table or path.startswith(f"{table}.")}
-    written: set[str] = set()
+    schemas = {
+        path: schema
+        for path, schema in properties()
+        if path == table or path.startswith(f"{table}.")
+    }
+    seen: set[str] = set()
     for path, schema in schemas.items():
-        spelt = generic(path)
-        if "properties" not in schema or spelt in written:
+        key_path = generic_path(path)
+        if "properties" not in schema or key_path in seen:
             continue
-        written.add(spelt)
+        seen.add(key_path)
         level = "##" if path in (table, f"{table}.*") else "###"
-        yield f"{level} `[{_heading(spelt)}]`\n"
+        yield f"{level} `[{_heading(key_path)}]`\n"
         yield f"{schema['description']}\n"
         rows = [row for name in schema["properties"] if (row := _row(f"{path}.{name}", schemas))]
         if rows:
@@ -78,10 +90,10 @@ def _row(path: str, schemas: Mapping[str, Mapping[str, Any]]) -> str:
     schema = schemas[path]
     if "properties" in schema:
         return ""
-    spec = keys()[generic(path)]
+    spec = keys()[generic_path(path)]
     default = default_text(spec)
-    when = when_text(conditions().get(generic(path), ()))
-    meaning = f"{schema['description']}{f' Read while {when}.' if when else ''}"
+    condition = when_text(conditions().get(generic_path(path), ()))
+    meaning = f"{schema['description']}{f' Read while {condition}.' if condition else ''}"
     return f"| `{path.rpartition('.')[2]}` | {_cell(type_text(schema))} | {_cell(default)} | {spec.apply} | {_cell(meaning)} |"
 
 
@@ -89,7 +101,7 @@ def default_text(spec: KeySpec) -> str:
     """The default in words of TOML; `required`, or the key whose value is taken."""
     if spec.required:
         return "required"
-    return f"as `{spec.inherits}`" if spec.inherits else f"`{spell(spec.default)}`"
+    return f"as `{spec.inherits}`" if spec.inherits else f"`{format_toml(spec.default)}`"
 
 
 def type_text(schema: Mapping[str, Any]) -> str:
@@ -97,13 +109,13 @@ def type_text(schema: Mapping[str, Any]) -> str:
     if schema.get("title"):
         return str(schema["title"])
     if "enum" in schema:
-        return f"one of {', '.join(map(spell, schema['enum']))}"
+        return f"one of {', '.join(map(format_toml, schema['enum']))}"
     if "const" in schema:
-        return spell(schema["const"])
+        return format_toml(schema["const"])
     if "minimum" in schema:
         return f"{schema['type']} {schema['minimum']} to {schema['maximum']}"
     if schema.get("type") == "array":
-        return f"list of {_items(resolved(schema['items']))}"
+        return f"list of {_items(resolve_reference(schema['items']))}"
     return f"text `{schema['pattern']}`" if "pattern" in schema else str(schema["type"])
 
 
@@ -111,19 +123,19 @@ def _items(schema: Mapping[str, Any]) -> str:
     if schema.get("type") != "object":
         return type_text(schema)
     fields = (
-        f"{name}{'' if name in schema.get('required', ()) else '?'}: {type_text(resolved(item))}"
+        f"{name}{'' if name in schema.get('required', ()) else '?'}: {type_text(resolve_reference(item))}"
         for name, item in schema["properties"].items()
     )
     return f"{{{', '.join(fields)}}}"
 
 
-def when_text(wanted: Iterable[Condition]) -> str:
+def when_text(active: Iterable[KeyCondition]) -> str:
     """The condition under which a key is read, in words; "" when there is none."""
-    return " and ".join(_condition(item) for item in wanted)
+    return " and ".join(_condition(item) for item in active)
 
 
-def _condition(item: Condition) -> str:
-    values = " or ".join(map(spell, item.values)) or "a value that no choice has"
+def _condition(item: KeyCondition) -> str:
+    values = " or ".join(map(format_toml, item.values)) or "a value that no choice has"
     return f"`{item.key}` is {'not ' if item.negated else ''}{values}"
 
 

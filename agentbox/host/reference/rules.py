@@ -32,7 +32,14 @@ its letter is the severity: E error, W warning, I info. Errors stop `up`, `build
 
 def page() -> str:
     """The whole page."""
-    return "\n".join([_INTRO, *_index(), *(line for rule in discover().values() for line in _rule(rule)), *_retired()])
+    return "\n".join(
+        [
+            _INTRO,
+            *_index(),
+            *(line for rule in discover().values() for line in _rule(rule)),
+            *_retired(),
+        ]
+    )
 
 
 def _index() -> Iterator[str]:
@@ -40,7 +47,9 @@ def _index() -> Iterator[str]:
         rules = [rule for rule in discover().values() if rule.code[1] == digit]
         if rules:
             yield (
-                f"**{digit}xx: {name}.** " + ", ".join(f"[{rule.code}](#{rule.code.lower()})" for rule in rules) + "\n"
+                f"**{digit}xx: {name}.** "
+                + ", ".join(f"[{rule.code}](#{rule.code.lower()})" for rule in rules)
+                + "\n"
             )
 
 
@@ -55,9 +64,13 @@ def _rule(rule: Rule) -> Iterator[str]:
     yield from _example("Passes", rule.good)
 
 
-def _example(word: str, fragment: str) -> Iterator[str]:
+def _example(label: str, fragment: str) -> Iterator[str]:
     text = fragment.strip()
-    yield f"{word}:\n\n```toml\n{text}\n```\n" if text else f"{word}: the smallest manifest, in other surroundings.\n"
+    yield (
+        f"{label}:\n\n```toml\n{text}\n```\n"
+        if text
+        else f"{label}: the smallest manifest, in other surroundings.\n"
+    )
 
 
 def _retired() -> Iterator[str]:

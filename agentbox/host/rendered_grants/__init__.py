@@ -4,36 +4,42 @@ The readers know the words of the targets, not the code that wrote them: what a 
 reader does not know is an error, since it may grant anything.
 """
 
-from agentbox.host.rendered_grants.compare import INEXPRESSIBLE, Waiver, excess, unexcused, unused
-from agentbox.host.rendered_grants.model import Excess, Grants, Mount, UnknownGrantError
-from agentbox.host.rendered_grants.of_compose import of_compose
-from agentbox.host.rendered_grants.of_devcontainer import of_devcontainer
-from agentbox.host.rendered_grants.of_kubernetes import of_kubernetes
-from agentbox.host.rendered_grants.of_plan import of_plan
-from agentbox.host.rendered_grants.of_podman import of_podman
+from agentbox.host.rendered_grants.compare import (
+    INEXPRESSIBLE,
+    Waiver,
+    excess,
+    unused_waivers,
+    unwaived,
+)
+from agentbox.host.rendered_grants.compose_reader import read_compose
+from agentbox.host.rendered_grants.devcontainer_reader import read_devcontainer
+from agentbox.host.rendered_grants.kubernetes_reader import read_kubernetes
+from agentbox.host.rendered_grants.model import ExcessGrant, GrantedMount, Grants, UnknownGrantError
+from agentbox.host.rendered_grants.plan_reader import plan_grants
+from agentbox.host.rendered_grants.podman_reader import read_podman
 
 READERS = {
-    "compose": of_compose,
-    "devcontainer": of_devcontainer,
-    "kubernetes": of_kubernetes,
-    "podman": of_podman,
+    "compose": read_compose,
+    "devcontainer": read_devcontainer,
+    "kubernetes": read_kubernetes,
+    "podman": read_podman,
 }
 """By target: rendered files by relative path -> grants."""
 
 __all__ = [
     "INEXPRESSIBLE",
     "READERS",
-    "Excess",
+    "ExcessGrant",
+    "GrantedMount",
     "Grants",
-    "Mount",
     "UnknownGrantError",
     "Waiver",
     "excess",
-    "of_compose",
-    "of_devcontainer",
-    "of_kubernetes",
-    "of_plan",
-    "of_podman",
-    "unexcused",
-    "unused",
+    "plan_grants",
+    "read_compose",
+    "read_devcontainer",
+    "read_kubernetes",
+    "read_podman",
+    "unused_waivers",
+    "unwaived",
 ]

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from agentbox.host.rendered_grants.model import LIMITS, UNBOUNDED, Excess, Grants, Mount
+from agentbox.host.rendered_grants.model import LIMITS, UNBOUNDED, ExcessGrant, GrantedMount, Grants
 
 LABELLED = "labelled pods"
 """Who may come to a port of a pod whose NetworkPolicy names labels."""
@@ -31,78 +31,102 @@ INEXPRESSIBLE: Mapping[str, tuple[Waiver, ...]] = {
         Waiver("limit.nofile", ".*", "the boot lowers RLIMIT_NOFILE"),
         Waiver("limit.core", ".*", "the boot lowers RLIMIT_CORE to 0"),
         Waiver("limit.restarts", ".*", "the kubelet waits longer each time, up to five minutes"),
-        Waiver("port.address", f"{LABELLED}:.*", "NetworkPolicy: the pods of the same namespace that carry the label"),
+        Waiver(
+            "port.address",
+            f"{LABELLED}:.*",
+            "NetworkPolicy: the pods of the same namespace that carry the label",
+        ),
     ),
 }
 
 
-def excess(found: Grants, allowed: Grants) -> tuple[Excess, ...]:
+def excess(actual: Grants, allowed: Grants) -> tuple[ExcessGrant, ...]:
     """Everything in `found` that `allowed` does not hold, empty when it is a subset."""
-    return (*_confinement(found, allowed), *_sets(found, allowed), *_mounts(found, allowed), *_limits(found, allowed))
+    return (
+        *_confinement(actual, allowed),
+        *_sets(actual, allowed),
+        *_mounts(actual, allowed),
+        *_limits(actual, allowed),
+    )
 
 
-def unexcused(target: str, found: Grants, allowed: Grants) -> tuple[Excess, ...]:
+def unwaived(target: str, actual: Grants, allowed: Grants) -> tuple[ExcessGrant, ...]:
     """The same without what the target cannot express."""
-    return tuple(row for row in excess(found, allowed) if not any(_waives(w, row) for w in INEXPRESSIBLE[target]))
+    return tuple(
+        row
+        for row in excess(actual, allowed)
+        if not any(_waives(waiver, row) for waiver in INEXPRESSIBLE[target])
+    )
 
 
-def unused(target: str, found: Grants, allowed: Grants) -> tuple[Waiver, ...]:
+def unused_waivers(target: str, actual: Grants, allowed: Grants) -> tuple[Waiver, ...]:
     """Waivers of the target that nothing needs."""
-    rows = excess(found, allowed)
-    return tuple(waiver for waiver in INEXPRESSIBLE[target] if not any(_waives(waiver, row) for row in rows))
+    rows = excess(actual, allowed)
+    return tuple(
+        waiver for waiver in INEXPRESSIBLE[target] if not any(_waives(waiver, row) for row in rows)
+    )
 
 
-def _waives(waiver: Waiver, row: Excess) -> bool:
+def _waives(waiver: Waiver, row: ExcessGrant) -> bool:
     return waiver.kind == row.kind and re.fullmatch(waiver.detail, row.detail) is not None
 
 
-def _confinement(found: Grants, allowed: Grants) -> Iterator[Excess]:
+def _confinement(actual: Grants, allowed: Grants) -> Iterator[ExcessGrant]:
     for kind in ("user", "seccomp"):
-        if getattr(found, kind) != getattr(allowed, kind):
-            yield Excess(kind, str(getattr(found, kind)))
-    if found.runtime not in ("", allowed.runtime):
-        yield Excess("runtime", found.runtime)
+        if getattr(actual, kind) != getattr(allowed, kind):
+            yield ExcessGrant(kind, str(getattr(actual, kind)))
+    if actual.runtime not in ("", allowed.runtime):
+        yield ExcessGrant("runtime", actual.runtime)
     for kind in ("escalation", "privileged", "root_writable", "shared_network"):
-        if getattr(found, kind) and not getattr(allowed, kind):
-            yield Excess(kind, "true")
+        if getattr(actual, kind) and not getattr(allowed, kind):
+            yield ExcessGrant(kind, "true")
 
 
-def _sets(found: Grants, allowed: Grants) -> Iterator[Excess]:
+def _sets(actual: Grants, allowed: Grants) -> Iterator[ExcessGrant]:
     names = {
-        "capability": "capabilities", "device": "devices", "group": "groups", "environment": "environment",
-        "secret": "secrets", "namespace": "host_namespaces",
-    }  # fmt: skip
+        "capability": "capabilities",
+        "device": "devices",
+        "group": "groups",
+        "environment": "environment",
+        "secret": "secrets",
+        "namespace": "host_namespaces",
+    }
     for kind, name in names.items():
-        yield from (Excess(kind, str(value)) for value in sorted(getattr(found, name) - getattr(allowed, name)))
-    for driver, count in sorted(found.requests.items()):
+        yield from (
+            ExcessGrant(kind, str(value))
+            for value in sorted(getattr(actual, name) - getattr(allowed, name))
+        )
+    for driver, count in sorted(actual.requests.items()):
         if count > allowed.requests.get(driver, 0):
-            yield Excess("device", f"{driver} x {count}")
-    for who, port in sorted(found.ports - allowed.ports):
-        known = any(number == port for _, number in allowed.ports)
-        yield Excess("port.address" if known else "port", f"{who}:{port}")
+            yield ExcessGrant("device", f"{driver} x {count}")
+    for peer, port in sorted(actual.ports - allowed.ports):
+        is_known = any(number == port for _, number in allowed.ports)
+        yield ExcessGrant("port.address" if is_known else "port", f"{peer}:{port}")
 
 
-def _mounts(found: Grants, allowed: Grants) -> Iterator[Excess]:
-    known = {row.target: row for row in allowed.mounts}
+def _mounts(actual: Grants, allowed: Grants) -> Iterator[ExcessGrant]:
+    allowed_mounts = {row.target: row for row in allowed.mounts}
     seen: set[str] = set()
-    for row in found.mounts:
-        if row.target in seen or row.target not in known:
-            yield Excess("mount", f"{row.source} at {row.target}")
+    for row in actual.mounts:
+        if row.target in seen or row.target not in allowed_mounts:
+            yield ExcessGrant("mount", f"{row.source} at {row.target}")
         else:
-            yield from _mount(row, known[row.target])
+            yield from _mount(row, allowed_mounts[row.target])
         seen.add(row.target)
 
 
-def _mount(row: Mount, allowed: Mount) -> Iterator[Excess]:
+def _mount(row: GrantedMount, allowed: GrantedMount) -> Iterator[ExcessGrant]:
     if row.source != allowed.source:
-        yield Excess("mount", f"{row.source} at {row.target}")
+        yield ExcessGrant("mount", f"{row.source} at {row.target}")
     kind = "tmpfs" if allowed.source == "tmpfs" else "mount"
-    yield from (Excess(f"{kind}.{flag}", row.target) for flag in sorted(row.flags - allowed.flags))
+    yield from (
+        ExcessGrant(f"{kind}.{flag}", row.target) for flag in sorted(row.flags - allowed.flags)
+    )
     if row.size > allowed.size:
-        yield Excess(f"{kind}.size", row.target)
+        yield ExcessGrant(f"{kind}.size", row.target)
 
 
-def _limits(found: Grants, allowed: Grants) -> Iterator[Excess]:
+def _limits(actual: Grants, allowed: Grants) -> Iterator[ExcessGrant]:
     for name in LIMITS:
-        if found.limits.get(name, UNBOUNDED) > allowed.limits.get(name, UNBOUNDED):
-            yield Excess(f"limit.{name}", str(found.limits.get(name, "unbounded")))
+        if actual.limits.get(name, UNBOUNDED) > allowed.limits.get(name, UNBOUNDED):
+            yield ExcessGrant(f"limit.{name}", str(actual.limits.get(name, "unbounded")))

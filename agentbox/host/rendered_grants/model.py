@@ -16,7 +16,7 @@ class UnknownGrantError(AgentboxError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mount:
+class GrantedMount:
     """One mount. `source` is `volume:<name>`, `host:<path>`, `secret:<name>`, `tmpfs`, or `manifest`; `size` in bytes, of
     a tmpfs only."""
 
@@ -36,7 +36,7 @@ class Grants:
     privileged: bool
     root_writable: bool
     seccomp: str  # digest of the file, "" = unconfined or the engine's own
-    mounts: tuple[Mount, ...]
+    mounts: tuple[GrantedMount, ...]
     devices: frozenset[str]
     groups: frozenset[str]
     ports: frozenset[tuple[str, int]]  # (who may come, port)
@@ -50,15 +50,18 @@ class Grants:
 
 
 @dataclass(frozen=True)
-class Excess:
+class ExcessGrant:
     """Something that is granted beyond what was allowed. `kind` is a dotted word, `detail` says what."""
 
     kind: str
     detail: str
 
 
-def only(what: str, found: Iterable[str], known: Iterable[str]) -> None:
+def require_known(subject: str, names: Iterable[str], allowed: Iterable[str]) -> None:
     """Raises UnknownGrantError when `found` holds a word that is not in `known`."""
-    unknown = sorted(set(found) - set(known))
+    unknown = sorted(set(names) - set(allowed))
     if unknown:
-        raise UnknownGrantError(f"cannot read the grants of {what}: it does not know {unknown[0]}", "teach it the word")
+        raise UnknownGrantError(
+            f"cannot read the grants of {subject}: it does not know {unknown[0]}",
+            "teach it the word",
+        )

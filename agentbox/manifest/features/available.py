@@ -37,6 +37,8 @@ def gates() -> tuple[str, ...]:
     switches = (
         path
         for path, spec in keys().items()
-        if path.startswith(tuple(f"{table}." for table in _GATED)) and spec.apply == "rebuild" and spec.default is False
+        if path.startswith(tuple(f"{table}." for table in _GATED))
+        and spec.apply == "rebuild"
+        and spec.default is False
     )
     return tuple(sorted((*switches, "gpu.backend", "sovereign_mesh.telegram_mirror.enabled")))

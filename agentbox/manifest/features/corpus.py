@@ -21,18 +21,24 @@ def skill_names() -> frozenset[str]:
 
 def skill_files(names: Iterable[str]) -> Mapping[str, bytes]:
     """The files of these skills by path below the corpus."""
-    folder = corpus_dir()
-    files = (path for name in names for path in (folder / name).rglob("*") if path.is_file())
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(files)}
+    directory = corpus_dir()
+    files = (path for name in names for path in (directory / name).rglob("*") if path.is_file())
+    return {path.relative_to(directory).as_posix(): path.read_bytes() for path in sorted(files)}
 
 
-def selected(include: Iterable[str], exclude: Iterable[str], names: Iterable[str]) -> tuple[str, ...]:
+def select_skills(
+    include: Iterable[str], exclude: Iterable[str], names: Iterable[str]
+) -> tuple[str, ...]:
     """The names that a manifest puts into the image, sorted: those that `include` matches and `exclude` does not."""
-    wanted, unwanted = tuple(include), tuple(exclude)
+    included, excluded = tuple(include), tuple(exclude)
     return tuple(
-        sorted(name for name in names if _any(wanted, name) and not _any(unwanted, name)),
+        sorted(
+            name
+            for name in names
+            if _matches_any(included, name) and not _matches_any(excluded, name)
+        ),
     )
 
 
-def _any(patterns: Iterable[str], name: str) -> bool:
+def _matches_any(patterns: Iterable[str], name: str) -> bool:
     return any(globs.matches(pattern, name) for pattern in patterns)

@@ -13,7 +13,7 @@ from agentbox.manifest.load import Manifest
 from agentbox.manifest.model import Model
 from agentbox.manifest.types import Size
 
-ALWAYS: Final = ("build", "core")
+UNGATED: Final = ("build", "core")
 """Features without a gate."""
 
 
@@ -22,23 +22,27 @@ def features_dir() -> Path:
     return config_dir() / "features"
 
 
-def load_features(folder: Path | None = None) -> dict[str, Feature]:
+def load_features(directory: Path | None = None) -> dict[str, Feature]:
     """Every feature by name, sorted. Raises AgentboxError (exit 2) naming the file that cannot be used."""
-    files = sorted((folder or features_dir()).glob("*.toml"))
+    files = sorted((directory or features_dir()).glob("*.toml"))
     return {path.stem: _load(path) for path in files}
 
 
-def enabled(manifest: Manifest, features: Mapping[str, Feature]) -> tuple[str, ...]:
+def enabled_features(manifest: Manifest, features: Mapping[str, Feature]) -> tuple[str, ...]:
     """The names of the features that a manifest turns on, sorted; always with `build` and `core`."""
-    return tuple(sorted(name for name, feature in features.items() if is_on(manifest.usable, feature)))
+    return tuple(
+        sorted(name for name, feature in features.items() if is_enabled(manifest.usable, feature))
+    )
 
 
-def is_on(model: Model, feature: Feature) -> bool:
+def is_enabled(model: Model, feature: Feature) -> bool:
     """True when the feature has no gate, or its gate's key holds one of the gate's values and its switch is on."""
     gate = feature.gate
     if gate is None:
         return True
-    return value_at(model, gate.key) in gate.values and (not gate.when or value_at(model, gate.when) is True)
+    return value_at(model, gate.key) in gate.values and (
+        not gate.when or value_at(model, gate.when) is True
+    )
 
 
 def value_at(model: Model, key: str) -> Any:
@@ -64,19 +68,23 @@ def _load(path: Path) -> Feature:
 def _feature(name: str, table: Mapping[str, Any]) -> Feature:
     if unknown := sorted(set(table) - {item.name for item in fields(Feature)} - {"name"}):
         raise ValueError(f"unknown key {unknown[0]}")
-    if ("gate" in table) == (name in ALWAYS):
-        raise ValueError(f"a gate is needed in every feature but {' and '.join(ALWAYS)}")
-    return Feature(name=name, **{word: _READERS.get(word, _as_is)(value) for word, value in table.items()})
+    if ("gate" in table) == (name in UNGATED):
+        raise ValueError(f"a gate is needed in every feature but {' and '.join(UNGATED)}")
+    return Feature(
+        name=name, **{key: _READERS.get(key, _to_tuple)(value) for key, value in table.items()}
+    )
 
 
-def _as_is(value: Any) -> Any:
+def _to_tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
 def _gate(table: Mapping[str, Any]) -> Gate:
     value = table["value"]
     values = tuple(value) if isinstance(value, list) else (value,)
-    return Gate(**{**{name: item for name, item in table.items() if name != "value"}, "values": values})
+    return Gate(
+        **{**{name: item for name, item in table.items() if name != "value"}, "values": values}
+    )
 
 
 _READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
@@ -84,7 +92,9 @@ _READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "links": lambda rows: tuple((path, target) for path, target in rows),
     "wrappers": lambda rows: tuple((path, target) for path, target in rows),
     "min_memory": Size,
-    "unused_dependencies": lambda table: {package: tuple(names) for package, names in table.items()},
+    "unused_dependencies": lambda table: {
+        package: tuple(names) for package, names in table.items()
+    },
     "exception": lambda table: ExceptionNeed(**table),
     "ports": lambda rows: tuple(FixedPort(**row) for row in rows),
 }

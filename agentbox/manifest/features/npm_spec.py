@@ -14,31 +14,31 @@ _ALIAS: Final = "npm:"
 class NpmSpec:
     """`folder` is where below node_modules it is unpacked, `range` a version, a range or a tag."""
 
-    folder: str
+    directory: str
     name: str
     range: str
 
-    def at(self, version: str) -> str:
+    def specifier(self, version: str) -> str:
         """What package.json says of it, at this version or range."""
-        return version if self.folder == self.name else f"{_ALIAS}{self.name}@{version}"
+        return version if self.directory == self.name else f"{_ALIAS}{self.name}@{version}"
 
 
 def npm_spec(text: str) -> NpmSpec:
     """Parses one entry without `{cpu}`. Raises ValueError for what is none."""
-    found = _SPEC.fullmatch(text)
-    if found is None:
+    match = _SPEC.fullmatch(text)
+    if match is None:
         raise ValueError(f"no npm package: {text}")
-    folder, wanted = found["name"], found["range"] or "latest"
-    if wanted.startswith(_ALIAS):
-        return NpmSpec(folder, *_without_folder(wanted.removeprefix(_ALIAS)))
-    return NpmSpec(folder, folder, wanted)
+    directory, version_range = match["name"], match["range"] or "latest"
+    if version_range.startswith(_ALIAS):
+        return NpmSpec(directory, *_aliased(version_range.removeprefix(_ALIAS)))
+    return NpmSpec(directory, directory, version_range)
 
 
-def npm_specs(listed: Iterable[str], arch: str) -> tuple[NpmSpec, ...]:
+def npm_specs(entries: Iterable[str], arch: str) -> tuple[NpmSpec, ...]:
     """The entries for one Debian architecture: `{cpu}` in them is npm's name of it."""
-    return tuple(npm_spec(text.replace("{cpu}", CPUS[arch])) for text in listed)
+    return tuple(npm_spec(text.replace("{cpu}", CPUS[arch])) for text in entries)
 
 
-def _without_folder(text: str) -> tuple[str, str]:
-    real = npm_spec(text)
-    return real.name, real.range
+def _aliased(text: str) -> tuple[str, str]:
+    spec = npm_spec(text)
+    return spec.name, spec.range

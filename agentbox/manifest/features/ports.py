@@ -11,7 +11,7 @@ from agentbox.manifest.model import Model
 
 
 @dataclass(frozen=True)
-class Listener:
+class ListenerSpec:
     """`owner` is a manifest key, `gateway`, or `<feature>:<name>`; a published one is reachable from the host."""
 
     owner: str
@@ -19,32 +19,40 @@ class Listener:
     published: bool
 
 
-def port_table(model: Model, features: Mapping[str, Feature], on: Iterable[str]) -> tuple[Listener, ...]:
+def port_table(
+    model: Model, features: Mapping[str, Feature], enabled: Iterable[str]
+) -> tuple[ListenerSpec, ...]:
     """All listeners, in the order in which a taken port is reported."""
     rows = [
-        Listener("api.port", model.api.port, published=True),
-        Listener("observability.metrics_port", model.observability.metrics_port, published=True),
+        ListenerSpec("api.port", model.api.port, published=True),
+        ListenerSpec(
+            "observability.metrics_port", model.observability.metrics_port, published=True
+        ),
     ]
     if model.privacy.enabled and model.privacy.mode.startswith("local-"):
-        rows.append(Listener("privacy.port", model.privacy.port, published=False))
+        rows.append(ListenerSpec("privacy.port", model.privacy.port, published=False))
     if model.adapters.orchestrator.use != "off":
-        rows.append(Listener("gateway", GATEWAY_PORT, published=False))
+        rows.append(ListenerSpec("gateway", GATEWAY_PORT, published=False))
     if model.desktop.enabled:
-        rows.append(Listener("desktop.port", model.desktop.port, published=True))
+        rows.append(ListenerSpec("desktop.port", model.desktop.port, published=True))
     relay = model.sovereign_mesh.relay
     if relay.enabled and relay.implementation == "embedded":
-        rows.append(Listener("sovereign_mesh.relay.port", relay.port, published=relay.expose))
-    rows += [_listener(model, name, fixed) for name in on for fixed in features[name].ports]
+        rows.append(ListenerSpec("sovereign_mesh.relay.port", relay.port, published=relay.expose))
+    rows += [_listener(model, name, fixed) for name in enabled for fixed in features[name].ports]
     return tuple(dict.fromkeys(rows))  # a key is listed once, whoever states it
 
 
-def _listener(model: Model, feature: str, fixed: FixedPort) -> Listener:
+def _listener(model: Model, feature: str, fixed: FixedPort) -> ListenerSpec:
     if fixed.key:
-        return Listener(fixed.key, value_at(model, fixed.key), fixed.publish)
-    return Listener(f"{feature}:{fixed.name}", fixed.port, fixed.publish)
+        return ListenerSpec(fixed.key, value_at(model, fixed.key), fixed.publish)
+    return ListenerSpec(f"{feature}:{fixed.name}", fixed.port, fixed.publish)
 
 
-def free_port(table: Iterable[Listener], near: int) -> int:
+def free_port(table: Iterable[ListenerSpec], start: int) -> int:
     """The first port above `near` that no listener of the table has."""
-    taken = {row.port for row in table}
-    return next(port for port in itertools.chain(range(near + 1, 65536), range(1024, near)) if port not in taken)
+    used = {row.port for row in table}
+    return next(
+        port
+        for port in itertools.chain(range(start + 1, 65536), range(1024, start))
+        if port not in used
+    )

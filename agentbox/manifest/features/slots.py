@@ -9,5 +9,5 @@ _CLASSES: Final = {str(name): name for name in get_args(SlotClass)}
 
 def slot_class(use: str) -> SlotClass:
     """The class of the implementation `use`, as in `external-http`. Raises KeyError for a name of no class."""
-    found: SlotClass = _CLASSES[use.partition("-")[0]]
-    return found
+    result: SlotClass = _CLASSES[use.partition("-")[0]]
+    return result

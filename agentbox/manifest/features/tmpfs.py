@@ -1,20 +1,20 @@
 """The memory file systems that every box has. Their pages count in `resources.memory`."""
 
-from agentbox.manifest.tables.security import Tmpfs
+from agentbox.manifest.tables.security import TmpfsTable
 from agentbox.manifest.types import Size
 
 
-def baseline(tmp_size: Size, log_size: Size) -> tuple[Tmpfs, ...]:
+def baseline_mounts(tmp_size: Size, log_size: Size) -> tuple[TmpfsTable, ...]:
     """The five mounts of the baseline, sorted by target; all noexec, nosuid, nodev."""
     return (
-        Tmpfs(target="/run", size=Size("64MiB"), mode="0755"),
-        Tmpfs(target="/tmp", size=tmp_size, mode="1777"),
-        Tmpfs(target="/var/log", size=log_size, mode="0755"),
-        Tmpfs(target="/var/log/supervisor", size=Size("64MiB"), mode="0755"),
-        Tmpfs(target="/var/run", size=Size("16MiB"), mode="0755"),
+        TmpfsTable(target="/run", size=Size("64MiB"), mode="0755"),
+        TmpfsTable(target="/tmp", size=tmp_size, mode="1777"),
+        TmpfsTable(target="/var/log", size=log_size, mode="0755"),
+        TmpfsTable(target="/var/log/supervisor", size=Size("64MiB"), mode="0755"),
+        TmpfsTable(target="/var/run", size=Size("16MiB"), mode="0755"),
     )
 
 
-def total_bytes(mounts: tuple[Tmpfs, ...]) -> int:
+def total_bytes(mounts: tuple[TmpfsTable, ...]) -> int:
     """What they may take together."""
     return sum(mount.size.bytes for mount in mounts)

@@ -28,5 +28,5 @@ def is_wildcard(host: str) -> bool:
 
 def clear_text_host(url: str) -> str | None:
     """The host of an http or ws URL; None for any other text."""
-    found = _CLEAR.match(url)
-    return found[1] if found else None
+    match = _CLEAR.match(url)
+    return match[1] if match else None

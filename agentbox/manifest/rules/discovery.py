@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from agentbox.manifest.findings import SEVERITIES, Finding, Severity
-from agentbox.manifest.rules.context import View
+from agentbox.manifest.rules.context import RuleContext
 
 _MODULE: Final = re.compile(r"[ewi]\d{3}_[a-z0-9_]+")
 
@@ -27,8 +27,10 @@ class Rule:
     reads: tuple[str, ...]
     bad: str
     good: str
-    check: Callable[[View], Iterator[Finding]]
-    each: tuple[str, ...] = ("",)  # maps: `check` is called once per entry of each; "" = once for the whole
+    check: Callable[[RuleContext], Iterator[Finding]]
+    each: tuple[str, ...] = (
+        "",
+    )  # maps: `check` is called once per entry of each; "" = once for the whole
     last: bool = False  # runs after the others and sees which keys their errors name
     environment: bool = False  # has a condition on the environment
     context: Mapping[str, Any] | None = None  # what else BAD and GOOD need: environment, lock
@@ -38,8 +40,13 @@ class Rule:
 def discover() -> Mapping[str, Rule]:
     """Every rule by code, sorted."""
     package = __name__.rpartition(".")[0]
-    names = (found.name for found in pkgutil.walk_packages(import_module(package).__path__, f"{package}."))
-    rules = (_rule(import_module(name)) for name in names if _MODULE.fullmatch(name.rpartition(".")[2]))
+    names = (
+        module.name
+        for module in pkgutil.walk_packages(import_module(package).__path__, f"{package}.")
+    )
+    rules = (
+        _rule(import_module(name)) for name in names if _MODULE.fullmatch(name.rpartition(".")[2])
+    )
     return {rule.code: rule for rule in sorted(rules, key=lambda rule: rule.code[1:])}
 
 

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agentbox.manifest.features.loader import enabled
+from agentbox.manifest.features.loader import enabled_features
 from agentbox.manifest.features.model import Feature
 from agentbox.manifest.findings import Finding
 from agentbox.manifest.load import Manifest
-from agentbox.manifest.rules.context import Given, Unusable, View
+from agentbox.manifest.rules.context import InvalidValue, RuleContext, RuleInput
 from agentbox.manifest.rules.discovery import Rule, discover
 from agentbox.manifest.rules.lock_input import LockInput
 
@@ -27,11 +27,15 @@ class NotEvaluated:
 
     def to_json(self) -> dict[str, str]:
         """Plain data; `entry` only where there is one."""
-        return {"code": self.code, "because": self.because, **({"entry": self.entry} if self.entry else {})}
+        return {
+            "code": self.code,
+            "because": self.because,
+            **({"entry": self.entry} if self.entry else {}),
+        }
 
 
 @dataclass(frozen=True)
-class Report:
+class ValidationReport:
     """Everything that was found, sorted by line, column, code."""
 
     findings: tuple[Finding, ...]
@@ -61,7 +65,7 @@ class Report:
         }
 
 
-def run(
+def run_rules(
     manifest: Manifest,
     *,
     features: Mapping[str, Feature],
@@ -69,48 +73,56 @@ def run(
     environment: Mapping[str, str] | None = None,
     systems: Iterable[str] = (),
     only_environment: bool = False,
-) -> Report:
+) -> ValidationReport:
     """Every rule over a manifest, the schema's findings included. `lock` None = not given, `MISSING` = there is none.
 
     With `environment` the conditions marked [env] hold too; `only_environment` runs nothing but the rules that have one.
     Raises RuleBug when a rule raises.
     """
     if any(finding.code == "E000" for finding in manifest.findings):
-        return Report(manifest.findings)
-    given = Given(manifest, features, enabled(manifest, features), lock, environment, tuple(systems))
+        return ValidationReport(manifest.findings)
+    inputs = RuleInput(
+        manifest, features, enabled_features(manifest, features), lock, environment, tuple(systems)
+    )
     rules = [rule for rule in discover().values() if rule.environment or not only_environment]
-    first = _Pass(given)
+    first = _Pass(inputs)
     first.run(rule for rule in rules if not rule.last)
-    second = _Pass(given, frozenset(found.key for found in first.findings if found.severity == "error"))
+    second = _Pass(
+        inputs,
+        frozenset(findings.key for findings in first.findings if findings.severity == "error"),
+    )
     second.run(rule for rule in rules if rule.last)
     found = sorted((*first.findings, *second.findings), key=lambda finding: finding.order)
-    return Report(tuple(found), (*first.skipped, *second.skipped), len(rules))
+    return ValidationReport(tuple(found), (*first.skipped, *second.skipped), len(rules))
 
 
 class _Pass:
-    def __init__(self, given: Given, errors: frozenset[str] = frozenset()) -> None:
-        self.given = given
+    def __init__(self, inputs: RuleInput, errors: frozenset[str] = frozenset()) -> None:
+        self.inputs = inputs
         self.errors = errors
         self.findings: list[Finding] = []
         self.skipped: list[NotEvaluated] = []
 
     def run(self, rules: Iterable[Rule]) -> None:
         for rule in rules:
-            for view in self.views(rule):
-                self.apply(rule, view)
+            for context in self.contexts(rule):
+                self.apply(rule, context)
 
-    def views(self, rule: Rule) -> Iterator[View]:
-        whole = View(rule.code, self.given, errors=self.errors)
+    def contexts(self, rule: Rule) -> Iterator[RuleContext]:
+        base_context = RuleContext(rule.code, self.inputs, errors=self.errors)
         for table in rule.each:
             if table:
-                yield from (replace(whole, table=table, entry=name) for name in whole.names(table))
+                yield from (
+                    replace(base_context, table=table, entry=name)
+                    for name in base_context.names(table)
+                )
             else:
-                yield whole
+                yield base_context
 
-    def apply(self, rule: Rule, view: View) -> None:
+    def apply(self, rule: Rule, context: RuleContext) -> None:
         try:
-            self.findings += list(rule.check(view))
-        except Unusable as unusable:
-            self.skipped.append(NotEvaluated(rule.code, unusable.key, view.entry))
+            self.findings += list(rule.check(context))
+        except InvalidValue as invalid:
+            self.skipped.append(NotEvaluated(rule.code, invalid.key, context.entry))
         except Exception as error:
             raise RuleBug(f"rule {rule.code} raised {type(error).__name__}: {error}") from error

@@ -29,14 +29,16 @@ class LockInput:
     def rows(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Every entry with the table that it stands in."""
         for table in ("seed", "debian"):
-            for architecture, part in self.tables.get(table, {}).items():
-                yield from ((f"{table}.{architecture}", row) for row in part.get("files", ()))
+            for architecture, packages in self.tables.get(table, {}).items():
+                yield from ((f"{table}.{architecture}", row) for row in packages.get("files", ()))
         for table in ("wheels", "npm"):
             yield from ((table, row) for row in self.tables.get(table, {}).get("files", ()))
 
     def names(self, table: str) -> frozenset[str]:
         """The package names of a table."""
-        return frozenset(str(row.get("name", "")) for at, row in self.rows() if at == table)
+        return frozenset(
+            str(row.get("name", "")) for table_name, row in self.rows() if table_name == table
+        )
 
     @property
     def nixpkgs_hash(self) -> str:
@@ -53,18 +55,22 @@ def read_lock(path: Path) -> LockInput:
     """The lock at that path and the flake.lock beside it. Raises AgentboxError (exit 2) for one that cannot be read."""
     tables = _document(path, tomllib.loads)
     return LockInput(
-        present=tables is not None, tables=tables or {}, flake=_document(path.with_name(FLAKE_FILE), json.loads)
+        present=tables is not None,
+        tables=tables or {},
+        flake=_document(path.with_name(FLAKE_FILE), json.loads),
     )
 
 
 def _document(path: Path, parse: Callable[[str], Any]) -> Mapping[str, Any] | None:
     try:
-        found: Mapping[str, Any] = parse(path.read_text(encoding="utf-8"))
-        return found
+        document: Mapping[str, Any] = parse(path.read_text(encoding="utf-8"))
+        return document
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
-        again = "nix flake lock" if path.name == FLAKE_FILE else "agentbox lock"
+        command = "nix flake lock" if path.name == FLAKE_FILE else "agentbox lock"
         raise AgentboxError(
-            f"cannot read {path}: {error}", f"Run `{again}` to write it anew.", exit_code=ExitCode.USAGE
+            f"cannot read {path}: {error}",
+            f"Run `{command}` to write it anew.",
+            exit_code=ExitCode.USAGE,
         ) from error

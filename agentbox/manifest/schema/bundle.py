@@ -12,7 +12,7 @@ from typing import Any, Final
 from agentbox.core.data_files import schema_dir
 
 _URN: Final = "urn:agentbox:schema:"
-_WORDS: Final = "#/$defs/common/$defs/"
+_TYPE_REFERENCE: Final = "#/$defs/common/$defs/"
 BUNDLE: Final = "agentbox.bundle.json"
 
 
@@ -22,68 +22,76 @@ def bundle() -> dict[str, Any]:
 
     Type words stand where they are used: some language servers show nothing of what is written beside a reference.
     """
-    folder = schema_dir()
-    root = _read(folder / "agentbox.schema.json")
-    stems = ["common", *(reference["$ref"].removeprefix(_URN) for reference in root["properties"].values())]
-    sections = {stem: _localised(_read(folder / f"sections/{stem}.json"), stem) for stem in stems}
+    directory = schema_dir()
+    root = _read(directory / "agentbox.schema.json")
+    stems = [
+        "common",
+        *(reference["$ref"].removeprefix(_URN) for reference in root["properties"].values()),
+    ]
+    sections = {
+        stem: _localised(_read(directory / f"sections/{stem}.json"), stem) for stem in stems
+    }
     document: dict[str, Any] = _localised(root, "")
-    return {**document, "$defs": _with_words(sections, sections["common"]["$defs"])}
+    return {**document, "$defs": _inline_types(sections, sections["common"]["$defs"])}
 
 
-def _with_words(value: Any, words: dict[str, Any]) -> Any:
+def _inline_types(value: Any, types: dict[str, Any]) -> Any:
     """The same with each reference to a type word replaced by the word; what is written beside the reference wins."""
     if isinstance(value, list):
-        return [_with_words(item, words) for item in value]
+        return [_inline_types(item, types) for item in value]
     if not isinstance(value, dict):
         return value
-    kept = {name: _with_words(item, words) for name, item in value.items()}
-    reference = kept.get("$ref", "")
-    if not isinstance(reference, str) or not reference.startswith(_WORDS):
-        return kept
-    del kept["$ref"]
-    return {**_with_words(words[reference.removeprefix(_WORDS)], words), **kept}
+    result = {name: _inline_types(item, types) for name, item in value.items()}
+    reference = result.get("$ref", "")
+    if not isinstance(reference, str) or not reference.startswith(_TYPE_REFERENCE):
+        return result
+    del result["$ref"]
+    return {**_inline_types(types[reference.removeprefix(_TYPE_REFERENCE)], types), **result}
 
 
 def properties() -> Iterator[tuple[str, dict[str, Any]]]:
     """Every key path with its schema, in the order of the files, tables included. Map entries are spelt by name where
     the schema names them, else `*`."""
     for name in bundle()["properties"]:
-        yield from _below(name, bundle()["properties"][name])
+        yield from _walk(name, bundle()["properties"][name])
 
 
 def schema_at(path: str) -> dict[str, Any] | None:
     """The schema of a real key path, map entries by any name; None for a path that no manifest has."""
     schema: Any = bundle()
     for name in path.split("."):
-        schema = resolved(schema)
+        schema = resolve_reference(schema)
         schema = schema.get("properties", {}).get(name) or schema.get("additionalProperties")
         if not isinstance(schema, dict):
             return None
-    return resolved(schema)
+    return resolve_reference(schema)
 
 
-def resolved(schema: dict[str, Any]) -> dict[str, Any]:
+def resolve_reference(schema: dict[str, Any]) -> dict[str, Any]:
     """A schema with its `$ref` followed; its own annotations win."""
     if "$ref" not in schema:
         return schema
     target: Any = bundle()
     for step in schema["$ref"].removeprefix("#/").split("/"):
         target = target[step]
-    return {**resolved(target), **{word: value for word, value in schema.items() if word != "$ref"}}
+    return {
+        **resolve_reference(target),
+        **{keyword: value for keyword, value in schema.items() if keyword != "$ref"},
+    }
 
 
-def _below(path: str, schema: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    whole = resolved(schema)
-    yield path, whole
-    for name, inner in whole.get("properties", {}).items():
-        yield from _below(f"{path}.{name}", inner)
-    if isinstance(entry := whole.get("additionalProperties"), dict):
-        yield from _below(f"{path}.*", entry)
+def _walk(path: str, schema: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    full_schema = resolve_reference(schema)
+    yield path, full_schema
+    for name, inner in full_schema.get("properties", {}).items():
+        yield from _walk(f"{path}.{name}", inner)
+    if isinstance(entry := full_schema.get("additionalProperties"), dict):
+        yield from _walk(f"{path}.*", entry)
 
 
 def _read(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(path.read_bytes())
-    return found
+    document: dict[str, Any] = json.loads(path.read_bytes())
+    return document
 
 
 def _localised(value: Any, stem: str) -> Any:
@@ -93,9 +101,9 @@ def _localised(value: Any, stem: str) -> Any:
     if not isinstance(value, dict):
         return value
     return {
-        word: _reference(item, stem) if word == "$ref" else _localised(item, stem)
-        for word, item in value.items()
-        if not (stem and word in ("$schema", "$id"))
+        keyword: _reference(item, stem) if keyword == "$ref" else _localised(item, stem)
+        for keyword, item in value.items()
+        if not (stem and keyword in ("$schema", "$id"))
     }
 
 
@@ -106,10 +114,10 @@ def _reference(target: str, stem: str) -> str:
     return f"#/$defs/{document}{inside}"
 
 
-def text() -> str:
+def bundle_text() -> str:
     """What `schema/agentbox.bundle.json` must hold."""
     return json.dumps(bundle(), indent=2, ensure_ascii=False) + "\n"
 
 
 if __name__ == "__main__":
-    (schema_dir() / BUNDLE).write_text(text())
+    (schema_dir() / BUNDLE).write_text(bundle_text())

@@ -14,16 +14,18 @@ from agentbox.manifest.keypath import KeyPath
 from agentbox.manifest.schema.bundle import bundle
 
 
-def fits(written: Mapping[str, Any]) -> bool:
+def passes_quick_check(written: Mapping[str, Any]) -> bool:
     """True when a manifest surely fits the schema and no table holds both keys of an `_env` and `_file` pair."""
-    return _fits(written, bundle()) and next(pairs(written), None) is None
+    return _is_valid(written, bundle()) and next(exclusive_pairs(written), None) is None
 
 
-def pairs(table: Mapping[str, Any], path: KeyPath = ()) -> Iterator[tuple[KeyPath, KeyPath]]:
+def exclusive_pairs(
+    table: Mapping[str, Any], path: KeyPath = ()
+) -> Iterator[tuple[KeyPath, KeyPath]]:
     """`x_file` and `x_env` where one table has both: two ways to say one thing."""
     for name, value in table.items():
         if isinstance(value, dict):
-            yield from pairs(value, (*path, name))
+            yield from exclusive_pairs(value, (*path, name))
         other = name.removesuffix("_file") + "_env"
         if name.endswith("_file") and other in table:
             yield (*path, name), (*path, other)
@@ -45,60 +47,66 @@ def compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(re.sub(r"(?<!\\)\$(?=\||\)|$)", r"\\Z", pattern))
 
 
-def _fits(value: Any, schema: Mapping[str, Any]) -> bool:
+def _is_valid(value: Any, schema: Mapping[str, Any]) -> bool:
     return all(
-        word in _SAYS_NOTHING or word.startswith("x-agentbox-") or _KEYWORDS.get(word, _unknown)(value, wanted, schema)
-        for word, wanted in schema.items()
+        keyword in _ANNOTATIONS
+        or keyword.startswith("x-agentbox-")
+        or _KEYWORDS.get(keyword, _unknown)(value, expected, schema)
+        for keyword, expected in schema.items()
     )
 
 
-def _unknown(_value: Any, _wanted: Any, _schema: Mapping[str, Any]) -> bool:
+def _unknown(_value: Any, _expected: Any, _schema: Mapping[str, Any]) -> bool:
     return False
 
 
-def _reference(value: Any, wanted: str, _schema: Mapping[str, Any]) -> bool:
+def _reference(value: Any, expected: str, _schema: Mapping[str, Any]) -> bool:
     target: Any = bundle()
-    for step in wanted.removeprefix("#/").split("/"):
+    for step in expected.removeprefix("#/").split("/"):
         target = target[step]
-    return _fits(value, target)
+    return _is_valid(value, target)
 
 
-def _type(value: Any, wanted: Any, _schema: Mapping[str, Any]) -> bool:
-    return _TYPES[wanted](value)
+def _type(value: Any, expected: Any, _schema: Mapping[str, Any]) -> bool:
+    return _TYPES[expected](value)
 
 
-def _enum(value: Any, wanted: list[Any], _schema: Mapping[str, Any]) -> bool:
-    return any(type(value) is type(choice) and value == choice for choice in wanted)
+def _enum(value: Any, expected: list[Any], _schema: Mapping[str, Any]) -> bool:
+    return any(type(value) is type(choice) and value == choice for choice in expected)
 
 
-def _tables(value: Any, schema: Mapping[str, Any], word: str) -> Iterator[bool]:
+def _table_members(value: Any, schema: Mapping[str, Any], keyword: str) -> Iterator[bool]:
     """Whether each member of a table fits; `word` tells which ones are asked about."""
-    named = schema.get("properties", {})
+    properties = schema.get("properties", {})
     for name, item in value.items():
-        if (name in named) is (word == "properties"):
-            wanted = named[name] if name in named else schema[word]
-            yield wanted if isinstance(wanted, bool) else _fits(item, wanted)
+        if (name in properties) is (keyword == "properties"):
+            expected = properties[name] if name in properties else schema[keyword]
+            yield expected if isinstance(expected, bool) else _is_valid(item, expected)
 
 
-def _each(value: Any, wanted: Mapping[str, Any], _schema: Mapping[str, Any]) -> bool:
-    return not isinstance(value, list) or all(_fits(item, wanted) for item in value)
+def _items(value: Any, expected: Mapping[str, Any], _schema: Mapping[str, Any]) -> bool:
+    return not isinstance(value, list) or all(_is_valid(item, expected) for item in value)
 
 
-def _unique(value: Any, wanted: bool, _schema: Mapping[str, Any]) -> bool:
-    return not wanted or not isinstance(value, list) or all(item not in value[:at] for at, item in enumerate(value))
-
-
-def _required(value: Any, wanted: list[str], _schema: Mapping[str, Any]) -> bool:
-    return not isinstance(value, dict) or all(name in value for name in wanted)
-
-
-def _dependent(value: Any, wanted: Mapping[str, list[str]], schema: Mapping[str, Any]) -> bool:
-    return not isinstance(value, dict) or all(
-        _required(value, wanted[name], schema) for name in wanted if name in value
+def _unique(value: Any, expected: bool, _schema: Mapping[str, Any]) -> bool:
+    return (
+        not expected
+        or not isinstance(value, list)
+        or all(item not in value[:index] for index, item in enumerate(value))
     )
 
 
-_SAYS_NOTHING: Final = {"$schema", "$id", "$defs", "title", "description", "default"}
+def _required(value: Any, expected: list[str], _schema: Mapping[str, Any]) -> bool:
+    return not isinstance(value, dict) or all(name in value for name in expected)
+
+
+def _dependent(value: Any, expected: Mapping[str, list[str]], schema: Mapping[str, Any]) -> bool:
+    return not isinstance(value, dict) or all(
+        _required(value, expected[name], schema) for name in expected if name in value
+    )
+
+
+_ANNOTATIONS: Final = {"$schema", "$id", "$defs", "title", "description", "default"}
 _TYPES: Final[Mapping[str, Callable[[Any], bool]]] = {
     "boolean": lambda value: isinstance(value, bool),
     "integer": is_integer,
@@ -112,17 +120,23 @@ _KEYWORDS: Final[Mapping[str, Callable[[Any, Any, Mapping[str, Any]], bool]]] = 
     "type": _type,
     "enum": _enum,
     "const": lambda value, wanted, schema: _enum(value, [wanted], schema),
-    "pattern": lambda value, wanted, _: not isinstance(value, str) or compiled(wanted).search(value) is not None,
+    "pattern": lambda value, wanted, _: (
+        not isinstance(value, str) or compiled(wanted).search(value) is not None
+    ),
     "minimum": lambda value, wanted, _: not is_number(value) or value >= wanted,
     "maximum": lambda value, wanted, _: not is_number(value) or value <= wanted,
     "minItems": lambda value, wanted, _: not isinstance(value, list) or len(value) >= wanted,
     "uniqueItems": _unique,
-    "items": _each,
-    "properties": lambda value, _, schema: not isinstance(value, dict) or all(_tables(value, schema, "properties")),
-    "additionalProperties": lambda value, _, schema: (
-        not isinstance(value, dict) or all(_tables(value, schema, "additionalProperties"))
+    "items": _items,
+    "properties": lambda value, _, schema: (
+        not isinstance(value, dict) or all(_table_members(value, schema, "properties"))
     ),
-    "propertyNames": lambda value, wanted, _: not isinstance(value, dict) or all(_fits(name, wanted) for name in value),
+    "additionalProperties": lambda value, _, schema: (
+        not isinstance(value, dict) or all(_table_members(value, schema, "additionalProperties"))
+    ),
+    "propertyNames": lambda value, wanted, _: (
+        not isinstance(value, dict) or all(_is_valid(name, wanted) for name in value)
+    ),
     "required": _required,
     "dependentRequired": _dependent,
 }

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from agentbox.manifest.tables.limits import Limits
+from agentbox.manifest.tables.limits import LimitsTable
 from agentbox.manifest.types import (
     INHERITS,
     Argument,
@@ -12,15 +12,15 @@ from agentbox.manifest.types import (
     Name,
     NameOrNone,
     Range,
+    TypeName,
     Unique,
     Variable,
-    Word,
     key,
 )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Llm:
+class LlmTable:
     """[agents.<name>.llm]: the model budget in one window."""
 
     max_tokens: Annotated[int, Range(1, 1000000000)] = key(1000000, "live")
@@ -31,7 +31,7 @@ class Llm:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Restart:
+class RestartTable:
     """[agents.<name>.restart]: more restarts than `max_restarts` in the window = failed, with an event."""
 
     policy: Literal["never", "on-failure", "always"] = key("never", "live")
@@ -42,7 +42,7 @@ class Restart:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Agent:
+class AgentTable:
     """One agent. argv = `command` + `args`: no shell, no placeholder expansion. `limits` that it does not write are
     those of [limits]. `state`: each run has memory and pods of its own, or all runs of this agent share them."""
 
@@ -60,7 +60,9 @@ class Agent:
     workspace: Literal["branch", "direct"] = key("branch", "live")
     workspace_dir: BoxPath = key("/workspace", "live")
     children: Annotated[tuple[Name, ...], Unique()] = key((), "live")
-    approval_required: Annotated[tuple[Annotated[str, Word("action")], ...], Unique()] = key((), "live")
-    limits: Limits = field(default_factory=Limits, metadata={INHERITS: "limits"})
-    llm: Llm = field(default_factory=Llm)
-    restart: Restart = field(default_factory=Restart)
+    approval_required: Annotated[tuple[Annotated[str, TypeName("action")], ...], Unique()] = key(
+        (), "live"
+    )
+    limits: LimitsTable = field(default_factory=LimitsTable, metadata={INHERITS: "limits"})
+    llm: LlmTable = field(default_factory=LlmTable)
+    restart: RestartTable = field(default_factory=RestartTable)

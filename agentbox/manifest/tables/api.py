@@ -7,7 +7,7 @@ from agentbox.manifest.types import Env, HttpUrl, IpLiteral, Port, Size, key
 
 
 @dataclass(frozen=True, kw_only=True)
-class Api:
+class ApiTable:
     """Where the management API listens and whom it lets in."""
 
     port: Port = key(9090, "rebuild")

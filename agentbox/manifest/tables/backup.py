@@ -9,8 +9,10 @@ Part = Literal["beads", "pods", "memory", "events", "workspace", "identities", "
 
 
 @dataclass(frozen=True, kw_only=True)
-class Backup:
+class BackupTable:
     """What goes into an archive beside manifest and lock, and how many archives stay."""
 
     keep: Annotated[int, Range(1, 365)] = key(7, "live")
-    include: Annotated[tuple[Part, ...], Unique()] = key(("beads", "pods", "memory", "events", "identities"), "live")
+    include: Annotated[tuple[Part, ...], Unique()] = key(
+        ("beads", "pods", "memory", "events", "identities"), "live"
+    )

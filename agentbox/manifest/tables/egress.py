@@ -3,14 +3,18 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from agentbox.manifest.types import Range, Unique, Word, key
+from agentbox.manifest.types import Range, TypeName, Unique, key
 
 
 @dataclass(frozen=True, kw_only=True)
-class Egress:
+class EgressTable:
     """Hosts that agents may reach at most. Private ranges are refused after resolution unless they are exempt."""
 
-    allow: Annotated[tuple[Annotated[str, Word("net_pattern")], ...], Unique()] = key((), "live")
-    allow_private: Annotated[tuple[Annotated[str, Word("net_target")], ...], Unique()] = key((), "live")
+    allow: Annotated[tuple[Annotated[str, TypeName("net_pattern")], ...], Unique()] = key(
+        (), "live"
+    )
+    allow_private: Annotated[tuple[Annotated[str, TypeName("net_target")], ...], Unique()] = key(
+        (), "live"
+    )
     connect_timeout_seconds: Annotated[int, Range(1, 120)] = key(10, "live")
     max_connections: Annotated[int, Range(1, 1024)] = key(64, "live")

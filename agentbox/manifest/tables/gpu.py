@@ -7,7 +7,7 @@ from agentbox.manifest.types import key
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gpu:
+class GpuTable:
     """Packages, devices, environment and exception follow from the backend."""
 
     backend: Literal["none", "ollama-rocm", "ollama-cuda", "local-cuda"] = key("none", "rebuild")

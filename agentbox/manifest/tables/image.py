@@ -3,16 +3,16 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from agentbox.manifest.types import PackageName, Pattern, Unique, key
+from agentbox.manifest.types import PackageName, TextPattern, Unique, key
 
 System = Literal["x86_64-linux", "aarch64-linux"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Image:
+class ImageTable:
     """What the image is made of, beside the features."""
 
     source: Literal["debian", "nixpkgs"] = key("debian", "rebuild")
-    suite: Annotated[str, Pattern("^[a-z]+$")] = key("trixie", "rebuild")
+    suite: Annotated[str, TextPattern("^[a-z]+$")] = key("trixie", "rebuild")
     systems: Annotated[tuple[System, ...], Unique()] = key((), "rebuild")
     extra_packages: Annotated[tuple[PackageName, ...], Unique()] = key((), "rebuild")

@@ -21,7 +21,7 @@ Mechanism = Literal[
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
+class LimitsTable:
     """Limits of one agent. `agent_wall_seconds` is the only key where 0 means none."""
 
     memory: Size = key(Size("2GiB"), "live")

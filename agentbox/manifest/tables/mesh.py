@@ -7,7 +7,7 @@ from agentbox.manifest.types import BoxPath, Digest, Env, HttpUrl, Range, Unique
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mesh:
+class MeshTable:
     """How this box takes part in a federation. Writing `token_file` clears the default of `token_env`."""
 
     mode: Literal["standalone", "client", "host"] = key("standalone", "boot")

@@ -7,7 +7,7 @@ from agentbox.manifest.types import Name, key
 
 
 @dataclass(frozen=True, kw_only=True)
-class Meta:
+class MetaTable:
     """Who this box is."""
 
     schema_version: Literal[1] = key(1, "rebuild", required=True)

@@ -7,7 +7,7 @@ from agentbox.manifest.types import HttpUrl, IpLiteral, Port, key
 
 
 @dataclass(frozen=True, kw_only=True)
-class Observability:
+class ObservabilityTable:
     """What the box tells of itself."""
 
     metrics_port: Port = key(9091, "rebuild")

@@ -3,18 +3,18 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from agentbox.manifest.types import AtLeast, Name, Unique, Word, key
+from agentbox.manifest.types import MinItems, Name, TypeName, Unique, key
 
 Method = Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 FsOperation = Literal["read", "write"]
 NetOperation = Literal["connect", "tcp"]
 AgentOperation = Literal["spawn", "message", "signal"]
-_Patterns = Annotated[tuple[Annotated[str, Word("pattern")], ...], AtLeast(1), Unique()]
-_OPERATIONS = (AtLeast(1), Unique())
+_Patterns = Annotated[tuple[Annotated[str, TypeName("pattern")], ...], MinItems(1), Unique()]
+_OPERATIONS = (MinItems(1), Unique())
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rule:
+class RuleTable:
     """What every rule has. Without `operations` it is about all of its scope, in `net` about `connect`."""
 
     mode: Literal["allow", "deny"] = key("deny", "live", required=True)
@@ -22,51 +22,53 @@ class Rule:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FsRule(Rule):
+class FsRule(RuleTable):
     """A rule about files."""
 
     operations: Annotated[tuple[FsOperation, ...], *_OPERATIONS] = key(("read", "write"), "live")
 
 
 @dataclass(frozen=True, kw_only=True)
-class NetRule(Rule):
+class NetRule(RuleTable):
     """A rule about the network. `methods` and `paths` narrow plain HTTP; empty = all."""
 
     operations: Annotated[tuple[NetOperation, ...], *_OPERATIONS] = key(("connect",), "live")
     methods: Annotated[tuple[Method, ...], Unique()] = key((), "live")
-    paths: Annotated[tuple[Annotated[str, Word("http_path")], ...], Unique()] = key((), "live")
+    paths: Annotated[tuple[Annotated[str, TypeName("http_path")], ...], Unique()] = key((), "live")
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExecRule(Rule):
+class ExecRule(RuleTable):
     """A rule about programs."""
 
     operations: Annotated[tuple[Literal["run"], ...], *_OPERATIONS] = key(("run",), "live")
 
 
 @dataclass(frozen=True, kw_only=True)
-class EnvRule(Rule):
+class EnvRule(RuleTable):
     """A rule about environment variables."""
 
     operations: Annotated[tuple[Literal["read"], ...], *_OPERATIONS] = key(("read",), "live")
 
 
 @dataclass(frozen=True, kw_only=True)
-class CallRule(Rule):
+class CallRule(RuleTable):
     """A rule about tools or about models."""
 
     operations: Annotated[tuple[Literal["call"], ...], *_OPERATIONS] = key(("call",), "live")
 
 
 @dataclass(frozen=True, kw_only=True)
-class AgentRule(Rule):
+class AgentRule(RuleTable):
     """A rule about other agents."""
 
-    operations: Annotated[tuple[AgentOperation, ...], *_OPERATIONS] = key(("spawn", "message", "signal"), "live")
+    operations: Annotated[tuple[AgentOperation, ...], *_OPERATIONS] = key(
+        ("spawn", "message", "signal"), "live"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Policy:
+class PolicyTable:
     """Rules over those of `base`, a built-in profile or another policy."""
 
     base: Name = key("sandboxed", "live")

@@ -6,11 +6,13 @@ from typing import Annotated, Literal
 from agentbox.manifest.types import Port, Unique, key
 
 Strictness = Literal["strict", "soft", "off"]
-Entity = Literal["*", "account_number", "address", "date", "email", "person", "phone", "secret", "url"]
+Entity = Literal[
+    "*", "account_number", "address", "date", "email", "person", "phone", "secret", "url"
+]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Policy:
+class PrivacyPolicyTable:
     """[privacy.policy]: what happens where the filter stands, when it is down."""
 
     pods: Strictness = key("strict", "boot")
@@ -23,7 +25,7 @@ class Policy:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Privacy:
+class PrivacyTable:
     """What is looked for, and by what."""
 
     enabled: bool = key(True, "rebuild")
@@ -31,4 +33,4 @@ class Privacy:
     dtype: Literal["bf16", "f32", "q4"] = key("bf16", "boot")
     port: Port = key(9092, "boot")
     entities: Annotated[tuple[Entity, ...], Unique()] = key(("secret",), "boot")
-    policy: Policy = field(default_factory=Policy)
+    policy: PrivacyPolicyTable = field(default_factory=PrivacyPolicyTable)

@@ -7,7 +7,7 @@ from agentbox.manifest.types import Env, Glob, HttpUrl, Range, Unique, key
 
 
 @dataclass(frozen=True, kw_only=True)
-class Provider:
+class ProviderTable:
     """One model endpoint. `base_url` may be a private address: the operator, not an agent, chose it."""
 
     enabled: bool = key(False, "boot")

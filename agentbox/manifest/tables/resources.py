@@ -7,7 +7,7 @@ from agentbox.manifest.types import Range, Size, key
 
 
 @dataclass(frozen=True, kw_only=True)
-class Resources:
+class ResourcesTable:
     """Limits that the container engine holds."""
 
     cpus: Annotated[float, Range(0.5, 256)] = key(2.0, "recreate")

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from agentbox.manifest.types import BoxPath, Pattern, Range, Size, Unique, Word, key
+from agentbox.manifest.types import BoxPath, Range, Size, TextPattern, TypeName, Unique, key
 
 ExceptionKey = Literal[
     "desktop",
@@ -18,53 +18,61 @@ ExceptionKey = Literal[
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tmpfs:
+class TmpfsTable:
     """A memory file system, rendered with uid and gid 1000, nosuid, nodev."""
 
     target: BoxPath = key("", "recreate", required=True)
     size: Size = key(Size("1MiB"), "recreate", required=True)
-    mode: Annotated[str, Pattern("^[0-7]{3,4}$")] = key("0700", "recreate")
+    mode: Annotated[str, TextPattern("^[0-7]{3,4}$")] = key("0700", "recreate")
     exec: bool = key(False, "recreate")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Volume:
+class VolumeTable:
     """A named volume, or a host path when `source` is absolute."""
 
-    source: Annotated[str, Word("volume_source")] = key("", "recreate", required=True)
+    source: Annotated[str, TypeName("volume_source")] = key("", "recreate", required=True)
     target: BoxPath = key("", "recreate", required=True)
     read_only: bool = key(False, "recreate")
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeviceRequest:
+class DeviceRequestTable:
     """Devices asked of a driver; `count` -1 = all."""
 
-    driver: Annotated[str, Word("word")] = key("", "recreate", required=True)
+    driver: Annotated[str, TypeName("word")] = key("", "recreate", required=True)
     count: Annotated[int, Range(-1, 256)] = key(-1, "recreate")
-    capabilities: Annotated[tuple[Annotated[str, Word("word")], ...], Unique()] = key((), "recreate", required=True)
+    capabilities: Annotated[tuple[Annotated[str, TypeName("word")], ...], Unique()] = key(
+        (), "recreate", required=True
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
-class SecurityException:
+class SecurityExceptionTable:
     """[security.exceptions.<key>]: the delta of that key, on while its gate is on."""
 
     builtin: bool = key(True, "recreate")
     inherits: Annotated[tuple[ExceptionKey, ...], Unique()] = key((), "recreate")
-    reason: Annotated[str, Pattern("^(|.{10,200})$")] = key("", "recreate")
-    tmpfs: tuple[Tmpfs, ...] = key((), "recreate")
-    volumes: tuple[Volume, ...] = key((), "recreate")
-    devices: Annotated[tuple[Annotated[str, Word("device")], ...], Unique()] = key((), "recreate")
-    group_add: Annotated[tuple[Annotated[str, Word("group")], ...], Unique()] = key((), "recreate")
-    cap_add: Annotated[tuple[Annotated[str, Word("capability")], ...], Unique()] = key((), "recreate")
-    device_requests: tuple[DeviceRequest, ...] = key((), "recreate")
+    reason: Annotated[str, TextPattern("^(|.{10,200})$")] = key("", "recreate")
+    tmpfs: tuple[TmpfsTable, ...] = key((), "recreate")
+    volumes: tuple[VolumeTable, ...] = key((), "recreate")
+    devices: Annotated[tuple[Annotated[str, TypeName("device")], ...], Unique()] = key(
+        (), "recreate"
+    )
+    group_add: Annotated[tuple[Annotated[str, TypeName("group")], ...], Unique()] = key(
+        (), "recreate"
+    )
+    cap_add: Annotated[tuple[Annotated[str, TypeName("capability")], ...], Unique()] = key(
+        (), "recreate"
+    )
+    device_requests: tuple[DeviceRequestTable, ...] = key((), "recreate")
     runtime: Literal["", "nvidia"] = key("", "recreate")
-    seccomp: Annotated[str, Pattern("^[A-Za-z0-9._-]*$")] = key("", "recreate")
+    seccomp: Annotated[str, TextPattern("^[A-Za-z0-9._-]*$")] = key("", "recreate")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Security:
+class SecurityTable:
     """What the operator widens, and that they have read it."""
 
     audit_acknowledged: bool = key(False, "recreate")
-    exceptions: Mapping[ExceptionKey, SecurityException] = field(default_factory=dict)
+    exceptions: Mapping[ExceptionKey, SecurityExceptionTable] = field(default_factory=dict)

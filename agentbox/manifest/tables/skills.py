@@ -7,7 +7,7 @@ from agentbox.manifest.types import Glob, HttpUrl, Unique, key
 
 
 @dataclass(frozen=True, kw_only=True)
-class Corpus:
+class CorpusTable:
     """[skills.corpus]: which skills go into the image, by name or glob."""
 
     include: Annotated[tuple[Glob, ...], Unique()] = key(("*",), "rebuild")
@@ -15,7 +15,7 @@ class Corpus:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Browser:
+class BrowserTable:
     """[skills.browser]: a browser that agents drive."""
 
     playwright: bool = key(False, "rebuild")
@@ -23,7 +23,7 @@ class Browser:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Media:
+class MediaTable:
     """[skills.media]: sound, film, pictures."""
 
     ffmpeg: bool = key(False, "rebuild")
@@ -33,7 +33,7 @@ class Media:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Spatial:
+class SpatialTable:
     """[skills.spatial_and_3d]: bodies, maps, scenes."""
 
     blender: bool = key(False, "rebuild")
@@ -42,7 +42,7 @@ class Spatial:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DataScience:
+class DataScienceTable:
     """[skills.data_science]: notebooks and tensors."""
 
     jupyter: bool = key(False, "rebuild")
@@ -50,7 +50,7 @@ class DataScience:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Docs:
+class DocsTable:
     """[skills.docs]: documents."""
 
     latex: bool = key(False, "rebuild")
@@ -59,12 +59,12 @@ class Docs:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Skills:
+class SkillsTable:
     """One table a kind of work."""
 
-    corpus: Corpus = field(default_factory=Corpus)
-    browser: Browser = field(default_factory=Browser)
-    media: Media = field(default_factory=Media)
-    spatial_and_3d: Spatial = field(default_factory=Spatial)
-    data_science: DataScience = field(default_factory=DataScience)
-    docs: Docs = field(default_factory=Docs)
+    corpus: CorpusTable = field(default_factory=CorpusTable)
+    browser: BrowserTable = field(default_factory=BrowserTable)
+    media: MediaTable = field(default_factory=MediaTable)
+    spatial_and_3d: SpatialTable = field(default_factory=SpatialTable)
+    data_science: DataScienceTable = field(default_factory=DataScienceTable)
+    docs: DocsTable = field(default_factory=DocsTable)

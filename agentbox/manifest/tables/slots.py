@@ -3,14 +3,24 @@
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from agentbox.manifest.types import BoxPath, Env, HttpUrl, Name, Pattern, Range, Size, Unique, key
+from agentbox.manifest.types import (
+    BoxPath,
+    Env,
+    HttpUrl,
+    Name,
+    Range,
+    Size,
+    TextPattern,
+    Unique,
+    key,
+)
 
-_Schema = Annotated[str, Pattern("^[a-z_][a-z0-9_]{0,62}$")]
+_SchemaName = Annotated[str, TextPattern("^[a-z_][a-z0-9_]{0,62}$")]
 _PoolSize = Annotated[int, Range(1, 64)]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Slot:
+class SlotTable:
     """Keys of every slot table. The target keys are in all five, so that rules can explain where they do not belong."""
 
     required: bool = key(False, "boot")
@@ -21,20 +31,22 @@ class Slot:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Beads(Slot):
+class BeadsTable(SlotTable):
     """[adapters.beads]: work."""
 
-    use: Literal["local-sqlite", "external-http", "external-pg", "off"] = key("local-sqlite", "boot")
+    use: Literal["local-sqlite", "external-http", "external-pg", "off"] = key(
+        "local-sqlite", "boot"
+    )
     ca_file: BoxPath = key("", "boot")
     lease_seconds: Annotated[int, Range(5, 3600)] = key(60, "live")
     dsn_env: Env = key("", "recreate")
     dsn_file: BoxPath = key("", "boot")
-    schema: _Schema = key("agentbox_beads", "boot")
+    schema: _SchemaName = key("agentbox_beads", "boot")
     pool_size: _PoolSize = key(8, "boot")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pods(Slot):
+class PodsTable(SlotTable):
     """[adapters.pods]: files with an address."""
 
     use: Literal["local-fs", "external-solid", "off"] = key("local-fs", "boot")
@@ -46,7 +58,7 @@ class Pods(Slot):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Memory(Slot):
+class MemoryTable(SlotTable):
     """[adapters.memory]: what agents remember."""
 
     use: Literal["local-sqlite", "external-pg", "off"] = key("local-sqlite", "boot")
@@ -56,12 +68,12 @@ class Memory(Slot):
     namespace_entries: Annotated[int, Range(100, 10000000)] = key(50000, "live")
     dsn_env: Env = key("", "recreate")
     dsn_file: BoxPath = key("", "boot")
-    schema: _Schema = key("agentbox_memory", "boot")
+    schema: _SchemaName = key("agentbox_memory", "boot")
     pool_size: _PoolSize = key(8, "boot")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Events(Slot):
+class EventsTable(SlotTable):
     """[adapters.events]: the journal."""
 
     use: Literal["local-jsonl", "external-http", "off"] = key("local-jsonl", "boot")
@@ -73,7 +85,7 @@ class Events(Slot):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Orchestrator(Slot):
+class OrchestratorTable(SlotTable):
     """[adapters.orchestrator]: what starts agents. `use = "off"` implies `required = false`."""
 
     use: Literal["local-process", "external-stdio", "off"] = key("local-process", "boot")
@@ -87,14 +99,14 @@ class Orchestrator(Slot):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Adapters:
+class AdaptersTable:
     """The five slots."""
 
-    beads: Beads = field(default_factory=Beads)
-    pods: Pods = field(default_factory=Pods)
-    memory: Memory = field(default_factory=Memory)
-    events: Events = field(default_factory=Events)
-    orchestrator: Orchestrator = field(default_factory=Orchestrator)
+    beads: BeadsTable = field(default_factory=BeadsTable)
+    pods: PodsTable = field(default_factory=PodsTable)
+    memory: MemoryTable = field(default_factory=MemoryTable)
+    events: EventsTable = field(default_factory=EventsTable)
+    orchestrator: OrchestratorTable = field(default_factory=OrchestratorTable)
 
 
 SLOTS = ("beads", "pods", "memory", "events", "orchestrator")

@@ -3,20 +3,20 @@
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from agentbox.manifest.types import Env, IpLiteral, Port, Range, Unique, Word, WsUrl, key
+from agentbox.manifest.types import Env, IpLiteral, Port, Range, TypeName, Unique, WsUrl, key
 
-PublicKey = Annotated[str, Word("public_key")]
+PublicKey = Annotated[str, TypeName("public_key")]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Operator:
+class OperatorTable:
     """[sovereign_mesh.operator]: the person."""
 
-    pubkey: Annotated[str, Word("public_key_or_none")] = key("", "boot")
+    pubkey: Annotated[str, TypeName("public_key_or_none")] = key("", "boot")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Relay:
+class RelayTable:
     """[sovereign_mesh.relay]: a relay for this box, a program of it or one elsewhere."""
 
     enabled: bool = key(False, "rebuild")
@@ -30,7 +30,9 @@ class Relay:
     allowed_kinds: Annotated[tuple[Annotated[int, Range(0, 65535)], ...], Unique()] = key(
         (1, 1059, 27235, 30078, 38000, 38100), "live"
     )
-    external_fanout: Literal["off", "publish-only", "subscribe-only", "bidirectional"] = key("off", "boot")
+    external_fanout: Literal["off", "publish-only", "subscribe-only", "bidirectional"] = key(
+        "off", "boot"
+    )
     max_event_bytes: Annotated[int, Range(1024, 1048576)] = key(131072, "live")
     messages_per_second: Annotated[int, Range(1, 1000)] = key(5, "live")
     retention_days: Annotated[int, Range(1, 3650)] = key(30, "live")
@@ -38,7 +40,7 @@ class Relay:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TelegramMirror:
+class TelegramMirrorTable:
     """[sovereign_mesh.telegram_mirror]: agent messages in one chat."""
 
     enabled: bool = key(False, "rebuild")
@@ -47,12 +49,12 @@ class TelegramMirror:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SovereignMesh:
+class SovereignMeshTable:
     """Keys are generated at first boot in the state volume, never written here."""
 
     enabled: bool = key(False, "rebuild")
-    relays: Annotated[tuple[Annotated[str, Word("relay")], ...], Unique()] = key((), "boot")
+    relays: Annotated[tuple[Annotated[str, TypeName("relay")], ...], Unique()] = key((), "boot")
     publish_agent_events: bool = key(False, "boot")
-    operator: Operator = field(default_factory=Operator)
-    relay: Relay = field(default_factory=Relay)
-    telegram_mirror: TelegramMirror = field(default_factory=TelegramMirror)
+    operator: OperatorTable = field(default_factory=OperatorTable)
+    relay: RelayTable = field(default_factory=RelayTable)
+    telegram_mirror: TelegramMirrorTable = field(default_factory=TelegramMirrorTable)

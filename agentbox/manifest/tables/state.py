@@ -7,7 +7,7 @@ from agentbox.manifest.types import Range, key
 
 
 @dataclass(frozen=True, kw_only=True)
-class State:
+class StateTable:
     """Memory and pods of a run without a name. 0 = they go as soon as the run has ended."""
 
     keep_days: Annotated[int, Range(0, 365)] = key(7, "live")

@@ -6,7 +6,7 @@ from agentbox.manifest.types import key
 
 
 @dataclass(frozen=True, kw_only=True)
-class Toolchains:
+class ToolchainsTable:
     """One switch a feature."""
 
     node: bool = key(False, "rebuild")

@@ -10,21 +10,26 @@ from typing import Any
 
 import structlog
 
-from agentbox.contracts.mesh import Beat, MeshStatus, Registered, Registration
+from agentbox.contracts.mesh import Heartbeat, MeshStatus, Registered, Registration
 from agentbox.core import clock
 from agentbox.core.linux.boottime import boottime
 from agentbox.mesh.client import backoff
-from agentbox.mesh.client.given_slots import GivenSlots
-from agentbox.mesh.client.held import Facts, Held
+from agentbox.mesh.client.clock_skew import ClockSkew
+from agentbox.mesh.client.host_connection import (
+    HostConnection,
+    HostRefused,
+    HostUnreachable,
+    SessionOver,
+)
 from agentbox.mesh.client.instance import Instance
-from agentbox.mesh.client.link import Link, Lost, Over, Refusal
-from agentbox.mesh.client.skew import Skew
-from agentbox.mesh.client.transitions import HELD, State, check
+from agentbox.mesh.client.session import BoxFacts, ClientSession
+from agentbox.mesh.client.session_slots import SessionSlots
+from agentbox.mesh.client.transitions import SESSION_STATES, State, check_transition
 from agentbox.mesh.metrics import ClientMetrics
 
 RESOLVE_SECONDS = 10.0
 LEAVE_SECONDS = 5.0
-Tell = Callable[[str, dict[str, Any]], None]
+EmitEvent = Callable[[str, dict[str, Any]], None]
 _log = structlog.get_logger()
 
 
@@ -32,29 +37,43 @@ class Client:
     """`start` begins, `leave` ends. `came_back` is called whenever the host answers again after it did not."""
 
     def __init__(
-        self, instance: Instance, link: Link, slots: GivenSlots, facts: Facts, metrics: ClientMetrics, tell: Tell, *,
-        came_back: Callable[[], None], drained: Callable[[float], Awaitable[None]], scale: float = 1.0,
-    ) -> None:  # fmt: skip
+        self,
+        instance: Instance,
+        connection: HostConnection,
+        slots: SessionSlots,
+        facts: BoxFacts,
+        metrics: ClientMetrics,
+        emit: EmitEvent,
+        *,
+        on_reconnect: Callable[[], None],
+        wait_drained: Callable[[float], Awaitable[None]],
+        scale: float = 1.0,
+    ) -> None:
         self.instance, self.slots = instance, slots
-        self._link, self._facts, self._metrics, self._say = link, facts, metrics, tell
-        self._came_back, self._drained, self._scale = came_back, drained, scale
+        self._connection, self._facts, self._metrics, self._emit_event = (
+            connection,
+            facts,
+            metrics,
+            emit,
+        )
+        self._on_reconnect, self._wait_drained, self._scale = on_reconnect, wait_drained, scale
         self.state: State = "idle"
         self.since: datetime = clock.now()
         self.reason = ""
         self._mismatches: tuple[Any, ...] = ()
-        self._last_beat: datetime | None = None
-        self._skew = Skew(metrics, self._tell)
-        self._held: Held | None = None
+        self._last_heartbeat: datetime | None = None
+        self._skew = ClockSkew(metrics, self._emit)
+        self._session: ClientSession | None = None
         self._failures = 0
         self._retry_after: float | None = None
         self._wake = asyncio.Event()
-        self._job: asyncio.Task[None] | None = None
-        self._metrics.show(self.state)
+        self._task: asyncio.Task[None] | None = None
+        self._metrics.set_state(self.state)
 
     def start(self) -> None:
         """Begins to join; returns at once."""
-        self._job = asyncio.get_running_loop().create_task(self._run(), name="mesh-client")
-        self._job.add_done_callback(_tell_bug)
+        self._task = asyncio.get_running_loop().create_task(self._run(), name="mesh-client")
+        self._task.add_done_callback(_log_failure)
 
     def join(self) -> None:
         """A box that was refused, or waits, tries again now."""
@@ -64,202 +83,231 @@ class Client:
         """Drains, deregisters once, and is closed; 10 s at most. Idempotent."""
         if self.state in ("leaving", "closed"):
             return
-        if self._job is not None:
-            self._job.cancel()
-            await asyncio.wait({self._job})
-        self._move(17, "leaving")
-        if self._held is not None:
-            await self._drained(LEAVE_SECONDS)
-            await self._deregister(self._held.found)
-        await self._link.close()
-        self._held = None
-        self._move(18, "closed")
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+        self._transition(17, "leaving")
+        if self._session is not None:
+            await self._wait_drained(LEAVE_SECONDS)
+            await self._deregister(self._session.registered)
+        await self._connection.close()
+        self._session = None
+        self._transition(18, "closed")
 
     def status(self) -> MeshStatus:
         """What is shown of it; no token."""
         return MeshStatus(
-            mode="client", state=self.state, since=self.since, host=self._link.url, instance_id=self.instance.id,
-            session_id=self._held.found.session_id if self._held else None, reason=self.reason,
-            last_beat_at=self._last_beat, skew_s=self._skew.seconds, outbox=self._facts.outbox(), mismatches=self._mismatches,
-            slots=self.slots.shown(),
-        )  # fmt: skip
+            mode="client",
+            state=self.state,
+            since=self.since,
+            host=self._connection.url,
+            instance_id=self.instance.id,
+            session_id=self._session.registered.session_id if self._session else None,
+            reason=self.reason,
+            last_beat_at=self._last_heartbeat,
+            skew_s=self._skew.seconds,
+            outbox=self._facts.outbox(),
+            mismatches=self._mismatches,
+            slots=self.slots.status(),
+        )
 
     async def _run(self) -> None:
-        self._move(1, "registering")
+        self._transition(1, "registering")
         steps: dict[State, Callable[[], Awaitable[None]]] = {
-            "registering": self._register, "backoff": self._back_off, "refused": self._stay_refused,
-            "evicted": self._again, "resolving": self._serve,
-        }  # fmt: skip
+            "registering": self._register,
+            "backoff": self._back_off,
+            "refused": self._wait_refused,
+            "evicted": self._rejoin,
+            "resolving": self._run_session,
+        }
         while True:
             await steps[self.state]()
 
     async def _register(self) -> None:
         try:
-            found = await self._asked()
-        except Lost as error:
+            registered = await self._send_registration()
+        except HostUnreachable as error:
             self._retry_after, self.reason = error.retry_after, str(error)
-            self._metrics.registers.labels("lost").inc()
-            self._move(3, "backoff")
-        except (Refusal, Over) as error:
+            self._metrics.registrations.labels("lost").inc()
+            self._transition(3, "backoff")
+        except (HostRefused, SessionOver) as error:
             self._refuse(4, error)
         else:
-            self._metrics.registers.labels("resumed" if found.resumed else "opened").inc()
-            self._held, self.reason, self._mismatches = Held(found, found.endpoints_rev, boottime()), "", ()
-            self._move(2, "resolving")
-            self._tell("mesh.registered", resumed=found.resumed)
+            self._metrics.registrations.labels("resumed" if registered.resumed else "opened").inc()
+            self._session, self.reason, self._mismatches = (
+                ClientSession(registered, registered.endpoints_rev, boottime()),
+                "",
+                (),
+            )
+            self._transition(2, "resolving")
+            self._emit("mesh.registered", resumed=registered.resumed)
 
-    async def _asked(self) -> Registered:
-        asked = Registration(
-            protocol=1, instance_id=self.instance.id, instance_secret=self.instance.secret, boot_id=self._facts.boot_id,
-            sent_at=clock.now(), **self._facts.registration(),
-        )  # fmt: skip
-        with self._skew.call() as heard:
-            found = await self._link.register(asked)
-            heard(found.host_time)
-        return found
+    async def _send_registration(self) -> Registered:
+        registration = Registration(
+            protocol=1,
+            instance_id=self.instance.id,
+            instance_secret=self.instance.secret,
+            boot_id=self._facts.boot_id,
+            sent_at=clock.now(),
+            **self._facts.registration(),
+        )
+        with self._skew.measure() as record_time:
+            registered = await self._connection.register(registration)
+            record_time(registered.host_time)
+        return registered
 
     async def _back_off(self) -> None:
-        wait = backoff.backoff(self._failures, self._retry_after)
+        wait = backoff.retry_delay(self._failures, self._retry_after)
         self._failures += 1
         await self._pause(wait)
-        self._move(5, "registering")
+        self._transition(5, "registering")
 
-    async def _stay_refused(self) -> None:
-        await self._pause(backoff.refused())
-        self._move(6, "registering")
+    async def _wait_refused(self) -> None:
+        await self._pause(backoff.refused_delay())
+        self._transition(6, "registering")
 
-    async def _again(self) -> None:
+    async def _rejoin(self) -> None:
         """Evicted: joins again at once, with a little jitter. A box that was superseded has a twin, or a newer self."""
         if self.reason == "superseded":
-            self._move(15, "refused")
-            self._tell("mesh.refused", reason="superseded")
+            self._transition(15, "refused")
+            self._emit("mesh.refused", reason="superseded")
             return
-        await self._pause(backoff.rejoin())
-        self._move(15, "registering")
+        await self._pause(backoff.rejoin_delay())
+        self._transition(15, "registering")
 
-    async def _serve(self) -> None:
+    async def _run_session(self) -> None:
         """As long as there is a session: resolves, beats, suspects, comes back."""
-        assert self._held is not None
-        held, resolving = self._held, asyncio.ensure_future(self._resolve(self._held.found))
-        due = boottime() + self._next_beat(held)
+        assert self._session is not None
+        session, resolving = (
+            self._session,
+            asyncio.ensure_future(self._resolve(self._session.registered)),
+        )
+        due = boottime() + self._heartbeat_delay(session)
         try:
-            while self.state in HELD:
-                await self._until(due, resolving)
+            while self.state in SESSION_STATES:
+                await self._wait_next(due, resolving)
                 if self.state == "resolving" and resolving.done():
                     resolving.result()
                     self._failures = 0
-                    self._move(7, "active")
-                if self.state == "suspect" and boottime() >= self._lease_end(held):
-                    self._move(12, "partitioned")
-                    self._tell("mesh.partitioned")
+                    self._transition(7, "active")
+                if self.state == "suspect" and boottime() >= self._lease_end(session):
+                    self._transition(12, "partitioned")
+                    self._emit("mesh.partitioned")
                 if boottime() >= due:
-                    await self._beat(held)
-                    due = boottime() + self._next_beat(held)
+                    await self._heartbeat(session)
+                    due = boottime() + self._heartbeat_delay(session)
         finally:
             resolving.cancel()
 
-    async def _until(self, due: float, resolving: "asyncio.Future[None]") -> None:
+    async def _wait_next(self, due: float, resolving: "asyncio.Future[None]") -> None:
         """Waits for what comes first: the next beat, the end of the lease, or the slots."""
-        assert self._held is not None
-        end = min(due, self._lease_end(self._held)) if self.state == "suspect" else due
-        left = max(0.0, end - boottime())
+        assert self._session is not None
+        end = min(due, self._lease_end(self._session)) if self.state == "suspect" else due
+        timeout = max(0.0, end - boottime())
         if self.state == "resolving":
-            await asyncio.wait({resolving}, timeout=left)
+            await asyncio.wait({resolving}, timeout=timeout)
         else:
-            await asyncio.sleep(left)
+            await asyncio.sleep(timeout)
 
-    async def _resolve(self, found: Registered) -> None:
-        for slot, why in self.slots.take(found.endpoints, found.token).items():
-            self._tell("mesh.refused", slot=slot, reason=why)
-        await self.slots.settled(RESOLVE_SECONDS)
+    async def _resolve(self, registered: Registered) -> None:
+        for slot, reason in self.slots.apply(registered.endpoints, registered.token).items():
+            self._emit("mesh.refused", slot=slot, reason=reason)
+        await self.slots.wait_settled(RESOLVE_SECONDS)
 
-    async def _beat(self, held: Held) -> None:
-        held.beats += 1
+    async def _heartbeat(self, session: ClientSession) -> None:
+        session.heartbeats += 1
         try:
-            rev = await self._beaten(held)
-            if rev != held.rev and self.state == "active":
-                await self._renew(held)
-            self._heard(held)
-        except Lost as error:
-            self._missed(held, str(error))
-        except Over as error:
+            rev = await self._send_heartbeat(session)
+            if rev != session.rev and self.state == "active":
+                await self._renew(session)
+            self._on_answered(session)
+        except HostUnreachable as error:
+            self._on_missed(session, str(error))
+        except SessionOver as error:
             self._evict(error.reason)
-        except Refusal as error:
+        except HostRefused as error:
             if error.code == "contract-mismatch" and self.state != "resolving":
                 self._refuse(16, error)
             elif error.code in ("unauthenticated", "contract-mismatch"):
                 self._evict("unknown")
             else:
-                self._missed(held, str(error))
+                self._on_missed(session, str(error))
 
-    async def _beaten(self, held: Held) -> str:
-        beat = Beat(
-            session_id=held.found.session_id, beat=held.beats, sent_at=clock.now(), **await self._facts.beat()
-        )  # fmt: skip
-        with self._metrics.beat_seconds.time(), self._skew.call() as heard:
-            answer = await self._link.beat(beat, held.found.token)
-            heard(answer.host_time)
-        held.last_ok, held.misses, self._last_beat = boottime(), 0, clock.now()
-        self._metrics.beats.labels("ok").inc()
-        return answer.endpoints_rev
+    async def _send_heartbeat(self, session: ClientSession) -> str:
+        heartbeat = Heartbeat(
+            session_id=session.registered.session_id,
+            beat=session.heartbeats,
+            sent_at=clock.now(),
+            **await self._facts.heartbeat(),
+        )
+        with self._metrics.heartbeat_seconds.time(), self._skew.measure() as record_time:
+            reply = await self._connection.heartbeat(heartbeat, session.registered.token)
+            record_time(reply.host_time)
+        session.last_ok, session.misses, self._last_heartbeat = boottime(), 0, clock.now()
+        self._metrics.heartbeats.labels("ok").inc()
+        return reply.endpoints_rev
 
-    async def _renew(self, held: Held) -> None:
+    async def _renew(self, session: ClientSession) -> None:
         """The host offers something else now: the same session, asked for anew. Raises Lost, Refusal."""
-        found = await self._asked()
-        held.found, held.rev, held.beats = found, found.endpoints_rev, 0
-        self._move(9, "active")
-        await self._resolve(found)
+        registered = await self._send_registration()
+        session.registered, session.rev, session.heartbeats = (
+            registered,
+            registered.endpoints_rev,
+            0,
+        )
+        self._transition(9, "active")
+        await self._resolve(registered)
 
-    def _heard(self, held: Held) -> None:
+    def _on_answered(self, session: ClientSession) -> None:
         if self.state in ("suspect", "partitioned"):
-            self._move(11 if self.state == "suspect" else 13, "active")
+            self._transition(11 if self.state == "suspect" else 13, "active")
             self.reason = ""
-            self._tell("mesh.rejoined")
-            self.slots.poke()
-            self._came_back()
+            self._emit("mesh.rejoined")
+            self.slots.retry_down()
+            self._on_reconnect()
         elif self.state == "active":
-            self._move(8, "active")
+            self._transition(8, "active")
 
-    def _missed(self, held: Held, why: str) -> None:
-        held.misses += 1
-        self._metrics.beats.labels("missed").inc()
-        self.reason = why
+    def _on_missed(self, session: ClientSession, reason: str) -> None:
+        session.misses += 1
+        self._metrics.heartbeats.labels("missed").inc()
+        self.reason = reason
         if self.state == "active":
-            self._move(10, "suspect")
-        self._tell("mesh.beat_missed", reason=why)
+            self._transition(10, "suspect")
+        self._emit("mesh.beat_missed", reason=reason)
 
     def _evict(self, reason: str) -> None:
-        self._tell("mesh.evicted", reason=reason)
-        self._metrics.beats.labels("ended").inc()
-        self.reason, self._held = reason, None
+        self._emit("mesh.evicted", reason=reason)
+        self._metrics.heartbeats.labels("ended").inc()
+        self.reason, self._session = reason, None
         self.slots.drop()
-        self._move(14, "evicted")
+        self._transition(14, "evicted")
 
-    def _refuse(self, number: int, error: Refusal | Over) -> None:
-        code = error.code if isinstance(error, Refusal) else error.reason
-        self._mismatches = error.mismatches if isinstance(error, Refusal) else ()
-        self._metrics.registers.labels(code).inc()
-        self._tell("mesh.refused", reason=code, detail=str(error))
+    def _refuse(self, number: int, error: HostRefused | SessionOver) -> None:
+        code = error.code if isinstance(error, HostRefused) else error.reason
+        self._mismatches = error.mismatches if isinstance(error, HostRefused) else ()
+        self._metrics.registrations.labels(code).inc()
+        self._emit("mesh.refused", reason=code, detail=str(error))
         self.reason = str(error)
-        if self._held is not None:
-            self._held = None
+        if self._session is not None:
+            self._session = None
             self.slots.drop()
-        self._move(number, "refused")
+        self._transition(number, "refused")
 
-    async def _deregister(self, found: Registered) -> None:
+    async def _deregister(self, registered: Registered) -> None:
         try:
             async with asyncio.timeout(LEAVE_SECONDS):
-                await self._link.leave(found.session_id, found.token)
-            self._tell("mesh.deregistered", reason="stop")
-        except (Lost, Refusal, Over, TimeoutError) as error:
+                await self._connection.deregister(registered.session_id, registered.token)
+            self._emit("mesh.deregistered", reason="stop")
+        except (HostUnreachable, HostRefused, SessionOver, TimeoutError) as error:
             _log.warning("mesh.not_deregistered", reason=str(error))
 
-    def _next_beat(self, held: Held) -> float:
+    def _heartbeat_delay(self, session: ClientSession) -> float:
         """Seconds to the next: soon after the first that fail, then as ever."""
-        return backoff.next_beat(held.found.heartbeat_s, held.misses) / self._scale
+        return backoff.heartbeat_delay(session.registered.heartbeat_s, session.misses) / self._scale
 
-    def _lease_end(self, held: Held) -> float:
-        return held.last_ok + held.found.lease_s / self._scale
+    def _lease_end(self, session: ClientSession) -> float:
+        return session.last_ok + session.registered.lease_s / self._scale
 
     async def _pause(self, seconds: float) -> None:
         """Until then, or until somebody says `join`."""
@@ -270,19 +318,23 @@ class Client:
         except TimeoutError:
             return
 
-    def _move(self, number: int, state: State) -> None:
-        check(number, self.state, state)
-        old, self.state = self.state, state
-        if old != state:
+    def _transition(self, number: int, state: State) -> None:
+        check_transition(number, self.state, state)
+        previous, self.state = self.state, state
+        if previous != state:
             self.since = clock.now()
-        self._metrics.moved(old, state)
-        (_log.debug if number == 8 else _log.info)("mesh.transition", number=number, was=old, now=state)
+        self._metrics.record_transition(previous, state)
+        (_log.debug if number == 8 else _log.info)(
+            "mesh.transition", number=number, was=previous, now=state
+        )
 
-    def _tell(self, kind: str, **data: Any) -> None:
-        session = self._held.found.session_id if self._held else None
-        self._say(kind, {"session": session, "instance": self.instance.id, "reason": "", **data})
+    def _emit(self, event_type: str, **data: Any) -> None:
+        session = self._session.registered.session_id if self._session else None
+        self._emit_event(
+            event_type, {"session": session, "instance": self.instance.id, "reason": "", **data}
+        )
 
 
-def _tell_bug(job: "asyncio.Task[None]") -> None:
-    if not job.cancelled() and (error := job.exception()) is not None:
+def _log_failure(task: "asyncio.Task[None]") -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
         _log.error("mesh client ended", exc_info=error)

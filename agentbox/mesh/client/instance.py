@@ -21,18 +21,23 @@ class Instance:
     secret: bytes = field(repr=False)
 
 
-def instance_of(folder: Path) -> Instance:
+def load_or_create(directory: Path) -> Instance:
     """The one of that folder, made where there is none (0600). Raises AgentboxError for a file that is none, or no room."""
-    path = folder / FILE
+    path = directory / FILE
     try:
-        found = read_json(path)
-        if found is not None:
-            return Instance(str(found["id"]), b64decode(found["secret"], validate=True))
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        made = Instance(str(uuid4()), os.urandom(SECRET_BYTES))
-        replace_json(path, {"id": made.id, "secret": b64encode(made.secret).decode("ascii")}, mode=0o600)
+        stored = read_json(path)
+        if stored is not None:
+            return Instance(str(stored["id"]), b64decode(stored["secret"], validate=True))
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        instance = Instance(str(uuid4()), os.urandom(SECRET_BYTES))
+        replace_json(
+            path,
+            {"id": instance.id, "secret": b64encode(instance.secret).decode("ascii")},
+            mode=0o600,
+        )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise AgentboxError(
-            f"cannot read or make {path}: {error}", "Remove the file to join as a new box, and give its folder room."
+            f"cannot read or make {path}: {error}",
+            "Remove the file to join as a new box, and give its folder room.",
         ) from error
-    return made
+    return instance

@@ -4,12 +4,34 @@ from collections.abc import Mapping
 from typing import Literal
 
 State = Literal[
-    "idle", "registering", "resolving", "active", "suspect", "partitioned", "backoff", "refused", "evicted", "leaving", "closed",
-]  # fmt: skip
+    "idle",
+    "registering",
+    "resolving",
+    "active",
+    "suspect",
+    "partitioned",
+    "backoff",
+    "refused",
+    "evicted",
+    "leaving",
+    "closed",
+]
 STATES: tuple[State, ...] = (
-    "idle", "registering", "resolving", "active", "suspect", "partitioned", "backoff", "refused", "evicted", "leaving", "closed",
-)  # fmt: skip
-HELD: frozenset[State] = frozenset({"resolving", "active", "suspect", "partitioned"})  # there is a session
+    "idle",
+    "registering",
+    "resolving",
+    "active",
+    "suspect",
+    "partitioned",
+    "backoff",
+    "refused",
+    "evicted",
+    "leaving",
+    "closed",
+)
+SESSION_STATES: frozenset[State] = frozenset(
+    {"resolving", "active", "suspect", "partitioned"}
+)  # there is a session
 
 TRANSITIONS: Mapping[int, tuple[frozenset[State], frozenset[State]]] = {
     1: (frozenset({"idle"}), frozenset({"registering"})),
@@ -25,7 +47,7 @@ TRANSITIONS: Mapping[int, tuple[frozenset[State], frozenset[State]]] = {
     11: (frozenset({"suspect"}), frozenset({"active"})),
     12: (frozenset({"suspect"}), frozenset({"partitioned"})),
     13: (frozenset({"partitioned"}), frozenset({"active"})),
-    14: (HELD, frozenset({"evicted"})),
+    14: (SESSION_STATES, frozenset({"evicted"})),
     15: (frozenset({"evicted"}), frozenset({"registering", "refused"})),
     16: (frozenset({"active", "suspect", "partitioned"}), frozenset({"refused"})),
     17: (frozenset(STATES) - {"closed", "leaving"}, frozenset({"leaving"})),
@@ -33,8 +55,8 @@ TRANSITIONS: Mapping[int, tuple[frozenset[State], frozenset[State]]] = {
 }
 
 
-def check(number: int, old: State, new: State) -> None:
+def check_transition(number: int, old: State, new: State) -> None:
     """Raises AssertionError for a step that the table does not have: a bug."""
     before, after = TRANSITIONS[number]
-    fits = old in before and new in after
-    assert fits, f"transition {number} does not lead from {old} to {new}"
+    is_valid = old in before and new in after
+    assert is_valid, f"transition {number} does not lead from {old} to {new}"

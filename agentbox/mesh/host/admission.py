@@ -8,16 +8,16 @@ from uuid import UUID
 
 from agentbox.contracts.mesh import PROTOCOL, SECRET_BYTES, Registration
 from agentbox.contracts.mesh_errors import DuplicateInstance, NotAdmitted
-from agentbox.core.records.wire import refuse
+from agentbox.core.records.wire import invalid_value
 from agentbox.core.slot_errors import ContractMismatch, QuotaExceeded, RateLimited
 from agentbox.plan.model import Plan
 
-REGISTERS = 10  # of one instance in a minute
-REGISTERS_SECONDS = 60.0
-BOOTS = 3  # changes of boot in that time are two boxes with one identity
-BOOTS_SECONDS = 600.0
-LONGEST = 256  # characters of a name or digest
-MOST = 16  # entries of a map
+MAX_REGISTRATIONS = 10  # of one instance in a minute
+REGISTRATION_SECONDS = 60.0
+MAX_BOOTS = 3  # changes of boot in that time are two boxes with one identity
+BOOT_SECONDS = 600.0
+MAX_TEXT = 256  # characters of a name or digest
+MAX_ENTRIES = 16  # entries of a map
 
 
 class Admission:
@@ -25,43 +25,63 @@ class Admission:
 
     def __init__(self, plan: Callable[[], Plan], now: Callable[[], float], scale: float) -> None:
         self._plan, self._now, self._scale = plan, now, scale
-        self._asked: dict[tuple[str, str], deque[float]] = {}
-        self._boots: dict[str, tuple[str, deque[float]]] = {}  # instance -> its last boot, and when that changed
+        self._registrations: dict[tuple[str, str], deque[float]] = {}
+        self._boots: dict[
+            str, tuple[str, deque[float]]
+        ] = {}  # instance -> its last boot, and when that changed
 
-    def check(self, asked: Registration, secret: bytes | None, principal: str) -> None:
+    def check(self, registration: Registration, secret: bytes | None, principal: str) -> None:
         """`secret` is the SHA-256 that the instance was first seen with. Raises RateLimited, ValidationError,
         ContractMismatch, NotAdmitted."""
-        if asked.protocol != PROTOCOL:
-            row = {"slot": "protocol", "ours": str(PROTOCOL), "theirs": str(asked.protocol)}
-            raise ContractMismatch(f"cannot join: this host speaks protocol {PROTOCOL}", mismatches=[row])
-        _check_form(asked)
-        self._check_rate(principal, asked.instance_id)
-        if secret is not None and not hmac.compare_digest(secret, hashlib.sha256(asked.instance_secret).digest()):
+        if registration.protocol != PROTOCOL:
+            mismatch = {
+                "slot": "protocol",
+                "ours": str(PROTOCOL),
+                "theirs": str(registration.protocol),
+            }
+            raise ContractMismatch(
+                f"cannot join: this host speaks protocol {PROTOCOL}", mismatches=[mismatch]
+            )
+        _check_fields(registration)
+        self._check_rate(principal, registration.instance_id)
+        if secret is not None and not hmac.compare_digest(
+            secret, hashlib.sha256(registration.instance_secret).digest()
+        ):
             raise NotAdmitted("cannot join: this instance id is known with another secret")
         mesh = self._plan().mesh
-        for key, told in (("admit_images", asked.image_hash), ("admit_postures", asked.posture_digest)):
-            if (admitted := mesh.get(key)) and told not in admitted:
-                raise NotAdmitted(f"cannot join: {told or '(none)'} is not in mesh.{key} of the host")
+        for key, value in (
+            ("admit_images", registration.image_hash),
+            ("admit_postures", registration.posture_digest),
+        ):
+            if (admitted := mesh.get(key)) and value not in admitted:
+                raise NotAdmitted(
+                    f"cannot join: {value or '(none)'} is not in mesh.{key} of the host"
+                )
 
-    def check_room(self, others: int) -> None:
+    def check_capacity(self, other_boxes: int) -> None:
         """Raises QuotaExceeded when that many other boxes fill the host."""
-        most = int(self._plan().mesh["max_clients"])
-        if others >= most:
+        max_clients = int(self._plan().mesh["max_clients"])
+        if other_boxes >= max_clients:
             raise QuotaExceeded(
-                f"cannot join: {others} boxes are here", limit="mesh sessions", observed=others, cap=most,
+                f"cannot join: {other_boxes} boxes are here",
+                limit="mesh sessions",
+                observed=other_boxes,
+                cap=max_clients,
                 config_path="mesh.max_clients",
-            )  # fmt: skip
+            )
 
-    def check_boot(self, asked: Registration) -> None:
+    def check_boot(self, registration: Registration) -> None:
         """Raises DuplicateInstance once an instance changed its boot too often: each change would end the other's session."""
-        boot, changes = self._boots.get(asked.instance_id, (asked.boot_id, deque[float](maxlen=2 * BOOTS)))
+        boot, changes = self._boots.get(
+            registration.instance_id, (registration.boot_id, deque[float](maxlen=2 * MAX_BOOTS))
+        )
         now = self._now()
-        while changes and changes[0] <= now - BOOTS_SECONDS / self._scale:
+        while changes and changes[0] <= now - BOOT_SECONDS / self._scale:
             changes.popleft()
-        if boot != asked.boot_id:
+        if boot != registration.boot_id:
             changes.append(now)
-        self._boots[asked.instance_id] = (asked.boot_id, changes)
-        if len(changes) >= BOOTS:
+        self._boots[registration.instance_id] = (registration.boot_id, changes)
+        if len(changes) >= MAX_BOOTS:
             raise DuplicateInstance(
                 "cannot join: two boxes run with this instance id, so one has a copy of the other's state volume",
                 hint="remove mesh/instance from the state volume of one of them, and start it again",
@@ -69,33 +89,42 @@ class Admission:
 
     def _check_rate(self, principal: str, instance_id: str) -> None:
         """The enrolment token is shared, so an instance is counted by itself."""
-        now, span = self._now(), REGISTERS_SECONDS / self._scale
-        self._asked = {key: times for key, times in self._asked.items() if times[-1] > now - span}
-        times = self._asked.setdefault((principal, instance_id), deque(maxlen=REGISTERS))
-        if len(times) == REGISTERS and times[0] > now - span:
+        now, window = self._now(), REGISTRATION_SECONDS / self._scale
+        self._registrations = {
+            key: times for key, times in self._registrations.items() if times[-1] > now - window
+        }
+        times = self._registrations.setdefault(
+            (principal, instance_id), deque(maxlen=MAX_REGISTRATIONS)
+        )
+        if len(times) == MAX_REGISTRATIONS and times[0] > now - window:
             raise RateLimited(
-                f"cannot register more than {REGISTERS} times a minute", retry_after=times[0] + span - now,
-                limit=f"{REGISTERS}/min",
-            )  # fmt: skip
+                f"cannot register more than {MAX_REGISTRATIONS} times a minute",
+                retry_after=times[0] + window - now,
+                limit=f"{MAX_REGISTRATIONS}/min",
+            )
         times.append(now)
 
 
-def _check_form(asked: Registration) -> None:
+def _check_fields(registration: Registration) -> None:
     try:
-        canonical = str(UUID(asked.instance_id))
+        canonical = str(UUID(registration.instance_id))
     except ValueError:
         canonical = ""
-    if canonical != asked.instance_id:
-        raise refuse("/instance_id", "must be a UUID in lower case with hyphens")
-    if len(asked.instance_secret) != SECRET_BYTES:
-        raise refuse("/instance_secret", f"must be {SECRET_BYTES} bytes in base64")
-    words = ("boot_id", "image_hash", "plan_digest", "posture_digest", "did", "api_base")
-    for name in words:
-        if len(getattr(asked, name)) > LONGEST:
-            raise refuse(f"/{name}", f"must be at most {LONGEST} characters")
-    if not asked.boot_id:
-        raise refuse("/boot_id", "must not be empty")
+    if canonical != registration.instance_id:
+        raise invalid_value("/instance_id", "must be a UUID in lower case with hyphens")
+    if len(registration.instance_secret) != SECRET_BYTES:
+        raise invalid_value("/instance_secret", f"must be {SECRET_BYTES} bytes in base64")
+    text_fields = ("boot_id", "image_hash", "plan_digest", "posture_digest", "did", "api_base")
+    for name in text_fields:
+        if len(getattr(registration, name)) > MAX_TEXT:
+            raise invalid_value(f"/{name}", f"must be at most {MAX_TEXT} characters")
+    if not registration.boot_id:
+        raise invalid_value("/boot_id", "must not be empty")
     for name in ("contracts", "impls"):
-        told = getattr(asked, name)
-        if len(told) > MOST or any(len(word) > LONGEST for pair in told.items() for word in pair):
-            raise refuse(f"/{name}", f"must have at most {MOST} entries of {LONGEST} characters")
+        entries = getattr(registration, name)
+        if len(entries) > MAX_ENTRIES or any(
+            len(text) > MAX_TEXT for pair in entries.items() for text in pair
+        ):
+            raise invalid_value(
+                f"/{name}", f"must have at most {MAX_ENTRIES} entries of {MAX_TEXT} characters"
+            )

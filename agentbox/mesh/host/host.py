@@ -13,7 +13,7 @@ from typing import Any
 
 import structlog
 
-from agentbox.contracts.mesh import Beat, BeatAnswer, MeshSession, Registered, Registration
+from agentbox.contracts.mesh import Heartbeat, HeartbeatReply, MeshSession, Registered, Registration
 from agentbox.contracts.mesh_errors import SessionEnded
 from agentbox.core import clock
 from agentbox.core.ids import uuid7
@@ -22,18 +22,18 @@ from agentbox.core.records.wire import to_wire
 from agentbox.core.slot_errors import AdapterError, ContractMismatch, NotFound
 from agentbox.core.storage.damaged_rows import State
 from agentbox.mesh.host import offers
+from agentbox.mesh.host.active_session import ActiveSession, TokenHolder
 from agentbox.mesh.host.admission import Admission
-from agentbox.mesh.host.live import Holder, Live
-from agentbox.mesh.host.session_store import SessionStore, ended
+from agentbox.mesh.host.session_store import SessionStore, end_session
 from agentbox.mesh.metrics import HostMetrics
 from agentbox.plan.model import Plan
 
 TOKEN_BYTES = 32
-PREFIX = "abm_"  # so that a scanner, and a person, knows what it has found
+TOKEN_PREFIX = "abm_"  # so that a scanner, and a person, knows what it has found
 OLD_TOKEN_SECONDS = 60.0  # that a token still works after a repeated register
-SLACK_SECONDS = 10.0  # of a lease, over the beats that may be missed
-FORGET_SECONDS = 3600.0
-Tell = Callable[[str, dict[str, Any]], None]  # (event type, data)
+LEASE_SLACK_SECONDS = 10.0  # of a lease, over the beats that may be missed
+CLEANUP_SECONDS = 3600.0
+EmitEvent = Callable[[str, dict[str, Any]], None]  # (event type, data)
 _log = structlog.get_logger()
 
 
@@ -41,18 +41,24 @@ class Host:
     """`plan` is asked for each time, since some of its keys are live. `scale` divides every time, for tests."""
 
     def __init__(
-        self, plan: Callable[[], Plan], store: SessionStore, metrics: HostMetrics, tell: Tell, *,
-        scale: float = 1.0, now: Callable[[], float] = boottime,
-    ) -> None:  # fmt: skip
-        self._plan, self._store, self._metrics, self._tell = plan, store, metrics, tell
+        self,
+        plan: Callable[[], Plan],
+        store: SessionStore,
+        metrics: HostMetrics,
+        emit: EmitEvent,
+        *,
+        scale: float = 1.0,
+        now: Callable[[], float] = boottime,
+    ) -> None:
+        self._plan, self._store, self._metrics, self._emit = plan, store, metrics, emit
         self._scale, self._now = scale, now
         self._admission = Admission(plan, now, scale)
-        self._live: dict[str, Live] = {}
+        self._active: dict[str, ActiveSession] = {}
         self._by_token: dict[bytes, str] = {}
         self._ended: dict[str, str] = {}  # session id -> reason, while a token of it is remembered
         self._secrets: dict[str, bytes] = {}
-        self._changing = asyncio.Lock()
-        self._job: asyncio.Task[None] | None = None
+        self._lock = asyncio.Lock()
+        self._task: asyncio.Task[None] | None = None
 
     @property
     def heartbeat_s(self) -> float:
@@ -60,22 +66,27 @@ class Host:
 
     @property
     def lease_s(self) -> float:
-        return self.heartbeat_s * int(self._plan().mesh["missed_heartbeats_before_eviction"]) + SLACK_SECONDS
+        return (
+            self.heartbeat_s * int(self._plan().mesh["missed_heartbeats_before_eviction"])
+            + LEASE_SLACK_SECONDS
+        )
 
     async def open(self) -> None:
         """Reads the sessions and begins to watch their leases. A store that cannot be read is tried again."""
         await self._load()
-        self._job = asyncio.ensure_future(self._watch())
+        self._task = asyncio.ensure_future(self._run_maintenance())
 
     async def _load(self) -> None:
         if (stored := await self._store.load()) is None:
             return
         self._secrets, self._by_token, self._ended = stored.secrets, stored.tokens, stored.ended
-        self._live = {session.id: Live(session, self._lease()) for session in stored.active}
+        self._active = {
+            session.id: ActiveSession(session, self._next_lease_end()) for session in stored.active
+        }
         for sha256, session_id in self._by_token.items():
-            if (live := self._live.get(session_id)) is not None:
-                live.tokens[sha256] = None
-        self._count()
+            if (active := self._active.get(session_id)) is not None:
+                active.tokens[sha256] = None
+        self._update_metrics()
 
     def check_open(self) -> None:
         """Raises BackendError while the sessions cannot be read."""
@@ -88,207 +99,292 @@ class Host:
 
     async def close(self) -> None:
         """Ends the watch; sessions stay as they are."""
-        if self._job is not None:
-            self._job.cancel()
-            await asyncio.wait({self._job})
-            self._job = None
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+            self._task = None
         await self._store.close()
 
-    def holder(self, sha256: bytes) -> Holder | None:
+    def find_holder(self, sha256: bytes) -> TokenHolder | None:
         """Whose token has that hash. None when it is unknown, or was replaced more than a minute ago."""
         session_id = self._by_token.get(sha256, "")
         if (reason := self._ended.get(session_id)) is not None:
-            return Holder(session_id, reason=reason)
-        live = self._live.get(session_id)
-        if live is None or sha256 not in live.tokens:
+            return TokenHolder(session_id, reason=reason)
+        active = self._active.get(session_id)
+        if active is None or sha256 not in active.tokens:
             return None
-        until = live.tokens[sha256]
-        if until is not None and until <= self._now():
+        expires_at = active.tokens[sha256]
+        if expires_at is not None and expires_at <= self._now():
             return None
-        session = live.session
-        scopes = offers.scopes(session.impls, offers.contracts(self._plan()))
-        return Holder(session_id, session.instance_id, scopes)
+        session = active.session
+        scopes = offers.scopes(session.impls, offers.offered_contracts(self._plan()))
+        return TokenHolder(session_id, session.instance_id, scopes)
 
-    async def register(self, asked: Registration, principal: str) -> Registered:
+    async def register(self, registration: Registration, principal: str) -> Registered:
         """A session for that box. Raises NotAdmitted, ContractMismatch, DuplicateInstance, RateLimited, QuotaExceeded,
         ValidationError."""
-        async with self._changing:
+        async with self._lock:
             try:
-                found = await self._register(asked, principal)
+                registered = await self._register(registration, principal)
             except AdapterError as error:
-                self._metrics.registers.labels(error.code).inc()
-                self._tell(
-                    "mesh.session.refused", {"session": None, "instance": asked.instance_id[:64], "reason": error.code}
+                self._metrics.registrations.labels(error.code).inc()
+                self._emit(
+                    "mesh.session.refused",
+                    {
+                        "session": None,
+                        "instance": registration.instance_id[:64],
+                        "reason": error.code,
+                    },
                 )
                 raise
-        self._metrics.registers.labels("resumed" if found.resumed else "opened").inc()
-        return found
+        self._metrics.registrations.labels("resumed" if registered.resumed else "opened").inc()
+        return registered
 
-    async def _register(self, asked: Registration, principal: str) -> Registered:
+    async def _register(self, registration: Registration, principal: str) -> Registered:
         plan = self._plan()
-        self._admission.check(asked, self._secrets.get(asked.instance_id), principal)
-        ours = offers.contracts(plan)
-        if rows := offers.mismatches(asked.contracts, asked.impls, ours):
-            slots = ", ".join(row["slot"] for row in rows)
-            raise ContractMismatch(f"cannot join: the contracts of {slots} have another major version", mismatches=rows)
-        old = next((live for live in self._live.values() if live.session.instance_id == asked.instance_id), None)
-        await self._admit_boot(asked, old)
-        resumed = old is not None and old.session.boot_id == asked.boot_id
+        self._admission.check(registration, self._secrets.get(registration.instance_id), principal)
+        own_contracts = offers.offered_contracts(plan)
+        if mismatches := offers.mismatches(
+            registration.contracts, registration.impls, own_contracts
+        ):
+            slots = ", ".join(row["slot"] for row in mismatches)
+            raise ContractMismatch(
+                f"cannot join: the contracts of {slots} have another major version",
+                mismatches=mismatches,
+            )
+        previous = next(
+            (
+                active
+                for active in self._active.values()
+                if active.session.instance_id == registration.instance_id
+            ),
+            None,
+        )
+        await self._admit_boot(registration, previous)
+        resumed = previous is not None and previous.session.boot_id == registration.boot_id
         if not resumed:
-            self._admission.check_room(len(self._live) - (old is not None))
-        value = PREFIX + secrets.token_urlsafe(TOKEN_BYTES)
-        session_id = await self._take(asked, principal, value, old, resumed=resumed)
+            self._admission.check_capacity(len(self._active) - (previous is not None))
+        token = TOKEN_PREFIX + secrets.token_urlsafe(TOKEN_BYTES)
+        session_id = await self._save_session(
+            registration, principal, token, previous, resumed=resumed
+        )
         return Registered(
-            session_id=session_id, resumed=resumed, token=value, heartbeat_s=self.heartbeat_s, lease_s=self.lease_s,
-            contracts=offers.lower(asked, ours), endpoints=offers.endpoints(plan, asked.instance_id),
-            endpoints_rev=offers.revision(plan), host_time=clock.now(),
-        )  # fmt: skip
+            session_id=session_id,
+            resumed=resumed,
+            token=token,
+            heartbeat_s=self.heartbeat_s,
+            lease_s=self.lease_s,
+            contracts=offers.common_contracts(registration, own_contracts),
+            endpoints=offers.offered_endpoints(plan, registration.instance_id),
+            endpoints_rev=offers.revision(plan),
+            host_time=clock.now(),
+        )
 
-    async def _admit_boot(self, asked: Registration, old: Live | None) -> None:
+    async def _admit_boot(self, registration: Registration, previous: ActiveSession | None) -> None:
         """Ends the session of an instance that shows itself to run twice, before DuplicateInstance is raised."""
         try:
-            self._admission.check_boot(asked)
+            self._admission.check_boot(registration)
         except AdapterError:
-            if old is not None:
-                await self._end(old, "superseded", "duplicate-instance")
+            if previous is not None:
+                await self._end(previous, "superseded", "duplicate-instance")
             raise
 
-    async def _take(self, asked: Registration, principal: str, value: str, old: Live | None, *, resumed: bool) -> str:
+    async def _save_session(
+        self,
+        registration: Registration,
+        principal: str,
+        token: str,
+        previous: ActiveSession | None,
+        *,
+        resumed: bool,
+    ) -> str:
         """The session's id, once it is on disk; the one before it is ended in the same transaction."""
-        sha256, secret = hashlib.sha256(value.encode()).digest(), hashlib.sha256(asked.instance_secret).digest()
+        sha256, secret = (
+            hashlib.sha256(token.encode()).digest(),
+            hashlib.sha256(registration.instance_secret).digest(),
+        )
         session = MeshSession(
-            id=old.session.id if resumed and old else uuid7(), instance_id=asked.instance_id, boot_id=asked.boot_id,
-            principal=principal, image_hash=asked.image_hash, plan_digest=asked.plan_digest,
-            posture_digest=asked.posture_digest, contracts=asked.contracts, impls=asked.impls, did=asked.did,
-            api_base=asked.api_base, opened_at=old.session.opened_at if resumed and old else clock.now(),
-        )  # fmt: skip
-        known = {"session": session.id, "instance": session.instance_id}
-        if resumed and old is not None:
-            worn = [one for one, until in old.tokens.items() if until is not None and until <= self._now()]
-            await self._store.save(session, token=sha256, dropped=worn)
-            for one in worn:
-                del old.tokens[one], self._by_token[one]
+            id=previous.session.id if resumed and previous else uuid7(),
+            instance_id=registration.instance_id,
+            boot_id=registration.boot_id,
+            principal=principal,
+            image_hash=registration.image_hash,
+            plan_digest=registration.plan_digest,
+            posture_digest=registration.posture_digest,
+            contracts=registration.contracts,
+            impls=registration.impls,
+            did=registration.did,
+            api_base=registration.api_base,
+            opened_at=previous.session.opened_at if resumed and previous else clock.now(),
+        )
+        event_data = {"session": session.id, "instance": session.instance_id}
+        if resumed and previous is not None:
+            expired = [
+                digest
+                for digest, expires_at in previous.tokens.items()
+                if expires_at is not None and expires_at <= self._now()
+            ]
+            await self._store.save(session, token=sha256, dropped=expired)
+            for one in expired:
+                del previous.tokens[one], self._by_token[one]
             grace = self._now() + OLD_TOKEN_SECONDS / self._scale
-            old.tokens = {one: grace if until is None else until for one, until in old.tokens.items()} | {sha256: None}
-            old.session, old.until = session, self._lease()
-            self._tell("mesh.session.resumed", {**known, "reason": "register"})
+            previous.tokens = {
+                one: grace if until is None else until for one, until in previous.tokens.items()
+            } | {sha256: None}
+            previous.session, previous.expires_at = session, self._next_lease_end()
+            self._emit("mesh.session.resumed", {**event_data, "reason": "register"})
         else:
-            over = () if old is None else (ended(old.session, "superseded", clock.now()),)
-            await self._store.save(*over, session, token=sha256, secret=secret)
-            self._live[session.id] = Live(session, self._lease(), {sha256: None})
+            superseded = (
+                ()
+                if previous is None
+                else (end_session(previous.session, "superseded", clock.now()),)
+            )
+            await self._store.save(*superseded, session, token=sha256, secret=secret)
+            self._active[session.id] = ActiveSession(
+                session, self._next_lease_end(), {sha256: None}
+            )
             self._secrets[session.instance_id] = secret
-            if old is not None:
-                self._gone(old, "superseded")
-                self._tell("mesh.session.superseded", {**known, "session": old.session.id, "reason": "superseded"})
-            self._tell("mesh.session.opened", {**known, "reason": "register"})
+            if previous is not None:
+                self._remove(previous, "superseded")
+                self._emit(
+                    "mesh.session.superseded",
+                    {**event_data, "session": previous.session.id, "reason": "superseded"},
+                )
+            self._emit("mesh.session.opened", {**event_data, "reason": "register"})
         self._by_token[sha256] = session.id
-        self._count()
+        self._update_metrics()
         return session.id
 
-    async def beat(self, held: str, beat: Beat) -> BeatAnswer:
+    async def heartbeat(self, token_session_id: str, heartbeat: Heartbeat) -> HeartbeatReply:
         """Renews the lease of the session whose token was sent, `held`. Raises SessionEnded, ContractMismatch."""
-        live = self._live.get(held)
-        if live is None or beat.session_id != held:
-            self._metrics.beats.labels("ended").inc()
-            reason = self._ended.get(held, "unknown") if beat.session_id == held else "unknown"
+        active = self._active.get(token_session_id)
+        if active is None or heartbeat.session_id != token_session_id:
+            self._metrics.heartbeats.labels("ended").inc()
+            reason = (
+                self._ended.get(token_session_id, "unknown")
+                if heartbeat.session_id == token_session_id
+                else "unknown"
+            )
             raise SessionEnded(f"this session is over: {reason}", reason=reason)
         plan = self._plan()
-        if rows := offers.mismatches(live.session.contracts, live.session.impls, offers.contracts(plan)):
-            raise ContractMismatch("the host's contracts have another major version now", mismatches=rows)
+        if mismatches := offers.mismatches(
+            active.session.contracts, active.session.impls, offers.offered_contracts(plan)
+        ):
+            raise ContractMismatch(
+                "the host's contracts have another major version now", mismatches=mismatches
+            )
         outcome = "stale"
-        if beat.beat > live.session.beat:
+        if heartbeat.beat > active.session.beat:
             outcome = "ok"
-            live.until = self._lease()
-            live.session = replace(
-                live.session, beat=beat.beat, last_beat_at=clock.now(), health=beat.health, ready=beat.ready,
-                journal=beat.journal, outbox=beat.outbox,
-            )  # fmt: skip
-            await self._store.save(live.session)
-        self._metrics.beats.labels(outcome).inc()
-        return BeatAnswer(host_time=clock.now(), endpoints_rev=offers.revision(plan))
+            active.expires_at = self._next_lease_end()
+            active.session = replace(
+                active.session,
+                beat=heartbeat.beat,
+                last_beat_at=clock.now(),
+                health=heartbeat.health,
+                ready=heartbeat.ready,
+                journal=heartbeat.journal,
+                outbox=heartbeat.outbox,
+            )
+            await self._store.save(active.session)
+        self._metrics.heartbeats.labels(outcome).inc()
+        return HeartbeatReply(host_time=clock.now(), endpoints_rev=offers.revision(plan))
 
-    async def deregister(self, held: str, session_id: str) -> MeshSession:
+    async def deregister(self, token_session_id: str, session_id: str) -> MeshSession:
         """The session, closed; one that is over already stays as it is. Raises SessionEnded for another's id."""
-        if session_id != held:
+        if session_id != token_session_id:
             raise SessionEnded("this session is over: unknown", reason="unknown")
-        async with self._changing:
-            if (live := self._live.get(held)) is not None:
-                await self._end(live, "closed", "deregister")
-        found = await self._store.show(held)
-        if found is None:
+        async with self._lock:
+            if (active := self._active.get(token_session_id)) is not None:
+                await self._end(active, "closed", "deregister")
+        session = await self._store.show(token_session_id)
+        if session is None:
             raise SessionEnded("this session is over: unknown", reason="unknown")
-        return found
+        return session
 
     async def evict(self, session_id: str) -> None:
         """Ends a session, its token at once. Raises NotFound for one that is not active."""
-        async with self._changing:
-            live = self._live.get(session_id)
-            if live is None:
-                raise NotFound("cannot find an active session of this id", resource="mesh session", id=session_id)
-            await self._end(live, "evicted", "operator")
+        async with self._lock:
+            active = self._active.get(session_id)
+            if active is None:
+                raise NotFound(
+                    "cannot find an active session of this id",
+                    resource="mesh session",
+                    id=session_id,
+                )
+            await self._end(active, "evicted", "operator")
 
     async def show(self, session_id: str) -> MeshSession:
         """Raises NotFound."""
-        live = self._live.get(session_id)
-        found = live.session if live is not None else await self._store.show(session_id)
-        if found is None:
+        active = self._active.get(session_id)
+        session = active.session if active is not None else await self._store.show(session_id)
+        if session is None:
             raise NotFound("cannot find this session", resource="mesh session", id=session_id)
-        return found
+        return session
 
-    async def page(self, wanted: dict[str, str], limit: int, after: str) -> list[MeshSession]:
+    async def page(self, filters: dict[str, str], limit: int, after: str) -> list[MeshSession]:
         """Sessions in order of id, by the columns state, instance_id and image_hash."""
-        return await self._store.page(wanted, limit, after)
+        return await self._store.page(filters, limit, after)
 
     @property
     def counts(self) -> dict[str, int]:
         """Active sessions, and those of the last day that are over."""
-        return {"active": len(self._live), "ended": len(self._ended)}
+        return {"active": len(self._active), "ended": len(self._ended)}
 
-    async def _watch(self) -> None:
+    async def _run_maintenance(self) -> None:
         """Each second: leases that are over, or the store, where it could not be read. Each hour: what is too old to be kept."""
-        forgotten = self._now()
+        last_cleanup = self._now()
         while True:
             await asyncio.sleep(1 / self._scale)
             try:
                 if self.condition[0] == "down":
                     await self._load()
                     continue
-                await self._sweep()
-                if self._now() - forgotten >= FORGET_SECONDS:
-                    forgotten = self._now()
-                    await self._forget()
+                await self._expire_leases()
+                if self._now() - last_cleanup >= CLEANUP_SECONDS:
+                    last_cleanup = self._now()
+                    await self._discard_old()
             except AdapterError as error:
                 _log.error("sessions not swept", reason=error.message)
 
-    async def _sweep(self) -> None:
-        async with self._changing:
-            for live in [one for one in self._live.values() if one.until <= self._now()]:
-                await self._end(live, "expired", "no beat")
+    async def _expire_leases(self) -> None:
+        async with self._lock:
+            for active in [
+                candidate
+                for candidate in self._active.values()
+                if candidate.expires_at <= self._now()
+            ]:
+                await self._end(active, "expired", "no beat")
 
-    async def _forget(self) -> None:
-        await self._store.forget()
-        kept = await self._store.tokens()
-        self._by_token = {sha256: at for sha256, at in self._by_token.items() if sha256 in kept}
-        self._ended = {at: reason for at, reason in self._ended.items() if at in kept.values()}
+    async def _discard_old(self) -> None:
+        await self._store.discard_old()
+        stored = await self._store.tokens()
+        self._by_token = {
+            sha256: session_id for sha256, session_id in self._by_token.items() if sha256 in stored
+        }
+        self._ended = {at: reason for at, reason in self._ended.items() if at in stored.values()}
 
-    async def _end(self, live: Live, reason: str, why: str) -> None:
-        over = ended(live.session, reason, clock.now())
-        await self._store.save(over)
-        self._gone(live, reason)
-        kind = "mesh.session.closed" if reason == "closed" else "mesh.session.evicted"
-        known = {"session": over.id, "instance": over.instance_id}
-        self._tell(kind, {**known, "reason": reason, "why": why, "last": to_wire(over.last_beat_at)})
-        self._count()
+    async def _end(self, active: ActiveSession, reason: str, cause: str) -> None:
+        session = end_session(active.session, reason, clock.now())
+        await self._store.save(session)
+        self._remove(active, reason)
+        event_type = "mesh.session.closed" if reason == "closed" else "mesh.session.evicted"
+        event_data = {"session": session.id, "instance": session.instance_id}
+        self._emit(
+            event_type,
+            {**event_data, "reason": reason, "why": cause, "last": to_wire(session.last_beat_at)},
+        )
+        self._update_metrics()
 
-    def _gone(self, live: Live, reason: str) -> None:
-        del self._live[live.session.id]
-        self._ended[live.session.id] = reason
+    def _remove(self, active: ActiveSession, reason: str) -> None:
+        del self._active[active.session.id]
+        self._ended[active.session.id] = reason
         if reason != "closed":
             self._metrics.evictions.labels(reason).inc()
 
-    def _lease(self) -> float:
+    def _next_lease_end(self) -> float:
         return self._now() + self.lease_s / self._scale
 
-    def _count(self) -> None:
-        for state, number in self.counts.items():
-            self._metrics.sessions.labels(state).set(number)
+    def _update_metrics(self) -> None:
+        for state, count in self.counts.items():
+            self._metrics.sessions.labels(state).set(count)

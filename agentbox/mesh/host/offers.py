@@ -4,13 +4,17 @@ import hashlib
 from collections.abc import Mapping
 
 from agentbox.adapters.runtime.registry import resolve
-from agentbox.contracts.mesh import OFFERED, Endpoint, Registration
+from agentbox.contracts.mesh import OFFERED_SLOTS, Endpoint, Registration
 from agentbox.core.canonical import canonical_json
 from agentbox.plan.model import Plan
 
 _IMPL = {"beads": "external-http", "pods": "external-solid", "events": "external-http"}
 _PATH = {"beads": "", "pods": "/v1/pods/boxes/{instance}/", "events": "/v1/events"}
-_SCOPES = {"beads": ("beads:read", "beads:write"), "pods": ("pods:read", "pods:write"), "events": ("events:write",)}
+_SCOPES = {
+    "beads": ("beads:read", "beads:write"),
+    "pods": ("pods:read", "pods:write"),
+    "events": ("events:write",),
+}
 
 
 def public_base(plan: Plan) -> str:
@@ -18,51 +22,59 @@ def public_base(plan: Plan) -> str:
     return (plan.api.public_base or f"http://127.0.0.1:{plan.api.port}").rstrip("/")
 
 
-def contracts(plan: Plan) -> dict[str, str]:
+def offered_contracts(plan: Plan) -> dict[str, str]:
     """Contract version of each slot that this host offers: of those that the mesh knows, all that are not off."""
-    served = ((slot, plan.slots[slot].use) for slot in OFFERED if slot in plan.slots)
+    served = ((slot, plan.slots[slot].use) for slot in OFFERED_SLOTS if slot in plan.slots)
     return {slot: resolve(slot, use).contract_version for slot, use in served if use != "off"}  # type: ignore[arg-type]
 
 
-def endpoints(plan: Plan, instance_id: str) -> dict[str, Endpoint]:
+def offered_endpoints(plan: Plan, instance_id: str) -> dict[str, Endpoint]:
     """Where that box finds each slot."""
     base = public_base(plan)
     return {
         slot: Endpoint(impl=_IMPL[slot], url=base + _PATH[slot].format(instance=instance_id))
-        for slot in contracts(plan)
+        for slot in offered_contracts(plan)
     }
 
 
 def revision(plan: Plan) -> str:
     """Another word once anything that is offered, or its address, is another."""
-    told = {"base": public_base(plan), "contracts": contracts(plan)}
-    return hashlib.sha256(canonical_json(told)).hexdigest()[:16]
+    offered = {"base": public_base(plan), "contracts": offered_contracts(plan)}
+    return hashlib.sha256(canonical_json(offered)).hexdigest()[:16]
 
 
 def scopes(impls: Mapping[str, str], offered: Mapping[str, str]) -> frozenset[str]:
     """What a box may do here: only in slots that it sets external and this host offers."""
-    return frozenset(scope for slot in offered if _external(impls.get(slot, "")) for scope in _SCOPES[slot])
+    return frozenset(
+        scope for slot in offered if _is_external(impls.get(slot, "")) for scope in _SCOPES[slot]
+    )
 
 
-def mismatches(theirs: Mapping[str, str], impls: Mapping[str, str], ours: Mapping[str, str]) -> list[dict[str, str]]:
+def mismatches(
+    theirs: Mapping[str, str], impls: Mapping[str, str], ours: Mapping[str, str]
+) -> list[dict[str, str]]:
     """A row for each slot whose MAJOR differs, of those that the box sets external. `ours` and `theirs` as the host sees it."""
     return [
         {"slot": slot, "ours": version, "theirs": theirs.get(slot, "")}
         for slot, version in ours.items()
-        if _external(impls.get(slot, "")) and _numbers(theirs.get(slot, ""))[0] != _numbers(version)[0]
+        if _is_external(impls.get(slot, ""))
+        and _parse_version(theirs.get(slot, ""))[0] != _parse_version(version)[0]
     ]
 
 
-def lower(asked: Registration, ours: Mapping[str, str]) -> dict[str, str]:
+def common_contracts(registration: Registration, offered: Mapping[str, str]) -> dict[str, str]:
     """The version that both sides use: of equal MAJOR the lower one."""
-    return {slot: min(version, asked.contracts.get(slot) or version, key=_numbers) for slot, version in ours.items()}
+    return {
+        slot: min(version, registration.contracts.get(slot) or version, key=_parse_version)
+        for slot, version in offered.items()
+    }
 
 
-def _external(impl: str) -> bool:
+def _is_external(impl: str) -> bool:
     return impl.startswith("external-")
 
 
-def _numbers(version: str) -> tuple[int, ...]:
+def _parse_version(version: str) -> tuple[int, ...]:
     """(-1,) for what is no version."""
     parts = version.split(".")
     return tuple(map(int, parts)) if all(part.isdecimal() for part in parts) else (-1,)

@@ -8,7 +8,7 @@ from agentbox.plan.lockfile.model import Lock
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class RequestedPackages:
     """The package lists of one feature (or, as `core`, of the box itself), each in the spelling of its source."""
 
     debian: tuple[str, ...] = ()
@@ -19,17 +19,19 @@ class Wanted:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Inputs:
+class LockInputs:
     """All that decides which packages a lock holds."""
 
     source: str
     suite: str
     python: str
     systems: tuple[str, ...]
-    features: Mapping[str, Wanted]
+    features: Mapping[str, RequestedPackages]
     extra_packages: tuple[str, ...] = ()
     requirements: tuple[str, ...] = ()  # the application's own, from pyproject.toml
-    unused_requirements: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by distribution; not locked
+    unused_requirements: Mapping[str, tuple[str, ...]] = field(
+        default_factory=dict
+    )  # by distribution; not locked
 
     def digest(self) -> str:
         """`sha256:<hex>` over canonical JSON; order of lists and tables makes no difference."""
@@ -42,7 +44,7 @@ class Inputs:
         return _first_difference(self, lock) or "package lists changed"
 
 
-def inputs_digest(inputs: Inputs) -> str:
+def inputs_digest(inputs: LockInputs) -> str:
     """The value of the lock's key `inputs`."""
     return digest(canonical_json(_sorted(asdict(inputs))))
 
@@ -55,18 +57,24 @@ def _sorted(value: object) -> object:
     return value
 
 
-def _first_difference(inputs: Inputs, lock: Lock) -> str:
-    for key, now, then in (
+def _first_difference(inputs: LockInputs, lock: Lock) -> str:
+    for key, current, locked in (
         ("source", inputs.source, lock.source),
         ("suite", inputs.suite, lock.suite),
         ("Python", inputs.python, lock.python),
     ):
-        if now != then:
-            return f"{key} {now} instead of {then}"
-    return _moved("system", inputs.systems, lock.systems) or _moved("feature", inputs.features, lock.features)
+        if current != locked:
+            return f"{key} {current} instead of {locked}"
+    return _changes("system", inputs.systems, lock.systems) or _changes(
+        "feature", inputs.features, lock.features
+    )
 
 
-def _moved(what: str, now: Sequence[str] | Mapping[str, object], then: Sequence[str]) -> str:
-    added, removed = sorted(set(now) - set(then)), sorted(set(then) - set(now))
-    parts = [f"{what} {name} was added" for name in added] + [f"{what} {name} was removed" for name in removed]
+def _changes(
+    kind: str, current: Sequence[str] | Mapping[str, object], locked: Sequence[str]
+) -> str:
+    added, removed = sorted(set(current) - set(locked)), sorted(set(locked) - set(current))
+    parts = [f"{kind} {name} was added" for name in added] + [
+        f"{kind} {name} was removed" for name in removed
+    ]
     return ", ".join(parts)

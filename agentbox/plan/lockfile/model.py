@@ -9,7 +9,7 @@ SYSTEM_OF_ARCH: Mapping[str, str] = {arch: system for system, arch in ARCH_OF_SY
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
-class Entry:
+class LockEntry:
     """One file. `file` is its store name, `size` is in bytes, `sha256` bare hex."""
 
     name: str
@@ -20,14 +20,14 @@ class Entry:
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
-class DebEntry(Entry):
+class DebEntry(LockEntry):
     """A Debian package of one architecture. `features` = who needs it (file stems of config/features)."""
 
     features: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
-class WheelEntry(Entry):
+class WheelEntry(LockEntry):
     """A wheel, and the architectures that install this very file."""
 
     arch: tuple[str, ...] = ()
@@ -35,7 +35,7 @@ class WheelEntry(Entry):
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
-class NpmEntry(Entry):
+class NpmEntry(LockEntry):
     """An npm tarball. `paths` = where it is unpacked, `<feature>/node_modules/...`."""
 
     arch: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class NpmEntry(Entry):
 class Seed:
     """The build tools of one architecture. `nar` = recursive hash (`sha256:<hex>`) of the folder bin/{busybox,bash}."""
 
-    files: tuple[Entry, ...]
+    files: tuple[LockEntry, ...]
     nar: str
 
 
@@ -67,7 +67,7 @@ class Lock:
     wheels: tuple[WheelEntry, ...] = ()
     npm: tuple[NpmEntry, ...] = ()
 
-    def tables(self) -> Iterator[tuple[str, tuple[Entry, ...]]]:
+    def tables(self) -> Iterator[tuple[str, tuple[LockEntry, ...]]]:
         """Every table of files with its name, in the order of the written file."""
         for arch, seed in sorted(self.seed.items()):
             yield f"seed.{arch}", seed.files
@@ -76,7 +76,7 @@ class Lock:
         yield "wheels", self.wheels
         yield "npm", self.npm
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[LockEntry]:
         """Every row of every table; a file that two architectures share comes twice."""
         for _, rows in self.tables():
             yield from rows

@@ -7,30 +7,40 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from agentbox.plan.lockfile.errors import LockError
-from agentbox.plan.lockfile.model import LOCK_VERSION, DebEntry, Entry, Lock, NpmEntry, Seed, WheelEntry
+from agentbox.plan.lockfile.model import (
+    LOCK_VERSION,
+    DebEntry,
+    Lock,
+    LockEntry,
+    NpmEntry,
+    Seed,
+    WheelEntry,
+)
 from agentbox.plan.lockfile.names import store_name
-from agentbox.plan.lockfile.writer import write
+from agentbox.plan.lockfile.writer import serialize_lock
 
 _HINT = "Run `agentbox lock` to write it again."
 _HEX = set("0123456789abcdef")
-E = TypeVar("E", bound=Entry)
+E = TypeVar("E", bound=LockEntry)
 
 
-def read(source: Path | bytes, name: str = "agentbox.lock") -> Lock:
+def parse_lock(source: Path | bytes, name: str = "agentbox.lock") -> Lock:
     """The lock of a file or of its bytes.
 
     Raises LockError (exit 5) when it is missing, is no TOML, has other keys, an entry without digest, two files of one
     name, or is spelled in another way than `write` spells it.
     """
     data = _bytes(source)
-    shown = str(source) if isinstance(source, Path) else name
+    label = str(source) if isinstance(source, Path) else name
     try:
-        written = tomllib.loads(data.decode())
-        lock = _lock(written)
+        document = tomllib.loads(data.decode())
+        lock = _lock(document)
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, KeyError, TypeError, ValueError) as error:
-        raise LockError(f"cannot read {shown}: {_why(error)}", _HINT) from error
-    if write(lock) != data:
-        raise LockError(f"cannot read {shown}: it was edited by hand or written by another version", _HINT)
+        raise LockError(f"cannot read {label}: {_describe(error)}", _HINT) from error
+    if serialize_lock(lock) != data:
+        raise LockError(
+            f"cannot read {label}: it was edited by hand or written by another version", _HINT
+        )
     return lock
 
 
@@ -40,36 +50,42 @@ def _bytes(source: Path | bytes) -> bytes:
     try:
         return source.read_bytes()
     except FileNotFoundError as error:
-        raise LockError(f"cannot read {source}: there is no such file", "Run `agentbox lock` to make it.") from error
+        raise LockError(
+            f"cannot read {source}: there is no such file", "Run `agentbox lock` to make it."
+        ) from error
     except OSError as error:
-        raise LockError(f"cannot read {source}: {error.strerror}", "Mend its permissions.") from error
+        raise LockError(
+            f"cannot read {source}: {error.strerror}", "Mend its permissions."
+        ) from error
 
 
-def _why(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     return f"no {error}" if isinstance(error, KeyError) else str(error)
 
 
-def _lock(written: Mapping[str, Any]) -> Lock:
-    if written["version"] != LOCK_VERSION:
-        raise ValueError(f"version {written['version']} is not understood (this agentbox knows {LOCK_VERSION})")
+def _lock(document: Mapping[str, Any]) -> Lock:
+    if document["version"] != LOCK_VERSION:
+        raise ValueError(
+            f"version {document['version']} is not understood (this agentbox knows {LOCK_VERSION})"
+        )
     lock = Lock(
-        inputs=_digest(written["inputs"], "inputs"),
-        source=written["source"],
-        suite=written["suite"],
-        python=written["python"],
-        systems=tuple(written["systems"]),
-        features=tuple(written["features"]),
-        seed={arch: _seed(table) for arch, table in written.get("seed", {}).items()},
-        debian={arch: _rows(DebEntry, table) for arch, table in written.get("debian", {}).items()},
-        wheels=_rows(WheelEntry, written["wheels"]),
-        npm=_rows(NpmEntry, written["npm"]),
+        inputs=_digest(document["inputs"], "inputs"),
+        source=document["source"],
+        suite=document["suite"],
+        python=document["python"],
+        systems=tuple(document["systems"]),
+        features=tuple(document["features"]),
+        seed={arch: _seed(table) for arch, table in document.get("seed", {}).items()},
+        debian={arch: _rows(DebEntry, table) for arch, table in document.get("debian", {}).items()},
+        wheels=_rows(WheelEntry, document["wheels"]),
+        npm=_rows(NpmEntry, document["npm"]),
     )
-    _refuse_clashes(lock)
+    _check_unique(lock)
     return lock
 
 
 def _seed(table: Mapping[str, Any]) -> Seed:
-    return Seed(files=_rows(Entry, table), nar=_digest(table["nar"], "nar"))
+    return Seed(files=_rows(LockEntry, table), nar=_digest(table["nar"], "nar"))
 
 
 def _rows(kind: type[E], table: Mapping[str, Any]) -> tuple[E, ...]:
@@ -77,17 +93,17 @@ def _rows(kind: type[E], table: Mapping[str, Any]) -> tuple[E, ...]:
 
 
 def _row(kind: type[E], row: Mapping[str, Any]) -> E:
-    known = {item.name: item for item in fields(kind)}
-    if unknown := sorted(set(row) - set(known)):
+    by_name = {item.name: item for item in fields(kind)}
+    if unknown := sorted(set(row) - set(by_name)):
         raise ValueError(f"unknown key {unknown[0]}")
     values: dict[str, Any] = {}
-    for key, item in known.items():
+    for key, item in by_name.items():
         if key not in row and item.default is MISSING:
             raise ValueError(f"{row.get('name', 'an entry')} has no {key}")
         if key in row:
             values[key] = tuple(row[key]) if isinstance(row[key], list) else row[key]
     entry = kind(**values)
-    _refuse_unpinned(entry)
+    _check_pinned(entry)
     return entry
 
 
@@ -101,7 +117,7 @@ def _is_sha256(text: str) -> bool:
     return len(text) == 64 and set(text) <= _HEX
 
 
-def _refuse_unpinned(entry: Entry) -> None:
+def _check_pinned(entry: LockEntry) -> None:
     if not _is_sha256(entry.sha256):
         raise ValueError(f"{entry.name} has no SHA-256")
     if not isinstance(entry.size, int) or entry.size < 1:
@@ -110,13 +126,13 @@ def _refuse_unpinned(entry: Entry) -> None:
         raise ValueError(f"{entry.name} has a file name that the store refuses: {entry.file}")
 
 
-def _refuse_clashes(lock: Lock) -> None:
+def _check_unique(lock: Lock) -> None:
     digest_of: dict[str, str] = {}
     for _, rows in lock.tables():
         names = [row.file for row in rows]
         if len(set(names)) != len(names):
-            twice = next(name for name in names if names.count(name) > 1)
-            raise ValueError(f"two rows are called {twice}")
+            duplicate = next(name for name in names if names.count(name) > 1)
+            raise ValueError(f"two rows are called {duplicate}")
         for row in rows:
             if digest_of.setdefault(row.file, row.sha256) != row.sha256:
                 raise ValueError(f"two files are called {row.file}")

@@ -4,12 +4,12 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 
-from agentbox.plan.lockfile.model import Entry, Lock
+from agentbox.plan.lockfile.model import Lock, LockEntry
 
 _HEAD = ("version", "inputs", "source", "suite", "python", "systems", "features")
 
 
-def write(lock: Lock) -> bytes:
+def serialize_lock(lock: Lock) -> bytes:
     """The bytes of `agentbox.lock`. `read(write(x)) == x` and `write(read(b)) == b`."""
     return ("\n".join(_lines(lock)) + "\n").encode()
 
@@ -26,7 +26,7 @@ def _lines(lock: Lock) -> Iterator[str]:
     yield from _table("npm", lock.npm)
 
 
-def _table(name: str, rows: Iterable[Entry]) -> Iterator[str]:
+def _table(name: str, rows: Iterable[LockEntry]) -> Iterator[str]:
     ordered = sorted(rows, key=lambda row: (row.name, row.version, row.file))
     yield ""
     yield f"[{name}]"
@@ -39,7 +39,7 @@ def _table(name: str, rows: Iterable[Entry]) -> Iterator[str]:
     yield "]"
 
 
-def _row(row: Entry) -> str:
+def _row(row: LockEntry) -> str:
     pairs = (f"{item.name} = {_value(getattr(row, item.name))}" for item in fields(row))
     return "{ " + ", ".join(pairs) + " }"
 

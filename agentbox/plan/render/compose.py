@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from agentbox.core.paths import Paths
-from agentbox.plan.merge import UID, Profile, effective
-from agentbox.plan.model import Device, Plan, Port, Tmpfs, Volume
+from agentbox.plan.merge import UID, ContainerProfile, effective_profile
+from agentbox.plan.model import Device, Plan, Port, TmpfsPlan, VolumePlan
 from agentbox.plan.names import WORKSPACE
 from agentbox.plan.network import healthcheck
 from agentbox.plan.render import yaml
@@ -19,9 +19,9 @@ from agentbox.plan.render.options import (
     IMAGE_VARIABLE,
     Options,
     container_environment,
+    image_reference,
     labels,
-    passed,
-    reference,
+    passed_variables,
 )
 
 COMPOSE_FILE = "docker-compose.yml"
@@ -54,12 +54,17 @@ def compose(
 
 def document(plan: Plan, options: Options) -> dict[str, Any]:
     """The same as data."""
-    profile = effective(plan)
-    named = [row for row in _mounted(profile, options) if not row.source.startswith("/")]
+    profile = effective_profile(plan)
+    named_volumes = [
+        row for row in _mounted_volumes(profile, options) if not row.source.startswith("/")
+    ]
     return {
         "services": {SERVICE: _service(plan, profile, options)},
         "networks": {SERVICE: {"driver": "bridge"}},
-        "volumes": {row.source: {"name": f"{plan.name}-{row.source}"} for row in sorted(named, key=lambda r: r.source)},
+        "volumes": {
+            row.source: {"name": f"{plan.name}-{row.source}"}
+            for row in sorted(named_volumes, key=lambda r: r.source)
+        },
         **_secret_files(plan),
     }
 
@@ -70,20 +75,32 @@ def _secret_files(plan: Plan) -> dict[str, Any]:
     return {"secrets": {name: {"file": f"./secrets/{name}"} for name in plan.secrets}}
 
 
-def _service(plan: Plan, profile: Profile, options: Options) -> dict[str, Any]:
-    image = f"${{{IMAGE_VARIABLE}:-{reference(plan, options)}}}"
+def _service(plan: Plan, profile: ContainerProfile, options: Options) -> dict[str, Any]:
+    image = f"${{{IMAGE_VARIABLE}:-{image_reference(plan, options)}}}"
     return {
         "image": image,
         "container_name": plan.name,
-        "volumes": [_manifest_mount(), *(_volume(row) for row in _mounted(profile, options))],
-        **({"secrets": [{"source": name, "target": name} for name in plan.secrets]} if plan.secrets else {}),
+        "volumes": [
+            _manifest_mount(),
+            *(_volume(row) for row in _mounted_volumes(profile, options)),
+        ],
+        **(
+            {"secrets": [{"source": name, "target": name} for name in plan.secrets]}
+            if plan.secrets
+            else {}
+        ),
         "environment": _environment(plan, options, image),
-        "ports": [yaml.Quoted(text) for text in published(plan)],
+        "ports": [yaml.Quoted(text) for text in published_ports(plan)],
         "networks": [SERVICE],
         "restart": "on-failure:5",
         "healthcheck": _healthcheck(plan),
-        "logging": {"driver": "json-file", "options": {"max-file": yaml.Quoted("3"), "max-size": yaml.Quoted("10m")}},
-        "labels": {name: yaml.Quoted(value) for name, value in {**labels(plan), IMAGE_LABEL: image}.items()},
+        "logging": {
+            "driver": "json-file",
+            "options": {"max-file": yaml.Quoted("3"), "max-size": yaml.Quoted("10m")},
+        },
+        "labels": {
+            name: yaml.Quoted(value) for name, value in {**labels(plan), IMAGE_LABEL: image}.items()
+        },
         "user": yaml.Quoted(profile.user),
         **_capabilities(profile),
         **_limits(plan, profile),
@@ -91,9 +108,14 @@ def _service(plan: Plan, profile: Profile, options: Options) -> dict[str, Any]:
 
 
 def _environment(plan: Plan, options: Options, image: str) -> dict[str, Any]:
-    found = {name: _literal(value) for name, value in container_environment(plan, options, "").items()}
-    given = {name: f"${{{name}:-}}" for name in passed(plan, *found)}
-    return {name: yaml.Quoted(value) for name, value in sorted({**given, **found, IMAGE_VARIABLE: image}.items())}
+    environment = {
+        name: _literal(value) for name, value in container_environment(plan, options, "").items()
+    }
+    passed_through = {name: f"${{{name}:-}}" for name in passed_variables(plan, *environment)}
+    return {
+        name: yaml.Quoted(value)
+        for name, value in sorted({**passed_through, **environment, IMAGE_VARIABLE: image}.items())
+    }
 
 
 def _literal(value: str) -> str:
@@ -101,13 +123,13 @@ def _literal(value: str) -> str:
     return value.replace("$", "$$")
 
 
-def _capabilities(profile: Profile) -> dict[str, Any]:
+def _capabilities(profile: ContainerProfile) -> dict[str, Any]:
     added = {"cap_add": list(profile.cap_add)} if profile.cap_add else {}
     return {**added, "cap_drop": list(profile.cap_drop)}
 
 
-def _limits(plan: Plan, profile: Profile) -> dict[str, Any]:
-    memory = size(plan.resources.memory)
+def _limits(plan: Plan, profile: ContainerProfile) -> dict[str, Any]:
+    memory = format_size(plan.resources.memory)
     nofile = plan.resources.nofile
     return {
         "cpus": float(plan.resources.cpus),
@@ -126,20 +148,24 @@ def _limits(plan: Plan, profile: Profile) -> dict[str, Any]:
         "shm_size": "64m",
         "stop_grace_period": f"{plan.resources.stop_seconds}s",
         "stop_signal": "SIGTERM",
-        "tmpfs": [tmpfs(row) for row in profile.tmpfs],
+        "tmpfs": [tmpfs_option(row) for row in profile.tmpfs],
         "ulimits": {"core": 0, "nofile": {"hard": nofile, "soft": nofile}},
     }
 
 
-def _devices(profile: Profile) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _devices(profile: ContainerProfile) -> dict[str, Any]:
+    devices: dict[str, Any] = {}
     if profile.device_requests:
-        found["deploy"] = {"resources": {"reservations": {"devices": [_request(r) for r in profile.device_requests]}}}
+        devices["deploy"] = {
+            "resources": {
+                "reservations": {"devices": [_request(r) for r in profile.device_requests]}
+            }
+        }
     if profile.devices:
-        found["devices"] = [f"{path}:{path}" for path in profile.devices]
+        devices["devices"] = [f"{path}:{path}" for path in profile.devices]
     if profile.group_add:
-        found["group_add"] = list(profile.group_add)
-    return found
+        devices["group_add"] = list(profile.group_add)
+    return devices
 
 
 def _request(row: Device) -> dict[str, Any]:
@@ -147,25 +173,30 @@ def _request(row: Device) -> dict[str, Any]:
     return {"driver": row.driver, "count": count, "capabilities": list(row.capabilities)}
 
 
-def _mounted(profile: Profile, options: Options) -> tuple[Volume, ...]:
+def _mounted_volumes(profile: ContainerProfile, options: Options) -> tuple[VolumePlan, ...]:
     """The volumes of the profile; the project folder, if any, instead of the volume `workspace`."""
     if options.project is None:
         return profile.volumes
-    project = Volume(source=str(options.project), target=str(_BOX.workspace))
+    project = VolumePlan(source=str(options.project), target=str(_BOX.workspace))
     return tuple(project if row.source == WORKSPACE else row for row in profile.volumes)
 
 
 def _manifest_mount() -> dict[str, Any]:
-    return {"type": "bind", "source": f"./{MANIFEST_FILE}", "target": str(_BOX.manifest), "read_only": True}
+    return {
+        "type": "bind",
+        "source": f"./{MANIFEST_FILE}",
+        "target": str(_BOX.manifest),
+        "read_only": True,
+    }
 
 
-def _volume(row: Volume) -> dict[str, Any]:
+def _volume(row: VolumePlan) -> dict[str, Any]:
     kind = "bind" if row.source.startswith("/") else "volume"
     mount = {"type": kind, "source": _literal(row.source), "target": _literal(row.target)}
     return {**mount, **({"read_only": True} if row.read_only else {})}
 
 
-def published(plan: Plan) -> list[str]:
+def published_ports(plan: Plan) -> list[str]:
     """`address:port:port` by port number, as dclint wants them; an IPv6 literal in brackets."""
     return [_address(row) for row in sorted(plan.ports, key=lambda row: row.port) if row.publish]
 
@@ -186,12 +217,12 @@ def _healthcheck(plan: Plan) -> dict[str, Any]:
     }
 
 
-def tmpfs(row: Tmpfs) -> str:
+def tmpfs_option(row: TmpfsPlan) -> str:
     """`target:options`: owned by uid and gid 1000, nosuid, nodev, and noexec unless the row says otherwise."""
     execute = "exec" if row.exec else "noexec"
-    return f"{row.target}:mode={row.mode.lstrip('0')},size={size(row.size).upper()},uid={UID},gid={UID},{execute},nosuid,nodev"
+    return f"{row.target}:mode={row.mode.lstrip('0')},size={format_size(row.size).upper()},uid={UID},gid={UID},{execute},nosuid,nodev"
 
 
-def size(count: int) -> str:
+def format_size(count: int) -> str:
     """Bytes in mebibytes where that is exact (`4096m`), else in kibibytes. Sizes of a manifest are whole KiB."""
     return f"{count >> 20}m" if count % (1 << 20) == 0 else f"{count >> 10}k"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from agentbox.core.paths import Paths
 from agentbox.manifest.features.corpus import skill_files
-from agentbox.plan.merge import effective
+from agentbox.plan.merge import effective_profile
 from agentbox.plan.model import Plan
 from agentbox.plan.render.build_record import build_record
 from agentbox.plan.render.compose import COMPOSE_FILE, MANIFEST_FILE, compose
@@ -17,7 +17,7 @@ from agentbox.plan.render.security_report import report_json, security_report
 from agentbox.plan.render.supervisord import supervisord
 
 
-def compose_folder(
+def compose_files(
     plan: Plan,
     image_ref: str = "",
     *,
@@ -29,9 +29,11 @@ def compose_folder(
 ) -> dict[str, bytes]:
     """What compose needs beside the secrets, by relative path. `image_ref` (`name:tag@sha256:…`) is the default in the
     compose file; `.env` overrides it with `image_id`, if given."""
-    stem = effective(plan).seccomp
+    stem = effective_profile(plan).seccomp
     return {
-        COMPOSE_FILE: compose(plan, image_ref, project=project, strict=strict, hooks=hooks).encode(),
+        COMPOSE_FILE: compose(
+            plan, image_ref, project=project, strict=strict, hooks=hooks
+        ).encode(),
         ".env": env_file(plan, image_id or image_ref).encode(),
         MANIFEST_FILE: manifest,
         f"seccomp/{stem}.json": seccomp_text(stem).encode(),
@@ -61,7 +63,7 @@ def plan_text(plan: Plan) -> str:
 
 def render_all(plan: Plan, out: Path, *, manifest: bytes, image_ref: str = "") -> tuple[Path, ...]:
     """Writes every target below `out`, returns the paths written, sorted. Raises OSError."""
-    files = compose_folder(plan, image_ref, manifest=manifest)
+    files = compose_files(plan, image_ref, manifest=manifest)
     files["supervisord.conf"] = supervisord(plan).encode()
     files["probes.json"] = probes(plan).encode()
     files["plan.json"] = plan_text(plan).encode()

@@ -26,49 +26,52 @@ def _section(name: str, values: Mapping[str, str]) -> str:
     return "".join([f"[{name}]\n", *(f"{key}={value}\n" for key, value in values.items())])
 
 
-def plain(value: str, where: str) -> str:
+def unquoted(value: str, location: str) -> str:
     """A value outside of any quotes. `where` (program and key) is named by the RenderError."""
     if value != value.strip():
-        raise _refused(where, "leading or trailing space", value)
-    return _line(value, where)
+        raise _format_error(location, "leading or trailing space", value)
+    return _escape_line(value, location)
 
 
-def command(argv: Iterable[str], where: str) -> str:
+def command(argv: Iterable[str], location: str) -> str:
     """An argument list, to be split by `shlex.split`. Raises RenderError."""
-    return _line(shlex.join(argv), where)
+    return _escape_line(shlex.join(argv), location)
 
 
-def environment(values: Mapping[str, str], where: str) -> str:
+def environment(values: Mapping[str, str], location: str) -> str:
     """`NAME="value",…`, sorted by name. Raises RenderError for a name or a value that the reader cannot return."""
-    return ",".join(f"{_name(key, where)}={_quoted(values[key], f'{where} {key}')}" for key in sorted(values))
+    return ",".join(
+        f"{_name(key, location)}={_quoted(values[key], f'{location} {key}')}"
+        for key in sorted(values)
+    )
 
 
-def _name(key: str, where: str) -> str:
+def _name(key: str, location: str) -> str:
     if not _NAME.fullmatch(key):
-        raise _refused(where, "a variable name other than letters, digits and _", key)
+        raise _format_error(location, "a variable name other than letters, digits and _", key)
     return key
 
 
-def _quoted(value: str, where: str) -> str:
+def _quoted(value: str, location: str) -> str:
     if value != value.strip("'\""):
-        raise _refused(where, "a quote at its start or end", value)
+        raise _format_error(location, "a quote at its start or end", value)
     if '"' not in value:
-        return _line(f'"{value}"', where)
+        return _escape_line(f'"{value}"', location)
     if "'" not in value:
-        return _line(f"'{value}'", where)
-    raise _refused(where, "both kinds of quotes", value)
+        return _escape_line(f"'{value}'", location)
+    raise _format_error(location, "both kinds of quotes", value)
 
 
-def _line(value: str, where: str) -> str:
+def _escape_line(value: str, location: str) -> str:
     if any(char in value for char in "\n\r\0"):
-        raise _refused(where, "a line break or NUL", value)
+        raise _format_error(location, "a line break or NUL", value)
     if _CUT.search(value):
-        raise _refused(where, "white space followed by ; or #", value)
+        raise _format_error(location, "white space followed by ; or #", value)
     return value.replace("%", "%%")
 
 
-def _refused(where: str, what: str, value: str) -> RenderError:
+def _format_error(location: str, problem: str, value: str) -> RenderError:
     return RenderError(
-        f"cannot write {where} to supervisord.conf: its format has no escape for {what} (in {value!r})",
+        f"cannot write {location} to supervisord.conf: its format has no escape for {problem} (in {value!r})",
         "change the value, or hand it over in a file",
     )

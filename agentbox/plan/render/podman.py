@@ -4,45 +4,58 @@ import json
 from pathlib import Path
 
 from agentbox.core.paths import Paths
-from agentbox.plan.merge import Profile, effective
-from agentbox.plan.model import Plan, Volume
+from agentbox.plan.merge import ContainerProfile, effective_profile
+from agentbox.plan.model import Plan, VolumePlan
 from agentbox.plan.names import WORKSPACE
 from agentbox.plan.network import healthcheck
-from agentbox.plan.render.compose import published, size, tmpfs
+from agentbox.plan.render.compose import format_size, published_ports, tmpfs_option
 from agentbox.plan.render.errors import RenderError
-from agentbox.plan.render.options import IMAGE_LABEL, Options, container_environment, labels, passed, tag
+from agentbox.plan.render.options import (
+    IMAGE_LABEL,
+    Options,
+    container_environment,
+    image_tag,
+    labels,
+    passed_variables,
+)
 
 _BOX = Paths()
 _CDI = {"nvidia": "nvidia.com/gpu"}
 
 
-def podman_run(plan: Plan, options: Options, folder: Path, *, rootless: bool) -> tuple[str, ...]:
+def podman_run(plan: Plan, options: Options, directory: Path, *, rootless: bool) -> tuple[str, ...]:
     """`folder` is where the rendered files lie (manifest, seccomp, secrets). Rootless maps the caller to uid 1000;
     root's podman refuses that word and needs none, but its default network is shared: the box gets one of its own name.
     Raises RenderError as `Options.check` does, and for a driver that podman knows no devices of."""
     options.check(plan)
-    image = options.image_ref or tag(plan)
+    image = options.image_ref or image_tag(plan)
     return (
         "podman",
         "run",
         "--detach",
         *_identity(plan, rootless),
-        *_confinement(plan, folder),
+        *_confinement(plan, directory),
         *_limits(plan),
-        *_mounts(plan, options, folder),
+        *_mounts(plan, options, directory),
         *([] if rootless else [f"--network={plan.name}"]),
-        *_talk(plan, options, image),
+        *_runtime_options(plan, options, image),
         image,
     )
 
 
 def _identity(plan: Plan, rootless: bool) -> list[str]:
     userns = ["--userns=keep-id:uid=1000,gid=1000"] if rootless else []
-    return [f"--name={plan.name}", f"--hostname={plan.name}", *userns, "--restart=on-failure:5", "--pull=never"]
+    return [
+        f"--name={plan.name}",
+        f"--hostname={plan.name}",
+        *userns,
+        "--restart=on-failure:5",
+        "--pull=never",
+    ]
 
 
-def _confinement(plan: Plan, folder: Path) -> list[str]:
-    profile = effective(plan)
+def _confinement(plan: Plan, directory: Path) -> list[str]:
+    profile = effective_profile(plan)
     return [
         f"--user={profile.user}",
         "--read-only",
@@ -50,52 +63,58 @@ def _confinement(plan: Plan, folder: Path) -> list[str]:
         *(f"--cap-drop={name}" for name in profile.cap_drop),
         *(f"--cap-add={name}" for name in profile.cap_add),
         "--security-opt=no-new-privileges",
-        f"--security-opt=seccomp={folder}/seccomp/{profile.seccomp}.json",
+        f"--security-opt=seccomp={directory}/seccomp/{profile.seccomp}.json",
         "--ipc=private",
-        *(f"--device={path}" for path in (*profile.devices, *_requested(profile))),
+        *(f"--device={path}" for path in (*profile.devices, *_cdi_devices(profile))),
         *(f"--group-add={name}" for name in profile.group_add),
         *([f"--runtime={profile.runtime}"] if profile.runtime else []),
-        *(f"--tmpfs={tmpfs(row)}" for row in profile.tmpfs),
+        *(f"--tmpfs={tmpfs_option(row)}" for row in profile.tmpfs),
     ]
 
 
-def _requested(profile: Profile) -> list[str]:
+def _cdi_devices(profile: ContainerProfile) -> list[str]:
     """Names of the vendor's CDI file, which is how podman asks a driver for devices."""
     names: list[str] = []
     for row in profile.device_requests:
         if row.driver not in _CDI:
-            raise RenderError(f"cannot render devices of driver {row.driver} for podman", f"known: {', '.join(_CDI)}")
-        names += [f"{_CDI[row.driver]}={name}" for name in (["all"] if row.count == -1 else range(row.count))]
+            raise RenderError(
+                f"cannot render devices of driver {row.driver} for podman",
+                f"known: {', '.join(_CDI)}",
+            )
+        names += [
+            f"{_CDI[row.driver]}={name}"
+            for name in (["all"] if row.count == -1 else range(row.count))
+        ]
     return names
 
 
 def _limits(plan: Plan) -> list[str]:
-    found = plan.resources
+    resources = plan.resources
     return [
-        f"--cpus={found.cpus}",
-        f"--memory={size(found.memory)}",
-        f"--memory-swap={size(found.memory)}",
-        f"--pids-limit={found.pids}",
+        f"--cpus={resources.cpus}",
+        f"--memory={format_size(resources.memory)}",
+        f"--memory-swap={format_size(resources.memory)}",
+        f"--pids-limit={resources.pids}",
         "--shm-size=64m",
-        f"--stop-timeout={found.stop_seconds}",
+        f"--stop-timeout={resources.stop_seconds}",
         "--stop-signal=SIGTERM",
         "--ulimit=core=0:0",
-        f"--ulimit=nofile={found.nofile}:{found.nofile}",
+        f"--ulimit=nofile={resources.nofile}:{resources.nofile}",
     ]
 
 
-def _mounts(plan: Plan, options: Options, folder: Path) -> list[str]:
+def _mounts(plan: Plan, options: Options, directory: Path) -> list[str]:
     return [
-        f"--mount=type=bind,source={folder}/agentbox.toml,target={_BOX.manifest},readonly",
-        *(_volume(plan, row, options) for row in effective(plan).volumes),
+        f"--mount=type=bind,source={directory}/agentbox.toml,target={_BOX.manifest},readonly",
+        *(_volume(plan, row, options) for row in effective_profile(plan).volumes),
         *(
-            f"--mount=type=bind,source={folder}/secrets/{name},target={_BOX.mounted_secrets / name},readonly"
+            f"--mount=type=bind,source={directory}/secrets/{name},target={_BOX.mounted_secrets / name},readonly"
             for name in plan.secrets
         ),
     ]
 
 
-def _volume(plan: Plan, row: Volume, options: Options) -> str:
+def _volume(plan: Plan, row: VolumePlan, options: Options) -> str:
     readonly = ",readonly" if row.read_only else ""
     if row.source == WORKSPACE and options.project is not None:
         return f"--mount=type=bind,source={options.project},target={row.target}"
@@ -104,13 +123,16 @@ def _volume(plan: Plan, row: Volume, options: Options) -> str:
     return f"--mount=type=volume,source={plan.name}-{row.source},target={row.target}{readonly}"
 
 
-def _talk(plan: Plan, options: Options, image: str) -> list[str]:
+def _runtime_options(plan: Plan, options: Options, image: str) -> list[str]:
     check, rendered = healthcheck(plan), container_environment(plan, options, image)
     return [
         *(f"--env={name}={value}" for name, value in rendered.items()),
-        *(f"--env={name}" for name in passed(plan, *rendered)),
-        *(f"--publish={text}" for text in published(plan)),
-        *(f"--label={name}={value}" for name, value in {**labels(plan), IMAGE_LABEL: image}.items()),
+        *(f"--env={name}" for name in passed_variables(plan, *rendered)),
+        *(f"--publish={text}" for text in published_ports(plan)),
+        *(
+            f"--label={name}={value}"
+            for name, value in {**labels(plan), IMAGE_LABEL: image}.items()
+        ),
         f"--health-cmd={json.dumps(['CMD', *check.argv])}",
         f"--health-interval={check.interval}s",
         f"--health-timeout={check.timeout}s",

@@ -37,70 +37,127 @@ _ATTACK = (
 )
 ALERTS = (
     Alert(
-        "AgentboxDown", "up{{{box}}} == 0", "1m", "critical",
-        "{{ $labels.box }} answers no scrape", "agentbox status; agentbox logs",
+        "AgentboxDown",
+        "up{{{box}}} == 0",
+        "1m",
+        "critical",
+        "{{ $labels.box }} answers no scrape",
+        "agentbox status; agentbox logs",
     ),
     Alert(
-        "AgentboxNotReady", "agentbox_ready{{{box}}} == 0", "2m", "critical",
-        "{{ $labels.box }} is not ready", "agentbox status names what is missing; agentbox boot explain",
+        "AgentboxNotReady",
+        "agentbox_ready{{{box}}} == 0",
+        "2m",
+        "critical",
+        "{{ $labels.box }} is not ready",
+        "agentbox status names what is missing; agentbox boot explain",
     ),
     Alert(
-        "AgentboxReadinessFlaps", 'increase(agentbox_ready_transitions_total{{{box},to="unready"}}[15m]) > 3', "0m", "warning",
-        "{{ $labels.box }} lost readiness more than three times in 15 minutes", "agentbox events tail shows each change",
+        "AgentboxReadinessFlaps",
+        'increase(agentbox_ready_transitions_total{{{box},to="unready"}}[15m]) > 3',
+        "0m",
+        "warning",
+        "{{ $labels.box }} lost readiness more than three times in 15 minutes",
+        "agentbox events tail shows each change",
     ),
     Alert(
-        "AgentboxPreviousBootUnclean", "agentbox_boot_previous_unclean{{{box}}} == 1", "0m", "warning",
-        "{{ $labels.box }} was not shut down in order before this boot", "agentbox boot history; agentbox events verify",
+        "AgentboxPreviousBootUnclean",
+        "agentbox_boot_previous_unclean{{{box}}} == 1",
+        "0m",
+        "warning",
+        "{{ $labels.box }} was not shut down in order before this boot",
+        "agentbox boot history; agentbox events verify",
     ),
     Alert(
-        "AgentboxProgramRestarts", "increase(agentbox_program_starts_total{{{box}}}[15m]) > 3", "0m", "warning",
-        "{{ $labels.program }} of {{ $labels.box }} was started more than three times in 15 minutes", "agentbox logs {{ $labels.program }}",
+        "AgentboxProgramRestarts",
+        "increase(agentbox_program_starts_total{{{box}}}[15m]) > 3",
+        "0m",
+        "warning",
+        "{{ $labels.program }} of {{ $labels.box }} was started more than three times in 15 minutes",
+        "agentbox logs {{ $labels.program }}",
     ),
     Alert(
-        "AgentboxSlotDegraded", 'agentbox_adapter_health{{{box},impl!="off"}} != 1', "5m", "warning",
-        "slot {{ $labels.slot }} of {{ $labels.box }} is down or served by its off class", "agentbox health",
+        "AgentboxSlotDegraded",
+        'agentbox_adapter_health{{{box},impl!="off"}} != 1',
+        "5m",
+        "warning",
+        "slot {{ $labels.slot }} of {{ $labels.box }} is down or served by its off class",
+        "agentbox health",
     ),
     Alert(
-        "AgentboxDenials", _DENIALS, "0m", "warning",
+        "AgentboxDenials",
+        _DENIALS,
+        "0m",
+        "warning",
         "agent {{ $labels.agent }} of {{ $labels.box }} was refused more than ten times in 10 minutes ({{ $labels.rule }})",
         "agentbox events tail; widen its policy, or stop the agent",
     ),
     Alert(
-        "AgentboxAttack", _ATTACK, "0m", "critical",
+        "AgentboxAttack",
+        _ATTACK,
+        "0m",
+        "critical",
         "agent {{ $labels.agent }} of {{ $labels.box }} tried what no program asks for that means well ({{ $labels.rule }})",
         "agentbox agent stop, then agentbox events tail",
     ),
     Alert(
-        "AgentboxJournalNearMax", "agentbox_journal_bytes{{{box}}} / agentbox_journal_max_bytes{{{box}}} > 0.8", "5m", "warning",
-        "the journal of {{ $labels.box }} is {{ $value | humanizePercentage }} full", "agentbox events prune, or raise adapters.events.max_size",
+        "AgentboxJournalNearMax",
+        "agentbox_journal_bytes{{{box}}} / agentbox_journal_max_bytes{{{box}}} > 0.8",
+        "5m",
+        "warning",
+        "the journal of {{ $labels.box }} is {{ $value | humanizePercentage }} full",
+        "agentbox events prune, or raise adapters.events.max_size",
     ),
     Alert(
-        "AgentboxEventsUndelivered", "agentbox_events_oldest_undelivered_seconds{{{box}}} > 300", "5m", "warning",
-        "the sink of {{ $labels.box }} has had no event for {{ $value | humanizeDuration }}", "agentbox events delivery",
+        "AgentboxEventsUndelivered",
+        "agentbox_events_oldest_undelivered_seconds{{{box}}} > 300",
+        "5m",
+        "warning",
+        "the sink of {{ $labels.box }} has had no event for {{ $value | humanizeDuration }}",
+        "agentbox events delivery",
     ),
     Alert(
-        "AgentboxJournalLost", "increase(agentbox_journal_lost_total{{{box}}}[10m]) > 0", "0m", "critical",
-        "{{ $labels.box }} could not append an event to its journal ({{ $labels.reason }})", "agentbox health",
+        "AgentboxJournalLost",
+        "increase(agentbox_journal_lost_total{{{box}}}[10m]) > 0",
+        "0m",
+        "critical",
+        "{{ $labels.box }} could not append an event to its journal ({{ $labels.reason }})",
+        "agentbox health",
     ),
     Alert(
-        "AgentboxRedactionFailures", "increase(agentbox_redaction_failures_total{{{box}}}[10m]) > 0", "0m", "warning",
-        "{{ $labels.box }} could not search a text for secrets (slot {{ $labels.slot }})", "agentbox logs management-api",
+        "AgentboxRedactionFailures",
+        "increase(agentbox_redaction_failures_total{{{box}}}[10m]) > 0",
+        "0m",
+        "warning",
+        "{{ $labels.box }} could not search a text for secrets (slot {{ $labels.slot }})",
+        "agentbox logs management-api",
     ),
     Alert(
-        "AgentboxPostureDrift", "agentbox_posture_drift{{{box}}} > 0", "2m", "critical",
-        "{{ $labels.box }} is not confined as its plan says: {{ $labels.control }}", "agentbox health; agentbox up makes the container anew",
+        "AgentboxPostureDrift",
+        "agentbox_posture_drift{{{box}}} > 0",
+        "2m",
+        "critical",
+        "{{ $labels.box }} is not confined as its plan says: {{ $labels.control }}",
+        "agentbox health; agentbox up makes the container anew",
     ),
     Alert(
-        "AgentboxOtherPlan", 'agentbox_build_info{{{box},plan_digest!="{plan}"}} == 1', "10m", "warning",
-        "{{ $labels.box }} runs another plan than these rules were rendered from", "agentbox up, or render these rules again",
+        "AgentboxOtherPlan",
+        'agentbox_build_info{{{box},plan_digest!="{plan}"}} == 1',
+        "10m",
+        "warning",
+        "{{ $labels.box }} runs another plan than these rules were rendered from",
+        "agentbox up, or render these rules again",
     ),
-)  # fmt: skip
+)
 
 
 def prometheus(plan: Plan) -> Mapping[str, str]:
     """The configuration and its rule file, by name. The job scrapes the published address from this host."""
     header = _HEADER.format(digest=plan.digest)
-    return {CONFIG_FILE: header + yaml.dump(_config(plan)), RULES_FILE: header + yaml.dump(_rules(plan))}
+    return {
+        CONFIG_FILE: header + yaml.dump(_config(plan)),
+        RULES_FILE: header + yaml.dump(_rules(plan)),
+    }
 
 
 def _config(plan: Plan) -> dict[str, Any]:
@@ -108,12 +165,14 @@ def _config(plan: Plan) -> dict[str, Any]:
         "job_name": _JOB,
         "scrape_interval": "15s",
         "scrape_timeout": "5s",
-        "static_configs": [{"targets": [yaml.Quoted(target(plan))], "labels": {"box": plan.name}}],
+        "static_configs": [
+            {"targets": [yaml.Quoted(scrape_target(plan))], "labels": {"box": plan.name}}
+        ],
     }
     return {"rule_files": [RULES_FILE], "scrape_configs": [job]}
 
 
-def target(plan: Plan) -> str:
+def scrape_target(plan: Plan) -> str:
     """`address:port` as this host reaches it: a box that listens on every address is asked on loopback."""
     address = plan.observability.publish_address
     address = _WILDCARDS.get(address, address)
@@ -125,7 +184,11 @@ def target(plan: Plan) -> str:
 
 
 def _rules(plan: Plan) -> dict[str, Any]:
-    return {"groups": [{"name": f"agentbox-{plan.name}", "rules": [_rule(alert, plan) for alert in ALERTS]}]}
+    return {
+        "groups": [
+            {"name": f"agentbox-{plan.name}", "rules": [_rule(alert, plan) for alert in ALERTS]}
+        ]
+    }
 
 
 def _rule(alert: Alert, plan: Plan) -> dict[str, Any]:

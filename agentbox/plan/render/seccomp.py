@@ -9,9 +9,12 @@ from agentbox.plan.render.errors import RenderError
 _STEM = re.compile(r"[a-z][a-z0-9-]{0,63}")
 
 
-def seccomp_text(stem: str = "agentbox", folder: Path | None = None) -> str:
+def seccomp_text(stem: str = "agentbox", directory: Path | None = None) -> str:
     """`config/seccomp/<stem>.json`. Raises RenderError when there is no such file."""
-    path = (folder or config_dir() / "seccomp") / f"{stem}.json"
+    path = (directory or config_dir() / "seccomp") / f"{stem}.json"
     if not _STEM.fullmatch(stem) or not path.is_file():
-        raise RenderError(f"cannot render seccomp file {stem!r}: it is not in config/seccomp", "name an existing file")
+        raise RenderError(
+            f"cannot render seccomp file {stem!r}: it is not in config/seccomp",
+            "name an existing file",
+        )
     return path.read_text(encoding="utf-8")

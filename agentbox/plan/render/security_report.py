@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agentbox.core.records.plain import plain
-from agentbox.plan.model import Delta, Device, Plan, Tmpfs, Volume
-from agentbox.plan.render.controls import ENGINE, FIELDS, LINES, Judged, Line
+from agentbox.core.records.plain import to_plain
+from agentbox.plan.model import Device, ExceptionPlan, Plan, TmpfsPlan, VolumePlan
+from agentbox.plan.render.controls import CONTROL_LINES, ENGINE, FIELDS, ControlLine, PlanAssessment
 
 _CONTROLS = "Controls are those of the CIS Docker Benchmark 1.6 (CIS) and of the Pod Security Standards (PSS)."
 _HEADS = ("Line", "Value", "Holds", "Gives up")
@@ -22,48 +22,64 @@ def report_json(plan: Plan, *, project: Path | None = None) -> str:
 
 def report(plan: Plan, *, project: Path | None = None) -> dict[str, Any]:
     """The report as data. `project` is the host folder mounted as the workspace, if any. Raises PlanError."""
-    bare, judged = Judged(replace(plan, exceptions=())), Judged(plan)
+    bare, assessment = PlanAssessment(replace(plan, exceptions=())), PlanAssessment(plan)
     return {
         "name": plan.name,
         "plan_digest": plan.digest,
         "project": str(project or ""),
-        "pod_security": judged.level,
-        "baseline": [_row(line, bare) for line in LINES],
+        "pod_security": assessment.level,
+        "baseline": [_row(line, bare) for line in CONTROL_LINES],
         "exceptions": [
-            {"key": row.key, "reason": row.reason, "adds": list(_added(bare, row))} for row in plan.exceptions
+            {"key": row.key, "reason": row.reason, "adds": list(_added_fields(bare, row))}
+            for row in plan.exceptions
         ],
-        "effective": [_row(line, judged) for line in LINES],
-        "programs": [{"name": name, **plain(ruleset)} for name, ruleset in sorted(plan.rulesets.items())],
+        "effective": [_row(line, assessment) for line in CONTROL_LINES],
+        "programs": [
+            {"name": name, **to_plain(ruleset)} for name, ruleset in sorted(plan.rulesets.items())
+        ],
         "engine": [f"CIS {number}" for number in ENGINE],
     }
 
 
-def _row(line: Line, judged: Judged) -> dict[str, Any]:
-    value = line.value(judged.plan, judged.profile)
-    return {"line": line.name, "value": value, "holds": list(judged.holds(line)), "gives_up": judged.given_up(line)}
+def _row(line: ControlLine, assessment: PlanAssessment) -> dict[str, Any]:
+    value = line.value(assessment.plan, assessment.profile)
+    return {
+        "line": line.name,
+        "value": value,
+        "holds": list(assessment.held_controls(line)),
+        "gives_up": assessment.lost_controls(line),
+    }
 
 
-def _added(bare: Judged, delta: Delta) -> Iterator[dict[str, Any]]:
+def _added_fields(bare: PlanAssessment, delta: ExceptionPlan) -> Iterator[dict[str, Any]]:
     """Each field that it adds to, with the controls that this alone gives up."""
     for field in FIELDS:
         if not (added := getattr(delta, field)):
             continue
-        only = Judged(replace(bare.plan, exceptions=(Delta(key=delta.key, reason="", **{field: added}),)))
-        lost: dict[str, str] = {}
-        for line in (line for line in LINES if field in line.fields):
-            before = bare.given_up(line)
-            lost |= {control: why for control, why in only.given_up(line).items() if control not in before}
-        yield {"field": field, "value": _words(added), "gives_up": lost}
+        alone = PlanAssessment(
+            replace(
+                bare.plan, exceptions=(ExceptionPlan(key=delta.key, reason="", **{field: added}),)
+            )
+        )
+        violated: dict[str, str] = {}
+        for line in (line for line in CONTROL_LINES if field in line.fields):
+            before = bare.lost_controls(line)
+            violated |= {
+                control: reason
+                for control, reason in alone.lost_controls(line).items()
+                if control not in before
+            }
+        yield {"field": field, "value": _texts(added), "gives_up": violated}
 
 
-def _words(added: Any) -> list[str]:
-    return [_word(item) for item in ((added,) if isinstance(added, str) else added)]
+def _texts(added: Any) -> list[str]:
+    return [_text(item) for item in ((added,) if isinstance(added, str) else added)]
 
 
-def _word(item: Any) -> str:
-    if isinstance(item, Tmpfs):
+def _text(item: Any) -> str:
+    if isinstance(item, TmpfsPlan):
         return f"{item.target} ({item.size >> 20} MiB, {item.mode}{', runs programs' if item.exec else ''})"
-    if isinstance(item, Volume):
+    if isinstance(item, VolumePlan):
         return f"{item.source} at {item.target}{' (read-only)' if item.read_only else ''}"
     if isinstance(item, Device):
         return f"{'all' if item.count < 0 else item.count} of {item.driver} ({', '.join(item.capabilities)})"
@@ -72,16 +88,18 @@ def _word(item: Any) -> str:
 
 def security_report(plan: Plan, *, project: Path | None = None) -> str:
     """The same as Markdown, for people."""
-    found = report(plan, project=project)
+    data = report(plan, project=project)
     parts = [
         f"# Security report of {plan.name}\n\nGenerated by agentbox from plan {plan.digest}.",
-        f"{_CONTROLS}\nAs a pod this box fits the level **{found['pod_security']}**.",
+        f"{_CONTROLS}\nAs a pod this box fits the level **{data['pod_security']}**.",
         _project(project),
-        "## Baseline\n\n" + _lines(found["baseline"]),
-        "## Exceptions\n\n" + ("\n\n".join(map(_section, found["exceptions"])) or "None: the baseline holds."),
-        "## Effective profile\n\n" + (_lines(found["effective"]) if plan.exceptions else "The baseline, unchanged."),
-        _programs(found["programs"]),
-        f"## Left to the engine\n\n{', '.join(found['engine'])} (AppArmor, SELinux): this file sets neither.",
+        "## Baseline\n\n" + _lines(data["baseline"]),
+        "## Exceptions\n\n"
+        + ("\n\n".join(map(_section, data["exceptions"])) or "None: the baseline holds."),
+        "## Effective profile\n\n"
+        + (_lines(data["effective"]) if plan.exceptions else "The baseline, unchanged."),
+        _programs(data["programs"]),
+        f"## Left to the engine\n\n{', '.join(data['engine'])} (AppArmor, SELinux): this file sets neither.",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -99,26 +117,39 @@ def _programs(rows: Sequence[dict[str, Any]]) -> str:
     heads = ("Program", "Writes", "By name", "Reads", "Devices", "Listens", "Network", "Sockets")
     lines = [
         (
-            f"`{row['name']}`", *(", ".join(row[key]) for key in ("folders", "unlisted", "reads", "devices")),
-            ", ".join(map(str, row["listens"])), *("yes" if row[key] else "no" for key in ("network", "sockets")),
+            f"`{row['name']}`",
+            *(", ".join(row[key]) for key in ("folders", "unlisted", "reads", "devices")),
+            ", ".join(map(str, row["listens"])),
+            *("yes" if row[key] else "no" for key in ("network", "sockets")),
         )
         for row in rows
-    ]  # fmt: skip
-    said = "Confined by the kernel; whatever is not named is closed to them."
-    return f"## Programs of features\n\n{said}\n\n{_table(heads, lines)}"
+    ]
+    introduction = "Confined by the kernel; whatever is not named is closed to them."
+    return f"## Programs of features\n\n{introduction}\n\n{_table(heads, lines)}"
 
 
 def _section(row: dict[str, Any]) -> str:
-    lines = [(add["field"], ", ".join(add["value"]), _lost(add["gives_up"])) for add in row["adds"]]
-    return f"### {row['key']}\n\n{row['reason']}\n\n" + _table(("Adds to", "What", "Gives up"), lines)
+    lines = [
+        (add["field"], ", ".join(add["value"]), _describe_lost(add["gives_up"]))
+        for add in row["adds"]
+    ]
+    return f"### {row['key']}\n\n{row['reason']}\n\n" + _table(
+        ("Adds to", "What", "Gives up"), lines
+    )
 
 
 def _lines(rows: Sequence[dict[str, Any]]) -> str:
-    return _table(_HEADS, [(f"`{r['line']}`", r["value"], ", ".join(r["holds"]), _lost(r["gives_up"])) for r in rows])
+    return _table(
+        _HEADS,
+        [
+            (f"`{r['line']}`", r["value"], ", ".join(r["holds"]), _describe_lost(r["gives_up"]))
+            for r in rows
+        ],
+    )
 
 
-def _lost(rows: dict[str, str]) -> str:
-    return "; ".join(f"{control}: {why}" for control, why in rows.items()) or "-"
+def _describe_lost(rows: dict[str, str]) -> str:
+    return "; ".join(f"{control}: {reason}" for control, reason in rows.items()) or "-"
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -28,7 +28,10 @@ def supervisord(plan: Plan, paths: Paths | None = None) -> str:
         ("include", {"files": _path(paths.supervisor_auth)}),
         *(_group(name, members) for name, members in _groups(plan.programs).items()),
         *(
-            (f"program:{program.name}", _program(program, paths, confined=program.name in plan.rulesets))
+            (
+                f"program:{program.name}",
+                _program(program, paths, confined=program.name in plan.rulesets),
+            )
             for program in plan.programs
         ),
     ]
@@ -40,7 +43,7 @@ _RPC = "supervisor.rpcinterface:make_main_rpcinterface"
 
 
 def _path(path: object) -> str:
-    return ini.plain(str(path), "a path")
+    return ini.unquoted(str(path), "a path")
 
 
 def _daemon(paths: Paths) -> Mapping[str, str]:
@@ -53,7 +56,7 @@ def _daemon(paths: Paths) -> Mapping[str, str]:
         "loglevel": "info",
         "pidfile": _path(supervisord_pid(paths)),
         "childlogdir": _path(paths.logs / "supervisor"),
-        "directory": _path(paths.at("/")),
+        "directory": _path(paths.resolve("/")),
         "minfds": "1024",
         "strip_ansi": "true",
     }
@@ -70,17 +73,28 @@ def _groups(programs: Iterable[Program]) -> dict[str, list[Program]]:
 def _group(name: str, members: list[Program]) -> ini.Section:
     # supervisord starts groups by ascending priority and stops them by descending: features end before what they use,
     # and the programs that run once are forked after those that everybody waits for.
-    priority = min(p.priority for p in members) if name == FEATURE_GROUP else max(p.priority for p in members)
-    return f"group:{name}", {"programs": ",".join(p.name for p in members), "priority": str(priority)}
+    priority = (
+        min(p.priority for p in members)
+        if name == FEATURE_GROUP
+        else max(p.priority for p in members)
+    )
+    return f"group:{name}", {
+        "programs": ",".join(p.name for p in members),
+        "priority": str(priority),
+    }
 
 
 def _program(program: Program, paths: Paths, *, confined: bool) -> Mapping[str, str]:
-    where = f"program {program.name}"
-    argv = _relocated(program.argv, paths)
+    location = f"program {program.name}"
+    argv = _relocate_argv(program.argv, paths)
     return {
-        "command": ini.command((*_launcher(program.name, paths), *argv) if confined else argv, f"{where}, argv"),
-        "directory": ini.plain(str(paths.at(program.directory)), f"{where}, directory"),
-        "environment": ini.environment(program_environment(program, paths, confined=confined), f"{where}, env"),
+        "command": ini.command(
+            (*_launcher(program.name, paths), *argv) if confined else argv, f"{location}, argv"
+        ),
+        "directory": ini.unquoted(str(paths.resolve(program.directory)), f"{location}, directory"),
+        "environment": ini.environment(
+            program_environment(program, paths, confined=confined), f"{location}, env"
+        ),
         "priority": str(program.priority),
         "autostart": "true",
         "autorestart": "false" if program.once else "true",
@@ -98,7 +112,7 @@ def _program(program: Program, paths: Paths, *, confined: bool) -> Mapping[str, 
 
 def _log(program: Program, paths: Paths) -> Mapping[str, str]:
     if program.log == "stdout":
-        shared = "/dev/fd/1" if paths.contained else _path(boot_log(paths))
+        shared = "/dev/fd/1" if paths.is_container else _path(boot_log(paths))
         return {"stdout_logfile": shared, "stdout_logfile_maxbytes": "0"}
     return {
         "stdout_logfile": _path(paths.logs / f"{program.name}.log"),
@@ -111,7 +125,7 @@ def program_environment(program: Program, paths: Paths, *, confined: bool) -> Ma
     """What supervisord adds to its own environment for this program. One of a feature, which is confined as agents are, has the
     workspace for HOME; the others inherit a folder that no agent writes."""
     home = {"HOME": str(paths.workspace)} if confined else {}
-    prefix = {} if paths.contained else {PREFIX_VARIABLE: str(paths.prefix)}
+    prefix = {} if paths.is_container else {PREFIX_VARIABLE: str(paths.prefix)}
     return {**home, **program.env, **prefix}
 
 
@@ -120,8 +134,8 @@ def _launcher(name: str, paths: Paths) -> tuple[str, ...]:
     return (str(paths.python), "-I", "-m", "agentbox.box.programs.confined", name)
 
 
-def _relocated(argv: tuple[str, ...], paths: Paths) -> tuple[str, ...]:
+def _relocate_argv(argv: tuple[str, ...], paths: Paths) -> tuple[str, ...]:
     """`argv[0]` moves when it is ours; a tool of the distribution is taken from the host."""
     if not argv[0].startswith(f"{Paths().app}/"):
         return argv
-    return (str(paths.at(argv[0])), *argv[1:])
+    return (str(paths.resolve(argv[0])), *argv[1:])

@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentbox.plan.merge import effective
+from agentbox.plan.merge import effective_profile
 from agentbox.plan.model import Plan
 from agentbox.plan.render.compose import COMPOSE_FILE
 from agentbox.plan.render.devcontainer import DEVCONTAINER_FILE, devcontainer
 from agentbox.plan.render.env import env_file
-from agentbox.plan.render.files import compose_folder, plan_text
+from agentbox.plan.render.files import compose_files, plan_text
 from agentbox.plan.render.kubernetes.objects import KUBERNETES_FILE, kubernetes
 from agentbox.plan.render.kubernetes.security import RESTRICTED
 from agentbox.plan.render.options import Options
@@ -23,7 +23,7 @@ ALL = "all"
 
 
 @dataclass(frozen=True)
-class Given:
+class RenderInput:
     """What every target is rendered from."""
 
     plan: Plan
@@ -42,38 +42,45 @@ class Given:
 Files = dict[str, bytes]
 
 
-def _compose(given: Given) -> Files:
-    return compose_folder(
-        given.plan,
-        given.image_ref,
-        manifest=given.manifest,
-        image_id=given.image_id,
-        project=given.project,
-        strict=given.strict,
+def _compose(inputs: RenderInput) -> Files:
+    return compose_files(
+        inputs.plan,
+        inputs.image_ref,
+        manifest=inputs.manifest,
+        image_id=inputs.image_id,
+        project=inputs.project,
+        strict=inputs.strict,
     )
 
 
-def _podman(given: Given) -> Files:
-    argv = podman_run(given.plan, given.options, Path(), rootless=True)
-    return {"podman-run.txt": "".join(f"{word}\n" for word in argv).encode()}
+def _podman(inputs: RenderInput) -> Files:
+    argv = podman_run(inputs.plan, inputs.options, Path(), rootless=True)
+    return {"podman-run.txt": "".join(f"{argument}\n" for argument in argv).encode()}
 
 
-def _kubernetes(given: Given) -> Files:
+def _kubernetes(inputs: RenderInput) -> Files:
     """The objects, and the seccomp file that every node needs in its kubelet's seccomp folder."""
-    stem = effective(given.plan).seccomp
-    text = kubernetes(given.plan, given.options, manifest=given.manifest, allow_psa=given.allow_psa)
+    stem = effective_profile(inputs.plan).seccomp
+    text = kubernetes(
+        inputs.plan, inputs.options, manifest=inputs.manifest, allow_psa=inputs.allow_psa
+    )
     return {KUBERNETES_FILE: text.encode(), f"seccomp/{stem}.json": seccomp_text(stem).encode()}
 
 
-TARGETS: Mapping[str, Callable[[Given], Files]] = {
+TARGETS: Mapping[str, Callable[[RenderInput], Files]] = {
     "compose": _compose,
-    "devcontainer": lambda given: {DEVCONTAINER_FILE: devcontainer(given.plan).encode(), **_compose(given)},
+    "devcontainer": lambda given: {
+        DEVCONTAINER_FILE: devcontainer(given.plan).encode(),
+        **_compose(given),
+    },
     "env": lambda given: {".env": env_file(given.plan, given.image_id or given.image_ref).encode()},
     "kubernetes": _kubernetes,
     "plan": lambda given: {"plan.json": plan_text(given.plan).encode()},
     "podman": _podman,
     "probes": lambda given: {"probes.json": probes(given.plan).encode()},
-    "prometheus": lambda given: {name: text.encode() for name, text in prometheus(given.plan).items()},
+    "prometheus": lambda given: {
+        name: text.encode() for name, text in prometheus(given.plan).items()
+    },
     "supervisord": lambda given: {"supervisord.conf": supervisord(given.plan).encode()},
 }
 MAIN_FILE: Mapping[str, str] = {
@@ -84,21 +91,21 @@ MAIN_FILE: Mapping[str, str] = {
 """What is shown of a target that consists of several files."""
 
 
-_OF_A_REGISTRY = ("kubernetes",)
+_REGISTRY_TARGETS = ("kubernetes",)
 """Targets whose image another machine pulls: they need a reference with a digest."""
 
 
-def left_out(target: str, given: Given) -> tuple[str, ...]:
+def excluded_targets(target: str, inputs: RenderInput) -> tuple[str, ...]:
     """The targets that `all` does not hold, for want of a reference with a digest or because of a folder of this host."""
-    local = "@sha256:" not in given.image_ref or given.project is not None
-    return _OF_A_REGISTRY if target == ALL and local else ()
+    local = "@sha256:" not in inputs.image_ref or inputs.project is not None
+    return _REGISTRY_TARGETS if target == ALL and local else ()
 
 
-def render(target: str, given: Given) -> Files:
+def render(target: str, inputs: RenderInput) -> Files:
     """The files of a target, or of `all`. Raises KeyError for another name; RenderError and PodSecurityError as the
     targets do."""
     names = sorted(TARGETS) if target == ALL else [target]
     files: Files = {}
-    for name in sorted(set(names) - set(left_out(target, given))):
-        files |= TARGETS[name](given)
+    for name in sorted(set(names) - set(excluded_targets(target, inputs))):
+        files |= TARGETS[name](inputs)
     return files

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 _PLAIN = re.compile(r"[A-Za-z/$][A-Za-z0-9_./$-]*")
-_WORDS_OF_YAML = frozenset(["null", "true", "false", "yes", "no", "on", "off", "y", "n"])
+_YAML_KEYWORDS = frozenset(["null", "true", "false", "yes", "no", "on", "off", "y", "n"])
 
 
 class Quoted(str):
@@ -26,9 +26,9 @@ def dump(data: Mapping[str, Any]) -> str:
     return "\n".join(_mapping(data, "")) + "\n"
 
 
-def documents(many: Iterable[Mapping[str, Any]]) -> str:
+def documents(items: Iterable[Mapping[str, Any]]) -> str:
     """Several documents in one stream, each begun by `---`."""
-    return "".join(f"---\n{dump(data)}" for data in many)
+    return "".join(f"---\n{dump(data)}" for data in items)
 
 
 def _mapping(data: Mapping[str, Any], indent: str) -> list[str]:
@@ -54,17 +54,17 @@ def _entry(head: str, value: Any, indent: str) -> list[str]:
         return [head, *_mapping(value, indent)] if value else [f"{head} {{}}"]
     if isinstance(value, list | tuple):
         return [head, *_sequence(value, indent)] if value else [f"{head} []"]
-    if isinstance(value, Block) and _fits_block(value):
+    if isinstance(value, Block) and _is_literal_block(value):
         lines = value.removesuffix("\n").split("\n")
         return [f"{head} |", *(f"{indent}{line}" if line else "" for line in lines)]
     return [f"{head} {_scalar(value)}"]
 
 
-def _fits_block(text: str) -> bool:
+def _is_literal_block(text: str) -> bool:
     """A literal block keeps such text as it is: it ends in one line feed, begins with a character of its own, and holds
     nothing that YAML would read as another line break (1.2, 8.1.1 and 5.4)."""
-    whole = text.endswith("\n") and not text.endswith("\n\n") and not text[0].isspace()
-    return whole and all(line.isprintable() for line in text.split("\n"))
+    is_simple = text.endswith("\n") and not text.endswith("\n\n") and not text[0].isspace()
+    return is_simple and all(line.isprintable() for line in text.split("\n"))
 
 
 def _scalar(value: Any) -> str:
@@ -74,8 +74,12 @@ def _scalar(value: Any) -> str:
         return json.dumps(value, allow_nan=False)
     if not isinstance(value, str):
         raise TypeError(f"no YAML for {type(value).__name__}")
-    plain = _PLAIN.fullmatch(value) and value.lower() not in _WORDS_OF_YAML and not isinstance(value, Quoted)
-    return value if plain else _quoted(value)
+    is_plain = (
+        _PLAIN.fullmatch(value)
+        and value.lower() not in _YAML_KEYWORDS
+        and not isinstance(value, Quoted)
+    )
+    return value if is_plain else _quoted(value)
 
 
 def _quoted(value: str) -> str:

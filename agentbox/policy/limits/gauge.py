@@ -40,7 +40,7 @@ class Gauge:
         """What must go before it warns again; infinite while it would."""
         return self._last - REARM_BELOW * self.cap if self._warned else float("inf")
 
-    def see(self, observed: float) -> Breach | None:
+    def observe(self, observed: float) -> Breach | None:
         """Keeps the peak. A warning when 80 % are crossed for the first time since the last look below 50 %."""
         self.peak, self._last = max(self.peak, observed), observed
         if self.cap and observed < REARM_BELOW * self.cap:

@@ -7,22 +7,28 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-Unit = Literal["bytes", "cores", "processes", "files", "seconds", "events", "bytes/s", "agents", "levels"]
+Unit = Literal[
+    "bytes", "cores", "processes", "files", "seconds", "events", "bytes/s", "agents", "levels"
+]
 
 WARN_AT: Final = 0.8  # of a cap: one warning
 REARM_BELOW: Final = 0.5  # of a cap: the next crossing of WARN_AT warns again
-LOOK_NEAR: Final = 0.1  # seconds between two looks at all trees while one uses more than half of a limit
-LOOK_FAR: Final = 0.25
+POLL_SECONDS_NEAR_LIMIT: Final = (
+    0.1  # seconds between two looks at all trees while one uses more than half of a limit
+)
+POLL_SECONDS: Final = 0.25
 OUTPUT_RATE: Final = 32 << 20  # bytes a second drained from each stream of an agent
 OUTPUT_BURST: Final = 4 << 20
 WRITE_RATE: Final = (
     256 << 10
 )  # bytes a second that agents of one state may have written down; a line of the journal is 1 KiB
-FREE_FLOOR: Final = 256 << 20  # bytes free where agents write; below it all are stopped until it is known who wrote
+FREE_FLOOR: Final = (
+    256 << 20
+)  # bytes free where agents write; below it all are stopped until it is known who wrote
 FREE_RESERVE: Final = (
     64 << 20
 )  # of these, bytes that the box keeps for its own writes, however many agents share the rest
-WALK_SECONDS: Final = 1.0  # at least between two walks of one agent's folders
+SCAN_SECONDS: Final = 1.0  # at least between two walks of one agent's folders
 INODE_BYTES: Final = 1 << 10  # what a file costs beside its blocks, so that empty ones are not free
 
 
@@ -34,78 +40,226 @@ class Limit:
     name: str
     unit: Unit
     config_path: str
-    holder: str
-    at_the_limit: str
+    enforced_by: str
+    consequence: str
     bound: str
-    shown_by: str
+    tested_by: str
     fixed: int | None = None
 
 
-def _of_agents(name: str, unit: Unit, holder: str, at_the_limit: str, bound: str, shown_by: str) -> Limit:
+def _agent_limit(
+    name: str, unit: Unit, enforced_by: str, consequence: str, bound: str, tested_by: str
+) -> Limit:
     return Limit(
-        name=name, unit=unit, config_path=f"limits.{name}", holder=holder, at_the_limit=at_the_limit, bound=bound, shown_by=shown_by,
-    )  # fmt: skip
+        name=name,
+        unit=unit,
+        config_path=f"limits.{name}",
+        enforced_by=enforced_by,
+        consequence=consequence,
+        bound=bound,
+        tested_by=tested_by,
+    )
 
 
 _HOG: Final = "agents/test_hogs.py::test_a_hog_ends_alone"
 _BOUNDS: Final = "agents/test_bounds.py::test_number_and_depth_are_refused_at_the_spawn"
 
 _ROWS = (
-    _of_agents("memory", "bytes", "RLIMIT_DATA a process, watchdog for the tree; a quarter more, in sockets: reaper", "the tree is ended; no socket is made", "0.5 s after crossing",
-               f"{_HOG}[memory of many]"),
-    _of_agents("cpu", "cores", "kernel: CPU set, rounded up, and nice 10", "it waits", "exact in whole cores",
-               f"{_HOG}[cpu]"),
-    _of_agents("pids", "processes", "reaper at the fork, watchdog behind it", "fork fails, the tree is ended", "exact",
-               f"{_HOG}[processes]"),
-    _of_agents("fds", "files", "kernel: RLIMIT_NOFILE, of each process", "open fails with EMFILE", "exact",
-               f"{_HOG}[descriptors]"),
-    _of_agents("tmp", "bytes", "a walk of HOME and TMPDIR", "the tree is ended", "2 s after crossing",
-               f"{_HOG}[disk]"),
-    _of_agents("branch_disk", "bytes", "RLIMIT_FSIZE a file, a walk for their sum", "the tree is ended", "2 s after crossing",
-               f"{_HOG}[branch]"),
-    _of_agents("run_wall_seconds", "seconds", "reaper", "the tree is ended", "exact",
-               "agents/test_bounds.py::test_a_run_ends_at_its_time"),
-    _of_agents("agent_wall_seconds", "seconds", "reaper", "the tree is ended", "exact",
-               f"{_HOG}[cpu]"),
-    _of_agents("stdout", "bytes", "agent-host, of each stream",
-               "the oldest is dropped and counted; output waits for an attached reader", "exact to an eighth",
-               f"{_HOG}[output]"),
-    _of_agents("frame", "bytes", "gateway, at the door", "the message is refused", "exact",
-               "gateway/test_door_messages.py::test_a_message_has_its_most"),
-    _of_agents("events_kept", "events", "agent-host, of each kind", "the oldest is dropped and counted", "exact to an eighth",
-               "agents/test_streams.py::test_events_of_a_life_are_kept_by_number"),
-    _of_agents("tool_timeout_seconds", "seconds", "gateway", "the call is an error", "exact",
-               "gateway/test_door_limits.py::test_a_tool_has_its_time"),
-    _of_agents("approval_timeout_seconds", "seconds", "agent-host", "denied", "exact",
-               "agents/test_approvals.py::test_nobody_decides"),
-    _of_agents("egress", "bytes", "gateway, in 24 h", "the proxy refuses", "exact to one piece",
-               "gateway/test_proxy_tunnel.py::test_bytes_are_counted_across_a_restart_and_the_limit_cuts"),
-    Limit(name="box_tasks", unit="processes", config_path="resources.pids", holder="reaper at the fork, of all agents, threads too",
-          at_the_limit="fork fails, the spawn is refused; the control plane keeps its reserve", bound="but for calls under way, far within the reserve",
-          shown_by="sandbox/test_box_tasks.py::test_no_sum_of_agents_takes_the_reserve"),
-    Limit(name="box_memory", unit="bytes", config_path="resources.memory", holder="watchdog, of all agents",
-          at_the_limit="the tree that uses most is ended", bound="0.5 s after crossing",
-          shown_by="sandbox/test_box_tasks.py::test_memory_of_all_together_ends_the_largest"),
-    Limit(name="unreadable", unit="processes", config_path="", fixed=0, holder="watchdog",
-          at_the_limit="the tree is ended: of a program whose file its user cannot read nobody sees what it holds", bound="0.5 s after its start",
-          shown_by="sandbox/test_unreadable.py::test_a_program_that_nobody_can_look_into_ends_its_tree[unreadable]"),
-    Limit(name="output_rate", unit="bytes/s", config_path="", fixed=OUTPUT_RATE, holder="agent-host, of each stream",
-          at_the_limit="the flood waits in its own pipe", bound="exact", shown_by="agents/test_pump.py::test_a_flood_waits_in_its_own_pipe"),
-    Limit(name="write_rate", unit="bytes/s", config_path="", fixed=WRITE_RATE, holder="API, of agents of one state",
-          at_the_limit="the write is refused with 429 and Retry-After", bound="16 MiB at once",
-          shown_by="api/test_agent_rates.py::test_a_flood_is_told_when_to_go_on"),
-    Limit(name="free_floor", unit="bytes", config_path="", fixed=FREE_FLOOR, holder="the walk of folders",
-          at_the_limit="every agent is stopped until it is known who wrote", bound="2 s",
-          shown_by="sandbox/test_walker.py::test_below_the_floor_all_are_stopped_first"),
-    Limit(name="free_reserve", unit="bytes", config_path="", fixed=FREE_RESERVE, holder="the walk of folders, of all agents",
-          at_the_limit="the agent that holds most is ended, where that is 16 MiB or more; another is refused at its spawn (in a small "
-          "file system below a quarter of it)", bound="again for each 16 MiB that vanish",
-          shown_by="sandbox/test_walker.py::test_no_sum_of_agents_takes_the_reserve_of_the_disk"),
-    Limit(name="max_agents", unit="agents", config_path="adapters.orchestrator.max_agents", holder="agent-host",
-          at_the_limit="the spawn is refused", bound="exact", shown_by=_BOUNDS),
-    Limit(name="max_depth", unit="levels", config_path="adapters.orchestrator.max_depth", holder="agent-host",
-          at_the_limit="the spawn is refused", bound="exact", shown_by=_BOUNDS),
-)  # fmt: skip
+    _agent_limit(
+        "memory",
+        "bytes",
+        "RLIMIT_DATA a process, watchdog for the tree; a quarter more, in sockets: reaper",
+        "the tree is ended; no socket is made",
+        "0.5 s after crossing",
+        f"{_HOG}[memory of many]",
+    ),
+    _agent_limit(
+        "cpu",
+        "cores",
+        "kernel: CPU set, rounded up, and nice 10",
+        "it waits",
+        "exact in whole cores",
+        f"{_HOG}[cpu]",
+    ),
+    _agent_limit(
+        "pids",
+        "processes",
+        "reaper at the fork, watchdog behind it",
+        "fork fails, the tree is ended",
+        "exact",
+        f"{_HOG}[processes]",
+    ),
+    _agent_limit(
+        "fds",
+        "files",
+        "kernel: RLIMIT_NOFILE, of each process",
+        "open fails with EMFILE",
+        "exact",
+        f"{_HOG}[descriptors]",
+    ),
+    _agent_limit(
+        "tmp",
+        "bytes",
+        "a walk of HOME and TMPDIR",
+        "the tree is ended",
+        "2 s after crossing",
+        f"{_HOG}[disk]",
+    ),
+    _agent_limit(
+        "branch_disk",
+        "bytes",
+        "RLIMIT_FSIZE a file, a walk for their sum",
+        "the tree is ended",
+        "2 s after crossing",
+        f"{_HOG}[branch]",
+    ),
+    _agent_limit(
+        "run_wall_seconds",
+        "seconds",
+        "reaper",
+        "the tree is ended",
+        "exact",
+        "agents/test_bounds.py::test_a_run_ends_at_its_time",
+    ),
+    _agent_limit(
+        "agent_wall_seconds", "seconds", "reaper", "the tree is ended", "exact", f"{_HOG}[cpu]"
+    ),
+    _agent_limit(
+        "stdout",
+        "bytes",
+        "agent-host, of each stream",
+        "the oldest is dropped and counted; output waits for an attached reader",
+        "exact to an eighth",
+        f"{_HOG}[output]",
+    ),
+    _agent_limit(
+        "frame",
+        "bytes",
+        "gateway, at the door",
+        "the message is refused",
+        "exact",
+        "gateway/test_door_messages.py::test_a_message_has_its_most",
+    ),
+    _agent_limit(
+        "events_kept",
+        "events",
+        "agent-host, of each kind",
+        "the oldest is dropped and counted",
+        "exact to an eighth",
+        "agents/test_streams.py::test_events_of_a_life_are_kept_by_number",
+    ),
+    _agent_limit(
+        "tool_timeout_seconds",
+        "seconds",
+        "gateway",
+        "the call is an error",
+        "exact",
+        "gateway/test_door_limits.py::test_a_tool_has_its_time",
+    ),
+    _agent_limit(
+        "approval_timeout_seconds",
+        "seconds",
+        "agent-host",
+        "denied",
+        "exact",
+        "agents/test_approvals.py::test_nobody_decides",
+    ),
+    _agent_limit(
+        "egress",
+        "bytes",
+        "gateway, in 24 h",
+        "the proxy refuses",
+        "exact to one piece",
+        "gateway/test_proxy_tunnel.py::test_bytes_are_counted_across_a_restart_and_the_limit_cuts",
+    ),
+    Limit(
+        name="box_tasks",
+        unit="processes",
+        config_path="resources.pids",
+        enforced_by="reaper at the fork, of all agents, threads too",
+        consequence="fork fails, the spawn is refused; the control plane keeps its reserve",
+        bound="but for calls under way, far within the reserve",
+        tested_by="sandbox/test_box_tasks.py::test_no_sum_of_agents_takes_the_reserve",
+    ),
+    Limit(
+        name="box_memory",
+        unit="bytes",
+        config_path="resources.memory",
+        enforced_by="watchdog, of all agents",
+        consequence="the tree that uses most is ended",
+        bound="0.5 s after crossing",
+        tested_by="sandbox/test_box_tasks.py::test_memory_of_all_together_ends_the_largest",
+    ),
+    Limit(
+        name="unreadable",
+        unit="processes",
+        config_path="",
+        fixed=0,
+        enforced_by="watchdog",
+        consequence="the tree is ended: of a program whose file its user cannot read nobody sees what it holds",
+        bound="0.5 s after its start",
+        tested_by="sandbox/test_unreadable.py::test_a_program_that_nobody_can_look_into_ends_its_tree[unreadable]",
+    ),
+    Limit(
+        name="output_rate",
+        unit="bytes/s",
+        config_path="",
+        fixed=OUTPUT_RATE,
+        enforced_by="agent-host, of each stream",
+        consequence="the flood waits in its own pipe",
+        bound="exact",
+        tested_by="agents/test_pump.py::test_a_flood_waits_in_its_own_pipe",
+    ),
+    Limit(
+        name="write_rate",
+        unit="bytes/s",
+        config_path="",
+        fixed=WRITE_RATE,
+        enforced_by="API, of agents of one state",
+        consequence="the write is refused with 429 and Retry-After",
+        bound="16 MiB at once",
+        tested_by="api/test_agent_rates.py::test_a_flood_is_told_when_to_go_on",
+    ),
+    Limit(
+        name="free_floor",
+        unit="bytes",
+        config_path="",
+        fixed=FREE_FLOOR,
+        enforced_by="the walk of folders",
+        consequence="every agent is stopped until it is known who wrote",
+        bound="2 s",
+        tested_by="sandbox/test_walker.py::test_below_the_floor_all_are_stopped_first",
+    ),
+    Limit(
+        name="free_reserve",
+        unit="bytes",
+        config_path="",
+        fixed=FREE_RESERVE,
+        enforced_by="the walk of folders, of all agents",
+        consequence="the agent that holds most is ended, where that is 16 MiB or more; another is refused at its spawn (in a small "
+        "file system below a quarter of it)",
+        bound="again for each 16 MiB that vanish",
+        tested_by="sandbox/test_walker.py::test_no_sum_of_agents_takes_the_reserve_of_the_disk",
+    ),
+    Limit(
+        name="max_agents",
+        unit="agents",
+        config_path="adapters.orchestrator.max_agents",
+        enforced_by="agent-host",
+        consequence="the spawn is refused",
+        bound="exact",
+        tested_by=_BOUNDS,
+    ),
+    Limit(
+        name="max_depth",
+        unit="levels",
+        config_path="adapters.orchestrator.max_depth",
+        enforced_by="agent-host",
+        consequence="the spawn is refused",
+        bound="exact",
+        tested_by=_BOUNDS,
+    ),
+)
 
 LIMITS: Final[Mapping[str, Limit]] = {row.name: row for row in _ROWS}
 

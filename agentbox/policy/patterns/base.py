@@ -6,8 +6,8 @@ from typing import Any, Protocol
 class PatternError(ValueError):
     """A text is not in the form of its scope; `form` says what that form is."""
 
-    def __init__(self, text: str, why: str, form: str) -> None:
-        super().__init__(f'"{text}" {why}')
+    def __init__(self, text: str, reason: str, form: str) -> None:
+        super().__init__(f'"{text}" {reason}')
         self.text = text
         self.form = form
 

@@ -17,7 +17,7 @@ TCP_FORM: Final = "a port number from 1 to 65535"
 _LABEL: Final = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)")
 _NUMERIC: Final = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _BRACKETED: Final = re.compile(r"\[([^\]]*)\](/[0-9]+)?(?::(.*))?")
-_LONGEST: Final = 253
+_MAX_LENGTH: Final = 253
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,11 @@ class HostPattern:
         if self.name == EGRESS:
             return EGRESS
         host = self.name or self._address()
-        return host if self.port == DEFAULT_PORT else f"{host}:{'*' if self.port is None else self.port}"
+        return (
+            host
+            if self.port == DEFAULT_PORT
+            else f"{host}:{'*' if self.port is None else self.port}"
+        )
 
     @property
     def address_and_port(self) -> str:
@@ -60,8 +64,8 @@ class HostPattern:
         return f"{host}:{'*' if self.port is None else self.port}"
 
     def _address(self) -> str:
-        whole = self.network is not None and self.network.num_addresses == 1
-        text = str(self.network.network_address if whole and self.network else self.network)
+        is_single = self.network is not None and self.network.num_addresses == 1
+        text = str(self.network.network_address if is_single and self.network else self.network)
         return f"[{text}]" if ":" in text and self.port != DEFAULT_PORT else text
 
     @property
@@ -79,7 +83,9 @@ class HostPattern:
             return False
         network = _network(host)
         if network is not None:
-            return self.name == "*" or (self.network is not None and _within(network, self.network))
+            return self.name == "*" or (
+                self.network is not None and _is_subnet(network, self.network)
+            )
         return _name_covers(self.name, host)
 
     def covers(self, other: "HostPattern") -> bool:
@@ -93,7 +99,7 @@ class HostPattern:
         if self.name == "*":
             return True
         if self.network is not None and other.network is not None:
-            return _within(other.network, self.network)
+            return _is_subnet(other.network, self.network)
         return bool(other.name) and _name_covers(self.name, other.name)
 
     def overlaps(self, other: "HostPattern") -> bool:
@@ -102,7 +108,9 @@ class HostPattern:
             return True
         if None not in (self.port, other.port) and self.port != other.port:
             return False
-        return self.covers_host(other) or other.covers_host(self)  # sets of hosts are nested or apart
+        return self.covers_host(other) or other.covers_host(
+            self
+        )  # sets of hosts are nested or apart
 
 
 @dataclass(frozen=True)
@@ -187,17 +195,19 @@ def _is_address(host: str) -> bool:
 def _is_name(name: str) -> bool:
     """A host name as RFC 1123 has it, underscores too; the last label is no number, which resolvers take for an address."""
     labels = name.split(".")
-    fits = len(name) <= _LONGEST and all(_LABEL.fullmatch(label) for label in labels)
-    return fits and not _NUMERIC.fullmatch(labels[-1])
+    is_valid = len(name) <= _MAX_LENGTH and all(_LABEL.fullmatch(label) for label in labels)
+    return is_valid and not _NUMERIC.fullmatch(labels[-1])
 
 
-def _within(inner: Network, outer: Network) -> bool:
+def _is_subnet(inner: Network, outer: Network) -> bool:
     if isinstance(inner, ipaddress.IPv4Network):
         return isinstance(outer, ipaddress.IPv4Network) and inner.subnet_of(outer)
     return isinstance(outer, ipaddress.IPv6Network) and inner.subnet_of(outer)
 
 
-def _name_covers(wide: str, narrow: str) -> bool:
-    if wide == "*":
+def _name_covers(outer: str, inner: str) -> bool:
+    if outer == "*":
         return True
-    return wide == narrow or (wide.startswith("*.") and narrow.endswith(wide[1:]) and narrow != wide[1:])
+    return outer == inner or (
+        outer.startswith("*.") and inner.endswith(outer[1:]) and inner != outer[1:]
+    )

@@ -13,24 +13,30 @@ _AGENT: Final = r"[a-z][a-z0-9-]{0,31}"
 
 
 @dataclass(frozen=True)
-class Form:
+class NameForm:
     """How a scope spells its names; `variable` stands for a list of them that the agent's own table gives."""
 
     shape: re.Pattern[str]
-    words: str
+    description: str
     variable: str = ""
 
 
-FORMS: Final[Mapping[str, Form]] = {
-    "env": Form(
-        re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[A-Za-z_][A-Za-z0-9_]*_\*"), "a variable's name, PREFIX_*, or $ENV", "$ENV"
+FORMS: Final[Mapping[str, NameForm]] = {
+    "env": NameForm(
+        re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[A-Za-z_][A-Za-z0-9_]*_\*"),
+        "a variable's name, PREFIX_*, or $ENV",
+        "$ENV",
     ),
-    "tool": Form(re.compile(rf"\*|{_WORD}(/{_WORD})*(/\*)?"), "a tool's name, group/*, or *"),
-    "llm": Form(
-        re.compile(rf"\*|{_AGENT}(/[^\s/]\S*)?"), "provider, provider/model with * and ?, $PROVIDER, or *", "$PROVIDER"
+    "tool": NameForm(re.compile(rf"\*|{_WORD}(/{_WORD})*(/\*)?"), "a tool's name, group/*, or *"),
+    "llm": NameForm(
+        re.compile(rf"\*|{_AGENT}(/[^\s/]\S*)?"),
+        "provider, provider/model with * and ?, $PROVIDER, or *",
+        "$PROVIDER",
     ),
-    "agent": Form(
-        re.compile(rf"\*|{_AGENT}|[a-z][a-z0-9-]*-\*"), "an agent's name, prefix-*, $CHILDREN, or *", "$CHILDREN"
+    "agent": NameForm(
+        re.compile(rf"\*|{_AGENT}|[a-z][a-z0-9-]*-\*"),
+        "an agent's name, prefix-*, $CHILDREN, or *",
+        "$CHILDREN",
     ),
 }
 
@@ -47,7 +53,7 @@ class NamePattern:
         """Raises PatternError."""
         form = FORMS[scope]
         if not text or (text != form.variable and not form.shape.fullmatch(text)):
-            raise PatternError(text, f"is no pattern of the scope {scope}", form.words)
+            raise PatternError(text, f"is no pattern of the scope {scope}", form.description)
         whole_provider = scope == "llm" and "/" not in text and text != "*"
         return cls(text, f"{text}/*" if whole_provider else text)
 

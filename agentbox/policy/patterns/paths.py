@@ -7,9 +7,11 @@ from typing import Final
 from agentbox.policy.patterns import globs
 from agentbox.policy.patterns.base import PatternError
 
-PLACES: Final = ("$WORKSPACE", "$TMP", "$TOOLCHAIN")
+DIRECTORY_VARIABLES: Final = ("$WORKSPACE", "$TMP", "$TOOLCHAIN")
 COMMAND: Final = "$COMMAND"
-FS_FORM: Final = "an absolute path, or one below $WORKSPACE, $TMP or $TOOLCHAIN; /** at the end means all below"
+FS_FORM: Final = (
+    "an absolute path, or one below $WORKSPACE, $TMP or $TOOLCHAIN; /** at the end means all below"
+)
 EXEC_FORM: Final = f"{FS_FORM}; or a bare command name, or $COMMAND"
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]*")
 
@@ -23,27 +25,29 @@ class PathPattern:
 
     root: str
     segments: tuple[str, ...]
-    below: bool = False
+    recursive: bool = False
 
     @classmethod
     def parse(cls, text: str, *, exec_scope: bool) -> "PathPattern":
         """Raises PatternError."""
         form = EXEC_FORM if exec_scope else FS_FORM
         root, *segments = text.split("/")
-        roots = (*PLACES, COMMAND) if exec_scope else PLACES
+        roots = (*DIRECTORY_VARIABLES, COMMAND) if exec_scope else DIRECTORY_VARIABLES
         is_command = exec_scope and not segments and _NAME.fullmatch(root) is not None
         if not text or (root and root not in roots and not is_command):
             raise PatternError(text, "is no absolute path", form)
         if root == COMMAND and segments:
             raise PatternError(text, f"goes below {COMMAND}, which is one program", form)
-        below = segments[-1:] == ["**"]
-        kept = segments[:-1] if below else [] if segments == [""] and not root else segments
-        if why := _refused(kept):
-            raise PatternError(text, why, form)
-        return cls(root, tuple(kept), below)
+        recursive = segments[-1:] == ["**"]
+        names = segments[:-1] if recursive else [] if segments == [""] and not root else segments
+        if reason := _invalid_reason(names):
+            raise PatternError(text, reason, form)
+        return cls(root, tuple(names), recursive)
 
     def __str__(self) -> str:
-        tail = "".join(f"/{segment}" for segment in (*self.segments, *(("**",) if self.below else ())))
+        tail = "".join(
+            f"/{segment}" for segment in (*self.segments, *(("**",) if self.recursive else ()))
+        )
         return f"{self.root}{tail}" or "/"
 
     @property
@@ -56,51 +60,53 @@ class PathPattern:
         root, *segments = value.split("/")
         if segments == [""] and not root:
             segments = []
-        rooted = value.startswith("/") or root in PLACES or (not segments and bool(root))
-        if _refused(segments) or not rooted:
+        has_root = (
+            value.startswith("/") or root in DIRECTORY_VARIABLES or (not segments and bool(root))
+        )
+        if _invalid_reason(segments) or not has_root:
             return False
-        if self._everything:
+        if self._is_everything:
             return True
         if root != self.root or len(segments) < len(self.segments):
             return False
-        within = self.below or len(segments) == len(self.segments)
-        return within and all(map(globs.matches, self.segments, segments))
+        depth_matches = self.recursive or len(segments) == len(self.segments)
+        return depth_matches and all(map(globs.matches, self.segments, segments))
 
     def covers(self, other: "PathPattern") -> bool:
         """`/**` covers everything, for every root lies somewhere below it."""
-        if self._everything:
+        if self._is_everything:
             return True
         if self.root != other.root or len(self.segments) > len(other.segments):
             return False
-        exact = not other.below and len(self.segments) == len(other.segments)
-        return (self.below or exact) and all(map(globs.covers, self.segments, other.segments))
+        exact = not other.recursive and len(self.segments) == len(other.segments)
+        return (self.recursive or exact) and all(map(globs.covers, self.segments, other.segments))
 
     def overlaps(self, other: "PathPattern") -> bool:
         """Where a variable or a command lies is not known before a spawn; only the three places are known to be apart."""
         if self.root != other.root:
-            return not (self.root in PLACES and other.root in PLACES)
+            return not (self.root in DIRECTORY_VARIABLES and other.root in DIRECTORY_VARIABLES)
         short, long = sorted((self, other), key=lambda pattern: len(pattern.segments))
-        if len(short.segments) < len(long.segments) and not short.below:
+        if len(short.segments) < len(long.segments) and not short.recursive:
             return False
         return all(map(globs.overlaps, short.segments, long.segments))
 
-    def under(self, place: "PathPattern") -> "PathPattern":
+    def rebase(self, base: "PathPattern") -> "PathPattern":
         """The same with its root replaced by a place: `$WORKSPACE/src/**` under `/workspace` is `/workspace/src/**`.
 
         Raises ValueError for a place that is more than one path, unless nothing stands behind the root.
         """
-        if not self.segments and not self.below:
-            return place
-        if place.below and (self.segments or not self.below):
-            raise ValueError(f"{place} is no single place")
-        return replace(place, segments=(*place.segments, *self.segments), below=self.below)
+        if not self.segments and not self.recursive:
+            return base
+        if base.recursive and (self.segments or not self.recursive):
+            raise ValueError(f"{base} is no single place")
+        return replace(base, segments=(*base.segments, *self.segments), recursive=self.recursive)
 
     @property
-    def _everything(self) -> bool:
-        return self.below and not self.root and not self.segments
+    def _is_everything(self) -> bool:
+        return self.recursive and not self.root and not self.segments
 
 
-def _refused(segments: list[str]) -> str:
+def _invalid_reason(segments: list[str]) -> str:
     """Why these are no segments of a normalised path, or ""."""
     for segment in segments:
         if segment in ("", ".", ".."):

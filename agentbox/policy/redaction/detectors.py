@@ -6,7 +6,7 @@ The patterns have bounded repeats, so that no text makes them slow.
 import re
 from collections.abc import Iterable, Mapping
 
-from agentbox.policy.redaction.findings import Detector, Span
+from agentbox.policy.redaction.findings import Detector, TextSpan
 
 # Published token formats: a literal that every such token holds, then the vendor's prefix, alphabet and length. The
 # pattern is tried where the literal is: a search for a literal is a hundred times as fast as one for a pattern.
@@ -47,28 +47,46 @@ _TOKENS: tuple[tuple[str, str], ...] = (
     ("gsk_", r"gsk_[A-Za-z0-9]{40,255}"),  # Groq
     ("AGE-SECRET-KEY-1", r"AGE-SECRET-KEY-1[02-9AC-HJ-NP-Z]{58}"),
     ("nsec1", r"nsec1[02-9ac-hj-np-z]{58}"),  # Nostr, NIP-19
-    ("eyJ", r"eyJ[A-Za-z0-9_-]{8,4096}\.eyJ[A-Za-z0-9_-]{8,8192}\.[A-Za-z0-9_-]{8,4096}"),  # JWT, RFC 7519
+    (
+        "eyJ",
+        r"eyJ[A-Za-z0-9_-]{8,4096}\.eyJ[A-Za-z0-9_-]{8,8192}\.[A-Za-z0-9_-]{8,4096}",
+    ),  # JWT, RFC 7519
 )
 # Shapes that begin with no literal: a text that every one of them holds, then the whole.
-_AROUND: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("-us", re.compile(r"(?<![A-Za-z0-9])(?P<value>[0-9a-f]{32}-us[0-9]{1,2})(?![A-Za-z0-9])")),  # Mailchimp
-    (":AA", re.compile(r"(?<![A-Za-z0-9])(?P<value>[0-9]{8,10}:AA[0-9A-Za-z_-]{33})(?![0-9A-Za-z_-])")),  # Telegram
+_SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = (
+    (
+        "-us",
+        re.compile(r"(?<![A-Za-z0-9])(?P<value>[0-9a-f]{32}-us[0-9]{1,2})(?![A-Za-z0-9])"),
+    ),  # Mailchimp
+    (
+        ":AA",
+        re.compile(r"(?<![A-Za-z0-9])(?P<value>[0-9]{8,10}:AA[0-9A-Za-z_-]{33})(?![0-9A-Za-z_-])"),
+    ),  # Telegram
     ("_authToken=", re.compile(r"_authToken=[ ]?(?P<value>[^\s\"']{8,512})")),  # npm
     (
         ".",
-        re.compile(r"(?P<value>[MNO][A-Za-z0-9_-]{23,25}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,38})(?![\w-])"),
+        re.compile(
+            r"(?P<value>[MNO][A-Za-z0-9_-]{23,25}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,38})(?![\w-])"
+        ),
     ),  # Discord
     (
         "earer ",
-        re.compile(r"[Bb]earer (?P<value>(?=[A-Za-z._~+/-]{0,64}[0-9])[A-Za-z0-9._~+/-]{20,4096}={0,2})"),
+        re.compile(
+            r"[Bb]earer (?P<value>(?=[A-Za-z._~+/-]{0,64}[0-9])[A-Za-z0-9._~+/-]{20,4096}={0,2})"
+        ),
     ),  # RFC 6750
     (
         "uthorization",
-        re.compile(r"uthorization[\"']?\s?[:=]\s?[\"']?[Bb]asic (?P<value>[A-Za-z0-9+/]{8,4096}={0,2})"),
+        re.compile(
+            r"uthorization[\"']?\s?[:=]\s?[\"']?[Bb]asic (?P<value>[A-Za-z0-9+/]{8,4096}={0,2})"
+        ),
     ),  # RFC 7617
 )
-_LEADS = {"k_live_": 1, "k_test_": 1, "_v1_": 3}  # characters of a token before its literal
-_KEYS = tuple((text, _LEADS.get(text, 0), re.compile(rf"(?<![A-Za-z0-9_]){pattern}")) for text, pattern in _TOKENS)
+_LEAD_LENGTHS = {"k_live_": 1, "k_test_": 1, "_v1_": 3}  # characters of a token before its literal
+_KEYS = tuple(
+    (text, _LEAD_LENGTHS.get(text, 0), re.compile(rf"(?<![A-Za-z0-9_]){pattern}"))
+    for text, pattern in _TOKENS
+)
 _PEM = re.compile(
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\Z)",
     re.DOTALL,
@@ -86,7 +104,9 @@ _SECRET_KEY = re.compile(rf"(?:^|[^a-z]|(?<=[a-z])(?=[A-Z])){_NAME}$", re.IGNORE
 _EMAIL = re.compile(
     r"(?<![A-Za-z0-9._%+-])[A-Za-z0-9._%+-]{1,64}@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.){1,8}[A-Za-z]{2,63}(?![A-Za-z0-9-])"
 )
-_PHONE = re.compile(r"(?<![\w+])(?:\+\d(?:[ .()/-]{0,2}\d){7,14}|\(?\d{3}\)?[ .-]\d{3}[ .-]\d{4})(?!\w)")
+_PHONE = re.compile(
+    r"(?<![\w+])(?:\+\d(?:[ .()/-]{0,2}\d){7,14}|\(?\d{3}\)?[ .-]\d{3}[ .-]\d{4})(?!\w)"
+)
 _IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?: ?[A-Z0-9]){11,30}(?![A-Za-z0-9])")
 _CARD = re.compile(r"(?<![\w.-])[2-6](?:[ -]?\d){12,18}(?![\w-])")
 _URL = re.compile(
@@ -94,115 +114,129 @@ _URL = re.compile(
 )
 
 
-def secret(text: str) -> Iterable[Span]:
+def find_secrets(text: str) -> Iterable[TextSpan]:
     """Private keys, tokens of known shape, and values that follow a name such as `password` or `api_key`."""
     if "PRIVATE KEY" in text:
-        for found in _PEM.finditer(text):
-            yield Span(found.start(), found.end(), "secret")
+        for match in _PEM.finditer(text):
+            yield TextSpan(match.start(), match.end(), "secret")
     for literal, lead, pattern in _KEYS:
-        at = text.find(literal)
-        while at >= 0:
-            token = pattern.match(text, at - lead) if at >= lead else None
+        position = text.find(literal)
+        while position >= 0:
+            token = pattern.match(text, position - lead) if position >= lead else None
             if token is not None:
-                yield Span(token.start(), token.end(), "secret")
-            at = text.find(literal, at + len(literal) if token is None else token.end())
-    for literal, pattern in _AROUND:
+                yield TextSpan(token.start(), token.end(), "secret")
+            position = text.find(literal, position + len(literal) if token is None else token.end())
+    for literal, pattern in _SHAPES:
         if literal in text:
-            for found in pattern.finditer(text):
-                yield Span(found.start("value"), found.end("value"), "secret")
-    yield from _named(text)
+            for match in pattern.finditer(text):
+                yield TextSpan(match.start("value"), match.end("value"), "secret")
+    yield from _named_values(text)
 
 
-def _named(text: str) -> Iterable[Span]:
+def _named_values(text: str) -> Iterable[TextSpan]:
     """Values after a name and a separator: `password = ...`, `"api_key": "..."`."""
     lower = text.lower()
     if len(lower) != len(text):  # a letter that has two small ones: places would not agree
         lower = "".join(c.lower() if c.isascii() else c for c in text)
     for word in _WORDS:
-        at = lower.find(word)
-        while at >= 0:
-            after = at + len(word)
+        position = lower.find(word)
+        while position >= 0:
+            after = position + len(word)
             value = None
-            if word != "key" or _KEY_NAME.search(lower, max(0, at - 8), after):
+            if word != "key" or _KEY_NAME.search(lower, max(0, position - 8), after):
                 value = _VALUE.match(text, after)
             if value is not None:
-                yield Span(value.start("value"), value.end("value"), "secret")
-            at = lower.find(word, after if value is None else value.end())
+                yield TextSpan(value.start("value"), value.end("value"), "secret")
+            position = lower.find(word, after if value is None else value.end())
 
 
-def names_secret(key: str) -> bool:
+def is_secret_name(key: str) -> bool:
     """Whether the value under that member name is a secret by its name: `password`, `github_token`, `apiKey`."""
     return _SECRET_KEY.search(key) is not None
 
 
-def email(text: str) -> Iterable[Span]:
+def find_emails(text: str) -> Iterable[TextSpan]:
     """Mail addresses."""
     if "@" in text:
-        for found in _EMAIL.finditer(text):
-            yield Span(found.start(), found.end(), "email")
+        for match in _EMAIL.finditer(text):
+            yield TextSpan(match.start(), match.end(), "email")
 
 
-def phone(text: str) -> Iterable[Span]:
+def find_phones(text: str) -> Iterable[TextSpan]:
     """International numbers with `+`, and the grouped form of North America."""
-    for found in _PHONE.finditer(text):
-        yield Span(found.start(), found.end(), "phone")
+    for match in _PHONE.finditer(text):
+        yield TextSpan(match.start(), match.end(), "phone")
 
 
-def account_number(text: str) -> Iterable[Span]:
+def find_account_numbers(text: str) -> Iterable[TextSpan]:
     """IBANs (ISO 13616: mod 97) and payment cards (ISO/IEC 7812: Luhn); digits that fail their check pass."""
-    for found in _IBAN.finditer(text):
-        end = _iban_end(found.group())
+    for match in _IBAN.finditer(text):
+        end = _iban_end(match.group())
         if end:
-            yield Span(found.start(), found.start() + end, "account_number")
-    for found in _CARD.finditer(text):
-        if luhn(re.sub(r"[ -]", "", found.group())):
-            yield Span(found.start(), found.end(), "account_number")
+            yield TextSpan(match.start(), match.start() + end, "account_number")
+    for match in _CARD.finditer(text):
+        if passes_luhn(re.sub(r"[ -]", "", match.group())):
+            yield TextSpan(match.start(), match.end(), "account_number")
 
 
 # Issuer ranges of payment cards with the lengths that each issues (ISO/IEC 7812-1 and the networks' public tables).
 _ISSUERS: tuple[tuple[int, int, tuple[int, ...]], ...] = (
-    (400000, 499999, (13, 16, 19)), (510000, 559999, (16,)), (222100, 272099, (16,)), (340000, 349999, (15,)),
-    (370000, 379999, (15,)), (300000, 305999, (14, 16)), (360000, 369999, (14,)), (380000, 399999, (14, 16)),
-    (352800, 358999, (16, 17, 18, 19)), (500000, 509999, (16,)), (560000, 699999, (16, 17, 18, 19)),
-)  # fmt: skip
+    (400000, 499999, (13, 16, 19)),
+    (510000, 559999, (16,)),
+    (222100, 272099, (16,)),
+    (340000, 349999, (15,)),
+    (370000, 379999, (15,)),
+    (300000, 305999, (14, 16)),
+    (360000, 369999, (14,)),
+    (380000, 399999, (14, 16)),
+    (352800, 358999, (16, 17, 18, 19)),
+    (500000, 509999, (16,)),
+    (560000, 699999, (16, 17, 18, 19)),
+)
 
 
-def card_number(number: float) -> bool:
+def is_card_number(number: float) -> bool:
     """Whether a bare number is that of a payment card. It has no separators to tell it by: its issuer must exist too."""
     if not 10**12 <= number < 10**19 or (isinstance(number, float) and not number.is_integer()):
         return False
     digits = str(int(number))
     issuer = int(digits[:6])
-    issued = any(low <= issuer <= high and len(digits) in lengths for low, high, lengths in _ISSUERS)
-    return issued and luhn(digits)
+    is_issued = any(
+        low <= issuer <= high and len(digits) in lengths for low, high, lengths in _ISSUERS
+    )
+    return is_issued and passes_luhn(digits)
 
 
-def url(text: str) -> Iterable[Span]:
+def find_urls(text: str) -> Iterable[TextSpan]:
     """URLs that carry a password."""
     if "://" in text:
-        for found in _URL.finditer(text):
-            yield Span(found.start(), found.end(), "url")
+        for match in _URL.finditer(text):
+            yield TextSpan(match.start(), match.end(), "url")
 
 
 def _iban_end(text: str) -> int:
     """Length of the longest prefix that ends at a group and is an IBAN, since words may follow it; 0 if none is."""
-    ends = [len(text), *(found.start() for found in reversed(list(re.finditer(" ", text))))]
-    return next((end for end in ends if iban(text[:end].replace(" ", ""))), 0)
+    ends = [len(text), *(match.start() for match in reversed(list(re.finditer(" ", text))))]
+    return next((end for end in ends if is_iban(text[:end].replace(" ", ""))), 0)
 
 
-def iban(text: str) -> bool:
+def is_iban(text: str) -> bool:
     """Check digits of an IBAN without spaces: rearranged and with letters as 10 to 35, it is 1 modulo 97."""
     if not 15 <= len(text) <= 34:
         return False
     return int("".join(str(int(character, 36)) for character in text[4:] + text[:4])) % 97 == 1
 
 
-def luhn(digits: str) -> bool:
+def passes_luhn(digits: str) -> bool:
     """The check digit of a card number."""
     doubled = [int(digit) * (1 + index % 2) for index, digit in enumerate(reversed(digits))]
     return sum(value // 10 + value % 10 for value in doubled) % 10 == 0
 
 
 RULES: Mapping[str, Detector] = {
-    "account_number": account_number, "email": email, "phone": phone, "secret": secret, "url": url,
-}  # fmt: skip
+    "account_number": find_account_numbers,
+    "email": find_emails,
+    "phone": find_phones,
+    "secret": find_secrets,
+    "url": find_urls,
+}

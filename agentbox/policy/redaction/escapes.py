@@ -7,7 +7,7 @@ import re
 from array import array
 from collections.abc import Iterator
 
-from agentbox.policy.redaction.findings import Span
+from agentbox.policy.redaction.findings import TextSpan
 
 LEVELS = 2  # an escape within an escape: a URL in a JSON text, a JSON text in a JSON string
 REACH = 256  # characters around an escape that are read again, and on to the next space
@@ -18,18 +18,18 @@ _SHORT = (("\\\\", "  "), ('\\"', ' "'), *((f"\\{letter}", "  ") for letter in "
 _SPACE = re.compile(r"\s")
 
 
-class Unescaped:
+class DecodedText:
     """A part of a text without its escapes. `original` gives the place of a finding in the whole."""
 
-    def __init__(self, text: str, places: "array[int]") -> None:
-        self.text, self._places = text, places
+    def __init__(self, text: str, offsets: "array[int]") -> None:
+        self.text, self._offsets = text, offsets
 
-    def original(self, span: Span) -> Span:
+    def original(self, span: TextSpan) -> TextSpan:
         """The same finding, by its place in the first text."""
-        return Span(self._places[span.start], self._places[span.end], span.name)
+        return TextSpan(self._offsets[span.start], self._offsets[span.end], span.name)
 
 
-def spaced(text: str) -> str:
+def blank_escapes(text: str) -> str:
     """The text with line ends, tabs and quotes that are escaped, each at its place: it is as long as before."""
     if "\\" not in text:
         return text
@@ -38,58 +38,58 @@ def spaced(text: str) -> str:
     return text
 
 
-def unescaped(text: str) -> Iterator[Unescaped]:
+def decode_escapes(text: str) -> Iterator[DecodedText]:
     """The parts of a text that hold escapes of single characters, without them: first of one level, then of two."""
-    if not any(mark in text for mark in ("\\u", "\\x", "\\/", "%", "&#")):
+    if not any(marker in text for marker in ("\\u", "\\x", "\\/", "%", "&#")):
         return
-    for start, end in _around(text):
-        part, places = text[start:end], array("l", range(start, end + 1))
+    for start, end in _regions(text):
+        part, offsets = text[start:end], array("l", range(start, end + 1))
         for _ in range(LEVELS):
-            new, starts = _undone(part)
-            if new == part:
+            decoded, starts = _decode_once(part)
+            if decoded == part:
                 break
-            part, places = new, array("l", [places[at] for at in starts])
-            yield Unescaped(part, places)
+            part, offsets = decoded, array("l", [offsets[index] for index in starts])
+            yield DecodedText(part, offsets)
 
 
-def _around(text: str) -> Iterator[tuple[int, int]]:
+def _regions(text: str) -> Iterator[tuple[int, int]]:
     """What is to be read again, in order, and none of it twice."""
     start = end = -1
-    for found in _ESCAPE.finditer(text):
-        if found.end() < end:
+    for match in _ESCAPE.finditer(text):
+        if match.end() < end:
             continue
-        if end < 0 or found.start() - REACH > end:
+        if end < 0 or match.start() - REACH > end:
             if end >= 0:
                 yield start, end
-            start = _word(text, max(0, found.start() - REACH))
-        space = _SPACE.search(text, min(len(text), found.end() + REACH))
+            start = _word_start(text, max(0, match.start() - REACH))
+        space = _SPACE.search(text, min(len(text), match.end() + REACH))
         end = len(text) if space is None else space.start()
     if end >= 0:
         yield start, end
 
 
-def _word(text: str, at: int) -> int:
+def _word_start(text: str, position: int) -> int:
     """The beginning of a word at or after that place, not after REACH more."""
-    space = _SPACE.search(text, at, at + REACH) if at else None
-    return at if space is None else space.start()
+    space = _SPACE.search(text, position, position + REACH) if position else None
+    return position if space is None else space.start()
 
 
-def _undone(text: str) -> tuple[str, "array[int]"]:
+def _decode_once(text: str) -> tuple[str, "array[int]"]:
     """The text with one level undone, and where each character (and its end) was."""
-    pieces: list[str] = []
+    parts: list[str] = []
     starts = array("l")
-    at = 0
-    for found in _ESCAPE.finditer(text):
-        pieces += [text[at : found.start()], _character(found)]
-        starts.extend(range(at, found.start() + 1))
-        at = found.end()
-    pieces.append(text[at:])
-    starts.extend(range(at, len(text) + 1))
-    return "".join(pieces), starts
+    position = 0
+    for match in _ESCAPE.finditer(text):
+        parts += [text[position : match.start()], _character(match)]
+        starts.extend(range(position, match.start() + 1))
+        position = match.end()
+    parts.append(text[position:])
+    starts.extend(range(position, len(text) + 1))
+    return "".join(parts), starts
 
 
-def _character(found: re.Match[str]) -> str:
-    hexadecimal = found[1] or found[2] or found[4] or found[5]
+def _character(match: re.Match[str]) -> str:
+    hexadecimal = match[1] or match[2] or match[4] or match[5]
     if hexadecimal:
         return chr(int(hexadecimal, 16))
-    return chr(int(found[6])) if found[6] else found[3]
+    return chr(int(match[6])) if match[6] else match[3]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Span:
+class TextSpan:
     """A finding: `text[start:end]` belongs to the class `name`."""
 
     start: int
@@ -13,7 +13,7 @@ class Span:
     name: str
 
 
-Detector = Callable[[str], Iterable[Span]]
+Detector = Callable[[str], Iterable[TextSpan]]
 
 
 def mask(name: str) -> str:
@@ -21,14 +21,14 @@ def mask(name: str) -> str:
     return f"[{name.upper()}]"
 
 
-def masked(text: str, spans: Iterable[Span]) -> tuple[str, list[str]]:
+def mask_spans(text: str, spans: Iterable[TextSpan]) -> tuple[str, list[str]]:
     """The text with every finding replaced, and the class of each. Of findings that overlap, one mask stays."""
-    pieces, names, at = [], [], 0
+    parts, names, position = [], [], 0
     for span in sorted(spans, key=lambda s: (s.start, -s.end)):
-        if span.start < at:
-            at = max(at, span.end)
+        if span.start < position:
+            position = max(position, span.end)
             continue
-        pieces += [text[at : span.start], mask(span.name)]
+        parts += [text[position : span.start], mask(span.name)]
         names.append(span.name)
-        at = span.end
-    return "".join([*pieces, text[at:]]), names
+        position = span.end
+    return "".join([*parts, text[position:]]), names

@@ -3,7 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-_NAMES = frozenset({"name", "key", "field", "header", "variable", "var", "param", "parameter", "option", "k"})
+_NAMES = frozenset(
+    {"name", "key", "field", "header", "variable", "var", "param", "parameter", "option", "k"}
+)
 _VALUES = frozenset({"value", "val", "values", "content", "data", "v"})
 _TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
 
@@ -11,11 +13,11 @@ _TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array",
 def is_schema(value: Mapping[str, Any]) -> bool:
     """Whether an object is a JSON Schema: under the name of a secret it says what one looks like, and holds none."""
     kinds = value.get("type")
-    named = [kinds] if isinstance(kinds, str) else kinds if isinstance(kinds, list) else []
-    return "$ref" in value or any(isinstance(kind, str) and kind in _TYPES for kind in named)
+    type_names = [kinds] if isinstance(kinds, str) else kinds if isinstance(kinds, list) else []
+    return "$ref" in value or any(isinstance(kind, str) and kind in _TYPES for kind in type_names)
 
 
-def named_by(value: Mapping[str, Any] | Sequence[Any]) -> Iterator[tuple[Any, str]]:
+def with_names(value: Mapping[str, Any] | Sequence[Any]) -> Iterator[tuple[Any, str]]:
     """Each item of an array, or value of a member, with the name that another gives it; "" where none does.
 
     In an object, what stands beside it as its name; in an array, an option before it, or the first of a pair.
@@ -25,8 +27,8 @@ def named_by(value: Mapping[str, Any] | Sequence[Any]) -> Iterator[tuple[Any, st
         for key, item in value.items():
             yield item, name if key.lower() in _VALUES else ""
         return
-    before = ""
+    previous = ""
     for index, item in enumerate(value):
-        paired = before.startswith("-") or (len(value) == 2 and index == 1)
-        yield item, before if paired else ""
-        before = item if isinstance(item, str) else ""
+        is_paired = previous.startswith("-") or (len(value) == 2 and index == 1)
+        yield item, previous if is_paired else ""
+        previous = item if isinstance(item, str) else ""

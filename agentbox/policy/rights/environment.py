@@ -3,26 +3,33 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from agentbox.policy.rights.holding import Holding
+from agentbox.policy.rights.grant_set import GrantSet
 
 _PROXIES: Final = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")
 _DIRECT: Final = ("NO_PROXY", "no_proxy")
 _LOOPBACK: Final = "127.0.0.1,::1,localhost"
 
 
-def of_agent(holding: Holding, token: str, port: int, providers: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+def agent_environment(
+    grant_set: GrantSet, token: str, port: int, providers: Mapping[str, Mapping[str, Any]]
+) -> dict[str, str]:
     """`port` is the gateway's, on loopback; `providers` is `plan.providers`. No value of it is anybody's secret but the agent's own."""
     gateway = f"http://127.0.0.1:{port}"
-    found = {"AGENTBOX_URL": gateway, "AGENTBOX_TOKEN": token}
-    if any(grant.right.mode == "allow" and "connect" in grant.right.operations for grant in holding.grants):
+    variables = {"AGENTBOX_URL": gateway, "AGENTBOX_TOKEN": token}
+    if any(
+        grant.right.mode == "allow" and "connect" in grant.right.operations
+        for grant in grant_set.grants
+    ):
         proxy = gateway.replace("://", f"://agent:{token}@")
-        found |= dict.fromkeys(_PROXIES, proxy) | dict.fromkeys(_DIRECT, _LOOPBACK)
-    if holding.provider in providers:
-        found |= _model(providers[holding.provider]["kind"], f"{gateway}/llm/{holding.provider}", token)
-    return found
+        variables |= dict.fromkeys(_PROXIES, proxy) | dict.fromkeys(_DIRECT, _LOOPBACK)
+    if grant_set.provider in providers:
+        variables |= _model_variables(
+            providers[grant_set.provider]["kind"], f"{gateway}/llm/{grant_set.provider}", token
+        )
+    return variables
 
 
-def _model(kind: str, base: str, token: str) -> dict[str, str]:
+def _model_variables(kind: str, base: str, token: str) -> dict[str, str]:
     """The names that the vendors' own clients read. Those of OpenAI have the version in the base, the others add it."""
     if kind == "anthropic":
         return {"ANTHROPIC_BASE_URL": base, "ANTHROPIC_API_KEY": token}

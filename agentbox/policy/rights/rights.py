@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from agentbox.policy.patterns.scopes import Scope, parse
 from agentbox.policy.policy import Policy, PolicyRule
-from agentbox.policy.rights.standing import Right
+from agentbox.policy.rights.authorization import Right
 
 _ID_BYTES = 12
 
@@ -16,51 +16,69 @@ def new_id() -> str:
     return f"g_{secrets.token_urlsafe(_ID_BYTES)}"
 
 
-def rights_of(policy: Policy, ids: Callable[[], str] = new_id) -> tuple[Right, ...]:
+def build_rights(policy: Policy, ids: Callable[[], str] = new_id) -> tuple[Right, ...]:
     """Every rule in order, an allowing one as one right for each operation and pattern: what can be taken back singly."""
-    return tuple(right for scope in policy.rules for right in _of_scope(policy, scope, ids))
+    return tuple(right for scope in policy.rules for right in _scope_rights(policy, scope, ids))
 
 
-def _of_scope(policy: Policy, scope: Scope, ids: Callable[[], str]) -> Iterator[Right]:
+def _scope_rights(policy: Policy, scope: Scope, ids: Callable[[], str]) -> Iterator[Right]:
     for rule in policy.rules[scope]:
         for operation, patterns in rule.patterns.items():
             texts = tuple(map(str, patterns))
             for group in ((text,) for text in texts) if rule.allow else (texts,):
                 if group:
                     yield Right(
-                        grant_id=ids(), scope=scope, mode="allow" if rule.allow else "deny", operations=(operation,),
-                        patterns=group, methods=rule.methods, paths=rule.paths,
-                    )  # fmt: skip
+                        grant_id=ids(),
+                        scope=scope,
+                        mode="allow" if rule.allow else "deny",
+                        operations=(operation,),
+                        patterns=group,
+                        methods=rule.methods,
+                        paths=rule.paths,
+                    )
 
 
 @lru_cache(maxsize=256)  # each is of one agent, so what ended falls out
-def as_policy(rights: tuple[Right, ...]) -> Policy:
+def to_policy(rights: tuple[Right, ...]) -> Policy:
     """The same as rules; `origin` of each is the id of its right. Raises PatternError."""
-    found: dict[Scope, list[PolicyRule]] = {}
+    by_scope: dict[Scope, list[PolicyRule]] = {}
     for right in rights:
-        found.setdefault(right.scope, []).append(_rule(right))
-    return Policy("", {scope: tuple(rules) for scope, rules in found.items()})
+        by_scope.setdefault(right.scope, []).append(_rule(right))
+    return Policy("", {scope: tuple(rules) for scope, rules in by_scope.items()})
 
 
-def allowing(
-    rights: tuple[Right, ...], scope: Scope, operation: str, value: str, *, method: str = "", path: str = ""
+def find_allowing_right(
+    rights: tuple[Right, ...],
+    scope: Scope,
+    operation: str,
+    value: str,
+    *,
+    method: str = "",
+    path: str = "",
 ) -> str:
     """The id of the right that allows a request; "" when none does. Values as in `Policy.decide`."""
-    policy = as_policy(rights)
+    policy = to_policy(rights)
     if not policy.decide(scope, operation, value, method=method, path=path):
         return ""
-    rule = policy.decisive(scope, operation, value, method=method, path=path)
+    rule = policy.deciding_rule(scope, operation, value, method=method, path=path)
     return rule.origin if rule else ""
 
 
 @lru_cache(maxsize=4096)
 def _rule(right: Right) -> PolicyRule:
-    patterns = {name: tuple(parse(right.scope, text, name) for text in right.patterns) for name in right.operations}
+    patterns = {
+        name: tuple(parse(right.scope, text, name) for text in right.patterns)
+        for name in right.operations
+    }
     return PolicyRule(
-        allow=right.mode == "allow", patterns=patterns, methods=right.methods, paths=right.paths, origin=right.grant_id
+        allow=right.mode == "allow",
+        patterns=patterns,
+        methods=right.methods,
+        paths=right.paths,
+        origin=right.grant_id,
     )
 
 
-def only(rights: Iterable[Right], *scopes: Scope) -> tuple[Right, ...]:
+def filter_scopes(rights: Iterable[Right], *scopes: Scope) -> tuple[Right, ...]:
     """Those of some scopes, in order."""
     return tuple(right for right in rights if right.scope in scopes)

@@ -4,26 +4,26 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from agentbox.core.records.plain import build, plain
-from agentbox.policy.rights.standing import Ancestor, Budget, Standing
+from agentbox.core.records.plain import build, to_plain
+from agentbox.policy.rights.authorization import Ancestor, Authorization, Budget
 
 
-def standing_to_json(standing: Standing) -> dict[str, Any]:
+def authorization_to_json(authorization: Authorization) -> dict[str, Any]:
     """Plain data."""
-    found: dict[str, Any] = plain(standing)
-    return found
+    data: dict[str, Any] = to_plain(authorization)
+    return data
 
 
-def standing_from_json(data: Mapping[str, Any]) -> Standing:
+def authorization_from_json(data: Mapping[str, Any]) -> Authorization:
     """The inverse. Raises ValueError naming the field that is missing or unknown."""
     rows = tuple(build(Ancestor, {**row, "budget": None}, "ancestors") for row in data["ancestors"])
     ancestors = tuple(
-        replace(row, budget=budget_from_json(given["budget"]))
-        for row, given in zip(rows, data["ancestors"], strict=True)
+        replace(row, budget=budget_from_json(item["budget"]))
+        for row, item in zip(rows, data["ancestors"], strict=True)
     )
-    standing = build(Standing, {**data, "budget": None, "ancestors": ()}, "standing")
-    assert isinstance(standing, Standing)
-    return replace(standing, budget=budget_from_json(data["budget"]), ancestors=ancestors)
+    authorization = build(Authorization, {**data, "budget": None, "ancestors": ()}, "standing")
+    assert isinstance(authorization, Authorization)
+    return replace(authorization, budget=budget_from_json(data["budget"]), ancestors=ancestors)
 
 
 def budget_from_json(data: Mapping[str, int] | None) -> Budget | None:

@@ -5,21 +5,21 @@ import json
 import signal
 import sys
 
-from agentbox.sandbox.attacks import gateway, neighbour
-from agentbox.sandbox.attacks.battery import run
-from agentbox.sandbox.attacks.line import Facts
+from agentbox.sandbox.attacks import gateway, victim
+from agentbox.sandbox.attacks.case import TargetInfo
+from agentbox.sandbox.attacks.case_runner import run_cases
 
 
-def main(words: list[str]) -> None:
+def main(arguments: list[str]) -> None:
     """`words`: the facts as JSON, then names of lines; none means all that need no agent of their own."""
-    if words[0] == "neighbour":
-        neighbour.hold_still()
-    if words[0] in ("lend", "stay"):
+    if arguments[0] == "neighbour":
+        victim.run()
+    if arguments[0] in ("lend", "stay"):
         print(gateway.token(), flush=True)
-        if words[0] == "stay":
+        if arguments[0] == "stay":
             signal.pause()
         return
-    for name, reply in run(Facts.from_json(json.loads(words[0])), words[1:]):
+    for name, reply in run_cases(TargetInfo.from_json(json.loads(arguments[0])), arguments[1:]):
         print(json.dumps({"line": name, "reply": reply}), flush=True)
 
 

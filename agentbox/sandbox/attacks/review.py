@@ -5,54 +5,76 @@ import shutil
 from contextlib import suppress
 from typing import Final
 
-from agentbox.sandbox.attacks.attempts import made, tried, worst
-from agentbox.sandbox.attacks.line import Absent, Facts, Table
+from agentbox.sandbox.attacks.attempts import create_file, run_attempt, worst
+from agentbox.sandbox.attacks.case import AttackSuite, TargetInfo, TargetMissing
 
-TABLE = Table("review")
-FOLDER: Final = "agentbox-attack"
-OBJECTS: Final = f"{FOLDER}-objects"
+SUITE = AttackSuite("review")
+DIRECTORY: Final = "agentbox-attack"
+OBJECTS: Final = f"{DIRECTORY}-objects"
 """A repository in the workspace itself, for as long as the line takes."""
-NO_NEXT_LIFE: Final = "no next life"
+NO_NEXT_RUN: Final = "no next life"
 NAME: Final = "\x1b[2Jname"
 PLANTED: Final = (".git", "link", "up", "fifo")
 """What must never be taken, below FOLDER; beside them lie two plain files, one of them named NAME."""
 
 
-@TABLE.line("workspace", "writes the operator's own workspace, its hooks and its git configuration", {"EACCES": "landlock"},
-            tests=("tests/api/test_reviews.py::test_side_by_side",))  # fmt: skip
-def _workspace(facts: Facts) -> str:
-    _branch(facts)
-    folders = [path for path in (facts.workspace, f"{facts.workspace}/.git") if os.path.lexists(path)]
-    return worst([*(tried(made, f"{path}/planted") for path in folders), tried(os.listdir, facts.workspace)])
+@SUITE.case(
+    "workspace",
+    "writes the operator's own workspace, its hooks and its git configuration",
+    {"EACCES": "landlock"},
+    tests=("tests/api/test_reviews.py::test_side_by_side",),
+)
+def _workspace(facts: TargetInfo) -> str:
+    _require_branch(facts)
+    folders = [
+        path for path in (facts.workspace, f"{facts.workspace}/.git") if os.path.lexists(path)
+    ]
+    return worst(
+        [
+            *(run_attempt(create_file, f"{path}/planted") for path in folders),
+            run_attempt(os.listdir, facts.workspace),
+        ]
+    )
 
 
-@TABLE.line("planted", "leaves links that lead out, hooks, git configuration, a pipe, a setuid bit and a name that clears the screen for "
-            "whoever takes its work", {"left out": "branch"}, alone=True,
-            tests=("tests/unit/agents/review/test_comparing.py::test_what_is_never_taken",))  # fmt: skip
-def _planted(facts: Facts) -> str:
+@SUITE.case(
+    "planted",
+    "leaves links that lead out, hooks, git configuration, a pipe, a setuid bit and a name that clears the screen for "
+    "whoever takes its work",
+    {"left out": "branch"},
+    isolated=True,
+    tests=("tests/unit/agents/review/test_comparing.py::test_what_is_never_taken",),
+)
+def _planted(facts: TargetInfo) -> str:
     """The runner judges what would be taken, and throws it away."""
-    _branch(facts)
-    os.makedirs(f"{FOLDER}/.git/hooks")
+    _require_branch(facts)
+    os.makedirs(f"{DIRECTORY}/.git/hooks")
     for name, text in (
         (".git/hooks/post-checkout", "#!/bin/sh\n"),
         (".git/config", "[core]\nfsmonitor = x\n"),
         (NAME, "x"),
         ("plain", "x"),
     ):
-        with open(f"{FOLDER}/{name}", "w", encoding="utf-8") as stream:
+        with open(f"{DIRECTORY}/{name}", "w", encoding="utf-8") as stream:
             stream.write(text)
-    os.symlink("/etc", f"{FOLDER}/link")
-    os.symlink("../../../../../../etc/passwd", f"{FOLDER}/up")
-    os.mkfifo(f"{FOLDER}/fifo")
+    os.symlink("/etc", f"{DIRECTORY}/link")
+    os.symlink("../../../../../../etc/passwd", f"{DIRECTORY}/up")
+    os.mkfifo(f"{DIRECTORY}/fifo")
     with suppress(OSError):  # the reaper says no: the review looks all the same
-        os.chmod(f"{FOLDER}/plain", 0o4755)
+        os.chmod(f"{DIRECTORY}/plain", 0o4755)
     return "planted"
 
 
-@TABLE.line("planted-objects", "turns git objects that another agent borrows into a link to the box's secrets, before that one "
-            "starts again", {NO_NEXT_LIFE: "landlock"}, alone=True,
-            tests=("tests/unit/agents/test_planted_links.py::test_borrowed_objects_are_no_link",), since=2)  # fmt: skip
-def _planted_objects(facts: Facts) -> str:
+@SUITE.case(
+    "planted-objects",
+    "turns git objects that another agent borrows into a link to the box's secrets, before that one "
+    "starts again",
+    {NO_NEXT_RUN: "landlock"},
+    isolated=True,
+    tests=("tests/unit/agents/test_planted_links.py::test_borrowed_objects_are_no_link",),
+    since=2,
+)
+def _planted_objects(facts: TargetInfo) -> str:
     """One step more each time, by an agent that writes the workspace itself; the runner judges what the other one gets."""
     git = f"{facts.workspace}/{OBJECTS}/.git"
     if not os.path.lexists(git):
@@ -63,22 +85,24 @@ def _planted_objects(facts: Facts) -> str:
         return "made"
     if not os.path.islink(f"{git}/objects"):
         os.rmdir(f"{git}/objects")
-        os.symlink(os.path.dirname(in_one_folder(facts.secrets)[0]), f"{git}/objects")
+        os.symlink(os.path.dirname(in_one_directory(facts.secrets)[0]), f"{git}/objects")
         return "planted"
     shutil.rmtree(f"{facts.workspace}/{OBJECTS}")
     return "removed"
 
 
-def in_one_folder(paths: tuple[str, ...]) -> tuple[str, ...]:
+def in_one_directory(paths: tuple[str, ...]) -> tuple[str, ...]:
     """Those of the folder that has most of them. Raises Absent where there is none."""
     if not paths:
-        raise Absent("no secret to aim at")
-    folders = [os.path.dirname(path) for path in paths]
-    most = max(folders, key=folders.count)
-    return tuple(path for path, folder in zip(paths, folders, strict=True) if folder == most)
+        raise TargetMissing("no secret to aim at")
+    directories = [os.path.dirname(path) for path in paths]
+    commonest = max(directories, key=directories.count)
+    return tuple(
+        path for path, directory in zip(paths, directories, strict=True) if directory == commonest
+    )
 
 
-def _branch(facts: Facts) -> None:
+def _require_branch(facts: TargetInfo) -> None:
     """Raises Absent for an agent that works in the workspace itself, as its manifest says."""
     if not facts.workspace or os.path.realpath(os.getcwd()) == os.path.realpath(facts.workspace):
-        raise Absent("off: this agent has no branch")
+        raise TargetMissing("off: this agent has no branch")

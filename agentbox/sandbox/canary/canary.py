@@ -23,19 +23,19 @@ ALLOWED: Final = "allowed-write"
 RULES: Final = (*DENIED, ALLOWED)
 _MODE = 0o600
 _REFUSALS = (errno.EACCES, errno.EPERM)
-_FOLDER = "canary"
+_DIRECTORY = "canary"
 
 
-class Bait:
+class CanaryTargets:
     """What lies outside of the canary's sandbox: a folder of the control plane's, a listener, this process.
 
     A context manager; blocking, a few file operations. Raises OSError when a thing cannot be done from outside either.
     """
 
-    def __init__(self, closed: Path) -> None:
-        self.folder = closed / _FOLDER
-        self.secret, self.there = self.folder / "secret", self.folder / "made"
-        self.word = secrets.token_hex(8)
+    def __init__(self, parent: Path) -> None:
+        self.directory = parent / _DIRECTORY
+        self.secret, self.new_file = self.directory / "secret", self.directory / "made"
+        self.token = secrets.token_hex(8)
         self._listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
 
     @property
@@ -45,7 +45,7 @@ class Bait:
 
     def __enter__(self) -> Self:
         try:
-            self._lay()
+            self._create()
         except BaseException:
             self._listener.close()
             raise
@@ -54,37 +54,43 @@ class Bait:
     def __exit__(self, *_: object) -> None:
         self._listener.close()
         with contextlib.suppress(OSError):
-            self.there.unlink(missing_ok=True)
+            self.new_file.unlink(missing_ok=True)
 
-    def argv(self, mine: Path) -> tuple[str, ...]:
+    def argv(self, allowed_path: Path) -> tuple[str, ...]:
         """The prober's command line; `mine` is a path where it may make a file."""
         source = Path(prober.__file__).read_text(encoding="utf-8")
-        words = (self.secret, self.there, self.port, os.getpid(), mine, self.word)
-        return (sys.executable, "-I", "-S", "-B", "-c", source, *map(str, words))
+        arguments = (self.secret, self.new_file, self.port, os.getpid(), allowed_path, self.token)
+        return (sys.executable, "-I", "-S", "-B", "-c", source, *map(str, arguments))
 
-    def held(self, said: bytes, mine: Path) -> tuple[str, ...]:
+    def enforced_rules(self, output: bytes, allowed_path: Path) -> tuple[str, ...]:
         """The rules that held, in their order. `said` is all that the prober printed."""
-        answers = _answers(said)
-        taken = {
-            "write": self.there.exists(),
+        results = _parse_output(output)
+        reached = {
+            "write": self.new_file.exists(),
             "attribute": stat.S_IMODE(self.secret.stat().st_mode) != _MODE,
-            "connect": self._visited(),
+            "connect": self._was_connected(),
         }
-        held = [rule for rule in DENIED if answers.get(rule) in _REFUSALS and not taken.get(rule, False)]
-        if answers.get(ALLOWED) == 0 and _text(mine) == self.word:
-            held.append(ALLOWED)
-        return tuple(held)
+        enforced = [
+            rule
+            for rule in DENIED
+            if results.get(rule) in _REFUSALS and not reached.get(rule, False)
+        ]
+        if results.get(ALLOWED) == 0 and _read_text(allowed_path) == self.token:
+            enforced.append(ALLOWED)
+        return tuple(enforced)
 
-    def _lay(self) -> None:
-        self.folder.mkdir(mode=0o700, exist_ok=True)
+    def _create(self) -> None:
+        self.directory.mkdir(mode=0o700, exist_ok=True)
         self.secret.unlink(missing_ok=True)
-        self.there.unlink(missing_ok=True)
-        with os.fdopen(os.open(self.secret, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _MODE), "w") as file:
-            file.write(self.word)
+        self.new_file.unlink(missing_ok=True)
+        with os.fdopen(
+            os.open(self.secret, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _MODE), "w"
+        ) as file:
+            file.write(self.token)
         self.secret.chmod(_MODE)
         self.secret.read_text(encoding="ascii")
-        self.there.touch(mode=_MODE)
-        self.there.unlink()
+        self.new_file.touch(mode=_MODE)
+        self.new_file.unlink()
         self._listener.bind(("127.0.0.1", 0))
         self._listener.listen(4)
         with socket.create_connection(("127.0.0.1", self.port), timeout=1):
@@ -93,7 +99,7 @@ class Bait:
         os.sched_setaffinity(0, os.sched_getaffinity(0))
         socket.socket(socket.AF_UNIX).close()
 
-    def _visited(self) -> bool:
+    def _was_connected(self) -> bool:
         try:
             self._listener.accept()[0].close()
         except BlockingIOError:
@@ -101,15 +107,15 @@ class Bait:
         return True
 
 
-def _answers(said: bytes) -> Mapping[str, int]:
+def _parse_output(output: bytes) -> Mapping[str, int]:
     try:
-        found = json.loads(said)
+        results = json.loads(output)
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return results if isinstance(results, dict) else {}
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="ascii")
     except OSError:

@@ -11,42 +11,44 @@ import sys
 from collections.abc import Callable
 
 
-def main(words: list[str]) -> None:
+def main(arguments: list[str]) -> None:
     """Never raises for what is refused."""
-    secret, there, port, pid, mine, word = words
-    tries: dict[str, Callable[[], object]] = {
+    secret, new_file, port, pid, allowed_path, token = arguments
+    attempts: dict[str, Callable[[], object]] = {
         "read": lambda: os.close(os.open(secret, os.O_RDONLY)),
-        "write": lambda: _write(there, word),
+        "write": lambda: _write(new_file, token),
         "attribute": lambda: os.chmod(secret, 0o640),  # noqa: PTH101 - pathlib costs more than all of this
         "connect": lambda: _connect(int(port)),
         "syscall": lambda: os.sched_setaffinity(0, os.sched_getaffinity(0)),
         "signal": lambda: os.kill(int(pid), 0),
         "socket": lambda: _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM).close(),
-        "allowed-write": lambda: _write(mine, word),
+        "allowed-write": lambda: _write(allowed_path, token),
     }
-    print("{" + ", ".join(f'"{name}": {_errno(done)}' for name, done in tries.items()) + "}")
+    print(
+        "{" + ", ".join(f'"{name}": {_errno(attempt)}' for name, attempt in attempts.items()) + "}"
+    )
 
 
-def _errno(what: Callable[[], object]) -> int:
+def _errno(attempt: Callable[[], object]) -> int:
     try:
-        what()
+        attempt()
     except OSError as error:
         return error.errno or -1
     return 0
 
 
-def _write(path: str, word: str) -> None:
+def _write(path: str, token: str) -> None:
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    os.write(file, word.encode())
+    os.write(file, token.encode())
     os.close(file)
 
 
 def _connect(port: int) -> None:
-    with_it = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
+    sock = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
     try:
-        with_it.connect(("127.0.0.1", port))
+        sock.connect(("127.0.0.1", port))
     finally:
-        with_it.close()
+        sock.close()
 
 
 if __name__ == "__main__":

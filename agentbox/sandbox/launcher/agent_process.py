@@ -15,11 +15,11 @@ from itertools import pairwise
 from typing import Any, NoReturn
 
 from agentbox.core.linux import kernel
-from agentbox.core.linux.opening import within
+from agentbox.core.linux.path_opener import is_within
 from agentbox.sandbox import confinement as confine
 from agentbox.sandbox.launcher import preopened, warmup
 from agentbox.sandbox.spec import Launch
-from agentbox.sandbox.syscalls import desk
+from agentbox.sandbox.syscalls import notification_server
 
 REPORT_FD = 3
 _HANDOVER_FD = 4
@@ -29,155 +29,165 @@ READY = b"r"  # it has been through what it will do, and waits
 OOM_SCORE = 500  # the kernel picks an agent before the control plane
 # Pending signals and POSIX timers, of which the kernel keeps one sum for each user: with so many pending an agent gets no
 # more, and the control plane, whose limit is far above, does.
-SIGNALS = 1024
+MAX_PENDING_SIGNALS = 1024
 # What the interpreter, the reaper, or whoever started the control plane may have set; exec keeps an ignored signal.
-_OURS = (
+_RESET_SIGNALS = (
     *(signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD, signal.SIGTERM),
     *(signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGUSR1),
 )
 
 
-class Stage:
+class StartStage:
     """The step that runs now, for the report of a failure, and the descriptor that takes the report."""
 
     name = "session"
-    report = -1
+    report_fd = -1
 
 
-def become(*, report: int, handover: int, ahead: bool) -> NoReturn:
+def run(*, report_fd: int, handover_fd: int, preforked: bool) -> NoReturn:
     """Turns this forked child into the agent that it is told to be over the socket `handover`; it waits there, and leaves
     when that closes. Does not return: after a failure it writes `{stage, errno, why}` to `report` and exits with 127. A
     successful exec closes `report`. The listener goes out through `handover`, which is closed without it where there is
     none. `ahead`: there is time until the order comes. Then the usual filter is installed before, and it leaves, without
     a word, when it is told to be what needs another."""
-    fault: tuple[int, str] = (0, "the set-up stopped")
-    Stage.report, launch, filtered = report, None, False
+    failure: tuple[int, str] = (0, "the set-up stopped")
+    StartStage.report_fd, launch, filtered = report_fd, None, False
     try:
-        _prepare(report, handover)
+        _prepare(report_fd, handover_fd)
         orders = socket.socket(fileno=_HANDOVER_FD)
-        if ahead:
-            filtered = _filter_ahead(orders)
-            warmup.of_agent(filtered=filtered)
-            json.dumps({"measured": _measure()})
+        if preforked:
+            filtered = _install_early_filter(orders)
+            warmup.warm_agent(filtered=filtered)
+            json.dumps({"measured": _read_back_limits()})
             orders.send(READY)
-        launch, shared = _receive_order(orders)
-        if filtered and not is_usual(launch):
+        launch, share_set = _receive_order(orders)
+        if filtered and not uses_default_filter(launch):
             os._exit(0)
-        Stage.name = "limits"
+        StartStage.name = "limits"
         apply_limits(launch)
-        Stage.name = "cwd"
-        _enter(launch)
-        Stage.name = "confinement"
+        StartStage.name = "cwd"
+        _change_directory(launch)
+        StartStage.name = "confinement"
         abi = _confine(launch, orders, filtered=filtered)
-        if not shared:
-            _await_share(orders)
+        if not share_set:
+            _await_cpu_share(orders)
         orders.close()
-        confined = _checked(launch, abi)
+        enforcement = _check_enforcement(launch, abi)
         # Last: the kernel lets nobody send a descriptor while more than this many of the user's are under way.
-        lower(resource.RLIMIT_NOFILE, launch.fds)
-        _tell(Stage.report, {"measured": {**_measure(), **confined}})
-        Stage.name = "exec"
+        lower_limit(resource.RLIMIT_NOFILE, launch.fds)
+        _send_report(StartStage.report_fd, {"measured": {**_read_back_limits(), **enforcement}})
+        StartStage.name = "exec"
         _exec(launch)
     except (OSError, ValueError) as error:
-        fault = (getattr(error, "errno", 0) or 0, _why(error, launch))
+        failure = (getattr(error, "errno", 0) or 0, _describe_failure(error, launch))
     finally:  # reached after a failure only: exec does not come back
-        _tell(Stage.report, {"stage": Stage.name, "errno": fault[0], "why": fault[1]})
+        _send_report(
+            StartStage.report_fd, {"stage": StartStage.name, "errno": failure[0], "why": failure[1]}
+        )
         os._exit(127)
 
 
-def _prepare(report: int, handover: int) -> None:
+def _prepare(report_fd: int, handover_fd: int) -> None:
     """What is the same for every agent."""
     signal.set_wakeup_fd(-1)
     os.setsid()
-    for number in _OURS:
+    for number in _RESET_SIGNALS:
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     # A keeper that is killed takes its leader along; the launcher, a subreaper too, ends what is left.
-    kernel.signal_me_when_parent_dies(signal.SIGKILL)
-    Stage.name = "privileges"
+    kernel.set_parent_death_signal(signal.SIGKILL)
+    StartStage.name = "privileges"
     kernel.forbid_new_privileges()
     os.umask(0o022)
-    Stage.name = "limits"
+    StartStage.name = "limits"
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    lower(resource.RLIMIT_SIGPENDING, SIGNALS)
-    _be_picked_first()
-    Stage.name = "stdio"
+    lower_limit(resource.RLIMIT_SIGPENDING, MAX_PENDING_SIGNALS)
+    _raise_oom_score()
+    StartStage.name = "stdio"
     # Moved above both first: one may sit at the number that the other is about to take.
-    high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _HANDOVER_FD + 1) for fd in (report, handover)]
-    for fixed, fd in zip((REPORT_FD, _HANDOVER_FD), high, strict=True):
-        os.dup2(fd, fixed, inheritable=False)
-    Stage.report = REPORT_FD
-    _close_others()
+    moved_fds = [
+        fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _HANDOVER_FD + 1) for fd in (report_fd, handover_fd)
+    ]
+    for target, fd in zip((REPORT_FD, _HANDOVER_FD), moved_fds, strict=True):
+        os.dup2(fd, target, inheritable=False)
+    StartStage.report_fd = REPORT_FD
+    _close_other_fds()
 
 
-def _filter_ahead(orders: socket.socket) -> bool:
+def _install_early_filter(orders: socket.socket) -> bool:
     """False where it cannot be done, as will be told when it matters."""
     try:
-        listener = confine.install_filter(network=False, forks=True)
+        notify_fd = confine.install_filter(network=False, forks=True)
     except OSError:
         orders.send(b"x")
         return False
-    desk.hand_over(orders, listener)
-    os.close(listener)  # the reaper alone answers
+    notification_server.send_notify_fd(orders, notify_fd)
+    os.close(notify_fd)  # the reaper alone answers
     return True
 
 
-def is_usual(launch: Launch) -> bool:
+def uses_default_filter(launch: Launch) -> bool:
     """Whether its filter is the one that is installed ahead."""
-    return launch.confinement is not None and launch.confinement.ports is not None and launch.pids > 0
+    return (
+        launch.confinement is not None and launch.confinement.ports is not None and launch.pids > 0
+    )
 
 
-def hand_order(to: socket.socket, line: bytes, stdio: tuple[int, int, int]) -> None:
+def send_order(sock: socket.socket, line: bytes, stdio: tuple[int, int, int]) -> None:
     """The keeper's side: what to be, and its three streams. Raises OSError when it is gone."""
-    if rest := line[socket.send_fds(to, [line], stdio) :]:  # or it is told all, and may have gone on and closed its end
-        to.sendall(rest)
+    if unsent := line[
+        socket.send_fds(sock, [line], stdio) :
+    ]:  # or it is told all, and may have gone on and closed its end
+        sock.sendall(unsent)
 
 
 def _receive_order(orders: socket.socket) -> tuple[Launch, bool]:
     """What to be, and whether the word of `_await_share` came with it."""
     line, fds, _, _ = socket.recv_fds(orders, _BLOCK, 3, socket.MSG_CMSG_CLOEXEC)
     while line and b"\n" not in line:
-        more = orders.recv(_BLOCK)
-        line = line + more if more else b""
+        chunk = orders.recv(_BLOCK)
+        line = line + chunk if chunk else b""
     if not line:  # nobody needs it any more
         os._exit(0)
     for number, fd in enumerate(fds):
         os.dup2(fd, number)
         if fd > _HANDOVER_FD:
             os.close(fd)
-    line, _, after = line.partition(b"\n")
-    return Launch.from_line(line), bool(after)
+    line, _, trailing = line.partition(b"\n")
+    return Launch.from_line(line), bool(trailing)
 
 
-def _close_others() -> None:
+def _close_other_fds() -> None:
     """But for what was opened ahead, which the exec closes."""
-    most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    kept = [fd for fd in preopened.of_system().descriptors if _HANDOVER_FD < fd < most]
-    for below, above in pairwise((_HANDOVER_FD, *kept, most)):
-        os.closerange(below + 1, above)
+    fd_limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    preopened_fds = [
+        fd for fd in preopened.system_paths().descriptors if _HANDOVER_FD < fd < fd_limit
+    ]
+    for lower_fd, upper_fd in pairwise((_HANDOVER_FD, *preopened_fds, fd_limit)):
+        os.closerange(lower_fd + 1, upper_fd)
 
 
 def apply_limits(launch: Launch) -> None:
     """Hard limits of each process of the tree but that of files; no process can raise them again."""
-    lower(resource.RLIMIT_DATA, launch.memory)
-    lower(resource.RLIMIT_FSIZE, launch.file_size)
+    lower_limit(resource.RLIMIT_DATA, launch.memory)
+    lower_limit(resource.RLIMIT_FSIZE, launch.file_size)
 
 
-def lower(kind: int, value: int) -> None:
+def lower_limit(kind: int, value: int) -> None:
     """For good; 0 is no limit."""
     if value:
-        ceiling = resource.getrlimit(kind)[1]
-        lowered = value if ceiling == resource.RLIM_INFINITY else min(value, ceiling)
-        resource.setrlimit(kind, (lowered, lowered))
+        hard_limit = resource.getrlimit(kind)[1]
+        new_limit = value if hard_limit == resource.RLIM_INFINITY else min(value, hard_limit)
+        resource.setrlimit(kind, (new_limit, new_limit))
 
 
-def _be_picked_first() -> None:
-    score = os.open("/proc/self/oom_score_adj", os.O_RDWR | os.O_CLOEXEC)
-    os.write(score, b"%d" % max(OOM_SCORE, int(os.read(score, 16))))
-    os.close(score)
+def _raise_oom_score() -> None:
+    score_fd = os.open("/proc/self/oom_score_adj", os.O_RDWR | os.O_CLOEXEC)
+    os.write(score_fd, b"%d" % max(OOM_SCORE, int(os.read(score_fd, 16))))
+    os.close(score_fd)
 
 
-def share_of_processor(launch: Launch, pid: int) -> None:
+def set_cpu_share(launch: Launch, pid: int) -> None:
     """As many CPUs as `cpu` rounded up, and a nice value: of the agent, whose filter refuses it, and of a keeper that it
     keeps busy. Raises OSError."""
     allowed = sorted(os.sched_getaffinity(pid))
@@ -187,7 +197,7 @@ def share_of_processor(launch: Launch, pid: int) -> None:
     os.setpriority(os.PRIO_PROCESS, pid, max(NICE, os.getpriority(os.PRIO_PROCESS, pid)))
 
 
-def _measure() -> dict[str, Any]:
+def _read_back_limits() -> dict[str, Any]:
     return {
         "data": resource.getrlimit(resource.RLIMIT_DATA)[1],
         "nofile": resource.getrlimit(resource.RLIMIT_NOFILE)[1],
@@ -205,65 +215,73 @@ def _confine(launch: Launch, orders: socket.socket, *, filtered: bool) -> int:
     if confinement is None:
         return 0
     if not filtered:
-        listener = confine.install_filter(network=confinement.ports is None, forks=launch.pids > 0)
-        desk.hand_over(orders, listener)
-        os.close(listener)  # the reaper alone answers
+        notify_fd = confine.install_filter(network=confinement.ports is None, forks=launch.pids > 0)
+        notification_server.send_notify_fd(orders, notify_fd)
+        os.close(notify_fd)  # the reaper alone answers
     return confine.restrict_paths(confinement)
 
 
-def _checked(launch: Launch, abi: int) -> dict[str, Any]:
+def _check_enforcement(launch: Launch, abi: int) -> dict[str, Any]:
     """What holds. What did not take, though it should, ends the start."""
     if launch.confinement is None:
         return {}
     network = launch.confinement.ports is None
-    held, lacking = confine.held(network=network), confine.missing(abi)
+    enforced, missing = confine.probe_enforcement(network=network), confine.missing_mechanisms(abi)
     if not (
-        held["sockets"]
-        and (held["network"] or network)
-        and held["attributes"]
-        and (held["paths"] or "filesystem" in lacking)
-        and (held["signals"] or "signals" in lacking)
+        enforced["sockets"]
+        and (enforced["network"] or network)
+        and enforced["attributes"]
+        and (enforced["paths"] or "filesystem" in missing)
+        and (enforced["signals"] or "signals" in missing)
     ):
-        raise OSError(errno.ENOTSUP, f"the kernel took the rules and does not hold them: {held}")
-    return {"landlock": abi, "held": held}
+        raise OSError(
+            errno.ENOTSUP, f"the kernel took the rules and does not hold them: {enforced}"
+        )
+    return {"landlock": abi, "held": enforced}
 
 
-def _await_share(orders: socket.socket) -> None:
+def _await_cpu_share(orders: socket.socket) -> None:
     """Until the keeper has set its share of the processor."""
     if not orders.recv(1):
         os._exit(0)
 
 
-def _enter(launch: Launch) -> None:
+def _change_directory(launch: Launch) -> None:
     os.chdir(launch.cwd)
-    here = os.getcwd()  # noqa: PTH109 - what the kernel says after the fact: links are resolved
-    if not any(within(here, root) for root in launch.roots):
-        raise PermissionError(errno.EACCES, f"{here} is outside of the folders that an agent may start in")
+    cwd = os.getcwd()  # noqa: PTH109 - what the kernel says after the fact: links are resolved
+    if not any(is_within(cwd, root) for root in launch.roots):
+        raise PermissionError(
+            errno.EACCES, f"{cwd} is outside of the folders that an agent may start in"
+        )
 
 
 def _exec(launch: Launch) -> NoReturn:
-    fault: OSError = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-    for path in _candidates(launch.argv[0], launch.env):
+    failure: OSError = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+    for path in _executable_candidates(launch.argv[0], launch.env):
         try:
             os.execve(path, launch.argv, dict(launch.env))
         except (FileNotFoundError, NotADirectoryError):
             continue
         except PermissionError as error:
-            fault = error
-    raise fault
+            failure = error
+    raise failure
 
 
-def _candidates(name: str, env: Mapping[str, str]) -> list[str]:
+def _executable_candidates(name: str, env: Mapping[str, str]) -> list[str]:
     if "/" in name:
         return [name]
-    return [f"{folder or '.'}/{name}" for folder in env.get("PATH", "").split(":")]
+    return [f"{directory or '.'}/{name}" for directory in env.get("PATH", "").split(":")]
 
 
-def _why(error: Exception, launch: Launch | None) -> str:
-    what = {"cwd": launch.cwd, "exec": launch.argv[0]}.get(Stage.name, Stage.name) if launch else Stage.name
+def _describe_failure(error: Exception, launch: Launch | None) -> str:
+    subject = (
+        {"cwd": launch.cwd, "exec": launch.argv[0]}.get(StartStage.name, StartStage.name)
+        if launch
+        else StartStage.name
+    )
     text = getattr(error, "strerror", None) or str(error)
-    return f"{what}: {text}"
+    return f"{subject}: {text}"
 
 
-def _tell(fd: int, message: Mapping[str, Any]) -> None:
+def _send_report(fd: int, message: Mapping[str, Any]) -> None:
     os.write(fd, json.dumps(message).encode() + b"\n")

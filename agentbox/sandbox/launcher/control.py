@@ -10,7 +10,7 @@ from typing import Any
 _BLOCK = 1 << 16
 
 
-class Control:
+class ControlSocket:
     """What the reaper said is read to its end, whatever became of what it was told.
 
     A stream of asyncio's would not do: it drops what it has not handed out once a write fails, and a reaper that leaves
@@ -20,26 +20,26 @@ class Control:
     def __init__(self, sock: socket.socket) -> None:
         sock.setblocking(False)
         self._socket = sock
-        self._heard = asyncio.StreamReader(limit=_BLOCK)
-        asyncio.get_running_loop().add_reader(sock, self._hear)
+        self._received = asyncio.StreamReader(limit=_BLOCK)
+        asyncio.get_running_loop().add_reader(sock, self._on_readable)
 
     async def send(self, data: bytes) -> None:
         """All of it. Raises OSError when the reaper is gone."""
         await asyncio.get_running_loop().sock_sendall(self._socket, data)
 
-    def order(self, order: Mapping[str, Any]) -> None:
+    def send_order(self, order: Mapping[str, Any]) -> None:
         """Tells a living reaper. Nothing happens when it is gone; unix(7) takes so short a message whole or not at all."""
         if self._socket.fileno() >= 0:
             with contextlib.suppress(OSError):
                 self._socket.send(json.dumps(order).encode() + b"\n")
 
-    async def line(self) -> bytes:
+    async def read_line(self) -> bytes:
         """The next line, empty once the reaper is gone."""
-        return await self._heard.readline()
+        return await self._received.readline()
 
-    async def gone(self) -> None:
+    async def wait_closed(self) -> None:
         """Returns when no process holds the other end."""
-        await self._heard.read()
+        await self._received.read()
 
     def close(self) -> None:
         """The reaper, if it lives, ends its tree. Idempotent."""
@@ -47,7 +47,7 @@ class Control:
             asyncio.get_running_loop().remove_reader(self._socket)
             self._socket.close()
 
-    def _hear(self) -> None:
+    def _on_readable(self) -> None:
         try:
             data = self._socket.recv(_BLOCK)
         except BlockingIOError:
@@ -55,7 +55,7 @@ class Control:
         except OSError:
             data = b""
         if data:
-            self._heard.feed_data(data)
+            self._received.feed_data(data)
             return
         asyncio.get_running_loop().remove_reader(self._socket)
-        self._heard.feed_eof()
+        self._received.feed_eof()

@@ -11,52 +11,66 @@ from contextlib import suppress
 from functools import cache
 from typing import Final
 
-from agentbox.core.linux.opening import SYSTEM, Boundary, Opener, Place, identity
-from agentbox.sandbox.always import ALWAYS
+from agentbox.core.linux.path_opener import (
+    SYSTEM_DIRECTORIES,
+    Boundary,
+    OpenedPath,
+    Opener,
+    identity,
+)
+from agentbox.sandbox.base_grants import BASE_GRANTS
 
-_LOWEST: Final = 16  # numbers below are given away at a start
+_LOWEST_FD: Final = 16  # numbers below are given away at a start
 
 
-class Preopened:
+class PreopenedPaths:
     """What cannot be opened is left out."""
 
     def __init__(self, paths: Iterable[str]) -> None:
-        self._places: dict[str, Place] = {}
+        self._opened: dict[str, OpenedPath] = {}
         with Opener() as opener:
             for path in dict.fromkeys(paths):
                 with suppress(OSError):
-                    place = opener.open(path)
-                    moved = fcntl.fcntl(place.descriptor, fcntl.F_DUPFD_CLOEXEC, _LOWEST)
-                    self._places[path] = place._replace(descriptor=moved)
-            ways = (*opener.followed, *self._places, *(place.path for place in self._places.values()))
-        self._ways = frozenset(above for way in ways for above in _upward(way))
+                    opened = opener.open(path)
+                    descriptor = fcntl.fcntl(opened.descriptor, fcntl.F_DUPFD_CLOEXEC, _LOWEST_FD)
+                    self._opened[path] = opened._replace(descriptor=descriptor)
+            traversed = (
+                *opener.followed,
+                *self._opened,
+                *(place.path for place in self._opened.values()),
+            )
+        self._ancestors = frozenset(
+            above for route in traversed for above in _self_and_ancestors(route)
+        )
 
     @property
     def descriptors(self) -> list[int]:
         """In ascending order."""
-        return sorted(place.descriptor for place in self._places.values())
+        return sorted(opened.descriptor for opened in self._opened.values())
 
-    def fits(self, boundary: Boundary) -> bool:
+    def is_safe_within(self, boundary: Boundary) -> bool:
         """Whether that boundary follows the system's links, and lets nobody write on the way to any of these places."""
-        return boundary.linked == SYSTEM and self._ways.isdisjoint(boundary.written)
+        return boundary.link_roots == SYSTEM_DIRECTORIES and self._ancestors.isdisjoint(
+            boundary.writable
+        )
 
-    def place(self, path: str) -> Place | None:
+    def find(self, path: str) -> OpenedPath | None:
         """What lies there, not yet checked against the boundary's closed places; None where it has to be opened."""
-        if (place := self._places.get(path)) is None:
+        if (opened := self._opened.get(path)) is None:
             return None
         with suppress(OSError):
-            if identity(os.fstat(place.descriptor)) == place.identity == identity(os.stat(path)):  # noqa: PTH116 - a Path for each costs more than the call
-                return place
+            if identity(os.fstat(opened.descriptor)) == opened.identity == identity(os.stat(path)):  # noqa: PTH116 - a Path for each costs more than the call
+                return opened
         return None
 
 
 @cache
-def of_system() -> Preopened:
+def system_paths() -> PreopenedPaths:
     """What every agent is granted, and folders of programs."""
-    return Preopened((*(grant.path for grant in ALWAYS), *SYSTEM))
+    return PreopenedPaths((*(grant.path for grant in BASE_GRANTS), *SYSTEM_DIRECTORIES))
 
 
-def _upward(path: str) -> Iterator[str]:
+def _self_and_ancestors(path: str) -> Iterator[str]:
     """Itself and all that it lies in."""
     while path != "/":
         yield path

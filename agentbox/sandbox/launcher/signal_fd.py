@@ -4,14 +4,14 @@ import signal
 import socket
 
 
-def wakeup() -> socket.socket:
+def open_signal_fd() -> socket.socket:
     """A socket that becomes readable with every signal that has a Python handler; SIGCHLD is given one."""
-    reading, writing = socket.socketpair()
-    writing.setblocking(False)
-    reading.setblocking(False)
+    reader, writer = socket.socketpair()
+    writer.setblocking(False)
+    reader.setblocking(False)
     signal.signal(signal.SIGCHLD, _ignore)
-    signal.set_wakeup_fd(writing.detach(), warn_on_full_buffer=False)
-    return reading
+    signal.set_wakeup_fd(writer.detach(), warn_on_full_buffer=False)
+    return reader
 
 
 def _ignore(*_: object) -> None:

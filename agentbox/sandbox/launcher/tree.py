@@ -10,11 +10,11 @@ import signal
 from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
-PAGE = os.sysconf("SC_PAGE_SIZE")  # bytes, of `Process.rss`
+PAGE_SIZE = os.sysconf("SC_PAGE_SIZE")  # bytes, of `Process.rss`
 _STAT_SIZE = 1024
 _FREEZE_ROUNDS = 50
-_THREAD_LOOKS = 8
-_LISTINGS = 4
+_THREAD_ATTEMPTS = 8
+_LISTING_ROUNDS = 4
 
 
 class Process(NamedTuple):
@@ -35,63 +35,79 @@ class Process(NamedTuple):
     thread: int = 0
 
     @property
-    def shown(self) -> int:
+    def procfs_id(self) -> int:
         """The number under which /proc shows what it has open and mapped: that of a thread that lives."""
         return self.thread or self.pid
 
 
-Table = dict[int, Process]
+ProcessTable = dict[int, Process]
 
 
-def look(pid: int) -> Process | None:
+def read_process(pid: int) -> Process | None:
     """One process, None when it is gone. One whose first thread has ended while others go on poses as a zombie, without
     memory or descriptors: its state and sizes are those of another thread."""
-    row = look_at_thread(pid)
+    row = read_thread(pid)
     if row is None or row.state not in "ZX" or row.threads < 2:
         return row
-    for _ in range(_THREAD_LOOKS):
-        for other in threads(pid):
-            if other.state not in "ZX":
+    for _ in range(_THREAD_ATTEMPTS):
+        for thread in read_threads(pid):
+            if thread.state not in "ZX":
                 return row._replace(
-                    state=other.state, rss=other.rss, size=other.size, foreign=other.foreign, thread=other.pid
+                    state=thread.state,
+                    rss=thread.rss,
+                    size=thread.size,
+                    foreign=thread.foreign,
+                    thread=thread.pid,
                 )
-    row = look_at_thread(pid)
+    row = read_thread(pid)
     # Threads that come and go faster than they can be found, or that are about to end: whoever has some is alive.
     return row._replace(state="R") if row is not None and row.threads > 1 else row
 
 
-def look_at_thread(number: int) -> Process | None:
+def read_thread(number: int) -> Process | None:
     """One thread, with what all of its process have in common; None when it is gone."""
     try:
-        handle = os.open(f"/proc/{number}/stat", os.O_RDONLY | os.O_CLOEXEC)
+        stat_fd = os.open(f"/proc/{number}/stat", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return None
     try:
-        text, owner = os.read(handle, _STAT_SIZE), os.fstat(handle).st_uid
+        text, owner = os.read(stat_fd, _STAT_SIZE), os.fstat(stat_fd).st_uid
     except ProcessLookupError:
         return None
     finally:
-        os.close(handle)
+        os.close(stat_fd)
     # proc(5): the name (2) is in parentheses and may hold anything; then state (3), ppid (4), session (6),
     # threads (20), starttime (22), vsize (23), rss (24).
-    rest = text[text.rindex(b")") + 2 :].split()
-    start, rss, count, session, size = (int(rest[at]) for at in (19, 21, 17, 3, 20))
+    fields = text[text.rindex(b")") + 2 :].split()
+    start_ticks, rss, thread_count, session, size = (
+        int(fields[index]) for index in (19, 21, 17, 3, 20)
+    )
     foreign = owner != os.geteuid()
-    return Process(number, int(rest[1]), rest[0].decode("ascii"), start, rss, count, session, size, foreign)
+    return Process(
+        number,
+        int(fields[1]),
+        fields[0].decode("ascii"),
+        start_ticks,
+        rss,
+        thread_count,
+        session,
+        size,
+        foreign,
+    )
 
 
-def process_of(thread: int) -> int:
+def thread_group_id(thread: int) -> int:
     """Raises OSError when there is no such thread."""
     with open(f"/proc/{thread}/status", "rb") as status:  # noqa: PTH123 - few imports
         return next(int(line.split()[1]) for line in status if line.startswith(b"Tgid:"))
 
 
-def threads(pid: int) -> Iterator[Process]:
+def read_threads(pid: int) -> Iterator[Process]:
     """A row for each thread of a process."""
-    return (row for number in threads_of(pid) if (row := look_at_thread(number)) is not None)
+    return (row for number in thread_ids(pid) if (row := read_thread(number)) is not None)
 
 
-def threads_of(pid: int) -> list[int]:
+def thread_ids(pid: int) -> list[int]:
     """The numbers of a process's threads; none when it is gone."""
     try:
         return list(map(int, os.listdir(f"/proc/{pid}/task")))  # noqa: PTH208 - a Path for each costs more than the look
@@ -99,87 +115,95 @@ def threads_of(pid: int) -> list[int]:
         return []
 
 
-def scan() -> Table:
+def scan() -> ProcessTable:
     """Every process of this pid namespace."""
-    found = (look(int(name)) for name in os.listdir("/proc") if name.isdecimal())  # noqa: PTH208 - a Path for each costs more than the scan
-    return {row.pid: row for row in found if row is not None}
+    processes = (read_process(int(name)) for name in os.listdir("/proc") if name.isdecimal())  # noqa: PTH208 - a Path for each costs more than the scan
+    return {row.pid: row for row in processes if row is not None}
 
 
-def descendants(table: Table, roots: Collection[int]) -> list[Process]:
+def descendants(table: ProcessTable, roots: Collection[int]) -> list[Process]:
     """All processes below the roots, the roots themselves left out."""
-    return _under(_children(table), roots)
+    return _collect_below(_children_by_parent(table), roots)
 
 
-def family(root: int) -> list[Process]:
+def quick_descendants(root: int) -> list[Process]:
     """What descends from the root, at a cost that does not grow with what else runs. Not for a proof that none is left."""
     if not os.path.exists(f"/proc/{root}/task/{root}/children"):  # noqa: PTH110
         return descendants(scan(), [root])
     rows: dict[int, Process] = {}
-    for _ in range(_LISTINGS):
-        fresh = _listed(root) - rows.keys()
+    for _ in range(_LISTING_ROUNDS):
+        fresh = _list_descendants(root) - rows.keys()
         if not fresh:
             break
-        rows |= {pid: row for pid in fresh if (row := look(pid)) is not None}
+        rows |= {pid: row for pid in fresh if (row := read_process(pid)) is not None}
     return list(rows.values())
 
 
-def _listed(root: int) -> set[int]:
-    found, pending = {root}, [root]
+def _list_descendants(root: int) -> set[int]:
+    pids, pending = {root}, [root]
     while pending:
         pid = pending.pop()
-        for thread in threads_of(pid):
-            with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{thread}/children", "rb") as stream:  # noqa: PTH123
-                children = set(map(int, stream.read().split())) - found
-                found |= children
+        for thread in thread_ids(pid):
+            with (
+                contextlib.suppress(OSError),
+                open(f"/proc/{pid}/task/{thread}/children", "rb") as stream,  # noqa: PTH123
+            ):
+                children = set(map(int, stream.read().split())) - pids
+                pids |= children
                 pending += children
-    return found - {root}
+    return pids - {root}
 
 
-def _children(table: Table) -> dict[int, list[Process]]:
-    found: dict[int, list[Process]] = {}
+def _children_by_parent(table: ProcessTable) -> dict[int, list[Process]]:
+    children: dict[int, list[Process]] = {}
     for row in table.values():
-        found.setdefault(row.parent, []).append(row)
-    return found
+        children.setdefault(row.parent, []).append(row)
+    return children
 
 
-def _under(children: dict[int, list[Process]], roots: Collection[int]) -> list[Process]:
-    found: list[Process] = []
+def _collect_below(children: dict[int, list[Process]], roots: Collection[int]) -> list[Process]:
+    rows: list[Process] = []
     pending = list(roots)
     while pending:
         below = children.get(pending.pop(), [])
-        found += below
+        rows += below
         pending += [row.pid for row in below]
-    return found
+    return rows
 
 
-def by_root(table: Table, roots: Collection[int]) -> dict[int, list[Process]]:
+def descendants_by_root(table: ProcessTable, roots: Collection[int]) -> dict[int, list[Process]]:
     """What descends from each root, in one pass over the table."""
-    children = _children(table)
-    return {root: _under(children, [root]) for root in roots}
+    children = _children_by_parent(table)
+    return {root: _collect_below(children, [root]) for root in roots}
 
 
-def hides(row: Process) -> bool:
+def is_unreadable(row: Process) -> bool:
     """Whether nobody but root sees what it holds. One that is about to end has no memory, and belongs to root too."""
     if not (row.foreign and row.rss):
         return False
     try:
-        os.listdir(f"/proc/{row.shown}/fd")  # noqa: PTH208
+        os.listdir(f"/proc/{row.procfs_id}/fd")  # noqa: PTH208
     except PermissionError:
-        now = look(row.pid)
-        return now is not None and now.start_ticks == row.start_ticks and now.foreign and now.rss > 0
+        current = read_process(row.pid)
+        return (
+            current is not None
+            and current.start_ticks == row.start_ticks
+            and current.foreign
+            and current.rss > 0
+        )
     except OSError:  # it has ended
         pass
     return False
 
 
-def send(rows: Iterable[Process], number: int) -> None:
+def signal_processes(rows: Iterable[Process], number: int) -> None:
     """Signals each row that still lives."""
     for row in rows:
         if row.state not in "ZX":
-            send_one(row.pid, number)
+            signal_process(row.pid, number)
 
 
-def send_one(pid: int, number: int) -> bool:
+def signal_process(pid: int, number: int) -> bool:
     """Signals a process. False when there is none, or when it is no longer ours to signal."""
     try:
         os.kill(pid, number)
@@ -193,19 +217,19 @@ def freeze(root: int, keep: Collection[int] = ()) -> list[Process]:
 
     Ends when a look finds nothing new, or after 50 looks: something that forks faster than that needs a kernel's bound.
     """
-    seen: set[int] = set()
+    stopped: set[int] = set()
     rows: list[Process] = []
     for _ in range(_FREEZE_ROUNDS):
-        rows = _below(root, keep)
-        fresh = [row for row in rows if row.pid not in seen and row.state not in "ZX"]
+        rows = _scan_below(root, keep)
+        fresh = [row for row in rows if row.pid not in stopped and row.state not in "ZX"]
         if not fresh:
             break
-        send(fresh, signal.SIGSTOP)
-        seen |= {row.pid for row in fresh}
+        signal_processes(fresh, signal.SIGSTOP)
+        stopped |= {row.pid for row in fresh}
     return rows
 
 
-def end_children(keep: Collection[int] = ()) -> None:
+def kill_children(keep: Collection[int] = ()) -> None:
     """Kills and reaps every child of the calling subreaper but `keep`, with all that descends from it.
 
     Returns when the kernel has no such child left: as long as the tree is not empty one of its processes is a child of
@@ -213,14 +237,16 @@ def end_children(keep: Collection[int] = ()) -> None:
     """
     if not has_children():
         return
-    me = os.getpid()
-    rows = _below(me, keep)
+    own_pid = os.getpid()
+    rows = _scan_below(own_pid, keep)
     while rows:
-        send(rows, signal.SIGKILL)
+        signal_processes(rows, signal.SIGKILL)
         for row in rows:
-            if row.parent == me:
+            if row.parent == own_pid:
                 os.waitpid(row.pid, 0)
-        rows = freeze(me, keep)  # what was born meanwhile is stopped before it is killed: it may be a fork bomb
+        rows = freeze(
+            own_pid, keep
+        )  # what was born meanwhile is stopped before it is killed: it may be a fork bomb
 
 
 def has_children() -> bool:
@@ -232,7 +258,7 @@ def has_children() -> bool:
     return True
 
 
-def _below(root: int, keep: Collection[int]) -> list[Process]:
+def _scan_below(root: int, keep: Collection[int]) -> list[Process]:
     table = scan()
-    mine = [row for row in table.values() if row.parent == root and row.pid not in keep]
-    return [*mine, *descendants(table, [row.pid for row in mine])]
+    children = [row for row in table.values() if row.parent == root and row.pid not in keep]
+    return [*children, *descendants(table, [row.pid for row in children])]

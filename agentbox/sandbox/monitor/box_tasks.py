@@ -8,7 +8,7 @@ import mmap
 import os
 from typing import Final
 
-from agentbox.policy.limits.reserve import TASKS_OF_ONE
+from agentbox.policy.limits.reserve import TASKS_PER_AGENT
 from agentbox.sandbox.launcher import tree
 
 _SLOTS: Final = 2048  # agents at once; the manifest allows 1,000
@@ -19,77 +19,81 @@ class BoxTasks:
 
     def __init__(self) -> None:
         cells = memoryview(mmap.mmap(-1, 4 * (2 * _SLOTS + 1))).cast("I")
-        self._reapers, self._tasks, self._used = cells[:_SLOTS], cells[_SLOTS : 2 * _SLOTS], cells[2 * _SLOTS :]
-        self._last: dict[int, int] = {}  # by slot, at the last look
+        self._reapers, self._tasks, self._slot_count = (
+            cells[:_SLOTS],
+            cells[_SLOTS : 2 * _SLOTS],
+            cells[2 * _SLOTS :],
+        )
+        self._previous: dict[int, int] = {}  # by slot, at the last look
 
     def claim(self, reaper: int) -> None:
         """A slot for that reaper; the launcher calls it."""
         slot = self._reapers.tolist().index(0)
-        self._tasks[slot], self._reapers[slot] = TASKS_OF_ONE, reaper
-        self._used[0] = max(self._used[0], slot + 1)
+        self._tasks[slot], self._reapers[slot] = TASKS_PER_AGENT, reaper
+        self._slot_count[0] = max(self._slot_count[0], slot + 1)
 
     def free(self, reaper: int) -> None:
         """That reaper is gone, with all of its tree; the launcher calls it."""
-        if (slot := self.slot_of(reaper)) is not None:
+        if (slot := self.find_slot(reaper)) is not None:
             self._tasks[slot] = self._reapers[slot] = 0
-            self._last.pop(slot, None)
+            self._previous.pop(slot, None)
 
-    def settle(self, reaper: int, tasks: int) -> None:
+    def reconcile(self, reaper: int, tasks: int) -> None:
         """What a look has counted, in place of a bound that did not move since the look before; the launcher calls it."""
-        slot = self.slot_of(reaper)
+        slot = self.find_slot(reaper)
         if slot is None:
             return
-        if self._last.get(slot) == self._tasks[slot]:
-            self.write(slot, tasks)
-        self._last[slot] = self._tasks[slot]
+        if self._previous.get(slot) == self._tasks[slot]:
+            self.set_count(slot, tasks)
+        self._previous[slot] = self._tasks[slot]
 
-    def slot_of(self, reaper: int) -> int | None:
+    def find_slot(self, reaper: int) -> int | None:
         """None for one that has none."""
-        reapers = self._reapers[: self._used[0]].tolist()
+        reapers = self._reapers[: self._slot_count[0]].tolist()
         return reapers.index(reaper) if reaper in reapers else None
 
-    def write(self, slot: int, tasks: int) -> None:
+    def set_count(self, slot: int, tasks: int) -> None:
         """So many, its reaper among them. What every agent may have is held for it."""
-        self._tasks[slot] = max(TASKS_OF_ONE, tasks)
+        self._tasks[slot] = max(TASKS_PER_AGENT, tasks)
 
     @property
     def reapers(self) -> list[int]:
         """Of the agents that there are."""
-        return [pid for pid in self._reapers[: self._used[0]].tolist() if pid]
+        return [pid for pid in self._reapers[: self._slot_count[0]].tolist() if pid]
 
     @property
-    def bound(self) -> int:
+    def upper_bound(self) -> int:
         """At least as many as there are."""
-        return sum(self._tasks[: self._used[0]].tolist())
+        return sum(self._tasks[: self._slot_count[0]].tolist())
 
 
 class BoxShare:
     """The part of one reaper, of `most` in all; 0 is no limit."""
 
-    def __init__(self, box: BoxTasks, most: int) -> None:
-        self._box, self._most = box, most
+    def __init__(self, box_tasks: BoxTasks, maximum: int) -> None:
+        self._box_tasks, self._maximum = box_tasks, maximum
         self._slot: int | None = None
 
-    def takes(self, tasks: int) -> bool:
+    def reserve(self, tasks: int) -> bool:
         """Books `tasks` for the tree and its reaper, one more than it has. False, and nothing is booked, where the sum of all
         is over the limit by the bounds: `counted` may know better."""
         if self._slot is None:
-            self._slot = self._box.slot_of(os.getpid())
-        if not self._most or self._slot is None:
+            self._slot = self._box_tasks.find_slot(os.getpid())
+        if not self._maximum or self._slot is None:
             return True
-        self._box.write(self._slot, tasks)
-        if tasks <= TASKS_OF_ONE or self._box.bound <= self._most:
+        self._box_tasks.set_count(self._slot, tasks)
+        if tasks <= TASKS_PER_AGENT or self._box_tasks.upper_bound <= self._maximum:
             return True
-        self._box.write(self._slot, tasks - 1)
+        self._box_tasks.set_count(self._slot, tasks - 1)
         return False
 
-    def counted(self, tasks: int) -> bool:
+    def reserve_counted(self, tasks: int) -> bool:
         """As `takes`, by a count of every tree."""
         assert self._slot is not None, "`takes` said no before"
-        rows_of = tree.by_root(tree.scan(), self._box.reapers)
-        found = {pid: 1 + sum(row.threads for row in rows) for pid, rows in rows_of.items()}
-        found[os.getpid()] = tasks
-        if sum(max(TASKS_OF_ONE, count) for count in found.values()) > self._most:
+        rows_of = tree.descendants_by_root(tree.scan(), self._box_tasks.reapers)
+        counts = {pid: 1 + sum(row.threads for row in rows) for pid, rows in rows_of.items()}
+        counts[os.getpid()] = tasks
+        if sum(max(TASKS_PER_AGENT, count) for count in counts.values()) > self._maximum:
             return False
-        self._box.write(self._slot, tasks)
+        self._box_tasks.set_count(self._slot, tasks)
         return True

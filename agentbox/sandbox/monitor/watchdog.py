@@ -7,21 +7,21 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agentbox.policy.limits.gauge import Breach, Gauge
-from agentbox.policy.limits.registry import LOOK_FAR, LOOK_NEAR, WARN_AT
+from agentbox.policy.limits.registry import POLL_SECONDS, POLL_SECONDS_NEAR_LIMIT, WARN_AT
 from agentbox.sandbox.launcher import tree
-from agentbox.sandbox.monitor import overhead, proportional
-from agentbox.sandbox.monitor.turns import Turns
+from agentbox.sandbox.monitor import overhead, pss
+from agentbox.sandbox.monitor.cpu_priority import CpuPriority
 
 _PEAKS_SECONDS = 1.0  # between two words about grown peaks
-_REST = 4  # times what reading the maps took, so that a tree of many processes near its limit costs a fifth of a CPU at most
-_LONGEST_REST = 0.25
-_LONGEST_PAUSE = 0.75  # between two looks, where each takes long: whoever crosses a limit is ended within 2 s of it
+_REST_FACTOR = 4  # times what reading the maps took, so that a tree of many processes near its limit costs a fifth of a CPU at most
+_MAX_REST = 0.25
+_MAX_PAUSE = 0.75  # between two looks, where each takes long: whoever crosses a limit is ended within 2 s of it
 
 Kind = Literal["breach", "warning"]
 
 
 @dataclass(frozen=True)
-class Bounds:
+class TreeLimits:
     """Of one tree, which the host knows by its number; 0 = none. `private`: its folder, "" = it has none."""
 
     number: int
@@ -34,15 +34,15 @@ class Bounds:
     box_memory: int = 0  # of all trees together
 
 
-class _Watched:
+class _WatchedTree:
     """What is remembered of one tree."""
 
-    def __init__(self, bounds: Bounds) -> None:
-        self.memory, self.pids = Gauge("memory", bounds.memory), Gauge("pids", bounds.pids)
-        self.told: dict[str, float] = {}
-        self.maps_at = 0.0  # before this moment its maps are not read again
-        self.proportional = self.overhead = 0
-        self.turns = Turns()
+    def __init__(self, limits: TreeLimits) -> None:
+        self.memory, self.pids = Gauge("memory", limits.memory), Gauge("pids", limits.pids)
+        self.reported_peaks: dict[str, float] = {}
+        self.next_maps_read = 0.0  # before this moment its maps are not read again
+        self.pss = self.overhead = 0
+        self.cpu_priority = CpuPriority()
 
     @property
     def peaks(self) -> dict[str, float]:
@@ -53,102 +53,113 @@ class Watchdog:
     """`pause`: seconds until the next look."""
 
     def __init__(self) -> None:
-        self.pause = LOOK_FAR
-        self._watched: dict[int, _Watched] = {}  # by pid of the reaper
-        self._peaks_at = 0.0
-        self._sum = proportional.Sum()
-        self._sum_at = 0.0  # before this moment the sum of all is not asked for again
+        self.pause = POLL_SECONDS
+        self._watched: dict[int, _WatchedTree] = {}  # by pid of the reaper
+        self._next_peaks = 0.0
+        self._pss_total = pss.PssTotal()
+        self._next_total = 0.0  # before this moment the sum of all is not asked for again
         self.tasks: dict[
             int, int
         ] = {}  # by pid of the reaper: processes and threads at the last look, the reaper's too
 
-    def look(self, trees: Mapping[int, Bounds]) -> Iterator[tuple[int, Kind, Breach]]:
+    def poll(self, trees: Mapping[int, TreeLimits]) -> Iterator[tuple[int, Kind, Breach]]:
         """Yields (reaper pid, kind, what) for each tree that crossed a limit or 80 % of one. Sets `pause`."""
-        began = time.process_time()
+        started = time.process_time()
         table = tree.scan()
         nearest = 0.0
-        for gone in self._watched.keys() - trees.keys():
-            del self._watched[gone]
-        found = tree.by_root(table, trees)
-        self.tasks = {reaper: 1 + sum(row.threads for row in rows) for reaper, rows in found.items()}
-        if (over := self._over_the_box(found, trees)) is not None:
-            yield over
-            del found[over[0]]
-        for reaper, rows in found.items():
-            bounds = trees[reaper]
-            watched = self._watched.get(reaper) or self._watched.setdefault(reaper, _Watched(bounds))
+        for ended in self._watched.keys() - trees.keys():
+            del self._watched[ended]
+        rows_by_reaper = tree.descendants_by_root(table, trees)
+        self.tasks = {
+            reaper: 1 + sum(row.threads for row in rows) for reaper, rows in rows_by_reaper.items()
+        }
+        if (box_breach := self._check_box_memory(rows_by_reaper, trees)) is not None:
+            yield box_breach
+            del rows_by_reaper[box_breach[0]]
+        for reaper, rows in rows_by_reaper.items():
+            limits = trees[reaper]
+            watched = self._watched.get(reaper) or self._watched.setdefault(
+                reaper, _WatchedTree(limits)
+            )
             living = [row for row in rows if row.state not in "ZX"]
-            resident = sum(row.rss for row in living) * tree.PAGE
-            nearest = max(nearest, _share(resident, bounds.memory), _share(len(living), bounds.pids))
-            if bounds.pids and len(living) > bounds.pids:
-                yield reaper, "breach", Breach(limit="pids", observed=len(living), cap=bounds.pids)
+            resident = sum(row.rss for row in living) * tree.PAGE_SIZE
+            nearest = max(
+                nearest, _share(resident, limits.memory), _share(len(living), limits.pids)
+            )
+            if limits.pids and len(living) > limits.pids:
+                yield reaper, "breach", Breach(limit="pids", observed=len(living), cap=limits.pids)
                 continue
-            if hidden := sum(map(tree.hides, living)):
+            if hidden := sum(map(tree.is_unreadable, living)):
                 yield reaper, "breach", Breach(limit="unreadable", observed=hidden, cap=0)
                 continue
-            used = self._memory(watched, living, resident, bounds.memory)
-            if bounds.memory and used > bounds.memory:
-                yield reaper, "breach", Breach(limit="memory", observed=used, cap=bounds.memory)
+            used = self._used_memory(watched, living, resident, limits.memory)
+            if limits.memory and used > limits.memory:
+                yield reaper, "breach", Breach(limit="memory", observed=used, cap=limits.memory)
                 continue
-            watched.turns.keep(living, bounds.cpu)
-            for warning in (watched.memory.see(used), watched.pids.see(len(living))):
+            watched.cpu_priority.update(living, limits.cpu)
+            for warning in (watched.memory.observe(used), watched.pids.observe(len(living))):
                 if warning is not None:
                     yield reaper, "warning", warning
-        took = time.process_time() - began
-        self.pause = max(LOOK_NEAR if nearest > 0.5 else LOOK_FAR, min(_LONGEST_PAUSE, _REST * took))
+        duration = time.process_time() - started
+        self.pause = max(
+            POLL_SECONDS_NEAR_LIMIT if nearest > 0.5 else POLL_SECONDS,
+            min(_MAX_PAUSE, _REST_FACTOR * duration),
+        )
 
-    def grown(self) -> Iterator[tuple[int, dict[str, float]]]:
+    def grown_peaks(self) -> Iterator[tuple[int, dict[str, float]]]:
         """Yields (reaper pid, peaks by limit) of the trees whose peaks grew since they were last told; once a second."""
         now = time.monotonic()
-        if now < self._peaks_at:
+        if now < self._next_peaks:
             return
-        self._peaks_at = now + _PEAKS_SECONDS
+        self._next_peaks = now + _PEAKS_SECONDS
         for reaper, watched in self._watched.items():
-            if (peaks := watched.peaks) != watched.told:
-                watched.told = peaks
+            if (peaks := watched.peaks) != watched.reported_peaks:
+                watched.reported_peaks = peaks
                 yield reaper, peaks
 
-    def last(self, reaper: int) -> dict[str, float]:
+    def final_peaks(self, reaper: int) -> dict[str, float]:
         """The peaks of a tree that is gone; empty when no look met it."""
         watched = self._watched.pop(reaper, None)
         return watched.peaks if watched else {}
 
-    def _over_the_box(
-        self, found: Mapping[int, list[tree.Process]], trees: Mapping[int, Bounds]
+    def _check_box_memory(
+        self, rows_by_reaper: Mapping[int, list[tree.Process]], trees: Mapping[int, TreeLimits]
     ) -> tuple[int, Kind, Breach] | None:
         """The tree that uses most, where all together use more than the box can spare."""
-        cap = min((bounds.box_memory for bounds in trees.values() if bounds.box_memory), default=0)
+        cap = min((limits.box_memory for limits in trees.values() if limits.box_memory), default=0)
         now = time.monotonic()
-        if not cap or now < self._sum_at:
+        if not cap or now < self._next_total:
             return None
-        used = self._sum.above(cap, found)
-        self._sum_at = _rested(now)
+        used = self._pss_total.above(cap, rows_by_reaper)
+        self._next_total = _next_allowed(now)
         if used is None:
             return None
         largest = max(used, key=lambda reaper: used[reaper])
         return largest, "breach", Breach(limit="box_memory", observed=sum(used.values()), cap=cap)
 
     @staticmethod
-    def _memory(watched: _Watched, rows: list[tree.Process], resident: int, cap: int) -> int:
+    def _used_memory(
+        watched: _WatchedTree, rows: list[tree.Process], resident: int, cap: int
+    ) -> int:
         """Bytes, as exact as it matters: resident sizes count a shared page once a process, so near the limit the
         proportional ones are read, and what the kernel keeps beside them, unless that was just done and took long."""
-        near = WARN_AT * cap
-        if not cap or resident + overhead.at_most(rows) <= near:
+        threshold = WARN_AT * cap
+        if not cap or resident + overhead.upper_bound(rows) <= threshold:
             return resident
         now = time.monotonic()
-        if now >= watched.maps_at:
-            watched.overhead = overhead.measured(rows)
+        if now >= watched.next_maps_read:
+            watched.overhead = overhead.measure(rows)
             # Tables without end take long to walk, and are enough without it.
-            exact = near < resident and watched.overhead <= cap
-            watched.proportional = proportional.of_tree(rows) if exact else resident
-            watched.maps_at = _rested(now)
-        return watched.overhead + (watched.proportional if resident > near else resident)
+            exact = threshold < resident and watched.overhead <= cap
+            watched.pss = pss.measure_tree(rows) if exact else resident
+            watched.next_maps_read = _next_allowed(now)
+        return watched.overhead + (watched.pss if resident > threshold else resident)
 
 
-def _rested(began: float) -> float:
+def _next_allowed(started: float) -> float:
     """When that may be done again which began then and has just ended."""
-    done = time.monotonic()
-    return done + min(_LONGEST_REST, _REST * (done - began))
+    finished = time.monotonic()
+    return finished + min(_MAX_REST, _REST_FACTOR * (finished - started))
 
 
 def _share(observed: int, cap: int) -> float:

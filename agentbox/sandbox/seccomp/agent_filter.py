@@ -18,53 +18,133 @@ from agentbox.sandbox.seccomp.syscalls import MACHINES, Machine
 _PR_GET_SECCOMP = 21  # linux/prctl.h
 _PR_SET_DUMPABLE = 4
 _MODE_FILTER = 2  # SECCOMP_MODE_FILTER, linux/seccomp.h
-_SET_FILTER, _NEW_LISTENER, _WAIT_KILLABLE = 1, 8, 32  # SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_*
+_SET_FILTER, _NEW_LISTENER, _WAIT_KILLABLE = (
+    1,
+    8,
+    32,
+)  # SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_*
 
 _INET, _INET6 = 2, 10  # linux/socket.h
 _STREAM, _DATAGRAM, _KIND = 1, 2, 0xF  # linux/net.h: SOCK_TYPE_MASK
 _IP, _TCP, _UDP = 0, 6, 17
 FASTOPEN = 0x20000000  # MSG_FASTOPEN
 _SOCKET, _INET6_LEVEL = 1, 41  # SOL_SOCKET, IPPROTO_IPV6
-SIZES: Final = (7, 8)  # SO_SNDBUF, SO_RCVBUF, asm-generic/socket.h
+BUFFER_SIZE_OPTIONS: Final = (7, 8)  # SO_SNDBUF, SO_RCVBUF, asm-generic/socket.h
 NAMESPACES = 0x7E020000  # the CLONE_NEW* flags that clone(2) takes, linux/sched.h
 # A thread with a table of descriptors of its own holds files open that no look at its process finds.
-THREAD, FILES = 0x10000, 0x400  # CLONE_THREAD, CLONE_FILES, linux/sched.h
+CLONE_THREAD, CLONE_FILES = 0x10000, 0x400  # CLONE_THREAD, CLONE_FILES, linux/sched.h
 _UNSHARE = 2  # CLOSE_RANGE_UNSHARE, linux/close_range.h
 TIOCSTI, TIOCLINUX = 0x5412, 0x541C  # asm-generic/ioctls.h
-_SETLEASE, _NOTIFY = 1024, 1026  # F_SETLEASE, F_NOTIFY of linux/fcntl.h: a lease holds up whoever opens the file next
+_SETLEASE, _NOTIFY = (
+    1024,
+    1026,
+)  # F_SETLEASE, F_NOTIFY of linux/fcntl.h: a lease holds up whoever opens the file next
 # What changes a file for good through a descriptor that only reads, past every rule on paths: linux/fs.h, linux/fsverity.h,
 # linux/fscrypt.h, linux/msdos_fs.h, linux/btrfs.h.
 _OF_A_FILE: Final = (
-    *(0x40086602, 0x40046602, 0x40087602, 0x40047602, 0x401C5820),  # FS_IOC_SETFLAGS, _SETVERSION, _FSSETXATTR
-    *(0x40806685, 0x800C6613, 0xC0506617, 0xC0406618),  # FS_IOC_ENABLE_VERITY, _SET_ENCRYPTION_POLICY, keys
+    *(
+        0x40086602,
+        0x40046602,
+        0x40087602,
+        0x40047602,
+        0x401C5820,
+    ),  # FS_IOC_SETFLAGS, _SETVERSION, _FSSETXATTR
+    *(
+        0x40806685,
+        0x800C6613,
+        0xC0506617,
+        0xC0406618,
+    ),  # FS_IOC_ENABLE_VERITY, _SET_ENCRYPTION_POLICY, keys
     0x40047211,  # FAT_IOCTL_SET_ATTRIBUTES
-    *(0x50009401, 0x5000940E, 0x5000940F, 0x50009417, 0x50009418, 0x4008941A, 0x5000943F),  # BTRFS_IOC_SNAP_*
+    *(
+        0x50009401,
+        0x5000940E,
+        0x5000940F,
+        0x50009417,
+        0x50009418,
+        0x4008941A,
+        0x5000943F,
+    ),  # BTRFS_IOC_SNAP_*
 )
 
 # Out of another process, around the rules on paths, into the kernel's rarely walked corners, or beyond the agent's end.
 REFUSED: Final = (
     *("ptrace", "process_vm_readv", "process_vm_writev", "pidfd_getfd", "kcmp"),
     *("bpf", "perf_event_open", "userfaultfd", "unshare", "setns", "fanotify_init"),
-    *("mount", "umount2", "pivot_root", "chroot", "move_mount", "open_tree", "fsopen", "fsconfig", "fsmount", "fspick"),
-    *("mount_setattr", "swapon", "swapoff", "quotactl", "quotactl_fd", "name_to_handle_at", "open_by_handle_at"),
-    *("init_module", "finit_module", "delete_module", "kexec_load", "kexec_file_load", "reboot", "acct", "syslog"),
+    *(
+        "mount",
+        "umount2",
+        "pivot_root",
+        "chroot",
+        "move_mount",
+        "open_tree",
+        "fsopen",
+        "fsconfig",
+        "fsmount",
+        "fspick",
+    ),
+    *(
+        "mount_setattr",
+        "swapon",
+        "swapoff",
+        "quotactl",
+        "quotactl_fd",
+        "name_to_handle_at",
+        "open_by_handle_at",
+    ),
+    *(
+        "init_module",
+        "finit_module",
+        "delete_module",
+        "kexec_load",
+        "kexec_file_load",
+        "reboot",
+        "acct",
+        "syslog",
+    ),
     *("shmget", "shmat", "shmctl", "shmdt", "semget", "semop", "semtimedop", "semctl"),
     *("msgget", "msgsnd", "msgrcv", "msgctl", "add_key", "request_key", "keyctl"),
     *("mq_open", "mq_unlink", "mq_timedsend", "mq_timedreceive", "mq_notify", "mq_getsetattr"),
-    *("sethostname", "setdomainname", "settimeofday", "clock_settime", "clock_adjtime", "adjtimex"),  # which root may
-    *("modify_ldt", "iopl", "ioperm", "vhangup", "migrate_pages", "move_pages", "sched_setaffinity"),
+    *(
+        "sethostname",
+        "setdomainname",
+        "settimeofday",
+        "clock_settime",
+        "clock_adjtime",
+        "adjtimex",
+    ),  # which root may
+    *(
+        "modify_ldt",
+        "iopl",
+        "ioperm",
+        "vhangup",
+        "migrate_pages",
+        "move_pages",
+        "sched_setaffinity",
+    ),
 )
 # Refused with ENOSYS: a library falls back to plain reads and writes, and to files; memory of these two belongs to no process.
 # The number of `io_setup` is one for the whole host.
 UNKNOWN: Final = (
-    *("io_uring_setup", "io_uring_enter", "io_uring_register", "memfd_create", "memfd_secret", "io_setup"),
+    *(
+        "io_uring_setup",
+        "io_uring_enter",
+        "io_uring_register",
+        "memfd_create",
+        "memfd_secret",
+        "io_setup",
+    ),
 )
 # Which argument must be what: the number of a thread 0, the caller, and where an argument says of what it is the number, that
 # it is one: PRIO_PROCESS and IOPRIO_WHO_PROCESS (linux/resource.h, linux/ioprio.h), else 0 is all processes of the user.
 ON_ONESELF: Final = {
-    "prlimit64": {0: 0}, "setpriority": {0: 0, 1: 0}, "ioprio_set": {0: 1, 1: 0},
-    "sched_setscheduler": {0: 0}, "sched_setparam": {0: 0}, "sched_setattr": {0: 0},
-}  # fmt: skip
+    "prlimit64": {0: 0},
+    "setpriority": {0: 0, 1: 0},
+    "ioprio_set": {0: 1, 1: 0},
+    "sched_setscheduler": {0: 0},
+    "sched_setparam": {0: 0},
+    "sched_setattr": {0: 0},
+}
 # A buffer of a pipe or socket that refers to a page, in place of a copy, keeps all that was allocated with it, up to 2 MiB for
 # each byte that it counts: answered as for descriptors that cannot do it, and a program copies.
 BY_REFERENCE: Final = ("splice", "tee", "vmsplice", "sendfile")
@@ -72,36 +152,67 @@ BY_REFERENCE: Final = ("splice", "tee", "vmsplice", "sendfile")
 # success and not done are those that would undo what the reaper relies on: a port is one agent's, it reads where a connection
 # leads, and it knows the size of buffers (the kernel, too, gives a size other than asked for). asm-generic/socket.h, linux/in.h,
 # linux/in6.h, linux/tcp.h.
-OPTIONS: Final = {
+ALLOWED_OPTIONS: Final = {
     # REUSEADDR, BROADCAST, KEEPALIVE, OOBINLINE, PRIORITY, LINGER, PASSCRED, RCVLOWAT, both TIMEOs
     _SOCKET: (2, 6, 9, 10, 12, 13, 16, 18, 20, 21, 66, 67),
     _IP: (1, 2, 10, 11, 24),  # TOS, TTL, MTU_DISCOVER, RECVERR, BIND_ADDRESS_NO_PORT
-    _TCP: (*range(1, 11), 12, 18, 25, 36),  # NODELAY to WINDOW_CLAMP, QUICKACK, USER_TIMEOUT, NOTSENT_LOWAT, INQ
+    _TCP: (
+        *range(1, 11),
+        12,
+        18,
+        25,
+        36,
+    ),  # NODELAY to WINDOW_CLAMP, QUICKACK, USER_TIMEOUT, NOTSENT_LOWAT, INQ
     _INET6_LEVEL: (16, 23, 25, 26, 67),  # UNICAST_HOPS, MTU_DISCOVER, RECVERR, V6ONLY, TCLASS
 }
-NOT_DONE: Final = {_SOCKET: (15, *SIZES), _TCP: (30,)}  # REUSEPORT; TCP_FASTOPEN_CONNECT
+IGNORED_OPTIONS: Final = {
+    _SOCKET: (15, *BUFFER_SIZE_OPTIONS),
+    _TCP: (30,),
+}  # REUSEPORT; TCP_FASTOPEN_CONNECT
 _SHARED_ANONYMOUS: Final = 0x21  # MAP_SHARED | MAP_ANONYMOUS, asm-generic/mman-common.h
 _MAPPING: Final = 0x2F  # MAP_TYPE | MAP_ANONYMOUS
 SENDING: Final = {"sendto": 3, "sendmsg": 2, "sendmmsg": 3}  # where the flags are
-NETWORK: Final = ("socket", "connect", "bind", "listen")  # what the reaper does in the agent's place
+NETWORK_CALLS: Final = (
+    "socket",
+    "connect",
+    "bind",
+    "listen",
+)  # what the reaper does in the agent's place
 
 # By path, and by a descriptor: one that only reads is enough for these. What has no number in the table of an architecture
 # is not there.
 OF_A_PATH: Final = (
-    *("chmod", "fchmodat", "fchmodat2", "utime", "utimes", "chown", "lchown", "fchownat", "setxattr", "lsetxattr"),
+    *(
+        "chmod",
+        "fchmodat",
+        "fchmodat2",
+        "utime",
+        "utimes",
+        "chown",
+        "lchown",
+        "fchownat",
+        "setxattr",
+        "lsetxattr",
+    ),
     *("removexattr", "lremovexattr", "setxattrat", "removexattrat", "file_setattr"),
     *("fchmod", "fchown", "utimensat", "futimesat", "fsetxattr", "fremovexattr"),
 )
 _SIGCHLD = 17  # asm-generic/signal.h
-FORKS: Final = ("fork", "vfork")  # and `clone`
-WATCHES: Final = ("inotify_init", "inotify_init1")  # what they keep for who does not read is memory of no process
+FORK_CALLS: Final = ("fork", "vfork")  # and `clone`
+INOTIFY_CALLS: Final = (
+    "inotify_init",
+    "inotify_init1",
+)  # what they keep for who does not read is memory of no process
 ADD_WATCH: Final = "inotify_add_watch"  # Landlock has no hook for it: names in closed folders
-POLLS: Final = ("epoll_create", "epoll_create1")  # and EPOLL_CTL_ADD
+EPOLL_CALLS: Final = ("epoll_create", "epoll_create1")  # and EPOLL_CTL_ADD
 _POLL_ADD: Final = 1  # EPOLL_CTL_ADD, linux/eventpoll.h
-RULESETS: Final = ("landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self")
+LANDLOCK_CALLS: Final = ("landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self")
 # In the last two registers, which none of these three calls has: the launcher's own are not asked about. It is random for each
 # launcher, in no memory of an agent, and no call shows it.
-OWN: Final = (int.from_bytes(os.urandom(8), "little"), int.from_bytes(os.urandom(8), "little"))
+LAUNCHER_COOKIE: Final = (
+    int.from_bytes(os.urandom(8), "little"),
+    int.from_bytes(os.urandom(8), "little"),
+)
 
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -114,108 +225,183 @@ class _Program(ctypes.Structure):
 
 
 @cache
-def build(machine: Machine, *, network: bool, forks: bool = True, own: tuple[int, int] = OWN) -> bytes:
+def build(
+    machine: Machine,
+    *,
+    network: bool,
+    forks: bool = True,
+    cookie: tuple[int, int] = LAUNCHER_COOKIE,
+) -> bytes:
     """The filter. `network`: any TCP and UDP, done by the kernel. `forks`: new processes are counted. Whatever it refuses goes to the reaper, which says the
     errno and counts it, but for `clone3` and BY_REFERENCE: every thread's start, and every copy of a file, tries those."""
-    asked, done = bpf.leave(bpf.NOTIFY), bpf.leave(bpf.fail(0))
-    allow = bpf.leave(bpf.ALLOW)
+    notify, succeed = bpf.return_action(bpf.NOTIFY), bpf.return_action(bpf.errno_action(0))
+    allow = bpf.return_action(bpf.ALLOW)
     rules = {
-        **dict.fromkeys((*REFUSED, *UNKNOWN, *OF_A_PATH, *WATCHES, ADD_WATCH, *POLLS, "socketpair", *(() if network else NETWORK), *(FORKS if forks else ())), asked),
-        **dict.fromkeys(BY_REFERENCE, bpf.leave(bpf.fail(errno.EINVAL))),
-        **{call: on_oneself(call, asked) for call in ON_ONESELF},
-        **{call: (*bpf.argument(at), *bpf.when_any_bit(FASTOPEN, asked)) for call, at in SENDING.items()},
-        "clone": asked if forks else (*bpf.argument(0), *bpf.when_any_bit(NAMESPACES, asked), *bpf.argument(0, THREAD | FILES), *bpf.when(THREAD, asked)),
-        "close_range": (*bpf.argument(2), *bpf.when_any_bit(_UNSHARE, asked)),
-        "clone3": bpf.leave(bpf.fail(errno.ENOSYS)),  # a library falls back to clone, whose flags a filter can read
-        "ioctl": (*bpf.argument(1), *(step for one in (TIOCSTI, TIOCLINUX, *_OF_A_FILE) for step in bpf.when(one, asked))),
-        "fcntl": (*bpf.argument(1), *bpf.when(_SETLEASE, asked), *bpf.when(_NOTIFY, asked)),
-        "mmap": (*bpf.argument(3, _MAPPING), *bpf.when(_SHARED_ANONYMOUS, asked)),
-        "epoll_ctl": (*bpf.argument(1), *bpf.when(_POLL_ADD, asked)),
-        **dict.fromkeys(RULESETS, _unless(own, asked)),
-        "setsockopt": options(asked, done, sizes_alone=network),
+        **dict.fromkeys(
+            (
+                *REFUSED,
+                *UNKNOWN,
+                *OF_A_PATH,
+                *INOTIFY_CALLS,
+                ADD_WATCH,
+                *EPOLL_CALLS,
+                "socketpair",
+                *(() if network else NETWORK_CALLS),
+                *(FORK_CALLS if forks else ()),
+            ),
+            notify,
+        ),
+        **dict.fromkeys(BY_REFERENCE, bpf.return_action(bpf.errno_action(errno.EINVAL))),
+        **{call: on_oneself(call, notify) for call in ON_ONESELF},
+        **{
+            call: (*bpf.load_argument(at), *bpf.if_any_bit(FASTOPEN, notify))
+            for call, at in SENDING.items()
+        },
+        "clone": notify
+        if forks
+        else (
+            *bpf.load_argument(0),
+            *bpf.if_any_bit(NAMESPACES, notify),
+            *bpf.load_argument(0, CLONE_THREAD | CLONE_FILES),
+            *bpf.if_equal(CLONE_THREAD, notify),
+        ),
+        "close_range": (*bpf.load_argument(2), *bpf.if_any_bit(_UNSHARE, notify)),
+        "clone3": bpf.return_action(
+            bpf.errno_action(errno.ENOSYS)
+        ),  # a library falls back to clone, whose flags a filter can read
+        "ioctl": (
+            *bpf.load_argument(1),
+            *(
+                step
+                for request in (TIOCSTI, TIOCLINUX, *_OF_A_FILE)
+                for step in bpf.if_equal(request, notify)
+            ),
+        ),
+        "fcntl": (
+            *bpf.load_argument(1),
+            *bpf.if_equal(_SETLEASE, notify),
+            *bpf.if_equal(_NOTIFY, notify),
+        ),
+        "mmap": (*bpf.load_argument(3, _MAPPING), *bpf.if_equal(_SHARED_ANONYMOUS, notify)),
+        "epoll_ctl": (*bpf.load_argument(1), *bpf.if_equal(_POLL_ADD, notify)),
+        **dict.fromkeys(LANDLOCK_CALLS, _unless_launcher(cookie, notify)),
+        "setsockopt": options(notify, succeed, sizes_only=network),
         # Answered with success and not done: the reaper must read what an agent asks for, and a port is one agent's.
-        "prctl": (*bpf.argument(0), *bpf.when(_PR_SET_DUMPABLE, done)),
+        "prctl": (*bpf.load_argument(0), *bpf.if_equal(_PR_SET_DUMPABLE, succeed)),
         # The kernel knows one listener a tree; a filter without one may be added.
-        "seccomp": (*bpf.argument(1), *bpf.when_any_bit(_NEW_LISTENER, asked)),
-    }  # fmt: skip
+        "seccomp": (*bpf.load_argument(1), *bpf.if_any_bit(_NEW_LISTENER, notify)),
+    }
     if forks:
         rules["rt_sigaction"] = (
-            *bpf.argument(0),
-            *bpf.unless((_SIGCHLD,), allow),
-            *bpf.argument(1),
-            *bpf.unless((0,), asked),
+            *bpf.load_argument(0),
+            *bpf.unless_any_of((_SIGCHLD,), allow),
+            *bpf.load_argument(1),
+            *bpf.unless_any_of((0,), notify),
         )
     if network:
         rules["socket"] = (
-            *bpf.argument(0), *bpf.unless((_INET, _INET6), asked),
-            *bpf.argument(1, _KIND), *bpf.unless((_STREAM, _DATAGRAM), asked),
-            *bpf.argument(2), *bpf.unless((_IP, _TCP, _UDP), asked),
-        )  # fmt: skip
-    numbered = {at: _ended(body, allow) for call, body in rules.items() if (at := machine.number(call)) is not None}
-    return bpf.assemble([
-        bpf.architecture(), bpf.unless((machine.audit,), bpf.leave(bpf.KILL)),
-        bpf.number(), bpf.when_any_bit(machine.other_abi, bpf.leave(bpf.KILL)) if machine.other_abi else (),
-        bpf.search(numbered, allow),
-    ])  # fmt: skip
+            *bpf.load_argument(0),
+            *bpf.unless_any_of((_INET, _INET6), notify),
+            *bpf.load_argument(1, _KIND),
+            *bpf.unless_any_of((_STREAM, _DATAGRAM), notify),
+            *bpf.load_argument(2),
+            *bpf.unless_any_of((_IP, _TCP, _UDP), notify),
+        )
+    numbered = {
+        at: _with_default(body, allow)
+        for call, body in rules.items()
+        if (at := machine.number(call)) is not None
+    }
+    return bpf.assemble(
+        [
+            bpf.load_architecture(),
+            bpf.unless_any_of((machine.audit,), bpf.return_action(bpf.KILL)),
+            bpf.load_number(),
+            bpf.if_any_bit(machine.other_abi, bpf.return_action(bpf.KILL))
+            if machine.other_abi
+            else (),
+            bpf.binary_search(numbered, allow),
+        ]
+    )
 
 
-def on_oneself(call: str, refused: bpf.Steps) -> bpf.Steps:
+def on_oneself(call: str, refused: bpf.Instructions) -> bpf.Instructions:
     """What a call of ON_ONESELF must pass."""
-    wanted = ON_ONESELF[call].items()
-    return tuple(step for at, value in wanted for step in (*bpf.argument(at), *bpf.unless((value,), refused)))
+    required = ON_ONESELF[call].items()
+    return tuple(
+        step
+        for index, value in required
+        for step in (*bpf.load_argument(index), *bpf.unless_any_of((value,), refused))
+    )
 
 
-def _unless(own: tuple[int, int], asked: bpf.Steps) -> bpf.Steps:
-    steps: bpf.Steps = ()
-    for at, word in enumerate(own, 4):
-        for load, half in ((bpf.argument(at), word & 0xFFFFFFFF), (bpf.high(at), word >> 32)):
-            steps += (*load, *bpf.unless((half,), asked))
+def _unless_launcher(cookie: tuple[int, int], notify: bpf.Instructions) -> bpf.Instructions:
+    steps: bpf.Instructions = ()
+    for index, word in enumerate(cookie, 4):
+        for load, half in (
+            (bpf.load_argument(index), word & 0xFFFFFFFF),
+            (bpf.load_argument_high(index), word >> 32),
+        ):
+            steps += (*load, *bpf.unless_any_of((half,), notify))
     return steps
 
 
-def options(refused: bpf.Steps, done: bpf.Steps, *, sizes_alone: bool) -> bpf.Steps:
+def options(
+    refused: bpf.Instructions, succeed: bpf.Instructions, *, sizes_only: bool
+) -> bpf.Instructions:
     """What setsockopt(2) must pass. `sizes_alone`: any option may be set but the sizes of buffers."""
-    allow = bpf.leave(bpf.ALLOW)
-    if sizes_alone:
-        sizes = (*bpf.argument(2), *(step for one in SIZES for step in bpf.when(one, done)), *allow)
-        return (*bpf.argument(1), *bpf.when(_SOCKET, sizes))
-    steps = bpf.argument(1)
-    for level, passed in OPTIONS.items():
-        ignored = (step for one in NOT_DONE.get(level, ()) for step in bpf.when(one, done))
-        steps += bpf.when(level, (*bpf.argument(2), *ignored, *bpf.unless(passed, refused), *allow))
+    allow = bpf.return_action(bpf.ALLOW)
+    if sizes_only:
+        sizes = (
+            *bpf.load_argument(2),
+            *(step for one in BUFFER_SIZE_OPTIONS for step in bpf.if_equal(one, succeed)),
+            *allow,
+        )
+        return (*bpf.load_argument(1), *bpf.if_equal(_SOCKET, sizes))
+    steps = bpf.load_argument(1)
+    for level, passed in ALLOWED_OPTIONS.items():
+        ignored = (
+            step for one in IGNORED_OPTIONS.get(level, ()) for step in bpf.if_equal(one, succeed)
+        )
+        steps += bpf.if_equal(
+            level, (*bpf.load_argument(2), *ignored, *bpf.unless_any_of(passed, refused), *allow)
+        )
     return (*steps, *refused)
 
 
-def _ended(body: bpf.Steps, allow: bpf.Steps) -> bpf.Steps:
+def _with_default(body: bpf.Instructions, allow: bpf.Instructions) -> bpf.Instructions:
     """What only looks at arguments lets the rest pass."""
     return body if len(body) == 1 else (*body, *allow)
 
 
-def install(program: bytes, *, listened: bool = True) -> int:
+def install(program: bytes, *, with_notify_fd: bool = True) -> int:
     """For this process and all that descend from it, for good: the listener, where calls wait for their answer. A filter
     that asks nobody is not `listened` to; then 0.
 
     A call that is being answered is ended by a signal that kills, and by no other. Needs no_new_privs. Raises OSError.
     """
-    held = ctypes.create_string_buffer(program, len(program))
-    described = _Program(len(program) // 8, ctypes.addressof(held))
-    number = of_this_machine().number("seccomp") or -1
-    flags = _NEW_LISTENER | _WAIT_KILLABLE if listened else 0
-    listener: int = _libc.syscall(
-        ctypes.c_long(number), ctypes.c_long(_SET_FILTER), ctypes.c_long(flags), ctypes.byref(described)
-    )  # fmt: skip
-    if listener < 0:
+    buffer = ctypes.create_string_buffer(program, len(program))
+    program_struct = _Program(len(program) // 8, ctypes.addressof(buffer))
+    number = current_machine().number("seccomp") or -1
+    flags = _NEW_LISTENER | _WAIT_KILLABLE if with_notify_fd else 0
+    notify_fd: int = _libc.syscall(
+        ctypes.c_long(number),
+        ctypes.c_long(_SET_FILTER),
+        ctypes.c_long(flags),
+        ctypes.byref(program_struct),
+    )
+    if notify_fd < 0:
         code = ctypes.get_errno()
         raise OSError(code, f"seccomp: {os.strerror(code)}")
-    return listener
+    return notify_fd
 
 
-def installed() -> bool:
+def is_installed() -> bool:
     """Whether the kernel says that a filter holds this process. The box's own counts too."""
     return prctl(_PR_GET_SECCOMP) == _MODE_FILTER
 
 
-def of_this_machine() -> Machine:
+def current_machine() -> Machine:
     """Raises OSError on an architecture for which there is no filter."""
     machine = MACHINES.get(platform.machine())
     if machine is None:

@@ -24,120 +24,135 @@ _ERRNO: Final = 0x00050000
 _NUMBER: Final = 0
 _ARCHITECTURE: Final = 4
 _ARGUMENTS: Final = 16
-_MOST: Final = 4096  # BPF_MAXINSNS
-_FAR: Final = 255  # steps, which a test can leave out at most
-_FEW: Final = 8  # ranges that are tried one by one
+_MAX_INSTRUCTIONS: Final = 4096  # BPF_MAXINSNS
+_MAX_JUMP: Final = 255  # steps, which a test can leave out at most
+_MAX_LINEAR: Final = 8  # ranges that are tried one by one
 
 
-class Step(NamedTuple):
+class Instruction(NamedTuple):
     """`struct sock_filter`: the jumps count the steps that are left out when the test holds, and when it does not."""
 
     code: int
-    holds: int
-    fails: int
+    jump_true: int
+    jump_false: int
     value: int
 
 
-Steps = tuple[Step, ...]
+Instructions = tuple[Instruction, ...]
 
 
-def fail(errno: int) -> int:
+def errno_action(errno: int) -> int:
     """The action that answers a call with that errno."""
     return _ERRNO | errno
 
 
-def leave(action: int) -> Steps:
+def return_action(action: int) -> Instructions:
     """The end of the program."""
-    return (Step(_RETURN, 0, 0, action),)
+    return (Instruction(_RETURN, 0, 0, action),)
 
 
-def number() -> Steps:
+def load_number() -> Instructions:
     """The call's number becomes the value looked at."""
-    return (Step(_LOAD, 0, 0, _NUMBER),)
+    return (Instruction(_LOAD, 0, 0, _NUMBER),)
 
 
-def architecture() -> Steps:
+def load_architecture() -> Instructions:
     """The call's architecture becomes the value looked at."""
-    return (Step(_LOAD, 0, 0, _ARCHITECTURE),)
+    return (Instruction(_LOAD, 0, 0, _ARCHITECTURE),)
 
 
-def argument(index: int, mask: int | None = None) -> Steps:
+def load_argument(index: int, mask: int | None = None) -> Instructions:
     """The low word of an argument, of which `mask` leaves some bits, becomes the value looked at."""
-    load = Step(_LOAD, 0, 0, _ARGUMENTS + 8 * index)
-    return (load,) if mask is None else (load, Step(_AND, 0, 0, mask))
+    load = Instruction(_LOAD, 0, 0, _ARGUMENTS + 8 * index)
+    return (load,) if mask is None else (load, Instruction(_AND, 0, 0, mask))
 
 
-def high(index: int) -> Steps:
+def load_argument_high(index: int) -> Instructions:
     """The high word of an argument becomes the value looked at."""
-    return (Step(_LOAD, 0, 0, _ARGUMENTS + 8 * index + 4),)
+    return (Instruction(_LOAD, 0, 0, _ARGUMENTS + 8 * index + 4),)
 
 
-def when(value: int, body: Steps) -> Steps:
+def if_equal(value: int, body: Instructions) -> Instructions:
     """`body`, which must end the program or load anew what follows it, when the value looked at is that one."""
-    return (Step(_EQUAL, 0, _short(body), value), *body)
+    return (Instruction(_EQUAL, 0, _jump_length(body), value), *body)
 
 
-def unless(values: Sequence[int], body: Steps) -> Steps:
+def unless_any_of(values: Sequence[int], body: Instructions) -> Instructions:
     """`body` when the value looked at is none of those."""
-    tests = [Step(_EQUAL, len(values) - 1 - at + len(body), 0, value) for at, value in enumerate(values)]
-    _short((*tests, *body))
+    tests = [
+        Instruction(_EQUAL, len(values) - 1 - index + len(body), 0, value)
+        for index, value in enumerate(values)
+    ]
+    _jump_length((*tests, *body))
     return (*tests, *body)
 
 
-def when_any_bit(mask: int, body: Steps) -> Steps:
+def if_any_bit(mask: int, body: Instructions) -> Instructions:
     """`body` when the value looked at has one of those bits."""
-    return (Step(_ANY_BIT, 0, _short(body), mask), *body)
+    return (Instruction(_ANY_BIT, 0, _jump_length(body), mask), *body)
 
 
-def search(bodies: Mapping[int, Steps], otherwise: Steps) -> Steps:
+def binary_search(bodies: Mapping[int, Instructions], default: Instructions) -> Instructions:
     """The body of the value looked at, or `otherwise`, by a binary search over ranges that go the same way. Each ends the program.
 
     A kernel runs the program once for each call as it takes it, to remember what passes whatever the arguments are, and a
     test after a test makes that long.
     """
-    ranges = [(0, otherwise)]  # where each begins; it ends where the next one begins
+    ranges = [(0, default)]  # where each begins; it ends where the next one begins
     for value in sorted(bodies):
         if ranges[-1][0] == value:
             ranges.pop()
         if not ranges or ranges[-1][1] != bodies[value]:
             ranges.append((value, bodies[value]))
-        ranges.append((value + 1, otherwise))
-    return _halves(ranges)
+        ranges.append((value + 1, default))
+    return _search_halves(ranges)
 
 
-def _halves(ranges: Sequence[tuple[int, Steps]]) -> Steps:
-    if len(ranges) <= _FEW:
-        return _each(ranges)
+def _search_halves(ranges: Sequence[tuple[int, Instructions]]) -> Instructions:
+    if len(ranges) <= _MAX_LINEAR:
+        return _search_linearly(ranges)
     middle = len(ranges) // 2
-    value, below, above = ranges[middle][0], _halves(ranges[:middle]), _halves(ranges[middle:])
-    if len(below) <= _FAR:
-        return (Step(_AT_LEAST, len(below), 0, value), *below, *above)
-    return (Step(_AT_LEAST, 0, 1, value), Step(_JUMP, 0, 0, len(below)), *below, *above)
+    value, below, above = (
+        ranges[middle][0],
+        _search_halves(ranges[:middle]),
+        _search_halves(ranges[middle:]),
+    )
+    if len(below) <= _MAX_JUMP:
+        return (Instruction(_AT_LEAST, len(below), 0, value), *below, *above)
+    return (
+        Instruction(_AT_LEAST, 0, 1, value),
+        Instruction(_JUMP, 0, 0, len(below)),
+        *below,
+        *above,
+    )
 
 
-def _each(ranges: Sequence[tuple[int, Steps]]) -> Steps:
+def _search_linearly(ranges: Sequence[tuple[int, Instructions]]) -> Instructions:
     """The highest first; a body that several go to is there once, and that of the lowest follows the last test."""
-    places: dict[Steps, int] = {}
+    offsets: dict[Instructions, int] = {}
     length = 0
     for _, body in ranges:
-        if body not in places:
-            places[body] = length
+        if body not in offsets:
+            offsets[body] = length
             length += len(body)
-    tests = [Step(_AT_LEAST, at - 1 + places[ranges[at][1]], 0, ranges[at][0]) for at in range(len(ranges) - 1, 0, -1)]
-    if any(one.holds > _FAR for one in tests):
-        raise ValueError(f"a jump over more than {_FAR} steps")
-    return (*tests, *(step for body in places for step in body))
+    tests = [
+        Instruction(_AT_LEAST, index - 1 + offsets[ranges[index][1]], 0, ranges[index][0])
+        for index in range(len(ranges) - 1, 0, -1)
+    ]
+    if any(test.jump_true > _MAX_JUMP for test in tests):
+        raise ValueError(f"a jump over more than {_MAX_JUMP} steps")
+    return (*tests, *(step for body in offsets for step in body))
 
 
-def assemble(parts: Iterable[Steps]) -> bytes:
+def assemble(blocks: Iterable[Instructions]) -> bytes:
     """The program as the kernel reads it. Raises ValueError when it is longer than a kernel takes."""
-    steps = [step for part in parts for step in part]
-    if len(steps) > _MOST:
-        raise ValueError(f"a filter of {len(steps)} steps, of at most {_MOST}")
+    steps = [step for block in blocks for step in block]
+    if len(steps) > _MAX_INSTRUCTIONS:
+        raise ValueError(f"a filter of {len(steps)} steps, of at most {_MAX_INSTRUCTIONS}")
     return b"".join(struct.pack("<HBBI", *step) for step in steps)
 
 
-def _short(body: Steps) -> int:
-    if len(body) > _FAR:
-        raise ValueError(f"a jump over more than {_FAR} steps")
+def _jump_length(body: Instructions) -> int:
+    if len(body) > _MAX_JUMP:
+        raise ValueError(f"a jump over more than {_MAX_JUMP} steps")
     return len(body)

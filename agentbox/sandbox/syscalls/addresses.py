@@ -6,14 +6,14 @@ import struct
 from dataclasses import dataclass
 from typing import Final, Self
 
-_MAPPED: Final = bytes(10) + b"\xff\xff"
-_ONE: Final = bytes(15) + b"\x01"
-_SHORTEST: Final = {socket.AF_INET: 16, socket.AF_INET6: 24}
-LONGEST: Final = 128  # sizeof(struct sockaddr_storage)
+_MAPPED_PREFIX: Final = bytes(10) + b"\xff\xff"
+_IPV6_LOOPBACK: Final = bytes(15) + b"\x01"
+_MIN_LENGTH: Final = {socket.AF_INET: 16, socket.AF_INET6: 24}
+MAX_LENGTH: Final = 128  # sizeof(struct sockaddr_storage)
 
 
 @dataclass(frozen=True)
-class Place:
+class SocketAddress:
     """An address and port of TCP; `raw` has 4 or 16 bytes, as the family says."""
 
     family: int
@@ -29,47 +29,55 @@ class Place:
         family = int.from_bytes(data[:2], "little")
         if family == socket.AF_UNSPEC:
             return None
-        if family not in _SHORTEST:
+        if family not in _MIN_LENGTH:
             raise OSError(errno.EAFNOSUPPORT, f"a family of addresses, {family}")
-        if len(data) < _SHORTEST[socket.AddressFamily(family)]:
+        if len(data) < _MIN_LENGTH[socket.AddressFamily(family)]:
             raise OSError(errno.EINVAL, "an address that is too short")
         port = int.from_bytes(data[2:4], "big")
         if family == socket.AF_INET:
             return cls(family, data[4:8], port)
-        return cls(family, data[8:24], port, struct.unpack("=I", data[24:28])[0] if len(data) >= 28 else 0)
+        return cls(
+            family, data[8:24], port, struct.unpack("=I", data[24:28])[0] if len(data) >= 28 else 0
+        )
 
     @property
-    def v4(self) -> bytes | None:
+    def ipv4(self) -> bytes | None:
         """The IPv4 address that it is, or that is mapped into it."""
         if self.family == socket.AF_INET:
             return self.raw
-        return self.raw[12:] if self.raw.startswith(_MAPPED) else None
+        return self.raw[12:] if self.raw.startswith(_MAPPED_PREFIX) else None
 
     @property
-    def loopback(self) -> bool:
-        return self.raw == _ONE if self.v4 is None else self.v4[0] == 127
+    def is_loopback(self) -> bool:
+        return self.raw == _IPV6_LOOPBACK if self.ipv4 is None else self.ipv4[0] == 127
 
     @property
-    def wild(self) -> bool:
+    def is_wildcard(self) -> bool:
         """0.0.0.0, `::`, and the first mapped into the second."""
-        return not any(self.raw) or self.v4 == bytes(4)
+        return not any(self.raw) or self.ipv4 == bytes(4)
 
-    def on_loopback(self, *, v6_alone: bool) -> "Place":
+    def on_loopback(self, *, ipv6_only: bool) -> "SocketAddress":
         """Where a wildcard leads that may mean this machine only. `v6_alone`: the socket takes no IPv4."""
-        if not self.wild:
+        if not self.is_wildcard:
             return self
         if self.family == socket.AF_INET:
-            return Place(self.family, bytes((127, 0, 0, 1)), self.port)
-        return Place(self.family, _ONE, self.port) if v6_alone else self.mapped()
+            return SocketAddress(self.family, bytes((127, 0, 0, 1)), self.port)
+        return (
+            SocketAddress(self.family, _IPV6_LOOPBACK, self.port)
+            if ipv6_only
+            else self.mapped_loopback()
+        )
 
-    def mapped(self) -> "Place":
+    def mapped_loopback(self) -> "SocketAddress":
         """127.0.0.1 in the dress of IPv6."""
-        return Place(socket.AF_INET6, _MAPPED + bytes((127, 0, 0, 1)), self.port)
+        return SocketAddress(socket.AF_INET6, _MAPPED_PREFIX + bytes((127, 0, 0, 1)), self.port)
 
-    def python(self) -> tuple[str, int] | tuple[str, int, int, int]:
+    def to_python(self) -> tuple[str, int] | tuple[str, int, int, int]:
         """As the socket module takes it."""
         text = socket.inet_ntop(self.family, self.raw)
-        return (text, self.port) if self.family == socket.AF_INET else (text, self.port, 0, self.scope)
+        return (
+            (text, self.port) if self.family == socket.AF_INET else (text, self.port, 0, self.scope)
+        )
 
     def __str__(self) -> str:
         text = socket.inet_ntop(self.family, self.raw)

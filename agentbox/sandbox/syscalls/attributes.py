@@ -13,82 +13,104 @@ import struct
 from collections.abc import Mapping
 from typing import Final
 
-from agentbox.sandbox.syscalls.denials import Denied
-from agentbox.sandbox.syscalls.listener import Listener, Notice
-from agentbox.sandbox.syscalls.paths import EMPTY, HERE, NOFOLLOW, Paths, place_of
+from agentbox.sandbox.syscalls.denials import DeniedCall
+from agentbox.sandbox.syscalls.notification_fd import Notification, NotificationFd
+from agentbox.sandbox.syscalls.paths import (
+    AT_EMPTY_PATH,
+    AT_FDCWD,
+    AT_SYMLINK_NOFOLLOW,
+    PathResolver,
+    descriptor_path,
+)
 
-_AT_PATH: Final = NOFOLLOW | EMPTY
+_PATH_FLAGS: Final = AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH
 _TIMES: Final = struct.Struct("=4q")  # two struct timespec, or two struct timeval
 _UTIMBUF: Final = struct.Struct("=2q")
-_SAME: Final = 0xFFFFFFFF  # of chown: leave it
+_UNCHANGED: Final = 0xFFFFFFFF  # of chown: leave it
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-class Attributes:
+class FileAttributeHandler:
     """Each method answers some calls, and raises OSError for the errno."""
 
-    def __init__(self, listener: Listener, paths: Paths) -> None:
-        self._listener, self._paths = listener, paths
+    def __init__(self, notify_fd: NotificationFd, paths: PathResolver) -> None:
+        self._notify_fd, self._paths = notify_fd, paths
 
-    def mode(self, notice: Notice) -> int:
+    def mode(self, notification: Notification) -> int:
         """chmod, fchmod, fchmodat, fchmodat2. Nothing that runs as its owner is made of a file."""
-        (at, path, mode), flags = (HERE, *notice.arguments[:2]), 0
-        if notice.call == "fchmod":
-            at, path = notice.low(0), 0
-        elif notice.call != "chmod":
-            at, path, mode = notice.low(0), *notice.arguments[1:3]
-        if notice.call == "fchmodat2":
-            flags = _checked(notice.low(3))
+        (dir_fd, path, mode), flags = (AT_FDCWD, *notification.arguments[:2]), 0
+        if notification.call == "fchmod":
+            dir_fd, path = notification.int_argument(0), 0
+        elif notification.call != "chmod":
+            dir_fd, path, mode = notification.int_argument(0), *notification.arguments[1:3]
+        if notification.call == "fchmodat2":
+            flags = _check_flags(notification.int_argument(3))
         mode &= 0o7777
-        with self._paths.named(notice, at, path, flags, held=notice.call == "fchmod") as found:
-            self._check(notice, found)
-            if mode & (stat.S_ISUID | stat.S_ISGID) and not stat.S_ISDIR(os.fstat(found).st_mode):
-                raise Denied(errno.EPERM, notice.call, f"mode {mode:o} of {_shown(found)}")
-            os.chmod(f"/proc/self/fd/{found}", mode)  # noqa: PTH101 - few imports
+        with self._paths.open_path(
+            notification, dir_fd, path, flags, by_descriptor=notification.call == "fchmod"
+        ) as fd:
+            self._check_writable(notification, fd)
+            if mode & (stat.S_ISUID | stat.S_ISGID) and not stat.S_ISDIR(os.fstat(fd).st_mode):
+                raise DeniedCall(
+                    errno.EPERM, notification.call, f"mode {mode:o} of {_display_path(fd)}"
+                )
+            os.chmod(f"/proc/self/fd/{fd}", mode)  # noqa: PTH101 - few imports
         return 0
 
-    def times(self, notice: Notice) -> int:
+    def times(self, notification: Notification) -> int:
         """utime, utimes, futimesat, utimensat. The last two change the descriptor itself where there is no path."""
-        at, (path, address) = HERE, notice.arguments[:2]
-        if notice.call in ("futimesat", "utimensat"):
-            at, (path, address) = notice.low(0), notice.arguments[1:3]
-        flags = _checked(notice.low(3)) if notice.call == "utimensat" else 0
-        times = self._times(notice, address) if address else None
-        held = not path and notice.call in ("futimesat", "utimensat")
-        with self._paths.named(notice, at, path, flags, held=held) as found:
-            self._check(notice, found)
-            if _libc.utimensat(found, b"", times, EMPTY) < 0:
+        dir_fd, (path, address) = AT_FDCWD, notification.arguments[:2]
+        if notification.call in ("futimesat", "utimensat"):
+            dir_fd, (path, address) = notification.int_argument(0), notification.arguments[1:3]
+        flags = (
+            _check_flags(notification.int_argument(3)) if notification.call == "utimensat" else 0
+        )
+        times = self._read_times(notification, address) if address else None
+        by_descriptor = not path and notification.call in ("futimesat", "utimensat")
+        with self._paths.open_path(
+            notification, dir_fd, path, flags, by_descriptor=by_descriptor
+        ) as fd:
+            self._check_writable(notification, fd)
+            if _libc.utimensat(fd, b"", times, AT_EMPTY_PATH) < 0:
                 code = ctypes.get_errno()
                 raise OSError(code, os.strerror(code))
         return 0
 
-    def owner(self, notice: Notice) -> int:
+    def owner(self, notification: Notification) -> int:
         """chown, fchown, lchown, fchownat: succeeds where it would change nothing, and does nothing."""
-        at, (path, user, group) = HERE, notice.arguments[:3]
-        flags = NOFOLLOW if notice.call == "lchown" else 0
-        if notice.call == "fchown":
-            at = notice.low(0)
-        elif notice.call == "fchownat":
-            at, (path, user, group), flags = notice.low(0), notice.arguments[1:4], _checked(notice.low(4))
-        user, group = user & _SAME, group & _SAME
-        with self._paths.named(notice, at, path, flags, held=notice.call == "fchown") as found:
-            now = os.fstat(found)
-            if user not in (_SAME, now.st_uid) or group not in (_SAME, now.st_gid):
-                raise Denied(errno.EPERM, notice.call, _shown(found))
+        dir_fd, (path, user, group) = AT_FDCWD, notification.arguments[:3]
+        flags = AT_SYMLINK_NOFOLLOW if notification.call == "lchown" else 0
+        if notification.call == "fchown":
+            dir_fd = notification.int_argument(0)
+        elif notification.call == "fchownat":
+            dir_fd, (path, user, group), flags = (
+                notification.int_argument(0),
+                notification.arguments[1:4],
+                _check_flags(notification.int_argument(4)),
+            )
+        user, group = user & _UNCHANGED, group & _UNCHANGED
+        with self._paths.open_path(
+            notification, dir_fd, path, flags, by_descriptor=notification.call == "fchown"
+        ) as fd:
+            status = os.fstat(fd)
+            if user not in (_UNCHANGED, status.st_uid) or group not in (_UNCHANGED, status.st_gid):
+                raise DeniedCall(errno.EPERM, notification.call, _display_path(fd))
         return 0
 
-    def _check(self, notice: Notice, found: int) -> None:
-        if not self._paths.writable(found):
-            raise Denied(errno.EPERM, notice.call, _shown(found))
+    def _check_writable(self, notification: Notification, fd: int) -> None:
+        if not self._paths.is_writable(fd):
+            raise DeniedCall(errno.EPERM, notification.call, _display_path(fd))
 
-    def _times(self, notice: Notice, address: int) -> bytes:
+    def _read_times(self, notification: Notification, address: int) -> bytes:
         """Two struct timespec."""
-        if notice.call == "utime":
-            accessed, changed = _UTIMBUF.unpack(self._listener.read_whole(notice, address, _UTIMBUF.size))
+        if notification.call == "utime":
+            accessed, changed = _UTIMBUF.unpack(
+                self._notify_fd.read_exact(notification, address, _UTIMBUF.size)
+            )
             return _TIMES.pack(accessed, 0, changed, 0)
-        data = self._listener.read_whole(notice, address, _TIMES.size)
-        if notice.call == "utimensat":
+        data = self._notify_fd.read_exact(notification, address, _TIMES.size)
+        if notification.call == "utimensat":
             return data
         accessed, first, changed, second = _TIMES.unpack(data)
         if not (0 <= first < 1_000_000 and 0 <= second < 1_000_000):
@@ -104,11 +126,11 @@ CALLS: Final[Mapping[str, str]] = {
 """By which method a call is answered. Extended attributes have none: they are refused."""
 
 
-def _checked(flags: int) -> int:
-    if flags & ~_AT_PATH:
+def _check_flags(flags: int) -> int:
+    if flags & ~_PATH_FLAGS:
         raise OSError(errno.EINVAL, "flags that no such call has")
     return flags
 
 
-def _shown(descriptor: int) -> str:
-    return os.fsdecode(place_of(descriptor)).encode("utf-8", "replace").decode()
+def _display_path(descriptor: int) -> str:
+    return os.fsdecode(descriptor_path(descriptor)).encode("utf-8", "replace").decode()

@@ -14,153 +14,163 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from agentbox.sandbox.syscalls.addresses import Place
-from agentbox.sandbox.syscalls.buffers import Buffers
-from agentbox.sandbox.syscalls.listen import address_of, v6_alone
-from agentbox.sandbox.syscalls.listener import Listener, Notice
-from agentbox.sandbox.syscalls.ports import Ports
-from agentbox.sandbox.syscalls.sockets import Sockets, connected
+from agentbox.sandbox.syscalls.addresses import SocketAddress
+from agentbox.sandbox.syscalls.buffers import SocketBuffers
+from agentbox.sandbox.syscalls.listen import is_ipv6_only, read_address
+from agentbox.sandbox.syscalls.notification_fd import Notification, NotificationFd
+from agentbox.sandbox.syscalls.ports import AgentPorts
+from agentbox.sandbox.syscalls.sockets import SocketTable, is_connected
 
-LOOK_SECONDS: Final = 0.05  # between two looks whether who waits was interrupted
-_LONGEST_SECONDS: Final = 0.2
+POLL_SECONDS: Final = 0.05  # between two looks whether who waits was interrupted
+_MAX_SECONDS: Final = 0.2
 _TIME: Final = struct.Struct("=qq")  # struct timeval
 _AT_ONCE: Final = _TIME.pack(0, 1)
-_UNDER_WAY: Final = (errno.EINPROGRESS, errno.EALREADY, errno.EINTR)
+_IN_PROGRESS: Final = (errno.EINPROGRESS, errno.EALREADY, errno.EINTR)
 
 
 @dataclass(frozen=True)
-class _Waiting:
+class _PendingConnect:
     """A thread in a blocking connect. `deadline` is that of the socket's own SO_SNDTIMEO; 0 is none."""
 
-    notice: Notice
-    place: Place
+    notification: Notification
+    address: SocketAddress
     deadline: float
 
 
-class Connecting:
+class ConnectHandler:
     """`watch(fd, then)`: calls `then` once the descriptor can be written to, or has failed."""
 
     def __init__(
         self,
-        listener: Listener,
-        sockets: Sockets,
-        ports: Ports,
-        buffers: Buffers,
+        notify_fd: NotificationFd,
+        sockets: SocketTable,
+        ports: AgentPorts,
+        buffers: SocketBuffers,
         watch: Callable[[int, Callable[[], None]], None],
     ) -> None:
-        self._listener, self._sockets, self._ports, self._watch = listener, sockets, ports, watch
+        self._notify_fd, self._sockets, self._ports, self._watch = notify_fd, sockets, ports, watch
         self._buffers = buffers
-        self._waiting: dict[int, list[_Waiting]] = {}  # by inode
-        signal.signal(signal.SIGALRM, rang)
+        self._pending: dict[int, list[_PendingConnect]] = {}  # by inode
+        signal.signal(signal.SIGALRM, on_alarm)
 
-    def connect(self, notice: Notice) -> int | None:
+    def connect(self, notification: Notification) -> int | None:
         """0, or None for a call that is answered later. Raises OSError."""
-        place = address_of(self._listener, notice, "connect")
-        if place is not None:
-            self._ports.check_near(place)
-        inode, one = self._sockets.find(notice)
-        if one is None:
-            raise OSError(errno.EISCONN if place else errno.EOPNOTSUPP, "it is connected, or listens")
-        if place is None:  # AF_UNSPEC: it has no peer to be parted from
+        address = read_address(self._notify_fd, notification, "connect")
+        if address is not None:
+            self._ports.check_connect(address)
+        inode, sock = self._sockets.find(notification)
+        if sock is None:
+            raise OSError(
+                errno.EISCONN if address else errno.EOPNOTSUPP, "it is connected, or listens"
+            )
+        if address is None:  # AF_UNSPEC: it has no peer to be parted from
             return 0
-        if place.family != one.family:
+        if address.family != sock.family:
             raise OSError(errno.EAFNOSUPPORT, "an address of another family")
-        found = self._attempt(inode, one, place)
-        if found in _UNDER_WAY and one.fileno() >= 0 and os.get_blocking(one.fileno()):
-            self._wait(notice, inode, one, place)
+        code = self._attempt(inode, sock, address)
+        if code in _IN_PROGRESS and sock.fileno() >= 0 and os.get_blocking(sock.fileno()):
+            self._add_pending(notification, inode, sock, address)
             return None
-        if found:
-            raise OSError(found, errno.errorcode.get(found, ""))
+        if code:
+            raise OSError(code, errno.errorcode.get(code, ""))
         return 0
 
-    def patience(self) -> float | None:
+    def next_poll(self) -> float | None:
         """Seconds until `look` wants to be called."""
-        return LOOK_SECONDS if self._waiting else None
+        return POLL_SECONDS if self._pending else None
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Ends the waits of threads that a signal wants, whose time is over, or that are gone."""
         now = time.monotonic()
-        for inode, group in list(self._waiting.items()):
-            for one in list(group):
-                if not self._listener.waits(one.notice):
-                    group.remove(one)
-                elif _interrupted(one.notice.pid):  # the connection goes on without it, as POSIX has it
-                    self._end(group, one, errno.EINTR)
-                elif one.deadline and now >= one.deadline:
-                    self._end(group, one, errno.EINPROGRESS)
+        for inode, group in list(self._pending.items()):
+            for pending in list(group):
+                if not self._notify_fd.is_waiting(pending.notification):
+                    group.remove(pending)
+                elif _has_pending_signal(
+                    pending.notification.pid
+                ):  # the connection goes on without it, as POSIX has it
+                    self._finish(group, pending, errno.EINTR)
+                elif pending.deadline and now >= pending.deadline:
+                    self._finish(group, pending, errno.EINPROGRESS)
             if not group:
-                del self._waiting[inode]
+                del self._pending[inode]
 
-    def _attempt(self, inode: int, one: socket.socket, place: Place) -> int:
+    def _attempt(self, inode: int, sock: socket.socket, address: SocketAddress) -> int:
         """The errno of one try, and what follows from it for the socket that is kept."""
-        self._buffers.connects(inode)
-        place = place.on_loopback(v6_alone=v6_alone(one))
-        if self._ports.open_to_all(place):
-            found = attempt(one, place)
+        self._buffers.before_connect(inode)
+        address = address.on_loopback(ipv6_only=is_ipv6_only(sock))
+        if self._ports.is_open_to_all(address):
+            code = try_connect(sock, address)
         else:
-            with self._ports.held(place.port):
-                found = attempt(one, self._ports.aim(place, v6_alone=v6_alone(one)))
-        self._buffers.has_connected(inode, one, place.port)
-        if connected(one):
-            self._sockets.let_go(inode)
-        elif found in _UNDER_WAY:
-            self._watch(one.fileno(), lambda: self._ready(inode, one))
-        return found
+            with self._ports.lock(address.port):
+                code = try_connect(
+                    sock, self._ports.resolve_target(address, ipv6_only=is_ipv6_only(sock))
+                )
+        self._buffers.after_connect(inode, sock, address.port)
+        if is_connected(sock):
+            self._sockets.release(inode)
+        elif code in _IN_PROGRESS:
+            self._watch(sock.fileno(), lambda: self._on_ready(inode, sock))
+        return code
 
-    def _wait(self, notice: Notice, inode: int, one: socket.socket, place: Place) -> None:
-        seconds, micro = _TIME.unpack(one.getsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _TIME.size))
-        patience = seconds + micro / 1e6
-        deadline = time.monotonic() + patience if patience else 0
-        self._waiting.setdefault(inode, []).append(_Waiting(notice, place, deadline))
+    def _add_pending(
+        self, notification: Notification, inode: int, sock: socket.socket, address: SocketAddress
+    ) -> None:
+        seconds, micro = _TIME.unpack(
+            sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _TIME.size)
+        )
+        timeout = seconds + micro / 1e6
+        deadline = time.monotonic() + timeout if timeout else 0
+        self._pending.setdefault(inode, []).append(_PendingConnect(notification, address, deadline))
 
-    def _ready(self, inode: int, one: socket.socket) -> None:
+    def _on_ready(self, inode: int, sock: socket.socket) -> None:
         """What became of a connection that was under way."""
-        group = self._waiting.get(inode)
+        group = self._pending.get(inode)
         if not group:
-            if connected(one):
-                self._sockets.let_go(inode)
+            if is_connected(sock):
+                self._sockets.release(inode)
             return
         try:
-            found = self._attempt(inode, one, group[0].place)
+            code = self._attempt(inode, sock, group[0].address)
         except OSError as error:
-            found = error.errno or errno.ECONNREFUSED
-        if found not in _UNDER_WAY:
-            first, *others = self._waiting.pop(inode)
-            self._listener.answer(first.notice, error=found)
+            code = error.errno or errno.ECONNREFUSED
+        if code not in _IN_PROGRESS:
+            first, *others = self._pending.pop(inode)
+            self._notify_fd.reply(first.notification, error=code)
             for other in others:
-                self._listener.answer(other.notice, error=found or errno.EISCONN)
+                self._notify_fd.reply(other.notification, error=code or errno.EISCONN)
 
-    def _end(self, group: list[_Waiting], one: _Waiting, code: int) -> None:
-        group.remove(one)
-        self._listener.answer(one.notice, error=code)
+    def _finish(self, group: list[_PendingConnect], pending: _PendingConnect, code: int) -> None:
+        group.remove(pending)
+        self._notify_fd.reply(pending.notification, error=code)
 
 
-def attempt(one: socket.socket, place: Place) -> int:
+def try_connect(sock: socket.socket, address: SocketAddress) -> int:
     """connect(2) without the wait of a blocking socket: for this moment its patience is the shortest there is. A thread of
     the agent that sets it anew right now cannot keep this process: the alarm ends the call."""
-    own = one.getsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _TIME.size)
-    signal.setitimer(signal.ITIMER_REAL, _LONGEST_SECONDS)
-    one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _AT_ONCE)
+    original = sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _TIME.size)
+    signal.setitimer(signal.ITIMER_REAL, _MAX_SECONDS)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _AT_ONCE)
     try:
-        return one.connect_ex(place.python())
+        return sock.connect_ex(address.to_python())
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, own)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, original)
 
 
-def rang(*_: object) -> None:
+def on_alarm(*_: object) -> None:
     """A handler, so that the signal interrupts a call."""
 
 
-def _interrupted(thread: int) -> bool:
+def _has_pending_signal(thread: int) -> bool:
     """Whether a signal that it has a handler for waits to be delivered to it: proc(5), status."""
-    found = {}
+    masks = {}
     try:
         with open(f"/proc/{thread}/status", "rb") as stream:  # noqa: PTH123 - few imports
             for line in stream:
                 name, _, value = line.partition(b":")
                 if name in (b"SigPnd", b"ShdPnd", b"SigBlk", b"SigCgt"):
-                    found[name] = int(value, 16)
+                    masks[name] = int(value, 16)
     except OSError:
         return False
-    return bool((found[b"SigPnd"] | found[b"ShdPnd"]) & ~found[b"SigBlk"] & found[b"SigCgt"])
+    return bool((masks[b"SigPnd"] | masks[b"ShdPnd"]) & ~masks[b"SigBlk"] & masks[b"SigCgt"])

@@ -4,99 +4,118 @@ import errno
 import socket
 from typing import Final
 
-from agentbox.sandbox.syscalls.addresses import LONGEST, Place
-from agentbox.sandbox.syscalls.denials import Denied
-from agentbox.sandbox.syscalls.listener import Listener, Notice
-from agentbox.sandbox.syscalls.ports import Ports
-from agentbox.sandbox.syscalls.sockets import Sockets
+from agentbox.sandbox.syscalls.addresses import MAX_LENGTH, SocketAddress
+from agentbox.sandbox.syscalls.denials import DeniedCall
+from agentbox.sandbox.syscalls.notification_fd import Notification, NotificationFd
+from agentbox.sandbox.syscalls.ports import AgentPorts
+from agentbox.sandbox.syscalls.sockets import SocketTable
 
 _CLOSED: Final = 7  # TCP_CLOSE, the first byte of struct tcp_info
-MOST_PORTS: Final = (
-    2048  # of 28,232 that the kernel gives to whoever connects, anywhere in this box (ip_local_port_range)
-)
+MAX_PORTS: Final = 2048  # of 28,232 that the kernel gives to whoever connects, anywhere in this box (ip_local_port_range)
 
 
-class Listening:
+class ListenHandler:
     """Servers of an agent's own. `most`: ports that it may have taken at a time. A port that somebody has bound is given to
     nobody who connects, so with all of them one agent would cut off the box."""
 
-    def __init__(self, listener: Listener, sockets: Sockets, ports: Ports, most: int = MOST_PORTS) -> None:
-        self._listener, self._sockets, self._ports, self._most = listener, sockets, ports, most
-        self._taken: set[int] = set()  # and, up to `most`, those it had
+    def __init__(
+        self,
+        notify_fd: NotificationFd,
+        sockets: SocketTable,
+        ports: AgentPorts,
+        maximum: int = MAX_PORTS,
+    ) -> None:
+        self._notify_fd, self._sockets, self._ports, self._maximum = (
+            notify_fd,
+            sockets,
+            ports,
+            maximum,
+        )
+        self._used_ports: set[int] = set()  # and, up to `most`, those it had
 
-    def bind(self, notice: Notice) -> int:
+    def bind(self, notification: Notification) -> int:
         """A wildcard means loopback. Raises OSError."""
-        place = address_of(self._listener, notice, "bind")
-        _, one = self._sockets.find(notice)
-        if place is None:
+        address = read_address(self._notify_fd, notification, "bind")
+        _, sock = self._sockets.find(notification)
+        if address is None:
             raise OSError(errno.EAFNOSUPPORT, "no address")
-        if one is None:
+        if sock is None:
             raise OSError(errno.EINVAL, "it has an address")
-        place = place.on_loopback(v6_alone=v6_alone(one))
-        self._ports.check_own(place)
-        self._check_room("bind")
+        address = address.on_loopback(ipv6_only=is_ipv6_only(sock))
+        self._ports.check_bind(address)
+        self._check_capacity("bind")
         try:
-            one.bind(place.python())
+            sock.bind(address.to_python())
         except OSError as error:
             if error.errno != errno.EADDRINUSE:
                 raise
-            self._sockets.tidy()  # one that the agent has closed may have had it
-            one.bind(place.python())
-        self._taken.add(own_port(one))
+            self._sockets.clean_up()  # one that the agent has closed may have had it
+            sock.bind(address.to_python())
+        self._used_ports.add(local_port(sock))
         return 0
 
-    def listen(self, notice: Notice) -> int:
+    def listen(self, notification: Notification) -> int:
         """Once it listens it is the agent's alone, and connections of this agent may meet it. Raises OSError."""
-        inode, one = self._sockets.find(notice)
-        if one is None:
+        inode, sock = self._sockets.find(notification)
+        if sock is None:
             if self._ports.has_listened(inode):
                 return 0  # again, by a child that inherited it; the length of its queue stays
             raise OSError(errno.EINVAL, "it is connected")
         # In this state nothing that the agent may do without being asked about changes its address.
-        if one.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] != _CLOSED:
+        if sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] != _CLOSED:
             raise OSError(errno.EINVAL, "it is connecting")
-        if own_port(one) == 0:
-            self._check_room("listen")
-            wild = Place(one.family, bytes(4 if one.family == socket.AF_INET else 16), 0)
-            one.bind(wild.on_loopback(v6_alone=v6_alone(one)).python())
-        port = own_port(one)
-        self._taken.add(port)
-        with self._ports.held(port):
-            if self._ports.tables.awaited(port):  # by whom, nobody can tell: it was another's port until now
+        if local_port(sock) == 0:
+            self._check_capacity("listen")
+            wildcard = SocketAddress(
+                sock.family, bytes(4 if sock.family == socket.AF_INET else 16), 0
+            )
+            sock.bind(wildcard.on_loopback(ipv6_only=is_ipv6_only(sock)).to_python())
+        port = local_port(sock)
+        self._used_ports.add(port)
+        with self._ports.lock(port):
+            if self._ports.socket_diag.find_connecting(
+                port
+            ):  # by whom, nobody can tell: it was another's port until now
                 raise OSError(errno.EADDRINUSE, "somebody waits for an earlier listener there")
-            one.listen(max(0, notice.low(1)))
-            self._ports.listens(one)
-        self._sockets.let_go(inode)
+            sock.listen(max(0, notification.int_argument(1)))
+            self._ports.add_listener(sock)
+        self._sockets.release(inode)
         return 0
 
-    def _check_room(self, rule: str) -> None:
+    def _check_capacity(self, rule: str) -> None:
         """Raises Denied at the limit."""
-        if len(self._taken) >= self._most:
-            self._sockets.tidy()
-            self._taken &= self._ports.tables.taken() | self._sockets.ports()
-            if len(self._taken) >= self._most:
-                raise Denied(errno.ENOBUFS, rule, f"ports at the limit of {self._most}")
+        if len(self._used_ports) >= self._maximum:
+            self._sockets.clean_up()
+            self._used_ports &= self._ports.socket_diag.used_ports() | self._sockets.ports()
+            if len(self._used_ports) >= self._maximum:
+                raise DeniedCall(errno.ENOBUFS, rule, f"ports at the limit of {self._maximum}")
 
 
-def address_of(listener: Listener, notice: Notice, rule: str) -> Place | None:
+def read_address(
+    notify_fd: NotificationFd, notification: Notification, rule: str
+) -> SocketAddress | None:
     """The address in the second and third argument, copied once. Raises Denied for a family that is not TCP's."""
-    size = notice.low(2)
-    if not 0 <= size <= LONGEST:
+    size = notification.int_argument(2)
+    if not 0 <= size <= MAX_LENGTH:
         raise OSError(errno.EINVAL, "a length that no address has")
     try:
-        return Place.parse(listener.read(notice, notice.arguments[1], size) if size else b"")
+        return SocketAddress.parse(
+            notify_fd.read_memory(notification, notification.arguments[1], size) if size else b""
+        )
     except OSError as error:
         if error.errno == errno.EAFNOSUPPORT:
-            raise Denied(errno.EACCES, rule, str(error.strerror)) from error
+            raise DeniedCall(errno.EACCES, rule, str(error.strerror)) from error
         raise
 
 
-def own_port(one: socket.socket) -> int:
+def local_port(sock: socket.socket) -> int:
     """0 while it has none."""
-    found: int = one.getsockname()[1]
-    return found
+    port: int = sock.getsockname()[1]
+    return port
 
 
-def v6_alone(one: socket.socket) -> bool:
+def is_ipv6_only(sock: socket.socket) -> bool:
     """Whether it is one of IPv6 that does not speak IPv4."""
-    return one.family == socket.AF_INET6 and bool(one.getsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY))
+    return sock.family == socket.AF_INET6 and bool(
+        sock.getsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY)
+    )

@@ -13,131 +13,156 @@ from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import Final
 
-from agentbox.core.linux.landlock import Grant
+from agentbox.core.linux.landlock import PathRule
 from agentbox.core.linux.openat2 import NO_MAGICLINKS, openat2
-from agentbox.core.linux.opening import UNBOUNDED, Boundary, Opener
-from agentbox.sandbox.syscalls.listener import Listener, Notice
+from agentbox.core.linux.path_opener import UNBOUNDED, Boundary, Opener
+from agentbox.sandbox.syscalls.notification_fd import Notification, NotificationFd
 
-NOFOLLOW: Final = 0x100  # AT_SYMLINK_NOFOLLOW
-EMPTY: Final = 0x1000  # AT_EMPTY_PATH
-HERE: Final = -100  # AT_FDCWD
-_LONGEST: Final = 4096  # PATH_MAX
-_DESCRIPTOR: Final = re.compile(rb"/proc/(?:self|thread-self)/fd/([0-9]{1,9})")  # how libraries name one of their own
+AT_SYMLINK_NOFOLLOW: Final = 0x100  # AT_SYMLINK_NOFOLLOW
+AT_EMPTY_PATH: Final = 0x1000  # AT_EMPTY_PATH
+AT_FDCWD: Final = -100  # AT_FDCWD
+_PATH_MAX: Final = 4096  # PATH_MAX
+_FD_PATH: Final = re.compile(
+    rb"/proc/(?:self|thread-self)/fd/([0-9]{1,9})"
+)  # how libraries name one of their own
 
 
-class Places:
+class GrantedPaths:
     """Where `grants` lead. They are opened as an agent's rules are, within the same `boundary`."""
 
-    def __init__(self, grants: Iterable[Grant], boundary: Boundary = UNBOUNDED) -> None:
-        found: dict[bytes, bool] = {}
+    def __init__(self, grants: Iterable[PathRule], boundary: Boundary = UNBOUNDED) -> None:
+        paths: dict[bytes, bool] = {}
         with Opener(boundary) as opener:
             for grant in grants:
                 with suppress(OSError):  # it granted nothing either
-                    place = os.fsencode(opener.open(grant.path).path)
-                    found[place] = found.get(place, False) or grant.below
-        self._folders = tuple(place.rstrip(b"/") + b"/" for place, below in found.items() if below)
-        self._single = frozenset(found)
+                    path = os.fsencode(opener.open(grant.path).path)
+                    paths[path] = paths.get(path, False) or grant.recursive
+        self._directories = tuple(
+            place.rstrip(b"/") + b"/" for place, below in paths.items() if below
+        )
+        self._exact = frozenset(paths)
 
-    def holds(self, place: bytes) -> bool:
+    def contains(self, path: bytes) -> bool:
         """Whether what the kernel names so is one of them, or lies below."""
-        return place in self._single or self.below(place)
+        return path in self._exact or self.is_below(path)
 
-    def below(self, place: bytes) -> bool:
+    def is_below(self, path: bytes) -> bool:
         """Whether it is, or lies in, one that is granted with all below."""
-        return (place + b"/").startswith(self._folders)
+        return (path + b"/").startswith(self._directories)
 
 
-class Writable(Places):
+class WritablePaths(GrantedPaths):
     """Where they let an agent write: there attributes may be changed."""
 
-    def __init__(self, grants: Iterable[Grant], boundary: Boundary = UNBOUNDED) -> None:
+    def __init__(self, grants: Iterable[PathRule], boundary: Boundary = UNBOUNDED) -> None:
         # A device is nobody's to change, though all may write to it.
         super().__init__(
-            (one for one in grants if ("w" in one.letters and "d" not in one.letters) or one.path == "/"), boundary
+            (
+                grant
+                for grant in grants
+                if ("w" in grant.letters and "d" not in grant.letters) or grant.path == "/"
+            ),
+            boundary,
         )
 
 
-class Readable:
+class ReadablePaths:
     """What they let an agent read: files, and the names in folders. Nothing is opened before somebody asks."""
 
-    def __init__(self, grants: tuple[Grant, ...], boundary: Boundary = UNBOUNDED) -> None:
+    def __init__(self, grants: tuple[PathRule, ...], boundary: Boundary = UNBOUNDED) -> None:
         self._grants, self._boundary = grants, boundary
 
     @cached_property
-    def _files(self) -> Places:
-        return Places((one for one in self._grants if "r" in one.letters), self._boundary)
+    def _files(self) -> GrantedPaths:
+        return GrantedPaths(
+            (grant for grant in self._grants if "r" in grant.letters), self._boundary
+        )
 
     @cached_property
-    def _listed(self) -> Places:
-        return Places((one for one in self._grants if "l" in one.letters), self._boundary)
+    def _listable(self) -> GrantedPaths:
+        return GrantedPaths(
+            (grant for grant in self._grants if "l" in grant.letters), self._boundary
+        )
 
-    def holds(self, descriptor: int) -> bool:
+    def contains(self, descriptor: int) -> bool:
         """Of what it is open on, as the kernel names it at this moment. A folder that is granted without what lies in it is not
         listed."""
-        place = place_of(descriptor)
+        path = descriptor_path(descriptor)
         if stat.S_ISDIR(os.fstat(descriptor).st_mode):
-            return self._listed.below(place)
-        return self._files.holds(place)
+            return self._listable.is_below(path)
+        return self._files.contains(path)
 
 
-class Paths:
+class PathResolver:
     """Of one agent."""
 
-    def __init__(self, listener: Listener, writable: Writable) -> None:
-        self._listener, self._writable = listener, writable
+    def __init__(self, notify_fd: NotificationFd, writable: WritablePaths) -> None:
+        self._notify_fd, self._writable = notify_fd, writable
 
     @contextmanager
-    def named(self, notice: Notice, at: int, address: int, flags: int = 0, *, held: bool = False) -> Iterator[int]:
+    def open_path(
+        self,
+        notification: Notification,
+        dir_fd: int,
+        address: int,
+        flags: int = 0,
+        *,
+        by_descriptor: bool = False,
+    ) -> Iterator[int]:
         """An O_PATH descriptor of what the path at `address`, relative to the descriptor `at`, names; of that descriptor
         itself where it is `held` and there is no path. Raises OSError."""
-        if held:
-            found = _theirs(notice, at)
+        if by_descriptor:
+            fd = _open_theirs(notification, dir_fd)
         else:
-            path = self._text(notice, address)
-            if not path and not flags & EMPTY:
+            path = self._read_path(notification, address)
+            if not path and not flags & AT_EMPTY_PATH:
                 raise OSError(errno.ENOENT, os.strerror(errno.ENOENT))
-            found = self._open(notice, at, path, flags)
+            fd = self._open(notification, dir_fd, path, flags)
         try:
-            if not self._listener.waits(notice):  # its folder may have been another's
+            if not self._notify_fd.is_waiting(notification):  # its folder may have been another's
                 raise ProcessLookupError(errno.ESRCH, "it is gone")
-            yield found
+            yield fd
         finally:
-            os.close(found)
+            os.close(fd)
 
-    def writable(self, descriptor: int) -> bool:
+    def is_writable(self, descriptor: int) -> bool:
         """Whether it lies where the agent may write, as the kernel names it at this moment."""
-        return self._writable.holds(place_of(descriptor))
+        return self._writable.contains(descriptor_path(descriptor))
 
-    def _text(self, notice: Notice, address: int) -> bytes:
-        path, end, _ = self._listener.read(notice, address, _LONGEST).partition(b"\0")
+    def _read_path(self, notification: Notification, address: int) -> bytes:
+        path, end, _ = self._notify_fd.read_memory(notification, address, _PATH_MAX).partition(
+            b"\0"
+        )
         if not end:
             raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
         return path
 
-    def _open(self, notice: Notice, at: int, path: bytes, flags: int) -> int:
-        if own := _DESCRIPTOR.fullmatch(path):
-            return _theirs(notice, int(own[1]))
+    def _open(self, notification: Notification, dir_fd: int, path: bytes, flags: int) -> int:
+        if match := _FD_PATH.fullmatch(path):
+            return _open_theirs(notification, int(match[1]))
         if not path:
-            return _theirs(notice, at)
-        wanted = os.O_PATH | (os.O_NOFOLLOW if flags & NOFOLLOW else 0)
+            return _open_theirs(notification, dir_fd)
+        open_flags = os.O_PATH | (os.O_NOFOLLOW if flags & AT_SYMLINK_NOFOLLOW else 0)
         if path.startswith(b"/"):
-            return openat2(HERE, path, wanted, NO_MAGICLINKS)  # /proc/self would be this process's
-        folder = _theirs(notice, at)
+            return openat2(
+                AT_FDCWD, path, open_flags, NO_MAGICLINKS
+            )  # /proc/self would be this process's
+        directory_fd = _open_theirs(notification, dir_fd)
         try:
-            return openat2(folder, path, wanted, NO_MAGICLINKS)
+            return openat2(directory_fd, path, open_flags, NO_MAGICLINKS)
         finally:
-            os.close(folder)
+            os.close(directory_fd)
 
 
-def place_of(descriptor: int) -> bytes:
+def descriptor_path(descriptor: int) -> bytes:
     """The path of what it is open on."""
     return os.fsencode(os.readlink(f"/proc/self/fd/{descriptor}"))  # noqa: PTH115 - few imports
 
 
-def _theirs(notice: Notice, number: int) -> int:
+def _open_theirs(notification: Notification, number: int) -> int:
     """What that descriptor of the thread, or its folder, is open on. Raises OSError."""
-    name = "cwd" if number == HERE else f"fd/{number}"
+    name = "cwd" if number == AT_FDCWD else f"fd/{number}"
     try:
-        return os.open(f"/proc/{notice.pid}/{name}", os.O_PATH | os.O_CLOEXEC)
+        return os.open(f"/proc/{notification.pid}/{name}", os.O_PATH | os.O_CLOEXEC)
     except FileNotFoundError as error:
         raise OSError(errno.EBADF, "no such descriptor") from error

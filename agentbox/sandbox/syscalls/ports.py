@@ -9,26 +9,28 @@ import socket
 from collections.abc import Iterator
 
 from agentbox.sandbox.confinement import Confinement
-from agentbox.sandbox.syscalls.addresses import Place
-from agentbox.sandbox.syscalls.denials import Denied
-from agentbox.sandbox.syscalls.tables import Tables, names_of
+from agentbox.sandbox.syscalls.addresses import SocketAddress
+from agentbox.sandbox.syscalls.denials import DeniedCall
+from agentbox.sandbox.syscalls.socket_diag import SocketDiag, socket_ids
 
-_MOST = 8192  # names of listeners remembered, two of each
+_MAX_NAMES = 8192  # names of listeners remembered, two of each
 
 
-class Ports:
+class AgentPorts:
     """`locks`: a file that all reapers have, of which byte n stands for port n."""
 
     def __init__(self, confinement: Confinement, locks: int) -> None:
-        self.tables = Tables()
+        self.socket_diag = SocketDiag()
         self._locks = locks
-        self._door, self._granted = confinement.door, frozenset(confinement.ports or ())
-        self._box = frozenset(confinement.closed_ports)
-        self._closed = frozenset((*self._box, *confinement.target_ports, confinement.door)) - {0}
+        self._gateway_port, self._granted = confinement.door, frozenset(confinement.ports or ())
+        self._box_ports = frozenset(confinement.closed_ports)
+        self._closed_ports = frozenset(
+            (*self._box_ports, *confinement.target_ports, confinement.door)
+        ) - {0}
         self._listening: dict[int, None] = {}  # names of the agent's own, oldest first
 
     @contextlib.contextmanager
-    def held(self, port: int) -> Iterator[None]:
+    def lock(self, port: int) -> Iterator[None]:
         """Nobody else is between look and deed at that port."""
         fcntl.lockf(self._locks, fcntl.LOCK_EX, 1, port)
         try:
@@ -36,44 +38,61 @@ class Ports:
         finally:
             fcntl.lockf(self._locks, fcntl.LOCK_UN, 1, port)
 
-    def open_to_all(self, place: Place) -> bool:
+    def is_open_to_all(self, address: SocketAddress) -> bool:
         """The gateway's address, or a port that the policy grants on every address."""
-        return (place.v4 == bytes((127, 0, 0, 1)) and place.port == self._door != 0) or place.port in self._granted
+        return (
+            address.ipv4 == bytes((127, 0, 0, 1)) and address.port == self._gateway_port != 0
+        ) or address.port in self._granted
 
-    def aim(self, place: Place, *, v6_alone: bool) -> Place:
+    def resolve_target(self, address: SocketAddress, *, ipv6_only: bool) -> SocketAddress:
         """Where a connection may go: to a listener of the agent's own. Hold the port. Raises Denied, or OSError
         (ECONNREFUSED) where nobody listens."""
-        self.check_near(place)
-        owner = self.tables.listener(place)
-        if not owner and place.v4 is None and not v6_alone:  # a server on `::` is on 127.0.0.1 here
-            place = place.mapped()
-            owner = self.tables.listener(place)
+        self.check_connect(address)
+        owner = self.socket_diag.find_listener(address)
+        if (
+            not owner and address.ipv4 is None and not ipv6_only
+        ):  # a server on `::` is on 127.0.0.1 here
+            address = address.mapped_loopback()
+            owner = self.socket_diag.find_listener(address)
         if not owner:
-            raise ConnectionRefusedError(errno.ECONNREFUSED, str(place))
+            raise ConnectionRefusedError(errno.ECONNREFUSED, str(address))
         if owner not in self._listening:
-            raise Denied(errno.EACCES, "connect", str(place))
-        return place
+            raise DeniedCall(errno.EACCES, "connect", str(address))
+        return address
 
-    def check_near(self, place: Place) -> None:
+    def check_connect(self, address: SocketAddress) -> None:
         """Whether it is open to all, or a place where the agent may have a server. Raises Denied."""
-        near = place.loopback or place.wild
-        if not self.open_to_all(place.on_loopback(v6_alone=False)) and (place.port in self._closed or not near):
-            raise Denied(errno.EACCES, "connect", str(place), self._signature(place, near=near))
+        is_local = address.is_loopback or address.is_wildcard
+        if not self.is_open_to_all(address.on_loopback(ipv6_only=False)) and (
+            address.port in self._closed_ports or not is_local
+        ):
+            raise DeniedCall(
+                errno.EACCES, "connect", str(address), self._signature(address, is_local=is_local)
+            )
 
-    def check_own(self, place: Place) -> None:
+    def check_bind(self, address: SocketAddress) -> None:
         """Whether the agent may have that address. Raises Denied."""
-        if place.port in self._closed or not place.loopback:
-            raise Denied(errno.EACCES, "bind", str(place), self._signature(place, near=place.loopback or place.wild))
+        if address.port in self._closed_ports or not address.is_loopback:
+            raise DeniedCall(
+                errno.EACCES,
+                "bind",
+                str(address),
+                self._signature(address, is_local=address.is_loopback or address.is_wildcard),
+            )
 
-    def _signature(self, place: Place, *, near: bool) -> str:
+    def _signature(self, address: SocketAddress, *, is_local: bool) -> str:
         """Whether it is a port of the box's own; that of the door is for agents, if not on every address."""
-        return "box-port" if near and place.port in self._box and place.port != self._door else ""
+        return (
+            "box-port"
+            if is_local and address.port in self._box_ports and address.port != self._gateway_port
+            else ""
+        )
 
-    def listens(self, one: socket.socket) -> None:
+    def add_listener(self, sock: socket.socket) -> None:
         """From now on a connection to it is a connection within the agent."""
-        for name in names_of(one):
+        for name in socket_ids(sock):
             self._listening[name] = None
-        while len(self._listening) > _MOST:
+        while len(self._listening) > _MAX_NAMES:
             del self._listening[next(iter(self._listening))]
 
     def has_listened(self, inode: int) -> bool:

@@ -20,64 +20,71 @@ from typing import Final
 
 from agentbox.sandbox.launcher import tree
 from agentbox.sandbox.monitor import usage
-from agentbox.sandbox.syscalls.denials import Denied
-from agentbox.sandbox.syscalls.listener import Listener, Notice
+from agentbox.sandbox.syscalls.denials import DeniedCall
+from agentbox.sandbox.syscalls.notification_fd import Notification, NotificationFd
 
-RULE: Final = 96  # bytes: struct landlock_rule with a layer, and the object that it is about
-LAYERS: Final = 15  # LANDLOCK_MAX_NUM_LAYERS but the one that confines the agent
-MOST_RULES: Final = 4_096  # that one ruleset may have
-_DOMAIN: Final = 8  # rules: what one without any costs
+RULE_BYTES: Final = 96  # bytes: struct landlock_rule with a layer, and the object that it is about
+MAX_LAYERS: Final = 15  # LANDLOCK_MAX_NUM_LAYERS but the one that confines the agent
+MAX_RULES: Final = 4_096  # that one ruleset may have
+_DOMAIN_COST: Final = 8  # rules: what one without any costs
 _SHARE: Final = 16  # of the agent's memory
 _REFILL_SECONDS: Final = 1_800
-_FEW: Final = 48  # rules, with which no descriptors are looked at
+_UNCHECKED_RULES: Final = 48  # rules, with which no descriptors are looked at
 _TARGET: Final = "anon_inode:[landlock-ruleset]"  # proc(5), of /proc/<pid>/fd
 
 
-class Rulesets:
+class RulesetHandler:
     """Of the tree below the calling process, of `memory` bytes (0: no limit) and that many grants."""
 
-    def __init__(self, listener: Listener, memory: int, grants: int) -> None:
-        self._listener, self._grants = listener, grants
-        self._most = memory // _SHARE // RULE
-        self._left: float = self._most
-        self._at = time.monotonic()
+    def __init__(self, notify_fd: NotificationFd, memory: int, grants: int) -> None:
+        self._notify_fd, self._grants = notify_fd, grants
+        self._maximum = memory // _SHARE // RULE_BYTES
+        self._remaining: float = self._maximum
+        self._refilled_at = time.monotonic()
         self._rules = self._largest = 0
 
-    def make(self, notice: Notice) -> None:
+    def make(self, notification: Notification) -> None:
         """landlock_create_ruleset."""
-        if self._most and self._rules > _FEW and not _open_now():
+        if self._maximum and self._rules > _UNCHECKED_RULES and not _has_open_ruleset():
             self._rules = 0
-        self._listener.go_on(notice)
+        self._notify_fd.continue_syscall(notification)
 
-    def add(self, notice: Notice) -> None:
+    def add(self, notification: Notification) -> None:
         """landlock_add_rule: goes on, or raises Denied (ENOMEM) at the limit."""
-        if self._most and self._rules >= MOST_RULES:
-            raise Denied(errno.ENOMEM, "landlock", f"rules in a ruleset at the limit of {MOST_RULES}")
-        self._pay(1)
+        if self._maximum and self._rules >= MAX_RULES:
+            raise DeniedCall(
+                errno.ENOMEM, "landlock", f"rules in a ruleset at the limit of {MAX_RULES}"
+            )
+        self._charge(1)
         self._rules += 1
         self._largest = max(self._largest, self._rules)
-        self._listener.go_on(notice)
+        self._notify_fd.continue_syscall(notification)
 
-    def restrict(self, notice: Notice) -> None:
+    def restrict(self, notification: Notification) -> None:
         """landlock_restrict_self: as `add`."""
-        self._pay(_DOMAIN + self._grants + LAYERS * self._largest)
-        self._listener.go_on(notice)
+        self._charge(_DOMAIN_COST + self._grants + MAX_LAYERS * self._largest)
+        self._notify_fd.continue_syscall(notification)
 
-    def _pay(self, rules: int) -> None:
-        if not self._most:
+    def _charge(self, rules: int) -> None:
+        if not self._maximum:
             return
         now = time.monotonic()
-        refilled = self._left + (now - self._at) * self._most / _REFILL_SECONDS
-        self._left, self._at = min(self._most, refilled), now
-        if rules > self._left:
-            raise Denied(errno.ENOMEM, "landlock", f"copied rules at the limit of {self._most}")
-        self._left -= rules
+        refilled = self._remaining + (now - self._refilled_at) * self._maximum / _REFILL_SECONDS
+        self._remaining, self._refilled_at = min(self._maximum, refilled), now
+        if rules > self._remaining:
+            raise DeniedCall(
+                errno.ENOMEM, "landlock", f"copied rules at the limit of {self._maximum}"
+            )
+        self._remaining -= rules
 
 
-def _open_now() -> bool:
+def _has_open_ruleset() -> bool:
     """Whether the tree has a ruleset, or may have one under way in a socket."""
     members = tree.descendants(tree.scan(), [os.getpid()])
-    if any(map(tree.hides, members)):
+    if any(map(tree.is_unreadable, members)):
         return True
-    found = usage.descriptors([row.shown for row in members])
-    return any(target == _TARGET or (target.startswith("socket:") and usage.carries(path)) for path, target in found)
+    descriptors = usage.descriptors([row.procfs_id for row in members])
+    return any(
+        target == _TARGET or (target.startswith("socket:") and usage.has_in_flight_fds(path))
+        for path, target in descriptors
+    )

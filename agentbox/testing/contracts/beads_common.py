@@ -9,7 +9,7 @@ LEASE = "5f1c2a3b-0000-4000-8000-000000000001"
 EXPIRY = 61  # seconds: one more than the lease that a claim gets when it names none
 
 
-def lease() -> str:
+def new_lease_id() -> str:
     """A new lease id."""
     return str(uuid.uuid4())
 
@@ -19,15 +19,17 @@ def spec(title: str = "t", **members: Any) -> BeadSpec:
     return BeadSpec(**{"title": title, "creator": "c", **members})
 
 
-async def epic_with(adapter: Any, count: int, **members: Any) -> tuple[Bead, list[Bead]]:
+async def make_epic(adapter: Any, count: int, **members: Any) -> tuple[Bead, list[Bead]]:
     """An epic and its children `t0`, `t1`, ..."""
     epic, _ = await adapter.create_epic(spec("epic"))
-    return epic, [(await adapter.create_child(epic.id, spec(f"t{n}", **members)))[0] for n in range(count)]
+    return epic, [
+        (await adapter.create_child(epic.id, spec(f"t{n}", **members)))[0] for n in range(count)
+    ]
 
 
-async def a_task(adapter: Any, **members: Any) -> Bead:
+async def make_task(adapter: Any, **members: Any) -> Bead:
     """A child of a new epic."""
-    return (await epic_with(adapter, 1, **members))[1][0]
+    return (await make_epic(adapter, 1, **members))[1][0]
 
 
 async def ready_ids(adapter: Any, **arguments: Any) -> list[str]:

@@ -11,8 +11,8 @@ import pytest
 from agentbox.contracts.beads import BeadFilter
 from agentbox.core.clock import to_wire
 from agentbox.core.slot_errors import ValidationError
-from agentbox.testing.contracts.beads_common import LEASE, epic_with, ready_ids, spec
-from agentbox.testing.contracts.common import refused
+from agentbox.testing.contracts.beads_common import LEASE, make_epic, ready_ids, spec
+from agentbox.testing.contracts.common import expect_error
 
 
 class OrderClauses:
@@ -21,13 +21,15 @@ class OrderClauses:
     async def test_B13_ready_is_ordered(self, adapter: Any, clock: Any) -> None:
         """Priority, then not_before or created_at, then id; pages keep the order."""
         epic, _ = await adapter.create_epic(spec())
-        wanted = []
-        for priority, early in ((9, 0), (0, 0), (5, 0), (5, 3600), (0, 0), (5, 0)):
+        sort_keys = []
+        for priority, lead_seconds in ((9, 0), (0, 0), (5, 0), (5, 3600), (0, 0), (5, 0)):
             clock.advance(0.5)
-            not_before = clock.now() - timedelta(seconds=early) if early else None
-            bead, _ = await adapter.create_child(epic.id, spec(priority=priority, not_before=not_before))
-            wanted.append((priority, not_before or bead.created_at, bead.id))
-        expected = [name for _, _, name in sorted(wanted)]
+            not_before = clock.now() - timedelta(seconds=lead_seconds) if lead_seconds else None
+            bead, _ = await adapter.create_child(
+                epic.id, spec(priority=priority, not_before=not_before)
+            )
+            sort_keys.append((priority, not_before or bead.created_at, bead.id))
+        expected = [name for _, _, name in sorted(sort_keys)]
         assert await ready_ids(adapter) == expected
         paged, cursor = [], None
         for _ in range(3):
@@ -37,20 +39,26 @@ class OrderClauses:
         assert paged == expected
         assert cursor is None
 
-    async def test_B13_ready_leaves_out_what_cannot_be_claimed(self, adapter: Any, clock: Any) -> None:
+    async def test_B13_ready_leaves_out_what_cannot_be_claimed(
+        self, adapter: Any, clock: Any
+    ) -> None:
         """Live leases, future times, blocked and closed beads."""
-        epic, (held, blocked, closed, free) = await epic_with(adapter, 4)
-        later, _ = await adapter.create_child(epic.id, spec(not_before=clock.now() + timedelta(seconds=10)))
-        await adapter.claim(held.id, "w", lease_id=LEASE)
-        await adapter.add_dep(blocked.id, held.id)
+        epic, (claimed, blocked, closed, free) = await make_epic(adapter, 4)
+        later, _ = await adapter.create_child(
+            epic.id, spec(not_before=clock.now() + timedelta(seconds=10))
+        )
+        await adapter.claim(claimed.id, "w", lease_id=LEASE)
+        await adapter.add_dep(blocked.id, claimed.id)
         await adapter.close_bead(closed.id)
         assert await ready_ids(adapter) == [free.id]
         clock.advance(10)
         assert set(await ready_ids(adapter)) == {free.id, later.id}
 
-    async def test_B13_list_applies_every_filter(self, adapter: Any, principals: tuple[str, ...]) -> None:
+    async def test_B13_list_applies_every_filter(
+        self, adapter: Any, principals: tuple[str, ...]
+    ) -> None:
         """Each alone and together; ordered by id."""
-        epic, (a, b) = await epic_with(adapter, 2, creator=principals[0], tags=("x",))
+        epic, (a, b) = await make_epic(adapter, 2, creator=principals[0], tags=("x",))
         other, _ = await adapter.create_child(epic.id, spec(creator=principals[1], tags=("y",)))
         await adapter.claim(a.id, principals[1], lease_id=LEASE)
         await adapter.close_bead(b.id)
@@ -69,7 +77,9 @@ class OrderClauses:
 
     async def test_B14_a_due_time_makes_one_child(self, adapter: Any, clock: Any) -> None:
         """Made inside ready, with the key `<id>@<due>`; asking again makes no other."""
-        schedule, _ = await adapter.create_epic(spec("job", every="PT60S", tags=("x",), data={"a": 1}, priority=3))
+        schedule, _ = await adapter.create_epic(
+            spec("job", every="PT60S", tags=("x",), data={"a": 1}, priority=3)
+        )
         assert schedule.kind == "schedule"
         assert await ready_ids(adapter) == []
         clock.advance(60)
@@ -77,8 +87,12 @@ class OrderClauses:
         due = schedule.created_at + timedelta(seconds=60)
         assert child.dedup_key == f"{schedule.id}@{to_wire(due)}"
         assert (child.parent_id, child.title, child.tags, child.data, child.priority) == (
-            schedule.id, "job", ("x",), {"a": 1}, 3,
-        )  # fmt: skip
+            schedule.id,
+            "job",
+            ("x",),
+            {"a": 1},
+            3,
+        )
         assert await ready_ids(adapter) == [child.id]
 
     async def test_B14_claim_next_makes_the_child_too(self, adapter: Any, clock: Any) -> None:
@@ -96,7 +110,9 @@ class OrderClauses:
         (child,) = (await adapter.ready()).items
         assert child.dedup_key == f"{schedule.id}@2026-01-01T06:30:00.000Z"
 
-    async def test_B14_skip_makes_none_while_one_is_unclosed(self, adapter: Any, clock: Any) -> None:
+    async def test_B14_skip_makes_none_while_one_is_unclosed(
+        self, adapter: Any, clock: Any
+    ) -> None:
         """The next is made at the first due time after the close."""
         await adapter.create_epic(spec(every="PT60S"))
         clock.advance(60)
@@ -116,7 +132,9 @@ class OrderClauses:
             assert len(await ready_ids(adapter)) == count
 
     @pytest.mark.parametrize("every", ["PT1H", "0 * * * *"])
-    async def test_B14_after_downtime_only_the_latest_missed_time(self, adapter: Any, clock: Any, every: str) -> None:
+    async def test_B14_after_downtime_only_the_latest_missed_time(
+        self, adapter: Any, clock: Any, every: str
+    ) -> None:
         """A hundred missed times make one child, of the last of them."""
         schedule, _ = await adapter.create_epic(spec(every=every, overlap="queue"))
         clock.advance(100 * 3600 + 5)
@@ -130,15 +148,29 @@ class OrderClauses:
         """The clock of the children is the machine's, at which a schedule made in the past is due."""
         await adapter.create_epic(spec(every="P1D", overlap="queue"))
         async with contextlib.AsyncExitStack() as stack:
-            workers = [await stack.enter_async_context(store.worker("show-ready")) for _ in range(10)]
+            workers = [
+                await stack.enter_async_context(store.worker("show-ready")) for _ in range(10)
+            ]
             outputs = await asyncio.gather(*(worker.communicate() for worker in workers))
         seen = {name for output, _ in outputs for name in json.loads(output)}
         assert len(seen) == 1
         assert len((await adapter.list(BeadFilter(kind="task"))).items) == 1
 
     @pytest.mark.parametrize(
-        "every", ["PT59S", "P1M", "P", "PT", "* * * *", "* * * * * *", "61 * * * *", "0 0 31 2 *", "@daily", ""]
+        "every",
+        [
+            "PT59S",
+            "P1M",
+            "P",
+            "PT",
+            "* * * *",
+            "* * * * * *",
+            "61 * * * *",
+            "0 0 31 2 *",
+            "@daily",
+            "",
+        ],
     )
     async def test_B14_other_repetitions_are_refused(self, adapter: Any, every: str) -> None:
         """Too short, months, broken, six fields, impossible."""
-        await refused(ValidationError, adapter.create_epic(spec(every=every)))
+        await expect_error(ValidationError, adapter.create_epic(spec(every=every)))

@@ -9,8 +9,8 @@ import pytest
 
 from agentbox.contracts.beads import BeadFilter
 from agentbox.core.slot_errors import InvalidTransition, NotFound, ValidationError, ValueTooLarge
-from agentbox.testing.contracts.beads_common import LEASE, a_task, epic_with, lease, spec
-from agentbox.testing.contracts.common import refused
+from agentbox.testing.contracts.beads_common import LEASE, make_epic, make_task, new_lease_id, spec
+from agentbox.testing.contracts.common import expect_error
 
 ODD = "\u0001 \ufeff \U0001f600 e\u0301 \u00e9 \u202e \r\n\t \\u0000 '\";--"
 
@@ -18,27 +18,38 @@ ODD = "\u0001 \ufeff \U0001f600 e\u0301 \u00e9 \u202e \r\n\t \\u0000 '\";--"
 class StoreClauses:
     """Creation, limits, durability."""
 
-    async def test_B01_a_created_bead_is_open_and_exact(self, adapter: Any, principals: tuple[str, ...]) -> None:
+    async def test_B01_a_created_bead_is_open_and_exact(
+        self, adapter: Any, principals: tuple[str, ...]
+    ) -> None:
         """Open, revision 1, no assignee; creator, tags and data as given; show returns an equal record."""
-        given = spec(creator=principals[0], tags=("b", "a", "b"), data={"x": [1, 2.5, None, {"y": "z"}]}, priority=0)
-        bead, created = await adapter.create_epic(given)
+        bead_spec = spec(
+            creator=principals[0],
+            tags=("b", "a", "b"),
+            data={"x": [1, 2.5, None, {"y": "z"}]},
+            priority=0,
+        )
+        bead, created = await adapter.create_epic(bead_spec)
         assert created
         assert (bead.status, bead.revision, bead.assignee, bead.kind) == ("open", 1, None, "epic")
-        assert (bead.creator, bead.tags, bead.data) == (principals[0], ("b", "a", "b"), given.data)
+        assert (bead.creator, bead.tags, bead.data) == (
+            principals[0],
+            ("b", "a", "b"),
+            bead_spec.data,
+        )
         assert await adapter.show(bead.id) == bead
 
     async def test_B01_unknown_is_not_found(self, adapter: Any) -> None:
         """`show` of an unknown id names it."""
-        error = await refused(NotFound, adapter.show("nobody"))
+        error = await expect_error(NotFound, adapter.show("nobody"))
         assert error.members["id"] == "nobody"
 
     async def test_B02_a_child_has_its_parent(self, adapter: Any) -> None:
         """The parent is set; one unknown or closed is refused and nothing is made."""
-        epic, (child,) = await epic_with(adapter, 1)
+        epic, (child,) = await make_epic(adapter, 1)
         assert child.parent_id == epic.id
-        await refused(NotFound, adapter.create_child("nobody", spec()))
+        await expect_error(NotFound, adapter.create_child("nobody", spec()))
         await adapter.close_bead(epic.id, outcome="cancelled")
-        await refused(InvalidTransition, adapter.create_child(epic.id, spec()))
+        await expect_error(InvalidTransition, adapter.create_child(epic.id, spec()))
         assert len((await adapter.list(BeadFilter(parent_id=epic.id))).items) == 1
 
     async def test_B02_nesting_ends_at_sixteen(self, adapter: Any) -> None:
@@ -46,33 +57,35 @@ class StoreClauses:
         bead, _ = await adapter.create_epic(spec())
         for _ in range(15):
             bead, _ = await adapter.create_child(bead.id, spec())
-        await refused(ValidationError, adapter.create_child(bead.id, spec()))
+        await expect_error(ValidationError, adapter.create_child(bead.id, spec()))
 
     async def test_B04_one_dedup_key_makes_one_bead(self, adapter: Any) -> None:
         """32 creates at once make one; the rest get it; a closed one still counts."""
-        found = await asyncio.gather(*(adapter.create_epic(spec(f"{n}", dedup_key="k")) for n in range(32)))
-        assert sum(created for _, created in found) == 1
-        assert len({bead.id for bead, _ in found}) == 1
-        await adapter.close_bead(found[0][0].id)
-        again, created = await adapter.create_epic(spec(dedup_key="k"))
+        results = await asyncio.gather(
+            *(adapter.create_epic(spec(f"{n}", dedup_key="k")) for n in range(32))
+        )
+        assert sum(created for _, created in results) == 1
+        assert len({bead.id for bead, _ in results}) == 1
+        await adapter.close_bead(results[0][0].id)
+        repeated, created = await adapter.create_epic(spec(dedup_key="k"))
         assert not created
-        assert again.status == "closed"
+        assert repeated.status == "closed"
         assert len((await adapter.list()).items) == 1
 
     async def test_B15_each_change_adds_one_to_the_revision(self, adapter: Any, clock: Any) -> None:
         """Claim, heartbeat, release, dependency, close: 2, 3, 4, 5, 6; updated_at never goes back."""
-        bead = await a_task(adapter)
-        other = await a_task(adapter)
-        seen = [bead]
-        seen.append((await adapter.claim(bead.id, "w", lease_id=LEASE)).bead)
-        seen.append((await adapter.heartbeat(bead.id, LEASE)).bead)
+        bead = await make_task(adapter)
+        other = await make_task(adapter)
+        states = [bead]
+        states.append((await adapter.claim(bead.id, "w", lease_id=LEASE)).bead)
+        states.append((await adapter.heartbeat(bead.id, LEASE)).bead)
         clock.set_wall(bead.created_at.replace(year=2025))
-        seen.append(await adapter.release(bead.id, LEASE))
+        states.append(await adapter.release(bead.id, LEASE))
         await adapter.add_dep(bead.id, other.id)
-        seen.append(await adapter.show(bead.id))
-        seen.append(await adapter.close_bead(bead.id, outcome="failed"))
-        assert [bead.revision for bead in seen] == [1, 2, 3, 4, 5, 6]
-        assert [bead.updated_at for bead in seen] == sorted(bead.updated_at for bead in seen)
+        states.append(await adapter.show(bead.id))
+        states.append(await adapter.close_bead(bead.id, outcome="failed"))
+        assert [bead.revision for bead in states] == [1, 2, 3, 4, 5, 6]
+        assert [bead.updated_at for bead in states] == sorted(bead.updated_at for bead in states)
 
     @pytest.mark.parametrize(
         ("member", "at_limit", "beyond"),
@@ -82,55 +95,72 @@ class StoreClauses:
             ("tags", ("x" * 64,), ("x" * 65,)),
         ],
     )
-    async def test_B15_limits_of_a_spec(self, adapter: Any, member: str, at_limit: Any, beyond: Any) -> None:
+    async def test_B15_limits_of_a_spec(
+        self, adapter: Any, member: str, at_limit: Any, beyond: Any
+    ) -> None:
         """What is at the limit is kept whole, what is beyond it is refused."""
         bead, _ = await adapter.create_epic(spec(**{member: at_limit}))
         assert getattr(await adapter.show(bead.id), member) == at_limit
-        await refused(ValidationError, adapter.create_epic(spec(**{member: beyond})))
+        await expect_error(ValidationError, adapter.create_epic(spec(**{member: beyond})))
 
     async def test_B15_documents_are_at_most_64_kib(self, adapter: Any) -> None:
         """Body, data and result, each as bytes."""
-        most = 64 << 10
-        bead, _ = await adapter.create_epic(spec(body="x" * most, data={"x": "y" * (most - 8)}))
+        maximum = 64 << 10
+        bead, _ = await adapter.create_epic(
+            spec(body="x" * maximum, data={"x": "y" * (maximum - 8)})
+        )
         assert await adapter.show(bead.id) == bead
-        await refused(ValueTooLarge, adapter.create_epic(spec(body="\u00e9" * (most // 2 + 1))))
-        await refused(ValueTooLarge, adapter.create_epic(spec(data={"x": "y" * (most - 7)})))
-        await refused(ValueTooLarge, adapter.close_bead(bead.id, result="x" * most))
+        await expect_error(
+            ValueTooLarge, adapter.create_epic(spec(body="\u00e9" * (maximum // 2 + 1)))
+        )
+        await expect_error(
+            ValueTooLarge, adapter.create_epic(spec(data={"x": "y" * (maximum - 7)}))
+        )
+        await expect_error(ValueTooLarge, adapter.close_bead(bead.id, result="x" * maximum))
         assert (await adapter.show(bead.id)).status == "open"
 
     async def test_B15_ranges_of_numbers(self, adapter: Any) -> None:
         """A lease of 5 to 3600 s, a page of 1 to 500."""
-        bead = await a_task(adapter)
+        bead = await make_task(adapter)
         for seconds in (4, 3601):
-            await refused(ValidationError, adapter.claim(bead.id, "w", lease_id=LEASE, lease_s=seconds))
+            await expect_error(
+                ValidationError, adapter.claim(bead.id, "w", lease_id=LEASE, lease_s=seconds)
+            )
         for limit in (0, 501):
-            await refused(ValidationError, adapter.list(limit=limit))
-            await refused(ValidationError, adapter.ready(limit=limit))
-        assert (await adapter.claim(bead.id, "w", lease_id=LEASE, lease_s=3600)).bead.status == "claimed"
+            await expect_error(ValidationError, adapter.list(limit=limit))
+            await expect_error(ValidationError, adapter.ready(limit=limit))
+        assert (
+            await adapter.claim(bead.id, "w", lease_id=LEASE, lease_s=3600)
+        ).bead.status == "claimed"
 
     async def test_C05_a_cancelled_create_is_whole_or_not_there(self, adapter: Any) -> None:
         """Whatever was cancelled when, each bead that exists is complete and counted once."""
         tasks = [
-            asyncio.create_task(adapter.create_epic(spec(f"{n}", dedup_key=f"{n}", tags=("x",)))) for n in range(100)
+            asyncio.create_task(adapter.create_epic(spec(f"{n}", dedup_key=f"{n}", tags=("x",))))
+            for n in range(100)
         ]
-        for turn, task in enumerate(tasks):
-            if turn % 3 == 0:
+        for index, task in enumerate(tasks):
+            if index % 3 == 0:
                 await asyncio.sleep(0)
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await adapter.create_epic(spec("last", dedup_key="last", tags=("x",)))  # what had begun is over by then
-        found = (await adapter.list(limit=500)).items
-        assert [(bead.title, bead.tags, bead.revision) for bead in found] == [(b.dedup_key, ("x",), 1) for b in found]
-        assert (await adapter.list(BeadFilter(tag="x"), limit=500)).items == found
+        await adapter.create_epic(
+            spec("last", dedup_key="last", tags=("x",))
+        )  # what had begun is over by then
+        stored = (await adapter.list(limit=500)).items
+        assert [(bead.title, bead.tags, bead.revision) for bead in stored] == [
+            (b.dedup_key, ("x",), 1) for b in stored
+        ]
+        assert (await adapter.list(BeadFilter(tag="x"), limit=500)).items == stored
 
     async def test_C06_paging_returns_each_record_once(self, adapter: Any) -> None:
         """Records present throughout come exactly once, also while others are made."""
-        _, children = await epic_with(adapter, 25)
+        _, children = await make_epic(adapter, 25)
         seen, cursor = [], None
         while True:
             page = await adapter.list(BeadFilter(kind="task"), limit=4, cursor=cursor)
             seen += [bead.id for bead in page.items]
-            await a_task(adapter)
+            await make_task(adapter)
             cursor = page.next_cursor
             if cursor is None or len(seen) > 200:
                 break
@@ -142,37 +172,50 @@ class StoreClauses:
 
     async def test_C06_a_foreign_cursor_is_refused(self, adapter: Any) -> None:
         """Of another method, of another filter, or of nobody."""
-        await epic_with(adapter, 3)
+        await make_epic(adapter, 3)
         cursor = (await adapter.list(limit=1)).next_cursor
-        await refused(ValidationError, adapter.ready(cursor=cursor))
-        await refused(ValidationError, adapter.list(BeadFilter(kind="task"), cursor=cursor))
-        await refused(ValidationError, adapter.list(cursor="bm9ib2R5"))
+        await expect_error(ValidationError, adapter.ready(cursor=cursor))
+        await expect_error(ValidationError, adapter.list(BeadFilter(kind="task"), cursor=cursor))
+        await expect_error(ValidationError, adapter.list(cursor="bm9ib2R5"))
 
     async def test_C07_text_round_trips(self, adapter: Any) -> None:
         """Code point for code point, in each text member."""
-        bead, _ = await adapter.create_epic(spec(ODD, body=ODD, tags=(ODD,), data={ODD: ODD}, dedup_key=ODD))
+        bead, _ = await adapter.create_epic(
+            spec(ODD, body=ODD, tags=(ODD,), data={ODD: ODD}, dedup_key=ODD)
+        )
         closed = await adapter.close_bead(bead.id, note=ODD, result=[ODD])
-        found = await adapter.show(bead.id)
-        assert found == closed
-        assert (found.title, found.body, found.tags, found.data) == (ODD, ODD, (ODD,), {ODD: ODD})
-        assert (found.dedup_key, found.note, found.result) == (ODD, ODD, [ODD])
+        stored = await adapter.show(bead.id)
+        assert stored == closed
+        assert (stored.title, stored.body, stored.tags, stored.data) == (
+            ODD,
+            ODD,
+            (ODD,),
+            {ODD: ODD},
+        )
+        assert (stored.dedup_key, stored.note, stored.result) == (ODD, ODD, [ODD])
 
     @pytest.mark.parametrize("text", ["a\0b", "a\ud800b"])
     async def test_C07_nul_and_lone_surrogates_are_refused(self, adapter: Any, text: str) -> None:
         """Wherever they stand; nothing is made."""
-        for given in (spec(text), spec(body=text), spec(tags=(text,)), spec(data={"a": [text]}), spec(data={text: 1})):
-            await refused(ValidationError, adapter.create_epic(given))
+        for bead_spec in (
+            spec(text),
+            spec(body=text),
+            spec(tags=(text,)),
+            spec(data={"a": [text]}),
+            spec(data={text: 1}),
+        ):
+            await expect_error(ValidationError, adapter.create_epic(bead_spec))
         assert (await adapter.list()).items == ()
 
     async def test_C08_what_was_acknowledged_survives_a_kill(self, store: Any) -> None:
         """SIGKILL of the writing process, then every bead that it was told of is there."""
         async with store.worker("create-beads") as worker:
-            told = [json.loads(await worker.stdout.readline()) for _ in range(200)]
+            acknowledged = [json.loads(await worker.stdout.readline()) for _ in range(200)]
             worker.kill()
-            rest, _ = await worker.communicate()
-        told += [json.loads(line) for line in rest.split(b"\n")[:-1]]
+            remainder, _ = await worker.communicate()
+        acknowledged += [json.loads(line) for line in remainder.split(b"\n")[:-1]]
         adapter = await store.open()
-        for line in told:
+        for line in acknowledged:
             assert (await adapter.show(line["id"])).title == line["title"]
 
     async def test_C11_thirty_two_tasks_on_one_instance(self, adapter: Any) -> None:
@@ -181,22 +224,25 @@ class StoreClauses:
 
         async def work(number: int) -> None:
             bead, _ = await adapter.create_child(epic.id, spec(f"{number}"))
-            held = lease()
-            await adapter.claim(bead.id, f"w{number}", lease_id=held)
-            await adapter.heartbeat(bead.id, held)
-            await adapter.close_bead(bead.id, lease_id=held, result=number)
+            lease_id = new_lease_id()
+            await adapter.claim(bead.id, f"w{number}", lease_id=lease_id)
+            await adapter.heartbeat(bead.id, lease_id)
+            await adapter.close_bead(bead.id, lease_id=lease_id, result=number)
 
         await asyncio.gather(*(work(number) for number in range(32)))
-        found = (await adapter.list(BeadFilter(parent_id=epic.id), limit=500)).items
-        assert sorted(bead.result for bead in found) == list(range(32))
-        assert {bead.revision for bead in found} == {4}
+        stored = (await adapter.list(BeadFilter(parent_id=epic.id), limit=500)).items
+        assert sorted(bead.result for bead in stored) == list(range(32))
+        assert {bead.revision for bead in stored} == {4}
         assert (await adapter.close_bead(epic.id)).outcome == "done"
 
     async def test_C11_two_processes_on_one_store(self, store: Any, adapter: Any) -> None:
         """Each bead is claimed by exactly one of them."""
-        _, children = await epic_with(adapter, 120)
+        _, children = await make_epic(adapter, 120)
         async with contextlib.AsyncExitStack() as stack:
-            workers = [await stack.enter_async_context(store.worker("claim-all", f"w{n}")) for n in range(2)]
+            workers = [
+                await stack.enter_async_context(store.worker("claim-all", f"w{n}"))
+                for n in range(2)
+            ]
             outputs = [(await worker.communicate())[0] for worker in workers]
         claimed = [json.loads(line)["id"] for output in outputs for line in output.splitlines()]
         assert sorted(claimed) == sorted(child.id for child in children)

@@ -17,7 +17,7 @@ import pytest
 
 from agentbox.core.records.wire import Record
 from agentbox.core.slot_errors import ERRORS, AdapterError, SlotUnavailable, from_problem
-from agentbox.testing.until import until
+from agentbox.testing.wait import wait_until
 
 SEMVER = re.compile(r"\d+\.\d+\.\d+")
 
@@ -30,7 +30,7 @@ class CommonContract:
 
     async def test_C01_the_constructor_touches_nothing(self, store: Any) -> None:
         """Making an instance creates no file, no thread and no descriptor."""
-        files = await _files_at_rest(store.prefix)
+        files = await _stable_files(store.prefix)
         before = _resources()
         store.make()
         assert (_resources(), _files(store.prefix)) == (before, files)
@@ -38,14 +38,16 @@ class CommonContract:
     async def test_C01_close_is_idempotent_and_leaves_nothing(self, store: Any) -> None:
         """After close no thread, no descriptor and no task of the instance is left; closing again does nothing."""
         tasks = asyncio.all_tasks()
-        before = await _at_rest()
+        before = await _stable_resources()
         adapter = await store.open()
         assert _resources() - before or adapter.impl == "off"
         started = time.monotonic()
         await adapter.close()
         await adapter.close()
         assert time.monotonic() - started < 5
-        await until(lambda: not _resources() - before, lambda: f"ended: {_resources() - before}")
+        await wait_until(
+            lambda: not _resources() - before, lambda: f"ended: {_resources() - before}"
+        )
         assert asyncio.all_tasks() <= tasks
 
     async def test_C02_health_is_a_real_round_trip(self, store: Any, adapter: Any) -> None:
@@ -73,18 +75,22 @@ class CommonContract:
         """Every record that a call returns is equal after to_wire and from_wire, and cannot be changed."""
         records = [item for item in await self.use(adapter) if isinstance(item, Record)]
         assert records
-        for found in records:
-            assert type(found).from_wire(found.to_wire()) == found
-            name = next(iter(found.to_wire()))
+        for record in records:
+            assert type(record).from_wire(record.to_wire()) == record
+            name = next(iter(record.to_wire()))
             with pytest.raises((FrozenInstanceError, AttributeError, TypeError)):
-                setattr(found, name, None)
+                setattr(record, name, None)
 
     async def test_C04_errors_survive_http(self) -> None:
         """error -> problem -> error gives the same class, sentence and members."""
         for kind in ERRORS.values():
             error = kind("cannot do it: so", **_members(kind))
-            again = from_problem(error.to_problem("r-1"), error.status)
-            assert (type(again), again.message, again.members) == (kind, error.message, error.members)
+            restored = from_problem(error.to_problem("r-1"), error.status)
+            assert (type(restored), restored.message, restored.members) == (
+                kind,
+                error.message,
+                error.members,
+            )
 
     async def test_C05_calls_before_open_and_after_close_are_refused(self, store: Any) -> None:
         """Every method raises SlotUnavailable then."""
@@ -94,11 +100,15 @@ class CommonContract:
         for adapter in (unopened, closed):
             for name, (args, kwargs) in self.calls.items():
                 with pytest.raises(SlotUnavailable):
-                    await _run(getattr(adapter, name)(*args, **kwargs))
+                    await _consume(getattr(adapter, name)(*args, **kwargs))
 
     async def test_C05_every_method_has_a_call_here(self) -> None:
         """The suite's table of calls names each method of the Protocol."""
-        declared = {name for name, item in vars(self.contract).items() if callable(item) and not name.startswith("_")}
+        declared = {
+            name
+            for name, item in vars(self.contract).items()
+            if callable(item) and not name.startswith("_")
+        }
         assert set(self.calls) == declared
 
     @abc.abstractmethod
@@ -110,52 +120,56 @@ def _members(kind: type[AdapterError]) -> dict[str, Any]:
     return {name: f"<{name}>" for name in kind.names}
 
 
-async def _run(found: Any) -> None:
-    if isinstance(found, AsyncIterator):
-        await anext(found)
-    elif inspect.isawaitable(found):
-        await found
+async def _consume(outcome: Any) -> None:
+    if isinstance(outcome, AsyncIterator):
+        await anext(outcome)
+    elif inspect.isawaitable(outcome):
+        await outcome
 
 
 def _resources() -> set[threading.Thread | tuple[str, str]]:
     """The threads that run, and the open descriptors, each with what it refers to."""
-    found: set[threading.Thread | tuple[str, str]] = set(threading.enumerate())
+    resources: set[threading.Thread | tuple[str, str]] = set(threading.enumerate())
     for name in os.listdir("/proc/self/fd"):  # noqa: PTH208
         with contextlib.suppress(FileNotFoundError):  # the descriptor of the listing itself
-            found.add((name, os.readlink(f"/proc/self/fd/{name}")))  # noqa: PTH115
-    return found
+            resources.add((name, os.readlink(f"/proc/self/fd/{name}")))  # noqa: PTH115
+    return resources
 
 
-async def _at_rest() -> set[threading.Thread | tuple[str, str]]:
+async def _stable_resources() -> set[threading.Thread | tuple[str, str]]:
     """As `_resources`, once it stays the same for a tenth of a second: what a fixture closed may still be open on its
     other side, which is in this process too."""
-    found, same = _resources(), 0
-    while same < 5:
+    resources, repeats = _resources(), 0
+    while repeats < 5:
         await asyncio.sleep(0.02)
-        now = _resources()
-        found, same = now, same + 1 if now == found else 0
-    return found
+        current = _resources()
+        resources, repeats = current, repeats + 1 if current == resources else 0
+    return resources
 
 
-async def refused(kind: type[AdapterError], call: Any) -> AdapterError:
+async def expect_error(kind: type[AdapterError], call: Any) -> AdapterError:
     """The error that a call raises, which must be of that class."""
-    with pytest.raises(kind) as caught:
+    with pytest.raises(kind) as error_info:
         await call
-    return caught.value
+    return error_info.value
 
 
-def _files(folder: Path) -> list[str]:
+def _files(directory: Path) -> list[str]:
     """All that lies below it; what goes while it is looked for is not there."""
-    return sorted(f"{parent}/{name}" for parent, folders, files in os.walk(folder) for name in (*folders, *files))
+    return sorted(
+        f"{parent}/{name}"
+        for parent, directories, files in os.walk(directory)
+        for name in (*directories, *files)
+    )
 
 
-async def _files_at_rest(folder: Path) -> list[str]:
+async def _stable_files(directory: Path) -> list[str]:
     """The same, once a program that was just started there is done with its own."""
-    found, equal = _files(folder), 0
+    files, repeats = _files(directory), 0
     for _ in range(50):
         await asyncio.sleep(0.1)
-        again = _files(folder)
-        found, equal = again, equal + 1 if again == found else 0
-        if equal == 3:
+        current = _files(directory)
+        files, repeats = current, repeats + 1 if current == files else 0
+        if repeats == 3:
             break
-    return found
+    return files

@@ -5,14 +5,16 @@ from typing import Any
 from agentbox.contracts.events import Events, NewEvent
 from agentbox.testing.contracts.common import CommonContract
 from agentbox.testing.contracts.events_append import AppendClauses
-from agentbox.testing.contracts.events_common import new
+from agentbox.testing.contracts.events_common import new_event
 from agentbox.testing.contracts.events_files import FileClauses
 from agentbox.testing.contracts.events_read import ReadClauses
-from agentbox.testing.contracts.events_received import ReceivedClauses, journal_of
+from agentbox.testing.contracts.events_received import ReceivedClauses, foreign_journal
 from agentbox.testing.contracts.events_recovery import RecoveryClauses
 
 
-class EventsContract(AppendClauses, ReadClauses, ReceivedClauses, FileClauses, RecoveryClauses, CommonContract):
+class EventsContract(
+    AppendClauses, ReadClauses, ReceivedClauses, FileClauses, RecoveryClauses, CommonContract
+):
     """All of them."""
 
     contract = Events
@@ -22,11 +24,17 @@ class EventsContract(AppendClauses, ReadClauses, ReceivedClauses, FileClauses, R
         "subscribe": ((), {}),
         "head": ((), {}),
         "verify": ((), {}),
-        "receive": (("one", journal_of(1)), {}),
+        "receive": (("one", foreign_journal(1)), {}),
         "delivery": ((), {}),
     }
 
     async def use(self, adapter: Any) -> list[Any]:
-        events = await adapter.append([new(), new(subject="s")])
-        received = await adapter.receive("one", journal_of(2))
-        return [*events, received, await adapter.read(), await adapter.verify(), await adapter.delivery()]
+        events = await adapter.append([new_event(), new_event(subject="s")])
+        received = await adapter.receive("one", foreign_journal(2))
+        return [
+            *events,
+            received,
+            await adapter.read(),
+            await adapter.verify(),
+            await adapter.delivery(),
+        ]

@@ -6,36 +6,42 @@ from typing import Any
 from agentbox.contracts.events import Event, NewEvent
 
 
-def new(type: str = "test.thing", **members: Any) -> NewEvent:
+def new_event(type: str = "test.thing", **members: Any) -> NewEvent:
     """An event with a little data."""
     return NewEvent(**{"type": type, "data": {"a": [1, 2.5, None, "x"]}, **members})
 
 
 async def fill(adapter: Any, count: int, **members: Any) -> list[Event]:
     """Appends that many, in calls of 100."""
-    found: list[Event] = []
+    events: list[Event] = []
     for start in range(0, count, 100):
         numbers = range(start, min(count, start + 100))
-        found += await adapter.append([new(data={"n": number}, **members) for number in numbers])
-    return found
+        events += await adapter.append(
+            [new_event(data={"n": number}, **members) for number in numbers]
+        )
+    return events
 
 
-async def everything(adapter: Any) -> list[Event]:
+async def all_events(adapter: Any) -> list[Event]:
     """Every record, page by page."""
-    found: list[Event] = []
+    events: list[Event] = []
     since = -1
     while True:
         batch = await adapter.read(since=since, limit=1000)
-        found += batch.events
+        events += batch.events
         since = batch.next_since
         if since >= batch.head_seq:
-            return found
+            return events
 
 
-async def written_by_callers(adapter: Any) -> list[Event]:
+async def caller_events(adapter: Any) -> list[Event]:
     """As `everything`, without what a class says in the journal about its own delivery, at a moment that it chooses: a host
     refuses the records of a third box, for instance, while a test still reads."""
-    return [event for event in await everything(adapter) if not event.type.startswith("journal.delivery.")]
+    return [
+        event
+        for event in await all_events(adapter)
+        if not event.type.startswith("journal.delivery.")
+    ]
 
 
 async def three_days(store: Any, adapter: Any, clock: Any, count: int = 40) -> Path:
@@ -48,7 +54,7 @@ async def three_days(store: Any, adapter: Any, clock: Any, count: int = 40) -> P
     return directory
 
 
-def edit(path: Path, change: Any) -> None:
+def edit_lines(path: Path, change: Any) -> None:
     """Rewrites a file by its lines."""
     mode = path.stat().st_mode
     path.chmod(0o600)

@@ -8,34 +8,38 @@ from agentbox.client.async_client.client import AsyncBoxClient
 from agentbox.contracts.events import Delivery, Event
 
 
-async def delivered(adapter: Any, *, seconds: float = 30.0) -> Delivery:
+async def wait_delivered(adapter: Any, *, seconds: float = 30.0) -> Delivery:
     """Waits until the sink has every record. Raises AssertionError when the time is over."""
     deadline = time.monotonic() + seconds
-    while (told := await adapter.delivery()).undelivered:
+    while (status := await adapter.delivery()).undelivered:
         if time.monotonic() > deadline:
-            raise AssertionError(f"not delivered within {seconds:g} s: {told}")
+            raise AssertionError(f"not delivered within {seconds:g} s: {status}")
         await asyncio.sleep(0.02)
-    found: Delivery = told
-    return found
+    delivery: Delivery = status
+    return delivery
 
 
-async def waiting(adapter: Any, *, seconds: float = 30.0) -> Delivery:
+async def wait_for_trouble(adapter: Any, *, seconds: float = 30.0) -> Delivery:
     """Waits until the delivery says what keeps it. Raises AssertionError when the time is over."""
     deadline = time.monotonic() + seconds
-    while not (told := await adapter.delivery()).trouble:
+    while not (status := await adapter.delivery()).trouble:
         if time.monotonic() > deadline:
-            raise AssertionError(f"no trouble within {seconds:g} s: {told}")
+            raise AssertionError(f"no trouble within {seconds:g} s: {status}")
         await asyncio.sleep(0.02)
-    found: Delivery = told
-    return found
+    delivery: Delivery = status
+    return delivery
 
 
-async def of_box(client: AsyncBoxClient, box: str) -> list[Event]:
+async def box_events(client: AsyncBoxClient, box: str) -> list[Event]:
     """The records of that box in the journal of the sink, in the order in which they stand there."""
-    found: list[Event] = []
+    events: list[Event] = []
     since, head = -1, 0
     while since < head:
         batch = await client.call("read_events", query={"since": since, "limit": 1000})
         since, head = batch["next_since"], batch["head_seq"]
-        found += [Event.from_wire(row) for row in batch["events"] if row.get("origin", {}).get("box") == box]
-    return found
+        events += [
+            Event.from_wire(row)
+            for row in batch["events"]
+            if row.get("origin", {}).get("box") == box
+        ]
+    return events

@@ -15,8 +15,14 @@ from agentbox.adapters.events.journal.prune import prune
 from agentbox.adapters.events.journal.segments import segment_files
 from agentbox.adapters.events.journal.verify import verify
 from agentbox.core.slot_errors import CursorExpired, IntegrityError, QuotaExceeded, SlotUnavailable
-from agentbox.testing.contracts.common import refused
-from agentbox.testing.contracts.events_common import edit, everything, fill, new, three_days
+from agentbox.testing.contracts.common import expect_error
+from agentbox.testing.contracts.events_common import (
+    all_events,
+    edit_lines,
+    fill,
+    new_event,
+    three_days,
+)
 
 
 class FileClauses:
@@ -36,17 +42,19 @@ class FileClauses:
             assert path.stat().st_mode & 0o777 == 0o400
             seal = json.loads(path.with_suffix(".seal.json").read_bytes())
             assert seal["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
-        assert {json.loads(line)["ts"][:10] for line in paths[1].read_bytes().splitlines()} == {"2026-01-02"}
+        assert {json.loads(line)["ts"][:10] for line in paths[1].read_bytes().splitlines()} == {
+            "2026-01-02"
+        }
 
     async def test_V09_segments_are_rolled_at_their_size(self, store: Any, clock: Any) -> None:
         """Several of one day, numbered; the records go on across them, and reopening finds them all."""
         adapter = await store.with_options(segment_size=20_000).open()
-        events = [(await adapter.append([new()]))[0] for _ in range(300)]
+        events = [(await adapter.append([new_event()]))[0] for _ in range(300)]
         assert len(segment_files(store.directory)) > 3
-        assert [e for e in await everything(adapter) if e.type == "test.thing"] == events
+        assert [e for e in await all_events(adapter) if e.type == "test.thing"] == events
         assert (await adapter.verify()).ok
         adapter = await store.reopen()
-        assert [e for e in await everything(adapter) if e.type == "test.thing"] == events
+        assert [e for e in await all_events(adapter) if e.type == "test.thing"] == events
 
     async def test_V10_one_writer(self, store: Any, adapter: Any) -> None:
         """A second one is refused with the holder's pid, in this process and in another; readers need no lock."""
@@ -57,7 +65,7 @@ class FileClauses:
             out, _ = await worker.communicate()
         assert (out, worker.returncode) == (b"", 1)
         assert verify(store.directory).ok
-        await adapter.append([new()])
+        await adapter.append([new_event()])
 
     async def test_V11_a_sound_journal(self, store: Any, adapter: Any, clock: Any) -> None:
         """First, last and tail are told; a known anchor passes."""
@@ -76,14 +84,19 @@ class FileClauses:
             pytest.param(lambda ls: [*ls[:5], ls[4], *ls[5:]], id="insertion"),
             pytest.param(lambda ls: [*ls[:5], ls[6], ls[5], *ls[7:]], id="reorder"),
             pytest.param(lambda ls: [*ls[:5], b"\n", *ls[5:]], id="empty line"),
-            pytest.param(lambda ls: [*ls[:5], ls[5].replace(b'"data":{', b'"data": {'), *ls[6:]], id="spelling"),
+            pytest.param(
+                lambda ls: [*ls[:5], ls[5].replace(b'"data":{', b'"data": {'), *ls[6:]],
+                id="spelling",
+            ),
         ],
     )
-    async def test_V11_changes_are_found(self, store: Any, adapter: Any, clock: Any, segment: int, change: Any) -> None:
+    async def test_V11_changes_are_found(
+        self, store: Any, adapter: Any, clock: Any, segment: int, change: Any
+    ) -> None:
         """In any segment, with file and line."""
         directory = await three_days(store, adapter, clock)
         path = segment_files(directory)[segment]
-        edit(path, change)
+        edit_lines(path, change)
         error = verify(directory).error
         assert error is not None
         assert (error.file, error.line) == (path.name, 6)
@@ -102,7 +115,7 @@ class FileClauses:
             for line in file.read_bytes().splitlines(keepends=True)
             if json.loads(line)["seq"] == json.loads(lines[7])["seq"]
         )
-        edit(path, lambda ls: [*ls[:7], foreign, *ls[8:]])
+        edit_lines(path, lambda ls: [*ls[:7], foreign, *ls[8:]])
         error = verify(directory).error
         assert error is not None
         assert (error.file, error.line) == (path.name, 8)
@@ -130,29 +143,37 @@ class FileClauses:
         """Another digest, another count."""
         directory = await three_days(store, adapter, clock)
         seal = directory / "2026-01-01.0001.seal.json"
-        for before, after in ((b'"sha256":"', b'"sha256":"0'), (b'"count":41', b'"count":42'), (b"{", b"[")):
-            kept = seal.read_bytes()
-            edit(seal, lambda ls, a=after, b=before: [line.replace(b, a) for line in ls])
+        for before, after in (
+            (b'"sha256":"', b'"sha256":"0'),
+            (b'"count":41', b'"count":42'),
+            (b"{", b"["),
+        ):
+            original = seal.read_bytes()
+            edit_lines(seal, lambda ls, a=after, b=before: [line.replace(b, a) for line in ls])
             assert not verify(directory).ok
-            edit(seal, lambda _, kept=kept: [kept])
+            edit_lines(seal, lambda _, kept=original: [kept])
         assert verify(directory).ok
 
-    async def test_V11_a_cut_tail_needs_an_anchor(self, store: Any, adapter: Any, clock: Any) -> None:
+    async def test_V11_a_cut_tail_needs_an_anchor(
+        self, store: Any, adapter: Any, clock: Any
+    ) -> None:
         """Alone it looks like a shorter journal; with `anchor` it is found."""
         directory = await three_days(store, adapter, clock)
-        whole = verify(directory)
-        edit(segment_files(directory)[-1], lambda ls: ls[:-3])
+        report = verify(directory)
+        edit_lines(segment_files(directory)[-1], lambda ls: ls[:-3])
         assert verify(directory).ok
-        assert not verify(directory, anchor=(whole.last_seq, whole.tail_hash)).ok
+        assert not verify(directory, anchor=(report.last_seq, report.tail_hash)).ok
         assert not verify(directory, anchor=(3, "0" * 64)).ok
 
-    async def test_V12_reading_below_the_anchor_has_expired(self, store: Any, adapter: Any, clock: Any) -> None:
+    async def test_V12_reading_below_the_anchor_has_expired(
+        self, store: Any, adapter: Any, clock: Any
+    ) -> None:
         """Once a pruned journal says where it begins, what came before is CursorExpired with the oldest kept."""
         directory = await three_days(store, adapter, clock)
         await self.prune(directory)
         adapter = await store.open()
         assert (await adapter.verify()).first_seq == 41
-        error = await refused(CursorExpired, adapter.read(since=39))
+        error = await expect_error(CursorExpired, adapter.read(since=39))
         assert error.members["oldest"] == 41
         assert (await adapter.read(since=40)).events[0].seq == 41
 
@@ -167,15 +188,17 @@ class FileClauses:
         error = None
         while error is None:
             try:
-                events += await adapter.append([new(data={"x": "y" * 1000})])
+                events += await adapter.append([new_event(data={"x": "y" * 1000})])
             except QuotaExceeded as refusal:
                 error = refusal
         assert error.members["config_path"] == "adapters.events.max_size"
         health = await adapter.health()
         assert (health.state, "appends fail" in health.detail) == ("degraded", True)
-        found = await everything(adapter)
-        assert [event for event in found if event.type == "test.thing"] == events
-        assert [event.type for event in found if event.type != "test.thing"] == ["journal.size.warning"]
+        stored = await all_events(adapter)
+        assert [event for event in stored if event.type == "test.thing"] == events
+        assert [event.type for event in stored if event.type != "test.thing"] == [
+            "journal.size.warning"
+        ]
         assert (await adapter.verify()).ok
 
     async def test_V13_a_full_disk_loses_nothing(self, store: Any, adapter: Any) -> None:
@@ -184,28 +207,34 @@ class FileClauses:
         shutil.rmtree(store.directory)
         async with store.worker("append-until-full", "100000") as worker:
             out, _ = await worker.communicate()
-        *told, end = [json.loads(line) for line in out.splitlines()]
+        *acknowledged, end = [json.loads(line) for line in out.splitlines()]
         assert end["error"] in ("QuotaExceeded", "BackendError")
         adapter = await store.open()
-        found = {event.seq: event.hash for event in await everything(adapter)}
-        assert {line["seq"]: line["hash"] for line in told}.items() <= found.items()
+        stored = {event.seq: event.hash for event in await all_events(adapter)}
+        assert {line["seq"]: line["hash"] for line in acknowledged}.items() <= stored.items()
         assert (await adapter.verify()).ok
 
-    async def test_C09_a_journal_of_another_shape_is_refused(self, store: Any, adapter: Any) -> None:
+    async def test_C09_a_journal_of_another_shape_is_refused(
+        self, store: Any, adapter: Any
+    ) -> None:
         """A record with a member that this version does not know: refused, and left as it is."""
         await fill(adapter, 3)
         await store.close_all()
         (path,) = segment_files(store.directory)
-        edit(path, lambda ls: [*ls[:2], ls[2].replace(b'"trace_id"', b'"newer":1,"trace_id"')])
+        edit_lines(
+            path, lambda ls: [*ls[:2], ls[2].replace(b'"trace_id"', b'"newer":1,"trace_id"')]
+        )
         before = path.read_bytes()
         with pytest.raises(IntegrityError):
             await store.open()
         assert path.read_bytes() == before
 
-    async def test_V02_time_does_not_decrease_over_a_reopen(self, store: Any, adapter: Any, clock: Any) -> None:
+    async def test_V02_time_does_not_decrease_over_a_reopen(
+        self, store: Any, adapter: Any, clock: Any
+    ) -> None:
         """The last record's time is where the next begins."""
-        (first,) = await adapter.append([new()])
+        (first,) = await adapter.append([new_event()])
         clock.set_wall(first.ts - timedelta(days=2))
         adapter = await store.reopen()
-        (second,) = await adapter.append([new()])
+        (second,) = await adapter.append([new_event()])
         assert second.ts == first.ts

@@ -5,18 +5,18 @@ from typing import Any
 
 from agentbox.contracts.events import Event, EventFilter
 from agentbox.core.slot_errors import SlotUnavailable, ValidationError
-from agentbox.testing.contracts.common import refused
-from agentbox.testing.contracts.events_common import fill, new
-from agentbox.testing.until import until
+from agentbox.testing.contracts.common import expect_error
+from agentbox.testing.contracts.events_common import fill, new_event
+from agentbox.testing.wait import wait_until
 
 
-async def take(stream: Any, count: int, into: list[Event] | None = None) -> list[Event]:
+async def take_events(stream: Any, count: int, into: list[Event] | None = None) -> list[Event]:
     """The next items of a subscription, within 10 s."""
-    found: list[Event] = [] if into is None else into
+    events: list[Event] = [] if into is None else into
     async with asyncio.timeout(10):
-        while len(found) < count:
-            found.append(await anext(stream))
-    return found
+        while len(events) < count:
+            events.append(await anext(stream))
+    return events
 
 
 class ReadClauses:
@@ -33,38 +33,38 @@ class ReadClauses:
     async def test_V04_a_filtered_reader_always_advances(self, adapter: Any) -> None:
         """`next_since` covers what the filter left out."""
         await fill(adapter, 20)
-        (wanted,) = await adapter.append([new("rare.one")])
+        (rare,) = await adapter.append([new_event("rare.one")])
         await fill(adapter, 20)
         batch = await adapter.read(limit=10, flt=EventFilter(types=("rare.*",)))
-        assert (batch.events, batch.next_since) == ((wanted,), 40)
+        assert (batch.events, batch.next_since) == ((rare,), 40)
 
     async def test_V04_every_filter(self, adapter: Any) -> None:
         """Each member alone and together; a type exact or by prefix, which is no substring."""
         a, b, c = await adapter.append(
             [
-                new("x.y", source="s", subject="u"),
-                new("x.y.z", source="s", agent_id="g"),
-                new("xx.y", source="r", session_id="h", subject="u"),
+                new_event("x.y", source="s", subject="u"),
+                new_event("x.y.z", source="s", agent_id="g"),
+                new_event("xx.y", source="r", session_id="h", subject="u"),
             ]
         )
 
-        async def found(**members: Any) -> list[Event]:
+        async def matching(**members: Any) -> list[Event]:
             return list((await adapter.read(flt=EventFilter(**members))).events)
 
-        assert await found(types=("x.y",)) == [a]
-        assert await found(types=("x.*",)) == [a, b]
-        assert await found(types=("x.y.z", "xx.*")) == [b, c]
-        assert await found(source="s") == [a, b]
-        assert await found(subject="u") == [a, c]
-        assert await found(agent_id="g") == [b]
-        assert await found(session_id="h") == [c]
-        assert await found(source="s", subject="u") == [a]
+        assert await matching(types=("x.y",)) == [a]
+        assert await matching(types=("x.*",)) == [a, b]
+        assert await matching(types=("x.y.z", "xx.*")) == [b, c]
+        assert await matching(source="s") == [a, b]
+        assert await matching(subject="u") == [a, c]
+        assert await matching(agent_id="g") == [b]
+        assert await matching(session_id="h") == [c]
+        assert await matching(source="s", subject="u") == [a]
 
     async def test_V04_limits(self, adapter: Any) -> None:
         """1 to 1000."""
         for limit in (0, 1001):
-            await refused(ValidationError, adapter.read(limit=limit))
-        await refused(ValidationError, adapter.read(since=-2))
+            await expect_error(ValidationError, adapter.read(limit=limit))
+        await expect_error(ValidationError, adapter.read(since=-2))
 
     async def test_C06_paging_returns_each_record_once(self, adapter: Any) -> None:
         """While others are appended."""
@@ -83,9 +83,9 @@ class ReadClauses:
         await fill(adapter, 300)
         writing = asyncio.create_task(fill(adapter, 1500))
         stream = adapter.subscribe(since=99)
-        found = await take(stream, 1700)
+        events = await take_events(stream, 1700)
         await writing
-        assert [event.seq for event in found] == list(range(100, 1800))
+        assert [event.seq for event in events] == list(range(100, 1800))
         await stream.aclose()
 
     async def test_V05_from_now(self, adapter: Any) -> None:
@@ -93,36 +93,36 @@ class ReadClauses:
         await fill(adapter, 10)
         stream = adapter.subscribe()
         later = await fill(adapter, 3)
-        assert await take(stream, 3) == later
+        assert await take_events(stream, 3) == later
         await stream.aclose()
 
     async def test_V05_filtered(self, adapter: Any) -> None:
         """Only what matches, across the switch to live."""
         await fill(adapter, 5)
-        (old,) = await adapter.append([new("rare.one")])
+        (old,) = await adapter.append([new_event("rare.one")])
         stream = adapter.subscribe(since=-1, flt=EventFilter(types=("rare.one",)))
-        found = await take(stream, 1)
+        events = await take_events(stream, 1)
         await fill(adapter, 5)
-        (live,) = await adapter.append([new("rare.one")])
-        assert await take(stream, 2, found) == [old, live]
+        (live,) = await adapter.append([new_event("rare.one")])
+        assert await take_events(stream, 2, events) == [old, live]
         await stream.aclose()
 
     async def test_V05_a_slow_reader_holds_nobody_up(self, adapter: Any) -> None:
         """It misses nothing, and a fast one is not slowed."""
         slow, fast = adapter.subscribe(since=-1), adapter.subscribe(since=-1)
-        await adapter.append([new()])
-        first = await take(slow, 1)
+        await adapter.append([new_event()])
+        first = await take_events(slow, 1)
         events = await fill(adapter, 2000)
-        assert [event.seq for event in await take(fast, 2001)] == list(range(2001))
-        assert (await take(slow, 2001, first))[1:] == events
+        assert [event.seq for event in await take_events(fast, 2001)] == list(range(2001))
+        assert (await take_events(slow, 2001, first))[1:] == events
         await slow.aclose()
         await fast.aclose()
 
     async def test_V05_a_subscriber_ends_with_the_slot(self, store: Any, adapter: Any) -> None:
         """Closing wakes those who wait, with SlotUnavailable."""
         stream = adapter.subscribe()
-        waiting = asyncio.ensure_future(anext(stream))
+        pending = asyncio.ensure_future(anext(stream))
         await asyncio.sleep(0)
         await store.close_all()
-        await until(waiting.done, "the subscriber was told")
-        assert isinstance(waiting.exception(), SlotUnavailable)
+        await wait_until(pending.done, "the subscriber was told")
+        assert isinstance(pending.exception(), SlotUnavailable)

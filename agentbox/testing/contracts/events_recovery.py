@@ -8,14 +8,22 @@ import pytest
 
 from agentbox.adapters.events.journal.segments import segment_files
 from agentbox.core.slot_errors import IntegrityError
-from agentbox.testing.contracts.events_common import edit, everything, fill, new, three_days
+from agentbox.testing.contracts.events_common import (
+    all_events,
+    edit_lines,
+    fill,
+    new_event,
+    three_days,
+)
 
 
 class RecoveryClauses:
     """Torn tails, damage, indexes, seals."""
 
     @pytest.mark.parametrize("length", [1, 100, -1])
-    async def test_V08_a_torn_tail_is_cut_kept_and_told(self, store: Any, adapter: Any, length: int) -> None:
+    async def test_V08_a_torn_tail_is_cut_kept_and_told(
+        self, store: Any, adapter: Any, length: int
+    ) -> None:
         """The journal goes on after the last whole record; the rest is in `<segment>.torn`, also when only the newline is
         missing."""
         events = await fill(adapter, 5)
@@ -25,9 +33,9 @@ class RecoveryClauses:
         with path.open("ab") as stream:
             stream.write(torn)
         adapter = await store.open()
-        *before, told = await everything(adapter)
+        *before, recovered = await all_events(adapter)
         assert before == events
-        assert (told.type, told.data) == (
+        assert (recovered.type, recovered.data) == (
             "journal.recovered",
             {"segment": path.name, "bytes": len(torn), "sha256": hashlib.sha256(torn).hexdigest()},
         )
@@ -42,39 +50,65 @@ class RecoveryClauses:
         newest.with_suffix(".idx").unlink()
         store.accept_loss()  # a crash before the first record was acknowledged leaves no word of it
         adapter = await store.open()
-        (told,) = (await adapter.read(since=81)).events
-        assert (told.seq, told.type, told.data["bytes"]) == (82, "journal.recovered", 60)
+        (recovered,) = (await adapter.read(since=81)).events
+        assert (recovered.seq, recovered.type, recovered.data["bytes"]) == (
+            82,
+            "journal.recovered",
+            60,
+        )
         assert (await adapter.verify()).ok
 
     @pytest.mark.parametrize("line", [0, 700, 1500])
-    async def test_V08_damage_elsewhere_is_refused_and_left_alone(self, store: Any, adapter: Any, line: int) -> None:
+    async def test_V08_damage_elsewhere_is_refused_and_left_alone(
+        self, store: Any, adapter: Any, line: int
+    ) -> None:
         """Open raises IntegrityError with the place, and no byte of any file changes."""
         await fill(adapter, 1600)
         await store.close_all()
         (path,) = segment_files(store.directory)
-        edit(path, lambda lines: [*lines[:line], lines[line].replace(b'"n":', b'"m":'), *lines[line + 1 :]])
-        files = {item: item.read_bytes() for item in store.directory.iterdir() if item.name != ".lock"}
+        edit_lines(
+            path,
+            lambda lines: [
+                *lines[:line],
+                lines[line].replace(b'"n":', b'"m":'),
+                *lines[line + 1 :],
+            ],
+        )
+        files = {
+            item: item.read_bytes() for item in store.directory.iterdir() if item.name != ".lock"
+        }
         with pytest.raises(IntegrityError) as caught:
             await store.open()
-        assert (caught.value.members["segment"], caught.value.members["line"]) == (path.name, line + 1)
+        assert (caught.value.members["segment"], caught.value.members["line"]) == (
+            path.name,
+            line + 1,
+        )
         await store.close_all()
-        assert {item: item.read_bytes() for item in store.directory.iterdir() if item.name != ".lock"} == files
+        assert {
+            item: item.read_bytes() for item in store.directory.iterdir() if item.name != ".lock"
+        } == files
 
     async def test_V08_the_index_can_be_derived(self, store: Any, adapter: Any) -> None:
         """Without it, with a wrong one, with a torn one: the same records, and the same index in the end."""
         events = await fill(adapter, 2500)
         await store.close_all()
         index = segment_files(store.directory)[0].with_suffix(".idx")
-        right = index.read_bytes()
-        assert right.count(b"\n") == 3
-        for wrong in (None, b"", right[:-7], right.replace(b'"offset":', b'"offset":1'), b"nonsense\n"):
+        expected = index.read_bytes()
+        assert expected.count(b"\n") == 3
+        for content in (
+            None,
+            b"",
+            expected[:-7],
+            expected.replace(b'"offset":', b'"offset":1'),
+            b"nonsense\n",
+        ):
             index.unlink()
-            if wrong is not None:
-                index.write_bytes(wrong)
+            if content is not None:
+                index.write_bytes(content)
             adapter = await store.open()
-            assert await everything(adapter) == events
+            assert await all_events(adapter) == events
             await store.close_all()
-            assert index.read_bytes() == right
+            assert index.read_bytes() == expected
 
     async def test_V09_a_crash_between_the_seal_record_and_its_file_is_finished(
         self, store: Any, adapter: Any, clock: Any
@@ -89,5 +123,5 @@ class RecoveryClauses:
         store.accept_loss()  # nothing of the segment after it was acknowledged
         adapter = await store.open()
         assert full.with_suffix(".seal.json").exists()
-        await adapter.append([new()])
+        await adapter.append([new_event()])
         assert (await adapter.verify()).ok

@@ -8,7 +8,11 @@ from agentbox.testing.contracts.memory_common import ENTRIES, SIZE
 from agentbox.testing.contracts.memory_entries import EntryClauses
 from agentbox.testing.contracts.memory_search import SearchClauses
 
-OPTIONS = {"namespace_size": SIZE, "namespace_entries": ENTRIES, "embedder": "static-256"}  # of the store under test
+OPTIONS = {
+    "namespace_size": SIZE,
+    "namespace_entries": ENTRIES,
+    "embedder": "static-256",
+}  # of the store under test
 
 
 class MemoryContract(EntryClauses, SearchClauses, CommonContract):

@@ -5,18 +5,18 @@ from typing import Any
 SIZE, ENTRIES = 64 << 10, 600  # quotas of one namespace, in every store of this suite
 
 
-async def keys_found(adapter: Any, query: str, **arguments: Any) -> list[str]:
+async def search_keys(adapter: Any, query: str, **arguments: Any) -> list[str]:
     """The keys of the hits, best first."""
     return [hit.entry.key for hit in await adapter.search(query, **arguments)]
 
 
-async def keys_of(adapter: Any, **arguments: Any) -> list[str]:
+async def list_keys(adapter: Any, **arguments: Any) -> list[str]:
     """The keys that `list` gives, over all its pages."""
-    found: list[str] = []
+    keys: list[str] = []
     cursor = None
     while True:
         page = await adapter.list(cursor=cursor, **arguments)
-        found += [entry.key for entry in page.items]
+        keys += [entry.key for entry in page.items]
         cursor = page.next_cursor
         if cursor is None:
-            return found
+            return keys

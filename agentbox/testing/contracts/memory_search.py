@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from agentbox.core.slot_errors import ValidationError
-from agentbox.testing.contracts.common import refused
-from agentbox.testing.contracts.memory_common import keys_found, keys_of
+from agentbox.testing.contracts.common import expect_error
+from agentbox.testing.contracts.memory_common import list_keys, search_keys
 
 TEXTS = {
     "wedding": "The bride and groom cut the cake after the ceremony.",
@@ -24,33 +24,51 @@ class SearchClauses:
     @pytest.mark.parametrize(
         ("flt", "want"),
         [
-            ({"n": 3}, {3}), ({"n": {"in": [1, 2, 99]}}, {1, 2}), ({"n": {"ne": 0}}, set(range(1, 10))), ({"n": {"gt": 7}}, {8, 9}),
-            ({"n": {"gte": 8, "lt": 9}}, {8}), ({"n": {"lte": 0}}, {0}), ({"even": True}, {0, 2, 4, 6, 8}), ({"even": 1}, set()),
-            ({"name": {"gt": "n7"}}, {8, 9}), ({"name": "n1' OR 1=1 --"}, set()), ({"rare": {"exists": True}}, {5}),
-            ({"rare": {"exists": False}, "n": {"lt": 6, "gt": 3}}, {4}), ({"rare": None}, {5}), ({"n": {"gt": "0"}}, set()),
-            ({"absent": {"ne": 1}}, set(range(10))), ({'a"b': 4}, {4}), ({"name": {"in": ["n1", 2, True]}}, {1}),
+            ({"n": 3}, {3}),
+            ({"n": {"in": [1, 2, 99]}}, {1, 2}),
+            ({"n": {"ne": 0}}, set(range(1, 10))),
+            ({"n": {"gt": 7}}, {8, 9}),
+            ({"n": {"gte": 8, "lt": 9}}, {8}),
+            ({"n": {"lte": 0}}, {0}),
+            ({"even": True}, {0, 2, 4, 6, 8}),
+            ({"even": 1}, set()),
+            ({"name": {"gt": "n7"}}, {8, 9}),
+            ({"name": "n1' OR 1=1 --"}, set()),
+            ({"rare": {"exists": True}}, {5}),
+            ({"rare": {"exists": False}, "n": {"lt": 6, "gt": 3}}, {4}),
+            ({"rare": None}, {5}),
+            ({"n": {"gt": "0"}}, set()),
+            ({"absent": {"ne": 1}}, set(range(10))),
+            ({'a"b': 4}, {4}),
+            ({"name": {"in": ["n1", 2, True]}}, {1}),
         ],
-    )  # fmt: skip
-    async def test_M03_every_hit_satisfies_the_filter(self, adapter: Any, flt: dict[str, Any], want: set[int]) -> None:
+    )
+    async def test_M03_every_hit_satisfies_the_filter(
+        self, adapter: Any, flt: dict[str, Any], want: set[int]
+    ) -> None:
         """In each mode and in list; a boolean is no number, a string is no number."""
         for n in range(10):
             extra = {"rare": None} if n == 5 else {}
             meta = {"n": n, "even": n % 2 == 0, "name": f"n{n}", 'a"b': n, **extra}
             await adapter.store(f"{n}", "whale", metadata=meta)
         for mode in MODES:
-            assert set(await keys_found(adapter, "whale", mode=mode, flt=flt)) == {f"{n}" for n in want}
-        assert set(await keys_of(adapter, flt=flt)) == {f"{n}" for n in want}
+            assert set(await search_keys(adapter, "whale", mode=mode, flt=flt)) == {
+                f"{n}" for n in want
+            }
+        assert set(await list_keys(adapter, flt=flt)) == {f"{n}" for n in want}
 
     async def test_M03_a_narrow_filter_still_fills_the_page(self, adapter: Any) -> None:
         """Of 500 entries 10 match, all of them far down in the ranking."""
         for number in range(500):
             narrow = number >= 490
             await adapter.store(
-                f"{number}", "tulips in spring" if narrow else "restart the server", metadata={"narrow": narrow}
+                f"{number}",
+                "tulips in spring" if narrow else "restart the server",
+                metadata={"narrow": narrow},
             )
         for mode in ("vector", "hybrid"):
-            found = await keys_found(adapter, "restart the server", mode=mode, flt={"narrow": True})
-            assert sorted(found) == [f"{number}" for number in range(490, 500)]
+            keys = await search_keys(adapter, "restart the server", mode=mode, flt={"narrow": True})
+            assert sorted(keys) == [f"{number}" for number in range(490, 500)]
 
     @pytest.mark.parametrize(
         "flt",
@@ -65,10 +83,12 @@ class SearchClauses:
             {"a": {"ne": {}}},
         ],
     )
-    async def test_M03_what_is_no_filter_is_refused(self, adapter: Any, flt: dict[str, Any]) -> None:
+    async def test_M03_what_is_no_filter_is_refused(
+        self, adapter: Any, flt: dict[str, Any]
+    ) -> None:
         """In search and in list."""
-        await refused(ValidationError, adapter.search("x", flt=flt))
-        await refused(ValidationError, adapter.list(flt=flt))
+        await expect_error(ValidationError, adapter.search("x", flt=flt))
+        await expect_error(ValidationError, adapter.list(flt=flt))
 
     @pytest.mark.parametrize(
         ("query", "key"),
@@ -79,22 +99,24 @@ class SearchClauses:
             ("flowers", "garden"),
         ],
     )
-    async def test_M06_a_paraphrase_is_found_by_vector(self, adapter: Any, query: str, key: str) -> None:
+    async def test_M06_a_paraphrase_is_found_by_vector(
+        self, adapter: Any, query: str, key: str
+    ) -> None:
         """Without a shared word, before everything unrelated."""
         for name, text in TEXTS.items():
             await adapter.store(name, text)
-        assert (await keys_found(adapter, query, mode="vector"))[0] == key
-        assert (await keys_found(adapter, query))[0] == key
+        assert (await search_keys(adapter, query, mode="vector"))[0] == key
+        assert (await search_keys(adapter, query))[0] == key
 
     async def test_M06_a_rare_word_is_found_by_text(self, adapter: Any) -> None:
         """Alone and among others; accents and case are one."""
         for name, text in TEXTS.items():
             await adapter.store(name, text)
         await adapter.store("accent", "caf\u00e9 au lait")
-        assert await keys_found(adapter, "qx77z", mode="text") == ["bug"]
-        assert (await keys_found(adapter, "the QX77Z", mode="text"))[0] == "bug"
-        assert await keys_found(adapter, "CAFE", mode="text") == ["accent"]
-        assert (await keys_found(adapter, "qx77z"))[0] == "bug"
+        assert await search_keys(adapter, "qx77z", mode="text") == ["bug"]
+        assert (await search_keys(adapter, "the QX77Z", mode="text"))[0] == "bug"
+        assert await search_keys(adapter, "CAFE", mode="text") == ["accent"]
+        assert (await search_keys(adapter, "qx77z"))[0] == "bug"
 
     async def test_M07_scores_follow_the_formulas(self, adapter: Any) -> None:
         """Cosine, BM25 and reciprocal ranks, each within 1e-6; sorted by score, then by key."""
@@ -106,12 +128,19 @@ class SearchClauses:
         by_vector = await adapter.search(query, mode="vector")
         by_text = await adapter.search(query, mode="text")
         assert all(hit.score == pytest.approx(hit.cosine, abs=1e-6) for hit in by_vector)
-        assert all(hit.score == pytest.approx(hit.bm25 / (1 + hit.bm25), abs=1e-6) for hit in by_text)
+        assert all(
+            hit.score == pytest.approx(hit.bm25 / (1 + hit.bm25), abs=1e-6) for hit in by_text
+        )
         assert all(-1 <= hit.cosine <= 1 for hit in by_vector)
-        ranks = [{hit.entry.key: at for at, hit in enumerate(hits, 1)} for hits in (by_vector, by_text)]
+        ranks = [
+            {hit.entry.key: position for position, hit in enumerate(hits, 1)}
+            for hits in (by_vector, by_text)
+        ]
         for hit in await adapter.search(query):
-            want = sum(61 / 2 / (60 + rank[hit.entry.key]) for rank in ranks if hit.entry.key in rank)
-            assert hit.score == pytest.approx(want, abs=1e-6)
+            expected = sum(
+                61 / 2 / (60 + rank[hit.entry.key]) for rank in ranks if hit.entry.key in rank
+            )
+            assert hit.score == pytest.approx(expected, abs=1e-6)
         for hits in (by_vector, by_text, await adapter.search(query)):
             assert list(hits) == sorted(hits, key=lambda hit: (-hit.score, hit.entry.key))
         best = (await adapter.search("identical words"))[0]
@@ -134,7 +163,7 @@ class SearchClauses:
         await adapter.store("rare", rare)
         for number in range(3):
             await adapter.store(f"{number}", "common")
-        assert await keys_found(adapter, f"common {rare}", mode="text") == ["rare", "0", "1", "2"]
+        assert await search_keys(adapter, f"common {rare}", mode="text") == ["rare", "0", "1", "2"]
 
     async def test_M07_limits_and_the_empty_store(self, adapter: Any) -> None:
         """1 to 100 hits, none of an empty store, none of an empty query by text."""
@@ -146,7 +175,7 @@ class SearchClauses:
             assert len(await adapter.search("whale", mode=mode, limit=1)) == 1
             assert len(await adapter.search("whale", mode=mode, limit=100)) == 100
         assert await adapter.search("", mode="text") == ()
-        for wrong in (
+        for arguments in (
             {"limit": 0},
             {"limit": 101},
             {"mode": "fuzzy"},
@@ -155,7 +184,7 @@ class SearchClauses:
             {"min_cosine": 2},
             {"min_cosine": True},
         ):
-            await refused(ValidationError, adapter.search("x", **wrong))
+            await expect_error(ValidationError, adapter.search("x", **arguments))
 
     async def test_M07_a_floor_of_cosine_holds(self, adapter: Any) -> None:
         """No hit lies below it."""
@@ -170,7 +199,7 @@ class SearchClauses:
         await adapter.store("number", 7)
         await adapter.store("words", "seven")
         for mode in MODES:
-            assert await keys_found(adapter, "seven", mode=mode) == ["words"]
+            assert await search_keys(adapter, "seven", mode=mode) == ["words"]
 
     async def test_M08_anagrams_are_not_alike(self, adapter: Any) -> None:
         """The letters are the same, the words are not."""
@@ -202,8 +231,8 @@ class SearchClauses:
         """No operator reaches the query language: no error, and what holds the plain word is found."""
         await adapter.store("k", "a whale; and near text")
         for mode in MODES:
-            found = await keys_found(adapter, query, mode=mode)
-            assert found in ([], ["k"])
+            keys = await search_keys(adapter, query, mode=mode)
+            assert keys in ([], ["k"])
             if "whale" in query:
-                assert found == ["k"]
-        assert await keys_of(adapter) == ["k"]
+                assert keys == ["k"]
+        assert await list_keys(adapter) == ["k"]

@@ -5,10 +5,10 @@ from typing import Any
 
 from agentbox.contracts.orchestrator import AgentFilter, AgentHandle, Orchestrator
 from agentbox.core.slot_errors import SlotUnavailable, ValidationError
-from agentbox.testing.contracts.common import CommonContract, refused
+from agentbox.testing.contracts.common import CommonContract, expect_error
 from agentbox.testing.contracts.orchestrator_lab import items, new_id, shell, spec
-from agentbox.testing.contracts.orchestrator_life import LifeClauses
-from agentbox.testing.contracts.orchestrator_lives import LivesClause
+from agentbox.testing.contracts.orchestrator_leaks import LeakClause
+from agentbox.testing.contracts.orchestrator_lifecycle import LifecycleClauses
 from agentbox.testing.contracts.orchestrator_process import ProcessClauses
 from agentbox.testing.contracts.orchestrator_rights import RightsClauses
 from agentbox.testing.contracts.orchestrator_stream import StreamClauses
@@ -16,7 +16,9 @@ from agentbox.testing.contracts.orchestrator_stream import StreamClauses
 _HANDLE = AgentHandle(agent_id="01938f5e-0000-7000-8000-000000000000", generation=1)
 
 
-class OrchestratorContract(ProcessClauses, StreamClauses, LifeClauses, LivesClause, RightsClauses, CommonContract):
+class OrchestratorContract(
+    ProcessClauses, StreamClauses, LifecycleClauses, LeakClause, RightsClauses, CommonContract
+):
     """An implementation's test file gives the fixtures `adapter` (open), `lab` (a backend of the test's own) and
     `store` (makes and opens adapters on a backend that it can kill)."""
 
@@ -48,23 +50,28 @@ class OrchestratorContract(ProcessClauses, StreamClauses, LifeClauses, LivesClau
         call.cancel()
         await asyncio.gather(call, return_exceptions=True)
         handle = await adapter.spawn(spec("true"), request_id=request)
-        assert (await adapter.get(handle.agent_id)).exit is None or await items(adapter, handle.agent_id)
+        assert (await adapter.get(handle.agent_id)).exit is None or await items(
+            adapter, handle.agent_id
+        )
 
     async def test_C06_pages_are_by_key(self, adapter: Any) -> None:
         """Agents present throughout come exactly once, whatever is spawned between the pages; bad bounds are refused."""
         label = new_id()
-        mine = [await adapter.spawn(spec("true", labels={label: "1"}), request_id=new_id()) for _ in range(5)]
+        spawned = [
+            await adapter.spawn(spec("true", labels={label: "1"}), request_id=new_id())
+            for _ in range(5)
+        ]
         flt = AgentFilter(label=label)
-        found, cursor = [], None
+        listed, cursor = [], None
         while True:
             page = await adapter.list(flt, limit=2, cursor=cursor)
-            found += [one.handle for one in page.items]
+            listed += [info.handle for info in page.items]
             await adapter.spawn(spec("true"), request_id=new_id())
             if (cursor := page.next_cursor) is None:
                 break
-        assert found == mine
+        assert listed == spawned
         for wrong in ({"limit": 0}, {"limit": 501}, {"cursor": "not a cursor"}):
-            await refused(ValidationError, adapter.list(flt, **wrong))
+            await expect_error(ValidationError, adapter.list(flt, **wrong))
 
     async def test_C07_text_passes_unchanged(self, adapter: Any) -> None:
         """Any code point goes through arguments, environment and labels; NUL and lone surrogates are refused."""
@@ -72,8 +79,13 @@ class OrchestratorContract(ProcessClauses, StreamClauses, LifeClauses, LivesClau
         run = await adapter.run_once(spec("printenv", "T", env={"T": text}), request_id=new_id())
         assert run.stdout.decode() == text + "\n"
         for wrong in ("a\0", "\ud800"):
-            await refused(ValidationError, adapter.spawn(spec("echo", wrong), request_id=new_id()))
-            await refused(ValidationError, adapter.spawn(spec("true", labels={"x": wrong}), request_id=new_id()))
+            await expect_error(
+                ValidationError, adapter.spawn(spec("echo", wrong), request_id=new_id())
+            )
+            await expect_error(
+                ValidationError,
+                adapter.spawn(spec("true", labels={"x": wrong}), request_id=new_id()),
+            )
 
     async def test_C08_a_spawn_survives_a_crash_as_a_row(self, lab: Any) -> None:
         """An agent whose spawn returned is known after SIGKILL of the backend."""
@@ -89,9 +101,12 @@ class OrchestratorContract(ProcessClauses, StreamClauses, LifeClauses, LivesClau
         if "detached" in first.capabilities:
             second = await store.open()
         else:
-            await refused(SlotUnavailable, store.open())
+            await expect_error(SlotUnavailable, store.open())
         codes = range(32)
         runs = await asyncio.gather(
-            *((first, second)[n % 2].run_once(shell(f"exit {n}"), request_id=f"c11-{n}") for n in codes)
+            *(
+                (first, second)[n % 2].run_once(shell(f"exit {n}"), request_id=f"c11-{n}")
+                for n in codes
+            )
         )
         assert [run.exit.code for run in runs] == list(codes)

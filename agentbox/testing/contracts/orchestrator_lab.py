@@ -7,21 +7,21 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from agentbox.contracts.agent_host.record import RecordLine
+from agentbox.contracts.agent_host.lifecycle_record import LifecycleRecord
 from agentbox.contracts.orchestrator import AgentHandle, AgentSpec, Limits, Orchestrator, StreamItem
 from agentbox.core.ids import uuid7
 from agentbox.sandbox.launcher import tree
-from agentbox.testing.until import pause
+from agentbox.testing.wait import pause
 
 FOREVER = ("sleep", "100000")
-_PATIENCE = 15.0
+_TIMEOUT_SECONDS = 15.0
 
 
 class Lab(Protocol):
     """A backend of its own for one test. `adapter` is open after `start` and after `restart`."""
 
     adapter: Orchestrator
-    lives: tuple[int, int]  # before memory may be at its level, and after it is
+    run_counts: tuple[int, int]  # before memory may be at its level, and after it is
 
     @property
     def root_pid(self) -> int:
@@ -32,12 +32,16 @@ class Lab(Protocol):
     def workspace(self) -> Path: ...
 
     async def start(
-        self, *, limits: Mapping[str, Any] | None = None, options: Mapping[str, Any] | None = None, scale: float = 1
+        self,
+        *,
+        limits: Mapping[str, Any] | None = None,
+        options: Mapping[str, Any] | None = None,
+        scale: float = 1,
     ) -> Orchestrator:
         """`scale` divides the waits before a restart."""
         ...
 
-    async def leave(self) -> None:
+    async def disconnect(self) -> None:
         """Closes the adapter, as a caller that goes away; the backend stays."""
         ...
 
@@ -49,7 +53,7 @@ class Lab(Protocol):
         """Starts the backend where it was killed, and opens a new adapter."""
         ...
 
-    async def record(self, count: int, *, take: bool = True) -> list[RecordLine]:
+    async def record(self, count: int, *, acknowledge: bool = True) -> list[LifecycleRecord]:
         """The next `count` lines of the record. With `take` they are taken for good."""
         ...
 
@@ -64,80 +68,84 @@ def shell(script: str, **more: Any) -> AgentSpec:
     return spec("sh", "-c", script, **more)
 
 
-def limits(**asked: Any) -> Limits:
-    return Limits(**asked)
+def limits(**values: Any) -> Limits:
+    return Limits(**values)
 
 
 def new_id() -> str:
     return uuid7()
 
 
-async def until_async(holds: Callable[[], Awaitable[bool]], what: str, seconds: float = _PATIENCE) -> None:
+async def wait_until_async(
+    condition: Callable[[], Awaitable[bool]], description: str, seconds: float = _TIMEOUT_SECONDS
+) -> None:
     """Returns once the answer is true. AssertionError after the deadline."""
     deadline = time.monotonic() + seconds
-    began = time.monotonic()
-    while not await holds():
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
-        await asyncio.sleep(pause(began, 0.01))
-        began = time.monotonic()
+    started = time.monotonic()
+    while not await condition():
+        assert time.monotonic() < deadline, f"not within {seconds} s: {description}"
+        await asyncio.sleep(pause(started, 0.01))
+        started = time.monotonic()
 
 
-async def items(adapter: Orchestrator, agent_id: str, since: int = 0, *, follow: bool = True) -> list[StreamItem]:
+async def items(
+    adapter: Orchestrator, agent_id: str, since: int = 0, *, follow: bool = True
+) -> list[StreamItem]:
     """The whole stream to its end."""
     return [item async for item in adapter.stream(agent_id, since=since, follow=follow)]
 
 
-def output(found: list[StreamItem], kind: str = "stdout") -> bytes:
-    return b"".join(item.data for item in found if item.kind == kind)
+def output(stream_items: list[StreamItem], kind: str = "stdout") -> bytes:
+    return b"".join(item.data for item in stream_items if item.kind == kind)
 
 
-def told(found: list[StreamItem], kind: str = "state") -> list[dict[str, Any]]:
+def documents(stream_items: list[StreamItem], kind: str = "state") -> list[dict[str, Any]]:
     """The documents of `state` or `exit` items."""
-    return [json.loads(item.data) for item in found if item.kind == kind]
+    return [json.loads(item.data) for item in stream_items if item.kind == kind]
 
 
-async def first_output(adapter: Orchestrator, handle: AgentHandle, wanted: bytes) -> StreamItem:
+async def first_output(adapter: Orchestrator, handle: AgentHandle, pattern: bytes) -> StreamItem:
     """Waits for stdout that contains `wanted`."""
-    async with asyncio.timeout(_PATIENCE):
+    async with asyncio.timeout(_TIMEOUT_SECONDS):
         async for item in adapter.stream(handle.agent_id):
-            if item.kind == "stdout" and wanted in item.data:
+            if item.kind == "stdout" and pattern in item.data:
                 return item
-    raise AssertionError(f"the agent ended without {wanted!r}")
+    raise AssertionError(f"the agent ended without {pattern!r}")
 
 
-async def ended(adapter: Orchestrator, agent_id: str) -> None:
+async def wait_ended(adapter: Orchestrator, agent_id: str) -> None:
     """Waits until the agent is over."""
-    await until_async(lambda: _over(adapter, agent_id), "the agent ends")
+    await wait_until_async(lambda: _has_ended(adapter, agent_id), "the agent ends")
 
 
-async def _over(adapter: Orchestrator, agent_id: str) -> bool:
+async def _has_ended(adapter: Orchestrator, agent_id: str) -> bool:
     return (await adapter.get(agent_id)).state in ("exited", "failed", "lost")
 
 
-def alive(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
     """A process that runs; a zombie does not."""
-    row = tree.look(pid)
+    row = tree.read_process(pid)
     return row is not None and row.state not in "ZX"
 
 
-def running(needle: str) -> list[int]:
+def running_pids(needle: str) -> list[int]:
     """Processes whose command line contains `needle`."""
-    found = []
+    pids = []
     for row in tree.scan().values():
         try:
             line = Path(f"/proc/{row.pid}/cmdline").read_bytes()
         except OSError:
             continue
         if needle.encode() in line and row.state not in "ZX":
-            found.append(row.pid)
-    return found
+            pids.append(row.pid)
+    return pids
 
 
 def ancestors(pid: int) -> list[int]:
     """Parents up to PID 1 of this namespace."""
-    found: list[int] = []
-    row = tree.look(pid)
+    pids: list[int] = []
+    row = tree.read_process(pid)
     while row is not None and row.parent:
-        found.append(row.parent)
-        row = tree.look(row.parent)
-    return found
+        pids.append(row.parent)
+        row = tree.read_process(row.parent)
+    return pids

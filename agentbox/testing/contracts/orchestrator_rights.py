@@ -4,8 +4,8 @@ from typing import Any
 
 from agentbox.contracts.orchestrator import AgentInfo, Orchestrator
 from agentbox.core.slot_errors import NotFound
-from agentbox.testing.contracts.common import refused
-from agentbox.testing.contracts.orchestrator_lab import FOREVER, ended, new_id, spec
+from agentbox.testing.contracts.common import expect_error
+from agentbox.testing.contracts.orchestrator_lab import FOREVER, new_id, spec, wait_ended
 
 
 class RightsClauses:
@@ -22,29 +22,35 @@ class RightsClauses:
         assert _states(after) == {**_states(before), grant: "revoked"}
         assert _states(await adapter.get(handle.agent_id)) == _states(after)
         assert _states(await adapter.revoke(handle.agent_id, grant)) == _states(after)
-        assert after.state == "running"  # it is checked at each use, so no process has to end for it
+        assert (
+            after.state == "running"
+        )  # it is checked at each use, so no process has to end for it
         assert set(_states(await adapter.get(other.agent_id)).values()) == {"held"}
-        for one in (handle, other):
-            await adapter.terminate(one, grace_s=0)
+        for agent in (handle, other):
+            await adapter.terminate(agent, grace_s=0)
 
     async def test_O19_what_the_kernel_holds_ends_the_process(self, adapter: Orchestrator) -> None:
         """And with it the child's, whose right came from there."""
         parent = await adapter.spawn(spec(*FOREVER), request_id=new_id())
         child = await adapter.spawn(spec(*FOREVER, parent_id=parent.agent_id), request_id=new_id())
         await adapter.revoke(parent.agent_id, _grant(await adapter.get(parent.agent_id), "fs"))
-        for one in (parent, child):
-            await ended(adapter, one.agent_id)
-            info = await adapter.get(one.agent_id)
+        for agent in (parent, child):
+            await wait_ended(adapter, agent.agent_id)
+            info = await adapter.get(agent.agent_id)
             assert (info.pid, "revoked" in _states(info).values()) == (None, True)
 
     async def test_O19_only_what_is_there_is_taken_back(self, adapter: Orchestrator) -> None:
         """NotFound for an unknown agent, an unknown grant, and a grant of another agent."""
-        one, other = [await adapter.spawn(spec(*FOREVER), request_id=new_id()) for _ in range(2)]
-        grant = _grant(await adapter.get(one.agent_id), "tool")
-        for agent_id, grant_id in ((new_id(), grant), (one.agent_id, "g_none"), (other.agent_id, grant)):
-            await refused(NotFound, adapter.revoke(agent_id, grant_id))
-        assert set(_states(await adapter.get(one.agent_id)).values()) == {"held"}
-        for handle in (one, other):
+        agent, other = [await adapter.spawn(spec(*FOREVER), request_id=new_id()) for _ in range(2)]
+        grant = _grant(await adapter.get(agent.agent_id), "tool")
+        for agent_id, grant_id in (
+            (new_id(), grant),
+            (agent.agent_id, "g_none"),
+            (other.agent_id, grant),
+        ):
+            await expect_error(NotFound, adapter.revoke(agent_id, grant_id))
+        assert set(_states(await adapter.get(agent.agent_id)).values()) == {"held"}
+        for handle in (agent, other):
             await adapter.terminate(handle, grace_s=0)
 
 
@@ -60,5 +66,5 @@ def _states(info: AgentInfo) -> dict[str, str]:
 
 def _grant(info: AgentInfo, scope: str) -> str:
     """The first of a scope."""
-    found: str = next(row["grant_id"] for row in _rows(info) if row["scope"] == scope)
-    return found
+    grant_id: str = next(row["grant_id"] for row in _rows(info) if row["scope"] == scope)
+    return grant_id

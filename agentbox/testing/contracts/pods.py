@@ -8,7 +8,11 @@ from agentbox.testing.contracts.pods_common import JSON
 from agentbox.testing.contracts.pods_containers import ContainerClauses
 from agentbox.testing.contracts.pods_objects import CAP, QUOTA, QUOTA_OBJECTS, ObjectClauses
 
-OPTIONS = {"max_object": CAP, "quota": QUOTA, "quota_objects": QUOTA_OBJECTS}  # what the store under test is made with
+OPTIONS = {
+    "max_object": CAP,
+    "quota": QUOTA,
+    "quota_objects": QUOTA_OBJECTS,
+}  # what the store under test is made with
 
 
 class PodsContract(ObjectClauses, ContainerClauses, CommonContract):
@@ -26,6 +30,6 @@ class PodsContract(ObjectClauses, ContainerClauses, CommonContract):
 
     async def use(self, adapter: Any) -> list[Any]:
         meta, _ = await adapter.write("a/b", b"{}", content_type=JSON)
-        found = await adapter.read("a/b")
-        assert b"".join([piece async for piece in found.body]) == b"{}"
-        return [meta, found.meta, await adapter.head("a/"), *(await adapter.list("a/")).items]
+        stored = await adapter.read("a/b")
+        assert b"".join([chunk async for chunk in stored.body]) == b"{}"
+        return [meta, stored.meta, await adapter.head("a/"), *(await adapter.list("a/")).items]

@@ -6,30 +6,30 @@ from typing import Any
 JSON = "application/json"
 
 
-async def body_of(adapter: Any, path: str, **arguments: Any) -> bytes:
+async def read_body(adapter: Any, path: str, **arguments: Any) -> bytes:
     """The whole body of an object, read to its end."""
-    found = await adapter.read(path, **arguments)
-    return b"".join([piece async for piece in found.body])
+    stored = await adapter.read(path, **arguments)
+    return b"".join([chunk async for chunk in stored.body])
 
 
-async def pieces(body: bytes, size: int) -> Any:
+async def in_chunks(body: bytes, size: int) -> Any:
     """A body that comes in pieces of that size."""
     for start in range(0, len(body), size):
         yield body[start : start + size]
 
 
-async def paths_of(adapter: Any, container: str = "", limit: int = 100) -> list[str]:
+async def list_paths(adapter: Any, container: str = "", limit: int = 100) -> list[str]:
     """The paths that `list` gives, over all its pages."""
-    found: list[str] = []
+    paths: list[str] = []
     cursor = None
     while True:
         page = await adapter.list(container, limit=limit, cursor=cursor)
-        found += [meta.path for meta in page.items]
+        paths += [meta.path for meta in page.items]
         cursor = page.next_cursor
         if cursor is None:
-            return found
+            return paths
 
 
-def descriptors() -> int:
+def descriptor_count() -> int:
     """How many descriptors this process has open."""
     return len(os.listdir("/proc/self/fd"))  # noqa: PTH208

@@ -9,9 +9,14 @@ import pytest
 
 from agentbox.adapters.pods.paths import MAX_SEGMENT
 from agentbox.core.slot_errors import ContainerNotEmpty, NotFound, ValidationError
-from agentbox.testing.contracts.common import refused
-from agentbox.testing.contracts.pods_common import body_of, descriptors, paths_of, pieces
-from agentbox.testing.until import until
+from agentbox.testing.contracts.common import expect_error
+from agentbox.testing.contracts.pods_common import (
+    descriptor_count,
+    in_chunks,
+    list_paths,
+    read_body,
+)
+from agentbox.testing.wait import wait_until
 
 ODD = ("\u00e9", "e\u0301", "a b", "\U0001f600", "%2e%2e", "a?b#c", "'\";--", "...")
 
@@ -24,29 +29,34 @@ class ContainerClauses:
     async def test_P06_what_was_deleted_is_gone(self, adapter: Any) -> None:
         """An object, then its empty container; a missing path is told, a filled container refused."""
         await adapter.write("a/b", b"1")
-        await refused(ContainerNotEmpty, adapter.delete("a/"))
+        await expect_error(ContainerNotEmpty, adapter.delete("a/"))
         await adapter.delete("a/b")
-        for call in (adapter.read("a/b"), adapter.head("a/b"), adapter.delete("a/b"), adapter.delete("x/")):
-            await refused(NotFound, call)
+        for call in (
+            adapter.read("a/b"),
+            adapter.head("a/b"),
+            adapter.delete("a/b"),
+            adapter.delete("x/"),
+        ):
+            await expect_error(NotFound, call)
         await adapter.delete("a/")
-        await refused(NotFound, adapter.head("a/"))
-        assert await paths_of(adapter) == []
+        await expect_error(NotFound, adapter.head("a/"))
+        assert await list_paths(adapter) == []
 
     async def test_P07_list_is_exactly_the_direct_members(self, adapter: Any) -> None:
         """Objects and containers, each with kind and size; a new one appears, a deleted one is gone."""
         await adapter.write("a/one", b"1")
         await adapter.write("a/deep/er/two", b"22")
         await adapter.write("b", b"333")
-        found = {meta.path: (meta.kind, meta.size) for meta in (await adapter.list("a/")).items}
-        assert found == {"a/one": ("object", 1), "a/deep/": ("container", None)}
-        assert await paths_of(adapter) == ["a/", "b"]
+        listed = {meta.path: (meta.kind, meta.size) for meta in (await adapter.list("a/")).items}
+        assert listed == {"a/one": ("object", 1), "a/deep/": ("container", None)}
+        assert await list_paths(adapter) == ["a/", "b"]
         await adapter.write("a/new", b"")
         await adapter.delete("a/one")
-        assert await paths_of(adapter, "a/") == ["a/deep/", "a/new"]
+        assert await list_paths(adapter, "a/") == ["a/deep/", "a/new"]
         new, head = (await adapter.list("a/")).items[1], await adapter.head("a/new")
         assert new == replace(head, etag=new.etag)
         assert new.etag in (head.etag, None)
-        await refused(NotFound, adapter.list("x/"))
+        await expect_error(NotFound, adapter.list("x/"))
 
     async def fill(self, store: Any, adapter: Any, paths: list[str]) -> None:
         """Makes empty objects, many at once; a suite may know a faster way into its backend."""
@@ -57,7 +67,7 @@ class ContainerClauses:
         """Each once, whatever the size of a page."""
         names = [f"c/{number:04}" for number in range(1000)]
         await self.fill(store, adapter, names)
-        assert sorted(await paths_of(adapter, "c/", limit=77)) == names
+        assert sorted(await list_paths(adapter, "c/", limit=77)) == names
 
     async def test_C06_a_foreign_cursor_or_limit_is_refused(self, adapter: Any) -> None:
         """A cursor of another container, of nobody; a page of 1 to 500."""
@@ -70,15 +80,30 @@ class ContainerClauses:
             adapter.list(limit=0),
             adapter.list(limit=501),
         ):
-            await refused(ValidationError, call)
+            await expect_error(ValidationError, call)
 
     @pytest.mark.parametrize(
         "path",
         [
-            "", "/a", "a//b", "a/../b", "..", ".", "a/.", "a\\b", "a\x00b", "a\nb", "a\x7fb", "x" * 256, "\u00e9" * 128,
-            "/".join(["x" * 200] * 6), ".agentbox-x", "a/.agentbox", "a\ud800b",
+            "",
+            "/a",
+            "a//b",
+            "a/../b",
+            "..",
+            ".",
+            "a/.",
+            "a\\b",
+            "a\x00b",
+            "a\nb",
+            "a\x7fb",
+            "x" * 256,
+            "\u00e9" * 128,
+            "/".join(["x" * 200] * 6),
+            ".agentbox-x",
+            "a/.agentbox",
+            "a\ud800b",
         ],
-    )  # fmt: skip
+    )
     async def test_P09_a_bad_path_is_refused_never_mended(self, adapter: Any, path: str) -> None:
         """By every method."""
         for call in (
@@ -88,29 +113,34 @@ class ContainerClauses:
             adapter.patch(path, b"[]"),
             adapter.delete(path),
         ):
-            await refused(ValidationError, call)
+            await expect_error(ValidationError, call)
         if path:
-            await refused(ValidationError, adapter.list(f"{path}/"))
-        assert await paths_of(adapter) == []
+            await expect_error(ValidationError, adapter.list(f"{path}/"))
+        assert await list_paths(adapter) == []
 
     async def test_P09_an_object_is_no_container(self, adapter: Any) -> None:
         """And the other way round; nothing of either is lost."""
         await adapter.write("a/b", b"1")
-        for call in (adapter.write("a", b""), adapter.write("a/", b""), adapter.write("a/b/c", b""), adapter.list("a")):
-            await refused(ValidationError, call)
-        await refused(NotFound, adapter.delete("a/b/"))
-        assert await body_of(adapter, "a/b") == b"1"
+        for call in (
+            adapter.write("a", b""),
+            adapter.write("a/", b""),
+            adapter.write("a/b/c", b""),
+            adapter.list("a"),
+        ):
+            await expect_error(ValidationError, call)
+        await expect_error(NotFound, adapter.delete("a/b/"))
+        assert await read_body(adapter, "a/b") == b"1"
 
     async def test_C07_names_and_types_round_trip(self, adapter: Any) -> None:
         """Code point for code point."""
         odd = (*ODD, "x" * self.longest)
         for name in odd:
             await adapter.write(name, name.encode(), content_type='text/x; a="b"')
-        assert sorted(await paths_of(adapter)) == sorted(odd)
+        assert sorted(await list_paths(adapter)) == sorted(odd)
         for name in odd:
-            assert await body_of(adapter, name) == name.encode()
+            assert await read_body(adapter, name) == name.encode()
         for kind in ("", "text", "a/b\r\nX: y", "a/\u00e9", "a/b\0", "a/" + "x" * 255):
-            await refused(ValidationError, adapter.write("a", b"", content_type=kind))
+            await expect_error(ValidationError, adapter.write("a", b"", content_type=kind))
 
     async def test_P08_a_reader_sees_one_body_whole(self, adapter: Any) -> None:
         """While it is replaced again and again by others of other sizes."""
@@ -120,16 +150,16 @@ class ContainerClauses:
 
         async def write() -> None:
             for body in list(bodies) * 3:
-                await adapter.write("a", pieces(body, 9999))
+                await adapter.write("a", in_chunks(body, 9999))
             done.set()
 
         async def read() -> int:
             count = 0
             while not done.is_set():
-                found = await adapter.read("a")
-                body = b"".join([piece async for piece in found.body])
+                stored = await adapter.read("a")
+                body = b"".join([chunk async for chunk in stored.body])
                 assert body in bodies
-                assert len(body) == found.meta.size
+                assert len(body) == stored.meta.size
                 count += 1
             return count
 
@@ -139,57 +169,62 @@ class ContainerClauses:
     async def test_P08_no_temporary_name_is_ever_listed(self, adapter: Any) -> None:
         """While a body is on its way, and after its caller went away."""
         await adapter.write("a/c", b"")
-        began = asyncio.Event()
+        started = asyncio.Event()
 
         async def slow() -> Any:
             yield b"x"
-            began.set()
+            started.set()
             await asyncio.sleep(3600)
             yield b"y"
 
         task = asyncio.ensure_future(adapter.write("a/b", slow()))
-        await began.wait()
-        assert await paths_of(adapter, "a/") == ["a/c"]
+        await started.wait()
+        assert await list_paths(adapter, "a/") == ["a/c"]
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        assert await paths_of(adapter, "a/") == ["a/c"]
+        assert await list_paths(adapter, "a/") == ["a/c"]
 
-    async def test_C05_a_cancelled_write_is_whole_or_not_there(self, store: Any, adapter: Any) -> None:
+    async def test_C05_a_cancelled_write_is_whole_or_not_there(
+        self, store: Any, adapter: Any
+    ) -> None:
         """Whatever was cancelled when; no descriptor stays open."""
-        before = descriptors()
+        before = descriptor_count()
         tasks = [asyncio.create_task(adapter.write(f"{n}", b"%d" % n * 100)) for n in range(60)]
-        for turn, task in enumerate(tasks):
-            if turn % 3 == 0:
+        for index, task in enumerate(tasks):
+            if index % 3 == 0:
                 await asyncio.sleep(0.001)
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        for path in await paths_of(adapter):
-            assert await body_of(adapter, path) == path.encode() * 100
+        for path in await list_paths(adapter):
+            assert await read_body(adapter, path) == path.encode() * 100
         await adapter.close()
         await store.open()  # which has as many as the first had
-        await until(lambda: descriptors() <= before, "every descriptor is closed")
+        await wait_until(lambda: descriptor_count() <= before, "every descriptor is closed")
 
     async def test_C08_what_was_acknowledged_survives_a_kill(self, store: Any) -> None:
         """SIGKILL of the writing process: every object it was told of is there, and no other is torn."""
         async with store.worker("write-objects") as worker:
-            told = [json.loads(await worker.stdout.readline()) for _ in range(200)]
+            acknowledged = [json.loads(await worker.stdout.readline()) for _ in range(200)]
             worker.kill()
-            rest, _ = await worker.communicate()
-        told += [json.loads(line) for line in rest.split(b"\n")[:-1]]
+            remainder, _ = await worker.communicate()
+        acknowledged += [json.loads(line) for line in remainder.split(b"\n")[:-1]]
         adapter = await store.open()
-        last = {line["path"]: line["n"] for line in told}
+        last = {line["path"]: line["n"] for line in acknowledged}
         for path, number in last.items():
-            found = json.loads(await body_of(adapter, path))
-            assert found["n"] >= number
-            assert len(found["fill"]) == 5000
+            stored = json.loads(await read_body(adapter, path))
+            assert stored["n"] >= number
+            assert len(stored["fill"]) == 5000
 
     async def test_C11_two_processes_on_one_store(self, store: Any, adapter: Any) -> None:
         """Read-modify-write from both: no update is lost."""
         await adapter.write("n", b"0")
-        async with store.worker("count-up", "40") as one, store.worker("count-up", "40") as two:
-            await asyncio.gather(one.communicate(), two.communicate())
-            assert (one.returncode, two.returncode) == (0, 0)
-        assert await body_of(adapter, "n") == b"80"
+        async with (
+            store.worker("count-up", "40") as first_worker,
+            store.worker("count-up", "40") as second_worker,
+        ):
+            await asyncio.gather(first_worker.communicate(), second_worker.communicate())
+            assert (first_worker.returncode, second_worker.returncode) == (0, 0)
+        assert await read_body(adapter, "n") == b"80"
 
     async def test_C11_thirty_two_tasks_on_one_instance(self, adapter: Any) -> None:
         """Mixed work at once leaves a consistent store."""
@@ -197,11 +232,13 @@ class ContainerClauses:
         async def work(number: int) -> None:
             path = f"c{number % 4}/{number}"
             meta, _ = await adapter.write(path, b"[]", content_type="application/json")
-            after = await adapter.patch(path, b'[{"op":"add","path":"/0","value":1}]', if_match=meta.etag)
-            assert await body_of(adapter, path) == b"[1]"
+            after = await adapter.patch(
+                path, b'[{"op":"add","path":"/0","value":1}]', if_match=meta.etag
+            )
+            assert await read_body(adapter, path) == b"[1]"
             if number % 2:
                 await adapter.delete(path, if_match=after.etag)
 
         await asyncio.gather(*(work(number) for number in range(32)))
-        left = [path for n in range(4) for path in await paths_of(adapter, f"c{n}/")]
-        assert sorted(left) == sorted(f"c{n % 4}/{n}" for n in range(0, 32, 2))
+        remaining = [path for n in range(4) for path in await list_paths(adapter, f"c{n}/")]
+        assert sorted(remaining) == sorted(f"c{n % 4}/{n}" for n in range(0, 32, 2))

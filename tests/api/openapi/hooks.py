@@ -25,8 +25,16 @@ OF_STATE = {
 OF_RULE = (
     (r"[/?]cursor", r".*", "a cursor is opaque: it is good only if this listing gave it"),
     (r".*", r"(holds a|must not hold) NUL.*", "text without NUL, at any depth of any value"),
-    (r"/data", r"cannot be carried by RFC 8785.*", "numbers at any depth, in the range that RFC 8785 has"),
-    (r"/(spec/)?not_before", r"must be an RFC 3339 time.*", "a leap second has no place in the box's time"),
+    (
+        r"/data",
+        r"cannot be carried by RFC 8785.*",
+        "numbers at any depth, in the range that RFC 8785 has",
+    ),
+    (
+        r"/(spec/)?not_before",
+        r"must be an RFC 3339 time.*",
+        "a leap second has no place in the box's time",
+    ),
     (r".*", r"is nested deeper than \d+", "depth of any value"),
     (r"/every", r".*", "the grammar of cron"),
     (r"\?(limit|cursor)", r"is for containers.*", "the path says whether there are pages"),
@@ -35,7 +43,11 @@ OF_RULE = (
     (r"/events/\d+/type", r"is of the core.*", "types that only the core appends"),
     (r"/lease_id", r"holds another bead", "a lease id is of one bead"),
     (r"/spec/restart", r"must be never.*", "an AgentSpec of a task: it runs once"),
-    (r"/(spec/)?argv", r"must name a program, unless.*", "who names an agent of the manifest leaves it out"),
+    (
+        r"/(spec/)?argv",
+        r"must name a program, unless.*",
+        "who names an agent of the manifest leaves it out",
+    ),
     (r"/constraints/\d+", r"(meets no grant|counts what).*", "a constraint against the policy"),
     (r"/input", r"needs a spec whose stdin is a pipe", "one member of a body against another"),
     (r"/flt", r"has \d+ conditions.*", "conditions are counted over all keys"),
@@ -45,7 +57,9 @@ OF_RULE = (
 @schemathesis.check
 def valid_data_is_taken(ctx: Any, response: Any, case: Any) -> bool | None:
     """`positive_data_acceptance`, but for the refusals that are named above."""
-    if _excused(response) or any(str(value) in ("", ".", "..") for value in (case.path_parameters or {}).values()):
+    if _excused(response) or any(
+        str(value) in ("", ".", "..") for value in (case.path_parameters or {}).values()
+    ):
         return None  # a client drops such a segment: it asked for another path than the document's
     return positive_data_acceptance(ctx, response, case)
 
@@ -58,7 +72,10 @@ def a_refusal_is_a_problem(ctx: Any, response: Any, case: Any) -> None:
     problem = response.json()
     assert problem["status"] == response.status_code
     assert problem["type"] == f"urn:agentbox:problem:{problem['code']}"
-    assert problem["instance"].removeprefix("urn:agentbox:request:") == response.headers["x-request-id"][0]
+    assert (
+        problem["instance"].removeprefix("urn:agentbox:request:")
+        == response.headers["x-request-id"][0]
+    )
 
 
 def _excused(response: Any) -> bool:
@@ -69,6 +86,9 @@ def _excused(response: Any) -> bool:
         return True
     rows = problem.get("errors") or ()
     return bool(rows) and all(
-        any(re.fullmatch(at, row["pointer"]) and re.fullmatch(what, row["detail"]) for at, what, _ in OF_RULE)
+        any(
+            re.fullmatch(at, row["pointer"]) and re.fullmatch(what, row["detail"])
+            for at, what, _ in OF_RULE
+        )
         for row in rows
     )

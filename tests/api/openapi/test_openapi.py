@@ -13,7 +13,9 @@ from agentbox.testing.api_box import TOKEN, ApiBox
 
 HERE = Path(__file__).parent
 SEED = "20260101"
-EXAMPLES = os.environ.get("AGENTBOX_SCHEMATHESIS_EXAMPLES", "3")  # of each operation; more of them for a longer run
+EXAMPLES = os.environ.get(
+    "AGENTBOX_SCHEMATHESIS_EXAMPLES", "3"
+)  # of each operation; more of them for a longer run
 PHASES = os.environ.get("AGENTBOX_SCHEMATHESIS_PHASES", "coverage,fuzzing,stateful")
 
 

@@ -37,12 +37,16 @@ def wait_served(box: Box) -> None:
 
     def served() -> bool:
         answer = box.try_get("/health")
-        return answer is not None and all(row["state"] in ("ok", "off") for row in answer.json["adapters"].values())
+        return answer is not None and all(
+            row["state"] in ("ok", "off") for row in answer.json["adapters"].values()
+        )
 
     wait_for(served, 30, lambda: f"slots; log {box.log_lines()[-5:]}")
 
 
-def python_spec(box: Box, code: str, *words: str, name: str = "test", **more: Any) -> dict[str, Any]:
+def python_spec(
+    box: Box, code: str, *words: str, name: str = "test", **more: Any
+) -> dict[str, Any]:
     """An agent of the default profile that runs code in the box's interpreter."""
     argv: Sequence[str] = (places(box)["python"], "-I", "-c", code, *words)
     return {"name": name, "argv": list(argv), "profile": "sandboxed", **more}

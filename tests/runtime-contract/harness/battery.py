@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from agentbox.core.paths import CHECKOUT, Paths
-from agentbox.host.doctor.attacking import attack, facts_of
-from agentbox.host.doctor.row import Row
-from agentbox.sandbox.attacks.catalogue import LINES
-from agentbox.sandbox.attacks.line import Line
+from agentbox.host.doctor.attack_runner import run_attack, target_info
+from agentbox.host.doctor.check_result import CheckResult
+from agentbox.sandbox.attacks.case import AttackCase
+from agentbox.sandbox.attacks.catalogue import CASES
 from harness.agents import client_of
 from harness.box import MANIFEST, PYTHON
 from harness.container import DockerBox
@@ -34,7 +34,7 @@ base_url = "http://127.0.0.1:{_PORT}"
 env_var = "{_KEY}"
 """
 # The image has nothing of agentbox.testing: the sources of the server come as the program's argument.
-_SOURCES: Final = ("agentbox.testing.model_forms", "agentbox.testing.model_server")
+_SOURCES: Final = ("agentbox.testing.model_formats", "agentbox.testing.model_server")
 _SERVER: Final = f"""
 import json, pathlib, sys, types, uvicorn
 sys.modules["agentbox.testing"] = types.ModuleType("agentbox.testing")
@@ -60,7 +60,7 @@ urllib.request.urlopen("http://127.0.0.1:{_PORT}/v1/models").close()
 class Held:
     """Rows by name of the line, and the paths at which the provider was asked."""
 
-    rows: Mapping[str, Row]
+    rows: Mapping[str, CheckResult]
     asked: list[str]
 
 
@@ -76,19 +76,23 @@ def _without_ours(text: str) -> str:
     return text.replace(_OURS, "")
 
 
-def battery(box: DockerBox, lines: Iterable[Line] = LINES) -> Held:
+def battery(box: DockerBox, lines: Iterable[AttackCase] = CASES) -> Held:
     """Those lines, in a box that is started for them."""
     box.start()
     box.wait_ready()
     _serve(box)
     with client_of(box) as client:
-        card = attack(client, facts_of(box.plan, Paths()), lines)
+        card = run_attack(client, target_info(box.plan, Paths()), lines)
     asked = box.run(["cat", _ASKED]).out.split()
-    return Held({row.subject: row for row in card.rows}, asked[1:])  # the first was ours
+    return Held({row.subject: row for row in card.results}, asked[1:])  # the first was ours
 
 
 def _serve(box: DockerBox) -> None:
     sources = {name: (CHECKOUT / f"{name.replace('.', '/')}.py").read_text() for name in _SOURCES}
     argv = [PYTHON, "-I", "-c", _SERVER, json.dumps(sources)]
     subprocess.run(["docker", "exec", "--detach", box.name, *argv], capture_output=True, check=True)
-    wait_for(lambda: box.run([PYTHON, "-I", "-c", _REACHED]).code == 0, 30, "the provider of models answers")
+    wait_for(
+        lambda: box.run([PYTHON, "-I", "-c", _REACHED]).code == 0,
+        30,
+        "the provider of models answers",
+    )

@@ -13,7 +13,9 @@ from types import ModuleType
 from agentbox.core.paths import CHECKOUT
 
 BENCH = CHECKOUT / "bench"
-KEPT = CHECKOUT / "build" / "runtime-contract"  # raw numbers of this suite; `bench/results` holds those of real runs
+KEPT = (
+    CHECKOUT / "build" / "runtime-contract"
+)  # raw numbers of this suite; `bench/results` holds those of real runs
 
 
 def load(name: str) -> ModuleType:
@@ -32,14 +34,30 @@ def keep(name: str, what: str, unit: str, runs: Sequence[Sequence[float]], must:
     measure = load("measure")
     KEPT.mkdir(parents=True, exist_ok=True)
     best = min(measure.percentile(run, 0.95) for run in runs)
-    kept = {"what": what, "unit": unit, "runs": [list(run) for run in runs], "best_p95": best, "must": must}
-    (KEPT / f"{name}.json").write_text(json.dumps({**kept, "host": measure.host()}, indent=1) + "\n")
+    kept = {
+        "what": what,
+        "unit": unit,
+        "runs": [list(run) for run in runs],
+        "best_p95": best,
+        "must": must,
+    }
+    (KEPT / f"{name}.json").write_text(
+        json.dumps({**kept, "host": measure.host()}, indent=1) + "\n"
+    )
     return float(best)
 
 
 def livez(url: str, seconds: float, out: Path) -> list[float]:
     """Milliseconds of each request of the bench's load of four clients at 200/s."""
-    argv = [sys.executable, str(BENCH / "livez.py"), url, "--seconds", str(seconds), "--out", str(out)]
+    argv = [
+        sys.executable,
+        str(BENCH / "livez.py"),
+        url,
+        "--seconds",
+        str(seconds),
+        "--out",
+        str(out),
+    ]
     subprocess.run(argv, check=True, capture_output=True)
     found: list[float] = json.loads(out.read_text())["claims"][0]["samples"]
     return found

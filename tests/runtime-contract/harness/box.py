@@ -64,15 +64,23 @@ class Options:
     """What a test changes about the box before it starts."""
 
     manifest: str = MANIFEST
-    mounted: str = ""  # a manifest that is mounted though the box was rendered from `manifest`; "" = the same
-    hooks: dict[str, str] = field(default_factory=dict)  # AGENTBOX_TEST_*; picks the image with test hooks
+    mounted: str = (
+        ""  # a manifest that is mounted though the box was rendered from `manifest`; "" = the same
+    )
+    hooks: dict[str, str] = field(
+        default_factory=dict
+    )  # AGENTBOX_TEST_*; picks the image with test hooks
     test_hooks: bool = False
     strict: bool = False
     secrets: dict[str, str] = field(default_factory=dict)
-    alter: Callable[[Plan], Plan] | None = None  # another plan than the manifest's is baked into the image
+    alter: Callable[[Plan], Plan] | None = (
+        None  # another plan than the manifest's is baked into the image
+    )
     small_workspace: bool = False  # /workspace is a file system of a few MiB
     # Containers only:
-    service: dict[str, Any] = field(default_factory=dict)  # merged by compose over the rendered service
+    service: dict[str, Any] = field(
+        default_factory=dict
+    )  # merged by compose over the rendered service
     volumes: dict[str, Any] = field(default_factory=dict)  # the same for the compose file's volumes
     files: dict[str, bytes] = field(default_factory=dict)  # laid over files of the image
     edit: Callable[[str], str] | None = None  # of the rendered compose text
@@ -145,7 +153,9 @@ class Box(ABC):
         try:
             connection.request(method, path, body=body, headers=sent)
             response = connection.getresponse()
-            return Answer(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
+            return Answer(
+                response.status, {k.lower(): v for k, v in response.getheaders()}, response.read()
+            )
         finally:
             connection.close()
 
@@ -160,7 +170,9 @@ class Box(ABC):
         """One request as the admin, with a JSON body."""
         body = None if document is None else json.dumps(document).encode()
         kind = {} if document is None else {"Content-Type": "application/json"}
-        return self.get(path, method=method, token=self.token(), body=body, headers=kind, timeout=30)
+        return self.get(
+            path, method=method, token=self.token(), body=body, headers=kind, timeout=30
+        )
 
     def journal(self) -> list[dict[str, Any]]:
         """The first events of the journal, oldest first."""
@@ -187,7 +199,9 @@ class Box(ABC):
         def found() -> list[dict[str, Any]]:
             return [entry for entry in self.events() if entry["event"] == name]
 
-        return wait_for(found, 5, lambda: f"event {name} among {[entry['event'] for entry in self.events()]}")[-1]
+        return wait_for(
+            found, 5, lambda: f"event {name} among {[entry['event'] for entry in self.events()]}"
+        )[-1]
 
     def sealed(self) -> bool:
         """Whether the box ever said that its boot is complete, or holds a sentinel."""
@@ -212,7 +226,9 @@ class Box(ABC):
                 asked = time.monotonic()
             return None
 
-        return wait_for(ready, seconds, lambda: f"ready; verdict {self.verdict()}, log {self.log_lines()[-8:]}")
+        return wait_for(
+            ready, seconds, lambda: f"ready; verdict {self.verdict()}, log {self.log_lines()[-8:]}"
+        )
 
     def wait_missing(self, text: str, seconds: float) -> dict[str, Any]:
         """Waits until `/ready` is 503 and its `missing` holds exactly `text`."""
@@ -220,7 +236,9 @@ class Box(ABC):
         def missing() -> dict[str, Any] | None:
             answer = self.try_get("/ready")
             return (
-                answer.json if answer is not None and answer.status == 503 and text in answer.json["missing"] else None
+                answer.json
+                if answer is not None and answer.status == 503 and text in answer.json["missing"]
+                else None
             )
 
         return wait_for(missing, seconds, lambda: f"{text!r} in missing; verdict {self.verdict()}")

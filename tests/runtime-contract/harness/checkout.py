@@ -29,7 +29,9 @@ class Checkout:
     def __init__(self, folder: Path, mirror: Mirror) -> None:
         self.folder, self.source = folder, folder / "checkout"
         for name in ("agentbox", "config", "schema"):
-            shutil.copytree(_REPOSITORY / name, self.source / name, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(
+                _REPOSITORY / name, self.source / name, ignore=shutil.ignore_patterns("__pycache__")
+            )
         for feature in (self.source / "config/features").iterdir():
             if feature.name not in ("core.toml", "build.toml"):
                 feature.unlink()
@@ -51,11 +53,15 @@ class Checkout:
             f'[meta]\nschema_version = 1\nname = "rc-030"\n[image]\n{image}\n[adapters]\npods.use = "off"\nmemory.use = "off"\n'
         )
 
-    def want(self, *, core: list[str], build: list[str], runtime: list[str], pypi: list[str]) -> None:
+    def want(
+        self, *, core: list[str], build: list[str], runtime: list[str], pypi: list[str]
+    ) -> None:
         """Which packages the box asks for."""
         features = self.source / "config/features"
         (features / "core.toml").write_text(_CORE.format(debian=json.dumps(core)))
-        (features / "build.toml").write_text(_CORE.format(debian=json.dumps(build)) + f"pypi = {json.dumps(pypi)}\n")
+        (features / "build.toml").write_text(
+            _CORE.format(debian=json.dumps(build)) + f"pypi = {json.dumps(pypi)}\n"
+        )
         project = _PYPROJECT.format(
             runtime=json.dumps(runtime), host=json.dumps(runtime[:1]), test=json.dumps(pypi[:1])
         )
@@ -65,10 +71,14 @@ class Checkout:
         """The mirror that this host's apt and pip name; None: apt names none of Debian's."""
         sources = self.folder / "sources.list"
         debian = f"deb [trusted=yes] {url}/debian trixie main\n" if url else ""
-        sources.write_text(debian + "deb [trusted=yes] http://packages.example.invalid/apt nodistro main\n")
+        sources.write_text(
+            debian + "deb [trusted=yes] http://packages.example.invalid/apt nodistro main\n"
+        )
         conf = f'Dir::Etc::sourcelist "{sources}";\nDir::Etc::sourceparts "/dev/null";\nAcquire::Retries "0";\n'
         (self.folder / "apt.conf").write_text(conf)
-        (self.folder / "pip.conf").write_text(f"[global]\nindex-url = {url}/simple\nretries = 0\n" if url else "")
+        (self.folder / "pip.conf").write_text(
+            f"[global]\nindex-url = {url}/simple\nretries = 0\n" if url else ""
+        )
 
     def run(self, *arguments: str, code: int = 0) -> str:
         """Runs the command line; its whole output. Fails unless it ends with `code`."""
@@ -89,7 +99,11 @@ class Checkout:
         )
 
     def _environment(self) -> dict[str, str]:
-        kept = {key: value for key, value in os.environ.items() if not key.startswith(("PIP_", "AGENTBOX_"))}
+        kept = {
+            key: value
+            for key, value in os.environ.items()
+            if not key.startswith(("PIP_", "AGENTBOX_"))
+        }
         return kept | {
             "PATH": self.path,
             "PYTHONPATH": str(self.source),

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from agentbox.host.engines.base import Start
-from agentbox.host.engines.docker.compose import FILE, program, write_folder
+from agentbox.host.engines.base import StartSpec
+from agentbox.host.engines.docker.compose import FILE, compose_command, write_compose_directory
 from agentbox.host.engines.state import BoxRecord
 from agentbox.plan.render.options import IMAGE_VARIABLE
 from harness.box import API_PORT, NAME, Box, Options, Ran
@@ -44,8 +44,8 @@ class DockerBox(Box):
     def render(self) -> None:
         """Writes the compose folder without starting anything."""
         options = self.options
-        write_folder(
-            Start(
+        write_compose_directory(
+            StartSpec(
                 plan=self.plan, manifest=options.manifest.encode(), state=self.state,
                 image_ref=f"{self.image.tag}@{self.image.manifest_digest}", image_id=self.image.image_id,
                 strict=options.strict, secrets=options.secrets, hooks=options.hooks,
@@ -56,7 +56,7 @@ class DockerBox(Box):
         if options.edit:
             self._edit()
         (self.compose_folder / OVERRIDE).write_text(json.dumps(self._override()))
-        self.state.remember(
+        self.state.save_record(
             BoxRecord(
                 engine="docker",
                 name=self.name,
@@ -101,17 +101,21 @@ class DockerBox(Box):
 
     def try_compose(self, *arguments: str) -> Ran:
         """Runs compose over both files."""
-        argv = [*program(), "-f", FILE, "-f", OVERRIDE, *arguments]
+        argv = [*compose_command(), "-f", FILE, "-f", OVERRIDE, *arguments]
         given = {IMAGE_VARIABLE: self.options.image_ref} if self.options.image_ref else {}
         env = {**os.environ, **given}
-        done = subprocess.run(argv, cwd=self.compose_folder, env=env, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            argv, cwd=self.compose_folder, env=env, capture_output=True, text=True, check=False
+        )
         return Ran(done.returncode, done.stdout, done.stderr)
 
     def log_lines(self) -> list[str]:
         return docker("logs", self.name).splitlines()
 
     def run(self, argv: Sequence[str]) -> Ran:
-        done = subprocess.run(["docker", "exec", self.name, *argv], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            ["docker", "exec", self.name, *argv], capture_output=True, text=True, check=False
+        )
         return Ran(done.returncode, done.stdout, done.stderr)
 
     def inspect(self) -> dict[str, Any]:
@@ -121,7 +125,9 @@ class DockerBox(Box):
 
     def exists(self) -> bool:
         """Whether there is a container of that name."""
-        return docker("container", "ls", "--all", "--quiet", "--filter", f"name=^{self.name}$") != ""
+        return (
+            docker("container", "ls", "--all", "--quiet", "--filter", f"name=^{self.name}$") != ""
+        )
 
     def exit_code(self) -> int | None:
         state = self.inspect()["State"]
@@ -157,6 +163,8 @@ def remove_network() -> None:
 
 def docker(*words: str) -> str:
     """Runs the docker client; stdout and stderr together, as `docker logs` splits them."""
-    done = subprocess.run(["docker", *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    done = subprocess.run(
+        ["docker", *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
     assert done.returncode == 0, done.stdout
     return done.stdout

@@ -20,4 +20,6 @@ if libc.mount(None, target, None, 0x20 | 0x1000 | (0x1 if read_only else 0), Non
 
 def remount(pid: int, target: str, mode: str) -> None:
     """Makes the mount at `target`, as process `pid` of this host sees it, read-only (`ro`) or writable (`rw`)."""
-    subprocess.run([sys.executable, "-c", _REMOUNT, f"/proc/{pid}/ns/mnt", target, mode], check=True)
+    subprocess.run(
+        [sys.executable, "-c", _REMOUNT, f"/proc/{pid}/ns/mnt", target, mode], check=True
+    )

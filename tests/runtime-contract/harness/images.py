@@ -17,14 +17,16 @@ import locked_packages
 
 from agentbox.core.paths import CHECKOUT
 from agentbox.core.progress import NullProgress
-from agentbox.host.engines.docker.docker import Docker
+from agentbox.host.engines.docker.docker import DockerEngine
 from agentbox.host.engines.docker.docker_cli import docker
 from agentbox.host.image.archive import BuildResult
-from agentbox.host.image.nixbuild import build
+from agentbox.host.image.nix_build import build
 from harness.box import MANIFEST
 from harness.overlay import BOX, Records
 
-REPOSITORY = "agentbox-runtime-contract"  # `up` of another suite removes no image that has a second name
+REPOSITORY = (
+    "agentbox-runtime-contract"  # `up` of another suite removes no image that has a second name
+)
 CANARY = "canary-5f2d9c71a0b34e68"  # stands in the environment of the build; RC-021 looks for it in the layers
 
 
@@ -67,14 +69,19 @@ def build_images(folder: Path) -> Images:
 
 def _built(manifest: Path, folder: Path, *, hooks: bool) -> BuildResult:
     link = folder / f"image-{hooks}"
-    result = build(CHECKOUT, manifest=manifest, test_hooks=hooks, progress=NullProgress(), out_link=link)
-    engine = Docker()
+    result = build(
+        CHECKOUT, manifest=manifest, test_hooks=hooks, progress=NullProgress(), out_link=link
+    )
+    engine = DockerEngine()
     if not engine.has_image(result.image_id):
         before = docker(
-            ["images", "--quiet", "--no-trunc", result.tag], doing="look for the image of an earlier run"
+            ["images", "--quiet", "--no-trunc", result.tag],
+            doing="look for the image of an earlier run",
         ).split()
         engine.load(result.path)
-        if before:  # nobody needs it: boxes of the contract are removed, and one run is under way at a time
+        if (
+            before
+        ):  # nobody needs it: boxes of the contract are removed, and one run is under way at a time
             docker(["image", "rm", *before], doing="remove the image of an earlier run")
     return result
 
@@ -89,7 +96,9 @@ def _records(image_id: str) -> Records:
         _docker("rm", container)
     with tarfile.open(fileobj=io.BytesIO(packed)) as tar:
         files = {Path(info.name).name: tar.extractfile(info) for info in tar if info.isfile()}
-        return {name: json.loads(stream.read()) for name, stream in files.items() if stream is not None}
+        return {
+            name: json.loads(stream.read()) for name, stream in files.items() if stream is not None
+        }
 
 
 def _docker(*words: str) -> bytes:

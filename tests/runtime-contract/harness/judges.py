@@ -15,7 +15,7 @@ import yaml
 from npm_tools import npm_tool
 
 from agentbox.core.paths import CHECKOUT
-from agentbox.host.rendered_grants import READERS, of_plan, unexcused
+from agentbox.host.rendered_grants import READERS, plan_grants, unwaived
 from agentbox.plan.model import Plan
 from agentbox.plan.render.kubernetes.objects import KUBERNETES_FILE
 from agentbox.plan.render.kubernetes.security import violations
@@ -31,11 +31,17 @@ Judge = Callable[[Path, Plan], list[str]]
 def _ran(folder: Path, *argv: str) -> list[str]:
     """Nothing when the program ends with 0, else what it said."""
     done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False)
-    return [] if done.returncode == 0 else [f"{Path(argv[0]).name} {done.returncode}: {done.stdout}{done.stderr}"]
+    return (
+        []
+        if done.returncode == 0
+        else [f"{Path(argv[0]).name} {done.returncode}: {done.stdout}{done.stderr}"]
+    )
 
 
 def _compose_lint(folder: Path, _plan: Plan) -> list[str]:
-    return _ran(folder, str(Path(sys.executable).with_name("compose-lint")), "--fail-on", "low", COMPOSE)
+    return _ran(
+        folder, str(Path(sys.executable).with_name("compose-lint")), "--fail-on", "low", COMPOSE
+    )
 
 
 def _dclint(folder: Path, _plan: Plan) -> list[str]:
@@ -44,7 +50,9 @@ def _dclint(folder: Path, _plan: Plan) -> list[str]:
 
 def _compose_schema(folder: Path, _plan: Plan) -> list[str]:
     judge = jsonschema.Draft7Validator(json.loads(_SCHEMA.read_text()))
-    return [error.message for error in judge.iter_errors(yaml.safe_load((folder / COMPOSE).read_text()))]
+    return [
+        error.message for error in judge.iter_errors(yaml.safe_load((folder / COMPOSE).read_text()))
+    ]
 
 
 def _objects(folder: Path) -> dict[str, dict[str, Any]]:
@@ -73,9 +81,15 @@ def _promtool(folder: Path, _plan: Plan) -> list[str]:
 
 
 def _grants(folder: Path, plan: Plan) -> list[str]:
-    files = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    files = {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
     return [
-        f"{target}: {row}" for target in READERS for row in unexcused(target, READERS[target](files), of_plan(plan))
+        f"{target}: {row}"
+        for target in READERS
+        for row in unwaived(target, READERS[target](files), plan_grants(plan))
     ]
 
 

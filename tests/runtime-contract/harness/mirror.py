@@ -48,7 +48,9 @@ class Mirror:
         self.folder = folder
         self.nonce = uuid.uuid4().hex
         self.requests: list[str] = []
-        self.cut: dict[str, int] = {}  # file name -> bytes after which the connection is dropped, once
+        self.cut: dict[
+            str, int
+        ] = {}  # file name -> bytes after which the connection is dropped, once
         self._held: tuple[str, int] | None = None
         self._free = threading.Event()
         self._server: ThreadingHTTPServer | None = None
@@ -132,7 +134,12 @@ class Mirror:
         return found
 
     def _put_deb(self, pool: Path, deb: Deb, arch: str) -> str:
-        data = make_deb({**deb.files, f"usr/share/{deb.name}/nonce": f"{self.nonce} {deb.version} {arch}".encode()})
+        data = make_deb(
+            {
+                **deb.files,
+                f"usr/share/{deb.name}/nonce": f"{self.nonce} {deb.version} {arch}".encode(),
+            }
+        )
         path = pool / f"{deb.name}_{deb.version.partition(':')[2] or deb.version}_{arch}.deb"
         path.write_bytes(data)
         lines = {
@@ -159,19 +166,29 @@ class Mirror:
         rows = []
         for path in sorted(folder.rglob("Packages*")):
             data = path.read_bytes()
-            rows.append(f" {hashlib.sha256(data).hexdigest()} {len(data)} {path.relative_to(folder)}\n")
-        (folder / "Release").write_text(head + "Date: Thu, 01 Jan 2026 00:00:00 UTC\nSHA256:\n" + "".join(rows))
+            rows.append(
+                f" {hashlib.sha256(data).hexdigest()} {len(data)} {path.relative_to(folder)}\n"
+            )
+        (folder / "Release").write_text(
+            head + "Date: Thu, 01 Jan 2026 00:00:00 UTC\nSHA256:\n" + "".join(rows)
+        )
 
     def _wheel(self, wheel: Wheel) -> bytes:
-        project, info = wheel.name.replace("-", "_"), f"{wheel.name.replace('-', '_')}-{wheel.version}.dist-info"
+        project, info = (
+            wheel.name.replace("-", "_"),
+            f"{wheel.name.replace('-', '_')}-{wheel.version}.dist-info",
+        )
         requires = "".join(f"Requires-Dist: {text}\n" for text in wheel.requires)
         buffer = io.BytesIO()
         with zipfile.ZipFile(buffer, "w") as archive:
             archive.writestr(f"{project}.py", f"NONCE = {self.nonce!r}\n")
             archive.writestr(
-                f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {wheel.name}\nVersion: {wheel.version}\n{requires}"
+                f"{info}/METADATA",
+                f"Metadata-Version: 2.1\nName: {wheel.name}\nVersion: {wheel.version}\n{requires}",
             )
-            archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+            archive.writestr(
+                f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+            )
             archive.writestr(f"{info}/RECORD", "")
         return buffer.getvalue()
 
@@ -181,7 +198,9 @@ def make_deb(files: dict[str, bytes]) -> bytes:
     members = {"debian-binary": b"2.0\n", "control.tar.xz": _tar({}), "data.tar.xz": _tar(files)}
     data = b"!<arch>\n"
     for name, content in members.items():
-        data += f"{name:<16}{0:<12}{0:<6}{0:<6}{'100644':<8}{len(content):<10}`\n".encode() + content
+        data += (
+            f"{name:<16}{0:<12}{0:<6}{0:<6}{'100644':<8}{len(content):<10}`\n".encode() + content
+        )
         data += b"\n" * (len(content) % 2)
     return data
 
@@ -216,9 +235,15 @@ class _Handler(SimpleHTTPRequestHandler):
             self.send_error(404)
             return
         data = path.read_bytes()
-        start = int(self.headers["Range"].removeprefix("bytes=").partition("-")[0]) if "Range" in self.headers else 0
+        start = (
+            int(self.headers["Range"].removeprefix("bytes=").partition("-")[0])
+            if "Range" in self.headers
+            else 0
+        )
         self.send_response(206 if start else 200)
-        self.send_header("Content-Type", "text/html" if path.suffix == ".html" else "application/octet-stream")
+        self.send_header(
+            "Content-Type", "text/html" if path.suffix == ".html" else "application/octet-stream"
+        )
         self.send_header("Content-Length", str(len(data) - start))
         if start:
             self.send_header("Content-Range", f"bytes {start}-{len(data) - 1}/{len(data)}")

@@ -23,13 +23,23 @@ def lay_over(folder: Path, records: Records, files: Mapping[str, bytes]) -> list
     """
     if not files:
         return []
-    changed = {name: content for name, record in records.items() if (content := _resized(record, files)) is not None}
+    changed = {
+        name: content
+        for name, record in records.items()
+        if (content := _resized(record, files)) is not None
+    }
     known = {
-        path for record in records.values() for package in record["packages"].values() for path in package["files"]
+        path
+        for record in records.values()
+        for package in record["packages"].values()
+        for path in package["files"]
     }
     assert set(files) <= known, f"the image has no {sorted(set(files) - known)}"
     mounts = []
-    for path, content in {**files, **{f"{BOX.layer_files}/{name}": text for name, text in changed.items()}}.items():
+    for path, content in {
+        **files,
+        **{f"{BOX.layer_files}/{name}": text for name, text in changed.items()},
+    }.items():
         source = folder / "overlay" / path.lstrip("/")
         source.parent.mkdir(parents=True, exist_ok=True)
         source.write_bytes(content)

@@ -1,11 +1,11 @@
 """The plan that a manifest's text means here, through the product's own path."""
 
 from agentbox.core.paths import CHECKOUT
-from agentbox.host.packages.wanted import host_system
+from agentbox.host.packages.lock_inputs import host_system
 from agentbox.manifest.features.loader import load_features
 from agentbox.manifest.load import parse
-from agentbox.plan.build import make_plan
-from agentbox.plan.lockfile.reader import read
+from agentbox.plan.build import build_plan
+from agentbox.plan.lockfile.reader import parse_lock
 from agentbox.plan.model import Plan
 
 
@@ -14,4 +14,11 @@ def plan_of(text: str, *, test_hooks: bool = False) -> Plan:
     manifest = parse(text.encode(), "agentbox.toml")
     assert manifest.effective is not None, manifest.findings
     lock = CHECKOUT / "agentbox.lock"
-    return make_plan(manifest, load_features(), lock.read_bytes(), read(lock), host_system(), test_hooks=test_hooks)
+    return build_plan(
+        manifest,
+        load_features(),
+        lock.read_bytes(),
+        parse_lock(lock),
+        host_system(),
+        test_hooks=test_hooks,
+    )

@@ -55,7 +55,9 @@ class Pod:
         rows = {row["kind"]: row for row in yaml.safe_load_all(text)}
         self.manifest = folder / "agentbox.toml"
         self.manifest.write_text(rows["ConfigMap"]["data"]["agentbox.toml"])
-        self.claims = [row["metadata"]["name"] for row in rows["StatefulSet"]["spec"]["volumeClaimTemplates"]]
+        self.claims = [
+            row["metadata"]["name"] for row in rows["StatefulSet"]["spec"]["volumeClaimTemplates"]
+        ]
         self.memory: dict[Path, str] = {}  # folder of this host -> size
         template = rows["StatefulSet"]["spec"]["template"]
         if change is not None:
@@ -70,11 +72,15 @@ class Pod:
         spec = template["spec"]
         # A StatefulSet makes the claims; a Pod must name them.
         spec["volumes"] += [
-            {"name": name, "persistentVolumeClaim": {"claimName": f"{POD}-{name}"}} for name in self.claims
+            {"name": name, "persistentVolumeClaim": {"claimName": f"{POD}-{name}"}}
+            for name in self.claims
         ]
         for volume in spec["volumes"]:
             if volume.pop("configMap", None):
-                volume["hostPath"] = {"path": str(self.manifest), "type": "File"}  # a map's `subPath` is not known
+                volume["hostPath"] = {
+                    "path": str(self.manifest),
+                    "type": "File",
+                }  # a map's `subPath` is not known
             if memory := volume.pop("emptyDir", None):
                 # A memory volume would be a folder of the disk, which the box tells: mounted as the kubelet mounts it.
                 where = self.folder / volume["name"]
@@ -82,20 +88,36 @@ class Pod:
                 volume["hostPath"] = {"path": str(where), "type": "Directory"}
             if "secret" in volume:
                 volume["secret"]["optional"] = False  # an optional one is never mounted
-                volume["secret"]["defaultMode"] = 0o444  # `fsGroup`, by which the box's user reads it, is not known
+                volume["secret"]["defaultMode"] = (
+                    0o444  # `fsGroup`, by which the box's user reads it, is not known
+                )
         for mount in spec["containers"][0]["volumeMounts"]:
             mount.pop("subPath", None)
-        ports = spec["containers"][0].pop("ports")  # would be published on every address of this host
+        ports = spec["containers"][0].pop(
+            "ports"
+        )  # would be published on every address of this host
         numbers = {one["name"]: one["containerPort"] for one in ports}
-        for probe in ("startupProbe", "livenessProbe", "readinessProbe"):  # which Podman 5 looks up among the ports
-            asked = spec["containers"][0][probe]["httpGet"] = dict(spec["containers"][0][probe]["httpGet"])
+        for probe in (
+            "startupProbe",
+            "livenessProbe",
+            "readinessProbe",
+        ):  # which Podman 5 looks up among the ports
+            asked = spec["containers"][0][probe]["httpGet"] = dict(
+                spec["containers"][0][probe]["httpGet"]
+            )
             asked["port"] = numbers[asked["port"]]
-        profile = spec["securityContext"].pop("seccompProfile")  # read from the annotation of old releases only
+        profile = spec["securityContext"].pop(
+            "seccompProfile"
+        )  # read from the annotation of old releases only
         annotation = {
             "container.seccomp.security.alpha.kubernetes.io/agentbox": f"localhost/{profile['localhostProfile']}"
         }
         # An annotation's value may have 63 characters here: the digests go.
-        metadata = {"name": POD, "labels": template["metadata"]["labels"], "annotations": annotation}
+        metadata = {
+            "name": POD,
+            "labels": template["metadata"]["labels"],
+            "annotations": annotation,
+        }
         return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
     @contextmanager
@@ -104,15 +126,25 @@ class Pod:
         self.podman("pull", "--quiet", f"oci-archive:{self.image.path}")
         try:
             self.podman(
-                "secret", "create", f"{self.plan.name}-secrets", "-", given=_secret(f"{self.plan.name}-secrets")
+                "secret",
+                "create",
+                f"{self.plan.name}-secrets",
+                "-",
+                given=_secret(f"{self.plan.name}-secrets"),
             )
             for where, size in self.memory.items():
                 where.mkdir()
                 options = f"size={size.removesuffix('i')},mode=2777,gid={GID}"
-                subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(where)], check=True)
+                subprocess.run(
+                    ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(where)], check=True
+                )
             # No network: the box asks itself, as its probes do, and boots without one.
             self.podman(
-                "kube", "play", "--network=none", f"--seccomp-profile-root={self.folder}", str(self.folder / "pod.json")
+                "kube",
+                "play",
+                "--network=none",
+                f"--seccomp-profile-root={self.folder}",
+                str(self.folder / "pod.json"),
             )
             yield self
         finally:
@@ -125,14 +157,18 @@ class Pod:
                 subprocess.run(["umount", str(where)], check=True)
 
     def _volumes(self) -> list[str]:
-        names = [row["Name"] for row in json.loads(self.podman("volume", "ls", "--format=json").out)]
+        names = [
+            row["Name"] for row in json.loads(self.podman("volume", "ls", "--format=json").out)
+        ]
         ours = {f"{POD}-{name}" for name in self.claims} | {f"{self.plan.name}-secrets"}
         return [name for name in names if name in ours]
 
     def podman(self, *words: str, given: str = "", check: bool = True) -> Ran:
         env = {**os.environ, "CONTAINERS_CONF": str(self.folder / "containers.conf")}
         argv = ["podman", *words]
-        done = subprocess.run(argv, input=given, env=env, capture_output=True, text=True, check=False, timeout=180)
+        done = subprocess.run(
+            argv, input=given, env=env, capture_output=True, text=True, check=False, timeout=180
+        )
         assert not check or done.returncode == 0, f"{argv}: {done.stderr}"
         return Ran(done.returncode, done.stdout, done.stderr)
 
@@ -144,15 +180,24 @@ class Pod:
         """The JSON of one answer of the API, asked from within; None while it does not answer with 200."""
         words = [word for header in headers for word in ("--header", header)]
         ran = self.run(
-            "/usr/bin/curl", "-fsS", "--max-time", "3", *words, f"http://127.0.0.1:{self.plan.api.port}{path}"
+            "/usr/bin/curl",
+            "-fsS",
+            "--max-time",
+            "3",
+            *words,
+            f"http://127.0.0.1:{self.plan.api.port}{path}",
         )
         return json.loads(ran.out) if ran.code == 0 else None
 
     def wait_ready(self, seconds: float) -> Any:
-        return wait_for(lambda: self.get("/ready"), seconds, lambda: f"ready; log {self.log()[-6:]}")
+        return wait_for(
+            lambda: self.get("/ready"), seconds, lambda: f"ready; log {self.log()[-6:]}"
+        )
 
     def wait_for_event(self, name: str, seconds: float) -> Any:
-        return wait_for(lambda: self.events(name), seconds, lambda: f"{name}; log {self.log()[-6:]}")
+        return wait_for(
+            lambda: self.events(name), seconds, lambda: f"{name}; log {self.log()[-6:]}"
+        )
 
     def log(self) -> list[str]:
         return self.podman("logs", f"{POD}-agentbox").out.splitlines()

@@ -51,4 +51,8 @@ class Pool:
     def _new(self, engine: str, options: Options) -> Box:
         self._made += 1
         folder = self._folder / str(self._made)
-        return DockerBox(folder, self._images, options) if engine == "docker" else ProcessBox(folder, options)
+        return (
+            DockerBox(folder, self._images, options)
+            if engine == "docker"
+            else ProcessBox(folder, options)
+        )

@@ -44,7 +44,11 @@ def registry(archive: Path, forged: Mapping[str, str] | None = None) -> Iterator
                 if body:
                     self.wfile.write(_UNKNOWN)
             else:
-                self._blob(digest, _MANIFEST if kind.endswith("/manifests") else "application/octet-stream", body=body)
+                self._blob(
+                    digest,
+                    _MANIFEST if kind.endswith("/manifests") else "application/octet-stream",
+                    body=body,
+                )
 
         def _blob(self, digest: str, media_type: str, *, body: bool) -> None:
             offset, size = blobs[digest]

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from agentbox.testing.until import pause
+from agentbox.testing.wait import pause
 
 T = TypeVar("T")
 _POLL_SECONDS = 0.02

@@ -32,7 +32,9 @@ def without(line: str) -> Callable[[str], str]:
     def edit(text: str) -> str:
         lines = text.splitlines(keepends=True)
         kept = [each for each in lines if each.strip() != line]
-        assert len(lines) - len(kept) == 1, f"{line!r} stands {len(lines) - len(kept)} times in the compose file"
+        assert len(lines) - len(kept) == 1, (
+            f"{line!r} stands {len(lines) - len(kept)} times in the compose file"
+        )
         return "".join(kept)
 
     return edit

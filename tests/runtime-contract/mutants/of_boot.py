@@ -36,22 +36,34 @@ CALLS_GIT = module(
     "    context.paths.screenshots.mkdir(exist_ok=True)\n",
     "    context.paths.screenshots.mkdir(exist_ok=True)\n    __import__('subprocess').run(['/usr/bin/git', 'init'])\n",
 )
-ROOT_IS_FINE = module("agentbox.box.posture.drift", "if found[control] != expected[control]", "if False")
-MISSING_IS_FINE = module("agentbox.box.boot.steps.p5_artifacts", "    if required:\n", "    if not results:\n")
+ROOT_IS_FINE = module(
+    "agentbox.box.posture.drift", "if found[control] != expected[control]", "if False"
+)
+MISSING_IS_FINE = module(
+    "agentbox.box.boot.steps.p5_artifacts", "    if required:\n", "    if not results:\n"
+)
 EVERY_PATH_IS_FINE = module(
-    "agentbox.box.probes.path_probe", "path = located(paths, probe.path)\n", "path = located(paths, '/usr/bin/bash')\n"
+    "agentbox.box.probes.path_probe",
+    "path = located(paths, probe.path)\n",
+    "path = located(paths, '/usr/bin/bash')\n",
 )
 ALWAYS_READY = module("agentbox.api.endpoints.probes", "    if verdict.ready:\n", "    if True:\n")
-NOTIFIES_EARLY = module("agentbox.api.server", "(lambda: _notify(services))", "(_notify(services) or (lambda: None))")
+NOTIFIES_EARLY = module(
+    "agentbox.api.server", "(lambda: _notify(services))", "(_notify(services) or (lambda: None))"
+)
 CHECKS_PASS = module(
-    "agentbox.box.readiness.evaluator", "await _checked(requirement)\n", "await _checked(requirement) and ()\n"
+    "agentbox.box.readiness.evaluator",
+    "await _checked(requirement)\n",
+    "await _checked(requirement) and ()\n",
 )
 EMPTY_SET_IS_FINE = module(
     "agentbox.box.seal.main",
     "    if not plan.required_programs:\n",
     "    if not plan.required_programs:\n        return plan.programs[1:2]\n    if not plan.required_programs:\n",
 )
-SLEEPS_INSTEAD = module("agentbox.box.seal.main", "running = watch.until_ready()", "running = [time.sleep(2.5)][:0]")
+SLEEPS_INSTEAD = module(
+    "agentbox.box.seal.main", "running = watch.until_ready()", "running = [time.sleep(2.5)][:0]"
+)
 WRITES_IN_PLACE = module(
     "agentbox.box.supervision.sentinel",
     'part = paths.sentinel.with_name(f"{paths.sentinel.name}.{os.getpid()}")',
@@ -59,7 +71,9 @@ WRITES_IN_PLACE = module(
 )
 
 UNCONFINED = module(
-    "agentbox.agents.admission.admission", "confinement=confinement_of(", "confinement=None and confinement_of("
+    "agentbox.agents.admission.launch_spec",
+    "confinement=confinement_of(",
+    "confinement=None and confinement_of(",
 )
 
 WAITS_FOR_A_FLOOD = module(

@@ -30,6 +30,12 @@ FROM_INSIDE = (
 )  # fmt: skip
 
 MUTANTS = (
-    *(Mutant("RC-015", name, engine_says_baseline, says, {"edit": edit}, create) for name, edit, says in FROM_OUTSIDE),
-    *(Mutant("RC-016", name, inside_is_baseline, says, {"edit": edit}, start) for name, edit, says in FROM_INSIDE),
+    *(
+        Mutant("RC-015", name, engine_says_baseline, says, {"edit": edit}, create)
+        for name, edit, says in FROM_OUTSIDE
+    ),
+    *(
+        Mutant("RC-016", name, inside_is_baseline, says, {"edit": edit}, start)
+        for name, edit, says in FROM_INSIDE
+    ),
 )

@@ -13,7 +13,18 @@ from mutants import of_boot, of_compose
 from mutants.mutant import Mutant
 
 MUTANTS = (*of_boot.MUTANTS, *of_compose.MUTANTS)
-NEEDED = {"RC-003", "RC-004", "RC-005", "RC-008", "RC-009", "RC-011", "RC-013", "RC-015", "RC-016", "RC-028"}
+NEEDED = {
+    "RC-003",
+    "RC-004",
+    "RC-005",
+    "RC-008",
+    "RC-009",
+    "RC-011",
+    "RC-013",
+    "RC-015",
+    "RC-016",
+    "RC-028",
+}
 
 
 def test_each_id_has_a_mutant() -> None:

@@ -6,16 +6,28 @@ import pytest
 
 from agentbox.adapters.runtime.adapter import SLOTS, Deps, SlotConfig
 from agentbox.adapters.runtime.metrics import Metrics
-from agentbox.adapters.runtime.slots import Container
+from agentbox.adapters.runtime.slots import Slots
 from agentbox.adapters.runtime.timing import Timing
 from agentbox.core.paths import Paths
-from agentbox.policy.redaction.guard import guard_of
+from agentbox.policy.redaction.redactor import build_redactor
 
 # Seconds; the checks come fast, while opening and health keep times that a busy machine holds.
 FAST = Timing(
-    open=2.0, loser_close=2.0, health_every=0.1, health=2.0, retry_floor=0.01, retry_first=0.05, retry_cap=0.1
+    open=2.0,
+    failed_close=2.0,
+    health_interval=0.1,
+    health=2.0,
+    retry_minimum=0.01,
+    retry_initial=0.05,
+    retry_maximum=0.1,
 )
-LOCAL = {"beads": "local-sqlite", "pods": "off", "memory": "off", "events": "local-jsonl", "orchestrator": "off"}
+LOCAL = {
+    "beads": "local-sqlite",
+    "pods": "off",
+    "memory": "off",
+    "events": "local-jsonl",
+    "orchestrator": "off",
+}
 
 
 class Box:
@@ -29,14 +41,18 @@ class Box:
         self.changes = 0
 
     def config(self, slot, use, required=False, **options):
-        return SlotConfig(slot=slot, use=use, required=required, paths=self.paths, box="test", options=options)
+        return SlotConfig(
+            slot=slot, use=use, required=required, paths=self.paths, box="test", options=options
+        )
 
-    def container(self, uses=None, required=(), privacy=None, spans=None, timing=FAST, deps=None, **options):
+    def container(
+        self, uses=None, required=(), privacy=None, spans=None, timing=FAST, deps=None, **options
+    ):
         chosen = {**LOCAL, **(uses or {})}
         configs = {s: self.config(s, chosen[s], s in required, **options.get(s, {})) for s in SLOTS}
-        guard = guard_of(privacy or {"enabled": False})
+        guard = build_redactor(privacy or {"enabled": False})
         given = Deps(metrics=self.metrics, **(deps or {}))
-        return Container(configs, given, guard, timing=timing, spans=spans, on_change=self._changed)
+        return Slots(configs, given, guard, timing=timing, spans=spans, on_change=self._changed)
 
     def _changed(self):
         self.changes += 1

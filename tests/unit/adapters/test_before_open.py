@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from agentbox.api.background.test_hooks import hooked
+from agentbox.api.background.test_hooks import slot_open_hook
 from agentbox.box.supervision.hooks import Hooks
 from agentbox.core.slot_errors import SlotUnavailable
-from agentbox.testing.until import until
+from agentbox.testing.wait import wait_until
 
 
 async def test_it_runs_before_each_open(box):
@@ -20,10 +20,10 @@ async def test_it_runs_before_each_open(box):
     async with box.started(deps={"before_open": before}) as container:
         assert sorted(seen) == [("beads", False), ("events", False)]
         box.paths.slot("beads").rename(box.paths.state / "away")
-        await until(lambda: len(seen) >= 3, "beads is opened again")
+        await wait_until(lambda: len(seen) >= 3, "beads is opened again")
         assert seen[2][0] == "beads"
         (box.paths.state / "away").rename(box.paths.slot("beads"))
-        await until(lambda: container.status()["beads"].state == "ok", "beads came back")
+        await wait_until(lambda: container.status()["beads"].state == "ok", "beads came back")
 
 
 async def test_one_that_raises_is_a_failed_open(box):
@@ -42,11 +42,16 @@ async def test_one_that_raises_is_a_failed_open(box):
         assert status.retry_at is not None
         assert container.status()["events"].state == "ok"
         assert not box.paths.slot("beads").exists()
-        assert box.metric("agentbox_adapter_open_total", slot="beads", impl="local-sqlite", outcome="error") >= 1
+        assert (
+            box.metric(
+                "agentbox_adapter_open_total", slot="beads", impl="local-sqlite", outcome="error"
+            )
+            >= 1
+        )
         with pytest.raises(SlotUnavailable):
             await container.beads.show("x")
         refusing.clear()
-        await until(lambda: container.status()["beads"].state == "ok", "beads came up")
+        await wait_until(lambda: container.status()["beads"].state == "ok", "beads came up")
 
 
 async def test_one_that_takes_too_long_is_a_failed_open(box):
@@ -58,13 +63,18 @@ async def test_one_that_takes_too_long_is_a_failed_open(box):
 
     async with box.started(deps={"before_open": before}) as container:
         assert container.status()["beads"].detail == "it did not open within 2 s"
-        assert box.metric("agentbox_adapter_open_total", slot="beads", impl="local-sqlite", outcome="timeout") == 1
+        assert (
+            box.metric(
+                "agentbox_adapter_open_total", slot="beads", impl="local-sqlite", outcome="timeout"
+            )
+            == 1
+        )
 
 
 @pytest.mark.parametrize(("hooks", "shown"), [(Hooks(fail_slot="beads"), "down"), (Hooks(), "ok")])
 async def test_the_hook_of_a_test_image_fails_the_slot_it_names(box, hooks, shown):
     """AGENTBOX_TEST_FAIL_SLOT: down, and the reason says that it was told to. Without hooks nothing happens."""
-    async with box.started(deps={"before_open": hooked(hooks)}) as container:
+    async with box.started(deps={"before_open": slot_open_hook(hooks)}) as container:
         status = container.status()["beads"]
         assert status.state == shown
         assert ("told to fail by a test hook" in status.detail) is (shown == "down")
@@ -73,9 +83,13 @@ async def test_the_hook_of_a_test_image_fails_the_slot_it_names(box, hooks, show
 
 async def test_the_hook_of_a_test_image_delays_the_slot_it_names(box):
     """AGENTBOX_TEST_DELAY_SLOT: that slot still connects when the others are ready, and is ready in the end."""
-    container = box.container(required=("events",), deps={"before_open": hooked(Hooks(delay_slot={"beads": 0.4}))})
+    container = box.container(
+        required=("events",), deps={"before_open": slot_open_hook(Hooks(delay_slot={"beads": 0.4}))}
+    )
     seen, began = [], asyncio.get_running_loop().time()
-    await container.start(lambda: seen.append({slot: row.state for slot, row in container.status().items()}))
+    await container.start(
+        lambda: seen.append({slot: row.state for slot, row in container.status().items()})
+    )
     assert (seen[0]["events"], seen[0]["beads"]) == ("ok", "connecting")
     assert asyncio.get_running_loop().time() - began >= 0.4
     assert container.status()["beads"].state == "ok"

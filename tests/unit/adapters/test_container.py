@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from agentbox.adapters.runtime.slots import CannotStart
+from agentbox.adapters.runtime.slots import RequiredSlotFailed
 from agentbox.core.deadline import Deadline
 from agentbox.core.slot_errors import AdapterDisabled, SlotUnavailable, UnknownAdapterImpl
 from agentbox.testing.contracts.beads_common import spec
-from agentbox.testing.contracts.events_common import everything, new
+from agentbox.testing.contracts.events_common import all_events, new_event
 from agentbox.testing.local_store import LocalStore
-from agentbox.testing.until import until
+from agentbox.testing.wait import wait_until
 
 
 def state(container, slot):
@@ -34,7 +34,9 @@ async def test_slots_start_and_stop(box):
     with pytest.raises(SlotUnavailable):
         await container.beads.show(bead.id)
     # A thread ends a moment after its result.
-    await until(lambda: set(threading.enumerate()) <= before, "no thread of the container is left")
+    await wait_until(
+        lambda: set(threading.enumerate()) <= before, "no thread of the container is left"
+    )
 
 
 async def test_all_off_starts_and_stops(box):
@@ -78,7 +80,7 @@ async def test_a_slot_that_is_down_is_reported_as_down_while_it_reconnects(box):
     """With the reason of the last attempt, until an attempt succeeds."""
     async with box.started(uses={"orchestrator": "local-process"}) as container:
         machine = container._slots["orchestrator"]
-        await until(lambda: machine.state == "connecting", "the slot is opened again")
+        await wait_until(lambda: machine.state == "connecting", "the slot is opened again")
         assert machine.status.state == "down"
         assert machine.status.detail
 
@@ -86,7 +88,7 @@ async def test_a_slot_that_is_down_is_reported_as_down_while_it_reconnects(box):
 async def test_a_required_orchestrator_must_open(box):
     """The start fails with one sentence, and nothing stays open."""
     container = box.container(uses={"orchestrator": "local-process"}, required=("orchestrator",))
-    with pytest.raises(CannotStart, match="cannot open the required slot orchestrator"):
+    with pytest.raises(RequiredSlotFailed, match="cannot open the required slot orchestrator"):
         await container.start()
     with pytest.raises(SlotUnavailable):
         await container.beads.show("x")
@@ -99,7 +101,9 @@ async def test_the_tries_of_required_slots_are_told_before_slow_others_end(box):
     """What waits for the required slots hears of them while a slot that may fail is still at its first try."""
     container = box.container(uses={"orchestrator": "local-process"}, required=("beads",))
     told = []
-    await container.start(lambda: told.append({slot: state(container, slot) for slot in ("beads", "orchestrator")}))
+    await container.start(
+        lambda: told.append({slot: state(container, slot) for slot in ("beads", "orchestrator")})
+    )
     assert told == [{"beads": "ok", "orchestrator": "connecting"}]
     await container.stop()
 
@@ -108,7 +112,7 @@ async def test_a_start_that_ends_the_program_tells_nothing(box):
     """The seal of the boot must not take a program for ready that is about to end."""
     container = box.container(uses={"orchestrator": "local-process"}, required=("orchestrator",))
     told = []
-    with pytest.raises(CannotStart):
+    with pytest.raises(RequiredSlotFailed):
         await container.start(lambda: told.append("told"))
     assert told == []
 
@@ -120,16 +124,24 @@ async def test_a_slot_that_goes_is_noticed_and_comes_back(box):
         beads = container.beads
         kept, _ = await beads.create_epic(spec())
         box.paths.slot("beads").rename(box.paths.state / "away")
-        await until(
+        await wait_until(
             lambda: (
-                box.metric("agentbox_adapter_transitions_total", slot="beads", **{"from": "ready", "to": "down"}) == 1
+                box.metric(
+                    "agentbox_adapter_transitions_total",
+                    slot="beads",
+                    **{"from": "ready", "to": "down"},
+                )
+                == 1
             ),
             "down",
         )
-        await until(lambda: "remove stores/beads.json" in container.status()["beads"].detail, "the loss is told")
+        await wait_until(
+            lambda: "remove stores/beads.json" in container.status()["beads"].detail,
+            "the loss is told",
+        )
         assert not box.paths.slot("beads").exists()
         (box.paths.state / "away").rename(box.paths.slot("beads"))
-        await until(lambda: state(container, "beads") == "ok", "beads came back")
+        await wait_until(lambda: state(container, "beads") == "ok", "beads came back")
         assert await beads.show(kept.id) == kept
         bead, _ = await beads.create_epic(spec())
         assert await beads.show(bead.id) == bead
@@ -146,8 +158,8 @@ async def test_a_slot_that_was_down_at_the_start_comes_up(box):
         with pytest.raises(SlotUnavailable):
             await container.events.head()
         await holder.close_all()
-        await until(lambda: state(container, "events") == "ok", "events came up")
-        await container.events.append([new()])
+        await wait_until(lambda: state(container, "events") == "ok", "events came up")
+        await container.events.append([new_event()])
 
 
 async def test_a_connection_error_in_a_call_triggers_a_check(box):
@@ -158,9 +170,14 @@ async def test_a_connection_error_in_a_call_triggers_a_check(box):
         path.parent.mkdir()
         path.write_bytes(b"")
         container._slots["beads"].suspect()
-        await until(
+        await wait_until(
             lambda: (
-                box.metric("agentbox_adapter_transitions_total", slot="beads", **{"from": "ready", "to": "down"}) == 1
+                box.metric(
+                    "agentbox_adapter_transitions_total",
+                    slot="beads",
+                    **{"from": "ready", "to": "down"},
+                )
+                == 1
             ),
             "down",
         )
@@ -170,17 +187,24 @@ async def test_transitions_are_journalled(box):
     """slot.ready of each slot at the start, slot.down with the reason, and never a path of the host's."""
     async with box.started() as container:
         shutil.rmtree(box.paths.slot("beads"))
-        await until(lambda: "it is gone; restore it" in container.status()["beads"].detail, "the loss is told")
+        await wait_until(
+            lambda: "it is gone; restore it" in container.status()["beads"].detail,
+            "the loss is told",
+        )
         (box.paths.slot("stores") / "beads.json").unlink()
-        await until(
+        await wait_until(
             lambda: (
-                box.metric("agentbox_adapter_transitions_total", slot="beads", **{"from": "connecting", "to": "ready"})
+                box.metric(
+                    "agentbox_adapter_transitions_total",
+                    slot="beads",
+                    **{"from": "connecting", "to": "ready"},
+                )
                 == 2
             ),
             "back",
         )
         await container.journal.drain()
-        events = await everything(container.events)
+        events = await all_events(container.events)
     told = [(event.type, event.data["slot"]) for event in events]
     assert told[:2] in (
         [("slot.ready", "beads"), ("slot.ready", "events")],
@@ -197,21 +221,26 @@ async def test_transitions_are_journalled(box):
 async def test_reconfigure_changes_over(box):
     """The old instance serves until the new one is open; an exclusive one is closed first; off and back."""
     async with box.started() as container:
-        await container.events.append([new(subject="kept")])
+        await container.events.append([new_event(subject="kept")])
         container.reconfigure("events", box.config("events", "local-jsonl", segment_size=20_000))
-        await until(lambda: container._slots["events"].serving.cfg.options == {"segment_size": 20_000}, "changed over")
-        await until(lambda: state(container, "events") == "ok", "open")
-        assert "kept" in [event.subject for event in await everything(container.events)]
+        await wait_until(
+            lambda: container._slots["events"].serving.cfg.options == {"segment_size": 20_000},
+            "changed over",
+        )
+        await wait_until(lambda: state(container, "events") == "ok", "open")
+        assert "kept" in [event.subject for event in await all_events(container.events)]
         container.reconfigure("beads", box.config("beads", "off"))
-        await until(lambda: state(container, "beads") == "off", "off")
+        await wait_until(lambda: state(container, "beads") == "off", "off")
         with pytest.raises(AdapterDisabled):
             await container.beads.show("x")
         assert (
-            box.metrics.registry.get_sample_value("agentbox_adapter_health", {"slot": "beads", "impl": "local-sqlite"})
+            box.metrics.registry.get_sample_value(
+                "agentbox_adapter_health", {"slot": "beads", "impl": "local-sqlite"}
+            )
             is None
         )
         container.reconfigure("beads", box.config("beads", "local-sqlite"))
-        await until(lambda: state(container, "beads") == "ok", "on")
+        await wait_until(lambda: state(container, "beads") == "ok", "on")
         await container.beads.create_epic(spec())
 
 
@@ -219,7 +248,8 @@ async def test_calls_in_flight_keep_their_instance(box):
     """Work that is under way while the slot changes over is done, none of it twice."""
     async with box.started() as container:
         creating = [
-            asyncio.create_task(container.beads.create_epic(spec(f"{n}", dedup_key=f"{n}"))) for n in range(200)
+            asyncio.create_task(container.beads.create_epic(spec(f"{n}", dedup_key=f"{n}")))
+            for n in range(200)
         ]
         container.reconfigure("beads", box.config("beads", "local-sqlite", lease_seconds=30))
         found = await asyncio.gather(*creating)
@@ -234,7 +264,12 @@ async def test_metrics_say_how_each_slot_is(box):
         assert box.metric("agentbox_adapter_health", slot="pods", impl="off") == 2
         assert box.metric("agentbox_adapter_state", slot="beads", state="ready") == 1
         assert box.metric("agentbox_adapter_state", slot="beads", state="down") == 0
-        assert box.metric("agentbox_adapter_open_total", slot="beads", impl="local-sqlite", outcome="ok") == 1
+        assert (
+            box.metric(
+                "agentbox_adapter_open_total", slot="beads", impl="local-sqlite", outcome="ok"
+            )
+            == 1
+        )
     assert box.metric("agentbox_adapter_state", slot="beads", state="closed") == 1
 
 
@@ -243,11 +278,11 @@ async def test_a_stop_during_the_start_leaves_nothing(box):
     before = set(threading.enumerate())
     container = box.container(uses={"orchestrator": "local-process"})
     starting = asyncio.create_task(container.start())
-    await until(lambda: state(container, "beads") == "ok", "beads open")
+    await wait_until(lambda: state(container, "beads") == "ok", "beads open")
     starting.cancel()
     await asyncio.gather(starting, return_exceptions=True)
     await container.stop()
-    await until(lambda: set(threading.enumerate()) <= before, "no thread is left")
+    await wait_until(lambda: set(threading.enumerate()) <= before, "no thread is left")
     other = LocalStore("events", "local-jsonl", box.paths.prefix)
     await (await other.open()).close()
 

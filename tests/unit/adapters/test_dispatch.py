@@ -5,14 +5,20 @@ from contextlib import contextmanager
 
 import pytest
 
-from agentbox.adapters.runtime.context import CallContext, calling
+from agentbox.adapters.runtime.context import CallContext, as_caller
 from agentbox.contracts.methods import METHODS
 from agentbox.contracts.orchestrator import AgentSpec
 from agentbox.core.deadline import Deadline
-from agentbox.core.slot_errors import AdapterDisabled, AdapterTimeout, NotFound, SlotUnavailable, ValidationError
-from agentbox.testing.contracts.beads_common import LEASE, a_task, spec
-from agentbox.testing.contracts.events_common import everything, new
-from agentbox.testing.until import until
+from agentbox.core.slot_errors import (
+    AdapterDisabled,
+    AdapterTimeout,
+    NotFound,
+    SlotUnavailable,
+    ValidationError,
+)
+from agentbox.testing.contracts.beads_common import LEASE, make_task, spec
+from agentbox.testing.contracts.events_common import all_events, new_event
+from agentbox.testing.wait import wait_until
 
 
 class Recorder:
@@ -43,22 +49,36 @@ async def test_calls_are_counted_by_outcome(box):
         await container.beads.create_epic(spec())
         with pytest.raises(NotFound):
             await container.beads.show("x")
-        bead = await a_task(container.beads)
+        bead = await make_task(container.beads)
         await container.beads.claim(bead.id, "w", lease_id=LEASE)
         stream = container.events.subscribe(since=-1)
         await anext(stream)
         await stream.aclose()
 
         def count(slot, method, impl, outcome):
-            return box.metric("agentbox_adapter_dispatch_total", slot=slot, method=method, impl=impl, outcome=outcome)
+            return box.metric(
+                "agentbox_adapter_dispatch_total",
+                slot=slot,
+                method=method,
+                impl=impl,
+                outcome=outcome,
+            )
 
         assert count("beads", "create_epic", "local-sqlite", "ok") == 2
         assert count("beads", "show", "local-sqlite", "not_found") == 1
         assert (
-            box.metric("agentbox_adapter_duration_seconds_count", slot="beads", method="claim", impl="local-sqlite")
+            box.metric(
+                "agentbox_adapter_duration_seconds_count",
+                slot="beads",
+                method="claim",
+                impl="local-sqlite",
+            )
             == 1
         )
-        assert box.metric("agentbox_adapter_stream_items_total", slot="events", method="subscribe") == 1
+        assert (
+            box.metric("agentbox_adapter_stream_items_total", slot="events", method="subscribe")
+            == 1
+        )
 
 
 @pytest.mark.parametrize(
@@ -74,10 +94,15 @@ async def test_calls_are_counted_by_outcome(box):
 async def test_outcomes(box, call, outcome):
     """The word for each kind of failure."""
     async with box.started() as container:
-        bead = await a_task(container.beads)
+        bead = await make_task(container.beads)
         with pytest.raises(Exception):  # noqa: B017 - which one is told by the outcome
             await call(container, bead)
-        found = [s for m in box.metrics.dispatch.collect() for s in m.samples if s.labels.get("outcome") == outcome]
+        found = [
+            s
+            for m in box.metrics.dispatch.collect()
+            for s in m.samples
+            if s.labels.get("outcome") == outcome
+        ]
         assert [s.value for s in found if s.name.endswith("_total")] == [1]
 
 
@@ -86,7 +111,7 @@ async def test_spans_say_who_and_what_but_no_argument(box):
     recorder = Recorder()
     context = CallContext(request_id="r", agent_id="a", session_id="s", trace_id="t")
     async with box.started(spans=recorder) as container:
-        with calling(context), pytest.raises(NotFound):
+        with as_caller(context), pytest.raises(NotFound):
             await container.beads.show("a-secret-argument")
     name, attributes = next(item for item in recorder.spans if item[0].endswith("show"))
     assert name == "agentbox.adapter.beads.show"
@@ -99,8 +124,11 @@ async def test_spans_say_who_and_what_but_no_argument(box):
 async def test_the_smaller_deadline_holds(box):
     """The caller's here; the call ends with AdapterTimeout, and the slot is looked at."""
     async with box.started() as container:
-        bead = await a_task(container.beads)
-        with calling(CallContext(deadline=Deadline.after(-1))), pytest.raises(AdapterTimeout) as caught:
+        bead = await make_task(container.beads)
+        with (
+            as_caller(CallContext(deadline=Deadline.after(-1))),
+            pytest.raises(AdapterTimeout) as caught,
+        ):
             await container.beads.show(bead.id)
         assert (caught.value.members["slot"], caught.value.members["method"]) == ("beads", "show")
         assert await container.beads.show(bead.id) == bead
@@ -109,14 +137,16 @@ async def test_the_smaller_deadline_holds(box):
 async def test_writes_are_journalled(box):
     """slot.write with method, id, outcome and a digest of the arguments; heartbeats, reads and empty turns are not."""
     async with box.started() as container:
-        bead = await a_task(container.beads)
+        bead = await make_task(container.beads)
         await container.beads.claim(bead.id, "w", lease_id=LEASE)
         await container.beads.heartbeat(bead.id, LEASE)
         await container.beads.list()
         assert await container.beads.claim_next("w", lease_id=LEASE.replace("1", "2")) is None
         with pytest.raises(NotFound):
             await container.beads.close_bead("nobody")
-        written = [event.data for event in await everything(container.events) if event.type == "slot.write"]
+        written = [
+            event.data for event in await all_events(container.events) if event.type == "slot.write"
+        ]
     assert [(d["method"], d["id"], d["outcome"]) for d in written] == [
         ("create_epic", bead.parent_id, "ok"),
         ("create_child", bead.id, "ok"),
@@ -142,7 +172,7 @@ async def test_what_no_adapter_was_asked_is_not_journalled(box):
         with pytest.raises(AdapterDisabled):
             await container.beads.create_epic(spec())
         await container.journal.drain()
-        assert [event.type for event in await everything(container.events)] == ["slot.ready"]
+        assert [event.type for event in await all_events(container.events)] == ["slot.ready"]
 
 
 async def test_a_journal_that_is_off_is_skipped(box):
@@ -159,23 +189,38 @@ async def test_a_spawn_is_announced_before_it_is_tried(box):
     async with box.started(uses={"orchestrator": "local-process"}) as container:
         with pytest.raises(SlotUnavailable):
             await container.orchestrator.spawn(wanted, request_id="r")
-        (event,) = [e for e in await everything(container.events) if e.type == "agent.spawn.requested"]
-    assert event.data == {"method": "spawn", "name": "n", "profile": "p", "request_id": "r", "parent_id": None}
+        (event,) = [
+            e for e in await all_events(container.events) if e.type == "agent.spawn.requested"
+        ]
+    assert event.data == {
+        "method": "spawn",
+        "name": "n",
+        "profile": "p",
+        "request_id": "r",
+        "parent_id": None,
+    }
 
 
 async def test_a_required_journal_that_cannot_append_refuses_the_spawn(box):
     """The orchestrator is not asked."""
-    async with box.started(uses={"orchestrator": "local-process"}, required=("events",)) as container:
+    async with box.started(
+        uses={"orchestrator": "local-process"}, required=("events",)
+    ) as container:
         await container._slots["events"].stop()
         with pytest.raises(SlotUnavailable) as caught:
-            await container.orchestrator.spawn(AgentSpec(name="n", argv=("x",), profile="p"), request_id="r")
+            await container.orchestrator.spawn(
+                AgentSpec(name="n", argv=("x",), profile="p"), request_id="r"
+            )
         assert caught.value.members["slot"] == "events"
 
 
 async def test_a_cancelled_caller_still_leaves_a_record(box):
     """A write that was done is journalled, whether or not somebody waited for that."""
     async with box.started() as container:
-        tasks = [asyncio.create_task(container.beads.create_epic(spec(dedup_key=f"{n}"))) for n in range(50)]
+        tasks = [
+            asyncio.create_task(container.beads.create_epic(spec(dedup_key=f"{n}")))
+            for n in range(50)
+        ]
         for turn, task in enumerate(tasks):
             if turn % 5 == 0:
                 await asyncio.sleep(0.001)
@@ -183,7 +228,9 @@ async def test_a_cancelled_caller_still_leaves_a_record(box):
         await asyncio.gather(*tasks, return_exceptions=True)
         done = sum(task.done() and not task.cancelled() for task in tasks)
         await container.journal.drain()
-        written = [event for event in await everything(container.events) if event.type == "slot.write"]
+        written = [
+            event for event in await all_events(container.events) if event.type == "slot.write"
+        ]
         assert len(written) >= done
 
 
@@ -193,7 +240,11 @@ async def test_events_recorded_before_the_journal_is_open_are_kept(box):
     for number in range(3):
         assert await container.journal.record("boot.thing", {"n": number}) is None
     await container.start()
-    found = [event.data["n"] for event in await everything(container.events) if event.type == "boot.thing"]
+    found = [
+        event.data["n"]
+        for event in await all_events(container.events)
+        if event.type == "boot.thing"
+    ]
     await container.stop()
     assert found == [0, 1, 2]
 
@@ -202,12 +253,12 @@ async def test_a_subscriber_through_the_proxy_misses_nothing(box):
     """From now means from the call."""
     async with box.started() as container:
         stream = container.events.subscribe()
-        sent = [(await container.events.append([new(subject=f"{n}")]))[0] for n in range(5)]
+        sent = [(await container.events.append([new_event(subject=f"{n}")]))[0] for n in range(5)]
         assert [await anext(stream) for _ in range(5)] == sent
         waiting = asyncio.ensure_future(anext(stream))
         await asyncio.sleep(0)
         await container.stop()
-        await until(waiting.done, "told")
+        await wait_until(waiting.done, "told")
         assert isinstance(waiting.exception(), SlotUnavailable)
 
 
@@ -216,8 +267,10 @@ async def test_deep_nesting_is_a_validation_error(box):
     deep = []
     for _ in range(5000):
         deep = [deep]
-    async with box.started(privacy={"enabled": True, "policy": {"beads": "soft", "events": "soft"}}) as container:
+    async with box.started(
+        privacy={"enabled": True, "policy": {"beads": "soft", "events": "soft"}}
+    ) as container:
         with pytest.raises(ValidationError):
             await container.beads.create_epic(spec(data={"x": deep}))
         with pytest.raises(ValidationError):
-            await container.events.append([new(data={"x": deep})])
+            await container.events.append([new_event(data={"x": deep})])

@@ -6,15 +6,15 @@ import pytest_asyncio
 from agentbox.adapters.events.journal import recovery
 from agentbox.adapters.events.journal.segments import segment_files
 from agentbox.core.slot_errors import IntegrityError
-from agentbox.testing.contracts.events_common import everything, fill, new
+from agentbox.testing.contracts.events_common import all_events, fill, new_event
 from agentbox.testing.local_store import LocalStore
-from agentbox.testing.until import until
+from agentbox.testing.wait import wait_until
 
 
 @pytest_asyncio.fixture
 async def store(tmp_path, monkeypatch):
     """A journal of 3,500 records of which opening checks the newest 1,000."""
-    monkeypatch.setattr(recovery, "KEYS", 1000)
+    monkeypatch.setattr(recovery, "MAX_KEYS", 1000)
     made = LocalStore("events", "local-jsonl", tmp_path)
     await fill(await made.open(), 3500)
     await made.close_all()
@@ -33,10 +33,10 @@ async def test_damage_is_found_takes_the_slot_down_and_is_remembered(store):
     """Open succeeds; soon health says where, calls raise IntegrityError, and the next open fails at once."""
     damage(store, 100)
     adapter = await store.open()
-    await until(lambda: adapter._live.damage is not None, "the check has come to the damage")
+    await wait_until(lambda: adapter._live.damage is not None, "the check has come to the damage")
     health = await adapter.health()
     assert (health.state, ":101 " in health.detail) == ("down", True)
-    for call in (adapter.append([new()]), adapter.head(), adapter.read()):
+    for call in (adapter.append([new_event()]), adapter.head(), adapter.read()):
         with pytest.raises(IntegrityError) as caught:
             await call
         assert (caught.value.members["line"], caught.value.members["seq"]) == (101, 100)
@@ -48,12 +48,12 @@ async def test_a_mended_journal_opens_again(store):
     """The note of the damage goes, and the records are whole."""
     damage(store, 100)
     adapter = await store.open()
-    await until(lambda: adapter._live.damage is not None, "found")
+    await wait_until(lambda: adapter._live.damage is not None, "found")
     await store.close_all()
     damage(store, 100, b'"m":', b'"n":')
     adapter = await store.open()
-    assert not (store.directory / recovery.DAMAGE).exists()
-    assert len(await everything(adapter)) == 3500
+    assert not (store.directory / recovery.DAMAGE_FILE).exists()
+    assert len(await all_events(adapter)) == 3500
 
 
 async def test_damage_in_the_newest_part_is_found_by_open(store):

@@ -17,8 +17,20 @@ from agentbox.adapters.events.journal.prune import prune
 from agentbox.adapters.events.journal.verify import verify
 from agentbox.contracts.events import NewEvent
 from agentbox.testing.clock import ManualClock
-from agentbox.testing.contracts.events_received import journal_of
-from agentbox.testing.forgery import ATTACKS, CUTS, ONE, ORIGINS, SEAL_ONE, SEAL_TWO, THREE, TWO, on, put, remove
+from agentbox.testing.contracts.events_received import foreign_journal
+from agentbox.testing.journal_forgery import (
+    ATTACKS,
+    FIRST,
+    FIRST_SEAL,
+    ORIGINS,
+    SECOND,
+    SECOND_SEAL,
+    THIRD,
+    TRUNCATIONS,
+    edit_file,
+    remove,
+    write_lines,
+)
 from agentbox.testing.local_store import LocalStore
 
 ALONE = Path(__file__).resolve().parents[3] / "contrib" / "verify_journal.py"
@@ -37,13 +49,19 @@ def alone():
 def sound(tmp_path_factory):
     """A journal of three days with text, numbers and nesting of every kind."""
     prefix, clock = tmp_path_factory.mktemp("journal"), ManualClock()
-    data = {"x": [1.5e-7, 1e21, -0.0, 2**53 - 1, None, True], "\U0001f600": {"\uffff": '\u2028\b\f\x7f\\"'}, "é": []}
+    data = {
+        "x": [1.5e-7, 1e21, -0.0, 2**53 - 1, None, True],
+        "\U0001f600": {"\uffff": '\u2028\b\f\x7f\\"'},
+        "é": [],
+    }
 
     async def write():
         store = LocalStore("events", "local-jsonl", prefix, clock=clock)
         adapter = await store.open()
         for _ in range(3):
-            await adapter.append([NewEvent(type="test.thing", data={**data, "n": n}, subject="s") for n in range(40)])
+            await adapter.append(
+                [NewEvent(type="test.thing", data={**data, "n": n}, subject="s") for n in range(40)]
+            )
             clock.advance(86400)
         await store.close_all()
         return store.directory
@@ -60,7 +78,10 @@ def journal(sound, tmp_path):
 def both(alone, directory, anchor=None):
     """The place that both verifiers name, None for a sound journal; they must agree."""
     ours, theirs = verify(directory, anchor=anchor).to_wire(), alone.verify(directory, anchor)
-    places = [(e["file"], e["line"], e["seq"]) if (e := report["error"]) else None for report in (ours, theirs)]
+    places = [
+        (e["file"], e["line"], e["seq"]) if (e := report["error"]) else None
+        for report in (ours, theirs)
+    ]
     assert places[0] == places[1], (ours["error"], theirs["error"])
     assert ours["ok"] == theirs["ok"] == (places[0] is None)
     if ours["ok"]:
@@ -84,11 +105,13 @@ def delivered(tmp_path_factory):
 
     async def write():
         store = LocalStore("events", "local-jsonl", prefix, clock=ManualClock())
-        adapter, sent = await store.open(), journal_of(9)
+        adapter, sent = await store.open(), foreign_journal(9)
         await adapter.append([NewEvent(type="test.thing", data={})])
         await adapter.receive("one", sent[:5])
         await adapter.receive("one", sent[7:])
-        await adapter.append([NewEvent(type="test.thing", data={"origin": {"box": "one", "hash": "x"}})])
+        await adapter.append(
+            [NewEvent(type="test.thing", data={"origin": {"box": "one", "hash": "x"}})]
+        )
         await store.close_all()
         return store.directory
 
@@ -105,29 +128,29 @@ def test_every_forgery_of_an_origin_is_found_at_its_place(alone, delivered, tmp_
     assert both(alone, journal) == place
 
 
-@pytest.mark.parametrize("name", CUTS)
+@pytest.mark.parametrize("name", TRUNCATIONS)
 def test_a_tail_that_was_cut_or_rewritten_needs_an_anchor(alone, journal, name):
     """Its own files look sound; a record known from elsewhere gives it away."""
     whole = verify(journal)
     known = (whole.last_seq, whole.tail_hash)
     assert both(alone, journal, known) is None
-    CUTS[name](journal)
+    TRUNCATIONS[name](journal)
     assert both(alone, journal) is None
     assert both(alone, journal, known) is not None
 
 
 def test_what_is_no_damage(alone, journal):
     """A torn last line, a seal that a crash kept from being written, segments that pruning was cut short over."""
-    on(THREE, lambda lines: [*lines, b'{"agent_id":nu'])(journal)
+    edit_file(THIRD, lambda lines: [*lines, b'{"agent_id":nu'])(journal)
     assert both(alone, journal) is None
-    remove(THREE, SEAL_TWO)(journal)
+    remove(THIRD, SECOND_SEAL)(journal)
     assert both(alone, journal) is None
 
 
 async def test_pruning_that_was_cut_short_is_finished_by_the_next(alone, sound, journal):
     """The anchor is there, a segment that it left out too, or its seal gone already: sound, opened, then removed."""
     prune(journal, before_seq=50)
-    for names in ((ONE, SEAL_ONE), (ONE,)):
+    for names in ((FIRST, FIRST_SEAL), (FIRST,)):
         for name in names:
             shutil.copy(sound / name, journal / name)
         assert both(alone, journal) is None
@@ -138,25 +161,29 @@ async def test_pruning_that_was_cut_short_is_finished_by_the_next(alone, sound, 
         assert (await (await store.open()).read(since=40)).events[0].seq == 41
         await store.close_all()
         shutil.rmtree(store.directory)
-        assert prune(journal, before_seq=0) == (41, [ONE])
-        assert not (journal / ONE).exists()
+        assert prune(journal, before_seq=0) == (41, [FIRST])
+        assert not (journal / FIRST).exists()
 
 
 def test_any_byte(alone, journal):
     """200 random changes of bytes anywhere: found by both at one place, or the file was one that holds no record."""
     chance = random.Random(7)
-    names = [ONE, TWO, THREE, SEAL_ONE, SEAL_TWO]
+    names = [FIRST, SECOND, THIRD, FIRST_SEAL, SECOND_SEAL]
     for _ in range(200):
         path = journal / chance.choice(names)
         kept = path.read_bytes()
         at, new = chance.randrange(len(kept)), bytes([chance.randrange(256)])
         kind = chance.choice(("change", "insert", "remove"))
-        changed = kept[:at] + (b"" if kind == "remove" else new) + kept[at if kind == "insert" else at + 1 :]
-        put(journal, path.name, [changed])
-        torn = path.name == THREE and changed[: len(changed)].rfind(b"\n") < len(changed) - 1
+        changed = (
+            kept[:at]
+            + (b"" if kind == "remove" else new)
+            + kept[at if kind == "insert" else at + 1 :]
+        )
+        write_lines(journal, path.name, [changed])
+        torn = path.name == THIRD and changed[: len(changed)].rfind(b"\n") < len(changed) - 1
         assert changed == kept or torn or both(alone, journal) is not None, (path.name, at, kind)
         both(alone, journal)
-        put(journal, path.name, [kept])
+        write_lines(journal, path.name, [kept])
 
 
 def test_numbers_are_spelled_as_the_standard_says(alone):
@@ -181,7 +208,12 @@ def test_numbers_are_spelled_as_the_standard_says(alone):
 
 
 def run(*words):
-    return subprocess.run([sys.executable, "-I", "-S", str(ALONE), *words], capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [sys.executable, "-I", "-S", str(ALONE), *words],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def test_it_runs_alone(journal):
@@ -191,7 +223,10 @@ def test_it_runs_alone(journal):
     assert run(str(journal), "--anchor", done.stdout.split()[-1]).returncode == 0
     ATTACKS["removal"][0](journal)
     done = run(str(journal))
-    assert (done.returncode, done.stdout.split(":")[:3]) == (1, ["damaged", f" {TWO}", "6, record 46"])
+    assert (done.returncode, done.stdout.split(":")[:3]) == (
+        1,
+        ["damaged", f" {SECOND}", "6, record 46"],
+    )
     assert json.loads(run(str(journal), "--json").stdout)["error"]["line"] == 6
     assert run(str(journal / "none")).returncode == 2
 

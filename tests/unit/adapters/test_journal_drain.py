@@ -12,7 +12,7 @@ async def test_a_record_that_hangs_holds_nobody_beyond_their_time(box):
     container = box.container()
     journal = Journal(container._slots["events"], box.metrics)
     go_on = asyncio.Event()
-    waiting = asyncio.create_task(journal.shielded(go_on.wait))
+    waiting = asyncio.create_task(journal.write_shielded(go_on.wait))
     await asyncio.sleep(0)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.05):

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from agentbox.adapters.beads.lease_time import LeaseTime
+from agentbox.adapters.beads.lease_clock import LeaseClock
 from agentbox.testing.clock import ManualClock
-from agentbox.testing.contracts.beads_common import LEASE, a_task
+from agentbox.testing.contracts.beads_common import LEASE, make_task
 from agentbox.testing.local_store import LocalStore
 
 
@@ -26,23 +26,30 @@ async def adapter(tmp_path: Path, clock: ManualClock) -> AsyncIterator[Any]:
 
 
 @pytest.mark.parametrize("seconds", [3600, -3600])
-async def test_a_step_of_the_clock_ends_and_lengthens_no_lease(adapter: Any, clock: ManualClock, seconds: int) -> None:
+async def test_a_step_of_the_clock_ends_and_lengthens_no_lease(
+    adapter: Any, clock: ManualClock, seconds: int
+) -> None:
     """What it had left before, it has left after; then it expires in time, and not before."""
-    bead = await a_task(adapter)
+    bead = await make_task(adapter)
     await adapter.claim(bead.id, "w", lease_id=LEASE, lease_s=60)
     clock.advance(20)
     clock.set_wall(clock.now() + timedelta(seconds=seconds))
     found = await adapter.show(bead.id)
-    assert (found.status, found.lease_expires_at) == ("claimed", clock.now() + timedelta(seconds=40))
+    assert (found.status, found.lease_expires_at) == (
+        "claimed",
+        clock.now() + timedelta(seconds=40),
+    )
     clock.advance(39)
     assert (await adapter.show(bead.id)).status == "claimed"
     clock.advance(2)
     assert (await adapter.show(bead.id)).status == "open"
 
 
-async def test_a_stopped_process_takes_no_time_from_a_lease(adapter: Any, clock: ManualClock) -> None:
+async def test_a_stopped_process_takes_no_time_from_a_lease(
+    adapter: Any, clock: ManualClock
+) -> None:
     """Both clocks went on and nobody looked: the holder could not renew either."""
-    bead = await a_task(adapter)
+    bead = await make_task(adapter)
     await adapter.claim(bead.id, "w", lease_id=LEASE, lease_s=60)
     adapter._time._looked -= 100
     clock.advance(100)
@@ -52,7 +59,7 @@ async def test_a_stopped_process_takes_no_time_from_a_lease(adapter: Any, clock:
 
 async def test_what_could_not_be_paid_is_owed(adapter: Any, clock: ManualClock) -> None:
     """A refused call undoes its transaction, and the next one moves the leases."""
-    bead = await a_task(adapter)
+    bead = await make_task(adapter)
     await adapter.claim(bead.id, "w", lease_id=LEASE, lease_s=60)
     clock.set_wall(clock.now() + timedelta(hours=1))
     with pytest.raises(Exception, match="cannot find"):
@@ -66,7 +73,7 @@ async def test_a_clock_that_went_back_while_nothing_ran_leaves_nothing_claimed_f
     """A lease granted at a later time than it is now is good for its length from now."""
     store = LocalStore("beads", "local-sqlite", tmp_path, clock=clock)
     first = await store.open()
-    bead = await a_task(first)
+    bead = await make_task(first)
     await first.claim(bead.id, "w", lease_id=LEASE, lease_s=60)
     clock.set_wall(clock.now() - timedelta(days=1))
     again = await store.reopen()
@@ -78,8 +85,8 @@ async def test_a_clock_that_went_back_while_nothing_ran_leaves_nothing_claimed_f
 
 def test_small_differences_are_none(clock: ManualClock) -> None:
     """A clock that is slewed, and time that goes by, owe nothing."""
-    leases = LeaseTime(clock)
+    leases = LeaseClock(clock)
     clock.advance(500)
     clock.set_wall(clock.now() + timedelta(milliseconds=400))
-    assert not leases.look()
-    assert leases.take() == 0
+    assert not leases.poll()
+    assert leases.take_correction() == 0

@@ -9,9 +9,9 @@ import structlog
 from prometheus_client.parser import text_string_to_metric_families as families
 
 from agentbox.adapters.runtime.adapter import SLOTS
-from agentbox.adapters.runtime.context import CallContext, calling
+from agentbox.adapters.runtime.context import CallContext, as_caller
 from agentbox.adapters.runtime.metrics import BUCKETS
-from agentbox.adapters.runtime.observe import LOUD, OUTCOMES
+from agentbox.adapters.runtime.observe import OUTCOMES, WARN_OUTCOMES
 from agentbox.adapters.runtime.registry import allowed
 from agentbox.contracts.methods import METHODS
 from agentbox.core.slot_errors import AdapterError
@@ -31,7 +31,12 @@ LOCAL = {
 }  # fmt: skip
 WORDS = {"ok", "disabled", "unavailable", "rejected", "cancelled", "error", *OUTCOMES.values()}
 WALK = [(slot, spec) for slot in SLOTS for spec in METHODS[slot]]
-WHO = {"request_id": "the-request", "agent_id": "the-agent", "session_id": "the-session", "trace_id": "the-trace"}
+WHO = {
+    "request_id": "the-request",
+    "agent_id": "the-agent",
+    "session_id": "the-session",
+    "trace_id": "the-trace",
+}
 
 
 class Recorder:
@@ -57,7 +62,7 @@ def lines():
 async def call(container, slot, spec):
     """Calls a method with the arguments of its contract suite; returns how it went, as a word or an error's code."""
     args, kwargs = SUITES[slot].calls[spec.name]
-    with calling(CallContext(principal="p", **WHO)):
+    with as_caller(CallContext(principal="p", **WHO)):
         found = getattr(getattr(container, slot), spec.name)(*args, **kwargs)
         try:
             if not spec.stream:
@@ -85,14 +90,18 @@ async def test_every_method_is_told(box, lines, uses):
             error = await call(container, slot, spec)
             name = f"agentbox.adapter.{slot}.{spec.name}"
             (span,) = [
-                a for found, a in recorder.spans if found == name and a["agentbox.request_id"] == WHO["request_id"]
+                a
+                for found, a in recorder.spans
+                if found == name and a["agentbox.request_id"] == WHO["request_id"]
             ]
             impl = span.pop("adapter.impl")
             assert impl in allowed(slot)
             assert span.pop("error.type", "") == error
             assert span == {f"agentbox.{key}": value for key, value in WHO.items()}
             (line,) = [
-                row for row in lines if row.get("request_id") == WHO["request_id"] and row["method"] == spec.name
+                row
+                for row in lines
+                if row.get("request_id") == WHO["request_id"] and row["method"] == spec.name
             ]
             outcome = line["outcome"]
             assert (outcome == "ok") == (error == "")
@@ -102,18 +111,34 @@ async def test_every_method_is_told(box, lines, uses):
             else:
                 assert {word: count for word, count in more.items() if count} == {outcome: 1}
                 assert seconds(box, slot, spec) == timed + 1
-            assert line["log_level"] == ("warning" if outcome in LOUD else "debug")
+            assert line["log_level"] == ("warning" if outcome in WARN_OUTCOMES else "debug")
             assert {key: line[key] for key in ("slot", "impl", "outcome", "error", *WHO)} == {
                 "slot": slot, "impl": impl, "outcome": outcome, "error": error, **WHO,
             }  # fmt: skip
-            assert set(line) == {"event", "log_level", "slot", "method", "impl", "outcome", "error", "seconds", *WHO}
+            assert set(line) == {
+                "event",
+                "log_level",
+                "slot",
+                "method",
+                "impl",
+                "outcome",
+                "error",
+                "seconds",
+                *WHO,
+            }
     assert_bounded(box)
 
 
 def counted(box, slot, spec, outcome):
     """Calls of a method that ended so, by whichever class."""
     return sum(
-        box.metric("agentbox_adapter_dispatch_total", slot=slot, method=spec.name, impl=impl, outcome=outcome)
+        box.metric(
+            "agentbox_adapter_dispatch_total",
+            slot=slot,
+            method=spec.name,
+            impl=impl,
+            outcome=outcome,
+        )
         for impl in allowed(slot)
     )
 
@@ -121,7 +146,9 @@ def counted(box, slot, spec, outcome):
 def seconds(box, slot, spec):
     """How many calls of a method were timed."""
     return sum(
-        box.metric("agentbox_adapter_duration_seconds_count", slot=slot, method=spec.name, impl=impl)
+        box.metric(
+            "agentbox_adapter_duration_seconds_count", slot=slot, method=spec.name, impl=impl
+        )
         for impl in allowed(slot)
     )
 
@@ -140,7 +167,9 @@ def assert_bounded(box):
         labels = dict(sample.labels)
         assert labels["method"] in {spec.name for spec in METHODS[labels["slot"]]}
         assert labels["impl"] in allowed(labels["slot"])
-        extra = {"_total": {"outcome"}, "_bucket": {"le"}}.get(sample.name[sample.name.rfind("_") :], set())
+        extra = {"_total": {"outcome"}, "_bucket": {"le"}}.get(
+            sample.name[sample.name.rfind("_") :], set()
+        )
         assert set(labels) - extra - {"outcome"} == {"slot", "method", "impl"}
         assert labels.get("outcome", "ok") in WORDS
         if "le" in labels and labels["le"] != "+Inf":
@@ -154,5 +183,9 @@ async def test_a_bug_in_an_adapter_is_told_too(box, lines):
         with pytest.raises(ZeroDivisionError):
             await container.beads.show("x")
     (line,) = [line for line in lines if line["event"] == "slot call" and line["method"] == "show"]
-    assert (line["outcome"], line["error"], line["log_level"]) == ("error", "ZeroDivisionError", "warning")
+    assert (line["outcome"], line["error"], line["log_level"]) == (
+        "error",
+        "ZeroDivisionError",
+        "warning",
+    )
     assert "by zero" not in json.dumps(line)

@@ -41,10 +41,15 @@ async def test_pages_of_beads(box):
     async with box.started() as container:
         epic, _ = await container.beads.create_epic(BeadSpec(title="all", creator="test"))
         for number in range(MANY):
-            await container.beads.create_child(epic.id, BeadSpec(title=f"{number:02}", creator="test", body=LARGE))
+            await container.beads.create_child(
+                epic.id, BeadSpec(title=f"{number:02}", creator="test", body=LARGE)
+            )
         ready = check(await pages(lambda cursor: container.beads.ready(limit=500, cursor=cursor)))
         assert sorted(bead.title for bead in ready) == [f"{number:02}" for number in range(MANY)]
-        assert len(check(await pages(lambda cursor: container.beads.list(limit=500, cursor=cursor)))) == MANY + 1
+        assert (
+            len(check(await pages(lambda cursor: container.beads.list(limit=500, cursor=cursor))))
+            == MANY + 1
+        )
 
 
 async def test_batches_of_events(box):

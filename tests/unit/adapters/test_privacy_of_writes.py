@@ -38,11 +38,23 @@ HIDDEN = {  # how a value gets past a search for it as it is written
     "password": {"x": [NAMED, {"y": PIN}]}, "env": [{"name": "DB_PASSWORD", "value": NAMED}], "argv": ["--token", NAMED],
     "card": CARD, "url": "https://x.example/?q=jane.roe%40mail.example.org", "text": '{"api_key": "correct-horse"}',
 }  # fmt: skip
-ALL = {"enabled": True, "mode": "rules", "entities": ["*"], "policy": dict.fromkeys(SLOTS, "strict")}
-USES = {"beads": "local-sqlite", "pods": "local-fs", "memory": "local-sqlite", "events": "local-jsonl"}
+ALL = {
+    "enabled": True,
+    "mode": "rules",
+    "entities": ["*"],
+    "policy": dict.fromkeys(SLOTS, "strict"),
+}
+USES = {
+    "beads": "local-sqlite",
+    "pods": "local-fs",
+    "memory": "local-sqlite",
+    "events": "local-jsonl",
+}
 
 FILL = st.sampled_from(["", "x", "the key is ", "\n", "\u00e9 "])
-TEXT = st.tuples(FILL, st.sampled_from(sorted(PLANTED)), FILL).map(lambda t: f"{t[0]} {PLANTED[t[1]]} {t[2]}")
+TEXT = st.tuples(FILL, st.sampled_from(sorted(PLANTED)), FILL).map(
+    lambda t: f"{t[0]} {PLANTED[t[1]]} {t[2]}"
+)
 TREES = st.recursive(
     TEXT | st.just({"db_password": NAMED, "apiKey": [NAMED]}) | st.just(HIDDEN),
     lambda inner: (
@@ -92,7 +104,9 @@ def logged():
     before, root, stream = structlog.get_config(), logging.getLogger(), io.StringIO()
     kept = root.handlers[:], root.level
     log.configure("test", "trace")
-    structlog.configure(logger_factory=structlog.PrintLoggerFactory(stream), cache_logger_on_first_use=False)
+    structlog.configure(
+        logger_factory=structlog.PrintLoggerFactory(stream), cache_logger_on_first_use=False
+    )
     root.handlers = [logging.StreamHandler(stream)]
     try:
         yield stream
@@ -119,12 +133,16 @@ def left_by(box_type, work, **uses):
 
     async def run(prefix):
         box = box_type(Path(prefix))
-        async with box.started({**USES, **uses}, privacy=ALL, spans=recorder, timing=Timing()) as container:
+        async with box.started(
+            {**USES, **uses}, privacy=ALL, spans=recorder, timing=Timing()
+        ) as container:
             await work(container, errors)
 
     with tempfile.TemporaryDirectory(dir="/var/tmp") as prefix, logged() as lines:
         asyncio.run(run(prefix))
-        return bytes_below(prefix).decode("utf-8", "replace"), lines.getvalue() + repr(recorder.said) + "".join(errors)
+        return bytes_below(prefix).decode("utf-8", "replace"), lines.getvalue() + repr(
+            recorder.said
+        ) + "".join(errors)
 
 
 async def refused(errors, call):
@@ -153,17 +171,32 @@ def test_every_write_of_every_slot(box, text, more, tree):
         await refused(errors, beads.close_bead("nobody", note=text, result=tree))
         document = json.dumps({"a": tree}, ensure_ascii=False).encode()
         await pods.write("a.json", document, content_type="application/json")
-        await pods.write("escaped.json", json.dumps({"a": [tree, PLANTED["email"]]}).replace("@", "\\u0040").encode())
+        await pods.write(
+            "escaped.json",
+            json.dumps({"a": [tree, PLANTED["email"]]}).replace("@", "\\u0040").encode(),
+        )
         await pods.write("pieces.json", pieces(json.dumps({"a": HIDDEN})))
         await pods.write("a.ttl", f'<a> <b> """{text}""" .'.encode(), content_type="text/turtle")
         await pods.write("flow", pieces(f"{text} {more}"), content_type="text/plain")
-        await pods.patch("a.json", json.dumps([{"op": "add", "path": "/b", "value": tree}]).encode())
-        await pods.patch("a.json", json.dumps([{"op": "add", "path": "/password", "value": NAMED}]).encode())
-        await refused(errors, pods.patch("none", json.dumps([{"op": "add", "path": "/b", "value": tree}]).encode()))
+        await pods.patch(
+            "a.json", json.dumps([{"op": "add", "path": "/b", "value": tree}]).encode()
+        )
+        await pods.patch(
+            "a.json", json.dumps([{"op": "add", "path": "/password", "value": NAMED}]).encode()
+        )
+        await refused(
+            errors,
+            pods.patch("none", json.dumps([{"op": "add", "path": "/b", "value": tree}]).encode()),
+        )
         await memory.store("k", tree, text=text, metadata={"m": more})
         await memory.search(text)
         await container.events.append([NewEvent(type="a", data={"tree": tree}, subject=text)] * 2)
-        await refused(errors, container.events.append([NewEvent(type="Not Dotted", data={"tree": tree}, subject=text)]))
+        await refused(
+            errors,
+            container.events.append(
+                [NewEvent(type="Not Dotted", data={"tree": tree}, subject=text)]
+            ),
+        )
         assert "[" in closed.note
         assert findings(repr((await beads.show(child.id)).to_wire())) == []
 
@@ -211,7 +244,9 @@ def test_what_agents_are_given(box, text, more):
 
     async def work(container, errors):
         spec = AgentSpec(name="n", argv=("cat",), profile="sandboxed", labels={"l": text})
-        done = await container.orchestrator.run_once(spec, request_id=uuid7(), stdin=more.encode(), timeout_s=20)
+        done = await container.orchestrator.run_once(
+            spec, request_id=uuid7(), stdin=more.encode(), timeout_s=20
+        )
         assert b"[" in done.stdout
         assert findings(done.stdout.decode()) == []
         handle = await container.orchestrator.spawn(
@@ -234,7 +269,9 @@ def test_what_agents_are_given(box, text, more):
 
         async def run():
             uses = {**USES, "orchestrator": "local-process"}
-            async with type(box)(Path(prefix)).started(uses, privacy=ALL, spans=recorder) as container:
+            async with type(box)(Path(prefix)).started(
+                uses, privacy=ALL, spans=recorder
+            ) as container:
                 await work(container, [])
 
         try:
@@ -247,5 +284,12 @@ def test_what_agents_are_given(box, text, more):
 async def test_findings_are_counted(box):
     """agentbox_redactions_total by slot, method and class."""
     async with box.started(privacy=ALL) as container:
-        await container.beads.create_epic(BeadSpec(title=PLANTED["secret"], creator="c", data={"password": "x"}))
-    assert box.metric("agentbox_redactions_total", slot="beads", method="create_epic", **{"class": "secret"}) == 2
+        await container.beads.create_epic(
+            BeadSpec(title=PLANTED["secret"], creator="c", data={"password": "x"})
+        )
+    assert (
+        box.metric(
+            "agentbox_redactions_total", slot="beads", method="create_epic", **{"class": "secret"}
+        )
+        == 2
+    )

@@ -23,12 +23,16 @@ def test_registry_is_the_enum_of_the_schema(slot):
 @pytest.mark.parametrize("slot", SLOTS)
 def test_registry_is_the_table_of_the_page(slot):
     """docs/contracts/README.md names each class."""
-    rows = [row.split(" | ") for row in (CHECKOUT / "docs/contracts/README.md").read_text().splitlines()]
+    rows = [
+        row.split(" | ") for row in (CHECKOUT / "docs/contracts/README.md").read_text().splitlines()
+    ]
     (named,) = [row[2] for row in rows if row[0] == f"| {slot}"]
     assert named.split(", ") == [f"`{impl}`" for impl in allowed(slot)]
 
 
-@pytest.mark.parametrize(("slot", "impl"), [(slot, impl) for slot in SLOTS for impl in allowed(slot)])
+@pytest.mark.parametrize(
+    ("slot", "impl"), [(slot, impl) for slot in SLOTS for impl in allowed(slot)]
+)
 def test_a_shipped_class_says_what_it_is(slot, impl):
     """Its slot and name are those of its row, and it has each method of the Protocol with the same parameters."""
     kind = resolve(slot, impl)

@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from agentbox.core.slot_errors import BackendError, QuotaExceeded, SlotUnavailable
-from agentbox.core.storage.sqlite import Database, rows
+from agentbox.core.storage.sqlite import Database, fetch_all
 
 SCHEMA = ("CREATE TABLE t (n INTEGER PRIMARY KEY) STRICT",)
 
@@ -29,7 +29,7 @@ def insert(number):
 
 
 async def numbers(db):
-    return [row[0] for row in await db.read(lambda c: rows(c, "SELECT n FROM t ORDER BY n"))]
+    return [row[0] for row in await db.read(lambda c: fetch_all(c, "SELECT n FROM t ORDER BY n"))]
 
 
 def modes(folder):
@@ -61,7 +61,9 @@ async def test_a_failed_job_undoes_itself_alone(db):
         insert(2)(connection)
         raise KeyError("no")
 
-    outcomes = await asyncio.gather(db.write(insert(1)), db.write(fails), db.write(insert(3)), return_exceptions=True)
+    outcomes = await asyncio.gather(
+        db.write(insert(1)), db.write(fails), db.write(insert(3)), return_exceptions=True
+    )
     assert isinstance(outcomes[1], KeyError)
     assert await numbers(db) == [1, 3]
 
@@ -95,7 +97,11 @@ async def test_a_job_cancelled_within_a_batch_does_not_run(db):
     held = asyncio.create_task(db.write(lambda _: opening.wait(10)))
     await asyncio.sleep(0.05)
     begun = threading.Event()
-    batch = [db.write(lambda _: begun.set() or first.wait(10)), db.write(insert(1)), db.write(insert(2))]
+    batch = [
+        db.write(lambda _: begun.set() or first.wait(10)),
+        db.write(insert(1)),
+        db.write(insert(2)),
+    ]
     tasks = [asyncio.create_task(job) for job in batch]
     await asyncio.sleep(0)
     opening.set()
@@ -133,7 +139,9 @@ async def test_a_full_disk_is_a_typed_error(db):
     ).fetchall()
     with pytest.raises(QuotaExceeded, match="disk is full"):
         await db.write(big)
-    await db.write(lambda connection: connection.execute("PRAGMA max_page_count = 100000").fetchall())
+    await db.write(
+        lambda connection: connection.execute("PRAGMA max_page_count = 100000").fetchall()
+    )
     await db.write(insert(1))
     assert await numbers(db) == [1]
 
@@ -161,7 +169,9 @@ while True:
 
 async def test_a_process_that_writes_without_pause_starves_nobody(db):
     """It lets the lock go for 4 ms in 154: each write of ours takes its turn within a few of them."""
-    with subprocess.Popen([sys.executable, "-c", HOLDS, str(db.path)], stdout=subprocess.PIPE, text=True) as other:
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDS, str(db.path)], stdout=subprocess.PIPE, text=True
+    ) as other:
         try:
             assert other.stdout.readline() == "held\n"
             for number in range(20):

@@ -6,7 +6,12 @@ from agentbox.adapters.runtime.timing import Timing
 def test_the_times_of_the_specification():
     """Open 10 s, a loser 2 s, health every 5 s within 2 s, close 5 s, stop 10 s."""
     timing = Timing()
-    assert (timing.open, timing.loser_close, timing.health_every, timing.health) == (10, 2, 5, 2)
+    assert (timing.open, timing.failed_close, timing.health_interval, timing.health) == (
+        10,
+        2,
+        5,
+        2,
+    )
     assert (timing.close, timing.stop, timing.retry_reset) == (5, 10, 60)
 
 
@@ -15,7 +20,7 @@ def test_retry_waits_grow_to_a_minute():
     timing = Timing()
     for failures in range(100):
         ceiling = min(60, 2**failures)
-        waits = [timing.retry_wait(failures) for _ in range(50)]
+        waits = [timing.retry_delay(failures) for _ in range(50)]
         assert min(waits) >= 0.1
         assert max(waits) <= 0.1 + ceiling
         assert max(waits) > 0.1 + ceiling / 4
@@ -24,4 +29,4 @@ def test_retry_waits_grow_to_a_minute():
 def test_scaled():
     """Every time by the same factor."""
     assert Timing().scaled(0.1).open == 1
-    assert Timing().scaled(0.1).retry_cap == 6
+    assert Timing().scaled(0.1).retry_maximum == 6

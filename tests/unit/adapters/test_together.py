@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from agentbox.core.slot_errors import BackendError, SlotUnavailable
-from agentbox.core.storage.postgres.together import MOST, Together
+from agentbox.core.storage.postgres.call_batcher import MAX_BATCH, CallBatcher
 
 
 class Server:
@@ -24,7 +24,9 @@ class Server:
             self.broken_off.append(list(numbers))
             raise
         if self.gone:
-            raise SlotUnavailable("cannot use beads: gone", slot="beads", impl="external-pg", since=None)
+            raise SlotUnavailable(
+                "cannot use beads: gone", slot="beads", impl="external-pg", since=None
+            )
         if 13 in numbers:
             raise BackendError("cannot use PostgreSQL: 13", slot="beads", impl="external-pg")
         return [2 * number for number in numbers]
@@ -37,19 +39,27 @@ def server():
 
 @pytest.fixture
 def together(server):
-    return Together(server.send)
+    return CallBatcher(server.send)
 
 
 async def test_calls_at_once_are_one_statement_and_each_has_its_answer(server, together):
     """Eight calls of one tick: one statement."""
-    assert await asyncio.gather(*map(together.call, range(MOST))) == [2 * n for n in range(MOST)]
-    assert server.statements == [list(range(MOST))]
+    assert await asyncio.gather(*map(together.call, range(MAX_BATCH))) == [
+        2 * n for n in range(MAX_BATCH)
+    ]
+    assert server.statements == [list(range(MAX_BATCH))]
 
 
 async def test_a_statement_has_a_bound_and_the_rest_follows_in_order(server, together):
     """Twenty calls: eight, eight and four."""
-    assert await asyncio.gather(*map(together.call, range(20, 40))) == [2 * n for n in range(20, 40)]
-    assert [len(numbers) for numbers in server.statements] == [MOST, MOST, 20 - 2 * MOST]
+    assert await asyncio.gather(*map(together.call, range(20, 40))) == [
+        2 * n for n in range(20, 40)
+    ]
+    assert [len(numbers) for numbers in server.statements] == [
+        MAX_BATCH,
+        MAX_BATCH,
+        20 - 2 * MAX_BATCH,
+    ]
     assert [number for numbers in server.statements for number in numbers] == list(range(20, 40))
 
 

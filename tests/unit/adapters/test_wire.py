@@ -13,17 +13,28 @@ from agentbox.core.records.schema import Schemas
 from agentbox.core.records.wire import EMPTY, from_wire, to_json, to_wire
 from agentbox.core.slot_errors import ValidationError
 
-CONTRACTS = {"beads": beads, "events": events, "memory": memory, "orchestrator": orchestrator, "pods": pods}
-TIMES = st.datetimes(min_value=datetime(1970, 1, 2), max_value=datetime(2999, 1, 1), timezones=st.just(UTC)).map(
-    lambda t: t.replace(microsecond=t.microsecond // 1000 * 1000)
-)
+CONTRACTS = {
+    "beads": beads,
+    "events": events,
+    "memory": memory,
+    "orchestrator": orchestrator,
+    "pods": pods,
+}
+TIMES = st.datetimes(
+    min_value=datetime(1970, 1, 2), max_value=datetime(2999, 1, 1), timezones=st.just(UTC)
+).map(lambda t: t.replace(microsecond=t.microsecond // 1000 * 1000))
 
 
 def pointer(error: ValidationError) -> str:
     return error.members["errors"][0]["pointer"]
 
 
-@given(cursor=st.integers(0), ts=TIMES, data=st.binary(), kind=st.sampled_from(["stdout", "stderr", "state", "exit"]))
+@given(
+    cursor=st.integers(0),
+    ts=TIMES,
+    data=st.binary(),
+    kind=st.sampled_from(["stdout", "stderr", "state", "exit"]),
+)
 def test_times_and_bytes_survive(cursor, ts, data, kind):
     """Times as RFC 3339 with milliseconds and Z, bytes as base64."""
     item = orchestrator.StreamItem(cursor=cursor, ts=ts, generation=1, kind=kind, data=data)
@@ -34,7 +45,9 @@ def test_times_and_bytes_survive(cursor, ts, data, kind):
 
 def test_records_nest():
     """A page of agents, each with a spec that has limits."""
-    spec = orchestrator.AgentSpec(name="n", argv=("a",), profile="p", limits=orchestrator.Limits(memory=1, cpu=0.5))
+    spec = orchestrator.AgentSpec(
+        name="n", argv=("a",), profile="p", limits=orchestrator.Limits(memory=1, cpu=0.5)
+    )
     info = orchestrator.AgentInfo(
         handle=orchestrator.AgentHandle(agent_id="x", generation=2), spec=spec, state="running", pid=None,
         started_at=None, restarts=0, exit=None, isolation={"a": [1]},
@@ -51,7 +64,13 @@ def test_json_says_what_the_wire_form_says():
         seq=1, id="i", ts=at, type="a.b", source="s", subject=None, agent_id=None, session_id=None, trace_id=None,
         data={"a": (1, None)}, prev_hash="0", hash="1",
     )  # fmt: skip
-    for value in (item, event, Page(items=(item,)), {"x": [item], "y": EMPTY, "z": "\u00e4"}, (at, b"b", 1.5, True)):
+    for value in (
+        item,
+        event,
+        Page(items=(item,)),
+        {"x": [item], "y": EMPTY, "z": "\u00e4"},
+        (at, b"b", 1.5, True),
+    ):
         assert json.loads(to_json(value)) == to_wire(value)
         assert json.loads(to_json(value, ensure_ascii=True).encode("ascii")) == to_wire(value)
     assert "origin" not in json.loads(to_json(event))
@@ -103,7 +122,7 @@ def test_each_record_has_a_schema(contract, name):
     import jsonschema
 
     schemas = Schemas()
-    assert schemas.of(contract.RECORDS[name]) == {"$ref": f"#/components/schemas/{name}"}
+    assert schemas.schema_of(contract.RECORDS[name]) == {"$ref": f"#/components/schemas/{name}"}
     schema = schemas.components[name]
     jsonschema.Draft202012Validator.check_schema(schema)
     assert schema["additionalProperties"] is False
@@ -120,7 +139,7 @@ def test_schemas_accept_what_records_give():
     )  # fmt: skip
     schemas = Schemas()
     validator = jsonschema.Draft202012Validator(
-        {**schemas.of(events.Event), "components": {"schemas": schemas.components}}
+        {**schemas.schema_of(events.Event), "components": {"schemas": schemas.components}}
     )
     validator.validate(event.to_wire())
     assert list(validator.iter_errors({**event.to_wire(), "seq": "1"}))

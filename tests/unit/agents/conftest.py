@@ -5,21 +5,21 @@ from collections.abc import AsyncIterator
 import pytest
 
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
-from agentbox.gateway.authorization_cache import Following
+from agentbox.gateway.authorization_cache import AuthorizationCache
 from agentbox.testing.agent_host import AgentHostBox
-from agentbox.testing.granted import followed, opened
+from agentbox.testing.host_agents import follow_authorizations, open_orchestrator
 
 
 @pytest.fixture
 async def adapter(box: AgentHostBox) -> AsyncIterator[LocalProcessOrchestrator]:
     """After a test no agent of it runs."""
-    async with opened(box) as found:
+    async with open_orchestrator(box) as found:
         yield found
         for one in (await found.list()).items:
             await found.terminate(one.handle, grace_s=0)
 
 
 @pytest.fixture
-async def authority(box: AgentHostBox) -> AsyncIterator[Following]:
-    async with followed(box) as found:
+async def authority(box: AgentHostBox) -> AsyncIterator[AuthorizationCache]:
+    async with follow_authorizations(box) as found:
         yield found

@@ -5,10 +5,10 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
-from agentbox.agents.review import branch, listing
-from agentbox.agents.review.apply import Taker
-from agentbox.agents.review.change import Change, Review
-from agentbox.agents.review.compare import Found, compare
+from agentbox.agents.review import baseline, branch
+from agentbox.agents.review.apply import ReviewApplier
+from agentbox.agents.review.change import FileChange, Review
+from agentbox.agents.review.compare import BranchComparison, compare
 
 ODD = os.fsdecode(b"new\nline-\xff\x1b[2J")
 
@@ -22,25 +22,29 @@ class Desk:
         self.journal = root / "commit.json"
 
     def begin(self) -> Path:
-        self.work = branch.make(self.workspace, self.root / "branch", self.root / "start.jsonl", ("a", "b")).work
+        self.work = branch.create(
+            self.workspace, self.root / "branch", self.root / "start.jsonl", ("a", "b")
+        ).work
         return self.work
 
-    def found(self) -> Found:
-        start = listing.read(self.root / "start.jsonl")
+    def found(self) -> BranchComparison:
+        start = baseline.read(self.root / "start.jsonl")
         assert start is not None
         return compare(self.work, self.workspace, start.rows)
 
     def review(self) -> Review:
         found = self.found()
         return Review(
-            agent_id="id", name="a", workspace="", sealed_at=0, changes=tuple(found.changes), left_out=tuple(found.left_out),
+            agent_id="id", name="a", workspace="", sealed_at=0, changes=tuple(found.changes), left_out=tuple(found.skipped),
             emptied=tuple(found.emptied),
         )  # fmt: skip
 
     def take(self, review: Review | None = None, step: Callable[[], None] = lambda: None) -> int:
-        taker = Taker(self.workspace, self.work, self.journal, review or self.review(), step)
+        taker = ReviewApplier(
+            self.workspace, self.work, self.journal, review or self.review(), step
+        )
         try:
-            return taker.take()
+            return taker.apply()
         finally:
             taker.close()
 
@@ -49,7 +53,13 @@ class Desk:
         found = {}
         for path in sorted(self.workspace.rglob("*")):
             told = path.lstat()
-            what = path.readlink() if path.is_symlink() else path.read_bytes().hex() if path.is_file() else ""
+            what = (
+                path.readlink()
+                if path.is_symlink()
+                else path.read_bytes().hex()
+                if path.is_file()
+                else ""
+            )
             found[str(path.relative_to(self.workspace))] = f"{stat.filemode(told.st_mode)} {what}"
         return found
 
@@ -91,5 +101,5 @@ def filled(desk: Desk) -> Path:
     return work
 
 
-def by_path(changes: list[Change] | tuple[Change, ...]) -> dict[str, str]:
+def by_path(changes: list[FileChange] | tuple[FileChange, ...]) -> dict[str, str]:
     return {one.path: one.what for one in changes}

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from agentbox.agents.approvals.registry import MOST_AN_HOUR, Approvals
-from agentbox.agents.approvals.request import Request
-from agentbox.agents.registry.store import Happening, Store
+from agentbox.agents.approvals.registry import MAX_PER_HOUR, ApprovalRegistry
+from agentbox.agents.approvals.request import ApprovalRequest
+from agentbox.agents.registry.store import AgentStore, LifecycleEvent
 from agentbox.core.slot_errors import InvalidTransition, NotFound, PermissionDenied
 
 AGENT = ("the-agent", "worker")
@@ -19,23 +19,30 @@ WRITE = {"path": "a", "content": "b"}
 class Room:
     """A book on a store of its own; somebody follows, unless a test says otherwise."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: AgentStore) -> None:
         self.store = store
-        self.told: list[Happening] = []
-        self.book = Approvals(store, self._tell)
-        self.book.followers = 1
+        self.told: list[LifecycleEvent] = []
+        self.book = ApprovalRegistry(store, self._tell)
+        self.book.approver_count = 1
 
-    async def _tell(self, happened: Happening) -> None:
+    async def _tell(self, happened: LifecycleEvent) -> None:
         self.told.append(happened)
 
-    def ask(self, value: str = "pod/write", seconds: float = 20, **more: Any) -> "asyncio.Task[None]":
+    def ask(
+        self, value: str = "pod/write", seconds: float = 20, **more: Any
+    ) -> "asyncio.Task[None]":
         given = {"parameters": WRITE, "words": "", **more}
         agent = given.pop("agent", AGENT)
-        return asyncio.create_task(self.book.ask(agent, "tool", value, seconds=seconds, **given))
+        return asyncio.create_task(
+            self.book.request_approval(agent, "tool", value, seconds=seconds, **given)
+        )
 
     async def waiting(self, count: int = 1) -> list[dict[str, Any]]:
         async with asyncio.timeout(30):
-            while len(found := [one for one in self.book.page() if one["state"] == "waiting"]) != count:
+            while (
+                len(found := [one for one in self.book.page() if one["state"] == "waiting"])
+                != count
+            ):
                 await asyncio.sleep(0.005)
         return found
 
@@ -51,7 +58,7 @@ class Room:
 
 @pytest.fixture
 async def room(tmp_path: Path) -> AsyncIterator[Room]:
-    store = Store(tmp_path)
+    store = AgentStore(tmp_path)
     await store.open()
     yield Room(store)
     await store.close()
@@ -67,7 +74,10 @@ async def test_approved_for_one_use(room: Room) -> None:
     """The asker goes on; the same action asks anew; the journal has who decided what and why."""
     asking = room.ask(words="trust\x1b[2J me")
     (one,) = await room.waiting()
-    assert (one["parameters"], one["words"]) == ('{"content": "b", "path": "a"}', "\u201ctrust\\x1b[2J me\u201d")
+    assert (one["parameters"], one["words"]) == (
+        '{"content": "b", "path": "a"}',
+        "\u201ctrust\\x1b[2J me\u201d",
+    )
     await room.decide(one["id"], approve=True)
     await asking
     assert room.book.get(one["id"]).state == "used"
@@ -76,7 +86,11 @@ async def test_approved_for_one_use(room: Room) -> None:
     await room.tells("approval.requested", "approval.decided", "approval.requested")
     again.cancel()
     decided = room.told[1].data
-    assert (decided["by"], decided["verdict"], decided["reason"]) == ("urn:somebody", "approve", "because")
+    assert (decided["by"], decided["verdict"], decided["reason"]) == (
+        "urn:somebody",
+        "approve",
+        "because",
+    )
 
 
 async def test_decided_once(room: Room) -> None:
@@ -102,7 +116,9 @@ async def test_what_was_used_is_told_as_used(room: Room) -> None:
     """Of two equal ones that one approval was for, the second does not hear the words that approved the first."""
     asking = [room.ask() for _ in range(2)]
     await room.decide((await room.waiting())[0]["id"], approve=True, reason="go on")
-    (error,) = [one for one in await asyncio.gather(*asking, return_exceptions=True) if one is not None]
+    (error,) = [
+        one for one in await asyncio.gather(*asking, return_exceptions=True) if one is not None
+    ]
     assert str(error) == "it needs an approval: an equal one was just approved, and used"
 
 
@@ -130,9 +146,9 @@ async def test_nobody_decides(room: Room) -> None:
 
 async def test_nobody_is_there(room: Room) -> None:
     """Denied at once, and told; as soon as somebody is there, it may be asked again."""
-    room.book.followers = 0
+    room.book.approver_count = 0
     assert "nobody who may decide" in await refused(room.ask())
-    room.book.followers = 1
+    room.book.approver_count = 1
     asking = room.ask()
     await room.decide((await room.waiting())[0]["id"], approve=True)
     await asking
@@ -154,7 +170,7 @@ async def test_three_wait_and_equal_ones_join(room: Room) -> None:
 
 async def test_ten_an_hour(room: Room) -> None:
     """Past that the agent is denied unasked; others are not."""
-    for number in range(MOST_AN_HOUR):
+    for number in range(MAX_PER_HOUR):
         asking = room.ask(value=f"tool/{number}")
         await room.decide((await room.waiting())[0]["id"], approve=True)
         await asking
@@ -168,20 +184,20 @@ async def test_who_starts_in_the_place_of_another_has_asked_already(room: Room) 
     """A parent that starts one child after the other wears nobody down: denials and numbers are those of the earlier ones. A
     sibling that lives beside it, and another family's agent of that name, ask for themselves."""
     dead: set[str] = set()
-    room.book = Approvals(room.store, room._tell, lambda agent_id: agent_id not in dead)
-    room.book.followers = 1
+    room.book = ApprovalRegistry(room.store, room._tell, lambda agent_id: agent_id not in dead)
+    room.book.approver_count = 1
     asking = room.ask(agent=("child-0", "worker"), family="parent")
     await room.decide((await room.waiting())[0]["id"], approve=False)
     await refused(asking)
     beside = room.ask(agent=("child-1", "worker"), family="parent")
     await room.decide((await room.waiting())[0]["id"], approve=True)
     await beside
-    for number in range(MOST_AN_HOUR - 1):
+    for number in range(MAX_PER_HOUR - 1):
         dead.add(f"child-{number}")
         agent = (f"child-{number + 1}", "worker")
         assert "less than 10 minutes" in await refused(room.ask(agent=agent, family="parent"))
         asking = room.ask(value=f"tool/{number}", agent=agent, family="parent")
-        if number == MOST_AN_HOUR - 2:
+        if number == MAX_PER_HOUR - 2:
             assert "10 times within the hour" in await refused(asking)
             break
         await room.decide((await room.waiting())[0]["id"], approve=True)
@@ -228,5 +244,7 @@ async def test_asked_ahead(room: Room) -> None:
 
 def test_a_row_is_read_back() -> None:
     """With the same digest."""
-    made = Request(id="1", agent_id="a", name="n", kind="tool", value="v", parameters=WRITE, asked=1, expires=2)
-    assert Request.from_row(made.to_row()) == made
+    made = ApprovalRequest(
+        id="1", agent_id="a", name="n", kind="tool", value="v", parameters=WRITE, asked=1, expires=2
+    )
+    assert ApprovalRequest.from_row(made.to_row()) == made

@@ -14,11 +14,11 @@ from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrato
 from agentbox.contracts.orchestrator import AgentSpec
 from agentbox.core.ids import uuid7
 from agentbox.core.slot_errors import QuotaExceeded
-from agentbox.policy.limits.reserve import LEAST_TASKS, TASKS_OF_ONE
+from agentbox.policy.limits.reserve import MIN_TASKS, TASKS_PER_AGENT
 from agentbox.testing.agent_host import AgentHostBox
-from agentbox.testing.granted import opened
-from agentbox.testing.hogs import Neighbour
-from agentbox.testing.until import until
+from agentbox.testing.hogs import EchoAgent
+from agentbox.testing.host_agents import open_orchestrator
+from agentbox.testing.wait import wait_until
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ async def adapter(tmp_path: Path) -> AsyncIterator[LocalProcessOrchestrator]:
     """At most four agents at once, and children only."""
     box = AgentHostBox(tmp_path, options={"max_agents": 4, "max_depth": 1})
     box.start()
-    async with opened(box) as made:
+    async with open_orchestrator(box) as made:
         yield made
     box.stop()
 
@@ -41,15 +41,17 @@ async def refused(adapter: LocalProcessOrchestrator, **more: Any) -> str:
     return str(caught.value.members["config_path"])
 
 
-async def goes_on(neighbour: Neighbour) -> None:
+async def goes_on(neighbour: EchoAgent) -> None:
     """It is answered anew."""
     before = len(neighbour.samples)
-    await until(lambda: len(neighbour.samples) >= before + 5, "the neighbour is answered", seconds=20)
+    await wait_until(
+        lambda: len(neighbour.samples) >= before + 5, "the neighbour is answered", seconds=20
+    )
 
 
 async def test_number_and_depth_are_refused_at_the_spawn(adapter: LocalProcessOrchestrator) -> None:
     """A grandchild, and one more than there may be; those that run stay, with their parent and place."""
-    async with Neighbour(adapter) as neighbour:
+    async with EchoAgent(adapter) as neighbour:
         parent = await adapter.spawn(sleeper(), request_id=uuid7())
         child = await adapter.spawn(sleeper(parent_id=parent.agent_id), request_id=uuid7())
         assert await refused(adapter, parent_id=child.agent_id) == "adapters.orchestrator.max_depth"
@@ -61,9 +63,9 @@ async def test_number_and_depth_are_refused_at_the_spawn(adapter: LocalProcessOr
 
 async def test_a_start_beyond_what_the_box_can_spare_is_refused_by_name(tmp_path: Path) -> None:
     """Each living agent has four processes for certain, and the box its reserve: 2 agents in a box of 136, though 100 may live."""
-    box = AgentHostBox(tmp_path, pids=LEAST_TASKS + 2 * TASKS_OF_ONE)
+    box = AgentHostBox(tmp_path, pids=MIN_TASKS + 2 * TASKS_PER_AGENT)
     box.start()
-    async with opened(box) as adapter:
+    async with open_orchestrator(box) as adapter:
         first = await adapter.spawn(sleeper(), request_id=uuid7())
         await adapter.spawn(sleeper(), request_id=uuid7())
         assert await refused(adapter) == "resources.pids"
@@ -86,7 +88,7 @@ async def test_no_agent_starts_in_the_reserve_of_the_disk(small_disk: Path) -> N
     """Below a quarter of a small disk; those that run go on, and with room the next one starts."""
     box = AgentHostBox(small_disk)
     box.start()
-    async with opened(box) as adapter:
+    async with open_orchestrator(box) as adapter:
         first = await adapter.spawn(sleeper(), request_id=uuid7())
         (small_disk / "fill").write_bytes(bytes(56 << 20))
         with pytest.raises(QuotaExceeded, match="agents leave the box 16 MiB") as caught:
@@ -100,11 +102,20 @@ async def test_no_agent_starts_in_the_reserve_of_the_disk(small_disk: Path) -> N
 
 async def test_a_run_ends_at_its_time(adapter: LocalProcessOrchestrator) -> None:
     """All its processes, and nobody else's."""
-    async with Neighbour(adapter) as neighbour, asyncio.timeout(30):
-        spec = AgentSpec(name="run", argv=("sh", "-c", "sleep 1000 & echo up; wait"), profile="sandboxed")
+    async with EchoAgent(adapter) as neighbour, asyncio.timeout(30):
+        spec = AgentSpec(
+            name="run", argv=("sh", "-c", "sleep 1000 & echo up; wait"), profile="sandboxed"
+        )
         done = await adapter.run_once(spec, request_id=uuid7(), timeout_s=1)
         assert (done.exit.reason, done.stdout) == ("timeout", b"up\n")
         lines: Any = await adapter.read_record(0, 5)
-        found = [(line["type"], line["data"]["config_path"]) for line in lines if line["type"].startswith("limit.")]
-        assert found == [("limit.warning", "limits.run_wall_seconds"), ("limit.breached", "limits.run_wall_seconds")]
+        found = [
+            (line["type"], line["data"]["config_path"])
+            for line in lines
+            if line["type"].startswith("limit.")
+        ]
+        assert found == [
+            ("limit.warning", "limits.run_wall_seconds"),
+            ("limit.breached", "limits.run_wall_seconds"),
+        ]
         await goes_on(neighbour)

@@ -12,10 +12,10 @@ import pytest
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
 from agentbox.adapters.runtime.adapter import Deps, SlotConfig
 from agentbox.adapters.runtime.metrics import Metrics
-from agentbox.agents.admission.confinement import Places, confinement_of, program_of
-from agentbox.agents.admission.policy import holding_of
+from agentbox.agents.admission.confinement import PathBindings, build_confinement, resolve_program
+from agentbox.agents.admission.policy import build_grant_set
 from agentbox.agents.config import HostConfig
-from agentbox.agents.registry.entry import Entry
+from agentbox.agents.registry.agent_record import AgentRecord
 from agentbox.contracts.orchestrator import AgentSpec, Limits
 from agentbox.core.deadline import Deadline
 from agentbox.core.ids import uuid7
@@ -55,15 +55,23 @@ async def adapter(box: AgentHostBox) -> AsyncIterator[LocalProcessOrchestrator]:
     await made.close()
 
 
-async def told(adapter: LocalProcessOrchestrator, profile: str, script: str, *arguments: str) -> tuple[list[str], Any]:
+async def told(
+    adapter: LocalProcessOrchestrator, profile: str, script: str, *arguments: str
+) -> tuple[list[str], Any]:
     """The words that the script printed, one a line, and the isolation report."""
-    spec = AgentSpec(name="probe", argv=("/usr/bin/python3", "-I", "-c", PROBE % script, *arguments), profile=profile)
+    spec = AgentSpec(
+        name="probe",
+        argv=("/usr/bin/python3", "-I", "-c", PROBE % script, *arguments),
+        profile=profile,
+    )
     found = await adapter.run_once(spec, request_id=uuid7())
     assert found.exit.code == 0, found.stderr
     return found.stdout.decode().splitlines(), found.isolation
 
 
-async def test_the_control_plane_is_closed(adapter: LocalProcessOrchestrator, box: AgentHostBox) -> None:
+async def test_the_control_plane_is_closed(
+    adapter: LocalProcessOrchestrator, box: AgentHostBox
+) -> None:
     """State, token, plan of the boot, socket, other agents' folders and the API's port: all refused."""
     paths = box.paths
     targets = (paths.token("agent-host"), paths.slot("orchestrator") / "agents.db")
@@ -88,7 +96,11 @@ print(tried(lambda: socket.create_connection(("127.0.0.1", 9090))))
 
 @pytest.mark.parametrize(
     ("profile", "writes", "reads"),
-    [("sandboxed", "passed", "passed"), ("standard", "passed", "passed"), ("readonly", "Permission denied", "passed")],
+    [
+        ("sandboxed", "passed", "passed"),
+        ("standard", "passed", "passed"),
+        ("readonly", "Permission denied", "passed"),
+    ],
 )
 async def test_places(
     adapter: LocalProcessOrchestrator, box: AgentHostBox, profile: str, writes: str, reads: str
@@ -124,9 +136,19 @@ async def test_an_agent_cannot_reach_another(adapter: LocalProcessOrchestrator) 
     await adapter.terminate(neighbour)
 
 
-async def test_the_control_plane_keeps_its_modes(adapter: LocalProcessOrchestrator, box: AgentHostBox) -> None:
+async def test_the_control_plane_keeps_its_modes(
+    adapter: LocalProcessOrchestrator, box: AgentHostBox
+) -> None:
     """No mode, time or owner of its folders and files changes; each try is counted. The agent's own files change."""
-    targets = [str(path) for path in (box.paths.state, box.paths.run, box.paths.token("agent-host"), box.paths.prefix)]
+    targets = [
+        str(path)
+        for path in (
+            box.paths.state,
+            box.paths.run,
+            box.paths.token("agent-host"),
+            box.paths.prefix,
+        )
+    ]
     before = [Path(path).stat() for path in targets]
     script = """
 for path in json.loads(sys.argv[1]):
@@ -136,17 +158,27 @@ write(os.environ["HOME"] + "/x"); print(tried(lambda: os.chmod(os.environ["HOME"
     words, report = await told(adapter, "sandboxed", script, json.dumps(targets))
     assert words == ["Operation not permitted"] * 3 * len(targets) + ["passed"]
     assert [Path(path).stat() for path in targets] == before
-    assert (report["filesystem"]["state"], report["filesystem"]["by"]) == ("enforced", "kernel, reaper")
+    assert (report["filesystem"]["state"], report["filesystem"]["by"]) == (
+        "enforced",
+        "kernel, reaper",
+    )
 
 
 @pytest.mark.parametrize("profile", ["minimal", "readonly", "sandboxed", "standard"])
-async def test_the_gateways_address_is_open_to_all(adapter: LocalProcessOrchestrator, profile: str) -> None:
+async def test_the_gateways_address_is_open_to_all(
+    adapter: LocalProcessOrchestrator, profile: str
+) -> None:
     """Whether or not a gateway runs there just now, the call is no denial; the API's port, the metrics' and the gateway's
     on another address of loopback are."""
     script = """
 for host, port in json.loads(sys.argv[1]): print(tried(lambda: socket.create_connection((host, port))))
 """
-    places = [("127.0.0.1", GATEWAY_PORT), ("127.0.0.1", 9090), ("127.0.0.1", 9091), ("127.0.0.2", GATEWAY_PORT)]
+    places = [
+        ("127.0.0.1", GATEWAY_PORT),
+        ("127.0.0.1", 9090),
+        ("127.0.0.1", 9091),
+        ("127.0.0.2", GATEWAY_PORT),
+    ]
     words, report = await told(adapter, profile, script, json.dumps(places))
     assert words[0] in ("passed", "Connection refused")
     assert words[1:] == ["Permission denied"] * 3
@@ -164,7 +196,8 @@ print(server.server_port, urllib.request.urlopen(url, timeout=5).status, flush=T
 time.sleep(1000)
 """
     neighbour = await adapter.spawn(
-        AgentSpec(name="server", argv=("/usr/bin/python3", "-I", "-c", serve), profile="sandboxed"), request_id=uuid7()
+        AgentSpec(name="server", argv=("/usr/bin/python3", "-I", "-c", serve), profile="sandboxed"),
+        request_id=uuid7(),
     )
     said = b""
     async with asyncio.timeout(10):
@@ -199,7 +232,7 @@ def test_a_place_that_the_kernel_cannot_be_told(name: str, tmp_path: Path) -> No
     """A program or folder whose name reads as a pattern is refused by name, never left open."""
     config = HostConfig(paths=Paths(tmp_path / name), limits=LIMITS)
     with pytest.raises(SpawnError) as caught:
-        confinement_of(_entry(config), config, Places(workspace=config.paths.workspace))
+        build_confinement(_entry(config), config, PathBindings(workspace=config.paths.workspace))
     assert caught.value.members["stage"] == "profile"
 
 
@@ -210,26 +243,34 @@ def test_a_workspace_above_the_state_is_refused(tmp_path: Path) -> None:
     (box / "workspace").symlink_to(tmp_path / "project")
     config = HostConfig(paths=Paths(box), limits=LIMITS)
     with pytest.raises(SpawnError, match="the control plane's"):
-        confinement_of(_entry(config), config, Places(workspace=config.paths.workspace))
+        build_confinement(_entry(config), config, PathBindings(workspace=config.paths.workspace))
 
 
 def test_a_command_is_granted_over_the_systems_links_only(tmp_path: Path) -> None:
     """What `$COMMAND` stands for: nothing where an agent may have put a link, and nowhere the place that it leads to."""
-    config = HostConfig(paths=Paths(tmp_path), limits=LIMITS, written=("/workspace",))
+    config = HostConfig(paths=Paths(tmp_path), limits=LIMITS, writable_dirs=("/workspace",))
     workspace, other = tmp_path / "workspace", tmp_path / "private"
     for folder in (workspace, other):
         folder.mkdir()
         (folder / "tool").touch(mode=0o755)
     (workspace / "planted").symlink_to(other / "tool")
     (workspace / "folder").symlink_to(other)
-    found = {name: program_of(f"./{name}", str(workspace), {}, config) for name in ("tool", "planted", "folder/tool")}
+    found = {
+        name: resolve_program(f"./{name}", str(workspace), {}, config)
+        for name in ("tool", "planted", "folder/tool")
+    }
     assert found == {"tool": f"{workspace}/tool", "planted": "", "folder/tool": ""}
-    assert program_of("sh", "/", {"PATH": "/bin"}, config) == os.path.realpath("/bin/sh")
-    assert program_of("planted", "/", {"PATH": str(workspace)}, config) == ""
+    assert resolve_program("sh", "/", {"PATH": "/bin"}, config) == os.path.realpath("/bin/sh")
+    assert resolve_program("planted", "/", {"PATH": str(workspace)}, config) == ""
 
 
-def _entry(config: HostConfig) -> Entry:
+def _entry(config: HostConfig) -> AgentRecord:
     spec = AgentSpec(name="x", argv=("x",), profile="sandboxed")
-    return Entry(
-        agent_id="x", spec=spec, limits=Limits(), principal="", request_id="", holding=holding_of(spec, config)
+    return AgentRecord(
+        agent_id="x",
+        spec=spec,
+        limits=Limits(),
+        principal="",
+        request_id="",
+        holding=build_grant_set(spec, config),
     )

@@ -13,11 +13,11 @@ import pytest_asyncio
 from agentbox.agents.config import HostConfig
 from agentbox.agents.registry import denial_rates
 from agentbox.agents.registry import store as store_of_agents
+from agentbox.agents.registry.agent_record import AgentRecord
 from agentbox.agents.registry.denial_rates import EVENT_SECONDS
-from agentbox.agents.registry.denials import MOST_NAMES, MOST_RULES, MOST_SERIES, Denials
-from agentbox.agents.registry.entry import Entry
-from agentbox.agents.registry.host import Host
-from agentbox.agents.registry.store import Happening, Store
+from agentbox.agents.registry.denials import MAX_NAMES, MAX_RULES, MAX_SERIES, DenialLedger
+from agentbox.agents.registry.host_state import HostState
+from agentbox.agents.registry.store import AgentStore, LifecycleEvent
 from agentbox.contracts.orchestrator import AgentSpec, Limits
 from agentbox.core.paths import Paths
 from agentbox.core.slot_errors import InvalidTransition, QuotaExceeded, SpawnError
@@ -27,37 +27,41 @@ RULE = ("door", "x", "policy")
 
 
 @pytest_asyncio.fixture
-async def host(tmp_path: Path) -> AsyncIterator[Host]:
+async def host(tmp_path: Path) -> AsyncIterator[HostState]:
     """With its store open and no agent."""
     config = HostConfig(paths=Paths(tmp_path), limits=LIMITS)
-    store = Store(config.state)
+    store = AgentStore(config.state_dir)
     await store.open()
-    yield Host(config, store, "mark")
+    yield HostState(config, store, "mark")
     await store.close()
 
 
 @pytest.fixture
-def ledger(host: Host) -> Denials:
+def ledger(host: HostState) -> DenialLedger:
     return host.denials
 
 
-def known(host: Host, agent_id: str, name: str = "builder") -> Entry:
+def known(host: HostState, agent_id: str, name: str = "builder") -> AgentRecord:
     spec = AgentSpec(name=name, argv=("true",), profile="sandboxed")
-    made = Entry(agent_id=agent_id, spec=spec, limits=Limits(), principal="", request_id=agent_id)
+    made = AgentRecord(
+        agent_id=agent_id, spec=spec, limits=Limits(), principal="", request_id=agent_id
+    )
     host.entries[agent_id] = made
     return made
 
 
-async def events(host: Host) -> list[dict[str, Any]]:
+async def events(host: HostState) -> list[dict[str, Any]]:
     await host.denials.flush()
-    return await host.store.record(0, 10_000)
+    return await host.store.read_record(0, 10_000)
 
 
-def counts(ledger: Denials) -> dict[tuple[str, str, str], int]:
+def counts(ledger: DenialLedger) -> dict[tuple[str, str, str], int]:
     return {(row.agent, row.layer, row.rule): row.count for row in ledger.totals().totals}
 
 
-async def test_every_refusal_counts_and_is_in_an_event(host: Host, ledger: Denials) -> None:
+async def test_every_refusal_counts_and_is_in_an_event(
+    host: HostState, ledger: DenialLedger
+) -> None:
     """A flood of 5,000 for half a second: the counts are exact, the events few, and their counts add up to it."""
     entry, given, end = known(host, "a"), 0, time.monotonic() + 0.5
     while time.monotonic() < end or given < 5000:
@@ -78,40 +82,50 @@ async def test_every_refusal_counts_and_is_in_an_event(host: Host, ledger: Denia
     }  # fmt: skip
 
 
-async def test_what_was_counted_is_kept_with_the_agent(host: Host, ledger: Denials) -> None:
+async def test_what_was_counted_is_kept_with_the_agent(
+    host: HostState, ledger: DenialLedger
+) -> None:
     """A later process of the host reads it from the row."""
     entry = known(host, "a")
     await host.save(entry)
     ledger.on_denied("a", "door", "tool.invoke", 3)
     await ledger.flush()
-    assert [one.info().denials for one in await host.store.entries()] == [{"door": {"tool.invoke": 3}}]
+    assert [one.info().denials for one in await host.store.entries()] == [
+        {"door": {"tool.invoke": 3}}
+    ]
 
 
-async def test_names_and_rules_stay_within_bounds(host: Host, ledger: Denials) -> None:
+async def test_names_and_rules_stay_within_bounds(host: HostState, ledger: DenialLedger) -> None:
     """Rules without end, of agents without end: few series, and no refusal lost."""
-    for number in range(MOST_RULES + 40):
+    for number in range(MAX_RULES + 40):
         known(host, str(number), f"agent-{number}")
         for rule in range(3):
             ledger.on_denied(str(number), "door", f"rule-{number}-{rule}")
     found = counts(ledger)
-    assert sum(found.values()) == 3 * (MOST_RULES + 40)
-    assert len(found) <= MOST_SERIES + 2
-    assert len({name for name, _, _ in found}) <= MOST_NAMES + 1
-    assert len({rule for _, _, rule in found}) <= MOST_RULES + 1
+    assert sum(found.values()) == 3 * (MAX_RULES + 40)
+    assert len(found) <= MAX_SERIES + 2
+    assert len({name for name, _, _ in found}) <= MAX_NAMES + 1
+    assert len({rule for _, _, rule in found}) <= MAX_RULES + 1
     assert found["other", "door", "other"] > 100
 
 
 @pytest.mark.parametrize("rule", ["", "Upper", " a", "a\nb", 'quote"', "x" * 49])
-async def test_what_is_no_name_of_a_rule_counts_as_other(host: Host, ledger: Denials, rule: str) -> None:
+async def test_what_is_no_name_of_a_rule_counts_as_other(
+    host: HostState, ledger: DenialLedger, rule: str
+) -> None:
     """No text of an agent's becomes a label."""
     known(host, "a")
     ledger.on_denied("a", "door", rule)
     ledger.on_denied("a", "no such layer", "x")
     ledger.on_denied("nobody", "door", "x")
-    assert set(counts(ledger)) == {("builder", "door", "other"), ("builder", "other", "x"), ("other", "door", "x")}
+    assert set(counts(ledger)) == {
+        ("builder", "door", "other"),
+        ("builder", "other", "x"),
+        ("other", "door", "x"),
+    }
 
 
-async def test_details_are_escaped_and_cut(host: Host, ledger: Denials) -> None:
+async def test_details_are_escaped_and_cut(host: HostState, ledger: DenialLedger) -> None:
     """An agent's words reach a terminal as text."""
     known(host, "a")
     ledger.on_denied("a", "door", "x", 1, "\x1b[2J\u202e" + "y" * 500)
@@ -121,7 +135,9 @@ async def test_details_are_escaped_and_cut(host: Host, ledger: Denials) -> None:
     assert len(line["data"]["detail"]) < 210
 
 
-async def test_a_start_that_was_refused_counts_by_its_rule(host: Host, ledger: Denials) -> None:
+async def test_a_start_that_was_refused_counts_by_its_rule(
+    host: HostState, ledger: DenialLedger
+) -> None:
     """Under the name asked for; in the journal under the parent, where there is one. A failure is no refusal."""
     known(host, "a", "parent")
     child = AgentSpec(name="child", argv=("true",), profile="unrestricted", parent_id="a")
@@ -146,51 +162,57 @@ async def test_a_start_that_was_refused_counts_by_its_rule(host: Host, ledger: D
     assert told == {("a", "child"), ("", "alone")}
 
 
-async def test_an_agent_that_was_forgotten_does_not_come_back(host: Host, ledger: Denials) -> None:
+async def test_an_agent_that_was_forgotten_does_not_come_back(
+    host: HostState, ledger: DenialLedger
+) -> None:
     """Its refusals are told; its row is not written again."""
     entry = known(host, "a")
     await host.save(entry)
     ledger.on_denied("a", "door", "x")
     del host.entries["a"]
-    await host.store.forget(["a"])
+    await host.store.delete_agents(["a"])
     assert [line["agent_id"] for line in await events(host)] == ["a"]
     assert await host.store.entries() == []
 
 
-async def test_benign_refusals_are_counted_apart_and_no_events(host: Host, ledger: Denials) -> None:
+async def test_benign_refusals_are_counted_apart_and_no_events(
+    host: HostState, ledger: DenialLedger
+) -> None:
     """For the word that the agent ended; the store has them, too."""
     entry = known(host, "a")
     ledger.on_denied("a", "reaper", "socket", 3, signature="unix-stream-nonblock-cloexec")
     ledger.on_denied("a", "reaper", "socket", 2)
     assert (entry.quiet, entry.denials) == ({"reaper": {"socket": 3}}, {"reaper": {"socket": 5}})
     assert [line["data"]["count"] for line in await events(host)] == [2]
-    assert Entry.from_row(entry.to_row()).quiet == entry.quiet
+    assert AgentRecord.from_row(entry.to_row()).quiet == entry.quiet
 
 
-async def stored(host: Host, count: int) -> list[dict[str, Any]]:
+async def stored(host: HostState, count: int) -> list[dict[str, Any]]:
     """The events, once there are so many; without hurrying them."""
     async with asyncio.timeout(20):
-        while len(found := await host.store.record(0, 10_000)) < count:
+        while len(found := await host.store.read_record(0, 10_000)) < count:
             await asyncio.sleep(0.02)
     return found
 
 
-async def test_what_waits_for_its_minute_is_told_when_the_agent_ends(host: Host, ledger: Denials) -> None:
+async def test_what_waits_for_its_minute_is_told_when_the_agent_ends(
+    host: HostState, ledger: DenialLedger
+) -> None:
     """With its exact count; nothing before."""
     known(host, "a")
     host.denials._rates["a"] = rate = denial_rates.AgentRate(time.monotonic())
-    rate.refused(RULE, time.monotonic() - 11)
-    rate.tell([RULE], time.monotonic())
+    rate.on_denied(RULE, time.monotonic() - 11)
+    rate.on_event([RULE], time.monotonic())
     for _ in range(7):
         ledger.on_denied("a", "door", "x")
         await asyncio.sleep(0.02)
-    assert await host.store.record(0, 10) == []
-    ledger.forget("a")
+    assert await host.store.read_record(0, 10) == []
+    ledger.discard("a")
     assert [line["data"]["count"] for line in await stored(host, 1)] == [7]
 
 
 async def test_beyond_the_hour_s_number_one_event_has_a_table(
-    host: Host, ledger: Denials, monkeypatch: pytest.MonkeyPatch
+    host: HostState, ledger: DenialLedger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of all rules; another agent's events are its own."""
     monkeypatch.setattr(denial_rates, "MOST_AN_HOUR", 2)
@@ -215,16 +237,16 @@ def told_in(seconds: float, rules: int = 1, every: float = 0.05) -> list[float]:
     """When an agent that is refused without end by so many rules has events: a simulation of the ledger's loop."""
     rate, now, found = denial_rates.AgentRate(0.0), 0.0, []
     names = [("door", str(number), "policy") for number in range(rules)]
-    waiting: set[denial_rates.Rule] = set()
+    waiting: set[denial_rates.RuleKey] = set()
     while now < seconds:
         for name in set(names) - waiting:
-            rate.refused(name, now)
+            rate.on_denied(name, now)
         waiting = set(names)
         due = [name for name in names if rate.due(name, now) <= now]
         while due:
-            few = due if rate.many(now) else due[:1]
+            few = due if rate.is_exhausted(now) else due[:1]
             due = due[len(few) :]
-            rate.tell(few, now)
+            rate.on_event(few, now)
             waiting -= set(few)
             found.append(now)
         now += every
@@ -237,12 +259,12 @@ def test_ten_a_second_for_ten_seconds_then_one_a_minute() -> None:
     assert 60 <= sum(at < 10 for at in found) <= 101
     assert sum(at >= 10.5 for at in found) == 10
     rate = denial_rates.AgentRate(0.0)
-    rate.refused(RULE, 0.0)
-    rate.tell([RULE], 30.0)
-    rate.refused(RULE, 31.0)
+    rate.on_denied(RULE, 0.0)
+    rate.on_event([RULE], 30.0)
+    rate.on_denied(RULE, 31.0)
     assert rate.due(RULE, 31.0) == 90.0
-    rate.tell([RULE], 90.0)
-    rate.refused(RULE, 151.0)
+    rate.on_event([RULE], 90.0)
+    rate.on_denied(RULE, 151.0)
     assert rate.due(RULE, 151.0) == 151.0
 
 
@@ -256,21 +278,23 @@ def test_six_hundred_an_hour_then_one_a_minute() -> None:
     assert 600 <= len(found) - len(first) <= 661
 
 
-async def test_events_that_nobody_takes_are_bounded_and_refusals_go_first(host: Host, monkeypatch: Any) -> None:
+async def test_events_that_nobody_takes_are_bounded_and_refusals_go_first(
+    host: HostState, monkeypatch: Any
+) -> None:
     """The store grows no further, and a flood of refusals displaces nothing of what became of agents."""
     monkeypatch.setattr(store_of_agents, "KEEP_RECORD", 60)
     monkeypatch.setattr(store_of_agents, "PRUNE_EVERY", 10)
     for number in range(100):
-        happened = [Happening("policy.denied", "a", {"n": number})] * 4
+        happened = [LifecycleEvent("policy.denied", "a", {"n": number})] * 4
         if number % 2 == 0:
-            happened.insert(2, Happening("agent.started", "a", {"n": number}))
+            happened.insert(2, LifecycleEvent("agent.started", "a", {"n": number}))
         await host.store.save((), *happened)
-    kept = [(line["type"], line["data"]["n"]) for line in await host.store.record(0, 10_000)]
+    kept = [(line["type"], line["data"]["n"]) for line in await host.store.read_record(0, 10_000)]
     assert [number for kind, number in kept if kind == "agent.started"] == list(range(0, 100, 2))
     assert 60 <= len(kept) <= 70
     assert kept[-1] == ("policy.denied", 99)
     for number in range(100, 300):
-        await host.store.save((), Happening("agent.started", "a", {"n": number}))
-    kept = [(line["type"], line["data"]["n"]) for line in await host.store.record(0, 10_000)]
+        await host.store.save((), LifecycleEvent("agent.started", "a", {"n": number}))
+    kept = [(line["type"], line["data"]["n"]) for line in await host.store.read_record(0, 10_000)]
     assert kept[-60:] == [("agent.started", number) for number in range(240, 300)]
     assert len(kept) <= 70

@@ -10,10 +10,10 @@ from contextlib import ExitStack
 import pytest
 
 from agentbox.adapters.orchestrator.local_process import connect
-from agentbox.agents.rpc.listener import SECONDS, STRANGERS
+from agentbox.agents.rpc.listener import FIRST_LINE_SECONDS, MAX_UNAUTHENTICATED
 from agentbox.core.deadline import Deadline
 from agentbox.testing.agent_host import AgentHostBox
-from agentbox.testing.until import until
+from agentbox.testing.wait import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentHostBox]:
 def stranger(box: AgentHostBox, stack: ExitStack) -> socket.socket:
     made = stack.enter_context(socket.socket(socket.AF_UNIX))
     made.connect(str(box.paths.agent_host_socket))
-    made.settimeout(SECONDS + 5)
+    made.settimeout(FIRST_LINE_SECONDS + 5)
     return made
 
 
@@ -71,15 +71,17 @@ async def test_silence_ends_it(box: AgentHostBox) -> None:
     with ExitStack() as stack:
         peer, began = stranger(box, stack), time.monotonic()
         assert await asyncio.to_thread(told_off, peer)
-        assert SECONDS - 0.5 < time.monotonic() - began < SECONDS + 2
+        assert FIRST_LINE_SECONDS - 0.5 < time.monotonic() - began < FIRST_LINE_SECONDS + 2
 
 
 async def test_a_crowd_keeps_nobody_out(box: AgentHostBox) -> None:
     """Five times as many as there is room for: only the newest stay, callers come in, and all descriptors come back."""
     before = descriptors(box)
     with ExitStack() as stack:
-        crowd = [stranger(box, stack) for _ in range(5 * STRANGERS)]
-        await until(lambda: descriptors(box) <= before + STRANGERS, "the oldest are gone")
+        crowd = [stranger(box, stack) for _ in range(5 * MAX_UNAUTHENTICATED)]
+        await wait_until(
+            lambda: descriptors(box) <= before + MAX_UNAUTHENTICATED, "the oldest are gone"
+        )
         await ping(box)
         assert await asyncio.to_thread(told_off, crowd[0])
-    await until(lambda: descriptors(box) <= before, "all are gone")
+    await wait_until(lambda: descriptors(box) <= before, "all are gone")

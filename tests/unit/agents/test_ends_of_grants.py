@@ -4,17 +4,17 @@ import asyncio
 import time
 from typing import Any, cast
 
-from agentbox.agents.authorization.revoking import Revoking
-from agentbox.agents.registry.entry import Entry
-from agentbox.agents.registry.host import Host
+from agentbox.agents.authorization.revoker import GrantRevoker
+from agentbox.agents.registry.agent_record import AgentRecord
+from agentbox.agents.registry.host_state import HostState
 from agentbox.contracts.orchestrator import DEFAULT, AgentSpec
 from agentbox.core.ids import uuid7
-from agentbox.policy.rights.holding import Grant, Holding
-from agentbox.policy.rights.standing import Right
-from agentbox.testing.until import until
+from agentbox.policy.rights.authorization import Right
+from agentbox.policy.rights.grant_set import Grant, GrantSet
+from agentbox.testing.wait import wait_until
 
 
-class Searched(dict[str, Entry]):
+class Searched(dict[str, AgentRecord]):
     """Agents, and how often all of them were gone through."""
 
     count = 0
@@ -24,14 +24,14 @@ class Searched(dict[str, Entry]):
         return super().values()
 
 
-def entry_with(expires_at: float | None) -> Entry:
+def entry_with(expires_at: float | None) -> AgentRecord:
     """An agent that holds one grant."""
     right = Right(
         grant_id=f"g_{expires_at}", scope="tool", mode="allow", operations=("call",), patterns=("memory/*",), expires_at=expires_at,
     )  # fmt: skip
-    return Entry(
+    return AgentRecord(
         agent_id=uuid7(), spec=AgentSpec(name="x", argv=("true",)), limits=DEFAULT, principal="", request_id="",
-        holding=Holding(grants=(Grant(right=right),)),
+        holding=GrantSet(grants=(Grant(right=right),)),
     )  # fmt: skip
 
 
@@ -39,15 +39,17 @@ async def test_only_an_agent_whose_grants_end_starts_a_search() -> None:
     """Else a thousand starts would cost a thousand searches among a thousand agents."""
     never, in_time = entry_with(None), entry_with(time.time() + 1000)
     entries = Searched({one.agent_id: one for one in (never, in_time)})
-    revoking = Revoking(cast(Host, None), entries, {})
-    searching = asyncio.create_task(revoking.end_in_time())
+    revoking = GrantRevoker(cast(HostState, None), entries, {})
+    searching = asyncio.create_task(revoking.run())
     try:
-        await until(lambda: entries.count == 2, "it searched for what has ended, and for the next end")
+        await wait_until(
+            lambda: entries.count == 2, "it searched for what has ended, and for the next end"
+        )
         revoking.watch(never)
         for _ in range(5):
             await asyncio.sleep(0)
         assert entries.count == 2
         revoking.watch(in_time)
-        await until(lambda: entries.count == 4, "it searched again")
+        await wait_until(lambda: entries.count == 4, "it searched again")
     finally:
         searching.cancel()

@@ -3,24 +3,24 @@
 from pathlib import Path
 
 from agentbox.agents.admission import injected_env
-from agentbox.agents.registry.entry import Entry
+from agentbox.agents.registry.agent_record import AgentRecord
 from agentbox.agents.runs import home
 from agentbox.contracts.orchestrator import AgentSpec, Limits
 from agentbox.core.paths import Paths
-from agentbox.policy.rights.holding import Grant, Holding
-from agentbox.policy.rights.standing import Right
+from agentbox.policy.rights.authorization import Right
+from agentbox.policy.rights.grant_set import Grant, GrantSet
 
 
-def given(paths: Paths) -> tuple[Entry, Path]:
+def given(paths: Paths) -> tuple[AgentRecord, Path]:
     """An agent with the secret KEY, and its temp folder."""
     right = Right(grant_id="g", scope="env", mode="allow", operations=("read",), patterns=("KEY",))
-    entry = Entry(
+    entry = AgentRecord(
         agent_id="a", spec=AgentSpec(name="a", argv=("a",)), limits=Limits(), principal="", request_id="",
-        holding=Holding(secrets=(Grant(right=right),)),
+        holding=GrantSet(secrets=(Grant(right=right),)),
     )  # fmt: skip
     paths.moved_secrets.mkdir(parents=True)
     (paths.moved_secrets / "KEY").write_text("hush")
-    return entry, home.make(home.of_agent(paths, "a"))[1]
+    return entry, home.create(home.agent_dir(paths, "a"))[1]
 
 
 def test_a_link_in_its_place_leads_nowhere(tmp_path: Path) -> None:
@@ -28,13 +28,13 @@ def test_a_link_in_its_place_leads_nowhere(tmp_path: Path) -> None:
     paths = Paths(tmp_path)
     entry, temp = given(paths)
     (temp / "secrets").symlink_to(paths.moved_secrets)
-    injected_env.take_back(paths, "a", "KEY")
+    injected_env.remove_secret(paths, "a", "KEY")
     assert (paths.moved_secrets / "KEY").read_text() == "hush"
-    injected_env.give_secrets(entry, paths, temp, 0)
+    injected_env.write_secrets(entry, paths, temp, 0)
     assert not (temp / "secrets").is_symlink()
     assert (temp / "secrets/KEY").stat().st_mode & 0o777 == 0o400
     assert (paths.moved_secrets / "KEY").stat().st_ino != (temp / "secrets/KEY").stat().st_ino
-    injected_env.take_back(paths, "a", "KEY")
+    injected_env.remove_secret(paths, "a", "KEY")
     assert list((temp / "secrets").iterdir()) == []
 
 
@@ -45,6 +45,6 @@ def test_an_earlier_life_leaves_nothing_there(tmp_path: Path) -> None:
     (temp / "secrets").mkdir()
     (temp / "secrets/KEY").symlink_to(tmp_path / "elsewhere")
     (temp / "secrets/old").write_text("old")
-    injected_env.give_secrets(entry, paths, temp, 0)
+    injected_env.write_secrets(entry, paths, temp, 0)
     assert not (tmp_path / "elsewhere").exists()
     assert sorted(one.name for one in (temp / "secrets").iterdir()) == ["KEY"]

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
-from agentbox.sandbox.monitor import shared
+from agentbox.sandbox.monitor import shared_memory
 from agentbox.testing import hogs
 from agentbox.testing.agent_host import AgentHostBox
-from agentbox.testing.granted import opened
-from agentbox.testing.hogs import HOGS, Neighbour
-from agentbox.testing.until import until
+from agentbox.testing.hogs import HOGS, EchoAgent
+from agentbox.testing.host_agents import open_orchestrator
+from agentbox.testing.wait import wait_until
 
 _PATIENCE = 20
 BUDGET = 100.0  # milliseconds, 95 of 100 round trips of a neighbour
@@ -31,39 +31,47 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentHostBox]:
 
 @pytest.fixture
 async def adapter(box: AgentHostBox) -> AsyncIterator[LocalProcessOrchestrator]:
-    async with opened(box) as made:
+    async with open_orchestrator(box) as made:
         yield made
 
 
 @pytest.mark.parametrize("kind", list(HOGS))
 async def test_a_hog_ends_alone(adapter: LocalProcessOrchestrator, kind: str) -> None:
     """By its own limit, which its exit, its items and the record name; the neighbour goes on, in its budget."""
-    async with Neighbour(adapter) as neighbour, asyncio.timeout(_PATIENCE):
-        info = await hogs.over(adapter, await hogs.start(adapter, kind))
+    async with EchoAgent(adapter) as neighbour, asyncio.timeout(_PATIENCE):
+        info = await hogs.wait_ended(adapter, await hogs.start(adapter, kind))
         while len(neighbour.samples) < MANY:
             await asyncio.sleep(0.02)
     assert info.exit is not None
     reason, limit = hogs.expected(info, kind)
     assert info.exit.reason == reason
-    found = [data for kind, data in await told(adapter, info.handle.agent_id) if kind == "limit.breached"]
+    found = [
+        data for kind, data in await told(adapter, info.handle.agent_id) if kind == "limit.breached"
+    ]
     assert [data["limit"] for data in found] == ([limit] if limit else [])
     if kind == "output":
         items = [item async for item in adapter.stream(info.handle.agent_id)]
-        assert "truncated" in [json.loads(item.data)["state"] for item in items if item.kind == "state"]
+        assert "truncated" in [
+            json.loads(item.data)["state"] for item in items if item.kind == "state"
+        ]
     if not limit:
         assert info.exit.code == 1  # the kernel refused, and Python said so
     slowest = sorted(neighbour.samples)[int(0.95 * len(neighbour.samples))]
     assert slowest < BUDGET, sorted(neighbour.samples)[-10:]
 
 
-async def test_what_a_hog_held_in_shared_memory_goes_with_it(adapter: LocalProcessOrchestrator) -> None:
+async def test_what_a_hog_held_in_shared_memory_goes_with_it(
+    adapter: LocalProcessOrchestrator,
+) -> None:
     """Else its end would free nothing: a file there is memory that no process owns."""
     async with asyncio.timeout(_PATIENCE):
-        info = await hogs.over(adapter, await hogs.start(adapter, "shared memory"))
+        info = await hogs.wait_ended(adapter, await hogs.start(adapter, "shared memory"))
     assert info.exit is not None
     assert info.exit.reason == "limit"
     name = f"agentbox-hog-{info.handle.agent_id}-*"
-    await until(lambda: not list(Path(shared.FOLDER).glob(name)), "nothing of it is left")
+    await wait_until(
+        lambda: not list(Path(shared_memory.DIRECTORY).glob(name)), "nothing of it is left"
+    )
 
 
 async def told(adapter: LocalProcessOrchestrator, agent_id: str) -> list[tuple[str, Any]]:

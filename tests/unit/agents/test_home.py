@@ -8,9 +8,9 @@ from agentbox.agents.runs import home
 
 def test_both_are_private(tmp_path: Path) -> None:
     """0700, made once, kept by the next life."""
-    made = home.make(tmp_path / "agent")
+    made = home.create(tmp_path / "agent")
     (made[1] / "kept").touch()
-    assert home.make(tmp_path / "agent") == made
+    assert home.create(tmp_path / "agent") == made
     assert [path.stat().st_mode & 0o777 for path in (*made, tmp_path / "agent")] == [0o700] * 3
     assert (made[1] / "kept").exists()
 
@@ -21,7 +21,7 @@ def test_all_of_it_is_removed_and_nothing_else(tmp_path: Path) -> None:
     outside.mkdir()
     (outside / "file").touch()
     folder = tmp_path / "agent"
-    private, _ = home.make(folder)
+    private, _ = home.create(folder)
     (private / "link").symlink_to(outside)
     (private / "closed" / "in").mkdir(parents=True)
     (private / "closed" / "in").chmod(0)
@@ -35,7 +35,7 @@ def test_all_of_it_is_removed_and_nothing_else(tmp_path: Path) -> None:
 
 def test_folders_in_folders_without_end_are_removed(tmp_path: Path) -> None:
     """Deeper than a path, or a stack of calls, may be; the innermost closed. What an agent leaves must not stop who clears up."""
-    private, temp = home.make(tmp_path / "agent")
+    private, temp = home.create(tmp_path / "agent")
     place = os.open(private, os.O_RDONLY)
     for _ in range(3000):
         os.mkdir("d", dir_fd=place)
@@ -45,6 +45,6 @@ def test_folders_in_folders_without_end_are_removed(tmp_path: Path) -> None:
     os.close(os.open("file", os.O_WRONLY | os.O_CREAT, dir_fd=place))
     os.fchmod(place, 0)
     os.close(place)
-    home.end(tmp_path / "agent")
+    home.remove_private(tmp_path / "agent")
     assert not private.exists()
     assert not temp.exists()

@@ -11,7 +11,7 @@ from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrato
 from agentbox.contracts.orchestrator import AgentInfo, AgentSpec, Limits
 from agentbox.core.ids import uuid7
 from agentbox.testing.agent_host import MIB, AgentHostBox
-from agentbox.testing.granted import opened
+from agentbox.testing.host_agents import open_orchestrator
 
 _PATIENCE = 60
 
@@ -20,13 +20,18 @@ _PATIENCE = 60
 async def adapter(tmp_path: Path) -> AsyncIterator[LocalProcessOrchestrator]:
     box = AgentHostBox(tmp_path)
     box.start()
-    async with opened(box) as made:
+    async with open_orchestrator(box) as made:
         yield made
     box.stop()
 
 
 async def spawned(adapter: LocalProcessOrchestrator, script: str, **limits: Any) -> str:
-    spec = AgentSpec(name="hog", argv=("python3", "-I", "-c", script), profile="sandboxed", limits=Limits(**limits))
+    spec = AgentSpec(
+        name="hog",
+        argv=("python3", "-I", "-c", script),
+        profile="sandboxed",
+        limits=Limits(**limits),
+    )
     return (await adapter.spawn(spec, request_id=uuid7())).agent_id
 
 
@@ -52,7 +57,9 @@ MEMORY = {"limit": "memory", "cap": 256 * MIB, "config_path": "limits.memory"}
 
 async def test_near_a_limit_there_is_one_warning(adapter: LocalProcessOrchestrator) -> None:
     """Above 80 % for a while: one event, no end, and the peak is what the agent held."""
-    agent_id = await spawned(adapter, "x = b'x' * (220 << 20); import time; time.sleep(1.2)", memory=256 * MIB)
+    agent_id = await spawned(
+        adapter, "x = b'x' * (220 << 20); import time; time.sleep(1.2)", memory=256 * MIB
+    )
     info = await over(adapter, agent_id)
     assert info.exit is not None
     assert (info.exit.reason, info.exit.code) == ("exit", 0)
@@ -60,7 +67,12 @@ async def test_near_a_limit_there_is_one_warning(adapter: LocalProcessOrchestrat
     assert (kind, members(data)) == ("limit.warning", MEMORY)
     memory: Any = info.limits["memory"]
     assert 220 * MIB <= memory["peak"] <= 256 * MIB
-    assert memory == {"cap": 256 * MIB, "peak": memory["peak"], "unit": "bytes", "config_path": "limits.memory"}
+    assert memory == {
+        "cap": 256 * MIB,
+        "peak": memory["peak"],
+        "unit": "bytes",
+        "config_path": "limits.memory",
+    }
 
 
 async def test_a_breach_is_in_the_record(adapter: LocalProcessOrchestrator) -> None:
@@ -91,7 +103,11 @@ async def test_the_wall_warns_and_ends(adapter: LocalProcessOrchestrator) -> Non
 async def test_each_life_has_its_wall_and_its_warning(adapter: LocalProcessOrchestrator) -> None:
     """One warning a life; the next life is far below half of its time again."""
     spec = AgentSpec(
-        name="hog", argv=("sleep", "60"), profile="sandboxed", limits=Limits(wall_seconds=0.3), restart="always"
+        name="hog",
+        argv=("sleep", "60"),
+        profile="sandboxed",
+        limits=Limits(wall_seconds=0.3),
+        restart="always",
     )
     handle = await adapter.spawn(spec, request_id=uuid7())
 

@@ -4,11 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.box.supervision.applied import keep
+from agentbox.box.supervision.applied_plan import store_applied
 from agentbox.core.slot_errors import SpawnError, ValidationError
-from agentbox.gateway.authorizer import Refused
+from agentbox.gateway.authorizer import AccessDenied
 from agentbox.testing.agent_host import AgentHostBox, plan_of
-from agentbox.testing.granted import SAYS_TOKEN, followed, opened, spawn, standing_of
+from agentbox.testing.host_agents import (
+    PRINT_TOKEN,
+    agent_authorization,
+    follow_authorizations,
+    open_orchestrator,
+    spawn,
+)
 
 BEFORE = """
 [egress]
@@ -20,7 +26,7 @@ AFTER = f"""
 [egress]
 allow = ["new.example.com"]
 [agents.late]
-command = ["sh", "-c", '{SAYS_TOKEN}']
+command = ["sh", "-c", '{PRINT_TOKEN}']
 profile = "web"
 [policies.web]
 base = "standard"
@@ -33,19 +39,21 @@ async def test_what_is_applied_holds_for_who_starts_then(tmp_path: Path) -> None
     box = AgentHostBox(tmp_path, manifest=BEFORE)
     box.start()
     try:
-        async with opened(box) as adapter, followed(box) as authority:
-            old = await standing_of(
-                adapter, authority, await spawn(adapter, "x", argv=("sh", "-c", SAYS_TOKEN), profile="web")
+        async with open_orchestrator(box) as adapter, follow_authorizations(box) as authority:
+            old = await agent_authorization(
+                adapter,
+                authority,
+                await spawn(adapter, "x", argv=("sh", "-c", PRINT_TOKEN), profile="web"),
             )
             with pytest.raises(ValidationError):
                 await spawn(adapter, "late")
-            keep(box.paths, plan_of({}, {}, AFTER))
-            new = await standing_of(adapter, authority, await spawn(adapter, "late"))
+            store_applied(box.paths, plan_of({}, {}, AFTER))
+            new = await agent_authorization(adapter, authority, await spawn(adapter, "late"))
             for who, allowed, refused in (
                 (old, "example.com:443", "new.example.com:443"), (new, "new.example.com:443", "example.com:443"),
             ):  # fmt: skip
                 await authority.check(who, "net", "connect", allowed)
-                with pytest.raises(Refused):
+                with pytest.raises(AccessDenied):
                     await authority.check(who, "net", "connect", refused)
             box.paths.applied_plan.write_text("{")
             await spawn(adapter, "x", argv=("true",), profile="other")

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
-from agentbox.adapters.runtime.context import CallContext, calling
+from agentbox.adapters.runtime.context import CallContext, as_caller
 from agentbox.contracts.orchestrator import AgentSpec, RunResult
 from agentbox.core.ids import uuid7
 from agentbox.core.slot_errors import SpawnError
 from agentbox.testing.agent_host import AgentHostBox
-from agentbox.testing.granted import opened, spawn
+from agentbox.testing.host_agents import open_orchestrator, spawn
 
 MANIFEST = """
 [policies.runs-bin]
@@ -61,14 +61,14 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentHostBox]:
 
 @pytest.fixture
 async def adapter(box: AgentHostBox) -> AsyncIterator[LocalProcessOrchestrator]:
-    async with opened(box) as found:
+    async with open_orchestrator(box) as found:
         yield found
 
 
 @pytest.fixture(autouse=True)
 def admin() -> Iterator[None]:
     """Who may start agents in the workspace itself."""
-    with calling(CallContext(scopes=frozenset({"admin"}))):
+    with as_caller(CallContext(scopes=frozenset({"admin"}))):
         yield
 
 
@@ -81,19 +81,30 @@ def target(box: AgentHostBox) -> Path:
     return folder
 
 
-async def run(adapter: LocalProcessOrchestrator, *argv: str, profile: str = "", **more: str) -> RunResult:
-    spec = AgentSpec(name="x", argv=argv, profile=profile, workspace=more.get("workspace", "branch"))  # type: ignore[arg-type]
+async def run(
+    adapter: LocalProcessOrchestrator, *argv: str, profile: str = "", **more: str
+) -> RunResult:
+    spec = AgentSpec(
+        name="x", argv=argv, profile=profile, workspace=more.get("workspace", "branch")
+    )  # type: ignore[arg-type]
     return await adapter.run_once(spec, request_id=uuid7())
 
 
 @pytest.mark.parametrize(("policy", "name"), [("runs-bin", "bin"), ("writes-out", "out")])
 @pytest.mark.parametrize("workspace", ["direct", "branch"])
 async def test_a_later_life_is_granted_no_link(
-    adapter: LocalProcessOrchestrator, box: AgentHostBox, target: Path, policy: str, name: str, workspace: str
+    adapter: LocalProcessOrchestrator,
+    box: AgentHostBox,
+    target: Path,
+    policy: str,
+    name: str,
+    workspace: str,
 ) -> None:
     """(a) What life 1 makes of a granted path ends the start of life 2, by name; it holds nothing of the target."""
     argv = ("sh", "-c", CLIMBS, "sh", name, str(target))
-    handle = await spawn(adapter, "c", argv=argv, profile=policy, workspace=workspace, restart="on-failure")
+    handle = await spawn(
+        adapter, "c", argv=argv, profile=policy, workspace=workspace, restart="on-failure"
+    )
     async with asyncio.timeout(30):
         items = [item async for item in adapter.stream(handle.agent_id)]
     with suppress(FileNotFoundError):
@@ -108,17 +119,23 @@ async def test_what_another_agent_may_read_is_no_link(
 ) -> None:
     """(b) A direct agent puts a link where another one's policy grants a folder."""
     script = 'rm -rf docs; ln -s "$1" docs'
-    planted = await run(adapter, "sh", "-c", script, "sh", str(target), profile="sandboxed", workspace="direct")
+    planted = await run(
+        adapter, "sh", "-c", script, "sh", str(target), profile="sandboxed", workspace="direct"
+    )
     assert planted.exit.code == 0
     try:
         with pytest.raises(SpawnError, match="docs' is a link") as caught:
-            await run(adapter, "cat", str(box.paths.workspace / "docs/secret"), profile="reads-docs")
+            await run(
+                adapter, "cat", str(box.paths.workspace / "docs/secret"), profile="reads-docs"
+            )
     finally:
         (box.paths.workspace / "docs").unlink()
     assert caught.value.members["stage"] == "confinement"
 
 
-async def test_a_folder_that_is_there_is_still_granted(adapter: LocalProcessOrchestrator, box: AgentHostBox) -> None:
+async def test_a_folder_that_is_there_is_still_granted(
+    adapter: LocalProcessOrchestrator, box: AgentHostBox
+) -> None:
     """The same policy and a folder in place of the link: read as ever."""
     (box.paths.workspace / "docs").mkdir()
     (box.paths.workspace / "docs/page").write_text("text")
@@ -143,7 +160,9 @@ async def test_the_source_of_a_branch_is_no_link(
             (box.paths.workspace / "proj").unlink()
 
 
-async def test_borrowed_objects_are_no_link(adapter: LocalProcessOrchestrator, box: AgentHostBox) -> None:
+async def test_borrowed_objects_are_no_link(
+    adapter: LocalProcessOrchestrator, box: AgentHostBox
+) -> None:
     """(d) `.git/objects` that becomes a link after the branch was made is not granted to the next life."""
     paths = box.paths
     subprocess.run(["git", "init", "-q", str(paths.workspace)], check=True)

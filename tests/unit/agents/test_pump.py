@@ -6,8 +6,8 @@ import subprocess
 import time
 from pathlib import Path
 
-from agentbox.agents.runs.pump import Pump, _held
-from agentbox.testing.until import until
+from agentbox.agents.runs.pump import Pump, _bytes_in_pipe
+from agentbox.testing.wait import wait_until
 
 
 async def test_what_is_left_is_taken_at_the_end() -> None:
@@ -27,7 +27,10 @@ async def test_the_end_of_the_pipe_closes_it() -> None:
     reading, writing = os.pipe()
     Pump(reading, lambda _: None)
     os.close(writing)
-    await until(lambda: not os.path.exists(f"/proc/self/fd/{reading}"), "the descriptor is closed")  # noqa: PTH110
+    await wait_until(
+        lambda: not os.path.exists(f"/proc/self/fd/{reading}"),  # noqa: PTH110
+        "the descriptor is closed",
+    )
 
 
 async def test_a_flood_waits_in_its_own_pipe() -> None:
@@ -51,10 +54,10 @@ async def test_a_flood_waits_in_its_own_pipe() -> None:
     heard: list[int] = []
     Pump(beside, lambda _: heard.append(got))
     flooding = asyncio.create_task(asyncio.to_thread(flood))
-    await until(lambda: got > 0, "the flood has begun")
+    await wait_until(lambda: got > 0, "the flood has begun")
     os.write(speaking, b"a word")
     await flooding
-    await until(lambda: got == total, "all of it has arrived")
+    await wait_until(lambda: got == total, "all of it has arrived")
     assert time.monotonic() - start > 1.0
     assert heard[0] < total
     os.close(speaking)
@@ -76,7 +79,7 @@ async def test_whoever_else_holds_the_pipe_cannot_hold_up_the_end(tmp_path: Path
     pump = Pump(reading, store)
     with subprocess.Popen(["yes"], stdout=writing) as stranger:
         os.close(writing)
-        await until(lambda: _held(reading) >= 1 << 15, "the pipe is filled")
+        await wait_until(lambda: _bytes_in_pipe(reading) >= 1 << 15, "the pipe is filled")
         most = kept.stat().st_size + (4 << 20) if kept.exists() else 4 << 20
         try:
             pump.finish()

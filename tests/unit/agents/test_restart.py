@@ -25,9 +25,9 @@ def end(code: int | None = 0, reason: ExitReason = "exit") -> ExitRecord:
         ("always", end(None, "terminated"), False),
     ],
 )
-def test_the_policy_decides(policy: restart.Policy, record: ExitRecord, again: bool) -> None:
+def test_the_policy_decides(policy: restart.RestartPolicy, record: ExitRecord, again: bool) -> None:
     """A requested stop is final; `on-failure` means anything but code 0."""
-    assert restart.wanted(policy, record) is again
+    assert restart.should_restart(policy, record) is again
 
 
 def test_delays_double_to_a_bound() -> None:

@@ -12,19 +12,28 @@ from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrato
 from agentbox.contracts.orchestrator import Constraint
 from agentbox.core.ids import uuid7
 from agentbox.core.slot_errors import InvalidTransition, NotFound, PermissionDenied
-from agentbox.gateway.authorization_cache import Following
-from agentbox.gateway.authorizer import Refused
+from agentbox.gateway.authorization_cache import AuthorizationCache
+from agentbox.gateway.authorizer import AccessDenied
 from agentbox.testing.agent_host import AgentHostBox
-from agentbox.testing.granted import SAYS_TOKEN, followed, grant_id, opened, secretive, spawn, standing_of, token_of
-from agentbox.testing.until import until
+from agentbox.testing.host_agents import (
+    PRINT_TOKEN,
+    agent_authorization,
+    follow_authorizations,
+    grant_id,
+    host_with_secret,
+    open_orchestrator,
+    spawn,
+    token_of,
+)
+from agentbox.testing.wait import wait_until
 
 MANIFEST = f"""
 [agents.lead]
-command = ["sh", "-c", '{SAYS_TOKEN}']
+command = ["sh", "-c", '{PRINT_TOKEN}']
 children = ["reader"]
 secrets = ["LAB_SECRET"]
 [agents.reader]
-command = ["sh", "-c", '{SAYS_TOKEN}']
+command = ["sh", "-c", '{PRINT_TOKEN}']
 profile = "readonly"
 secrets = ["LAB_SECRET"]
 [policies.bare]
@@ -43,18 +52,18 @@ BARE: Mapping[str, Any] = {  # a policy that runs no second program, so the shel
 
 @pytest.fixture(scope="module")
 def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentHostBox]:
-    with secretive(tmp_path_factory.mktemp("box"), MANIFEST) as found:
+    with host_with_secret(tmp_path_factory.mktemp("box"), MANIFEST) as found:
         yield found
 
 
 async def test_a_revoked_grant_is_gone_for_all_that_descends(
-    adapter: LocalProcessOrchestrator, authority: Following
+    adapter: LocalProcessOrchestrator, authority: AuthorizationCache
 ) -> None:
     """The next request of parent and child is refused; whoever waits is told; again is no error."""
     parent = await spawn(adapter, "p", **BARE)
     child = await spawn(adapter, "c", **BARE, parent_id=parent.agent_id)
-    whos = [await standing_of(adapter, authority, one) for one in (parent, child)]
-    cuts = [authority.revoked(who) for who in whos]
+    whos = [await agent_authorization(adapter, authority, one) for one in (parent, child)]
+    cuts = [authority.revocation(who) for who in whos]
     for who in whos:
         await authority.check(who, "tool", "call", "memory/search")
     grant = await grant_id(adapter, parent, "tool", "memory/*")
@@ -65,21 +74,32 @@ async def test_a_revoked_grant_is_gone_for_all_that_descends(
     async with asyncio.timeout(30):
         await asyncio.gather(*cuts)
     for who in whos:
-        with pytest.raises(Refused):
+        with pytest.raises(AccessDenied):
             await authority.check(who, "tool", "call", "memory/search")
     with pytest.raises(PermissionDenied):
         await spawn(adapter, "c", argv=("true",), profile="bare", parent_id=parent.agent_id)
 
 
-async def test_what_the_kernel_holds_ends_the_process(adapter: LocalProcessOrchestrator, box: AgentHostBox) -> None:
+async def test_what_the_kernel_holds_ends_the_process(
+    adapter: LocalProcessOrchestrator, box: AgentHostBox
+) -> None:
     """It starts again without the grant; so does a child, and one that never restarts is over."""
     (box.paths.workspace / "seen").write_text("seen")
     script = f'cat "{box.paths.workspace}/seen" 2>/dev/null || echo closed; exec sleep 1000'
-    parent = await spawn(adapter, "p", argv=("sh", "-c", script), profile="readonly", restart="always")
-    child = await spawn(
-        adapter, "c", argv=("sh", "-c", script), profile="readonly", restart="always", parent_id=parent.agent_id
+    parent = await spawn(
+        adapter, "p", argv=("sh", "-c", script), profile="readonly", restart="always"
     )
-    last = await spawn(adapter, "l", argv=("sleep", "1000"), profile="readonly", parent_id=parent.agent_id)
+    child = await spawn(
+        adapter,
+        "c",
+        argv=("sh", "-c", script),
+        profile="readonly",
+        restart="always",
+        parent_id=parent.agent_id,
+    )
+    last = await spawn(
+        adapter, "l", argv=("sleep", "1000"), profile="readonly", parent_id=parent.agent_id
+    )
     for one in (parent, child):
         assert await token_of(adapter, one) == "seen"
     await adapter.revoke(parent.agent_id, await grant_id(adapter, parent, "fs", "$WORKSPACE/**"))
@@ -90,21 +110,25 @@ async def test_what_the_kernel_holds_ends_the_process(adapter: LocalProcessOrche
 
 
 async def test_a_secret_is_taken_back(
-    adapter: LocalProcessOrchestrator, authority: Following, box: AgentHostBox
+    adapter: LocalProcessOrchestrator, authority: AuthorizationCache, box: AgentHostBox
 ) -> None:
     """Its file goes at once, a child's too; the standing no longer names it."""
     lead = await spawn(adapter, "lead")
     child = await spawn(adapter, "reader", parent_id=lead.agent_id)
     files = [box.paths.branches / one.agent_id / "tmp/secrets/LAB_SECRET" for one in (lead, child)]
-    await standing_of(adapter, authority, lead)
+    await agent_authorization(adapter, authority, lead)
     assert all(path.exists() for path in files)
-    await adapter.revoke(lead.agent_id, await grant_id(adapter, lead, "env", "LAB_SECRET", "secrets"))
+    await adapter.revoke(
+        lead.agent_id, await grant_id(adapter, lead, "env", "LAB_SECRET", "secrets")
+    )
     assert not any(path.exists() for path in files)
     token = await token_of(adapter, lead)
-    await until(lambda: authority.identify(token).secrets == (), "the standing is told")
+    await wait_until(lambda: authority.identify(token).secrets == (), "the standing is told")
 
 
-async def test_only_grants_are_taken_back(adapter: LocalProcessOrchestrator, authority: Following) -> None:
+async def test_only_grants_are_taken_back(
+    adapter: LocalProcessOrchestrator, authority: AuthorizationCache
+) -> None:
     """A denial stays, and a grant of another agent is unknown here."""
     one, other = await spawn(adapter, "lead"), await spawn(adapter, "reader")
     with pytest.raises(NotFound):
@@ -114,43 +138,49 @@ async def test_only_grants_are_taken_back(adapter: LocalProcessOrchestrator, aut
     bare = await spawn(adapter, "p", **BARE)
     with pytest.raises(InvalidTransition):
         await adapter.revoke(bare.agent_id, await grant_id(adapter, bare, "tool", "memory/drop"))
-    with pytest.raises(Refused):
-        await authority.check(await standing_of(adapter, authority, bare), "tool", "call", "memory/drop")
+    with pytest.raises(AccessDenied):
+        await authority.check(
+            await agent_authorization(adapter, authority, bare), "tool", "call", "memory/drop"
+        )
 
 
-async def test_uses_are_shared_and_end(adapter: LocalProcessOrchestrator, authority: Following) -> None:
+async def test_uses_are_shared_and_end(
+    adapter: LocalProcessOrchestrator, authority: AuthorizationCache
+) -> None:
     """Three uses of a parent are three for it and all its children together; what is under way goes on, and takes none; a
     rate refuses the next."""
     bound = Constraint(scope="tool", uses=3)
     parent = await spawn(adapter, "p", **BARE, constraints=(bound,))
     child = await spawn(adapter, "c", **BARE, parent_id=parent.agent_id)
-    whos = [await standing_of(adapter, authority, one) for one in (parent, child, parent)]
+    whos = [await agent_authorization(adapter, authority, one) for one in (parent, child, parent)]
     for who in whos:
         await authority.check(who, "tool", "call", "memory/search")
     for who in whos:
-        await authority.check(who, "tool", "call", "memory/search", take=False)
-        with pytest.raises(Refused, match="3 uses"):
+        await authority.check(who, "tool", "call", "memory/search", consume=False)
+        with pytest.raises(AccessDenied, match="3 uses"):
             await authority.check(who, "tool", "call", "memory/search")
     slow = await spawn(adapter, "s", **BARE, constraints=(Constraint(scope="tool", rate=1),))
-    who = await standing_of(adapter, authority, slow)
+    who = await agent_authorization(adapter, authority, slow)
     await authority.check(who, "tool", "call", "memory/search")
-    with pytest.raises(Refused, match="a minute"):
+    with pytest.raises(AccessDenied, match="a minute"):
         await authority.check(who, "tool", "call", "memory/search")
 
 
-async def test_a_grant_ends_in_time(adapter: LocalProcessOrchestrator, authority: Following) -> None:
+async def test_a_grant_ends_in_time(
+    adapter: LocalProcessOrchestrator, authority: AuthorizationCache
+) -> None:
     """A checked one is refused and told; one of the kernel's ends the process."""
     bounds = (Constraint(scope="tool", expires_s=5.0),)
     handle = await spawn(adapter, "p", **BARE, constraints=bounds)
-    who = await standing_of(adapter, authority, handle)
-    cut = authority.revoked(who)
+    who = await agent_authorization(adapter, authority, handle)
+    cut = authority.revocation(who)
     await authority.check(who, "tool", "call", "memory/search")
     kernel = (Constraint(scope="fs", expires_s=0.5),)
     brief = await spawn(adapter, "b", **BARE, constraints=kernel)
     async with asyncio.timeout(30):
         await cut
         items = [item async for item in adapter.stream(brief.agent_id)]
-    with pytest.raises(Refused):
+    with pytest.raises(AccessDenied):
         await authority.check(who, "tool", "call", "memory/search")
     assert json.loads(items[-1].data)["signal"] == "SIGTERM"
 
@@ -161,15 +191,15 @@ async def test_a_restart_of_the_host_widens_nothing(tmp_path: Path) -> None:
     box.start()
     bound = Constraint(scope="tool", uses=2, expires_s=1000)
     try:
-        async with opened(box) as adapter, followed(box) as authority:
+        async with open_orchestrator(box) as adapter, follow_authorizations(box) as authority:
             handle = await spawn(adapter, "p", **BARE, restart="always", constraints=(bound,))
-            who = await standing_of(adapter, authority, handle)
+            who = await agent_authorization(adapter, authority, handle)
             await authority.check(who, "tool", "call", "memory/search")
             await adapter.revoke(handle.agent_id, await grant_id(adapter, handle, "fs", "$TMP/**"))
             before: Any = (await adapter.get(handle.agent_id)).policy["grants"]
         box.kill()
         box.start()
-        async with opened(box) as adapter, followed(box) as authority:
+        async with open_orchestrator(box) as adapter, follow_authorizations(box) as authority:
             after: Any = (await adapter.get(handle.agent_id)).policy["grants"]
             assert after == before
     finally:

@@ -14,22 +14,22 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from agentbox.agents.admission.admitting import Asker, admitted
+from agentbox.agents.admission.admit import Requester, admit
 from agentbox.agents.authorization import metering
-from agentbox.agents.authorization.revoking import Revoking
+from agentbox.agents.authorization.revoker import GrantRevoker
 from agentbox.agents.config import HostConfig
-from agentbox.agents.registry.entry import Entry
-from agentbox.agents.registry.host import Host
-from agentbox.agents.registry.store import Store
+from agentbox.agents.registry.agent_record import AgentRecord
+from agentbox.agents.registry.host_state import HostState
+from agentbox.agents.registry.store import AgentStore
 from agentbox.contracts.orchestrator import AgentSpec, Constraint
 from agentbox.core.paths import Paths
 from agentbox.core.slot_errors import AdapterError, PermissionDenied
-from agentbox.gateway.authorization_cache import Following
-from agentbox.gateway.authorizer import Refused
-from agentbox.policy.rights.holding import Grant
-from agentbox.policy.rights.rights import allowing, as_policy
+from agentbox.gateway.authorization_cache import AuthorizationCache
+from agentbox.gateway.authorizer import AccessDenied
+from agentbox.policy.rights.grant_set import Grant
+from agentbox.policy.rights.rights import find_allowing_right, to_policy
+from agentbox.testing.agent_family import MANIFEST, NAMES
 from agentbox.testing.agent_host import LIMITS
-from agentbox.testing.family import MANIFEST, NAMES
 from agentbox.testing.plans import plan_of
 
 PLAN = plan_of(MANIFEST)
@@ -60,7 +60,7 @@ class Lives(RuleBasedStateMachine):
             limits=LIMITS,
             agents=PLAN.agents,
             policies=PLAN.policies,
-            reach=PLAN.reach,
+            egress=PLAN.reach,
             max_depth=4,
         )
         self.tokens: dict[str, list[str]] = {}
@@ -69,21 +69,23 @@ class Lives(RuleBasedStateMachine):
         self.order: list[str] = []
         self.open()
 
-    def open(self, entries: Mapping[str, Entry] | None = None) -> None:
-        store = Store(self.config.state)
+    def open(self, entries: Mapping[str, AgentRecord] | None = None) -> None:
+        store = AgentStore(self.config.state_dir)
         self.run(store.open())
-        self.host = Host(self.config, store, "mark")
-        self.host.standings.entries = self.host.entries
-        self.host.entries.update(entries or {one.agent_id: one for one in self.run(store.entries())})
-        self.revoking = Revoking(self.host, self.host.entries, {})
-        self.gateway = Following(self.config.paths)
+        self.host = HostState(self.config, store, "mark")
+        self.host.authorizations.entries = self.host.entries
+        self.host.entries.update(
+            entries or {one.agent_id: one for one in self.run(store.entries())}
+        )
+        self.revoking = GrantRevoker(self.host, self.host.entries, {})
+        self.gateway = AuthorizationCache(self.config.paths)
         self.relay = self.runner.get_loop().create_task(self.told(self.host, self.gateway))
         self.pump()
 
-    async def told(self, host: Host, gateway: Following) -> None:
+    async def told(self, host: HostState, gateway: AuthorizationCache) -> None:
         """What a connection would carry."""
-        async for change, _ in host.standings.follow():
-            gateway._change(json.loads(json.dumps(change)))
+        async for change, _ in host.authorizations.subscribe():
+            gateway._apply(json.loads(json.dumps(change)))
 
     def run(self, work: Any) -> Any:
         return self.runner.run(work)
@@ -98,13 +100,15 @@ class Lives(RuleBasedStateMachine):
         self.run(rounds())
 
     def spawned(self, spec: AgentSpec, principal: str = "urn:op") -> None:
-        async def spawn() -> Entry | None:
+        async def spawn() -> AgentRecord | None:
             try:
-                entry = admitted(self.host, spec, Asker(principal=principal, request_id="r"), once=False)
+                entry = admit(
+                    self.host, spec, Requester(principal=principal, request_id="r"), once=False
+                )
             except AdapterError:
                 return None
             self.host.entries[entry.agent_id] = entry
-            await self.host.keep([entry], ())
+            await self.host.save_or_raise([entry], ())
             return entry
 
         if (entry := self.run(spawn())) is None:
@@ -118,12 +122,14 @@ class Lives(RuleBasedStateMachine):
         if spec.parent_id is not None:
             assert found <= self.allowed(self.host.entries[spec.parent_id])
 
-    def life_of(self, entry: Entry) -> None:
-        self.tokens.setdefault(entry.agent_id, []).append(self.host.standings.mint(entry))
-        self.run(self.host.keep([entry], ()))
+    def life_of(self, entry: AgentRecord) -> None:
+        self.tokens.setdefault(entry.agent_id, []).append(
+            self.host.authorizations.issue_token(entry)
+        )
+        self.run(self.host.save_or_raise([entry], ()))
         self.pump()
 
-    def allowed(self, entry: Entry) -> frozenset[Any]:
+    def allowed(self, entry: AgentRecord) -> frozenset[Any]:
         """By the gateway, and by what the kernel would be told now."""
         who = self.gateway.identify(self.tokens[entry.agent_id][-1])
 
@@ -131,16 +137,16 @@ class Lives(RuleBasedStateMachine):
             found = set()
             for scope, operation, value in CHECKED:
                 try:
-                    await self.gateway.check(who, scope, operation, value, take=False)
-                except Refused:
+                    await self.gateway.check(who, scope, operation, value, consume=False)
+                except AccessDenied:
                     continue
                 found.add((scope, operation, value))
             return found
 
-        policy = as_policy(entry.holding.for_kernel(time.time()))
+        policy = to_policy(entry.holding.kernel_rights(time.time()))
         return frozenset(self.run(asked())) | {one for one in KERNEL if policy.decide(*one)}
 
-    def pick(self, at: int, among: list[str] | None = None) -> Entry | None:
+    def pick(self, at: int, among: list[str] | None = None) -> AgentRecord | None:
         found = self.order if among is None else among
         return self.host.entries[found[at % len(found)]] if found else None
 
@@ -156,10 +162,15 @@ class Lives(RuleBasedStateMachine):
             parent = self.order[-1]
 
     @rule(at=st.integers(0, 99), name=st.sampled_from(NAMES), bounds=BOUNDS, itself=st.booleans())
-    def one_starts_a_child(self, at: int, name: str, bounds: list[Constraint], *, itself: bool) -> None:
+    def one_starts_a_child(
+        self, at: int, name: str, bounds: list[Constraint], *, itself: bool
+    ) -> None:
         if (parent := self.pick(at)) is not None:
             principal = f"urn:agentbox:agent:{parent.agent_id}" if itself else "urn:op"
-            self.spawned(AgentSpec(name=name, parent_id=parent.agent_id, constraints=tuple(bounds)), principal)
+            self.spawned(
+                AgentSpec(name=name, parent_id=parent.agent_id, constraints=tuple(bounds)),
+                principal,
+            )
 
     @rule(at=st.integers(0, 99), which=st.integers(0, 99))
     def a_grant_is_taken_back(self, at: int, which: int) -> None:
@@ -174,26 +185,34 @@ class Lives(RuleBasedStateMachine):
             entry, grant, what = found
             past = replace(grant, right=replace(grant.right, expires_at=time.time() - 1))
             entry.holding = entry.holding.with_grant(past)
-            self.run(self.revoking.end_what_is_past())
+            self.run(self.revoking.revoke_expired())
             self.gone(entry, what)
 
-    def decisive(self, at: int, which: int) -> tuple[Entry, Grant, Any] | None:
+    def decisive(self, at: int, which: int) -> tuple[AgentRecord, Grant, Any] | None:
         """An agent, parents first, something that it may do, and the grant by which it may."""
-        parents = [one for one in self.order if any(each.spec.parent_id == one for each in self.host.entries.values())]
-        if (entry := self.pick(at, parents or self.order)) is None or not (can := sorted(self.allowed(entry))):
+        parents = [
+            one
+            for one in self.order
+            if any(each.spec.parent_id == one for each in self.host.entries.values())
+        ]
+        if (entry := self.pick(at, parents or self.order)) is None or not (
+            can := sorted(self.allowed(entry))
+        ):
             return None
         what = can[which % len(can)]
-        rights = tuple(one.right for one in entry.holding.grants if not one.over(time.time()))
-        grant = entry.holding.find(allowing(rights, *what))
+        rights = tuple(one.right for one in entry.holding.grants if not one.has_ended(time.time()))
+        grant = entry.holding.find(find_allowing_right(rights, *what))
         return None if grant is None else (entry, grant, what)
 
-    def gone(self, entry: Entry, what: Any) -> None:
+    def gone(self, entry: AgentRecord, what: Any) -> None:
         """For it and for all below, unless another grant of the kernel's gives the same."""
         self.pump()
         if what in KERNEL and what in self.allowed(entry):
             return
         for one in self.host.entries.values():
-            if one is entry or any(above is entry for above in self.host.standings.ancestors(one)):
+            if one is entry or any(
+                above is entry for above in self.host.authorizations.ancestors(one)
+            ):
                 assert what not in self.allowed(one)
 
     @rule(at=st.integers(0, 99), what=st.sampled_from(CHECKED))
@@ -203,12 +222,17 @@ class Lives(RuleBasedStateMachine):
             return
         request = {"scope": what[0], "operation": what[1], "value": what[2]}
         asked = {"agent_id": entry.agent_id, "generation": entry.generation, **request}
-        chain = (entry, *self.host.standings.ancestors(entry))
-        by = [one.holding.find(allowing(one.holding.checked(time.time()), *what)) for one in chain]
+        chain = (entry, *self.host.authorizations.ancestors(entry))
+        by = [
+            one.holding.find(find_allowing_right(one.holding.checked_rights(time.time()), *what))
+            for one in chain
+        ]
         try:
-            self.run(metering.use(self.host, asked))
+            self.run(metering.consume(self.host, asked))
         except PermissionDenied:
-            assert what not in self.allowed(entry) or any(one is not None and one.spent(time.time()) for one in by)
+            assert what not in self.allowed(entry) or any(
+                one is not None and one.exhausted_reason(time.time()) for one in by
+            )
             return
         assert what in self.allowed(entry)
         for one, before in zip(chain, by, strict=True):
@@ -220,7 +244,7 @@ class Lives(RuleBasedStateMachine):
     @rule(at=st.integers(0, 99))
     def a_process_is_started_again(self, at: int) -> None:
         if (entry := self.pick(at)) is not None:
-            self.host.standings.end(entry)
+            self.host.authorizations.revoke_token(entry)
             entry.generation += 1
             self.life_of(entry)
 
@@ -262,7 +286,7 @@ class Lives(RuleBasedStateMachine):
             for token in tokens[:-1]:
                 try:
                     self.gateway.identify(token)
-                except Refused:
+                except AccessDenied:
                     continue
                 raise AssertionError("a token of an earlier life is known")
 

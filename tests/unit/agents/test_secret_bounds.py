@@ -12,21 +12,27 @@ from agentbox.box.supervision.boot_record import load_plan
 from agentbox.contracts.orchestrator import AgentHandle, Constraint
 from agentbox.core.slot_errors import ValidationError
 from agentbox.gateway.config import GatewayConfig
-from agentbox.gateway.server import Server
+from agentbox.gateway.server import GatewayServer
+from agentbox.testing.agent_api_caller import AgentApiCaller
 from agentbox.testing.agent_host import AgentHostBox
-from agentbox.testing.door_agent import Agent
-from agentbox.testing.granted import SAYS_TOKEN, followed, opened, spawn, token_of
+from agentbox.testing.host_agents import (
+    PRINT_TOKEN,
+    follow_authorizations,
+    open_orchestrator,
+    spawn,
+    token_of,
+)
 from agentbox.testing.ports import free_port
-from agentbox.testing.until import until
+from agentbox.testing.wait import wait_until
 
 MANIFEST = f"""
 [agents.lead]
-command = ["sh", "-c", '{SAYS_TOKEN}']
+command = ["sh", "-c", '{PRINT_TOKEN}']
 children = ["reader"]
 secrets = ["LAB_SECRET", "OTHER"]
 env = ["HOME_TOWN"]
 [agents.reader]
-command = ["sh", "-c", '{SAYS_TOKEN}']
+command = ["sh", "-c", '{PRINT_TOKEN}']
 secrets = ["LAB_SECRET"]
 """
 
@@ -37,9 +43,9 @@ class House:
     def __init__(self, box: AgentHostBox, adapter: LocalProcessOrchestrator, port: int) -> None:
         self.box, self.adapter, self.port = box, adapter, port
 
-    async def door(self, handle: AgentHandle) -> Agent:
+    async def door(self, handle: AgentHandle) -> AgentApiCaller:
         """As that agent."""
-        return Agent(SimpleNamespace(port=self.port), await token_of(self.adapter, handle))
+        return AgentApiCaller(SimpleNamespace(port=self.port), await token_of(self.adapter, handle))
 
     def file(self, handle: AgentHandle, name: str = "LAB_SECRET") -> Path:
         return self.box.paths.branches / handle.agent_id / "tmp/secrets" / name
@@ -58,10 +64,12 @@ def box(tmp_path: Path) -> AgentHostBox:
 async def house(box: AgentHostBox) -> AsyncIterator[House]:
     box.start()
     try:
-        async with opened(box) as adapter, followed(box) as authority:
-            config = GatewayConfig(paths=box.paths, plan=load_plan(box.paths.plan), port=free_port())
-            config.state.mkdir(parents=True, exist_ok=True)
-            server = Server(config, authority)
+        async with open_orchestrator(box) as adapter, follow_authorizations(box) as authority:
+            config = GatewayConfig(
+                paths=box.paths, plan=load_plan(box.paths.plan), port=free_port()
+            )
+            config.state_dir.mkdir(parents=True, exist_ok=True)
+            server = GatewayServer(config, authority)
             await server.open()
             yield House(box, adapter, config.port)
             await server.close()
@@ -76,9 +84,18 @@ async def test_a_count_holds_for_the_family_and_across_restarts(box: AgentHostBo
         lead = await spawn(here.adapter, "lead", constraints=(bound,))
         child = await spawn(here.adapter, "reader", parent_id=lead.agent_id)
         doors = [await here.door(one) for one in (lead, child)]
-        assert [(await door.call("secret.get", name="LAB_SECRET"))["value"] for door in doors] == ["hush", "hush"]
-        assert [await door.refused("secret.get", name="LAB_SECRET") for door in doors] == ["permission-denied"] * 2
-        assert [here.file(lead).exists(), here.file(child).exists(), here.file(lead, "OTHER").exists()] == [
+        assert [(await door.call("secret.get", name="LAB_SECRET"))["value"] for door in doors] == [
+            "hush",
+            "hush",
+        ]
+        assert [await door.error_code("secret.get", name="LAB_SECRET") for door in doors] == [
+            "permission-denied"
+        ] * 2
+        assert [
+            here.file(lead).exists(),
+            here.file(child).exists(),
+            here.file(lead, "OTHER").exists(),
+        ] == [
             False,
             False,
             True,
@@ -101,9 +118,14 @@ async def test_a_rate_and_an_end(box: AgentHostBox) -> None:
         lead = await spawn(here.adapter, "lead", constraints=(slow, brief))
         door = await here.door(lead)
         assert (await door.call("secret.get", name="LAB_SECRET"))["value"] == "hush"
-        assert "uses a minute" in (await door.ask("secret.get", name="LAB_SECRET"))["error"]["message"]
-        await until(lambda: not here.file(lead, "OTHER").exists(), "its time has come", seconds=30)
-        assert await door.refused("secret.get", name="OTHER") == "permission-denied"
+        assert (
+            "uses a minute"
+            in (await door.request("secret.get", name="LAB_SECRET"))["error"]["message"]
+        )
+        await wait_until(
+            lambda: not here.file(lead, "OTHER").exists(), "its time has come", seconds=30
+        )
+        assert await door.error_code("secret.get", name="OTHER") == "permission-denied"
 
 
 async def test_a_variable_takes_no_count(box: AgentHostBox) -> None:
@@ -112,4 +134,8 @@ async def test_a_variable_takes_no_count(box: AgentHostBox) -> None:
         with pytest.raises(ValidationError):
             await spawn(here.adapter, "lead", constraints=(Constraint(scope="env", uses=1),))
         with pytest.raises(ValidationError):
-            await spawn(here.adapter, "lead", constraints=(Constraint(scope="env", pattern="NO_SUCH", uses=1),))
+            await spawn(
+                here.adapter,
+                "lead",
+                constraints=(Constraint(scope="env", pattern="NO_SUCH", uses=1),),
+            )

@@ -90,7 +90,9 @@ async def test_strangers_are_turned_away(
     assert await line.answer() is None
 
 
-@pytest.mark.parametrize("garbage", [b"{\n", b"[]\n", b'{"id":1}\n', b'{"jsonrpc":"2.0","id":"x","method":"ping"}\n'])
+@pytest.mark.parametrize(
+    "garbage", [b"{\n", b"[]\n", b'{"id":1}\n', b'{"jsonrpc":"2.0","id":"x","method":"ping"}\n']
+)
 async def test_garbage_closes_the_connection(box: AgentHostBox, line: Line, garbage: bytes) -> None:
     """No answer; the host goes on for others."""
     line.writer.write(garbage)
@@ -141,7 +143,10 @@ async def test_bounds_are_brought_along(tmp_path: Path) -> None:
         await bring(max_agents=5, limits={"fds": 256})
         with pytest.raises(QuotaExceeded) as caught:
             await spawn(fds=512)
-        assert (caught.value.members["cap"], caught.value.members["config_path"]) == (256, "limits.fds")
+        assert (caught.value.members["cap"], caught.value.members["config_path"]) == (
+            256,
+            "limits.fds",
+        )
         await spawn(fds=200, pids=100)
     finally:
         box.stop()
@@ -192,7 +197,13 @@ async def test_no_page_of_agents_ends_the_connection(box: AgentHostBox) -> None:
 async def test_a_deadline_is_kept(box: AgentHostBox) -> None:
     """AdapterTimeout after it, and a late answer is counted and dropped."""
     client, _ = await connect(box.paths, Deadline.after(5))
-    run = {"spec": spec("sleep", "1"), "request_id": uuid7(), "stdin": "", "timeout_s": 5, "max_output": 0}
+    run = {
+        "spec": spec("sleep", "1"),
+        "request_id": uuid7(),
+        "stdin": "",
+        "timeout_s": 5,
+        "max_output": 0,
+    }
     with pytest.raises(AdapterTimeout) as caught:
         await client.call("agent.run_once", run, Deadline.after(0.1))
     assert caught.value.members["method"] == "run_once"
@@ -205,9 +216,15 @@ async def test_a_dead_host_fails_every_waiter(tmp_path: Path) -> None:
     box = AgentHostBox(tmp_path)
     box.start()
     client, _ = await connect(box.paths, Deadline.after(5))
-    waiting = asyncio.create_task(client.call("record.read", {"after": 0, "wait_s": 30}, Deadline.after(40)))
-    handle = await client.call("agent.spawn", {"spec": spec("sleep", "100"), "request_id": "x"}, Deadline.after(5))
-    stream = await client.subscribe("agent.stream", {"agent_id": handle["agent_id"]}, Deadline.after(5))
+    waiting = asyncio.create_task(
+        client.call("record.read", {"after": 0, "wait_s": 30}, Deadline.after(40))
+    )
+    handle = await client.call(
+        "agent.spawn", {"spec": spec("sleep", "100"), "request_id": "x"}, Deadline.after(5)
+    )
+    stream = await client.subscribe(
+        "agent.stream", {"agent_id": handle["agent_id"]}, Deadline.after(5)
+    )
     box.kill()
     with pytest.raises(SlotUnavailable):
         await _drain(stream)

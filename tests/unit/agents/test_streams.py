@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentbox.agents.streams.log import StreamLog
-from agentbox.agents.streams.reader import Reader
+from agentbox.agents.streams.reader import ItemReader
+from agentbox.agents.streams.stream_log import StreamLog
 from agentbox.contracts.orchestrator import StreamItem
 from agentbox.core.slot_errors import CursorExpired
 
@@ -18,7 +18,7 @@ LIMIT = 64 << 10
 
 
 def read(log: StreamLog, since: int = 0) -> list[StreamItem]:
-    reader, found = Reader(log, since), []
+    reader, found = ItemReader(log, since), []
     while batch := reader.batch(1000):
         found += batch
     return found
@@ -34,7 +34,7 @@ def test_kinds_come_back_in_one_order(tmp_path: Path) -> None:
     log = StreamLog(tmp_path, LIMIT)
     log.append("stdout", 1, b"a")
     log.append("stderr", 1, b"b")
-    log.tell("state", 2, {"state": "running"})
+    log.append_json("state", 2, {"state": "running"})
     log.append("stdout", 2, b"c")
     assert [(one.cursor, one.kind, one.generation, one.data) for one in read(log)] == [
         (1, "stdout", 1, b"a"), (2, "stderr", 1, b"b"), (3, "state", 2, b'{"state":"running"}'), (4, "stdout", 2, b"c"),
@@ -61,14 +61,18 @@ def test_events_of_a_life_are_kept_by_number(tmp_path: Path) -> None:
     events of another are all there."""
     log, beside = StreamLog(tmp_path / "one", LIMIT, 64), StreamLog(tmp_path / "two", LIMIT, 64)
     log.append("stdout", 1, b"first")
-    beside.tell("state", 1, {"state": "running"})
+    beside.append_json("state", 1, {"state": "running"})
     for number in range(1000):
-        log.tell("state", 1, {"number": number})
+        log.append_json("state", 1, {"number": number})
     for one in (log, StreamLog.recover(tmp_path / "one", LIMIT, 64)):
         found = read(one)
         cut, *kept = [json.loads(item.data) for item in found if item.kind == "state"]
         assert 56 <= len(kept) <= 64
-        assert (cut["state"], cut["stream"], cut["dropped_items"]) == ("truncated", "state", 1000 - len(kept))
+        assert (cut["state"], cut["stream"], cut["dropped_items"]) == (
+            "truncated",
+            "state",
+            1000 - len(kept),
+        )
         assert [row["number"] for row in kept] == list(range(1000 - len(kept), 1000))
         assert [item.data for item in found if item.kind == "stdout"] == [b"first"]
     assert [json.loads(item.data) for item in read(beside)] == [{"state": "running"}]
@@ -79,7 +83,7 @@ def test_a_trimmed_cursor_has_expired(tmp_path: Path) -> None:
     log = StreamLog(tmp_path, LIMIT)
     fill(log, 500_000)
     with pytest.raises(CursorExpired) as caught:
-        Reader(log, 1)
+        ItemReader(log, 1)
     oldest = caught.value.members["oldest"]
     assert [one.cursor for one in read(log, oldest)] == list(range(oldest + 1, log.last + 1))
 
@@ -88,7 +92,7 @@ def test_a_reader_that_is_overtaken_meets_the_cut(tmp_path: Path) -> None:
     """It goes on with what is kept, in order, after one item that says what is gone."""
     log = StreamLog(tmp_path, LIMIT)
     fill(log, 10_000)
-    reader = Reader(log)
+    reader = ItemReader(log)
     first = reader.batch(2000)
     fill(log, 500_000)
     rest = []
@@ -119,13 +123,13 @@ def test_recovery_changes_nothing(tmp_path: Path) -> None:
     log = StreamLog(tmp_path, LIMIT)
     fill(log, 300_000)
     fill(log, 300_000, "stderr")
-    log.tell("exit", 1, {"code": 0})
+    log.append_json("exit", 1, {"code": 0})
     before = read(log)
     log.close()
     again = StreamLog.recover(tmp_path, LIMIT)
     assert read(again) == before
     with pytest.raises(CursorExpired):
-        Reader(again, 1)
+        ItemReader(again, 1)
 
 
 def test_an_item_larger_than_a_read_is_whole(tmp_path: Path) -> None:
@@ -138,7 +142,10 @@ def test_an_item_larger_than_a_read_is_whole(tmp_path: Path) -> None:
 
 @settings(deadline=None, max_examples=40)
 @given(
-    st.lists(st.tuples(st.sampled_from(["stdout", "stderr", "state"]), st.binary(max_size=3000)), max_size=80),
+    st.lists(
+        st.tuples(st.sampled_from(["stdout", "stderr", "state"]), st.binary(max_size=3000)),
+        max_size=80,
+    ),
     st.data(),
 )
 def test_any_mix_is_read_without_gap_or_repeat(
@@ -199,10 +206,10 @@ def test_a_file_that_was_changed_is_an_error(tmp_path: Path) -> None:
 async def test_a_closed_log_wakes_its_readers(tmp_path: Path) -> None:
     """`more` returns when the log is closed; `finished` then says so."""
     log = StreamLog(tmp_path, LIMIT)
-    reader = Reader(log)
+    reader = ItemReader(log)
     log.append("stdout", 1, b"x")
     assert len(reader.batch(100)) == 1
     assert not reader.finished
     log.close()
-    await reader.more()
+    await reader.wait_for_items()
     assert reader.finished

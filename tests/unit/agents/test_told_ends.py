@@ -11,28 +11,34 @@ from agentbox.agents.config import HostConfig
 from agentbox.contracts.orchestrator import AgentHandle, AgentSpec, ExitRecord
 from agentbox.core.ids import uuid7
 from agentbox.testing.agent_host import LIMITS, AgentHostBox
-from agentbox.testing.granted import opened
+from agentbox.testing.host_agents import open_orchestrator
 
 
 async def test_an_end_that_was_told_is_its_end_after_a_crash(tmp_path: Path) -> None:
     """The host dies after callers saw the exit and before agents.db has it."""
     box = AgentHostBox(tmp_path)
     box.start()
-    spec = AgentSpec(name="brief", argv=("sh", "-c", "read line; exit 7"), profile="sandboxed", stdin="pipe")
-    async with opened(box) as adapter:
+    spec = AgentSpec(
+        name="brief", argv=("sh", "-c", "read line; exit 7"), profile="sandboxed", stdin="pipe"
+    )
+    async with open_orchestrator(box) as adapter:
         handle = await adapter.spawn(spec, request_id=uuid7())
         pipes = await adapter.attach(handle)
-        writer = apsw.Connection(str(HostConfig(paths=box.paths, limits=LIMITS).state / "agents.db"))
+        writer = apsw.Connection(
+            str(HostConfig(paths=box.paths, limits=LIMITS).state_dir / "agents.db")
+        )
         writer.execute("BEGIN IMMEDIATE")  # nothing is stored from now on
         await pipes.send(b"go\n")
         seen = await end_of(adapter, handle)
         box.kill()
         writer.close()
     box.start()
-    async with opened(box) as adapter:
+    async with open_orchestrator(box) as adapter:
         assert await end_of(adapter, handle) == seen
         record: Any = await adapter.read_record(0, 5)
-        assert [one["data"]["exit"]["code"] for one in record if one["type"] == "agent.exited"] == [7]
+        assert [one["data"]["exit"]["code"] for one in record if one["type"] == "agent.exited"] == [
+            7
+        ]
     box.stop()
 
 

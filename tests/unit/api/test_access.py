@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentbox.api.auth.access import NOBODY, Caller, require
+from agentbox.api.auth.access import ANONYMOUS, Caller, require
 from agentbox.contracts.registry import SCOPES
 from agentbox.core.slot_errors import PermissionDenied
 
@@ -10,13 +10,13 @@ from agentbox.core.slot_errors import PermissionDenied
 def test_admin_holds_all_but_core() -> None:
     """The operator is not a program, nor a box."""
     admin = Caller("x", frozenset({"admin"}))
-    assert {scope for scope in SCOPES if not admin.holds(scope)} == {"core", "mesh:session"}
+    assert {scope for scope in SCOPES if not admin.has_scope(scope)} == {"core", "mesh:session"}
 
 
 def test_core_holds_no_scope_of_people() -> None:
     """A program of ours never approves, reviews, or administers."""
     core = Caller("x", frozenset({"core"}))
-    assert {scope for scope in SCOPES if not core.holds(scope)} == {
+    assert {scope for scope in SCOPES if not core.has_scope(scope)} == {
         "admin", "reviews:write", "approvals:write", "mesh:admin", "mesh:session",
     }  # fmt: skip
 
@@ -24,12 +24,12 @@ def test_core_holds_no_scope_of_people() -> None:
 def test_a_named_scope_is_itself_only() -> None:
     """Reading is not writing."""
     reader = Caller("x", frozenset({"beads:read"}))
-    assert [scope for scope in SCOPES if reader.holds(scope)] == ["beads:read"]
+    assert [scope for scope in SCOPES if reader.has_scope(scope)] == ["beads:read"]
 
 
 def test_every_scope_of_a_row_is_needed() -> None:
     """The first one that lacks is named."""
-    require(NOBODY, ())
+    require(ANONYMOUS, ())
     with pytest.raises(PermissionDenied) as caught:
         require(Caller("x", frozenset({"agents:write"})), ("agents:write", "beads:write"))
     assert caught.value.members["scope"] == "beads:write"

@@ -3,7 +3,7 @@
 import pytest
 
 from agentbox.api.auth.access import Caller
-from agentbox.api.auth.agent_rates import BURST, LINE, AgentRates
+from agentbox.api.auth.agent_rates import BURST, WRITE_OVERHEAD, AgentWriteLimiter
 from agentbox.contracts.registry import ROUTES
 from agentbox.contracts.routes.route import Route
 from agentbox.core.slot_errors import RateLimited
@@ -16,30 +16,37 @@ def agent(name: str = "coder", agent_id: str = "1") -> Caller:
     return Caller(f"urn:agentbox:agent:{agent_id}", agent_id=agent_id, pod_prefix=f"state/{name}/")
 
 
-def take(rates: AgentRates, who: Caller, route: Route, length: int = 0) -> None:
-    rates.take(who, route, {"content-length": str(length)})
+def take(rates: AgentWriteLimiter, who: Caller, route: Route, length: int = 0) -> None:
+    rates.acquire(who, route, {"content-length": str(length)})
 
 
 def test_a_flood_is_told_when_to_go_on() -> None:
     """Appends count with their size, and what comes after that is taken again; other states are not held up."""
     now = [0.0]
-    rates, append = AgentRates(lambda: now[0]), BY_NAME["append_events"]
-    for _ in range(BURST // (LINE + 64 * LINE)):
-        take(rates, agent(), append, 64 * LINE)
+    rates, append = AgentWriteLimiter(lambda: now[0]), BY_NAME["append_events"]
+    for _ in range(BURST // (WRITE_OVERHEAD + 64 * WRITE_OVERHEAD)):
+        take(rates, agent(), append, 64 * WRITE_OVERHEAD)
     with pytest.raises(RateLimited) as caught:
-        take(rates, agent(agent_id="2"), append, 64 * LINE)  # another life, or another agent of that state
-    assert 0 < caught.value.retry_after <= 65 * LINE / WRITE_RATE
-    take(rates, agent("other"), append, 64 * LINE)
+        take(
+            rates, agent(agent_id="2"), append, 64 * WRITE_OVERHEAD
+        )  # another life, or another agent of that state
+    assert 0 < caught.value.retry_after <= 65 * WRITE_OVERHEAD / WRITE_RATE
+    take(rates, agent("other"), append, 64 * WRITE_OVERHEAD)
     now[0] = caught.value.retry_after + 0.001
-    take(rates, agent(), append, 64 * LINE)
+    take(rates, agent(), append, 64 * WRITE_OVERHEAD)
 
 
 def test_reads_and_operators_are_not_counted() -> None:
     """Only what an agent has written down is."""
-    rates = AgentRates(lambda: 0.0)
+    rates = AgentWriteLimiter(lambda: 0.0)
     for _ in range(3):
         take(rates, agent(), BY_NAME["read_events"], BURST)
-        take(rates, Caller("urn:agentbox:operator", frozenset({"admin"})), BY_NAME["append_events"], BURST)
+        take(
+            rates,
+            Caller("urn:agentbox:operator", frozenset({"admin"})),
+            BY_NAME["append_events"],
+            BURST,
+        )
     take(rates, agent(), BY_NAME["append_events"], BURST * 2)
     with pytest.raises(RateLimited):
         take(rates, agent(), BY_NAME["store_memory"])
@@ -47,8 +54,8 @@ def test_reads_and_operators_are_not_counted() -> None:
 
 def test_an_agent_that_is_started_costs_its_spec() -> None:
     """Its labels and arguments are kept with it."""
-    rates = AgentRates(lambda: 0.0)
-    for _ in range(BURST // (LINE + (1 << 20))):
+    rates = AgentWriteLimiter(lambda: 0.0)
+    for _ in range(BURST // (WRITE_OVERHEAD + (1 << 20))):
         take(rates, agent(), BY_NAME["spawn"], 1 << 20)
     with pytest.raises(RateLimited):
         take(rates, agent(), BY_NAME["spawn"], 1 << 20)
@@ -56,8 +63,8 @@ def test_an_agent_that_is_started_costs_its_spec() -> None:
 
 def test_an_object_costs_a_line() -> None:
     """Its bytes are held by the quota of its container, and are no part of the journal."""
-    rates = AgentRates(lambda: 0.0)
-    for _ in range(BURST // LINE):
+    rates = AgentWriteLimiter(lambda: 0.0)
+    for _ in range(BURST // WRITE_OVERHEAD):
         take(rates, agent(), BY_NAME["write_pod"], 64 << 20)
     with pytest.raises(RateLimited):
         take(rates, agent(), BY_NAME["write_pod"])

@@ -48,7 +48,11 @@ async def test_a_line_that_is_refused_for_good_holds_up_none(paths: Paths, journ
         log.emit("PhaseCompleted", phase="1")
     boot_events = BootEvents(paths, "box", "b1", journal)
     await imported(boot_events)
-    wanted = ["boot.bootstrap_started", "boot.event_refused", *["boot.phase_completed"] * (BATCH + 5)]
+    wanted = [
+        "boot.bootstrap_started",
+        "boot.event_refused",
+        *["boot.phase_completed"] * (BATCH + 5),
+    ]
     assert await types(journal) == wanted
     refused = (await journal.read(limit=1000)).events[-(BATCH + 6)]
     assert (refused.data["event"], refused.data["reason"]) == ("WritableRootReady", "validation")

@@ -30,7 +30,9 @@ def test_histograms_are_folded_bucket_by_bucket() -> None:
     histogram = Histogram("spans", "x", ("name",), buckets=(1, 2), registry=registry)
     for number in range(MAX_SERIES + 3):
         histogram.labels(f"n{number:04}").observe(1.5)
-    other = [sample for sample in families(registry)["spans"] if sample.labels.get("name") == "other"]
+    other = [
+        sample for sample in families(registry)["spans"] if sample.labels.get("name") == "other"
+    ]
     assert {sample.labels["le"]: sample.value for sample in other if "le" in sample.labels} == {
         "1.0": 0, "2.0": 3, "+Inf": 3,
     }  # fmt: skip
@@ -52,10 +54,19 @@ def test_requests_are_counted_by_closed_labels() -> None:
     http.count("/livez", "FETCH", 405, 0.0004)
     http.count("/v1/events/stream", "GET", 200, -1)
     found = families(registry)
-    counted = {(s.labels["route"], s.labels["method"], s.labels["status"]): s.value for s in found["http_requests"]}
+    counted = {
+        (s.labels["route"], s.labels["method"], s.labels["status"]): s.value
+        for s in found["http_requests"]
+    }
     assert counted == {
         ("/livez", "GET", "200"): 2, ("/livez", "other", "405"): 1, ("/v1/events/stream", "GET", "200"): 1,
     }  # fmt: skip
-    buckets = {s.labels["le"]: s.value for s in found["http_request_duration_seconds"] if s.name.endswith("_bucket")}
+    buckets = {
+        s.labels["le"]: s.value
+        for s in found["http_request_duration_seconds"]
+        if s.name.endswith("_bucket")
+    }
     assert (buckets[str(BUCKETS[0])], buckets["10.0"], buckets["+Inf"]) == (2, 2, 3)
-    assert not any(s.labels.get("route") == "/v1/events/stream" for s in found["http_request_duration_seconds"])
+    assert not any(
+        s.labels.get("route") == "/v1/events/stream" for s in found["http_request_duration_seconds"]
+    )

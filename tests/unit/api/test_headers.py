@@ -5,14 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from agentbox.core.http.body import refuse_body
+from agentbox.core.http.body import reject_body
 from agentbox.core.http.headers import (
     allowed_hosts,
     check_accept,
+    check_content_type,
     check_host,
-    check_json,
-    host_of,
-    readable,
+    decode_headers,
+    parse_host,
     request_id,
     trace_id,
 )
@@ -21,11 +21,23 @@ from agentbox.core.slot_errors import ValueTooLarge
 from agentbox.testing.api_box import api_plan
 
 PLAN = api_plan()
-PUBLIC = replace(PLAN, api=replace(PLAN.api, public_base="https://box.example.org:8443/x", publish_address="10.1.2.3"))
+PUBLIC = replace(
+    PLAN,
+    api=replace(PLAN.api, public_base="https://box.example.org:8443/x", publish_address="10.1.2.3"),
+)
 
 
 @pytest.mark.parametrize(
-    "host", ["localhost", "LOCALHOST:80", "localhost:", "127.0.0.1:9", "[::1]", "box.example.org:8443", "10.1.2.3"]
+    "host",
+    [
+        "localhost",
+        "LOCALHOST:80",
+        "localhost:",
+        "127.0.0.1:9",
+        "[::1]",
+        "box.example.org:8443",
+        "10.1.2.3",
+    ],
 )
 def test_configured_and_loopback_hosts_pass(host: str) -> None:
     """Case and port do not matter."""
@@ -46,10 +58,12 @@ def test_other_hosts_do_not(host: str) -> None:
 
 def test_a_host_is_read_without_port_and_brackets() -> None:
     """Nothing else than a host and a port is one."""
-    assert [host_of(text) for text in ("A.b:1", "[::1]:9090", "")] == ["a.b", "::1", ""]
+    assert [parse_host(text) for text in ("A.b:1", "[::1]:9090", "")] == ["a.b", "::1", ""]
 
 
-@pytest.mark.parametrize("accept", ["*/*", "application/*", "application/json", "text/html, */*;q=0.1"])
+@pytest.mark.parametrize(
+    "accept", ["*/*", "application/*", "application/json", "text/html, */*;q=0.1"]
+)
 def test_accept_that_covers_json_passes(accept: str) -> None:
     """Ranges and parameters are understood."""
     check_accept({"accept": accept}, "application/json")
@@ -64,9 +78,14 @@ def test_accept_that_excludes_json_does_not() -> None:
 
 def test_a_media_type_is_read_without_parameters() -> None:
     """`charset` does not matter; another type does."""
-    assert check_json({"content-type": "Application/JSON; charset=utf-8"}, ("application/json",)) == "application/json"
+    assert (
+        check_content_type(
+            {"content-type": "Application/JSON; charset=utf-8"}, ("application/json",)
+        )
+        == "application/json"
+    )
     with pytest.raises(UnsupportedMediaType):
-        check_json({}, ("application/json",))
+        check_content_type({}, ("application/json",))
 
 
 @pytest.mark.parametrize(
@@ -75,8 +94,8 @@ def test_a_media_type_is_read_without_parameters() -> None:
 def test_any_announced_body_is_refused(headers: dict[str, str]) -> None:
     """Where a route takes none."""
     with pytest.raises(ValueTooLarge):
-        refuse_body(headers)
-    refuse_body({"content-length": "0"})
+        reject_body(headers)
+    reject_body({"content-length": "0"})
 
 
 def test_request_ids_are_plain_words() -> None:
@@ -88,7 +107,7 @@ def test_request_ids_are_plain_words() -> None:
 
 def test_the_last_of_repeated_headers_counts() -> None:
     """Names are lower case."""
-    assert readable([(b"A", b"1"), (b"a", b"2")]) == {"a": "2"}
+    assert decode_headers([(b"A", b"1"), (b"a", b"2")]) == {"a": "2"}
 
 
 VALID = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"

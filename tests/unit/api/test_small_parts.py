@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from agentbox.api.background.boot_events import type_of
-from agentbox.api.endpoints.cloudevents import events_of
-from agentbox.api.http.handlers import handler_of
-from agentbox.api.http.reply import SentEvent
-from agentbox.api.tasks.spool import Entry, Spool
+from agentbox.api.background.boot_events import event_type
+from agentbox.api.endpoints.cloudevents import parse_events
+from agentbox.api.http.handlers import resolve_handler
+from agentbox.api.http.reply import ServerSentEvent
+from agentbox.api.tasks.spool import Spool, SpoolEntry
 from agentbox.contracts.registry import ROUTES
 from agentbox.core.http.problems import Unauthenticated, reply_for
-from agentbox.core.http.sse import Cut, encode, write_events
+from agentbox.core.http.sse import EventStreamCut, encode_event, write_events
 from agentbox.core.http.sse_parser import SseParser
 from agentbox.core.slot_errors import ERRORS, AdapterError, ValidationError
 
@@ -22,13 +22,13 @@ from agentbox.core.slot_errors import ERRORS, AdapterError, ValidationError
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
 def test_every_row_has_its_handler(route) -> None:  # type: ignore[no-untyped-def]
     """The name in the table leads to a function."""
-    assert asyncio.iscoroutinefunction(handler_of(route.handler))
+    assert asyncio.iscoroutinefunction(resolve_handler(route.handler))
 
 
 def test_event_names_become_types() -> None:
     """Dotted lower case, as the journal demands."""
-    assert type_of("BootstrapStarted") == "boot.bootstrap_started"
-    assert type_of("ReadinessChanged") == "boot.readiness_changed"
+    assert event_type("BootstrapStarted") == "boot.bootstrap_started"
+    assert event_type("ReadinessChanged") == "boot.readiness_changed"
 
 
 @pytest.mark.parametrize("kind", ERRORS.values(), ids=lambda kind: kind.code)
@@ -69,14 +69,14 @@ def test_unauthenticated_names_its_scheme() -> None:
 def test_what_is_no_cloudevent_is_refused(document: Any, pointer: str) -> None:
     """With the pointer of the place."""
     with pytest.raises(ValidationError) as caught:
-        events_of(document)
+        parse_events(document)
     assert caught.value.members["errors"][0]["pointer"] == pointer
 
 
 def test_an_event_survives_the_wire() -> None:
     """Line breaks and other scripts in data do not end an event early."""
-    sent = SentEvent("7", "stdout", {"text": "a\nb\r\n\n\u2028é"})
-    (found,) = SseParser().feed(encode(sent))
+    sent = ServerSentEvent("7", "stdout", {"text": "a\nb\r\n\n\u2028é"})
+    (found,) = SseParser().feed(encode_event(sent))
     assert (found.id, found.event, json.loads(found.data)) == ("7", "stdout", sent.data)
 
 
@@ -100,7 +100,7 @@ class Wire:
 
 async def quiet():  # type: ignore[no-untyped-def]
     """Gives one event, then nothing for ever."""
-    yield SentEvent("1", "x", {})
+    yield ServerSentEvent("1", "x", {})
     await asyncio.Event().wait()
 
 
@@ -108,12 +108,14 @@ async def test_comments_come_while_nothing_happens(monkeypatch: pytest.MonkeyPat
     """At the pace of PING_SECONDS; a reader that leaves ends the stream."""
     monkeypatch.setattr("agentbox.core.http.sse.PING_SECONDS", 0.01)
     wire = Wire()
-    writing = asyncio.ensure_future(write_events(quiet(), wire.send, wire.receive, asyncio.Event(), "r"))
+    writing = asyncio.ensure_future(
+        write_events(quiet(), wire.send, wire.receive, asyncio.Event(), "r")
+    )
     async with asyncio.timeout(30):
         while wire.sent.count(b": \n\n") < 3:
             await asyncio.sleep(0)
     wire.gone.set()
-    with pytest.raises(Cut):
+    with pytest.raises(EventStreamCut):
         await writing
     assert wire.sent[0] == b"retry: 1000\n\n"
 
@@ -122,7 +124,7 @@ async def test_a_stalled_reader_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     """After STALL_SECONDS of blocked writes."""
     monkeypatch.setattr("agentbox.core.http.sse.STALL_SECONDS", 0.05)
     wire = Wire(stalled=True)
-    with pytest.raises(Cut):
+    with pytest.raises(EventStreamCut):
         await write_events(quiet(), wire.send, wire.receive, asyncio.Event(), "r")
 
 
@@ -131,7 +133,7 @@ async def test_a_drain_cuts_streams() -> None:
     wire, closing = Wire(), asyncio.Event()
     writing = asyncio.ensure_future(write_events(quiet(), wire.send, wire.receive, closing, "r"))
     closing.set()
-    with pytest.raises(Cut):
+    with pytest.raises(EventStreamCut):
         await writing
 
 
@@ -139,11 +141,11 @@ async def test_a_failing_source_tells_why() -> None:
     """An error after the first byte becomes an event `error` with the problem, and no proper end."""
 
     async def failing():  # type: ignore[no-untyped-def]
-        yield SentEvent("1", "x", {})
+        yield ServerSentEvent("1", "x", {})
         raise ERRORS["cursor-expired"]("gone", oldest=3)
 
     wire = Wire()
-    with pytest.raises(Cut):
+    with pytest.raises(EventStreamCut):
         await write_events(failing(), wire.send, wire.receive, asyncio.Event(), "r")
     (last,) = SseParser().feed(wire.sent[-1])
     assert (last.event, json.loads(last.data)["oldest"]) == ("error", 3)
@@ -153,7 +155,9 @@ async def test_the_spool_keeps_what_it_was_given(tmp_path: Path) -> None:
     """Entries are private, survive, are listed oldest first, and a damaged one is left out."""
     spool = Spool(tmp_path / "tasks")
     spool.open()
-    first, second = (Entry(ref=ref, spec={"argv": ["x"]}, timeout_s=1.0) for ref in ("01", "02"))
+    first, second = (
+        SpoolEntry(ref=ref, spec={"argv": ["x"]}, timeout_s=1.0) for ref in ("01", "02")
+    )
     await spool.save(second)
     await spool.save(first)
     (tmp_path / "tasks/03.json").write_text("{")
@@ -174,4 +178,4 @@ async def test_a_ref_names_no_other_folder(tmp_path: Path, ref: str) -> None:
     (tmp_path / "x.json").write_text('{"ref": "x", "spec": {}, "timeout_s": 1}')
     assert spool.load(ref) is None
     with pytest.raises(ValueError, match="no name of a spool entry"):
-        await spool.save(Entry(ref=ref, spec={}, timeout_s=1))
+        await spool.save(SpoolEntry(ref=ref, spec={}, timeout_s=1))

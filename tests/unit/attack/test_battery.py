@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from agentbox.sandbox.attacks.catalogue import LINES
-from agentbox.testing.attacked import attacked
+from agentbox.sandbox.attacks.catalogue import CASES
+from agentbox.testing.attack_box import run_attacks
 
 # Lines whose layer is not there yet, and why; this list must shrink.
 NOT_YET: Mapping[str, str] = {}
@@ -15,7 +15,7 @@ NOT_YET: Mapping[str, str] = {}
 @pytest.fixture(scope="module")
 def card() -> Mapping[str, Any]:
     """One run for all tests: half a minute."""
-    return attacked()
+    return run_attacks()
 
 
 @pytest.fixture(scope="module")
@@ -26,8 +26,12 @@ def rows(card: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
 
 def test_nothing_gets_through(rows: Mapping[str, Mapping[str, Any]]) -> None:
     """Every line is tried, and each whose layer is there is stopped by one of its layers."""
-    assert set(rows) == {line.name for line in LINES}
-    open_still = {name: row["said"] for name, row in rows.items() if row["state"] != "good" and name not in NOT_YET}
+    assert set(rows) == {line.name for line in CASES}
+    open_still = {
+        name: row["said"]
+        for name, row in rows.items()
+        if row["state"] != "good" and name not in NOT_YET
+    }
     assert open_still == {}
     assert len([row for row in rows.values() if row["state"] == "good"]) >= 95
 
@@ -42,14 +46,24 @@ def test_no_line_is_benign(card: Mapping[str, Any]) -> None:
     assert len(card["quiet"]) > 20
     assert [quiet for quiet in card["quiet"] if quiet] == []
     attacks = {rule for kind, rule in card["classes"] if kind == "attack"}
-    assert {"ptrace", "process_vm_readv", "bpf", "mount", "init_module", "keyctl", "connect"} <= attacks
+    assert {
+        "ptrace",
+        "process_vm_readv",
+        "bpf",
+        "mount",
+        "init_module",
+        "keyctl",
+        "connect",
+    } <= attacks
     assert {kind for kind, _ in card["classes"]} == {"policy", "attack"}
 
 
 def test_floods_end_alone(rows: Mapping[str, Mapping[str, Any]]) -> None:
     """Whoever uses up what belongs to all is refused more or ended, and the box answers for the rest of the lines."""
     floods = {
-        name: row for name, row in rows.items() if name.startswith(("limits.", "streams.")) and name not in NOT_YET
+        name: row
+        for name, row in rows.items()
+        if name.startswith(("limits.", "streams.")) and name not in NOT_YET
     }
     assert {row["state"] for row in floods.values()} == {"good"}
     assert len(floods) >= 7

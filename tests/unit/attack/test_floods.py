@@ -4,14 +4,14 @@ from collections.abc import Mapping
 
 import pytest
 
-from agentbox.testing.layerless import BOUNDS
-from agentbox.testing.layers import FLOODS, TARGET, falls, floods_without, told_of_floods
+from agentbox.testing.attack_report import FLOODS, TARGET, fallen, floods_without, parse_floods
+from agentbox.testing.disabled_layers import BOUNDS
 
 
 @pytest.fixture(scope="module")
 def shown() -> Mapping[str, Mapping[str, str]]:
     """The page: by what is off, the cell of each flood."""
-    return told_of_floods(TARGET.read_text())
+    return parse_floods(TARGET.read_text())
 
 
 @pytest.mark.sampled(3)  # half a minute each, most of it spent on waiting for somebody to notice
@@ -21,11 +21,13 @@ def test_a_limit_that_is_off_is_missed(bound: str, shown: Mapping[str, Mapping[s
     """Those floods fall that the page names, and no other: the rest has a second layer, which stops it."""
     found = floods_without(bound)
     print(found)
-    assert falls(found) == falls(shown[bound])
-    assert falls(found), "this bound would be missed by nobody"
+    assert fallen(found) == fallen(shown[bound])
+    assert fallen(found), "this bound would be missed by nobody"
     assert "unknown" not in found.values()
 
 
-def test_without_all_of_them_every_flood_gets_through(shown: Mapping[str, Mapping[str, str]]) -> None:
+def test_without_all_of_them_every_flood_gets_through(
+    shown: Mapping[str, Mapping[str, str]],
+) -> None:
     """So each line is a flood, and what stops it is what the other columns say."""
-    assert falls(shown["all"]) == {line.name for line in FLOODS}
+    assert fallen(shown["all"]) == {line.name for line in FLOODS}

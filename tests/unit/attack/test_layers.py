@@ -4,8 +4,15 @@ from collections.abc import Mapping
 
 import pytest
 
-from agentbox.testing.layerless import LAYERS
-from agentbox.testing.layers import SHARED, TARGET, falls, head_of, told, without
+from agentbox.testing.attack_report import (
+    SHARED,
+    TARGET,
+    fallen,
+    parse_page,
+    stable_part,
+    states_without,
+)
+from agentbox.testing.disabled_layers import LAYERS
 
 # What becomes of a call that the filter alone refuses is for the host to say: its sysctls, its modules, its own rights.
 OF_THE_HOST = ("calls.", "files.device")
@@ -14,20 +21,23 @@ OF_THE_HOST = ("calls.", "files.device")
 @pytest.fixture(scope="module")
 def shown() -> Mapping[str, Mapping[str, str]]:
     """The page: by layer, the cell of each line."""
-    return told(TARGET.read_text())
+    return parse_page(TARGET.read_text())
 
 
 @pytest.mark.parametrize("layer", LAYERS)
 def test_a_layer_that_is_off_is_missed(layer: str, shown: Mapping[str, Mapping[str, str]]) -> None:
     """Lines fall without it, and they are those that the page names, wherever the host has no word in it."""
-    found, page = falls(without(layer)), {name for name, cell in shown[layer].items() if "falls" in cell}
+    found, page = (
+        fallen(states_without(layer)),
+        {name for name, cell in shown[layer].items() if "falls" in cell},
+    )
     compared = {line.name for line in SHARED if not line.name.startswith(OF_THE_HOST)}
     assert found & compared == page & compared
     assert page & compared, "this layer would be missed by nobody"
 
 
 def test_the_page_has_every_line() -> None:
-    """Title, answers and tests of each, in order. Refresh: python -m agentbox.testing.layers"""
+    """Title, answers and tests of each, in order. Refresh: python -m agentbox.testing.attack_report"""
     text = TARGET.read_text()
-    assert head_of(text) == head_of(None)
-    assert set(told(text)) == set(LAYERS)
+    assert stable_part(text) == stable_part(None)
+    assert set(parse_page(text)) == set(LAYERS)

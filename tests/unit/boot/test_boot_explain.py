@@ -4,9 +4,16 @@ import itertools
 import json
 from dataclasses import replace
 
+from agentbox.box.seal.event_timeline import timeline_from_events
 from agentbox.box.seal.explain import BAR_WIDTH, bar, explain
-from agentbox.box.seal.from_events import timeline_from_events
-from agentbox.box.supervision.timeline import Failure, PhaseSpan, ProgramSpan, Timeline, boot_report, boot_timeline
+from agentbox.box.supervision.timeline import (
+    Failure,
+    PhaseSpan,
+    ProgramSpan,
+    Timeline,
+    boot_report,
+    boot_timeline,
+)
 from agentbox.testing.prefix_box import PrefixBox, default_programs, make_plan
 
 GOOD = Timeline(
@@ -60,12 +67,16 @@ def test_rows_are_in_the_order_of_their_start_and_mark_the_critical_chain() -> N
 def test_stage_b_is_critical_when_the_seal_waited_for_it() -> None:
     """Stage b is critical when the seal waited for it."""
     last = (replace(GOOD.programs[0], ready_ms=950.0), GOOD.programs[1])
-    assert next(row for row in explain(replace(GOOD, programs=last)).rows if row.name == "B6").critical
+    assert next(
+        row for row in explain(replace(GOOD, programs=last)).rows if row.name == "B6"
+    ).critical
 
 
 def test_a_program_that_never_was_ready_is_what_the_seal_waits_for() -> None:
     """A program that never was ready is what the seal waits for."""
-    stuck = replace(GOOD, sealed_ms=None, programs=(replace(GOOD.programs[0], ready_ms=None), GOOD.programs[1]))
+    stuck = replace(
+        GOOD, sealed_ms=None, programs=(replace(GOOD.programs[0], ready_ms=None), GOOD.programs[1])
+    )
     assert explain(stuck).sentence == "Not sealed yet; it waits for bootstrap."
 
 
@@ -90,12 +101,14 @@ def test_a_boot_without_anything_is_explained_too() -> None:
     assert explain(empty).rows == ()
 
 
-def test_a_real_boot_is_explained_from_its_record_and_from_its_log(box: PrefixBox, port: int) -> None:
+def test_a_real_boot_is_explained_from_its_record_and_from_its_log(
+    box: PrefixBox, port: int
+) -> None:
     """A real boot is explained from its record and from its log."""
     box.install(make_plan(port, default_programs(port)))
     box.start()
-    box.until_event("BootstrapCompleted")
-    box.until(lambda: boot_timeline(box.paths))
+    box.wait_for_event("BootstrapCompleted")
+    box.wait_until(lambda: boot_timeline(box.paths))
     report = json.loads(json.dumps(boot_report(box.paths)))
     kept, told = Timeline.from_json(report["timeline"]), timeline_from_events(box.events())
     assert told is not None
@@ -117,7 +130,11 @@ def test_a_log_without_a_boot_tells_nothing() -> None:
 
 def test_a_failed_stage_a_is_explained_from_the_log(box: PrefixBox, port: int) -> None:
     """A failed stage a is explained from the log."""
-    box.install(make_plan(port, default_programs(port), writable_roots=("/run/agentbox", "/var/lib/agentbox/x/y")))
+    box.install(
+        make_plan(
+            port, default_programs(port), writable_roots=("/run/agentbox", "/var/lib/agentbox/x/y")
+        )
+    )
     (box.paths.state / "x").write_text("in the way")
     box.start()
     assert box.wait(10) == 1

@@ -23,9 +23,15 @@ IMAGE = f"agentbox@sha256:{'a' * 64}"
 @pytest.fixture
 def sealed(box: PrefixBox, port: int) -> PrefixBox:
     box.install(make_plan(port, default_programs(port)))
-    box.start({"AGENTBOX_IMAGE_REF": IMAGE, "BOX_TOKEN": "a-real-token", "AGENTBOX_CLOSURE_DIGEST": "sha256:c"})
-    box.until_event("BootstrapCompleted")
-    box.until(lambda: boot_timeline(box.paths))
+    box.start(
+        {
+            "AGENTBOX_IMAGE_REF": IMAGE,
+            "BOX_TOKEN": "a-real-token",
+            "AGENTBOX_CLOSURE_DIGEST": "sha256:c",
+        }
+    )
+    box.wait_for_event("BootstrapCompleted")
+    box.wait_until(lambda: boot_timeline(box.paths))
     return box
 
 
@@ -43,7 +49,9 @@ def test_stdout_holds_nothing_but_events_of_the_closed_table(sealed: PrefixBox) 
 def test_the_file_has_the_same_events_as_stdout(sealed: PrefixBox) -> None:
     """The file has the same events as stdout."""
     kept = [json.loads(line) for line in sealed.paths.boot_events.read_text().splitlines()]
-    assert sorted(kept, key=lambda event: event["seq"]) == sorted(sealed.events(), key=lambda event: event["seq"])
+    assert sorted(kept, key=lambda event: event["seq"]) == sorted(
+        sealed.events(), key=lambda event: event["seq"]
+    )
 
 
 @pytest.mark.timed
@@ -66,7 +74,7 @@ def test_the_sentinel_is_canonical_and_tells_the_truth(sealed: PrefixBox) -> Non
     assert sentinel["digests"]["image"] == f"sha256:{'a' * 64}"
     assert sentinel["digests"]["closure"] == "sha256:c"
     assert sentinel["kernel"]["release"] == os.uname().release
-    assert sentinel["boot_id"] == sealed.until_event("BootstrapCompleted")["boot_id"]
+    assert sentinel["boot_id"] == sealed.wait_for_event("BootstrapCompleted")["boot_id"]
     assert sentinel["previous"] == {"boot_id": None, "sentinel_sha256": None, "shutdown": "first"}
     assert sentinel["posture"]["no_new_privs"] is True
     assert sentinel["posture"]["caps"] == "0" * 16
@@ -81,7 +89,7 @@ def test_the_sentinel_is_canonical_and_tells_the_truth(sealed: PrefixBox) -> Non
 
 def test_completed_names_the_sentinel_and_its_hash(sealed: PrefixBox) -> None:
     """Completed names the sentinel and its hash."""
-    event = sealed.until_event("BootstrapCompleted")
+    event = sealed.wait_for_event("BootstrapCompleted")
     assert event["sentinel"] == str(sealed.paths.sentinel)
     assert event["sentinel_sha256"] == digest(sealed.paths.sentinel.read_bytes())
     assert event["sentinel_sha256"] == digest(sealed.paths.boot_copy(event["boot_id"]).read_bytes())
@@ -106,18 +114,22 @@ def test_the_waker_ends_supervisords_first_sleep_and_is_reaped(sealed: PrefixBox
     spawned = min(span.spawn_ms or 0 for span in timeline.programs)
     assert spawned - timeline.exec_ms < 700
     assert sealed.process is not None
-    children = Path(f"/proc/{sealed.process.pid}/task/{sealed.process.pid}/children").read_text().split()
-    assert {pid for pid in children if not procfs.alive(int(pid))} == set()
+    children = (
+        Path(f"/proc/{sealed.process.pid}/task/{sealed.process.pid}/children").read_text().split()
+    )
+    assert {pid for pid in children if not procfs.is_alive(int(pid))} == set()
 
 
-def test_tokens_and_credentials_are_closed_files_and_no_secret_is_in_the_environment(sealed: PrefixBox) -> None:
+def test_tokens_and_credentials_are_closed_files_and_no_secret_is_in_the_environment(
+    sealed: PrefixBox,
+) -> None:
     """Tokens and credentials are closed files and no secret is in the environment."""
     paths = sealed.paths
     for path in (paths.token("supervisor"), paths.token("agent-host"), paths.supervisor_auth):
         assert stat.S_IMODE(path.stat().st_mode) == 0o400
     assert not paths.token("gateway").exists()
     assert (paths.moved_secrets / "BOX_TOKEN").read_text() == "a-real-token"
-    assert sealed.until_event("ApiTokenResolved")["source"] == "env"
+    assert sealed.wait_for_event("ApiTokenResolved")["source"] == "env"
     states = sealed.supervisor().states()
     for program in ("management-api", "agent-host"):
         assert b"a-real-token" not in Path(f"/proc/{states[program].pid}/environ").read_bytes()
@@ -149,4 +161,4 @@ def test_supervisord_ends_with_the_whole_box(sealed: PrefixBox) -> None:
     pids = [state.pid for state in sealed.supervisor().states().values() if state.pid]
     assert pids
     assert sealed.stop() == 0
-    assert [pid for pid in pids if procfs.alive(pid)] == []
+    assert [pid for pid in pids if procfs.is_alive(pid)] == []

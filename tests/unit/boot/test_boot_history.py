@@ -13,39 +13,47 @@ from agentbox.testing.prefix_box import PrefixBox, default_programs, make_plan
 MISSING = Probe(id="tool-x", feature="core", kind="path", type="exec", path="/opt/agentbox/x")
 
 
-def test_a_killed_box_is_unclean_next_time_and_a_drained_one_clean(box: PrefixBox, port: int) -> None:
+def test_a_killed_box_is_unclean_next_time_and_a_drained_one_clean(
+    box: PrefixBox, port: int
+) -> None:
     """The chain of sentinels goes through both."""
     box.install(make_plan(port, default_programs(port)))
     box.start()
-    first = box.until_event("BootstrapCompleted")
-    box.until(lambda: len(boot_history(box.paths)) == 1)
+    first = box.wait_for_event("BootstrapCompleted")
+    box.wait_until(lambda: len(boot_history(box.paths)) == 1)
     box.kill()
     box.start()
-    box.until(lambda: len(box.events("BootstrapCompleted")) == 2)
+    box.wait_until(lambda: len(box.events("BootstrapCompleted")) == 2)
     second = box.events("BootstrapCompleted")[1]
-    assert box.until_event("PreviousBootUnclean")["previous_boot_id"] == first["boot_id"]
+    assert box.wait_for_event("PreviousBootUnclean")["previous_boot_id"] == first["boot_id"]
     previous = json.loads(box.paths.sentinel.read_bytes())["previous"]
-    assert previous == {"boot_id": first["boot_id"], "sentinel_sha256": first["sentinel_sha256"], "shutdown": "unclean"}
-    box.until(lambda: len(boot_history(box.paths)) == 2)  # written after the event
+    assert previous == {
+        "boot_id": first["boot_id"],
+        "sentinel_sha256": first["sentinel_sha256"],
+        "shutdown": "unclean",
+    }
+    box.wait_until(lambda: len(boot_history(box.paths)) == 2)  # written after the event
     box.stop()
     mark_clean(box.paths, second["boot_id"])
     box.start()
-    box.until(lambda: len(box.events("BootstrapCompleted")) == 3)
+    box.wait_until(lambda: len(box.events("BootstrapCompleted")) == 3)
     assert box.events("BootstrapStarted")[2]["previous_shutdown"] == "clean"
-    box.until(lambda: len(boot_history(box.paths)) == 3)
+    box.wait_until(lambda: len(boot_history(box.paths)) == 3)
     assert [boot.shutdown for boot in boot_history(box.paths)] == ["unclean", "clean", None]
 
 
 @pytest.mark.parametrize("damage", ["remove", "alter"])
-def test_history_finds_a_boot_that_was_removed_or_altered(box: PrefixBox, port: int, damage: str) -> None:
+def test_history_finds_a_boot_that_was_removed_or_altered(
+    box: PrefixBox, port: int, damage: str
+) -> None:
     """History finds a boot that was removed or altered."""
     from agentbox.box.supervision.sentinel import broken_links
 
     box.install(make_plan(port, default_programs(port)))
     for number in range(1, 4):
         box.start()
-        box.until(lambda wanted=number: len(box.events("BootstrapCompleted")) == wanted)
-        box.until(lambda wanted=number: len(boot_history(box.paths)) == wanted)
+        box.wait_until(lambda wanted=number: len(box.events("BootstrapCompleted")) == wanted)
+        box.wait_until(lambda wanted=number: len(boot_history(box.paths)) == wanted)
         box.kill()
     assert list(broken_links(box.paths)) == []
     middle = box.paths.boot_copy(box.events("BootstrapCompleted")[1]["boot_id"])
@@ -57,7 +65,9 @@ def test_history_finds_a_boot_that_was_removed_or_altered(box: PrefixBox, port: 
     assert len(list(broken_links(box.paths))) == 1
 
 
-def test_a_boot_that_fails_in_stage_a_is_remembered_and_leaves_the_mark_alone(box: PrefixBox, port: int) -> None:
+def test_a_boot_that_fails_in_stage_a_is_remembered_and_leaves_the_mark_alone(
+    box: PrefixBox, port: int
+) -> None:
     """It has opened no slot, so the boot after it is as clean as the one before it was."""
     good = make_plan(port, default_programs(port))
     box.install(replace(good, probes=(MISSING,)))
@@ -71,5 +81,5 @@ def test_a_boot_that_fails_in_stage_a_is_remembered_and_leaves_the_mark_alone(bo
     assert "tool-x" in timeline.failure.reason
     box.install(good)
     box.start()
-    box.until_event("BootstrapCompleted")
+    box.wait_for_event("BootstrapCompleted")
     assert box.events("BootstrapStarted")[1]["previous_shutdown"] == "first"

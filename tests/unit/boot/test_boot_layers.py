@@ -10,7 +10,7 @@ import pytest
 from agentbox.box.boot.errors import BootError
 from agentbox.box.boot.steps import b6_programs
 from agentbox.box.probes.layer_files import AT_BOOT
-from agentbox.box.probes.suite import run_one
+from agentbox.box.probes.suite import run_probe
 from agentbox.core.paths import Paths
 from agentbox.plan.model import Probe
 
@@ -66,7 +66,10 @@ def test_each_file_counts(context: Any) -> None:
     one.write_bytes(b"four")
     other.write_bytes(b"thr")
     built = "the image was built with"
-    assert faults(context) == [("/opt/lib/a", f"has 4 bytes, {built} 3"), ("/opt/lib/b", f"has 3 bytes, {built} 4")]
+    assert faults(context) == [
+        ("/opt/lib/a", f"has 4 bytes, {built} 3"),
+        ("/opt/lib/b", f"has 3 bytes, {built} 4"),
+    ]
 
 
 def test_a_missing_file_and_a_missing_folder_are_named(context: Any) -> None:
@@ -101,11 +104,11 @@ def test_a_boot_compares_what_it_needs_first_and_the_deep_probe_all(context: Any
     (context.paths.layer_files / "base.json").write_text(json.dumps(record))
     b6_programs.run(context)
     probe = Probe(id="image-files", feature="core", kind="layer-files", stage="deep")
-    assert run_one(probe, context.paths).detail == ""
+    assert run_probe(probe, context.paths).detail == ""
     last = f"/usr/share/doc/{AT_BOOT - 1}/page"
     below(context, last).unlink()
     below(context, page).write_bytes(b"")
-    result = run_one(probe, context.paths)
+    result = run_probe(probe, context.paths)
     assert result.detail == f"{page} has 0 bytes, the image was built with 1, and 1 more"
     below(context, page).write_bytes(b"x")
     b6_programs.run(context)

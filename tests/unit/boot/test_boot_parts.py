@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.box.boot.confine import writable
+from agentbox.box.boot.confine import is_directory_writable
 from agentbox.box.boot.errors import BootError
 from agentbox.box.boot.journal_tail import LastRecord, last_record
-from agentbox.box.boot.runner import DEFECT, tell_failure
-from agentbox.box.boot.steps.p1_roots import Full, prove_writable
+from agentbox.box.boot.runner import DEFECT, report_failure
+from agentbox.box.boot.steps.p1_roots import RootFull, check_writable
 from agentbox.box.seal.main import required_programs
 from agentbox.box.supervision.events import BootLog, read_events
 from agentbox.core.linux import landlock_writes
 from agentbox.core.paths import Paths
-from agentbox.plan.model import Slot
+from agentbox.plan.model import SlotPlan
 from agentbox.testing.prefix_box import default_programs, make_plan
 
 PLAN = make_plan(1, default_programs(1))
@@ -40,31 +40,31 @@ def test_the_journals_last_whole_record_is_found_behind_a_torn_one(tmp_path: Pat
 def test_without_a_journal_there_is_no_last_record(tmp_path: Path) -> None:
     """Without a journal there is no last record."""
     assert last_record(Paths(tmp_path), PLAN) == LastRecord()
-    off = make_plan(1, (), slots={"events": Slot(use="off", required=False)})
+    off = make_plan(1, (), slots={"events": SlotPlan(use="off", required=False)})
     segment(Paths(tmp_path), "2026-01-01.0000.jsonl", b'{"seq":1}\n')
     assert last_record(Paths(tmp_path), off) == LastRecord()
 
 
 def test_a_root_is_proven_by_a_write_and_left_as_it_was(tmp_path: Path) -> None:
     """A root is proven by a write and left as it was."""
-    assert prove_writable(tmp_path / "new") > 0
+    assert check_writable(tmp_path / "new") > 0
     assert list((tmp_path / "new").iterdir()) == []
 
 
 def test_a_root_without_room_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The numbers of the real file system, against a demand that none can meet."""
-    monkeypatch.setattr("agentbox.box.boot.steps.p1_roots.ROOM", 1 << 62)
+    monkeypatch.setattr("agentbox.box.boot.steps.p1_roots.MIN_FREE_BYTES", 1 << 62)
     room = os.statvfs(tmp_path)
     if room.f_bavail < room.f_blocks // 4:
-        with pytest.raises(Full):
-            prove_writable(tmp_path)
+        with pytest.raises(RootFull):
+            check_writable(tmp_path)
     else:
-        assert prove_writable(tmp_path) >= room.f_blocks * room.f_frsize // 4
+        assert check_writable(tmp_path) >= room.f_blocks * room.f_frsize // 4
 
 
 def test_a_writable_folder_is_told_and_left_clean(tmp_path: Path) -> None:
     """A writable folder is told and left clean."""
-    assert writable(tmp_path)
+    assert is_directory_writable(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -113,10 +113,10 @@ def test_the_ruleset_lets_writes_happen_below_its_places_only(tmp_path: Path) ->
 def test_each_abi_handles_what_it_knows() -> None:
     """Each abi handles what it knows."""
     assert (
-        landlock_writes.handled(1)
-        < landlock_writes.handled(2)
-        < landlock_writes.handled(3)
-        == landlock_writes.handled(7)
+        landlock_writes.handled_rights(1)
+        < landlock_writes.handled_rights(2)
+        < landlock_writes.handled_rights(3)
+        == landlock_writes.handled_rights(7)
     )
 
 
@@ -132,7 +132,7 @@ def test_a_bug_is_one_event_too_and_its_traceback_goes_to_stderr(
     """A bug is one event too and its traceback goes to stderr."""
     paths = Paths(tmp_path)
     paths.run.mkdir(parents=True)
-    tell_failure(BootLog(paths, "boot"), "3", ZeroDivisionError("by zero"))
+    report_failure(BootLog(paths, "boot"), "3", ZeroDivisionError("by zero"))
     (event,) = read_events(paths)
     assert (event["phase"], event["fix"]) == ("3", DEFECT)
     assert "ZeroDivisionError" in event["reason"]

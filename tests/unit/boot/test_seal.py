@@ -7,7 +7,7 @@ import subprocess
 from dataclasses import replace
 
 from agentbox.box.supervision.timeline import boot_timeline
-from agentbox.plan.model import Program, Ready
+from agentbox.plan.model import Program, ReadySignal
 from agentbox.testing.prefix_box import PrefixBox, box_program, default_programs, make_plan
 
 
@@ -21,11 +21,11 @@ def test_a_dead_required_program_fails_the_seal_at_once(box: PrefixBox, port: in
     dead = box_program("agent-host", 30, script="dies.py")
     box.install(make_plan(port, (*without(default_programs(port), "agent-host"), dead)))
     box.start()
-    failed = box.until_event("BootstrapFailed")
+    failed = box.wait_for_event("BootstrapFailed")
     assert failed["phase"] == "seal"
     assert "agent-host" in failed["reason"]
     assert not box.paths.sentinel.exists()
-    box.until(lambda: boot_timeline(box.paths))
+    box.wait_until(lambda: boot_timeline(box.paths))
     timeline = boot_timeline(box.paths)
     assert timeline is not None
     assert timeline.failure is not None
@@ -33,19 +33,22 @@ def test_a_dead_required_program_fails_the_seal_at_once(box: PrefixBox, port: in
     assert box.process.poll() is None, "the box stays up for inspection"
 
 
-def test_a_required_program_killed_before_the_last_is_ready_fails_the_seal(box: PrefixBox, port: int) -> None:
+def test_a_required_program_killed_before_the_last_is_ready_fails_the_seal(
+    box: PrefixBox, port: int
+) -> None:
     """SIGKILL, and supervisord restarts it: the seal has seen the death all the same."""
     box.script("slow.py", "import time; time.sleep(60)")
     slow = box_program("agent-host", 30, script="slow.py")
     box.install(make_plan(port, (*without(default_programs(port), "agent-host"), slow)))
     box.start()
-    box.until(
+    box.wait_until(
         lambda: any(
-            e["program"] == "management-api" and e["status"] == "READY" for e in box.events("WaitingForProgram")
+            e["program"] == "management-api" and e["status"] == "READY"
+            for e in box.events("WaitingForProgram")
         )
     )
     os.kill(box.supervisor().states()["management-api"].pid, signal.SIGKILL)
-    assert "management-api" in box.until_event("BootstrapFailed")["reason"]
+    assert "management-api" in box.wait_for_event("BootstrapFailed")["reason"]
     assert not box.paths.sentinel.exists()
 
 
@@ -54,11 +57,15 @@ def test_stage_b_that_fails_fails_the_seal(box: PrefixBox, port: int) -> None:
     box.install(make_plan(port, default_programs(port)))
     box.paths.layer_files.mkdir()
     (box.paths.share / "thing").write_text("four")
-    listing = {"packages": {"p": {"count": 1, "size": 5, "files": {"/opt/agentbox/share/thing": 5}}}}
+    listing = {
+        "packages": {"p": {"count": 1, "size": 5, "files": {"/opt/agentbox/share/thing": 5}}}
+    }
     (box.paths.layer_files / "base.json").write_text(json.dumps(listing))
     box.start()
-    assert box.until_event("MissingArtifactDetected")["capability"] == "/opt/agentbox/share/thing"
-    box.until(lambda: any(event["phase"] == "seal" for event in box.events("BootstrapFailed")))
+    assert (
+        box.wait_for_event("MissingArtifactDetected")["capability"] == "/opt/agentbox/share/thing"
+    )
+    box.wait_until(lambda: any(event["phase"] == "seal" for event in box.events("BootstrapFailed")))
     assert "bootstrap" in box.events("BootstrapFailed")[-1]["reason"]
     assert not box.paths.sentinel.exists()
 
@@ -68,7 +75,7 @@ def test_an_empty_required_set_seals_nothing(box: PrefixBox, port: int) -> None:
     programs = tuple(replace(program, required=False) for program in default_programs(port))
     box.install(make_plan(port, programs))
     box.start()
-    assert "requires no program" in box.until_event("BootstrapFailed")["reason"]
+    assert "requires no program" in box.wait_for_event("BootstrapFailed")["reason"]
     assert not box.paths.sentinel.exists()
 
 
@@ -76,20 +83,31 @@ def test_a_plan_that_vanished_seals_nothing(box: PrefixBox, port: int) -> None:
     """A plan that vanished seals nothing."""
     seal = "runpy.run_module('agentbox.box.seal.main', run_name='__main__')"
     box.script("seals.py", f"import os, runpy; os.unlink({str(box.paths.plan)!r}); {seal}")
-    late = box_program("bootstrap-seal", 99, script="seals.py", required=False, once=True, ready=Ready(by="exit0"))
+    late = box_program(
+        "bootstrap-seal",
+        99,
+        script="seals.py",
+        required=False,
+        once=True,
+        ready=ReadySignal(by="exit0"),
+    )
     box.install(make_plan(port, (*without(default_programs(port), "bootstrap-seal"), late)))
     box.start()
-    assert "plan.json" in box.until_event("BootstrapFailed")["reason"]
+    assert "plan.json" in box.wait_for_event("BootstrapFailed")["reason"]
     assert not box.paths.sentinel.exists()
 
 
-def test_strict_stops_the_box_when_the_sentinel_cannot_be_written(box: PrefixBox, port: int) -> None:
+def test_strict_stops_the_box_when_the_sentinel_cannot_be_written(
+    box: PrefixBox, port: int
+) -> None:
     """Everything ran, and a folder stands where the sentinel goes: no seal, and under strict no box."""
-    box.script("blocks.py", f"import os, time; os.mkdir({str(box.paths.sentinel)!r}); time.sleep(60)")
-    blocker = box_program("agent-host", 30, script="blocks.py", ready=Ready(by="state"))
+    box.script(
+        "blocks.py", f"import os, time; os.mkdir({str(box.paths.sentinel)!r}); time.sleep(60)"
+    )
+    blocker = box_program("agent-host", 30, script="blocks.py", ready=ReadySignal(by="state"))
     box.install(make_plan(port, (*without(default_programs(port), "agent-host"), blocker)))
     box.start({"AGENTBOX_STRICT": "1"})
-    box.until(lambda: any(event["phase"] == "seal" for event in box.events("BootstrapFailed")))
+    box.wait_until(lambda: any(event["phase"] == "seal" for event in box.events("BootstrapFailed")))
     assert box.wait(20) == 0
 
 
@@ -97,26 +115,42 @@ def test_the_seal_times_out_naming_whom_it_waits_for(box: PrefixBox, port: int) 
     """The seal times out naming whom it waits for."""
     box.script("slow.py", "import time; time.sleep(60)")
     slow = box_program("agent-host", 30, script="slow.py")
-    box.install(make_plan(port, (*without(default_programs(port), "agent-host"), slow), test_hooks=True))
-    box.start({"AGENTBOX_TEST_SEAL_TIMEOUT": "5"})  # by then the others are there on a busy machine too
-    late = box.until_event("BootstrapSealTimeout")
+    box.install(
+        make_plan(port, (*without(default_programs(port), "agent-host"), slow), test_hooks=True)
+    )
+    box.start(
+        {"AGENTBOX_TEST_SEAL_TIMEOUT": "5"}
+    )  # by then the others are there on a busy machine too
+    late = box.wait_for_event("BootstrapSealTimeout")
     assert late["waiting_for"] == ["agent-host"]
     assert late["timeout_seconds"] == 5
     assert not box.paths.sentinel.exists()
 
 
-def test_a_program_that_answers_a_port_and_one_that_only_stays_up_are_ready_by_that(box: PrefixBox, port: int) -> None:
+def test_a_program_that_answers_a_port_and_one_that_only_stays_up_are_ready_by_that(
+    box: PrefixBox, port: int
+) -> None:
     """A program that answers a port and one that only stays up are ready by that."""
-    box.script("quiet.py", f"import socket, time; s = socket.create_server(('127.0.0.1', {port + 2})); time.sleep(60)")
+    box.script(
+        "quiet.py",
+        f"import socket, time; s = socket.create_server(('127.0.0.1', {port + 2})); time.sleep(60)",
+    )
     box.script("stays.py", "import time; time.sleep(60)")
     tcp = box_program(
-        "quiet", 50, script="quiet.py", ready=Ready(by="tcp", target=f"127.0.0.1:{port + 2}"), startsecs=1
+        "quiet",
+        50,
+        script="quiet.py",
+        ready=ReadySignal(by="tcp", target=f"127.0.0.1:{port + 2}"),
+        startsecs=1,
     )
-    state = box_program("stays", 51, script="stays.py", ready=Ready(by="state"), startsecs=1)
+    state = box_program("stays", 51, script="stays.py", ready=ReadySignal(by="state"), startsecs=1)
     box.install(make_plan(port, (*default_programs(port), tcp, state)))
     box.start()
-    box.until_event("BootstrapCompleted")
-    ready = {row["name"]: row["ready_seconds"] for row in json.loads(box.paths.sentinel.read_bytes())["programs"]}
+    box.wait_for_event("BootstrapCompleted")
+    ready = {
+        row["name"]: row["ready_seconds"]
+        for row in json.loads(box.paths.sentinel.read_bytes())["programs"]
+    }
     assert ready["stays"] > 1
     assert ready["quiet"] is not None
 
@@ -127,7 +161,7 @@ def test_strict_stops_the_box_when_the_seal_fails(box: PrefixBox, port: int) -> 
     dead = box_program("agent-host", 30, script="dies.py")
     box.install(make_plan(port, (*without(default_programs(port), "agent-host"), dead)))
     box.start({"AGENTBOX_STRICT": "1"})
-    box.until_event("BootstrapFailed")
+    box.wait_for_event("BootstrapFailed")
     assert box.wait(20) == 0
 
 
@@ -136,7 +170,10 @@ def test_the_seal_by_itself_writes_nothing(box: PrefixBox, port: int) -> None:
     box.install(make_plan(port, default_programs(port)))
     env = {"AGENTBOX_PREFIX": str(box.paths.prefix)}
     ended = subprocess.run(
-        [str(box.paths.python), "-I", "-m", "agentbox.box.seal.main"], env=env, capture_output=True, check=False
+        [str(box.paths.python), "-I", "-m", "agentbox.box.seal.main"],
+        env=env,
+        capture_output=True,
+        check=False,
     )
     assert ended.returncode == 1
     assert json.loads(ended.stdout)["event"] == "BootstrapFailed"

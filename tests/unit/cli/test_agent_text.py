@@ -10,8 +10,8 @@ import pytest
 
 from agentbox.core.errors import AgentboxError
 from agentbox.core.paths import CHECKOUT
-from agentbox.host.cli.logview import Line
-from agentbox.host.cli.main import VERBS, cli
+from agentbox.host.cli.log_line import LogLine
+from agentbox.host.cli.main import COMMAND_MODULES, cli
 from agentbox.host.cli.output import Output
 
 # By text: fields that an agent can set, through `Output`. By bytes: what a program printed, through `terminal.Output` or the
@@ -57,13 +57,17 @@ def test_every_command_is_classified() -> None:
     """A new one says whether it prints what an agent can set."""
     assert isinstance(cli, click.Group)
     assert sorted(commands(cli)) == sorted(COMMANDS)
-    assert {name.partition(" ")[0] for name in COMMANDS} == set(VERBS)
+    assert {name.partition(" ")[0] for name in COMMANDS} == set(COMMAND_MODULES)
 
 
 def writes(path: Path) -> bool:
     """True where a file prints by itself."""
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("print", "click.echo", "click.secho"):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in (
+            "print",
+            "click.echo",
+            "click.secho",
+        ):
             return True
         if isinstance(node, ast.Attribute) and ast.unparse(node) in (
             "sys.stdout.write",
@@ -85,7 +89,9 @@ def test_raw_text_is_of_our_own_making() -> None:
     """Only these take text as it is: files that are rendered, the manifest, an escape that erases, a line with its colour."""
     folder = CHECKOUT / "agentbox/host/cli"
     found = {
-        path.name for path in folder.rglob("*.py") if ".out.raw(" in path.read_text() or " out.raw(" in path.read_text()
+        path.name
+        for path in folder.rglob("*.py")
+        if ".out.raw(" in path.read_text() or " out.raw(" in path.read_text()
     }
     assert found == {"config.py", "render.py", "review.py", "status.py"}
 
@@ -96,7 +102,7 @@ def test_a_line_stays_one_line_and_obeys_nothing(capsys: pytest.CaptureFixture[s
     out.line(f"subject {HOSTILE}")
     out.note(f"note {HOSTILE}".replace("\n", ""))
     out.error(f"problem {HOSTILE}".replace("\n", ""))
-    out.failed(AgentboxError(f"cannot: {HOSTILE}".replace("\n", "")))
+    out.report_error(AgentboxError(f"cannot: {HOSTILE}".replace("\n", "")))
     out.block('{\n  "subject": "\x9b31m"\n}')
     said = capsys.readouterr()
     assert not OBEYED.search(said.out + said.err)
@@ -113,7 +119,7 @@ def test_text_that_shows_nothing_is_an_escape(capsys: pytest.CaptureFixture[str]
     said = capsys.readouterr()
     shown = "a\\u3164b\\u2800c\\ufe00d\\U000e0100e"
     assert (said.out + said.err).splitlines() == [shown] * 4
-    assert Line.of("\ufe00").for_people(color=False) == "\\ufe00"
+    assert LogLine.parse("\ufe00").render(color=False) == "\\ufe00"
 
 
 def test_json_obeys_nothing_either(capsys: pytest.CaptureFixture[str]) -> None:
@@ -122,6 +128,6 @@ def test_json_obeys_nothing_either(capsys: pytest.CaptureFixture[str]) -> None:
     for write in (out.document, out.row):
         write({"subject": HOSTILE})
     out.note(HOSTILE)
-    out.failed(AgentboxError(HOSTILE))
+    out.report_error(AgentboxError(HOSTILE))
     said = capsys.readouterr()
     assert not OBEYED.search(said.out + said.err)

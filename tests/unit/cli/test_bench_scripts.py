@@ -56,7 +56,10 @@ def test_where_nobody_answers(tmp_path):
     port = free_port()
     done = run(tmp_path, "livez", f"http://127.0.0.1:{port}")
     assert done.returncode == ExitCode.NOT_RUNNING
-    assert done.stderr == f"cannot measure http://127.0.0.1:{port}: nothing answers there (Connection refused)\n"
+    assert (
+        done.stderr
+        == f"cannot measure http://127.0.0.1:{port}: nothing answers there (Connection refused)\n"
+    )
 
 
 def test_a_result_file_has_every_sample_in_little_room(tmp_path):
@@ -87,6 +90,9 @@ keep("x", [Claim("a: one", "s", [3.0])], out, only="a:")
 """
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
     found = json.loads((tmp_path / "out.json").read_text())
-    assert [(row["name"], row["median"]) for row in found["claims"]] == [("ab: one", 2.0), ("a: one", 3.0)]
+    assert [(row["name"], row["median"]) for row in found["claims"]] == [
+        ("ab: one", 2.0),
+        ("a: one", 3.0),
+    ]
     assert found["host"]["at"].startswith("before")
     assert not found["claims"][1]["host"]["at"].startswith("before")

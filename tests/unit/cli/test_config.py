@@ -51,7 +51,9 @@ def test_strict_and_quiet(manifest: Path, capsys: pytest.CaptureFixture[str]) ->
     assert call("config", "validate", manifest, "--quiet") == 0
     assert capsys.readouterr().out == ""
     assert call("config", "validate", manifest, "--strict", "--quiet") == 1
-    assert [line.split()[1:3] for line in capsys.readouterr().out.splitlines()[::2]] == [["warning", "W206"]]
+    assert [line.split()[1:3] for line in capsys.readouterr().out.splitlines()[::2]] == [
+        ["warning", "W206"]
+    ]
 
 
 def test_json(manifest: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -86,15 +88,21 @@ def test_stdin(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[st
     assert "0 errors" in capsys.readouterr().out
 
 
-def test_the_environment_is_read_on_request(manifest: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_is_read_on_request(
+    manifest: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The process environment over the `.env` beside the manifest."""
-    manifest.write_text(GOOD + '[api]\nauth = "token"\n[mesh]\nmode = "host"\ntoken_env = "MY_MESH_TOKEN"\n')
+    manifest.write_text(
+        GOOD + '[api]\nauth = "token"\n[mesh]\nmode = "host"\ntoken_env = "MY_MESH_TOKEN"\n'
+    )
     monkeypatch.delenv("MY_MESH_TOKEN", raising=False)
 
     def codes(*words: str) -> set[str]:
         from agentbox.host.cli.validation import Validation
 
-        return {found.code for found in Validation(manifest, check_env=bool(words)).report().findings}
+        return {
+            found.code for found in Validation(manifest, check_env=bool(words)).report().findings
+        }
 
     assert "E017" not in codes()
     assert "E017" in codes("--check-env")
@@ -112,7 +120,15 @@ def test_a_missing_lock_warns(manifest: Path, capsys: pytest.CaptureFixture[str]
 
 
 @pytest.mark.parametrize(
-    "what", ["E103", "w206", "resources.memory", "adapters.memory", "E021", "security.exceptions.desktop.tmpfs"]
+    "what",
+    [
+        "E103",
+        "w206",
+        "resources.memory",
+        "adapters.memory",
+        "E021",
+        "security.exceptions.desktop.tmpfs",
+    ],
 )
 def test_explain(what: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Codes in either case, keys, tables, retired codes."""
@@ -140,7 +156,13 @@ def test_explain_a_code_that_is_not_in_use(capsys: pytest.CaptureFixture[str]) -
 
 @pytest.mark.parametrize(
     ("what", "hint"),
-    [("E109", "E10"), ("E204", "I204"), ("Z999", "E6"), ("resources.memry", "resources.memory"), ("zz", "docs/")],
+    [
+        ("E109", "E10"),
+        ("E204", "I204"),
+        ("Z999", "E6"),
+        ("resources.memry", "resources.memory"),
+        ("zz", "docs/"),
+    ],
 )
 def test_explain_the_unknown(what: str, hint: str) -> None:
     """Exit 2 and the nearest one."""

@@ -8,9 +8,9 @@ import pytest
 
 from agentbox.core.errors import AgentboxError
 from agentbox.core.paths import CHECKOUT
-from agentbox.host.cli.effects import effects
 from agentbox.host.cli.main import cli
 from agentbox.host.cli.manifest_diff import compare
+from agentbox.host.cli.manifest_effects import compare_effects
 from agentbox.manifest.features.loader import load_features
 from agentbox.manifest.features.model import ExceptionNeed, Feature, FixedPort, Gate
 from agentbox.manifest.load import parse
@@ -31,15 +31,21 @@ def two(tmp_path: Path) -> tuple[Path, Path]:
     return old, tmp_path / "new.toml"
 
 
-def rows(before: str, after: str, features: dict[str, Feature] | None = None) -> set[tuple[str, str, str]]:
+def rows(
+    before: str, after: str, features: dict[str, Feature] | None = None
+) -> set[tuple[str, str, str]]:
     """Area, sign and name of every effect of a change."""
     sides = [parse((BASE + text).encode(), "x") for text in (before, after)]
-    found = effects(sides[0], sides[1], features if features is not None else load_features())
-    assert found.why == ""
+    found = compare_effects(
+        sides[0], sides[1], features if features is not None else load_features()
+    )
+    assert found.planning_error == ""
     return {(row.area, row.sign, row.name) for row in found.rows}
 
 
-def test_a_default_written_out_is_no_change(two: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_default_written_out_is_no_change(
+    two: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
     """Effective values are compared: exit code 0 and one word."""
     two[1].write_text(BASE + "[api]\nport = 9090\n")
     assert call(*two) == 0
@@ -48,13 +54,29 @@ def test_a_default_written_out_is_no_change(two: tuple[Path, Path], capsys: pyte
 
 def test_text(two: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
     """A line a key, least class first; what it makes of anything else; what is needed at the end."""
-    two[1].write_text(BASE + '[api]\nport = 9191\n[limits]\nmemory = "1GiB"\n[security.exceptions.desktop]\n')
+    two[1].write_text(
+        BASE + '[api]\nport = 9191\n[limits]\nmemory = "1GiB"\n[security.exceptions.desktop]\n'
+    )
     assert call(*two) == 1
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert lines[0] == ["live", "limits.memory", '"2GiB"', "->", '"1GiB"']
     assert ["rebuild", "api.port", "9090", "->", "9191"] in lines
-    assert any(line[:3] == ["recreate", "security.exceptions.desktop.builtin", "absent"] for line in lines)
-    assert ["port", "~", "api", "(api.port)", "9090", "on", "127.0.0.1", "->", "9191", "on", "127.0.0.1"] in lines
+    assert any(
+        line[:3] == ["recreate", "security.exceptions.desktop.builtin", "absent"] for line in lines
+    )
+    assert [
+        "port",
+        "~",
+        "api",
+        "(api.port)",
+        "9090",
+        "on",
+        "127.0.0.1",
+        "->",
+        "9191",
+        "on",
+        "127.0.0.1",
+    ] in lines
     assert ["file", "~", "docker-compose.yml"] in lines
     assert lines[-1] == ["needed:", "rebuild.", "Run", "`agentbox", "up`."]
 
@@ -76,16 +98,18 @@ def test_json(two: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> Non
 def test_an_added_agent_counts_by_what_it_says(two: tuple[Path, Path]) -> None:
     """Its keys at their default are no change: a live agent needs no new container, one with a variable does."""
     two[1].write_text(BASE + '[agents.a]\ncommand = ["bash"]\nmax_instances = 1\n')
-    assert [(change.key, change.old) for change in compare(*two).changes] == [("agents.a.command", None)]
-    assert compare(*two).needed == "live"
+    assert [(change.key, change.old) for change in compare(*two).changes] == [
+        ("agents.a.command", None)
+    ]
+    assert compare(*two).required_apply == "live"
     two[1].write_text(BASE + '[agents.a]\ncommand = ["bash"]\nenv = ["LANG"]\n')
-    assert compare(*two).needed == "recreate"
+    assert compare(*two).required_apply == "recreate"
 
 
 def test_an_empty_exception_is_a_change(two: tuple[Path, Path]) -> None:
     """It turns its built-in delta on by being there."""
     two[1].write_text(BASE + "[security.exceptions.desktop]\n")
-    assert compare(*two).needed == "recreate"
+    assert compare(*two).required_apply == "recreate"
 
 
 def test_a_live_change_alters_no_file_outside_of_the_box() -> None:
@@ -96,7 +120,10 @@ def test_a_live_change_alters_no_file_outside_of_the_box() -> None:
 
 def test_privileges_secrets_and_findings() -> None:
     """Memory mounts by size, variables by name, and the rules that speak of the change."""
-    found = rows("", '[resources]\ntmp_size = "512MiB"\n[api]\npublish_address = "0.0.0.0"\ntoken_env = "OTHER"\n')
+    found = rows(
+        "",
+        '[resources]\ntmp_size = "512MiB"\n[api]\npublish_address = "0.0.0.0"\ntoken_env = "OTHER"\n',
+    )
     assert ("privilege", "~", "memory at /tmp") in found
     assert {("secret", "+", "OTHER"), ("secret", "-", "AGENTBOX_API_TOKEN")} <= found
     assert ("finding", "+", "W206 api.publish_address") in found
@@ -113,14 +140,21 @@ EDITOR = Feature(
 )  # fmt: skip
 
 
-def test_a_feature_brings_what_its_file_says(two: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_feature_brings_what_its_file_says(
+    two: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Packages, probes, ports, and the exception that is not written, with the rule that says so."""
-    others = {name: feature for name, feature in load_features().items() if feature.gate != EDITOR.gate}
+    others = {
+        name: feature for name, feature in load_features().items() if feature.gate != EDITOR.gate
+    }
     features = {**others, "editor": EDITOR}
     monkeypatch.setattr("agentbox.host.cli.manifest_diff.load_features", lambda: features)
     two[1].write_text(BASE + "[toolchains]\ncode_server = true\n")
     (change,) = compare(*two).changes
-    assert change.brings == ("+ feature editor: 2 packages, 1 probe", "+ exception code-server needed (W021)")
+    assert change.brings == (
+        "+ feature editor: 2 packages, 1 probe",
+        "+ exception code-server needed (W021)",
+    )
     names = {(row.area, row.sign, row.name) for row in compare(*two).effects.rows}
     assert {
         ("feature", "+", "editor"),
@@ -132,7 +166,9 @@ def test_a_feature_brings_what_its_file_says(two: tuple[Path, Path], monkeypatch
     assert back.brings == ("- feature editor",)
 
 
-def test_what_cannot_be_planned_is_said(two: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_planned_is_said(
+    two: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
     """Findings other than those of the schema do not stop it; what cannot be compared is named with the reason."""
     two[1].write_text(BASE + "[api]\nport = 9091\n")
     assert call(*two) == 1

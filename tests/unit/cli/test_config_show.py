@@ -8,7 +8,7 @@ import pytest
 
 from agentbox.core.paths import CHECKOUT
 from agentbox.host.cli.main import cli
-from agentbox.host.cli.resolved import resolved
+from agentbox.host.cli.resolved_keys import resolve_keys
 from agentbox.manifest.features.loader import load_features
 from agentbox.manifest.keys import effective_values
 from agentbox.manifest.load import load, parse
@@ -58,13 +58,20 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
     shown(SHIPPED, "--json", "config", "show", "--resolved")
     found = json.loads(capsys.readouterr().out)
     assert set(found["resolved"]["keys"]) == set(effective_values(load(SHIPPED)))
-    assert set(found["resolved"]["keys"]["api.port"]) == {"value", "source", "apply", "unread", "rules", "files"}
+    assert set(found["resolved"]["keys"]["api.port"]) == {
+        "value",
+        "source",
+        "apply",
+        "unread",
+        "rules",
+        "files",
+    }
     assert found["meta"] == tomllib.loads(SHIPPED.read_text())["meta"] | {"dev": False}
 
 
 def test_sources() -> None:
     """A line, the default, the key it is taken from, or the key that decides it."""
-    found = resolved(parse(TEXT.encode(), "x"), load_features())
+    found = resolve_keys(parse(TEXT.encode(), "x"), load_features())
     assert {path: found[path].source for path in found if path.startswith("agents.a.limits") and "default" not in found[path].source} == {
         "agents.a.limits.pids": "limits.pids, line 6",
         "agents.a.limits.fds": "line 11",
@@ -78,8 +85,10 @@ def test_sources() -> None:
 
 def test_what_a_key_touches() -> None:
     """Files by trying another value; nothing outside of the box for live and boot keys; rules by name."""
-    found = resolved(parse(TEXT.encode(), "x"), load_features())
-    assert {"docker-compose.yml", "kubernetes.yaml", "podman-run.txt"} <= set(found["resources.memory"].files)
+    found = resolve_keys(parse(TEXT.encode(), "x"), load_features())
+    assert {"docker-compose.yml", "kubernetes.yaml", "podman-run.txt"} <= set(
+        found["resources.memory"].files
+    )
     assert "kubernetes.yaml" not in found["resources.pids"].files
     assert found["limits.memory"].files == found["adapters.beads.use"].files == ()
     assert "E102" in found["resources.memory"].rules
@@ -88,8 +97,11 @@ def test_what_a_key_touches() -> None:
 
 def test_what_nothing_reads() -> None:
     """By its condition, for want of any reader, or because it comes later."""
-    found = resolved(parse(TEXT.encode(), "x"), load_features())
-    assert found["adapters.memory.pool_size"].unread == 'only while `adapters.memory.use` is "external-pg"'
+    found = resolve_keys(parse(TEXT.encode(), "x"), load_features())
+    assert (
+        found["adapters.memory.pool_size"].unread
+        == 'only while `adapters.memory.use` is "external-pg"'
+    )
     assert found["adapters.memory.endpoint"].unread == "no choice of `adapters.memory.use` does"
     assert found["backup.keep"].unread == "`agentbox backup` is not in this release"
     assert found["limits.memory"].unread == ""

@@ -9,14 +9,18 @@ import pytest_asyncio
 
 from agentbox.contracts.events import NewEvent
 from agentbox.testing.clock import ManualClock
-from agentbox.testing.forgery import on
+from agentbox.testing.journal_forgery import edit_file
 from agentbox.testing.local_store import LocalStore
 
 
 def events(*words):
     """One call of the real command."""
     return subprocess.run(
-        [sys.executable, "-m", "agentbox", *words], capture_output=True, text=True, check=False, cwd="/"
+        [sys.executable, "-m", "agentbox", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd="/",
     )
 
 
@@ -79,14 +83,18 @@ async def test_prune_removes_whole_segments(store):
     assert "cannot open the journal: process" in done.stderr
     await store.close_all()
     done = events("events", "prune", str(store.directory), "--before", "9")
-    assert (done.returncode, done.stdout) == (0, "removed 2026-01-01.0001.jsonl\nthe journal begins at record 6\n")
+    assert (done.returncode, done.stdout) == (
+        0,
+        "removed 2026-01-01.0001.jsonl\nthe journal begins at record 6\n",
+    )
     assert not (store.directory / "2026-01-01.0001.jsonl").exists()
     report = json.loads(events("--json", "events", "verify", str(store.directory)).stdout)
     assert (report["ok"], report["first_seq"]) == (True, 6)
 
 
 @pytest.mark.parametrize(
-    ("before", "first"), [("2026-01-02", 6), ("6", 6), ("5", 0), ("2026-01-01", 0), ("2027-01-01", 6)]
+    ("before", "first"),
+    [("2026-01-02", 6), ("6", 6), ("5", 0), ("2026-01-01", 0), ("2027-01-01", 6)],
 )
 def test_prune_by_record_or_day(store, before, first):
     """Only whole segments, never the newest; a dry run says the same and removes nothing."""
@@ -94,14 +102,18 @@ def test_prune_by_record_or_day(store, before, first):
     words = ("--json", "events", "prune", str(store.directory), "--before", before)
     planned = json.loads(events(*words, "--dry-run").stdout)
     assert sorted(store.directory.iterdir()) == files
-    assert planned == {"first_seq": first, "removed": ["2026-01-01.0001.jsonl"] if first else [], "dry_run": True}
+    assert planned == {
+        "first_seq": first,
+        "removed": ["2026-01-01.0001.jsonl"] if first else [],
+        "dry_run": True,
+    }
     assert json.loads(events(*words).stdout) == {**planned, "dry_run": False}
     assert (store.directory / "anchor.json").exists() == bool(first)
 
 
 def test_a_damaged_journal_is_not_pruned(store):
     """What would be removed may be the proof."""
-    on("2026-01-01.0001.jsonl", lambda lines: lines[1:])(store.directory)
+    edit_file("2026-01-01.0001.jsonl", lambda lines: lines[1:])(store.directory)
     done = events("events", "prune", str(store.directory), "--before", "9")
     assert (done.returncode, "2026-01-01.0001.jsonl:1" in done.stderr) == (1, True)
     assert (store.directory / "2026-01-01.0001.jsonl").exists()
@@ -125,11 +137,14 @@ def test_export_gives_the_lines_as_stored(store):
 
 def test_export_as_cloudevents(store):
     """Each line is what `POST /v1/events` takes as application/cloudevents+json, with its place in the chain."""
-    done = events("events", "export", str(store.directory), "--format", "cloudevents", "--since", "9")
+    done = events(
+        "events", "export", str(store.directory), "--format", "cloudevents", "--since", "9"
+    )
     (event,) = [json.loads(line) for line in done.stdout.splitlines()]
-    (stored,) = [json.loads(line) for line in (store.directory / "2026-01-02.0001.jsonl").read_bytes().splitlines()][
-        -1:
-    ]
+    (stored,) = [
+        json.loads(line)
+        for line in (store.directory / "2026-01-02.0001.jsonl").read_bytes().splitlines()
+    ][-1:]
     assert event == {
         "specversion": "1.0", "id": stored["id"], "source": "urn:agentbox:box:test", "type": "agentbox.test.thing",
         "time": stored["ts"], "datacontenttype": "application/json", "data": {"n": 9}, "agentboxseq": "10",
@@ -139,7 +154,7 @@ def test_export_as_cloudevents(store):
 
 def test_nothing_of_a_damaged_journal_is_exported(store):
     """Exit 1 with the place."""
-    on("2026-01-02.0001.jsonl", lambda lines: lines[1:])(store.directory)
+    edit_file("2026-01-02.0001.jsonl", lambda lines: lines[1:])(store.directory)
     done = events("events", "export", str(store.directory))
     assert (done.returncode, done.stdout) == (1, "")
     assert "2026-01-02.0001.jsonl:1" in done.stderr

@@ -36,7 +36,12 @@ print(len(sys.modules), *sorted(ours | roots), file=sys.stderr)
 def imported(*words: str, env: dict[str, str] | None = None) -> tuple[str, int, set[str]]:
     """Exit code, number of modules, packages."""
     done = subprocess.run(
-        [sys.executable, "-c", CODE, *words], capture_output=True, text=True, check=True, cwd=CHECKOUT, env=env
+        [sys.executable, "-c", CODE, *words],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=CHECKOUT,
+        env=env,
     )
     code, modules = done.stderr.splitlines()[-2:]
     count, *names = modules.split()
@@ -103,7 +108,9 @@ MODULES = 240  # of the standard library most; a library for HTTP alone brings 1
 
 
 @pytest.fixture(scope="module")
-def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, str], dict[str, str]]]:
+def box(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[tuple[Path, dict[str, str], dict[str, str]]]:
     """A manifest whose box runs, the environment that finds it, and the ids of a task and its agent."""
     folder = tmp_path_factory.mktemp("hot")
     manifest, state = folder / "agentbox.toml", BoxState(folder / "state/hot")
@@ -114,10 +121,10 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[s
         *_, done = client.task_logs(task)
         assert isinstance(done, Task)
         state.make()
-        state.keep_token(TOKEN)
-        state.remember(
+        state.save_token(TOKEN)
+        state.save_record(
             BoxRecord(
-                engine="process", name="hot", api_url=running.url, root=str(state.folder / "root"), pid=os.getpid(),
+                engine="process", name="hot", api_url=running.url, root=str(state.directory / "root"), pid=os.getpid(),
                 start_ticks=start_ticks(os.getpid()),
             )
         )  # fmt: skip
@@ -126,10 +133,14 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[s
 
 
 @pytest.mark.parametrize("words", HOT)
-def test_a_hot_verb_imports_what_it_needs(box: tuple[Path, dict[str, str], dict[str, str]], words: str) -> None:
+def test_a_hot_verb_imports_what_it_needs(
+    box: tuple[Path, dict[str, str], dict[str, str]], words: str
+) -> None:
     """No TOML, no model, no HTTP library, no bar: 150 ms hang on it."""
     manifest, environment, ids = box
-    code, count, names = imported("--manifest", str(manifest), *words.format(**ids).split(), env=environment)
+    code, count, names = imported(
+        "--manifest", str(manifest), *words.format(**ids).split(), env=environment
+    )
     assert code in ("0", "1"), names
     assert names - REACH - HOT[words] == set()
     assert count <= MODULES, count

@@ -35,7 +35,7 @@ else:
 """
 INIT = """
 import os, signal, subprocess, sys
-from agentbox.host.cli.suites.init import run_below_init
+from agentbox.host.cli.suites.init_process import run_below_init
 run_below_init()
 """
 
@@ -46,7 +46,11 @@ def _first(program: str, *words: str) -> subprocess.CompletedProcess[str]:
     if os.geteuid():
         space += ["--user", "--map-root-user"]
     return subprocess.run(
-        [*space, sys.executable, "-c", program, *words], capture_output=True, text=True, check=False, timeout=60
+        [*space, sys.executable, "-c", program, *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
     )
 
 
@@ -74,7 +78,9 @@ def test_a_suite_that_fails_is_told_through_init(tmp_path: Path) -> None:
 def test_the_end_is_the_command_s(words: str, code: int) -> None:
     """Also where a signal ends it; the exit codes of its own children are its own."""
     done = _first(INIT + words)
-    assert (done.returncode, done.stdout.strip()) == (code, "" if code else "True True"), done.stderr
+    assert (done.returncode, done.stdout.strip()) == (code, "" if code else "True True"), (
+        done.stderr
+    )
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
@@ -91,5 +97,7 @@ def test_a_signal_to_init_reaches_the_command_once(number: signal.Signals) -> No
 def test_elsewhere_nothing_is_forked() -> None:
     """Under another init the process stays the one it was."""
     asked = "before = os.getpid()\nrun_below_init()\nprint(before == os.getpid())"
-    done = subprocess.run([sys.executable, "-c", INIT + asked], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", INIT + asked], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == "True"

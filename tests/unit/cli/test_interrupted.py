@@ -14,5 +14,7 @@ main.main(["status"])
 def test_an_interrupt_within_exec_leaves_with_130(tmp_path: Path) -> None:
     """CPython would end by the signal: `dataclass` runs text that it made, and may be what Ctrl-C meets."""
     (tmp_path / "cut.py").write_text(INTERRUPTED)
-    done = subprocess.run([sys.executable, "-m", "cut"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "cut"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stderr.strip()) == (130, "agentbox: interrupted")

@@ -6,15 +6,17 @@ import sys
 import click
 import pytest
 
-from agentbox.host.cli.main import VERBS, cli
+from agentbox.host.cli.main import COMMAND_MODULES, cli
 
 
 def agentbox(*words: str) -> subprocess.CompletedProcess[str]:
     """One call of the real command."""
-    return subprocess.run([sys.executable, "-m", "agentbox", *words], capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [sys.executable, "-m", "agentbox", *words], capture_output=True, text=True, check=False
+    )
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", COMMAND_MODULES)
 def test_every_verb_explains_itself(verb: str) -> None:
     """`--help` exits 0, shows the usage and more than one line of what it does."""
     done = agentbox(verb, "--help")
@@ -23,12 +25,12 @@ def test_every_verb_explains_itself(verb: str) -> None:
     assert len(done.stdout.splitlines()) >= 5
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", COMMAND_MODULES)
 def test_the_list_of_verbs_names_every_word_of_a_group(verb: str) -> None:
     """After a colon, and nothing else."""
     found = cli.get_command(click.Context(cli), verb)
     if isinstance(found, click.Group):
-        told = VERBS[verb].partition(": ")[2].split(", ")
+        told = COMMAND_MODULES[verb].partition(": ")[2].split(", ")
         assert sorted(told) == sorted(found.list_commands(click.Context(found)))
 
 
@@ -43,9 +45,18 @@ def test_a_misspelt_verb_is_recognised() -> None:
     ("words", "told"),
     [
         ("run --profil x -- true", "No such option '--profil'. Did you mean '--profile'?"),
-        ("task submit --dedupe-key k -- true", "No such option '--dedupe-key'. Did you mean '--dedup-key'?"),
-        ("agent spawn --parnt x name -- true", "No such option '--parnt'. Did you mean '--parent'?"),
-        ("agent spawn name --parent x -- true", "Put --parent before name, or -- between them if it is the command."),
+        (
+            "task submit --dedupe-key k -- true",
+            "No such option '--dedupe-key'. Did you mean '--dedup-key'?",
+        ),
+        (
+            "agent spawn --parnt x name -- true",
+            "No such option '--parnt'. Did you mean '--parent'?",
+        ),
+        (
+            "agent spawn name --parent x -- true",
+            "Put --parent before name, or -- between them if it is the command.",
+        ),
         ("shell --odd", "No such option '--odd'."),
     ],
 )
@@ -57,7 +68,8 @@ def test_a_misspelt_option_is_no_command(words: str, told: str) -> None:
 
 @pytest.mark.parametrize("line", ["run", "task submit", "agent spawn NAME", "shell"])
 @pytest.mark.parametrize(
-    ("words", "ran"), [("-- --odd -x", ["--odd", "-x"]), ("cmd --help -- -x", ["cmd", "--help", "--", "-x"])]
+    ("words", "ran"),
+    [("-- --odd -x", ["--odd", "-x"]), ("cmd --help -- -x", ["cmd", "--help", "--", "-x"])],
 )
 def test_the_options_of_a_command_are_its_own(line: str, words: str, ran: list[str]) -> None:
     """After `--` and after the command itself."""
@@ -82,5 +94,7 @@ def test_a_missing_manifest_is_one_sentence() -> None:
 def test_the_reference_page_is_fresh() -> None:
     """docs/cli.md is what the commands say. Refresh: python -m agentbox.host.reference.cli"""
     # In a process of its own: click keeps what the first caller of a command made of its help option.
-    done = subprocess.run([sys.executable, "-m", "agentbox.host.reference.cli", "--check"], check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "agentbox.host.reference.cli", "--check"], check=False
+    )
     assert done.returncode == 0, "stale: run `python -m agentbox.host.reference.cli`"

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from agentbox.core.paths import HostPaths
-from agentbox.host.cli.context import Cli
-from agentbox.host.cli.manifest_index import FILE, KEPT, Facts, ManifestIndex
+from agentbox.host.cli.context import CliContext
+from agentbox.host.cli.manifest_cache import FILE_NAME, MAX_ENTRIES, ManifestCache, ManifestInfo
 
 TEXT = '[meta]\nschema_version = 1\nname = "one"\n'
 
@@ -30,72 +30,81 @@ def settled(path: Path) -> None:
         continue
 
 
-def index(manifest: Path) -> ManifestIndex:
-    return ManifestIndex(HostPaths.of_this_user().state_root, manifest)
+def index(manifest: Path) -> ManifestCache:
+    return ManifestCache(HostPaths.for_this_user().state_root, manifest)
 
 
-def test_a_second_command_reads_no_manifest(manifest: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_command_reads_no_manifest(
+    manifest: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Neither for the folder of the box nor for what `status` compares."""
-    first = Cli(manifest_argument=manifest)
-    applied = first.apply()
-    assert first.state().folder.name == "one"
-    monkeypatch.setattr(Cli, "load_manifest", lambda _self: pytest.fail("it was read"))
-    second = Cli(manifest_argument=manifest)
+    first = CliContext(manifest_argument=manifest)
+    applied = first.apply_fingerprints()
+    assert first.state().directory.name == "one"
+    monkeypatch.setattr(CliContext, "load_manifest", lambda _self: pytest.fail("it was read"))
+    second = CliContext(manifest_argument=manifest)
     assert second.state() == first.state()
-    assert second.apply() == applied
+    assert second.apply_fingerprints() == applied
     assert applied["meta.name"].startswith("recreate ")
 
 
 def test_an_edit_of_equal_size_in_place_is_seen(manifest: Path) -> None:
     """With its old times put back too: no program sets the time of the last change of an inode."""
-    assert Cli(manifest_argument=manifest).state().folder.name == "one"
+    assert CliContext(manifest_argument=manifest).state().directory.name == "one"
     before = manifest.stat()
     with manifest.open("r+") as stream:
         stream.write(TEXT.replace("one", "two"))
     os.utime(manifest, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert Cli(manifest_argument=manifest).state().folder.name == "two"
+    assert CliContext(manifest_argument=manifest).state().directory.name == "two"
 
 
 def test_a_file_that_was_just_written_is_not_kept(tmp_path: Path, manifest: Path) -> None:
     """A change within the same tick of the clock would leave no trace."""
     manifest.write_text(TEXT)
-    index(manifest).keep(Facts("one"))
-    assert not (tmp_path / "state" / FILE).exists()
+    index(manifest).store(ManifestInfo("one"))
+    assert not (tmp_path / "state" / FILE_NAME).exists()
 
 
 def test_other_code_makes_what_is_compared_anew(manifest: Path) -> None:
     """The defaults of another release are not those that were kept."""
-    index(manifest).keep(Facts("one", {"meta.name": "recreate old"}, "of other code"))
-    assert Cli(manifest_argument=manifest).apply()["meta.name"] != "recreate old"
+    index(manifest).store(ManifestInfo("one", {"meta.name": "recreate old"}, "of other code"))
+    assert (
+        CliContext(manifest_argument=manifest).apply_fingerprints()["meta.name"] != "recreate old"
+    )
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{", "\xff", '{"PATH": 1}', '{"PATH": {"identity": "ID", "name": "../../etc"}}']
+    "text",
+    ["", "[]", "{", "\xff", '{"PATH": 1}', '{"PATH": {"identity": "ID", "name": "../../etc"}}'],
 )
 def test_a_damaged_index_costs_time_only(tmp_path: Path, manifest: Path, text: str) -> None:
     """It is made anew, and its name is no path."""
-    kept = tmp_path / "state" / FILE
+    kept = tmp_path / "state" / FILE_NAME
     found = manifest.stat()
     identity = [found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
-    kept.write_bytes(text.replace("PATH", str(manifest)).replace('"ID"', str(identity)).encode("latin-1"))
-    assert Cli(manifest_argument=manifest).state().folder.name == "one"
-    assert index(manifest).read() == Facts("one", None, "")
+    kept.write_bytes(
+        text.replace("PATH", str(manifest)).replace('"ID"', str(identity)).encode("latin-1")
+    )
+    assert CliContext(manifest_argument=manifest).state().directory.name == "one"
+    assert index(manifest).read() == ManifestInfo("one", None, "")
 
 
 def test_the_index_does_not_grow_without_end(tmp_path: Path, manifest: Path) -> None:
     """The manifests used last stay."""
-    paths = [tmp_path / f"{number}.toml" for number in range(KEPT + 3)]
+    paths = [tmp_path / f"{number}.toml" for number in range(MAX_ENTRIES + 3)]
     for path in paths:
         path.write_text(TEXT)
     settled(paths[-1])
     for path in paths:
-        index(path).keep(Facts("one"))
-    assert [index(path).read() is None for path in paths] == [True] * 3 + [False] * KEPT
+        index(path).store(ManifestInfo("one"))
+    assert [index(path).read() is None for path in paths] == [True] * 3 + [False] * MAX_ENTRIES
 
 
-def test_a_folder_that_cannot_be_written_is_no_error(manifest: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_cannot_be_written_is_no_error(
+    manifest: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nor one that is not there: reading makes none."""
     monkeypatch.setenv("AGENTBOX_STATE_DIR", "/proc/self/nowhere")
-    assert Cli(manifest_argument=manifest).state().folder.name == "one"
+    assert CliContext(manifest_argument=manifest).state().directory.name == "one"
     monkeypatch.setenv("AGENTBOX_STATE_DIR", "/proc/self")
-    assert Cli(manifest_argument=manifest).state().folder.name == "one"
+    assert CliContext(manifest_argument=manifest).state().directory.name == "one"

@@ -21,7 +21,7 @@ def test_stages_tell_what_they_did(capsys: pytest.CaptureFixture[str]) -> None:
     """A stage's line has its name, its result and its time, on stderr; --quiet silences it, --json structures it."""
     for out in (Output(), Output(quiet=True), Output(json=True)):
         with out.stage("image") as stage:
-            stage.said = "unchanged"
+            stage.result = "unchanged"
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 2
     assert lines[0].split()[:2] == ["image", "unchanged"]

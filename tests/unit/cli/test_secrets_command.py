@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.host.engines.secrets import collect
+from agentbox.host.engines.secrets import collect_secrets
 
 VALUE = "a-value-that-nobody-sees-0123456789"
 CHECKOUT = Path(__file__).resolve().parents[3]
@@ -32,11 +32,18 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def agentbox(folder: Path, *words: str, stdin: bytes = b"", **env: str) -> subprocess.CompletedProcess[bytes]:
+def agentbox(
+    folder: Path, *words: str, stdin: bytes = b"", **env: str
+) -> subprocess.CompletedProcess[bytes]:
     """One call of the real command."""
     here = {**os.environ, "AGENTBOX_STATE_DIR": str(folder / "state"), **env}
     return subprocess.run(
-        [sys.executable, "-m", "agentbox", *words], cwd=folder, input=stdin, env=here, capture_output=True, check=False
+        [sys.executable, "-m", "agentbox", *words],
+        cwd=folder,
+        input=stdin,
+        env=here,
+        capture_output=True,
+        check=False,
     )
 
 
@@ -58,10 +65,10 @@ def test_a_value_is_kept_listed_and_forgotten(folder: Path) -> None:
     assert VALUE.encode() not in done.stdout + done.stderr + shown.stdout + shown.stderr
     assert listed(folder)["MODEL_KEY"] == "set"
     assert listed(folder, MODEL_KEY="x")["MODEL_KEY"] == "environment"
-    assert collect(["MODEL_KEY"], folder / "agentbox.toml", kept) == {"MODEL_KEY": VALUE}
+    assert collect_secrets(["MODEL_KEY"], folder / "agentbox.toml", kept) == {"MODEL_KEY": VALUE}
     (folder / ".env").write_text("MODEL_KEY=other\n")
     assert listed(folder)["MODEL_KEY"] == ".env"
-    assert collect(["MODEL_KEY"], folder / "agentbox.toml", kept) == {"MODEL_KEY": "other"}
+    assert collect_secrets(["MODEL_KEY"], folder / "agentbox.toml", kept) == {"MODEL_KEY": "other"}
     assert agentbox(folder, "secrets", "remove", "MODEL_KEY").returncode == 0
     assert not (kept / "MODEL_KEY").exists()
     assert agentbox(folder, "secrets", "remove", "MODEL_KEY").returncode == 1

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from agentbox.core.paths import CHECKOUT
-from agentbox.host.cli.suites.report import result_of
+from agentbox.host.cli.suites.report import read_result
 
 CONFTEST = """
 import pytest
@@ -48,9 +48,12 @@ def test_only_a_declared_skip_is_one(tmp_path: Path) -> None:
     ]
     env = {**os.environ, "PYTHONPATH": str(CHECKOUT / "tests" / "tools")}
     done = subprocess.run(
-        [*argv, "-o", "junit_family=xunit1", str(tmp_path)], env=env, capture_output=True, check=False
+        [*argv, "-o", "junit_family=xunit1", str(tmp_path)],
+        env=env,
+        capture_output=True,
+        check=False,
     )
-    result = result_of("all", [done.returncode], 1.0, report, None)
+    result = read_result("all", [done.returncode], 1.0, report, None)
     assert [line.partition("::")[2] for line in result.skipped] == [
         "test_tides: this machine lacks a moon, which tides need",
         "test_waves: this machine lacks a sea",

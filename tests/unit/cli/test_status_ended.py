@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.host.cli.commands.box.status import _ended
-from agentbox.host.engines.base import Running
-from agentbox.host.engines.process.process import Process
+from agentbox.host.cli.commands.box.status import _describe_ended
+from agentbox.host.engines.base import BoxStatus
+from agentbox.host.engines.process.process import ProcessEngine
 from agentbox.host.engines.state import BoxRecord
 
 STOPPED = '{"event":"BootstrapStarted"}\n{"event":"ShutdownCompleted","drained_ms":100,"tasks_ended":["a"]}\n'
@@ -19,12 +19,14 @@ def record(tmp_path: Path) -> BoxRecord:
     (tmp_path / "boot.log").write_text('{"event":"BootstrapStarted"}\n')
     with subprocess.Popen(["true"]) as ended:
         pid = ended.pid
-    return BoxRecord(engine="process", name="gone", api_url="", root=str(tmp_path), pid=pid, start_ticks=1)
+    return BoxRecord(
+        engine="process", name="gone", api_url="", root=str(tmp_path), pid=pid, start_ticks=1
+    )
 
 
 def test_a_killed_box_has_no_exit_code(record: BoxRecord) -> None:
     """Nobody learned it; the first process was killed, and `up` boots the box again."""
-    found = _ended(Process(), record, Process().inspect(record))
+    found = _describe_ended(ProcessEngine(), record, ProcessEngine().inspect(record))
     assert (found["state"], found["exit_code"]) == ("exited", None)
     assert "was killed" in found["why"]
     assert "agentbox.sh up" in found["fix"]
@@ -33,24 +35,26 @@ def test_a_killed_box_has_no_exit_code(record: BoxRecord) -> None:
 def test_a_box_that_was_stopped_says_so(record: BoxRecord) -> None:
     """With the task that ended."""
     (Path(record.root) / "boot.log").write_text(STOPPED)
-    assert "clean, drained in 0.1 s, ended a" in _ended(Process(), record, Process().inspect(record))["why"]
+    assert (
+        "clean, drained in 0.1 s, ended a"
+        in _describe_ended(ProcessEngine(), record, ProcessEngine().inspect(record))["why"]
+    )
 
 
 def test_a_boot_that_failed_says_why(record: BoxRecord) -> None:
     """In the words of the boot, with its remedy."""
-    failed = (
-        '{"event":"BootstrapFailed","phase":"1","reason":"cannot write /var/lib/agentbox: full","fix":"Make room."}'
-    )
+    failed = '{"event":"BootstrapFailed","phase":"1","reason":"cannot write /var/lib/agentbox: full","fix":"Make room."}'
     (Path(record.root) / "boot.log").write_text('{"event":"BootstrapStarted"}\n' + failed + "\n")
-    found = _ended(Process(), record, Running("exited", 1, 5))
+    found = _describe_ended(ProcessEngine(), record, BoxStatus("exited", 1, 5))
     assert (
-        found["why"] == "boot failed in phase 1: cannot write /var/lib/agentbox: full; process started it again 5 times"
+        found["why"]
+        == "boot failed in phase 1: cannot write /var/lib/agentbox: full; process started it again 5 times"
     )
     assert found["fix"] == "Make room. Then run ./agentbox.sh up"
 
 
 def test_an_engine_that_gave_up_is_named(record: BoxRecord) -> None:
     """How often it started the box again, and that `up` counts anew."""
-    found = _ended(Process(), record, Running("exited", 137, 5))
+    found = _describe_ended(ProcessEngine(), record, BoxStatus("exited", 137, 5))
     assert "5 times, its limit" in found["why"]
     assert "counts from 0 again" in found["fix"]

@@ -17,10 +17,20 @@ UNWRITABLE = {">&-": "Bad file descriptor", ">/dev/full": "No space left on devi
 
 def shell(words: str, state: Path, **changes: str) -> subprocess.CompletedProcess[str]:
     """A line of the shell, where `agentbox` is the command."""
-    environment = {"PATH": "/usr/bin:/bin", "HOME": "/root", "AGENTBOX_STATE_DIR": str(state), **changes}
+    environment = {
+        "PATH": "/usr/bin:/bin",
+        "HOME": "/root",
+        "AGENTBOX_STATE_DIR": str(state),
+        **changes,
+    }
     line = f'agentbox() {{ "{sys.executable}" -P -m agentbox "$@"; }}; {words}'
     return subprocess.run(
-        ["sh", "-c", line], capture_output=True, text=True, cwd=CHECKOUT, env=environment, check=False
+        ["sh", "-c", line],
+        capture_output=True,
+        text=True,
+        cwd=CHECKOUT,
+        env=environment,
+        check=False,
     )
 
 
@@ -30,7 +40,10 @@ def test_a_result_that_cannot_be_written_is_exit_3(tmp_path: Path, where: str, w
     """The command line says why on stderr, in two lines."""
     done = shell(f"agentbox {words} {where}", tmp_path)
     assert done.returncode == 3
-    assert done.stderr.splitlines()[0] == f"agentbox: cannot finish {words.split()[0]}: {UNWRITABLE[where]}"
+    assert (
+        done.stderr.splitlines()[0]
+        == f"agentbox: cannot finish {words.split()[0]}: {UNWRITABLE[where]}"
+    )
     assert len(done.stderr.splitlines()) == 2
 
 
@@ -61,7 +74,7 @@ def test_the_folders_of_a_user_need_no_home(monkeypatch: pytest.MonkeyPatch) -> 
     for name in ("HOME", "AGENTBOX_STATE_DIR", "XDG_STATE_HOME", "SUDO_USER"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(os, "geteuid", lambda: 1)  # daemon, of every Debian
-    assert HostPaths.of_this_user().state_root == Path("/usr/sbin/.local/state/agentbox")
+    assert HostPaths.for_this_user().state_root == Path("/usr/sbin/.local/state/agentbox")
 
 
 @pytest.mark.parametrize("term", ["dumb", "xterm"])
@@ -74,7 +87,13 @@ def test_a_dumb_terminal_gets_no_escape(tmp_path: Path, term: str) -> None:
         words = [*RUN, "config", "validate", str(wrong)]
         environment = {"PATH": "/usr/bin:/bin", "TERM": term}
         subprocess.run(
-            words, stdout=terminal, stderr=terminal, stdin=terminal, cwd=CHECKOUT, env=environment, check=False
+            words,
+            stdout=terminal,
+            stderr=terminal,
+            stdin=terminal,
+            cwd=CHECKOUT,
+            env=environment,
+            check=False,
         )
         said = os.read(ours, 1 << 16)
     os.close(ours)
@@ -82,16 +101,18 @@ def test_a_dumb_terminal_gets_no_escape(tmp_path: Path, term: str) -> None:
     assert (b"\x1b[" in said) == (term == "xterm")
 
 
-@pytest.mark.parametrize("kept", [b"\xff\xfe\n", b"two words\n", "caf\u00e9\n".encode(), b"\x1b[2J\n", b""])
+@pytest.mark.parametrize(
+    "kept", [b"\xff\xfe\n", b"two words\n", "caf\u00e9\n".encode(), b"\x1b[2J\n", b""]
+)
 def test_a_damaged_token_is_read_anew(tmp_path: Path, kept: bytes) -> None:
     """It counts as none, and is never printed."""
     from agentbox.host.engines.state import BoxState
 
     state = BoxState(tmp_path)
     state.token_file.write_bytes(kept)
-    assert state.kept_token() == ""
-    state.keep_token("good")
-    assert state.kept_token() == "good"
+    assert state.stored_token() == ""
+    state.save_token("good")
+    assert state.stored_token() == "good"
 
 
 def test_a_token_that_no_header_holds_is_not_printed() -> None:

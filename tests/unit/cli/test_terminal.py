@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.host.cli.terminal import Shown, _left
+from agentbox.host.cli.agent_output import EscapingWriter, _active_colors
 
 
 def piece_of(master: int) -> bytes:
@@ -25,7 +25,7 @@ def on_terminal(*pieces: bytes) -> str:
     tty.setraw(slave)
     try:
         with os.fdopen(slave, "w", encoding="utf-8", newline="") as stream:
-            shown = Shown(stream)
+            shown = EscapingWriter(stream)
             for piece in pieces:
                 shown.write(piece)
             shown.close()
@@ -44,7 +44,10 @@ def on_terminal(*pieces: bytes) -> str:
         (b"\x1b[21t\x1b[6n\x1bc", r"\x1b[21t\x1b[6n\x1bc"),  # answers that the terminal would type
         ("\x9b2J\u202etxt".encode(), r"\x9b2J\u202etxt"),
         (b"\xff\xfe\x08\x00", r"\xff\xfe\x08\x00"),
-        ("\u3164\u2800x\ufe00\ufe0f\U000e0141".encode(), r"\u3164\u2800x\ufe00\ufe0f\U000e0141"),  # shows nothing
+        (
+            "\u3164\u2800x\ufe00\ufe0f\U000e0141".encode(),
+            r"\u3164\u2800x\ufe00\ufe0f\U000e0141",
+        ),  # shows nothing
     ],
 )
 def test_a_terminal_is_told_nothing_but_text_and_colour(hostile: bytes, seen: str) -> None:
@@ -57,7 +60,10 @@ def test_text_and_colour_are_as_they_were() -> None:
     """Lines, tabs, progress on one line, umlauts cut in two; colours end with the agent."""
     said = "über\tall\r\n\x1b[1;31mred\x1b[0m 10 %\r\x1b[K20 %\n".encode()
     assert on_terminal(said[:1], said[1:]) == said.decode() + "\x1b[0m"
-    assert on_terminal("\u26a0\ufe0f \U0001f6e0\ufe0f".encode()) == "\u26a0\ufe0f \U0001f6e0\ufe0f\x1b[0m"
+    assert (
+        on_terminal("\u26a0\ufe0f \U0001f6e0\ufe0f".encode())
+        == "\u26a0\ufe0f \U0001f6e0\ufe0f\x1b[0m"
+    )
     assert on_terminal("\u26a0\ufe0f\ufe0f".encode()) == "\u26a0\ufe0f\\ufe0f\x1b[0m"
     assert on_terminal(b"end\x1b[3") == "end\\x1b[3\x1b[0m"
 
@@ -66,7 +72,12 @@ def test_text_and_colour_are_as_they_were() -> None:
 def test_between_two_pieces_nothing_is_hidden(hiding: str) -> None:
     """Whoever writes there, this program or what follows one that was killed, has the terminal's own colours."""
     found = on_terminal(f"secret{hiding}".encode(), b"hidden", b"shown\x1b[m", b"plain")
-    pieces = (f"secret{hiding}\x1b[0m", f"{hiding}hidden\x1b[0m", f"{hiding}shown\x1b[m", "plain\x1b[0m")
+    pieces = (
+        f"secret{hiding}\x1b[0m",
+        f"{hiding}hidden\x1b[0m",
+        f"{hiding}shown\x1b[m",
+        "plain\x1b[0m",
+    )
     assert found == "".join(pieces)
 
 
@@ -74,9 +85,9 @@ def test_what_was_set_is_remembered_within_bounds() -> None:
     """Colours without end make no piece longer than that."""
     colors = ""
     for _ in range(1000):
-        colors = _left(colors, ["\x1b[38;5;1m"])
+        colors = _active_colors(colors, ["\x1b[38;5;1m"])
         assert len(colors) <= 256
-    assert _left(colors, ["\x1b[K"]) == colors != ""
+    assert _active_colors(colors, ["\x1b[K"]) == colors != ""
 
 
 def test_a_file_has_every_byte(tmp_path: Path) -> None:
@@ -84,7 +95,7 @@ def test_a_file_has_every_byte(tmp_path: Path) -> None:
     said = b"\xff\x1b[2J\x00\r\n\x1b["
     with (tmp_path / "out").open("w", encoding="utf-8") as stream:
         assert isinstance(stream, io.TextIOWrapper)
-        shown = Shown(stream)
+        shown = EscapingWriter(stream)
         shown.write(said)
         shown.close()
     assert (tmp_path / "out").read_bytes() == said

@@ -12,7 +12,7 @@ import pytest
 from agentbox.core.paths import CHECKOUT
 from agentbox.host.cli.suites import report
 from agentbox.host.cli.suites.catalogue import SUITES, Suite, lanes, timed_suites
-from agentbox.host.cli.suites.running import Runner
+from agentbox.host.cli.suites.runner import Runner
 
 # A suite that takes longer to clean up than a command that is merely killed would give it.
 SUITE = """
@@ -30,7 +30,7 @@ finally:
 COMMAND = """
 import pathlib, sys
 from agentbox.host.cli.suites.catalogue import Suite
-from agentbox.host.cli.suites.running import Runner
+from agentbox.host.cli.suites.runner import Runner
 from agentbox.host.engines.interrupts import same_for_all
 same_for_all()
 folder = pathlib.Path(sys.argv[1])
@@ -41,13 +41,11 @@ try:
 except KeyboardInterrupt:
     sys.exit(130)
 """
-SHOW_IGNORED = (
-    "import sys; print(next(line for line in open('/proc/self/status') if line.startswith('SigIgn')).split()[1])"
-)
+SHOW_IGNORED = "import sys; print(next(line for line in open('/proc/self/status') if line.startswith('SigIgn')).split()[1])"
 RUN = """
 import pathlib, sys
 from agentbox.host.cli.suites.catalogue import Suite
-from agentbox.host.cli.suites.running import Runner
+from agentbox.host.cli.suites.runner import Runner
 Runner(pathlib.Path(sys.argv[1]), lambda result: None).run([[Suite("one", programs=(("python", "-c", sys.argv[2]),))]])
 """
 
@@ -70,9 +68,13 @@ def test_interrupted_suites_clear_up_first(tmp_path: Path, number: signal.Signal
 def test_ignored_signals_are_not_inherited(tmp_path: Path) -> None:
     """Started in the background or under nohup, the command's suites have the default of INT, HUP and QUIT."""
     words = ["sh", "-c", 'trap "" INT HUP QUIT TERM; exec "$@"', "sh", sys.executable, "-c"]
-    ran = subprocess.run([*words, RUN, str(tmp_path), SHOW_IGNORED], capture_output=True, text=True, check=True)
+    ran = subprocess.run(
+        [*words, RUN, str(tmp_path), SHOW_IGNORED], capture_output=True, text=True, check=True
+    )
     plain = subprocess.run([*words, SHOW_IGNORED], capture_output=True, text=True, check=True)
-    ignored = {1 << number - 1 for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM)}
+    ignored = {
+        1 << number - 1 for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM)
+    }
     assert all(int(plain.stdout, 16) & bit for bit in ignored)
     assert not any(int(ran.stdout, 16) & bit for bit in ignored)
 
@@ -98,7 +100,9 @@ def test_pytest_restores_ignored_signals(tmp_path: Path) -> None:
 
 def test_programs_of_this_suite_obey_signals() -> None:
     """None of INT, HUP and QUIT is ignored in a program that a test starts."""
-    shown = subprocess.run([sys.executable, "-c", SHOW_IGNORED], capture_output=True, text=True, check=True)
+    shown = subprocess.run(
+        [sys.executable, "-c", SHOW_IGNORED], capture_output=True, text=True, check=True
+    )
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
         assert not int(shown.stdout, 16) & 1 << number - 1, number.name
 
@@ -112,7 +116,9 @@ def test_what_failed_or_was_skipped_is_named_at_the_end(tmp_path: Path) -> None:
         "@pytest.mark.timed\ndef test_soon(): pass\n"
     )
     seen: list[str] = []
-    suite = Suite("three", (str(tmp_path),), options=("-p", "no:cacheprovider", "-o", "markers=timed"))
+    suite = Suite(
+        "three", (str(tmp_path),), options=("-p", "no:cacheprovider", "-o", "markers=timed")
+    )
     (result,) = Runner(tmp_path, lambda result: seen.append(result.suite)).run([[suite]])
     assert not result.passed
     assert seen == ["three"]
@@ -122,9 +128,16 @@ def test_what_failed_or_was_skipped_is_named_at_the_end(tmp_path: Path) -> None:
     assert "test_three.py::test_fails: AssertionError: one is not two" in fails
     (skipped,) = result.skipped
     assert skipped.endswith("test_three.py::test_moon: this machine has no moon")
-    assert result.row.split() == ["three", "FAILED", *result.row.split()[2:3], "1", "2", "1"]
+    assert result.table_row.split() == [
+        "three",
+        "FAILED",
+        *result.table_row.split()[2:3],
+        "1",
+        "2",
+        "1",
+    ]
     assert json.loads(json.dumps(result.document()))["failed"] == result.failed
-    assert [file for file in report.durations([result]) if file.endswith("test_three.py")] in (
+    assert [file for file in report.file_durations([result]) if file.endswith("test_three.py")] in (
         [],
         [result.cases[0].file],
     )
@@ -132,9 +145,12 @@ def test_what_failed_or_was_skipped_is_named_at_the_end(tmp_path: Path) -> None:
 
 def test_each_folder_of_tests_is_in_one_suite() -> None:
     """None is forgotten, none runs twice."""
-    named = sorted(folder for suite in SUITES for folder in suite.folders if not folder.endswith(".py"))
+    named = sorted(
+        folder for suite in SUITES for folder in suite.directories if not folder.endswith(".py")
+    )
     holding = {
-        f"tests/{path.relative_to(CHECKOUT / 'tests').parts[0]}" for path in (CHECKOUT / "tests").rglob("test_*.py")
+        f"tests/{path.relative_to(CHECKOUT / 'tests').parts[0]}"
+        for path in (CHECKOUT / "tests").rglob("test_*.py")
     }
     assert named == sorted(holding)
 
@@ -142,27 +158,43 @@ def test_each_folder_of_tests_is_in_one_suite() -> None:
 def test_files_left_to_another_suite_are_in_one() -> None:
     """What the runtime suite ignores, the suite of builds runs."""
     ignored = {
-        word.removeprefix("--ignore=") for suite in SUITES for word in suite.options if word.startswith("--ignore=")
+        word.removeprefix("--ignore=")
+        for suite in SUITES
+        for word in suite.options
+        if word.startswith("--ignore=")
     }
-    assert ignored == {folder for suite in SUITES for folder in suite.folders if folder.endswith(".py")}
+    assert ignored == {
+        folder for suite in SUITES for folder in suite.directories if folder.endswith(".py")
+    }
     assert all((CHECKOUT / path).is_file() for path in ignored)
 
 
 def test_an_inherited_test_is_of_the_file_that_inherits_it(tmp_path: Path) -> None:
     """Its id can be run, and says of which class it is: many files inherit one suite."""
     node = "tests/contract/test_events_local_jsonl.py::TestLocalJsonl::test_C01_close_is_idempotent_and_leaves_nothing"
-    argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junit-xml={tmp_path}/report.xml", node]
+    argv = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        f"--junit-xml={tmp_path}/report.xml",
+        node,
+    ]
     argv += ["-o", "junit_family=xunit1"]
     done = subprocess.run(argv, cwd=CHECKOUT, capture_output=True, check=False)
-    result = report.result_of("contract", [done.returncode], 1.0, tmp_path / "report.xml", None)
-    assert ([case.place for case in result.cases], result.passed) == ([node], True)
-    assert list(report.durations([result])) in ([], [node.partition("::")[0]])
+    result = report.read_result("contract", [done.returncode], 1.0, tmp_path / "report.xml", None)
+    assert ([case.test_id for case in result.cases], result.passed) == ([node], True)
+    assert list(report.file_durations([result])) in ([], [node.partition("::")[0]])
 
 
 def test_suites_are_spread_over_lanes_in_order() -> None:
     """Each is in one lane; what a suite waits for is in another lane or before it."""
     found = lanes(SUITES)
-    assert sorted(suite.name for lane in found for suite in lane) == sorted(suite.name for suite in SUITES)
+    assert sorted(suite.name for lane in found for suite in lane) == sorted(
+        suite.name for suite in SUITES
+    )
     for lane in found:
         names = [suite.name for suite in lane]
         assert all(suite.after not in names[n:] for n, suite in enumerate(lane))
@@ -183,10 +215,12 @@ def test_timed_tests_have_a_suite_of_their_own() -> None:
     """Every file with the mark is in one, those of containers in one that runs alone; a suite without one has none."""
     waiting, boxes = timed_suites(SUITES)
     assert (boxes.workers, boxes.containers, waiting.containers) == (1, True, False)
-    assert all(folder.startswith(("tests/runtime-contract/", "tests/e2e/")) for folder in boxes.folders)
+    assert all(
+        folder.startswith(("tests/runtime-contract/", "tests/e2e/")) for folder in boxes.directories
+    )
     marked = subprocess.run(
         ["git", "grep", "-l", "-F", "@pytest.mark.timed", "--", "tests/*test_*.py"],
         cwd=CHECKOUT, capture_output=True, text=True, check=True,
     )  # fmt: skip
-    assert set(marked.stdout.split()) <= {*waiting.folders, *boxes.folders}
+    assert set(marked.stdout.split()) <= {*waiting.directories, *boxes.directories}
     assert timed_suites([suite for suite in SUITES if suite.name == "lint"]) == []

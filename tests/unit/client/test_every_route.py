@@ -30,7 +30,9 @@ METHODS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("route", [route for route in ROUTES if route.listener == "api"], ids=lambda route: route.name)
+@pytest.mark.parametrize(
+    "route", [route for route in ROUTES if route.listener == "api"], ids=lambda route: route.name
+)
 async def test_a_route_has_its_method(route):
     """Of the same name and the same arguments, waited for in one and awaited in the other."""
     async with AsyncBoxClient("http://127.0.0.1:1") as other:

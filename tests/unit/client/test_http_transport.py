@@ -116,13 +116,17 @@ def test_a_refusal_before_the_end_of_the_body_is_read(server: Server) -> None:
 
     def refuse(connection: socket.socket) -> None:
         head(connection)
-        connection.sendall(b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
+        connection.sendall(
+            b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}"
+        )
         connection.shutdown(socket.SHUT_WR)
         while connection.recv(1 << 20):
             continue
 
     server.serve(refuse)
-    found = transport(server).request("PUT", "/", headers={}, content=(b"x" * (1 << 20) for _ in range(8)))
+    found = transport(server).request(
+        "PUT", "/", headers={}, content=(b"x" * (1 << 20) for _ in range(8))
+    )
     assert found.status_code == 413
 
 

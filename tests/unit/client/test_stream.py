@@ -77,7 +77,9 @@ def test_a_broken_stream_goes_on_after_its_last_id(serve) -> None:  # type: igno
         ]
     )
     with BoxClient(server.url) as client:
-        found = [(item.id, item.event) for item in client.stream("task_logs", {"id": "x"}, last="task")]
+        found = [
+            (item.id, item.event) for item in client.stream("task_logs", {"id": "x"}, last="task")
+        ]
     assert found == [("1", "stdout"), ("2", "stdout"), ("3", "task")]
     assert server.asked == [None, "1", "1"]
 
@@ -93,7 +95,9 @@ async def test_the_asynchronous_client_does_the_same(serve) -> None:  # type: ig
 
 def test_a_refusal_is_raised_at_once(serve) -> None:  # type: ignore[no-untyped-def]
     """410 is no break: the caller is told with the problem's members."""
-    server = serve([(410, [b'{"code":"cursor-expired","detail":"gone","oldest":7,"retryable":false}'], True)])
+    server = serve(
+        [(410, [b'{"code":"cursor-expired","detail":"gone","oldest":7,"retryable":false}'], True)]
+    )
     with BoxClient(server.url) as client, pytest.raises(ApiError, match="gone") as caught:
         list(client.stream("task_logs", {"id": "x"}, last="task"))
     assert caught.value.code == "cursor-expired"
@@ -102,7 +106,13 @@ def test_a_refusal_is_raised_at_once(serve) -> None:  # type: ignore[no-untyped-
 
 def test_an_error_event_is_raised(serve) -> None:  # type: ignore[no-untyped-def]
     """The server's reason for ending a stream reaches the caller as the same error as before the first byte."""
-    problem = {"code": "cursor-expired", "status": 410, "detail": "gone", "oldest": 3, "retryable": False}
+    problem = {
+        "code": "cursor-expired",
+        "status": 410,
+        "detail": "gone",
+        "oldest": 3,
+        "retryable": False,
+    }
     server = serve([(200, [event(1), event(1, "error", problem)], False)])
     with BoxClient(server.url) as client, pytest.raises(ApiError, match="gone"):
         list(client.stream("task_logs", {"id": "x"}, last="task"))

@@ -36,7 +36,7 @@ def test_what_is_of_others_is_closed(box: ProgramBox) -> None:
     """Secrets, tokens, agents.db, the journal, another program's state and temporary files: neither read nor written nor
     listed, by name or by a link, and no process of theirs gets a signal."""
     (box.paths.workspace / "link").symlink_to(box.closed["secret"])
-    found = box.answer(
+    found = box.run_json(
         """
 paths = json.loads(sys.argv[1]); work = sys.argv[2]
 said(**{f"read {name}": tried(lambda: read(path)) for name, path in paths.items()},
@@ -56,7 +56,7 @@ said(**{f"read {name}": tried(lambda: read(path)) for name, path in paths.items(
 def test_it_does_its_work(box: ProgramBox) -> None:
     """Its volume, the workspace where it runs what lies there too, its password, a temporary folder, shared memory, a
     terminal, children, its port and ports that are nobody's."""
-    found = box.answer(
+    found = box.run_json(
         """
 work, state, password, port = sys.argv[1:]
 def script():
@@ -89,14 +89,14 @@ def _free(box: ProgramBox) -> int:
     """A port that the plan now says is the program's."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port: int = taken.getsockname()[1]
-    box.ruled(listens=(port,))
+    box.change_ruleset(listens=(port,))
     return port
 
 
 def test_ports_and_sockets(box: ProgramBox, stranger: tuple[int, Path]) -> None:
     """It takes no port of the box's, however free, and reaches no socket of the file system."""
     port, path = stranger
-    found = box.answer(
+    found = box.run_json(
         """
 port, path, api = sys.argv[1:]
 said(connect=tried(lambda: connect(int(port))), api=tried(lambda: serve(int(api))), unix=tried(lambda: unix(path)),
@@ -112,8 +112,8 @@ said(connect=tried(lambda: connect(int(port))), api=tried(lambda: serve(int(api)
 def test_without_network_nothing_is_reached(box: ProgramBox, stranger: tuple[int, Path]) -> None:
     """It listens where its file says, and neither connects nor serves elsewhere, over whatever transport."""
     port = _free(box)
-    box.ruled(network=False)
-    found = box.answer(
+    box.change_ruleset(network=False)
+    found = box.run_json(
         """
 far, own = map(int, sys.argv[1:])
 def fast_open():
@@ -129,8 +129,8 @@ said(own=tried(lambda: serve(own)), connect=tried(lambda: connect(far)), fast=tr
 
 def test_a_display_has_sockets_and_shared_memory(box: ProgramBox) -> None:
     """In its own folder; System V memory of others stays what the kernel's rights make it."""
-    box.ruled(sockets=True)
-    found = box.answer(
+    box.change_ruleset(sockets=True)
+    found = box.run_json(
         """
 path = sys.argv[1] + "/display"
 def display():
@@ -149,8 +149,8 @@ said(display=tried(display), shared=key >= 0, removed=call(shmctl, key, 0, 0))
 
 def test_what_is_known_by_name_cannot_be_listed(box: ProgramBox) -> None:
     """As /tmp is to a display server, whose lock has its place there."""
-    box.ruled(unlisted=("/tmp",))
-    found = box.answer(
+    box.change_ruleset(unlisted=("/tmp",))
+    found = box.run_json(
         """
 temp = sys.argv[1]
 said(make=tried(lambda: write(temp + "/.X1-lock")), read=tried(lambda: read(temp + "/.X1-lock")), list=tried(lambda: os.listdir(temp)))
@@ -162,8 +162,10 @@ said(make=tried(lambda: write(temp + "/.X1-lock")), read=tried(lambda: read(temp
 
 def test_rare_calls_are_refused(box: ProgramBox) -> None:
     """Namespaces, mounts, other processes, System V memory where no display is served."""
-    number = {"x86_64": (101, 272, 165, 310, 29), "aarch64": (117, 97, 40, 270, 194)}[os.uname().machine]
-    found = box.answer(
+    number = {"x86_64": (101, 272, 165, 310, 29), "aarch64": (117, 97, 40, 270, 194)}[
+        os.uname().machine
+    ]
+    found = box.run_json(
         """
 ptrace, unshare, mount, read_memory, shmget = map(int, sys.argv[1:])
 said(ptrace=call(ptrace, 16, os.getppid(), 0, 0), unshare=call(unshare, 0x10000000), mount=call(mount, 0, 0, 0, 0, 0),
@@ -177,10 +179,14 @@ said(ptrace=call(ptrace, 16, os.getppid(), 0, 0), unshare=call(unshare, 0x100000
 
 def test_it_is_the_process_that_supervisord_started(box: ProgramBox) -> None:
     """The pid, the exit code and the end by a signal are the program's own."""
-    program = box.start(sys.executable, "-I", "-c", "import os; print(os.getpid(), flush=True); os._exit(7)")
+    program = box.start(
+        sys.executable, "-I", "-c", "import os; print(os.getpid(), flush=True); os._exit(7)"
+    )
     out, _ = program.communicate(timeout=120)
     assert (int(out), program.returncode) == (program.pid, 7)
-    program = box.start(sys.executable, "-I", "-c", "import signal; print(1, flush=True); signal.pause()")
+    program = box.start(
+        sys.executable, "-I", "-c", "import signal; print(1, flush=True); signal.pause()"
+    )
     assert program.stdout is not None
     assert program.stdout.readline() == "1\n"
     program.send_signal(signal.SIGTERM)
@@ -190,18 +196,22 @@ def test_it_is_the_process_that_supervisord_started(box: ProgramBox) -> None:
 
 def test_a_new_start_finds_no_temporary_files(box: ProgramBox) -> None:
     """Each has a folder of its own, with a name that nobody can guess; another program's stays."""
-    script = (
-        "write(tempfile.gettempdir() + '/x'); said(temp=tempfile.gettempdir(), there=os.listdir(tempfile.gettempdir()))"
-    )
-    first, second = box.answer(script), box.answer(script)
+    script = "write(tempfile.gettempdir() + '/x'); said(temp=tempfile.gettempdir(), there=os.listdir(tempfile.gettempdir()))"
+    first, second = box.run_json(script), box.run_json(script)
     assert first["there"] == second["there"] == ["x"]
     assert first["temp"] != second["temp"]
-    assert sorted(path.name for path in box.paths.tmp.iterdir()) == ["comfyui.abc", Path(str(second["temp"])).name]
+    assert sorted(path.name for path in box.paths.tmp.iterdir()) == [
+        "comfyui.abc",
+        Path(str(second["temp"])).name,
+    ]
 
 
 def test_a_program_without_a_ruleset_is_not_started(box: ProgramBox) -> None:
     """Nor one whose command is missing: one sentence, and exit 1."""
-    for name, command, said in (("editor", "/bin/true", "no ruleset"), (NAME, "/no/such", "No such file")):
+    for name, command, said in (
+        ("editor", "/bin/true", "no ruleset"),
+        (NAME, "/no/such", "No such file"),
+    ):
         program = box.start(command, name=name)
         _, err = program.communicate(timeout=120)
         assert (program.returncode, said in err, err.count("\n")) == (1, True, 1), err
@@ -211,11 +221,15 @@ def test_a_program_of_agentbox_finds_its_secrets_and_its_token(box: ProgramBox) 
     """The mirror gets as far as the API, which is not there: everything that it reads before it could read."""
     with socket.create_server(("127.0.0.1", 0)) as nobody:
         port = nobody.getsockname()[1]
-    box.give(plan_of(f"[api]\nport = {port}\n[sovereign_mesh.telegram_mirror]\nenabled = true\n"))
+    box.write_plan(
+        plan_of(f"[api]\nport = {port}\n[sovereign_mesh.telegram_mirror]\nenabled = true\n")
+    )
     names = ("AGENTBOX_TELEGRAM_TOKEN", "AGENTBOX_TELEGRAM_CHAT")
     for name, value in zip(names, ("1:abc", "-42"), strict=True):
         (box.paths.mounted_secrets / name).write_text(value)
-    program = box.start(sys.executable, "-I", "-m", "agentbox.box.programs.telegram", *names, name="telegram-mirror")
+    program = box.start(
+        sys.executable, "-I", "-m", "agentbox.box.programs.telegram", *names, name="telegram-mirror"
+    )
     _, err = program.communicate(timeout=120)
     assert (program.returncode, "cannot reach" in err) == (8, True), err
     assert (box.paths.starts_dir / "telegram-mirror").exists()

@@ -55,7 +55,9 @@ def serve() -> Iterator[Serve]:
     listening.close()
 
 
-def test_a_server_that_asks_is_said_to_ask(serve: Serve, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_server_that_asks_is_said_to_ask(
+    serve: Serve, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Password types pass, inside and outside of TLS."""
     handshake.check(str(serve(bytes([2, 19]), (258, 262))))
     assert capsys.readouterr().out == "password asked: types 2 19\n"
@@ -71,7 +73,9 @@ def test_a_server_that_asks_is_said_to_ask(serve: Serve, capsys: pytest.CaptureF
         (b"", (), False, "it refuses everybody: b'too many'"),
     ],
 )
-def test_an_open_server_fails(serve: Serve, types: bytes, subtypes: tuple[int, ...], lets_in: bool, said: str) -> None:
+def test_an_open_server_fails(
+    serve: Serve, types: bytes, subtypes: tuple[int, ...], lets_in: bool, said: str
+) -> None:
     """Type None, None within TLS, None that is not even offered, and a server that answers nobody."""
     with pytest.raises(AgentboxError, match=said):
         handshake.check(str(serve(types, subtypes, lets_in=lets_in)))

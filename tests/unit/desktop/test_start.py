@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.box.programs.desktop import start, x11
+from agentbox.box.programs.desktop import common, x11
 from agentbox.core.errors import AgentboxError
 from agentbox.core.paths import PREFIX_VARIABLE
 
@@ -16,39 +16,41 @@ def test_the_process_engine_has_no_desktop(monkeypatch: pytest.MonkeyPatch, tmp_
     """Sockets of displays lie where the host's own are, so the desktop says that it needs a container."""
     monkeypatch.setenv(PREFIX_VARIABLE, str(tmp_path))
     with pytest.raises(AgentboxError, match="cannot start the desktop without a container"):
-        start.box()
+        common.box_paths()
 
 
 def test_an_empty_password_is_refused(tmp_path: Path) -> None:
     """Only the first line counts, and it must say something."""
     (tmp_path / "some").write_text(" word\nmore\n")
-    assert start.password(str(tmp_path / "some")) == "word"
+    assert common.read_password(str(tmp_path / "some")) == "word"
     (tmp_path / "none").write_text("\nword\n")
     with pytest.raises(AgentboxError, match="its password is empty"):
-        start.password(str(tmp_path / "none"))
+        common.read_password(str(tmp_path / "none"))
 
 
-def test_waiting_ends_with_the_socket_or_a_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_waiting_ends_with_the_socket_or_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """A socket ends the wait at once; a plain file is none."""
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(tmp_path / "X1"))
-        start.wait_for(tmp_path / "X1")
+        common.wait_for_socket(tmp_path / "X1")
     (tmp_path / "X2").touch()
-    monkeypatch.setattr(start, "_WAIT_SECONDS", 0.1)
+    monkeypatch.setattr(common, "_WAIT_SECONDS", 0.1)
     with pytest.raises(AgentboxError, match=r"there is no .*X2 after 0\.1 s"):
-        start.wait_for(tmp_path / "X2")
+        common.wait_for_socket(tmp_path / "X2")
 
 
 def test_a_helper_that_fails_is_quoted() -> None:
     """Its standard output comes back, or its last words."""
-    assert start.output(["/bin/cat"], "word") == b"word"
+    assert common.run_helper(["/bin/cat"], "word") == b"word"
     with pytest.raises(AgentboxError, match="/bin/sh says 'no such thing'"):
-        start.output(["/bin/sh", "-c", "echo no such thing >&2; exit 3"])
+        common.run_helper(["/bin/sh", "-c", "echo no such thing >&2; exit 3"])
 
 
 def test_the_cookie_is_for_any_address_of_display_1() -> None:
     """An entry as Xau reads it: wild family, no address, display 1, the name of the protocol, sixteen bytes."""
-    entry = x11._authority(bytes(range(16)))
+    entry = x11._xauthority_entry(bytes(range(16)))
     assert entry == b"\xff\xff\0\0\0\x011\0\x12MIT-MAGIC-COOKIE-1\0\x10" + bytes(range(16))
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agentbox.host.doctor.host import Host
-from agentbox.host.engines.process.process import Process
+from agentbox.host.engines.process.process import ProcessEngine
 from agentbox.host.engines.state import BoxState
 from agentbox.plan.model import Port
 from agentbox.testing.api_box import api_plan
@@ -21,4 +21,4 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     state.make()
     plan = api_plan()
     port = Port(owner="api.port", name="api", port=plan.api.port, publish="127.0.0.1")
-    return Host(plan=replace(plan, ports=(port,)), state=state, engine=Process())
+    return Host(plan=replace(plan, ports=(port,)), state=state, engine=ProcessEngine())

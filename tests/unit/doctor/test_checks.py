@@ -13,33 +13,33 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.box.posture.promised import promised
+from agentbox.box.posture.promised import promised_controls
 from agentbox.core.linux import landlock as kernels
 from agentbox.core.paths import Paths
-from agentbox.host.doctor.catalogue import CHECKS, examine
+from agentbox.host.doctor.catalogue import CHECKS, run_checks
+from agentbox.host.doctor.check_result import CheckResult
 from agentbox.host.doctor.checks import (
     clocks,
     confinement,
     disk,
     landlock,
-    leftovers,
     limits,
     memory,
     ports,
     posture,
-    state_folder,
+    stale_files,
+    state_directory,
 )
+from agentbox.host.doctor.fixes import apply_fixes
 from agentbox.host.doctor.host import Host
-from agentbox.host.doctor.repairing import repair
-from agentbox.host.doctor.row import Row
-from agentbox.host.engines.docker.docker import Docker
+from agentbox.host.engines.docker.docker import DockerEngine
 from agentbox.host.engines.state import BoxRecord
-from agentbox.plan.model import Delta, Port
-from agentbox.plan.render.controls import LINES
+from agentbox.plan.model import ExceptionPlan, Port
+from agentbox.plan.render.controls import CONTROL_LINES
 from agentbox.testing.plans import plan_of
 
 
-def by_name(rows: list[Row]) -> Mapping[str, Row]:
+def by_name(rows: list[CheckResult]) -> Mapping[str, CheckResult]:
     """The rows by subject, no two of one subject."""
     assert rows
     assert len({row.name for row in rows}) == len(rows)
@@ -48,39 +48,47 @@ def by_name(rows: list[Row]) -> Mapping[str, Row]:
 
 def test_every_check_speaks_and_what_is_bad_has_advice(host: Host) -> None:
     """On this very host: names are unique, titles are there, and whatever is not good says what to do about it."""
-    card = examine(host)
-    assert len({row.name for row in card.rows}) == len(card.rows)
-    assert {row.check for row in card.rows} <= set(card.titles) == {check.name for check in CHECKS}
-    assert all(row.said for row in card.rows)
-    assert all(row.advice for row in card.rows if row.state in ("bad", "warning"))
+    card = run_checks(host)
+    assert len({row.name for row in card.results}) == len(card.results)
+    assert (
+        {row.check for row in card.results} <= set(card.titles) == {check.name for check in CHECKS}
+    )
+    assert all(row.message for row in card.results)
+    assert all(row.advice for row in card.results if row.state in ("bad", "warning"))
     assert {"kernel", "landlock", "seccomp", "confinement", "ports", "clocks", "state"} <= {
-        row.check for row in card.rows
+        row.check for row in card.results
     }
 
 
 def test_a_check_that_cannot_look_stops_no_other(host: Host) -> None:
     """A folder where a file should be: unknown there, and every other check still answers."""
-    (host.state.folder.parent / "dockerd.json").mkdir()
-    rows = examine(host).rows
-    assert {row.check for row in rows if row.state == "unknown"} == {leftovers.NAME}
+    (host.state.directory.parent / "dockerd.json").mkdir()
+    rows = run_checks(host).results
+    assert {row.check for row in rows if row.state == "unknown"} == {stale_files.NAME}
     assert {check.name for check in CHECKS} - {"compose", "nix"} <= {row.check for row in rows}
 
 
 def test_the_confinement_of_this_host_is_tried(host: Host) -> None:
     """A real process is started as an agent is, and refused."""
-    (row,) = confinement.look(host)
+    (row,) = confinement.run_check(host)
     assert row.state == "good"
     assert {"paths", "signals", "sockets", "network"} <= set(row.facts)
     assert all(row.facts.values())
 
 
-@pytest.mark.parametrize(("abi", "bad"), [(0, {"filesystem", "signals"}), (5, {"signals"}), (6, set()), (7, set())])
-def test_an_old_landlock_is_named(host: Host, monkeypatch: pytest.MonkeyPatch, abi: int, bad: set[str]) -> None:
+@pytest.mark.parametrize(
+    ("abi", "bad"), [(0, {"filesystem", "signals"}), (5, {"signals"}), (6, set()), (7, set())]
+)
+def test_an_old_landlock_is_named(
+    host: Host, monkeypatch: pytest.MonkeyPatch, abi: int, bad: set[str]
+) -> None:
     """Each mechanism that it cannot hold; with leave of the manifest a warning."""
     monkeypatch.setattr(kernels, "abi", lambda: abi)
-    assert {row.subject for row in landlock.look(host) if row.state == "bad"} == bad
-    allowing = replace(host, plan=replace(host.plan, limits={**host.plan.limits, "allow_degraded": tuple(bad)}))
-    assert {row.subject for row in landlock.look(allowing) if row.state == "warning"} == bad
+    assert {row.subject for row in landlock.run_check(host) if row.state == "bad"} == bad
+    allowing = replace(
+        host, plan=replace(host.plan, limits={**host.plan.limits, "allow_degraded": tuple(bad)})
+    )
+    assert {row.subject for row in landlock.run_check(allowing) if row.state == "warning"} == bad
 
 
 def test_a_port_that_is_taken_is_named_with_its_holder(host: Host) -> None:
@@ -88,43 +96,53 @@ def test_a_port_that_is_taken_is_named_with_its_holder(host: Host) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         wanting = replace(
-            host, plan=replace(host.plan, ports=(Port(owner="api.port", name="api", port=port, publish="127.0.0.1"),))
+            host,
+            plan=replace(
+                host.plan,
+                ports=(Port(owner="api.port", name="api", port=port, publish="127.0.0.1"),),
+            ),
         )
-        (row,) = ports.look(wanting)
+        (row,) = ports.run_check(wanting)
         assert row.state == "bad"
-        assert str(os.getpid()) in row.said
-    (row,) = ports.look(wanting)
+        assert str(os.getpid()) in row.message
+    (row,) = ports.run_check(wanting)
     assert row.state == "good"
 
 
 def test_limits_that_the_host_does_not_have(host: Host) -> None:
     """The key is named."""
     asked = replace(host.plan.resources, cpus=100_000, pids=10**9)
-    rows = by_name(list(limits.look(replace(host, plan=replace(host.plan, resources=asked)))))
-    assert "resources.cpus" in rows["asked"].said
+    rows = by_name(list(limits.run_check(replace(host, plan=replace(host.plan, resources=asked)))))
+    assert "resources.cpus" in rows["asked"].message
     assert {row.state for row in rows.values()} == {"bad"}
-    assert {row.state for row in limits.look(host)} == {"good"}
+    assert {row.state for row in limits.run_check(host)} == {"good"}
 
 
 def test_memory_that_the_host_does_not_have(host: Host) -> None:
     """More than there is, and as much as there is."""
-    rows = [replace(host.plan, resources=replace(host.plan.resources, memory=size)) for size in (1 << 50, 0)]
-    assert [row.state for plan in rows for row in memory.look(replace(host, plan=plan))] == ["warning", "good"]
+    rows = [
+        replace(host.plan, resources=replace(host.plan.resources, memory=size))
+        for size in (1 << 50, 0)
+    ]
+    assert [row.state for plan in rows for row in memory.run_check(replace(host, plan=plan))] == [
+        "warning",
+        "good",
+    ]
 
 
 def test_a_full_disk(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bad below what a box needs to run; the place is named even where nothing is there yet."""
     monkeypatch.setattr(disk, "RUN", 1 << 60)
-    assert {row.state for row in disk.look(host)} == {"bad"}
+    assert {row.state for row in disk.run_check(host)} == {"bad"}
     monkeypatch.undo()
-    assert {row.subject for row in disk.look(host)} == {"state", "cache"}
+    assert {row.subject for row in disk.run_check(host)} == {"state", "cache"}
 
 
 def test_clocks_of_this_host(host: Host) -> None:
     """The monotonic clock and that of the file system are measured."""
-    rows = by_name(list(clocks.look(host)))
+    rows = by_name(list(clocks.run_check(host)))
     assert rows["monotonic"].state == "good"
-    assert abs(rows["files"].facts["skew_seconds"]) < clocks.MOST_SECONDS
+    assert abs(rows["files"].facts["skew_seconds"]) < clocks.MAX_SKEW_SECONDS
 
 
 def test_a_clock_that_goes_back_is_seen(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,79 +150,100 @@ def test_a_clock_that_goes_back_is_seen(host: Host, monkeypatch: pytest.MonkeyPa
     readings = iter([5, 6, 5])
     monkeypatch.setattr(time, "monotonic_ns", lambda: next(readings))
     monkeypatch.setattr(time, "time", lambda: 0.0)
-    rows = by_name(list(clocks.look(host)))
+    rows = by_name(list(clocks.run_check(host)))
     assert (rows["monotonic"].state, rows["wall"].state) == ("bad", "bad")
     assert rows["files"].state == "warning"  # a file made now is far ahead of such a clock
 
 
 def test_an_open_state_folder_is_mended(host: Host) -> None:
     """Folder and token that others may read are bad; the repair makes them private, and the next look is good."""
-    host.state.keep_token("secret")
-    host.state.folder.chmod(0o755)
+    host.state.save_token("secret")
+    host.state.directory.chmod(0o755)
     host.state.token_file.chmod(0o644)
-    card = examine(host, [check for check in CHECKS if check.name == state_folder.NAME])
+    card = run_checks(host, [check for check in CHECKS if check.name == state_directory.NAME])
     assert {row.subject for row in card.failed} == {"folder", "token"}
     told: list[str] = []
-    assert repair(card, lambda _question: False, told.append) == 0
+    assert apply_fixes(card, lambda _question: False, told.append) == 0
     assert host.state.token_file.stat().st_mode & 0o777 == 0o644
-    assert repair(card, lambda _question: True, told.append) == 2
-    assert {row.state for row in state_folder.look(host)} == {"good"}
+    assert apply_fixes(card, lambda _question: True, told.append) == 2
+    assert {row.state for row in state_directory.run_check(host)} == {"good"}
 
 
 def test_what_a_killed_command_left_is_removed(host: Host) -> None:
     """A half-written file and the note of a dead daemon; a living lock is told and left alone."""
-    half = host.state.folder / ".record.json.new"
+    half = host.state.directory / ".record.json.new"
     half.touch()
     note = host.paths.state_root / "dockerd.json"
     note.write_text(json.dumps({"pid": os.getpid(), "start_ticks": 1}))
-    with (host.state.folder / "up.lock").open("w") as lock:
+    with (host.state.directory / "up.lock").open("w") as lock:
         lock.write("4711")
         lock.flush()
         fcntl.flock(lock, fcntl.LOCK_EX)
-        rows = by_name(list(leftovers.look(host)))
+        rows = by_name(list(stale_files.run_check(host)))
         assert rows["lock"].state == "note"
-        assert "4711" in rows["lock"].said
+        assert "4711" in rows["lock"].message
     assert {name for name, row in rows.items() if row.state == "warning"} == {"files", "daemon"}
-    assert repair(examine(host), lambda question: str(host.paths.state_root) in question, lambda _said: None) == 2
+    assert (
+        apply_fixes(
+            run_checks(host),
+            lambda question: str(host.paths.state_root) in question,
+            lambda _said: None,
+        )
+        == 2
+    )
     assert not half.exists()
     assert not note.exists()
-    assert {row.state for row in leftovers.look(host)} == {"good"}
+    assert {row.state for row in stale_files.run_check(host)} == {"good"}
 
 
 def test_a_box_that_ended_is_told(host: Host, tmp_path: Path) -> None:
     """Its record names a process that is gone."""
     gone = BoxRecord(engine="process", name="test", api_url="http://127.0.0.1:1", root=str(tmp_path), pid=1, start_ticks=1)  # fmt: skip
-    rows = by_name(list(leftovers.look(replace(host, record=gone))))
+    rows = by_name(list(stale_files.run_check(replace(host, record=gone))))
     assert rows["box"].state == "warning"
 
 
 def test_every_line_of_hardening_has_a_row(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     """With its CIS and PSS ids; what the box finds changed is bad, at its line; what an exception gives up is a warning."""
     plan = plan_of()
-    widened = replace(plan, exceptions=(Delta(key="x", reason="y", cap_add=("SYS_PTRACE",)),))
+    widened = replace(
+        plan, exceptions=(ExceptionPlan(key="x", reason="y", cap_add=("SYS_PTRACE",)),)
+    )
     record = BoxRecord(engine="docker", name="test", api_url="http://127.0.0.1:1")
-    contained = replace(host, plan=widened, engine=Docker(), record=record)
+    contained = replace(host, plan=widened, engine=DockerEngine(), record=record)
     monkeypatch.setattr(Host, "running", True)
     drift = ["no_new_privs: 0 (expected 1)", "mount:/tmp: no mount (expected tmpfs)"]
-    monkeypatch.setattr(posture, "ask", lambda *_: (200, {"posture": {"drift": drift}}))
-    rows = [row for row in posture.look(contained) if row.subject != "engine"]
-    assert len(rows) == len(LINES)
-    assert {control for row in rows for control in row.controls if control.startswith("CIS")} >= {"CIS 5.4", "CIS 5.26"}
-    assert [row.said.partition(":")[0] for row in rows if row.state == "bad"] == ["security_opt", "volumes"]
+    monkeypatch.setattr(posture, "query_json", lambda *_: (200, {"posture": {"drift": drift}}))
+    rows = [row for row in posture.run_check(contained) if row.subject != "engine"]
+    assert len(rows) == len(CONTROL_LINES)
+    assert {control for row in rows for control in row.controls if control.startswith("CIS")} >= {
+        "CIS 5.4",
+        "CIS 5.26",
+    }
+    assert [row.message.partition(":")[0] for row in rows if row.state == "bad"] == [
+        "security_opt",
+        "volumes",
+    ]
     (given_up,) = (row for row in rows if row.state == "warning")
     assert "CIS 5.4" in given_up.controls
 
 
 def test_whatever_the_box_measures_has_a_line() -> None:
     """A control that no line knows would be told beside them; every name that the box promises is known here."""
-    names = {name.partition(":")[0] for name in promised(plan_of(), Paths())} - {"landlock"}
+    names = {name.partition(":")[0] for name in promised_controls(plan_of(), Paths())} - {
+        "landlock"
+    }
     assert names <= set(posture.MEASURED)
-    assert set(posture.MEASURED.values()) <= {line.name for line in LINES}
+    assert set(posture.MEASURED.values()) <= {line.name for line in CONTROL_LINES}
 
 
 def agentbox(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """One call of the real command over folders of the test's own."""
-    env = {**os.environ, "AGENTBOX_STATE_DIR": str(tmp_path / "state"), "AGENTBOX_CACHE_DIR": str(tmp_path / "cache")}
+    env = {
+        **os.environ,
+        "AGENTBOX_STATE_DIR": str(tmp_path / "state"),
+        "AGENTBOX_CACHE_DIR": str(tmp_path / "cache"),
+    }
     return subprocess.run(
         [sys.executable, "-m", "agentbox", "doctor", "--engine", "process", *words], capture_output=True, text=True,
         check=False, env=env, stdin=subprocess.DEVNULL,

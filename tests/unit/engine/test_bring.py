@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from agentbox.core.errors import AgentboxError, ExitCode
-from agentbox.host.engines.base import Running, Start
-from agentbox.host.engines.bring import bring, check, needed
+from agentbox.host.engines.base import BoxStatus, StartSpec
+from agentbox.host.engines.reconcile import check, reconcile, required_action
 from agentbox.host.engines.state import BoxRecord, BoxState
 from agentbox.testing.plans import plan_of
 
@@ -21,47 +21,53 @@ class Noted:
     """An engine that runs nothing and notes what it was told; only the decision is under test."""
 
     name: str = "docker"
-    running: Running = field(default_factory=lambda: Running("running"))
+    running: BoxStatus = field(default_factory=lambda: BoxStatus("running"))
     secrets_same: bool = True
     fails: bool = False
     told: tuple[str, ...] = ()
 
-    def inspect(self, record: BoxRecord) -> Running:
+    def inspect(self, record: BoxRecord) -> BoxStatus:
         return self.running
 
-    def same_secrets(self, start: Start) -> bool:
+    def secrets_match(self, start: StartSpec) -> bool:
         return self.secrets_same
 
-    def check(self, start: Start) -> None:
+    def check(self, start: StartSpec) -> None:
         self.told += ("check",)
 
-    def start(self, start: Start) -> BoxRecord:
+    def start(self, start: StartSpec) -> BoxRecord:
         return self._did("recreate" if start.recreate else "start", start)
 
-    def refresh(self, start: Start, record: BoxRecord) -> BoxRecord:
+    def refresh(self, start: StartSpec, record: BoxRecord) -> BoxRecord:
         return self._did("refresh", start)
 
-    def rewrite(self, start: Start, record: BoxRecord) -> BoxRecord:
+    def rewrite(self, start: StartSpec, record: BoxRecord) -> BoxRecord:
         return self._did("rewrite", start)
 
     def stop(self, record: BoxRecord, seconds: int) -> None:
         self.told += ("stop",)
-        self.running = Running("exited")
+        self.running = BoxStatus("exited")
 
-    def logs(self, record: BoxRecord, *, follow: bool, lines: int | None, since: str | None) -> Iterator[str]:
+    def logs(
+        self, record: BoxRecord, *, follow: bool, lines: int | None, since: str | None
+    ) -> Iterator[str]:
         assert self.running.state == "exited"
-        ended = {"event": "ShutdownCompleted", "drained_ms": 300, "tasks_ended": ["task-1", "task-2"]}
+        ended = {
+            "event": "ShutdownCompleted",
+            "drained_ms": 300,
+            "tasks_ended": ["task-1", "task-2"],
+        }
         yield json.dumps({"event": "BootstrapStarted"})
         yield json.dumps(ended)
 
-    def _did(self, what: str, start: Start) -> BoxRecord:
+    def _did(self, what: str, start: StartSpec) -> BoxRecord:
         self.told += (what,)
         if self.fails:
             raise AgentboxError("cannot", exit_code=ExitCode.ENGINE)
         return record_of(start)
 
 
-def record_of(start: Start) -> BoxRecord:
+def record_of(start: StartSpec) -> BoxRecord:
     return BoxRecord(
         engine="docker",
         name=start.plan.name,
@@ -71,10 +77,12 @@ def record_of(start: Start) -> BoxRecord:
     )
 
 
-def start_of(folder: Path, **changes: str) -> Start:
+def start_of(folder: Path, **changes: str) -> StartSpec:
     """A start whose plan has these keys changed, each given by its class."""
     apply = {**PLAN.apply, **{key: f"{kind} changed" for key, kind in changes.items()}}
-    return Start(plan=replace(PLAN, apply=apply), manifest=b"", state=BoxState(folder / "b"), made_of="m")
+    return StartSpec(
+        plan=replace(PLAN, apply=apply), manifest=b"", state=BoxState(folder / "b"), made_of="m"
+    )
 
 
 @pytest.mark.parametrize(
@@ -87,12 +95,14 @@ def start_of(folder: Path, **changes: str) -> Start:
         ({"k": "rebuild"}, "recreate"),
     ],
 )
-def test_the_most_demanding_key_decides(tmp_path: Path, changes: dict[str, str], expected: str) -> None:
+def test_the_most_demanding_key_decides(
+    tmp_path: Path, changes: dict[str, str], expected: str
+) -> None:
     """One key of each class on a running box; the keys are named."""
     last = record_of(start_of(tmp_path))
-    found = needed(Noted(), start_of(tmp_path, **changes), last)
-    assert found.need == expected
-    assert not changes or max(changes) in found.because
+    found = required_action(Noted(), start_of(tmp_path, **changes), last)
+    assert found.kind == expected
+    assert not changes or max(changes) in found.reason
 
 
 @pytest.mark.parametrize(
@@ -102,17 +112,19 @@ def test_the_most_demanding_key_decides(tmp_path: Path, changes: dict[str, str],
 def test_what_runs_decides_too(tmp_path: Path, state: str, expected: str) -> None:
     """Nothing changed in the manifest."""
     start = start_of(tmp_path)
-    assert needed(Noted(running=Running(state)), start, record_of(start)).need == expected
+    assert (
+        required_action(Noted(running=BoxStatus(state)), start, record_of(start)).kind == expected
+    )
 
 
 def test_what_is_not_known_is_made_anew(tmp_path: Path) -> None:
     """No record, one of an unfinished change, another image, another secret."""
     start = start_of(tmp_path)
     last = record_of(start)
-    assert needed(Noted(), start, None).need == "start"
-    assert needed(Noted(), start, replace(last, settled=False)).need == "recreate"
-    assert needed(Noted(), start, replace(last, made_of="other")).need == "recreate"
-    assert needed(Noted(secrets_same=False), start, last).need == "boot"
+    assert required_action(Noted(), start, None).kind == "start"
+    assert required_action(Noted(), start, replace(last, settled=False)).kind == "recreate"
+    assert required_action(Noted(), start, replace(last, made_of="other")).kind == "recreate"
+    assert required_action(Noted(secrets_same=False), start, last).kind == "boot"
 
 
 def test_a_change_that_fails_stays_unsettled(tmp_path: Path) -> None:
@@ -122,12 +134,12 @@ def test_a_change_that_fails_stays_unsettled(tmp_path: Path) -> None:
     last = record_of(start_of(tmp_path))
     engine = Noted(fails=True)
     with pytest.raises(AgentboxError):
-        bring(engine, start, last, apply_live=lambda _record: True, failed_boot=False)
+        reconcile(engine, start, last, apply_live=lambda _record: True, failed_boot=False)
     kept = start.state.record()
     assert kept is not None
     assert not kept.settled
     engine.fails = False
-    brought = bring(engine, start, kept, apply_live=lambda _record: True, failed_boot=False)
+    brought = reconcile(engine, start, kept, apply_live=lambda _record: True, failed_boot=False)
     assert engine.told == ("stop", "refresh", "recreate")
     assert start.state.record() == brought.record
 
@@ -138,7 +150,13 @@ def test_live_keys_that_the_box_refuses_boot_it(tmp_path: Path) -> None:
     start.state.make()
     for agrees, told in ((True, ("rewrite",)), (False, ("rewrite", "stop", "refresh"))):
         engine = Noted()
-        bring(engine, start, record_of(start_of(tmp_path)), apply_live=lambda _record, a=agrees: a, failed_boot=False)
+        reconcile(
+            engine,
+            start,
+            record_of(start_of(tmp_path)),
+            apply_live=lambda _record, a=agrees: a,
+            failed_boot=False,
+        )
         assert engine.told == told
 
 
@@ -147,9 +165,11 @@ def test_a_failed_boot_is_tried_again(tmp_path: Path) -> None:
     start = start_of(tmp_path)
     start.state.make()
     engine = Noted()
-    brought = bring(engine, start, record_of(start), apply_live=lambda _record: True, failed_boot=True)
+    brought = reconcile(
+        engine, start, record_of(start), apply_live=lambda _record: True, failed_boot=True
+    )
     assert engine.told == ("stop", "refresh")
-    assert "its boot had failed" in brought.did
+    assert "its boot had failed" in brought.summary
 
 
 @pytest.mark.parametrize(("kind", "did"), [("recreate", "recreated"), ("boot", "booted again")])
@@ -159,11 +179,17 @@ def test_who_brings_a_box_down_says_which_tasks_ended(tmp_path: Path, kind: str,
     start.state.make()
     engine = Noted()
     last = record_of(start_of(tmp_path))
-    brought = bring(engine, start, last, apply_live=lambda _record: True, failed_boot=False)
+    brought = reconcile(engine, start, last, apply_live=lambda _record: True, failed_boot=False)
     assert engine.told[0] == "stop"
-    assert brought.did == f"{did} (k); stopped before: {ended}"
-    again = bring(engine, start, replace(last, settled=False), apply_live=lambda _record: True, failed_boot=False)
-    assert again.did == "recreated (an earlier change was not finished)"
+    assert brought.summary == f"{did} (k); stopped before: {ended}"
+    again = reconcile(
+        engine,
+        start,
+        replace(last, settled=False),
+        apply_live=lambda _record: True,
+        failed_boot=False,
+    )
+    assert again.summary == "recreated (an earlier change was not finished)"
 
 
 def test_another_engine_is_refused(tmp_path: Path) -> None:

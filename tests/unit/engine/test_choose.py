@@ -3,9 +3,9 @@
 import pytest
 
 from agentbox.core.errors import AgentboxError, ExitCode
-from agentbox.host.engines.choose import choose
-from agentbox.host.engines.docker.docker import Docker
-from agentbox.host.engines.process.process import Process
+from agentbox.host.engines.docker.docker import DockerEngine
+from agentbox.host.engines.engine_choice import select_engine
+from agentbox.host.engines.process.process import ProcessEngine
 from agentbox.host.engines.state import BoxRecord
 
 LAST = BoxRecord(engine="process", name="box", api_url="")
@@ -14,19 +14,23 @@ LAST = BoxRecord(engine="process", name="box", api_url="")
 def test_what_is_asked_for_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """Then AGENTBOX_ENGINE, then what the box last used, then docker."""
     monkeypatch.setenv("AGENTBOX_ENGINE", "process")
-    assert isinstance(choose("docker", LAST).engine, Docker)
-    assert isinstance(choose("auto", None).engine, Process)
+    assert isinstance(select_engine("docker", LAST).engine, DockerEngine)
+    assert isinstance(select_engine("auto", None).engine, ProcessEngine)
     monkeypatch.delenv("AGENTBOX_ENGINE")
-    assert isinstance(choose("auto", LAST).engine, Process)
-    assert isinstance(choose("auto", None).engine, Docker)
+    assert isinstance(select_engine("auto", LAST).engine, ProcessEngine)
+    assert isinstance(select_engine("auto", None).engine, DockerEngine)
 
 
-@pytest.mark.parametrize(("name", "words"), [("podman", "with podman: this release"), ("lxc", "none of that name")])
-def test_what_is_not_run_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, name: str, words: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "words"), [("podman", "with podman: this release"), ("lxc", "none of that name")]
+)
+def test_what_is_not_run_is_refused_by_name(
+    monkeypatch: pytest.MonkeyPatch, name: str, words: str
+) -> None:
     """Asked for or by AGENTBOX_ENGINE: exit 2, one sentence, and what to use."""
     for asked, variable in ((name, ""), ("auto", name)):
         monkeypatch.setenv("AGENTBOX_ENGINE", variable)
         with pytest.raises(AgentboxError, match=words) as refused:
-            choose(asked, None)
+            select_engine(asked, None)
         assert refused.value.exit_code is ExitCode.USAGE
         assert "docker" in refused.value.hint

@@ -3,7 +3,7 @@
 import pytest
 
 from agentbox.core.errors import AgentboxError, ExitCode
-from agentbox.host.engines.command import reason, run, succeeds
+from agentbox.host.engines.command import failure_text, run, succeeds
 
 
 def test_output_is_returned() -> None:
@@ -30,7 +30,7 @@ def test_a_program_that_was_killed_is_told_from_one_that_failed() -> None:
 def test_compose_tells_its_reason_before_its_last_line() -> None:
     """Version 1.29 ends with a sentence that says nothing."""
     said = "ERROR: for x  Cannot start\nEncountered errors while bringing up the project."
-    assert reason(said).splitlines()[0] == "ERROR: for x  Cannot start"
+    assert failure_text(said).splitlines()[0] == "ERROR: for x  Cannot start"
 
 
 def test_a_missing_program_is_a_missing_prerequisite() -> None:

@@ -7,14 +7,18 @@ from dataclasses import replace
 import pytest
 
 from agentbox.core.errors import AgentboxError, ExitCode
-from agentbox.host.engines.hostlimits import HostLimits, check, of_docker, of_this_process
+from agentbox.host.engines.host_limits import HostLimits, check, docker_limits, process_limits
 from agentbox.testing.plans import plan_of
 
 PLAN = plan_of()
 
 
 @pytest.mark.parametrize(
-    ("host", "key"), [(HostLimits(cores=1, nofile=1 << 20), "resources.cpus"), (HostLimits(64, 64), "resources.nofile")]
+    ("host", "key"),
+    [
+        (HostLimits(cores=1, nofile=1 << 20), "resources.cpus"),
+        (HostLimits(64, 64), "resources.nofile"),
+    ],
 )
 def test_the_key_is_named(host: HostLimits, key: str) -> None:
     """Exit 3; nothing is clamped."""
@@ -31,6 +35,8 @@ def test_exactly_enough_is_enough() -> None:
 
 def test_the_host_is_asked() -> None:
     """Cores and the hard limit of this process; for a daemon that nobody listens for, what the kernel allows."""
-    assert of_this_process() == HostLimits(os.cpu_count() or 1, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
-    assert of_docker(3, "unix:///nonexistent").cores == 3
-    assert of_docker(3, "unix:///nonexistent").nofile >= 1024
+    assert process_limits() == HostLimits(
+        os.cpu_count() or 1, resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    )
+    assert docker_limits(3, "unix:///nonexistent").cores == 3
+    assert docker_limits(3, "unix:///nonexistent").nofile >= 1024

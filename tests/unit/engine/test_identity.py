@@ -15,7 +15,11 @@ from agentbox.host.engines.process.identity import BOX_UID, become_box_user, req
 def test_rights_are_gone_for_good() -> None:
     """In the child: no-new-privs, and as root uid and gid 1000 everywhere, no group, every capability set empty."""
     done = subprocess.run(
-        ["cat", "/proc/self/status"], preexec_fn=become_box_user, capture_output=True, text=True, check=True
+        ["cat", "/proc/self/status"],
+        preexec_fn=become_box_user,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     status = dict(line.split(":\t", 1) for line in done.stdout.splitlines() if ":\t" in line)
     assert status["NoNewPrivs"] == "1"
@@ -23,7 +27,9 @@ def test_rights_are_gone_for_good() -> None:
         assert status["Uid"].split() == [str(BOX_UID)] * 4
         assert status["Gid"].split() == [str(BOX_UID)] * 4
         assert status["Groups"].strip() == ""
-        assert {int(status[name], 16) for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")} == {0}
+        assert {
+            int(status[name], 16) for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")
+        } == {0}
 
 
 # Takes CAP_SETPCAP (8) out of the effective and permitted sets with capset(2), then becomes the box's user.
@@ -47,7 +53,9 @@ except OSError as error:
 def test_a_right_that_does_not_go_is_an_error() -> None:
     """As root without CAP_SETPCAP the bounding set stays: the step is named, and the process is not taken for harmless."""
     if os.geteuid() == 0:
-        done = subprocess.run([sys.executable, "-c", WITHOUT_SETPCAP], capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", WITHOUT_SETPCAP], capture_output=True, text=True, check=True
+        )
         assert done.stdout == f"{errno.EPERM} prctl(PR_CAPBSET_DROP) 0\n"
 
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from agentbox.host.engines.command import run
-from agentbox.host.engines.interrupts import held_back
+from agentbox.host.engines.interrupts import deferred_interrupts
 
 
 def test_the_first_interrupt_waits_for_the_block() -> None:
@@ -16,7 +16,7 @@ def test_the_first_interrupt_waits_for_the_block() -> None:
     before, done = signal.getsignal(signal.SIGINT), []
 
     def work() -> None:
-        with held_back():
+        with deferred_interrupts():
             os.kill(os.getpid(), signal.SIGINT)
             done.append("the rest of it")
 
@@ -31,7 +31,7 @@ def test_the_second_interrupt_is_obeyed() -> None:
     done = []
 
     def work() -> None:
-        with held_back():
+        with deferred_interrupts():
             os.kill(os.getpid(), signal.SIGTERM)
             os.kill(os.getpid(), signal.SIGINT)
             done.append("never")
@@ -43,7 +43,7 @@ def test_the_second_interrupt_is_obeyed() -> None:
 
 def test_nothing_happened_nothing_is_raised() -> None:
     """A quiet block is a quiet block."""
-    with held_back():
+    with deferred_interrupts():
         pass
 
 
@@ -52,7 +52,7 @@ def test_a_whole_program_ends_before_the_interrupt_counts(tmp_path) -> None:
     mark = tmp_path / "mark"
     script = f"import os, signal, time; os.kill(os.getppid(), signal.SIGINT); open({str(mark)!r}, 'w').write('whole')"
     with pytest.raises(KeyboardInterrupt):
-        run([sys.executable, "-c", script], doing="write", whole=True)
+        run([sys.executable, "-c", script], doing="write", uninterruptible=True)
     assert mark.read_text() == "whole"
 
 
@@ -60,7 +60,9 @@ def test_a_whole_program_ends_before_the_interrupt_counts(tmp_path) -> None:
 def test_every_way_to_end_a_command_is_one(number: signal.Signals) -> None:
     """INT, TERM and HUP: exit 130 and one word."""
     code = "import os, signal, time; from agentbox.host.cli import main as m; m.cli.main = lambda *a, **k: (print(1, flush=True), time.sleep(30)); m.main([])"
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     assert process.stdout is not None
     assert process.stdout.readline() == "1\n"
     process.send_signal(number)

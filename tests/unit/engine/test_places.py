@@ -11,8 +11,8 @@ from click.testing import CliRunner
 from agentbox.core.errors import AgentboxError
 from agentbox.host.cli.main import cli
 from agentbox.host.engines.docker.daemon import start_ticks
-from agentbox.host.engines.places import check_record, process_root
-from agentbox.host.engines.process.process import Process
+from agentbox.host.engines.locations import check_record, process_root
+from agentbox.host.engines.process.process import ProcessEngine
 from agentbox.host.engines.state import BoxRecord, BoxState
 
 KEPT = ("run", "tmp", "opt", "etc")
@@ -26,7 +26,7 @@ def state(tmp_path: Path) -> BoxState:
 
 
 def of_process(state: BoxState) -> BoxRecord:
-    return BoxRecord(engine="process", name="mine", api_url="", root=str(state.folder / "root"))
+    return BoxRecord(engine="process", name="mine", api_url="", root=str(state.directory / "root"))
 
 
 def of_docker(state: BoxState) -> BoxRecord:
@@ -39,12 +39,13 @@ def test_what_the_name_gives_is_taken(state: BoxState, tmp_path: Path) -> None:
     check_record(of_process(state), "mine", state)
     check_record(replace(of_process(state), root="/var/lib/agentbox-process/mine"), "mine", state)
     check_record(replace(of_process(state), root=str(process_root("mine", state))), "mine", state)
-    (tmp_path / "link").symlink_to(state.folder)
+    (tmp_path / "link").symlink_to(state.directory)
     check_record(replace(of_docker(state), folder=str(tmp_path / "link/compose")), "mine", state)
 
 
 @pytest.mark.parametrize(
-    "root", ["", ".", "/", "/etc", "root", "/var/lib/agentbox-process", "/var/lib/agentbox-process/yours"]
+    "root",
+    ["", ".", "/", "/etc", "root", "/var/lib/agentbox-process", "/var/lib/agentbox-process/yours"],
 )
 def test_another_root_is_refused(state: BoxState, root: str) -> None:
     """None, a relative one, the host's own, and that of another box."""
@@ -57,10 +58,16 @@ def test_another_name_or_folder_is_refused(state: BoxState) -> None:
     with pytest.raises(AgentboxError, match="it names the box 'yours'"):
         check_record(replace(of_docker(state), name="yours"), "mine", state)
     with pytest.raises(AgentboxError, match="which the box mine does not own"):
-        check_record(replace(of_docker(state), folder=str(state.folder.parent / "yours/compose")), "mine", state)
+        check_record(
+            replace(of_docker(state), folder=str(state.directory.parent / "yours/compose")),
+            "mine",
+            state,
+        )
 
 
-@pytest.mark.parametrize("words", [["down"], ["down", "--volumes", "--yes"], ["restart"], ["status"]])
+@pytest.mark.parametrize(
+    "words", [["down"], ["down", "--volumes", "--yes"], ["restart"], ["status"]]
+)
 def test_no_command_touches_what_a_record_names(
     state: BoxState, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
 ) -> None:
@@ -83,4 +90,4 @@ def test_no_command_touches_what_a_record_names(
 def test_a_process_of_another_program_is_not_signalled(state: BoxState) -> None:
     """It must run below the root of the box, whatever number a record has: here this very test."""
     pid = os.getpid()
-    Process().stop(replace(of_process(state), pid=pid, start_ticks=start_ticks(pid)), 1)
+    ProcessEngine().stop(replace(of_process(state), pid=pid, start_ticks=start_ticks(pid)), 1)

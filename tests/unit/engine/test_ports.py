@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from agentbox.core.errors import AgentboxError, ExitCode
-from agentbox.host.engines.ports import listeners, on_host, refuse_taken
+from agentbox.host.engines.ports import host_ports, listeners, require_free_ports
 from agentbox.plan.model import Plan, Port
 from agentbox.plan.names import GATEWAY
 from agentbox.testing.plans import plan_of
@@ -33,9 +33,11 @@ def test_the_program_is_named(taken: socket.socket) -> None:
     address, port = taken.getsockname()[:2]
     asked = "::1" if ":" in address else "127.0.0.1"
     with pytest.raises(AgentboxError) as caught:
-        refuse_taken([Port(owner="api.port", name="api", port=port, publish=asked)])
+        require_free_ports([Port(owner="api.port", name="api", port=port, publish=asked)])
     assert caught.value.exit_code is ExitCode.BUSY
-    assert caught.value.message.startswith(f"cannot publish api.port = {port}: process {os.getpid()} (")
+    assert caught.value.message.startswith(
+        f"cannot publish api.port = {port}: process {os.getpid()} ("
+    )
     assert list(listeners(port)) == [os.getpid()]
 
 
@@ -44,8 +46,8 @@ def test_a_container_is_named_rather_than_its_proxy(taken: socket.socket) -> Non
     port = taken.getsockname()[1]
     ours = plan_with(Port(owner="api.port", name="api", port=port, publish=taken.getsockname()[0]))
     with pytest.raises(AgentboxError, match="the box x listens there"):
-        refuse_taken(ours.ports, container_at=lambda _port: "the box x")
-    refuse_taken(ours.ports, [port])
+        require_free_ports(ours.ports, find_container=lambda _port: "the box x")
+    require_free_ports(ours.ports, [port])
 
 
 def test_a_free_port_and_an_unpublished_one_pass(taken: socket.socket) -> None:
@@ -57,8 +59,8 @@ def test_a_free_port_and_an_unpublished_one_pass(taken: socket.socket) -> None:
         Port(owner="a", name="a", port=free, publish="127.0.0.1"),
         Port(owner="b", name="b", port=taken.getsockname()[1], publish=""),
     )
-    refuse_taken(plan.ports)
-    refuse_taken(plan.ports)
+    require_free_ports(plan.ports)
+    require_free_ports(plan.ports)
 
 
 def test_the_port_of_the_gateway_is_asked_for_too() -> None:
@@ -67,8 +69,12 @@ def test_the_port_of_the_gateway_is_asked_for_too() -> None:
         port = taken.getsockname()[1]
         plan = plan_of(f"[api]\nport = {port - 3}\n")
         with pytest.raises(AgentboxError) as caught:
-            refuse_taken(row for row in on_host(plan) if row.owner == GATEWAY)
+            require_free_ports(row for row in host_ports(plan) if row.owner == GATEWAY)
         assert caught.value.exit_code is ExitCode.BUSY
-        assert caught.value.message.startswith(f"cannot publish gateway = {port}: process {os.getpid()} (")
+        assert caught.value.message.startswith(
+            f"cannot publish gateway = {port}: process {os.getpid()} ("
+        )
         assert caught.value.hint == "Stop it, or give this box another api.port in the manifest."
-        refuse_taken(row for row in plan.ports if row.owner == GATEWAY)  # a container has a network of its own
+        require_free_ports(
+            row for row in plan.ports if row.owner == GATEWAY
+        )  # a container has a network of its own

@@ -6,34 +6,46 @@ from pathlib import Path
 import pytest
 
 from agentbox.core.paths import Paths
-from agentbox.host.cli.stages.start import Wish, made_of
-from agentbox.host.engines.base import Start
-from agentbox.host.engines.process.process import boot_environment, lay_out
+from agentbox.host.cli.stages.start import UpOptions, origin_digest
+from agentbox.host.engines.base import StartSpec
+from agentbox.host.engines.process.process import boot_environment, write_box_files
 from agentbox.host.engines.state import BoxState
 from agentbox.plan.names import HOME
 from agentbox.testing.plans import plan_of
 
 
-def test_only_what_the_plan_names_is_passed_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_what_the_plan_names_is_passed_through(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Set ones only, and what the plan itself says wins over the operator's environment."""
     monkeypatch.setenv("TZ", "UTC")
     monkeypatch.setenv("OTHER", "x")
     monkeypatch.setenv("AGENTBOX_LOG_LEVEL", "trace")
     monkeypatch.delenv("UNSET", raising=False)
-    plan = plan_of('[agents.x]\ncommand = ["x"]\nenv = ["TZ", "UNSET", "AGENTBOX_LOG_LEVEL"]\nenabled = false\n')
-    found = boot_environment(Paths(tmp_path), Start(plan=plan, manifest=b"", state=BoxState(tmp_path / "state")))
-    assert (found["TZ"], found["AGENTBOX_LOG_LEVEL"], found["AGENTBOX_STRICT"]) == ("UTC", "info", "0")
+    plan = plan_of(
+        '[agents.x]\ncommand = ["x"]\nenv = ["TZ", "UNSET", "AGENTBOX_LOG_LEVEL"]\nenabled = false\n'
+    )
+    found = boot_environment(
+        Paths(tmp_path), StartSpec(plan=plan, manifest=b"", state=BoxState(tmp_path / "state"))
+    )
+    assert (found["TZ"], found["AGENTBOX_LOG_LEVEL"], found["AGENTBOX_STRICT"]) == (
+        "UTC",
+        "info",
+        "0",
+    )
     assert not {"OTHER", "UNSET"} & set(found)
-    assert found["HOME"] == str(Paths(tmp_path).at(HOME)), "agents write the workspace"
+    assert found["HOME"] == str(Paths(tmp_path).resolve(HOME)), "agents write the workspace"
 
 
-def test_a_box_runs_the_environment_that_started_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_box_runs_the_environment_that_started_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Not that of another checkout, which started the box of this name before; and that makes another box of it."""
-    wanted = Start(plan=plan_of(""), manifest=b"", state=BoxState(tmp_path / "state"))
+    wanted = StartSpec(plan=plan_of(""), manifest=b"", state=BoxState(tmp_path / "state"))
     made = []
     for name in ("one", "two"):
         monkeypatch.setattr(sys, "prefix", str(tmp_path / name))
-        lay_out(Paths(tmp_path / "root"), wanted)
+        write_box_files(Paths(tmp_path / "root"), wanted)
         assert Paths(tmp_path / "root").venv.readlink() == tmp_path / name
-        made.append(made_of(None, Wish()))
+        made.append(origin_digest(None, UpOptions()))
     assert made[0] != made[1]

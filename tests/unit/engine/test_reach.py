@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.host.engines.docker import reach as module
-from agentbox.host.engines.docker.reach import LOCAL, reach
+from agentbox.host.engines.docker import daemon_status as module
+from agentbox.host.engines.docker.daemon_status import LOCAL_SOCKET, query_status
 
 
 @pytest.fixture
@@ -21,7 +21,9 @@ def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.timed
-@pytest.mark.parametrize(("hosts", "host"), [("", LOCAL), ("tcp://far:2375", "tcp://far:2375")])
+@pytest.mark.parametrize(
+    ("hosts", "host"), [("", LOCAL_SOCKET), ("tcp://far:2375", "tcp://far:2375")]
+)
 def test_a_client_that_hangs_costs_no_more_than_its_time(
     client: Path, monkeypatch: pytest.MonkeyPatch, hosts: str, host: str
 ) -> None:
@@ -29,7 +31,7 @@ def test_a_client_that_hangs_costs_no_more_than_its_time(
     monkeypatch.setenv("DOCKER_HOST", hosts)
     client.write_text("#!/bin/sh\nexec sleep 60\n")
     began = time.monotonic()
-    found = reach()
+    found = query_status()
     assert (found.state, found.host) == ("silent", host)
     assert time.monotonic() - began < 10
 
@@ -37,5 +39,5 @@ def test_a_client_that_hangs_costs_no_more_than_its_time(
 def test_the_context_names_the_address(client: Path) -> None:
     """What the client says of itself counts."""
     client.write_text("#!/bin/sh\n[ $1 = context ] && echo unix:///x.sock && exit\necho 1.0\n")
-    found = reach()
+    found = query_status()
     assert (found.state, found.host) == ("answers", "unix:///x.sock")

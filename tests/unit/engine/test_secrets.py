@@ -5,15 +5,17 @@ from pathlib import Path
 import pytest
 
 from agentbox.core.errors import AgentboxError, ExitCode
-from agentbox.host.engines.secrets import collect, read_env_file
+from agentbox.host.engines.secrets import collect_secrets, read_env_file
 
 
-def test_the_environment_wins_over_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_wins_over_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A variable beats the `.env` beside the manifest; a name in neither is left out."""
     (tmp_path / ".env").write_text("A=file\nB='quoted value'\nexport C=\"x\"\n# note\n\n")
     monkeypatch.setenv("A", "variable")
     monkeypatch.delenv("D", raising=False)
-    assert collect(["A", "B", "C", "D"], tmp_path / "agentbox.toml", tmp_path / "kept") == {
+    assert collect_secrets(["A", "B", "C", "D"], tmp_path / "agentbox.toml", tmp_path / "kept") == {
         "A": "variable",
         "B": "quoted value",
         "C": "x",
@@ -39,6 +41,6 @@ def test_a_variable_that_is_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """It is named, and none of its bytes is shown."""
     monkeypatch.setenv("A", "x\udca7\udcff")
     with pytest.raises(AgentboxError) as caught:
-        collect(["A"], tmp_path / "agentbox.toml", tmp_path / "kept")
+        collect_secrets(["A"], tmp_path / "agentbox.toml", tmp_path / "kept")
     assert caught.value.exit_code is ExitCode.USAGE
     assert caught.value.message == "cannot use A of the environment: it is not valid UTF-8"

@@ -17,7 +17,7 @@ def test_a_record_comes_back_as_it_was(tmp_path: Path) -> None:
     """What `remember` wrote, `record` reads."""
     state = BoxState(tmp_path / "b")
     state.make()
-    state.remember(RECORD)
+    state.save_record(RECORD)
     assert state.record() == RECORD
     assert state.running_record() == RECORD
 
@@ -37,19 +37,19 @@ def test_a_damaged_record_counts_as_none(tmp_path: Path, damage: str) -> None:
     """A torn file never stops `up`."""
     state = BoxState(tmp_path / "b")
     state.make()
-    (state.folder / "record.json").write_text(damage)
+    (state.directory / "record.json").write_text(damage)
     assert state.record() is None
 
 
 def test_two_at_once_are_told_apart(tmp_path: Path) -> None:
     """The second holder gets exit 7 with the first one's pid; afterwards the box is free."""
     state = BoxState(tmp_path / "b")
-    with state.exclusively():
-        with pytest.raises(AgentboxError) as caught, BoxState(tmp_path / "b").exclusively():
+    with state.exclusive_lock():
+        with pytest.raises(AgentboxError) as caught, BoxState(tmp_path / "b").exclusive_lock():
             pass
         assert caught.value.exit_code is ExitCode.BUSY
         assert str(os.getpid()) in caught.value.message
-    with state.exclusively():
+    with state.exclusive_lock():
         pass
 
 
@@ -57,8 +57,8 @@ def test_folder_and_token_are_private(tmp_path: Path) -> None:
     """0700 and 0600."""
     state = BoxState(tmp_path / "b")
     state.make()
-    state.keep_token("secret")
-    assert stat.S_IMODE(state.folder.stat().st_mode) == 0o700
+    state.save_token("secret")
+    assert stat.S_IMODE(state.directory.stat().st_mode) == 0o700
     assert stat.S_IMODE(state.token_file.stat().st_mode) == 0o600
     assert state.token() == "secret"
 
@@ -68,9 +68,9 @@ def test_forget_leaves_the_build(tmp_path: Path) -> None:
     state = BoxState(tmp_path / "b")
     state.make()
     stamp = BuildStamp("k", "sha256:1", "sha256:2", "agentbox:x", "sha256:3")
-    state.remember_build(stamp)
-    state.remember(RECORD)
-    state.forget()
+    state.add_build(stamp)
+    state.save_record(RECORD)
+    state.clear()
     assert state.record() is None
     assert state.build_stamp() == stamp
 
@@ -85,20 +85,22 @@ def test_the_last_five_builds_are_kept(tmp_path: Path) -> None:
     state.make()
     assert (state.builds(), state.build_stamp()) == ([], None)
     for number in (0, 1, 2, 3, 4, 1, 5, 6):
-        state.remember_build(built(number))
+        state.add_build(built(number))
     assert state.builds() == [built(number) for number in (6, 5, 1, 4, 3)]
-    assert state.fallen_builds() == [built(2), built(0)]
-    state.keep_fallen([built(0)])
-    assert (len(state.builds()), state.fallen_builds()) == (5, [built(0)])
+    assert state.outdated_builds() == [built(2), built(0)]
+    state.save_outdated_builds([built(0)])
+    assert (len(state.builds()), state.outdated_builds()) == (5, [built(0)])
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"builds": [1]}', '{"builds": {}}', '{"builds": [{"key": 1}]}'])
+@pytest.mark.parametrize(
+    "text", ["", "[]", '{"builds": [1]}', '{"builds": {}}', '{"builds": [{"key": 1}]}']
+)
 def test_a_damaged_list_of_builds_counts_as_none(tmp_path: Path, text: str) -> None:
     """The next build writes it anew."""
     state = BoxState(tmp_path / "b")
     state.make()
-    (state.folder / "builds.json").write_text(text)
-    assert (state.builds(), state.fallen_builds()) == ([], [])
+    (state.directory / "builds.json").write_text(text)
+    assert (state.builds(), state.outdated_builds()) == ([], [])
 
 
 def test_neighbours_are_the_other_boxes(tmp_path: Path) -> None:
@@ -106,7 +108,7 @@ def test_neighbours_are_the_other_boxes(tmp_path: Path) -> None:
     for name in ("a", "b", "c"):
         BoxState(tmp_path / name).make()
     (tmp_path / "file").touch()
-    assert [one.folder.name for one in BoxState(tmp_path / "b").neighbours()] == ["a", "c"]
+    assert [one.directory.name for one in BoxState(tmp_path / "b").other_boxes()] == ["a", "c"]
 
 
 def test_a_file_is_replaced_whole(tmp_path: Path) -> None:

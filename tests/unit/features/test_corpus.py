@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from agentbox.manifest.features.corpus import corpus_dir, selected, skill_names
+from agentbox.manifest.features.corpus import corpus_dir, select_skills, skill_names
 from agentbox.manifest.features.loader import load_features
 
 SKILLS = sorted(corpus_dir().glob("*/SKILL.md"))
@@ -50,6 +50,6 @@ def test_names() -> None:
 def test_selection() -> None:
     """`include` without `exclude`; both take globs."""
     names = {"git-commits", "git-history", "search-code"}
-    assert selected(["*"], [], names) == ("git-commits", "git-history", "search-code")
-    assert selected(["git-*"], ["*-history"], names) == ("git-commits",)
-    assert selected([], [], names) == ()
+    assert select_skills(["*"], [], names) == ("git-commits", "git-history", "search-code")
+    assert select_skills(["git-*"], ["*-history"], names) == ("git-commits",)
+    assert select_skills([], [], names) == ()

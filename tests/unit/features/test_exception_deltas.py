@@ -2,12 +2,20 @@
 
 import pytest
 
-from agentbox.manifest.features.exceptions import BUILTIN, Delta, active, effective_delta, gates_on, union, widenings
+from agentbox.manifest.features.exceptions import (
+    BUILTIN,
+    ExceptionDelta,
+    active_keys,
+    effective_delta,
+    open_gates,
+    union,
+    widenings,
+)
 from agentbox.manifest.features.model import ExceptionNeed, Feature, Gate
 from agentbox.manifest.load import parse
 from agentbox.manifest.model import Model
 from agentbox.manifest.schema.bundle import properties
-from agentbox.manifest.tables.security import ExceptionKey, Tmpfs, Volume
+from agentbox.manifest.tables.security import ExceptionKey, TmpfsTable, VolumeTable
 from agentbox.manifest.types import Size
 
 BASE = "[meta]\nschema_version = 1\n"
@@ -21,27 +29,37 @@ def model(text: str) -> Model:
 
 def test_one_built_in_delta_a_key() -> None:
     """The table and the schema name the same seven."""
-    named = {path.split(".")[2] for path, _ in properties() if path.startswith("security.exceptions.")}
+    named = {
+        path.split(".")[2] for path, _ in properties() if path.startswith("security.exceptions.")
+    }
     assert set(BUILTIN) == named
     assert len(named) == 7
 
 
 def test_an_empty_block_gives_the_built_in_delta() -> None:
     """With its reason."""
-    assert effective_delta(model("[security.exceptions.desktop]\n"), "desktop") == BUILTIN["desktop"]
+    assert (
+        effective_delta(model("[security.exceptions.desktop]\n"), "desktop") == BUILTIN["desktop"]
+    )
 
 
 def test_built_in_false_leaves_what_is_written() -> None:
     """And nothing is inherited that the built-in delta would bring."""
-    text = '[security.exceptions.gaussian-splatting]\nbuiltin = false\nreason = "only a volume here"\n'
+    text = (
+        '[security.exceptions.gaussian-splatting]\nbuiltin = false\nreason = "only a volume here"\n'
+    )
     text += 'volumes = [{ source = "x", target = "/var/lib/x" }]\n'
     delta = effective_delta(model(text), "gaussian-splatting")
-    assert delta == Delta(reason="only a volume here", volumes=(Volume(source="x", target="/var/lib/x"),))
+    assert delta == ExceptionDelta(
+        reason="only a volume here", volumes=(VolumeTable(source="x", target="/var/lib/x"),)
+    )
 
 
 def test_inherited_deltas_are_added() -> None:
     """Also those that a built-in delta inherits; the reason stays one's own."""
-    delta = effective_delta(model("[security.exceptions.gaussian-splatting]\n"), "gaussian-splatting")
+    delta = effective_delta(
+        model("[security.exceptions.gaussian-splatting]\n"), "gaussian-splatting"
+    )
     assert delta.device_requests == BUILTIN["gpu-cuda"].device_requests
     assert delta.reason == BUILTIN["gaussian-splatting"].reason
 
@@ -56,30 +74,46 @@ def test_a_cycle_ends() -> None:
 
 def test_union_takes_the_larger_memory_file_system() -> None:
     """By target; other fields by value."""
-    small, large = (Delta(tmpfs=(Tmpfs(target="/x", size=Size(size)),)) for size in ("1MiB", "2MiB"))
+    small, large = (
+        ExceptionDelta(tmpfs=(TmpfsTable(target="/x", size=Size(size)),))
+        for size in ("1MiB", "2MiB")
+    )
     assert union(small, large).tmpfs == union(large, small).tmpfs == large.tmpfs
 
 
 def test_union_loses_nothing() -> None:
     """Of two memory file systems at one place the bits of both modes and the right to run programs; of two volumes the
     right to write; two sources for one place both stay, to be refused."""
-    first = Delta(
-        tmpfs=(Tmpfs(target="/x", size=Size("2MiB"), mode="0700"),),
-        volumes=(Volume(source="a", target="/a", read_only=True), Volume(source="b", target="/b")),
+    first = ExceptionDelta(
+        tmpfs=(TmpfsTable(target="/x", size=Size("2MiB"), mode="0700"),),
+        volumes=(
+            VolumeTable(source="a", target="/a", read_only=True),
+            VolumeTable(source="b", target="/b"),
+        ),
     )
-    second = Delta(
-        tmpfs=(Tmpfs(target="/x", size=Size("1MiB"), mode="1077", exec=True),),
-        volumes=(Volume(source="a", target="/a"), Volume(source="other", target="/b")),
+    second = ExceptionDelta(
+        tmpfs=(TmpfsTable(target="/x", size=Size("1MiB"), mode="1077", exec=True),),
+        volumes=(VolumeTable(source="a", target="/a"), VolumeTable(source="other", target="/b")),
     )
     both = union(first, second)
     assert both == union(second, first)
-    assert both.tmpfs == (Tmpfs(target="/x", size=Size("2MiB"), mode="1777", exec=True),)
-    assert [(row.source, row.read_only) for row in both.volumes] == [("a", False), ("b", False), ("other", False)]
+    assert both.tmpfs == (TmpfsTable(target="/x", size=Size("2MiB"), mode="1777", exec=True),)
+    assert [(row.source, row.read_only) for row in both.volumes] == [
+        ("a", False),
+        ("b", False),
+        ("other", False),
+    ]
 
 
 @pytest.mark.parametrize(
     ("key", "widens"),
-    [("desktop", False), ("playwright", False), ("gpu-rocm", True), ("gpu-cuda", True), ("code-server", False)],
+    [
+        ("desktop", False),
+        ("playwright", False),
+        ("gpu-rocm", True),
+        ("gpu-cuda", True),
+        ("code-server", False),
+    ],
 )
 def test_what_widens(key: ExceptionKey, widens: bool) -> None:
     """Devices, groups and requests do; memory file systems and named volumes do not."""
@@ -88,7 +122,9 @@ def test_what_widens(key: ExceptionKey, widens: bool) -> None:
 
 def test_a_host_folder_widens() -> None:
     """A volume whose source is a path of the host."""
-    assert widenings(Delta(volumes=(Volume(source="/srv", target="/x"),))) == ("host folder /srv",)
+    assert widenings(ExceptionDelta(volumes=(VolumeTable(source="/srv", target="/x"),))) == (
+        "host folder /srv",
+    )
 
 
 def test_active_needs_block_and_gate() -> None:
@@ -99,7 +135,7 @@ def test_active_needs_block_and_gate() -> None:
         exception=ExceptionNeed(key="desktop", need="advised"),
     )
     with_block = model("[security.exceptions.desktop]\n")
-    assert gates_on({"desktop": gated}, ("desktop",)) == {"desktop"}
-    assert active(with_block, {"desktop": gated}, ("desktop",)) == ("desktop",)
-    assert active(with_block, {"desktop": gated}, ()) == ()
-    assert active(Model(), {"desktop": gated}, ("desktop",)) == ()
+    assert open_gates({"desktop": gated}, ("desktop",)) == {"desktop"}
+    assert active_keys(with_block, {"desktop": gated}, ("desktop",)) == ("desktop",)
+    assert active_keys(with_block, {"desktop": gated}, ()) == ()
+    assert active_keys(Model(), {"desktop": gated}, ("desktop",)) == ()

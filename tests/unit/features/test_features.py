@@ -10,14 +10,14 @@ from agentbox.core.data_files import schema_dir
 from agentbox.core.errors import AgentboxError
 from agentbox.host.reference.features import COMMAND, TARGET, page
 from agentbox.manifest.features.available import AVAILABLE, UNREAD, gates
-from agentbox.manifest.features.loader import enabled, features_dir, load_features
+from agentbox.manifest.features.loader import enabled_features, features_dir, load_features
 from agentbox.manifest.features.model import ExceptionNeed, Feature, FixedPort, Gate
 from agentbox.manifest.features.ports import free_port, port_table
-from agentbox.manifest.features.tmpfs import baseline, total_bytes
+from agentbox.manifest.features.tmpfs import baseline_mounts, total_bytes
 from agentbox.manifest.keys import keys
 from agentbox.manifest.load import parse
 from agentbox.manifest.model import Model
-from agentbox.manifest.schema.bundle import properties, resolved, schema_at
+from agentbox.manifest.schema.bundle import properties, resolve_reference, schema_at
 from agentbox.manifest.types import Size
 from agentbox.plan.model import Probe
 
@@ -37,12 +37,14 @@ def test_every_file_fits_the_schema(path: Path) -> None:
 
 def test_core_and_build_are_always_on() -> None:
     """And nothing else in the smallest manifest."""
-    assert enabled(parse(MINIMAL, "x"), load_features()) == ("build", "core")
+    assert enabled_features(parse(MINIMAL, "x"), load_features()) == ("build", "core")
 
 
 def test_every_gate_is_a_key_and_every_exception_too() -> None:
     """What a feature names exists in the schema."""
-    exceptions = {path.split(".")[2] for path, _ in properties() if path.startswith("security.exceptions.")}
+    exceptions = {
+        path.split(".")[2] for path, _ in properties() if path.startswith("security.exceptions.")
+    }
     for feature in load_features().values():
         assert feature.gate is None or feature.gate.key in keys()
         assert feature.exception is None or feature.exception.key in exceptions
@@ -82,10 +84,14 @@ def test_a_broken_file_is_refused_by_name(tmp_path: Path, text: str, said: str) 
 def test_a_gate_turns_a_feature_on(tmp_path: Path) -> None:
     """One value, or any of a list."""
     (tmp_path / "dev.toml").write_text('[gate]\nkey = "meta.dev"\nvalue = true\n')
-    (tmp_path / "logs.toml").write_text('[gate]\nkey = "observability.log_level"\nvalue = ["trace", "debug"]\n')
+    (tmp_path / "logs.toml").write_text(
+        '[gate]\nkey = "observability.log_level"\nvalue = ["trace", "debug"]\n'
+    )
     features = load_features(tmp_path)
-    assert enabled(parse(MINIMAL, "x"), features) == ()
-    assert enabled(parse(MINIMAL + b'dev = true\n[observability]\nlog_level = "debug"\n', "x"), features) == (
+    assert enabled_features(parse(MINIMAL, "x"), features) == ()
+    assert enabled_features(
+        parse(MINIMAL + b'dev = true\n[observability]\nlog_level = "debug"\n', "x"), features
+    ) == (
         "dev",
         "logs",
     )
@@ -96,8 +102,8 @@ def test_a_switch_holds_a_gate_shut(tmp_path: Path) -> None:
     text = '[gate]\nkey = "observability.log_level"\nvalue = "info"\nwhen = "meta.dev"\n'
     (tmp_path / "quiet.toml").write_text(text)
     features = load_features(tmp_path)
-    assert enabled(parse(MINIMAL, "x"), features) == ()
-    assert enabled(parse(MINIMAL + b"dev = true\n", "x"), features) == ("quiet",)
+    assert enabled_features(parse(MINIMAL, "x"), features) == ()
+    assert enabled_features(parse(MINIMAL + b"dev = true\n", "x"), features) == ("quiet",)
 
 
 def test_port_table() -> None:
@@ -121,8 +127,14 @@ def test_port_table() -> None:
 
 def test_baseline_mounts() -> None:
     """Five, and their sum with the default sizes."""
-    mounts = baseline(Size("256MiB"), Size("128MiB"))
-    assert [mount.target for mount in mounts] == ["/run", "/tmp", "/var/log", "/var/log/supervisor", "/var/run"]
+    mounts = baseline_mounts(Size("256MiB"), Size("128MiB"))
+    assert [mount.target for mount in mounts] == [
+        "/run",
+        "/tmp",
+        "/var/log",
+        "/var/log/supervisor",
+        "/var/run",
+    ]
     assert total_bytes(mounts) == (64 + 256 + 128 + 64 + 16) << 20
 
 
@@ -131,7 +143,9 @@ def test_what_this_release_serves_is_in_the_schema() -> None:
     for key, choices in AVAILABLE.items():
         schema = schema_at(key)
         assert schema is not None, key
-        assert set(choices) <= set(resolved(schema.get("items", schema)).get("enum", (True, False)))
+        assert set(choices) <= set(
+            resolve_reference(schema.get("items", schema)).get("enum", (True, False))
+        )
 
 
 def test_what_nothing_reads_is_in_the_schema() -> None:
@@ -142,8 +156,15 @@ def test_what_nothing_reads_is_in_the_schema() -> None:
 
 def test_gates() -> None:
     """The switches of the tables of capabilities; other keys of them are no gates."""
-    assert {"toolchains.node", "gpu.backend", "desktop.enabled", "skills.docs.latex"} <= set(gates())
-    assert not {"desktop.port", "desktop.stack", "skills.corpus.include", "skills.browser.headed"} & set(gates())
+    assert {"toolchains.node", "gpu.backend", "desktop.enabled", "skills.docs.latex"} <= set(
+        gates()
+    )
+    assert not {
+        "desktop.port",
+        "desktop.stack",
+        "skills.corpus.include",
+        "skills.browser.headed",
+    } & set(gates())
     assert set(gates()) <= set(keys())
 
 

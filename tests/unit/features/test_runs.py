@@ -11,16 +11,18 @@ from room import BASE, FACTOR, locked_bytes, too_little
 from trial import Row
 
 from agentbox.core.paths import CHECKOUT
-from agentbox.host.reference.feature_runs import as_run
+from agentbox.host.reference.feature_runs import run_section
 from agentbox.manifest.features.loader import load_features
-from agentbox.plan.lockfile.reader import read
+from agentbox.plan.lockfile.reader import parse_lock
 
 FEATURES = load_features()
 OPTIONAL = {name: row for name, row in FEATURES.items() if row.gate}
 
 
 def row(name: str, **fields: Any) -> Row:
-    return Row(name, locks=True, builds=True, boots=True, green=True, seconds={"lock": 60.0}, **fields)
+    return Row(
+        name, locks=True, builds=True, boots=True, green=True, seconds={"lock": 60.0}, **fields
+    )
 
 
 @pytest.fixture
@@ -66,7 +68,7 @@ def test_inputs_are_those_of_the_features_that_are_on() -> None:
 
 def test_room_is_counted_from_the_lock() -> None:
     """Core's own files are in every trial; each byte more wants its multiple."""
-    assert locked_bytes(read(CHECKOUT / "agentbox.lock"), "x86_64-linux") == 0
+    assert locked_bytes(parse_lock(CHECKOUT / "agentbox.lock"), "x86_64-linux") == 0
     assert too_little(10**9, BASE + FACTOR * 10**9) == ""
     assert too_little(10**9, BASE) == "16.0 GB of free disk are needed, 2.0 GB are free"
 
@@ -89,15 +91,29 @@ def test_the_page_says_what_was_not_run() -> None:
     """By feature, by system, by package source; what is red stands apart."""
     base = {"at": "2026-01-02T03:04:05Z", "machine": "x86_64"}
     red = Row("go", locks=True, builds=True, needs=2 * 10**9, why="probes: go-compiles: no")
-    absent = Row("local_cuda", locks=True, builds=True, boots=True, without=("nvidia devices",), why="probes: none")
+    absent = Row(
+        "local_cuda",
+        locks=True,
+        builds=True,
+        boots=True,
+        without=("nvidia devices",),
+        why="probes: none",
+    )
     refused = Row("code_server", why="E501")
     rows = {
-        each.feature: {**json.loads(json.dumps(each.to_json())), **base} for each in (row("node"), red, absent, refused)
+        each.feature: {**json.loads(json.dumps(each.to_json())), **base}
+        for each in (row("node"), red, absent, refused)
     }
-    red_part, not_run = "\n".join(as_run(OPTIONAL, rows)).split("Not run, or not in full")
+    red_part, not_run = "\n".join(run_section(OPTIONAL, rows)).split("Not run, or not in full")
     assert "- **go**: probes: go-compiles: no" in red_part
-    assert "Tried 2026-01-02 on x86_64: 3 features in 1 minutes. go asked for the most free disk: 2.0 GB." in red_part
-    assert "- **local_cuda**: started without the nvidia devices, which this machine lacks. probes: none" in not_run
+    assert (
+        "Tried 2026-01-02 on x86_64: 3 features in 1 minutes. go asked for the most free disk: 2.0 GB."
+        in red_part
+    )
+    assert (
+        "- **local_cuda**: started without the nvidia devices, which this machine lacks. probes: none"
+        in not_run
+    )
     assert "- **code_server**: E501" in not_run
     assert "- **rust**: no run is kept" in not_run
     assert "- **aarch64-linux**: 3 of the features tried" in not_run

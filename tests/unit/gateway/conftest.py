@@ -7,12 +7,17 @@ from typing import Any
 
 import pytest
 
+from agentbox.testing.agent_api_caller import (
+    ALL_TOOLS,
+    FIRST_AGENT_ID,
+    SECOND_AGENT_ID,
+    AgentApiCaller,
+)
 from agentbox.testing.api_box import ApiBox
-from agentbox.testing.door_agent import ALL, ONE, TWO, Agent
-from agentbox.testing.gateway_room import Room
-from agentbox.testing.told_authority import right
+from agentbox.testing.fake_authorizer import right
+from agentbox.testing.gateway_fixture import GatewayFixture
 
-Start = Callable[..., Awaitable[Room]]
+Start = Callable[..., Awaitable[GatewayFixture]]
 
 
 @pytest.fixture
@@ -20,8 +25,8 @@ async def start(tmp_path: Path) -> AsyncIterator[Start]:
     """Starts a gateway; `limits` as in [limits], the rest as in [egress]."""
     async with AsyncExitStack() as stack:
 
-        async def make(limits: dict[str, Any] | None = None, **reach: Any) -> Room:
-            room = Room(tmp_path / "box", reach, limits or {})
+        async def make(limits: dict[str, Any] | None = None, **reach: Any) -> GatewayFixture:
+            room = GatewayFixture(tmp_path / "box", reach, limits or {})
             await room.server.open()
             stack.push_async_callback(room.server.close)
             return room
@@ -30,7 +35,7 @@ async def start(tmp_path: Path) -> AsyncIterator[Start]:
 
 
 @pytest.fixture
-async def room(start: Start) -> Room:
+async def room(start: Start) -> GatewayFixture:
     return await start()
 
 
@@ -44,24 +49,30 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiBox]:
 
 
 @pytest.fixture
-async def door(api: ApiBox) -> AsyncIterator[Room]:
-    room = Room(api.paths.prefix, {}, {}, api.plan)
-    room.authority.add(ONE, "t1", [*ALL, right("env", "read", "A_SECRET")], name="one", secrets=("A_SECRET",))
-    room.authority.add(TWO, "t2", ALL, name="one2")
+async def door(api: ApiBox) -> AsyncIterator[GatewayFixture]:
+    room = GatewayFixture(api.paths.prefix, {}, {}, api.plan)
+    room.authorizer.add(
+        FIRST_AGENT_ID,
+        "t1",
+        [*ALL_TOOLS, right("env", "read", "A_SECRET")],
+        name="one",
+        secrets=("A_SECRET",),
+    )
+    room.authorizer.add(SECOND_AGENT_ID, "t2", ALL_TOOLS, name="one2")
     await room.server.open()
     yield room
     await room.server.close()
 
 
 @pytest.fixture
-async def one(door: Room) -> AsyncIterator[Agent]:
-    agent = Agent(door, "t1")
+async def one(door: GatewayFixture) -> AsyncIterator[AgentApiCaller]:
+    agent = AgentApiCaller(door, "t1")
     yield agent
     await agent.http.aclose()
 
 
 @pytest.fixture
-async def two(door: Room) -> AsyncIterator[Agent]:
-    agent = Agent(door, "t2")
+async def two(door: GatewayFixture) -> AsyncIterator[AgentApiCaller]:
+    agent = AgentApiCaller(door, "t2")
     yield agent
     await agent.http.aclose()

@@ -5,17 +5,17 @@ from typing import Any
 import httpx
 import pytest
 
-from agentbox.testing.gateway_room import Room
-from agentbox.testing.told_authority import right
+from agentbox.testing.fake_authorizer import right
+from agentbox.testing.gateway_fixture import GatewayFixture
 
 WAITS = ("tool:pod/*", "spawn:helper", "host:*.example.com")
 
 
 @pytest.fixture
-def asks(room: Room) -> Any:
+def asks(room: GatewayFixture) -> Any:
     """Calls the door as an agent that must ask for three kinds of action."""
     rights = [right("tool", "call", "pod/read"), right("agent", "spawn", "*")]
-    room.authority.add("asks", "a-token", rights, approval_required=WAITS, children=("helper",))
+    room.authorizer.add("asks", "a-token", rights, approval_required=WAITS, children=("helper",))
 
     async def call(method: str, **params: Any) -> Any:
         async with httpx.AsyncClient(trust_env=False, timeout=20) as http:
@@ -29,34 +29,38 @@ def asks(room: Room) -> Any:
     return call
 
 
-async def test_a_person_is_asked_with_the_real_parameters(room: Room, asks: Any) -> None:
+async def test_a_person_is_asked_with_the_real_parameters(room: GatewayFixture, asks: Any) -> None:
     """Denied while nobody approves; then it goes on, here to an API that is not there."""
     assert await asks("pod.read", path="x") == "permission-denied"
     assert await asks("agent.spawn", name="helper") == "permission-denied"
-    assert room.authority.asked == [
+    assert room.authorizer.approval_requests == [
         ("asks", "tool", "pod/read", {"path": "x"}),
         ("asks", "spawn", "helper", {"name": "helper"}),
     ]
-    room.authority.approves = True
+    room.authorizer.approves = True
     assert await asks("pod.read", path="x") == "failed"
 
 
-async def test_nobody_is_asked_for_what_is_refused_anyway(room: Room, asks: Any) -> None:
+async def test_nobody_is_asked_for_what_is_refused_anyway(room: GatewayFixture, asks: Any) -> None:
     """A right comes first."""
     assert await asks("pod.write", path="x", content="y") == "permission-denied"
-    assert room.authority.asked == []
+    assert room.authorizer.approval_requests == []
 
 
-async def test_asked_ahead(room: Room, asks: Any) -> None:
+async def test_asked_ahead(room: GatewayFixture, asks: Any) -> None:
     """For what waits, in its own words; anything else is no question."""
-    room.authority.approves = True
+    room.authorizer.approves = True
     request = {"parameters": {"path": "z"}, "reason": "to keep it"}
-    assert await asks("approval.request", kind="tool", value="pod/read", **request) == {"approved": True}
-    assert await asks("approval.request", kind="host", value="a.example.com:443", **request) == {"approved": True}
+    assert await asks("approval.request", kind="tool", value="pod/read", **request) == {
+        "approved": True
+    }
+    assert await asks("approval.request", kind="host", value="a.example.com:443", **request) == {
+        "approved": True
+    }
     for wrong in (
         {"kind": "tool", "value": "bead/create"}, {"kind": "host", "value": "\x00"}, {"kind": "other", "value": "x"},
         {"kind": 1, "value": "pod/read"}, {"kind": "tool", "value": "pod/read", "parameters": []},
         {"kind": "tool", "value": "pod/read", "more": 1},
     ):  # fmt: skip
         assert await asks("approval.request", **wrong) == "validation"
-    assert len(room.authority.asked) == 2
+    assert len(room.authorizer.approval_requests) == 2

@@ -10,64 +10,66 @@ from typing import Any
 import httpx
 import pytest
 
-from agentbox.client import AsyncDoor, Door, DoorRefused, DoorUnreachable
+from agentbox.client import AgentApiClient, AgentApiDenied, AgentApiUnreachable, AsyncAgentApiClient
 from agentbox.gateway.agent_api.mcp import BY_NAME, VERSIONS
-from agentbox.gateway.connections.tenants import KEPT
-from agentbox.testing.gateway_room import TOKEN, Room
-from agentbox.testing.told_authority import right
+from agentbox.gateway.connections.connection_quota import MAX_PER_AGENT
+from agentbox.testing.fake_authorizer import right
+from agentbox.testing.gateway_fixture import TOKEN, GatewayFixture
 
 
 @pytest.fixture
-async def door(room: Room) -> Room:
+async def door(room: GatewayFixture) -> GatewayFixture:
     """A door whose agent holds every tool; no API stands behind it."""
-    room.authority.give("one", [right("tool", "call", "*")])
+    room.authorizer.set_rights("one", [right("tool", "call", "*")])
     return room
 
 
-def url(room: Room) -> str:
+def url(room: GatewayFixture) -> str:
     return f"http://127.0.0.1:{room.port}"
 
 
-async def test_the_client_that_waits(door: Room) -> None:
+async def test_the_client_that_waits(door: GatewayFixture) -> None:
     """Calls, typed refusals, an unreachable API told as such, and another call after the connection was idle or cut."""
 
     def talk() -> None:
-        with Door(url(door), TOKEN) as mine:
+        with AgentApiClient(url(door), TOKEN) as mine:
             assert mine.hello()["agent"]["id"] == "one"
-            with pytest.raises(DoorRefused) as caught:
+            with pytest.raises(AgentApiDenied) as caught:
                 mine.call("nothing")
             assert (caught.value.number, caught.value.code) == (-32601, "not-found")
-            with pytest.raises(DoorRefused) as caught:
+            with pytest.raises(AgentApiDenied) as caught:
                 mine.tool("bead/show", id="x")
             assert caught.value.number == -32000
             mine.close()
             assert mine.hello()["agent"]["name"] == "one"
-        with pytest.raises(DoorRefused) as caught:
-            Door(url(door), "wrong").hello()
+        with pytest.raises(AgentApiDenied) as caught:
+            AgentApiClient(url(door), "wrong").hello()
         assert caught.value.code == "unauthenticated"
 
     await asyncio.to_thread(talk)
 
 
-async def test_the_client_that_is_awaited(door: Room) -> None:
+async def test_the_client_that_is_awaited(door: GatewayFixture) -> None:
     """Thirty calls at once."""
-    async with AsyncDoor(url(door), TOKEN) as mine:
+    async with AsyncAgentApiClient(url(door), TOKEN) as mine:
         said = await asyncio.gather(*(mine.hello() for _ in range(30)))
         assert {one["agent"]["id"] for one in said} == {"one"}
-        with pytest.raises(DoorRefused):
+        with pytest.raises(AgentApiDenied):
             await mine.tool("no/tool")
 
 
 def test_without_its_variables_or_without_a_door(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is told in a sentence."""
     monkeypatch.delenv("AGENTBOX_URL", raising=False)
-    with pytest.raises(DoorUnreachable, match="AGENTBOX_URL is not set"):
-        Door()
-    with pytest.raises(DoorUnreachable, match="cannot reach the door"):
-        Door("http://127.0.0.1:1", "x").hello()
+    with pytest.raises(AgentApiUnreachable, match="AGENTBOX_URL is not set"):
+        AgentApiClient()
+    with pytest.raises(AgentApiUnreachable, match="cannot reach the door"):
+        AgentApiClient("http://127.0.0.1:1", "x").hello()
 
 
-async def ctl(door: Room, *words: str, said: str = "", token: str = TOKEN) -> tuple[int, Any]:
+async def ctl(
+    door: GatewayFixture, *words: str, said: str = "", token: str = TOKEN
+) -> tuple[int, Any]:
     env = {"AGENTBOX_URL": url(door), "AGENTBOX_TOKEN": token}
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-I", "-m", "agentbox.client.ctl", *words, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -77,7 +79,7 @@ async def ctl(door: Room, *words: str, said: str = "", token: str = TOKEN) -> tu
     return process.returncode or 0, json.loads(out) if out else None
 
 
-async def test_the_command(door: Room) -> None:
+async def test_the_command(door: GatewayFixture) -> None:
     """JSON in, `{ok, result}` out; 1 for a refusal, 2 for wrong words."""
     code, said = await ctl(door, "hello")
     assert (code, said["ok"], said["result"]["agent"]["id"]) == (0, True, "one")
@@ -99,20 +101,30 @@ async def stays_open(reader: asyncio.StreamReader) -> bool:
     return False
 
 
-async def test_who_hogs_connections_loses_its_own(door: Room) -> None:
+async def test_who_hogs_connections_loses_its_own(door: GatewayFixture) -> None:
     """An agent that keeps 100, and 200 strangers: the other agent's kept connection stays, and new ones are served."""
-    door.authority.add("two", "another", [])
-    async with httpx.AsyncClient(trust_env=False, headers={"Authorization": "Bearer another"}) as other:
+    door.authorizer.add("two", "another", [])
+    async with httpx.AsyncClient(
+        trust_env=False, headers={"Authorization": "Bearer another"}
+    ) as other:
         ask = {"jsonrpc": "2.0", "id": 1, "method": "hello"}
         assert (await other.post(f"{url(door)}/rpc", json=ask)).status_code == 200
         hogs = [await asyncio.open_connection("127.0.0.1", door.port) for _ in range(300)]
         for number, (_, writer) in enumerate(hogs):
             key = f"Authorization: Bearer {TOKEN}\r\n" if number < 100 else ""
-            writer.write(f"POST /rpc HTTP/1.1\r\nHost: x\r\n{key}Content-Length: 2\r\n\r\n{{}}".encode())
+            writer.write(
+                f"POST /rpc HTTP/1.1\r\nHost: x\r\n{key}Content-Length: 2\r\n\r\n{{}}".encode()
+            )
         assert (await other.post(f"{url(door)}/rpc", json=ask)).status_code == 200
-        async with httpx.AsyncClient(trust_env=False, headers={"Authorization": "Bearer another"}) as new:
+        async with httpx.AsyncClient(
+            trust_env=False, headers={"Authorization": "Bearer another"}
+        ) as new:
             assert (await new.post(f"{url(door)}/rpc", json=ask)).status_code == 200
-        assert 0 < sum(await asyncio.gather(*(stays_open(reader) for reader, _ in hogs[:100]))) <= KEPT
+        assert (
+            0
+            < sum(await asyncio.gather(*(stays_open(reader) for reader, _ in hogs[:100])))
+            <= MAX_PER_AGENT
+        )
         for _, writer in hogs:
             writer.close()
 
@@ -120,9 +132,11 @@ async def test_who_hogs_connections_loses_its_own(door: Room) -> None:
 class Mcp:
     """One client of `/mcp`, by hand."""
 
-    def __init__(self, room: Room, **headers: str) -> None:
+    def __init__(self, room: GatewayFixture, **headers: str) -> None:
         self.http = httpx.AsyncClient(
-            base_url=url(room), headers={"Authorization": f"Bearer {TOKEN}", **headers}, trust_env=False
+            base_url=url(room),
+            headers={"Authorization": f"Bearer {TOKEN}", **headers},
+            trust_env=False,
         )
 
     async def post(self, method: str, params: Any = None, **more: Any) -> httpx.Response:
@@ -138,14 +152,21 @@ class Mcp:
         return await self.http.post("/mcp", json=message)
 
 
-async def test_mcp(door: Room) -> None:
+async def test_mcp(door: GatewayFixture) -> None:
     """Initialize in a version of the client's choice, list, call, ping; a refusal is a result that says so."""
     client = Mcp(door)
-    for asked, spoken in (*((version, version) for version in VERSIONS), ("1999-01-01", VERSIONS[0])):
+    for asked, spoken in (
+        *((version, version) for version in VERSIONS),
+        ("1999-01-01", VERSIONS[0]),
+    ):
         said = (
             await client.post(
                 "initialize",
-                {"protocolVersion": asked, "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}},
+                {
+                    "protocolVersion": asked,
+                    "capabilities": {},
+                    "clientInfo": {"name": "x", "version": "1"},
+                },
             )
         ).json()
         assert said["result"]["protocolVersion"] == spoken
@@ -156,21 +177,28 @@ async def test_mcp(door: Room) -> None:
     assert {tool["name"] for tool in tools} < set(BY_NAME)
     assert all(tool["inputSchema"]["type"] == "object" for tool in tools)
     assert not any(tool["name"].startswith("agent_") for tool in tools)
-    refused = (await client.post("tools/call", {"name": "bead_show", "arguments": {}})).json()["result"]
-    assert (refused["isError"], "needs the argument id" in refused["content"][0]["text"]) == (True, True)
+    refused = (await client.post("tools/call", {"name": "bead_show", "arguments": {}})).json()[
+        "result"
+    ]
+    assert (refused["isError"], "needs the argument id" in refused["content"][0]["text"]) == (
+        True,
+        True,
+    )
     assert (await client.post("tools/call", {"name": "nothing"})).json()["error"]["code"] == -32602
     assert (await client.post("resources/list")).json()["error"]["code"] == -32601
     await client.http.aclose()
 
 
-async def test_mcp_keeps_browsers_and_strangers_out(door: Room) -> None:
+async def test_mcp_keeps_browsers_and_strangers_out(door: GatewayFixture) -> None:
     """A page's origin is 403, no token 401, an unknown version 400, a stream 405, a body over the limit 413."""
     assert (await Mcp(door, Origin="https://evil.example").post("ping")).status_code == 403
     assert (await Mcp(door, Origin="http://[").post("ping")).status_code == 403
     assert (await Mcp(door, Origin="http://localhost:3000").post("ping")).status_code == 200
     assert (await Mcp(door, Authorization="Bearer no").post("ping")).status_code == 401
     odd = Mcp(door)
-    assert (await odd.http.post("/mcp", json={}, headers={"MCP-Protocol-Version": "1"})).status_code == 400
+    assert (
+        await odd.http.post("/mcp", json={}, headers={"MCP-Protocol-Version": "1"})
+    ).status_code == 400
     assert (await odd.http.get("/mcp")).status_code == 405
     assert (await odd.http.post("/mcp", content=b" " * (2 << 20))).status_code == 413
 

@@ -6,9 +6,14 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from agentbox.testing.agent_api_caller import (
+    ALL_TOOLS,
+    FIRST_AGENT_ID,
+    SECOND_AGENT_ID,
+    AgentApiCaller,
+)
 from agentbox.testing.api_box import ApiBox
-from agentbox.testing.door_agent import ALL, ONE, TWO, Agent
-from agentbox.testing.gateway_room import Room
+from agentbox.testing.gateway_fixture import GatewayFixture
 
 ASK = {"title": "work"}
 
@@ -24,18 +29,24 @@ def stopped(api: ApiBox) -> Iterator[None]:
         os.kill(api.process.pid, signal.SIGCONT)
 
 
-async def test_a_tool_has_its_time(door: Room, api: ApiBox, one: Agent, two: Agent) -> None:
+async def test_a_tool_has_its_time(
+    door: GatewayFixture, api: ApiBox, one: AgentApiCaller, two: AgentApiCaller
+) -> None:
     """limits.tool_timeout_seconds, named in the error. Another agent's call goes on in its own time, and is answered."""
-    door.authority.add(ONE, "t1", ALL, name="one", limits={"tool_timeout_seconds": 0.2})
-    door.authority.add(TWO, "t2", ALL, name="two", limits={"tool_timeout_seconds": 60})
+    door.authorizer.add(
+        FIRST_AGENT_ID, "t1", ALL_TOOLS, name="one", limits={"tool_timeout_seconds": 0.2}
+    )
+    door.authorizer.add(
+        SECOND_AGENT_ID, "t2", ALL_TOOLS, name="two", limits={"tool_timeout_seconds": 60}
+    )
     with stopped(api):
         patient = asyncio.create_task(two.call("bead.create", **ASK))
-        error = (await one.ask("bead.create", **ASK))["error"]["data"]
+        error = (await one.request("bead.create", **ASK))["error"]["data"]
         assert error == {
             "code": "tool-timeout", "limit": "tool_timeout_seconds", "cap": 0.2, "config_path": "limits.tool_timeout_seconds",
         }  # fmt: skip
-        assert (await two.call("hello"))["agent"]["id"] == TWO
+        assert (await two.call("hello"))["agent"]["id"] == SECOND_AGENT_ID
         assert not patient.done()
     assert (await patient)["title"] == "work"
-    door.authority.add(ONE, "t1", ALL, name="one")
+    door.authorizer.add(FIRST_AGENT_ID, "t1", ALL_TOOLS, name="one")
     assert (await one.call("bead.create", **ASK))["title"] == "work"

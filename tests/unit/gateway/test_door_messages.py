@@ -9,9 +9,14 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
-from agentbox.gateway.agent_api.tools import AGENTS, TOOLS, Tool
-from agentbox.testing.door_agent import ALL, ONE, TWO, Agent
-from agentbox.testing.gateway_room import Room
+from agentbox.gateway.agent_api.tools import AGENT_TOOLS, TOOLS, Tool
+from agentbox.testing.agent_api_caller import (
+    ALL_TOOLS,
+    FIRST_AGENT_ID,
+    SECOND_AGENT_ID,
+    AgentApiCaller,
+)
+from agentbox.testing.gateway_fixture import GatewayFixture
 
 MALFORMED: list[tuple[bytes, int]] = [
     (b"", -32700), (b"{", -32700), (b"\xff\xfe", -32700), (b"[1e999, NaN]", -32700), (b"[" * 100_000, -32700),
@@ -28,21 +33,33 @@ MALFORMED: list[tuple[bytes, int]] = [
 
 
 @pytest.mark.parametrize(("said", "number"), MALFORMED)
-async def test_malformed_messages_get_errors_of_json_rpc(one: Agent, said: bytes, number: int) -> None:
+async def test_malformed_messages_get_errors_of_json_rpc(
+    one: AgentApiCaller, said: bytes, number: int
+) -> None:
     """200 with an error; the connection and the box go on."""
-    answer = await one.say(said)
+    answer = await one.post(said)
     assert (answer.status_code, answer.json()["error"]["code"]) == (200, number)
-    assert (await one.call("hello"))["agent"]["id"] == ONE
+    assert (await one.call("hello"))["agent"]["id"] == FIRST_AGENT_ID
 
 
-async def test_no_argument_is_a_fault_of_the_box(one: Agent) -> None:
+async def test_no_argument_is_a_fault_of_the_box(one: AgentApiCaller) -> None:
     """What is too long for a path, half of a pair, or out of all bounds is said to be the agent's."""
     odd = ("x" * 70_000, "\ud800", 10**400)
-    calls = [(tool, name, value) for tool in (*TOOLS, *AGENTS) for name in tool.arguments for value in odd]
+    calls = [
+        (tool, name, value)
+        for tool in (*TOOLS, *AGENT_TOOLS)
+        for name in tool.arguments
+        for value in odd
+    ]
 
     async def code(tool: Tool, name: str, value: object) -> Any:
-        given = {other: 1 if "integer" in str(tool.arguments[other]) else "x" for other in tool.schema["required"]}
-        return (await one.ask(tool.method, **{**given, name: value})).get("error", {}).get("code")
+        given = {
+            other: 1 if "integer" in str(tool.arguments[other]) else "x"
+            for other in tool.schema["required"]
+        }
+        return (
+            (await one.request(tool.method, **{**given, name: value})).get("error", {}).get("code")
+        )
 
     for at in range(0, len(calls), 16):
         some = calls[at : at + 16]
@@ -50,49 +67,56 @@ async def test_no_argument_is_a_fault_of_the_box(one: Agent) -> None:
         assert -32603 not in codes, [(call[0].name, call[1]) for call in some]
 
 
-async def test_a_batch_is_worked_off_in_order_and_a_notification_is_not_answered(one: Agent) -> None:
+async def test_a_batch_is_worked_off_in_order_and_a_notification_is_not_answered(
+    one: AgentApiCaller,
+) -> None:
     """Ids come back as they were; an id of null is no notification."""
     calls = [{"jsonrpc": "2.0", "id": number, "method": "hello"} for number in ("a", 2, None, 1.5)]
-    said = await one.say([*calls, {"jsonrpc": "2.0", "method": "hello"}, 7])
+    said = await one.post([*calls, {"jsonrpc": "2.0", "method": "hello"}, 7])
     assert [answer["id"] for answer in said.json()] == ["a", 2, None, 1.5, None]
-    assert (await one.say({"jsonrpc": "2.0", "method": "hello"})).status_code == 204
+    assert (await one.post({"jsonrpc": "2.0", "method": "hello"})).status_code == 204
     assert (await one.http.get("/rpc")).status_code == 405
 
 
-async def test_a_message_has_its_most(door: Room, one: Agent) -> None:
+async def test_a_message_has_its_most(door: GatewayFixture, one: AgentApiCaller) -> None:
     """413 at limits.frame, told before the whole of it was read."""
-    door.authority.add("small", "t4", ALL, limits={"frame": 1000})
-    agent = Agent(door, "t4")
+    door.authorizer.add("small", "t4", ALL_TOOLS, limits={"frame": 1000})
+    agent = AgentApiCaller(door, "t4")
     await one.call("pod.write", path="x", content="y" * 2000)
-    door.authority.add(ONE, "t1", ALL, name="one", limits={"frame": 1000})
-    assert await one.refused("pod.read", path="x") == "value-too-large"
-    door.authority.add(ONE, "t1", ALL, name="one")
-    said = await agent.say(b" " * 2000)
+    door.authorizer.add(FIRST_AGENT_ID, "t1", ALL_TOOLS, name="one", limits={"frame": 1000})
+    assert await one.error_code("pod.read", path="x") == "value-too-large"
+    door.authorizer.add(FIRST_AGENT_ID, "t1", ALL_TOOLS, name="one")
+    said = await agent.post(b" " * 2000)
     assert (said.status_code, said.json()["error"]["data"]["config_path"]) == (413, "limits.frame")
-    assert (await one.say(b" " * 2000)).status_code == 200
+    assert (await one.post(b" " * 2000)).status_code == 200
     await agent.http.aclose()
 
 
-async def test_a_flood_costs_the_agent_that_makes_it(door: Room, one: Agent, two: Agent) -> None:
+async def test_a_flood_costs_the_agent_that_makes_it(
+    door: GatewayFixture, one: AgentApiCaller, two: AgentApiCaller
+) -> None:
     """Past its bucket it is told to wait; the other is answered all the while."""
     calls = [{"jsonrpc": "2.0", "id": 1, "method": "hello"}] * 100
 
     async def flood() -> int:
-        answers = (await one.say(calls)).json()
+        answers = (await one.post(calls)).json()
         return sum(answer.get("error", {}).get("code") == -32002 for answer in answers)
 
     refused, deadline = 0, time.monotonic() + 60
-    while not refused and time.monotonic() < deadline:  # a slow machine fills the bucket while it is drained
+    while (
+        not refused and time.monotonic() < deadline
+    ):  # a slow machine fills the bucket while it is drained
         told, answered = await asyncio.gather(
-            asyncio.gather(*(flood() for _ in range(40))), asyncio.gather(*(two.call("hello") for _ in range(50)))
+            asyncio.gather(*(flood() for _ in range(40))),
+            asyncio.gather(*(two.call("hello") for _ in range(50))),
         )
         refused = sum(told)
         assert len(answered) == 50
     assert refused
-    assert "limit:door" in door.rules
+    assert "limit:door" in door.denied_rules
 
 
-async def test_a_websocket_speaks_the_same_and_ends_with_the_token(door: Room) -> None:
+async def test_a_websocket_speaks_the_same_and_ends_with_the_token(door: GatewayFixture) -> None:
     """Calls in order, malformed ones answered; the end of the agent closes it, and one more than eight is refused."""
     url, head = f"ws://127.0.0.1:{door.port}/rpc", {"Authorization": "Bearer t2"}
     async with connect(url, additional_headers=head, proxy=None) as socket:
@@ -100,13 +124,13 @@ async def test_a_websocket_speaks_the_same_and_ends_with_the_token(door: Room) -
             await socket.send(said)
             assert json.loads(await socket.recv())["error"]["code"] == code
         await socket.send('{"jsonrpc":"2.0","id":5,"method":"hello"}')
-        assert json.loads(await socket.recv())["result"]["agent"]["id"] == TWO
+        assert json.loads(await socket.recv())["result"]["agent"]["id"] == SECOND_AGENT_ID
         more = [await connect(url, additional_headers=head, proxy=None) for _ in range(7)]
         with pytest.raises(Exception, match="403"):
             await connect(url, additional_headers=head, proxy=None)
-        door.authority.give(TWO, [])
+        door.authorizer.set_rights(SECOND_AGENT_ID, [])
         await asyncio.sleep(0.05)
-        door.authority.end(TWO)
+        door.authorizer.remove(SECOND_AGENT_ID)
         with pytest.raises(ConnectionClosed) as caught:
             await asyncio.wait_for(socket.recv(), 5)
         assert caught.value.rcvd is not None

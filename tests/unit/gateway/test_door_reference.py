@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from agentbox.gateway.agent_api.hello import METHODS
-from agentbox.gateway.agent_api.tools import AGENTS, TOOLS
-from agentbox.host.reference.agent_api import COMMAND, EXAMPLES, OWN, TARGET, page
-from agentbox.testing.gateway_room import Room
+from agentbox.gateway.agent_api.tools import AGENT_TOOLS, TOOLS
+from agentbox.host.reference.agent_api import COMMAND, EXAMPLES, SELF_METHODS, TARGET, page
+from agentbox.testing.gateway_fixture import GatewayFixture
 
 
 def test_the_page_is_fresh() -> None:
@@ -20,23 +20,27 @@ def test_the_page_is_fresh() -> None:
 
 def test_every_method_is_on_the_page() -> None:
     """Each that `hello` lists, once; none that it does not."""
-    assert {*OWN, *(tool.method for tool in (*TOOLS, *AGENTS))} == set(METHODS)
+    assert {*SELF_METHODS, *(tool.method for tool in (*TOOLS, *AGENT_TOOLS))} == set(METHODS)
     assert re.findall(r"^\| `([a-z]+[.a-z_]*)` \|", page(), re.MULTILINE) == list(METHODS)
 
 
-@pytest.mark.parametrize("tool", [*TOOLS, *AGENTS], ids=lambda tool: tool.name)
+@pytest.mark.parametrize("tool", [*TOOLS, *AGENT_TOOLS], ids=lambda tool: tool.name)
 def test_a_tool_is_described(tool) -> None:  # type: ignore[no-untyped-def]
     """Its summary is a sentence, and what it needs is what it takes."""
     assert tool.summary.endswith(".")
     assert {*tool.path, *tool.required} <= set(tool.arguments)
 
 
-async def test_the_commands_print_what_the_page_says(door: Room, tmp_path: Path) -> None:
+async def test_the_commands_print_what_the_page_says(door: GatewayFixture, tmp_path: Path) -> None:
     """Each in its turn, in a shell, at a real door before a real API."""
     program = tmp_path / "agentbox-ctl"
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -I -m agentbox.client.ctl "$@"\n')
     program.chmod(0o755)
-    env = {"AGENTBOX_URL": f"http://127.0.0.1:{door.port}", "AGENTBOX_TOKEN": "t1", "PATH": f"{tmp_path}:/usr/bin:/bin"}
+    env = {
+        "AGENTBOX_URL": f"http://127.0.0.1:{door.port}",
+        "AGENTBOX_TOKEN": "t1",
+        "PATH": f"{tmp_path}:/usr/bin:/bin",
+    }
     for line, said in EXAMPLES:
         shell = await asyncio.create_subprocess_shell(line, env=env, stdout=asyncio.subprocess.PIPE)
         out, _ = await shell.communicate()

@@ -10,11 +10,11 @@ import pytest
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
 from agentbox.contracts.orchestrator import AgentHandle, AgentSpec
 from agentbox.core.ids import uuid7
-from agentbox.gateway.authorization_cache import Following
-from agentbox.gateway.authorizer import Refused
+from agentbox.gateway.authorization_cache import AuthorizationCache
+from agentbox.gateway.authorizer import AccessDenied
 from agentbox.testing.agent_host import AgentHostBox
-from agentbox.testing.granted import authorization_of, followed, opened
-from agentbox.testing.until import until
+from agentbox.testing.host_agents import authorization_of, follow_authorizations, open_orchestrator
+from agentbox.testing.wait import wait_until
 
 MANIFEST = """
 [egress]
@@ -40,13 +40,13 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentHostBox]:
 
 @pytest.fixture
 async def adapter(box: AgentHostBox) -> AsyncIterator[LocalProcessOrchestrator]:
-    async with opened(box) as found:
+    async with open_orchestrator(box) as found:
         yield found
 
 
 @pytest.fixture
-async def authority(box: AgentHostBox) -> AsyncIterator[Following]:
-    async with followed(box) as found:
+async def authority(box: AgentHostBox) -> AsyncIterator[AuthorizationCache]:
+    async with follow_authorizations(box) as found:
         yield found
 
 
@@ -63,7 +63,9 @@ async def started(
     raise AssertionError("it said nothing")
 
 
-async def test_its_own_token_names_the_agent(adapter: LocalProcessOrchestrator, authority: Following) -> None:
+async def test_its_own_token_names_the_agent(
+    adapter: LocalProcessOrchestrator, authority: AuthorizationCache
+) -> None:
     """And no other does: not the hash, not a part, not a text that is no token."""
     handle, token = await started(adapter)
     authorization = await authorization_of(authority, token)
@@ -74,7 +76,7 @@ async def test_its_own_token_names_the_agent(adapter: LocalProcessOrchestrator, 
     )
     assert len(token) >= 43
     for wrong in (authorization.token_sha256, token[:-1], "", token + "\udc00"):
-        with pytest.raises(Refused):
+        with pytest.raises(AccessDenied):
             authority.identify(wrong)
     await adapter.terminate(handle)
 
@@ -83,13 +85,17 @@ async def test_only_the_hash_is_kept(adapter: LocalProcessOrchestrator, box: Age
     """No file of the box holds the token."""
     handle, token = await started(adapter)
     found = subprocess.run(
-        ["grep", "-rlF", "--exclude-dir=streams", token, box.paths.prefix], capture_output=True, check=False
+        ["grep", "-rlF", "--exclude-dir=streams", token, box.paths.prefix],
+        capture_output=True,
+        check=False,
     )
     assert found.stdout == b""
     await adapter.terminate(handle)
 
 
-async def test_a_policy_decides_below_the_ceiling(adapter: LocalProcessOrchestrator, authority: Following) -> None:
+async def test_a_policy_decides_below_the_ceiling(
+    adapter: LocalProcessOrchestrator, authority: AuthorizationCache
+) -> None:
     """`egress.allow` cuts every net pattern down; the last rule that matches decides in the other scopes."""
     handle, token = await started(adapter, profile="fetcher")
     who = await authorization_of(authority, token)
@@ -103,28 +109,32 @@ async def test_a_policy_decides_below_the_ceiling(adapter: LocalProcessOrchestra
         ("llm", "call", "openai/any"),
         ("agent", "spawn", "any"),
     ):
-        with pytest.raises(Refused):
+        with pytest.raises(AccessDenied):
             await authority.check(who, scope, operation, value)  # type: ignore[arg-type]
     await adapter.terminate(handle)
 
 
-async def test_the_end_of_an_agent_ends_its_token(adapter: LocalProcessOrchestrator, authority: Following) -> None:
+async def test_the_end_of_an_agent_ends_its_token(
+    adapter: LocalProcessOrchestrator, authority: AuthorizationCache
+) -> None:
     """Whoever waits is told, and the standing that somebody kept is worth nothing."""
     handle, token = await started(adapter)
     who = await authorization_of(authority, token)
-    cut = authority.revoked(who)
+    cut = authority.revocation(who)
     await authority.check(who, "tool", "call", "any/tool")
     await adapter.terminate(handle)
     async with asyncio.timeout(30):
         await cut
-    with pytest.raises(Refused):
+    with pytest.raises(AccessDenied):
         authority.identify(token)
-    with pytest.raises(Refused):
+    with pytest.raises(AccessDenied):
         await authority.check(who, "tool", "call", "any/tool")
-    assert authority.revoked(who).done()
+    assert authority.revocation(who).done()
 
 
-async def test_a_token_of_an_earlier_life(adapter: LocalProcessOrchestrator, authority: Following) -> None:
+async def test_a_token_of_an_earlier_life(
+    adapter: LocalProcessOrchestrator, authority: AuthorizationCache
+) -> None:
     """A restart makes a new token; the old one is unknown."""
     handle, token = await started(adapter, restart="always")
     await adapter.signal(handle, "INT")
@@ -133,7 +143,7 @@ async def test_a_token_of_an_earlier_life(adapter: LocalProcessOrchestrator, aut
             again = item.data.decode().strip()
             break
     assert (await authorization_of(authority, again)).generation == 2
-    with pytest.raises(Refused):
+    with pytest.raises(AccessDenied):
         authority.identify(token)
     await adapter.terminate(AgentHandle(agent_id=handle.agent_id, generation=2))
 
@@ -143,20 +153,20 @@ async def test_a_lost_connection_takes_everything_back(tmp_path: Path) -> None:
     box = AgentHostBox(tmp_path, manifest=MANIFEST, scale=100)
     box.start()
     try:
-        async with opened(box) as adapter, followed(box) as authority:
+        async with open_orchestrator(box) as adapter, follow_authorizations(box) as authority:
             _, token = await started(adapter, restart="always")
             who = await authorization_of(authority, token)
-            cut = authority.revoked(who)
+            cut = authority.revocation(who)
             box.kill()
             async with asyncio.timeout(30):
                 await cut
-            with pytest.raises(Refused):
+            with pytest.raises(AccessDenied):
                 authority.identify(token)
-            with pytest.raises(Refused):
+            with pytest.raises(AccessDenied):
                 await authority.check(who, "tool", "call", "any/tool")
             box.start()
-            await until(lambda: authority.known, "agent-host is followed again")
-            with pytest.raises(Refused):
+            await wait_until(lambda: authority.is_synced, "agent-host is followed again")
+            with pytest.raises(AccessDenied):
                 authority.identify(token)
     finally:
         box.stop()

@@ -5,8 +5,8 @@ import socket
 
 import pytest
 
-from agentbox.gateway.connections.front import Front, asks_for
-from agentbox.testing.until import until
+from agentbox.gateway.connections.protocol_sniffer import ProtocolSniffer, detect_protocol
+from agentbox.testing.wait import wait_until
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ from agentbox.testing.until import until
 )
 def test_the_first_line_decides(said: bytes, kind: str | None) -> None:
     """By the form of the target; nothing is decided before it has begun."""
-    assert asks_for(said) == kind
+    assert detect_protocol(said) == kind
 
 
 def test_empty_lines_before_a_request_are_not_kept() -> None:
@@ -37,10 +37,10 @@ def test_empty_lines_before_a_request_are_not_kept() -> None:
 
     async def flood() -> None:
         near, far = socket.socketpair()
-        loop, fronts = asyncio.get_running_loop(), list[Front]()
+        loop, fronts = asyncio.get_running_loop(), list[ProtocolSniffer]()
 
-        def make() -> Front:
-            fronts.append(Front(asyncio.Protocol, asyncio.Protocol, {}))
+        def make() -> ProtocolSniffer:
+            fronts.append(ProtocolSniffer(asyncio.Protocol, asyncio.Protocol, {}))
             return fronts[0]
 
         transport, _ = await loop.connect_accepted_socket(make, near)
@@ -48,8 +48,8 @@ def test_empty_lines_before_a_request_are_not_kept() -> None:
         for _ in range(64):
             await loop.sock_sendall(far, b"\r\n" * 32_768)
         await loop.sock_sendall(far, b"GET")
-        await until(lambda: fronts[0]._said.endswith(b"GET"), "all was read")
-        assert fronts[0]._said == b"GET"
+        await wait_until(lambda: fronts[0]._buffer.endswith(b"GET"), "all was read")
+        assert fronts[0]._buffer == b"GET"
         transport.abort()
         far.close()
 
@@ -59,4 +59,4 @@ def test_empty_lines_before_a_request_are_not_kept() -> None:
 def test_every_cut_of_a_line_decides_alike() -> None:
     """However the bytes come in, no prefix says one thing and a longer one another."""
     for line, kind in ((b"CONNECT a:1 HTTP/1.1\r\n", "proxy"), (b"POST /rpc HTTP/1.1\r\n", "http")):
-        assert {asks_for(line[:length]) for length in range(len(line) + 1)} == {None, kind}
+        assert {detect_protocol(line[:length]) for length in range(len(line) + 1)} == {None, kind}

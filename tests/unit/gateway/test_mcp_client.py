@@ -7,17 +7,24 @@ from mcp import ClientSession
 from mcp.client.streamable_http import streamable_http_client
 
 from agentbox.gateway.agent_api.mcp import VERSIONS
-from agentbox.testing.gateway_room import TOKEN, Room
-from agentbox.testing.told_authority import right
+from agentbox.testing.fake_authorizer import right
+from agentbox.testing.gateway_fixture import TOKEN, GatewayFixture
 
 
-async def test_the_official_client(room: Room) -> None:
+async def test_the_official_client(room: GatewayFixture) -> None:
     """Agrees on the newest version, pings, lists the tools that rights allow, and reads a refusal as a result."""
-    room.authority.give("one", [right("tool", "call", "bead/*"), right("tool", "call", "memory/*")])
-    async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {TOKEN}"}, trust_env=False) as http:
+    room.authorizer.set_rights(
+        "one", [right("tool", "call", "bead/*"), right("tool", "call", "memory/*")]
+    )
+    async with httpx2.AsyncClient(
+        headers={"Authorization": f"Bearer {TOKEN}"}, trust_env=False
+    ) as http:
         streams: Any
         url = f"http://127.0.0.1:{room.port}/mcp"
-        async with streamable_http_client(url, http_client=http) as streams, ClientSession(*streams[:2]) as session:
+        async with (
+            streamable_http_client(url, http_client=http) as streams,
+            ClientSession(*streams[:2]) as session,
+        ):
             said = await session.initialize()
             assert (said.protocol_version, said.server_info.name) == (VERSIONS[0], "agentbox")
             await session.send_ping()
@@ -27,4 +34,4 @@ async def test_the_official_client(room: Room) -> None:
             done = await session.call_tool("pod_read", {"path": "x"})
             assert done.is_error
             assert "no right of the agent" in done.content[0].text  # type: ignore[union-attr]
-    assert room.rules == ["tool call"]
+    assert room.denied_rules == ["tool call"]

@@ -89,5 +89,5 @@ def test_a_taken_port_is_told_in_a_sentence(box: GatewayBox, tmp_path: Path) -> 
 def test_boxes_of_the_process_engine_do_not_meet() -> None:
     """Three above the API's port, or the next that the plan does not use itself; in a container always 9093."""
     plan = api_plan()
-    assert gateway_port(plan, contained=True) == 9093
-    assert gateway_port(plan, contained=False) == plan.api.port + 3
+    assert gateway_port(plan, in_container=True) == 9093
+    assert gateway_port(plan, in_container=False) == plan.api.port + 3

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from agentbox.core.paths import environment
-from agentbox.testing.gateway_room import TOKEN, Room
-from agentbox.testing.told_authority import right
+from agentbox.testing.fake_authorizer import right
+from agentbox.testing.gateway_fixture import TOKEN, GatewayFixture
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
@@ -29,7 +29,9 @@ def files(tmp_path: Path) -> Iterator[tuple[Path, int]]:
     """A folder, and the port of a server that shows it."""
     folder = tmp_path / "files"
     folder.mkdir()
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as server:
+    with http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), partial(Quiet, directory=str(folder))
+    ) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         yield folder, server.server_port
@@ -37,7 +39,9 @@ def files(tmp_path: Path) -> Iterator[tuple[Path, int]]:
         thread.join()
 
 
-async def run(room: Room, *argv: str, cwd: Path | None = None, token: str = TOKEN) -> tuple[int, str]:
+async def run(
+    room: GatewayFixture, *argv: str, cwd: Path | None = None, token: str = TOKEN
+) -> tuple[int, str]:
     """With the variables that an agent has, and nothing else that says proxy."""
     proxy = f"http://agent:{token}@127.0.0.1:{room.port}"
     env = {
@@ -45,20 +49,30 @@ async def run(room: Room, *argv: str, cwd: Path | None = None, token: str = TOKE
         "PIP_CONFIG_FILE": "/dev/null", **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), proxy),
     }  # fmt: skip
     process = await asyncio.create_subprocess_exec(
-        *argv, env=env, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL
+        *argv,
+        env=env,
+        cwd=cwd,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL,
     )
     said, _ = await asyncio.wait_for(process.communicate(), 60)
     return process.returncode or 0, said.decode()
 
 
-async def test_curl(room: Room, files: tuple[Path, int]) -> None:
+async def test_curl(room: GatewayFixture, files: tuple[Path, int]) -> None:
     """Plain HTTP and TLS by CONNECT; what is refused is a status and a sentence with the rule."""
     folder, port = files
     (folder / "x").write_text("content")
     assert await run(room, "curl", "-fsS", f"http://127.0.0.1:{port}/x") == (0, "content")
-    room.authority.give("one", [])
+    room.authorizer.set_rights("one", [])
     code, said = await run(room, "curl", "-sS", "-D-", f"http://127.0.0.1:{port}/x")
-    assert (code, "403" in said, "Agentbox-Rule: net connect" in said, "cannot reach GET /x" in said) == (
+    assert (
+        code,
+        "403" in said,
+        "Agentbox-Rule: net connect" in said,
+        "cannot reach GET /x" in said,
+    ) == (
         0,
         True,
         True,
@@ -69,7 +83,7 @@ async def test_curl(room: Room, files: tuple[Path, int]) -> None:
     assert "403" in said
 
 
-async def test_curl_by_tls(room: Room, files: tuple[Path, int], tmp_path: Path) -> None:
+async def test_curl_by_tls(room: GatewayFixture, files: tuple[Path, int], tmp_path: Path) -> None:
     """The handshake is the server's: its certificate is what curl sees."""
     folder, _ = files
     (folder / "x").write_text("content")
@@ -77,28 +91,40 @@ async def test_curl_by_tls(room: Room, files: tuple[Path, int], tmp_path: Path) 
     made = ("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=a.example",
             "-addext", "subjectAltName=DNS:a.example", "-keyout", str(key), "-out", str(certificate))  # fmt: skip
     subprocess.run(made, check=True, capture_output=True)
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as server:
+    with http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), partial(Quiet, directory=str(folder))
+    ) as server:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate, key)
         server.socket = context.wrap_socket(server.socket, server_side=True)
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        room.names.told["a.example"] = [["127.0.0.1"]]
+        room.resolver.answers["a.example"] = [["127.0.0.1"]]
         said = await run(
-            room, "curl", "-fsS", "--cacert", str(certificate), f"https://a.example:{server.server_port}/x"
+            room,
+            "curl",
+            "-fsS",
+            "--cacert",
+            str(certificate),
+            f"https://a.example:{server.server_port}/x",
         )
         server.shutdown()
         thread.join()
     assert said == (0, "content")
 
 
-async def test_git_clones_and_fetches(room: Room, files: tuple[Path, int], tmp_path: Path) -> None:
+async def test_git_clones_and_fetches(
+    room: GatewayFixture, files: tuple[Path, int], tmp_path: Path
+) -> None:
     """A repository over plain HTTP; without the right, git says the status and fails."""
     folder, port = files
     work, bare = folder / "work", folder / "it.git"
     subprocess.run(["git", "init", "-q", work], check=True)
     (work / "file").write_text("one\n")
-    for words in (("add", "file"), ("-c", "user.name=x", "-c", "user.email=x@x", "commit", "-qm", "first")):
+    for words in (
+        ("add", "file"),
+        ("-c", "user.name=x", "-c", "user.email=x@x", "commit", "-qm", "first"),
+    ):
         subprocess.run(["git", "-C", work, *words], check=True)
     subprocess.run(["git", "clone", "-q", "--bare", work, bare], check=True)
     subprocess.run(["git", "-C", bare, "update-server-info"], check=True)
@@ -106,13 +132,13 @@ async def test_git_clones_and_fetches(room: Room, files: tuple[Path, int], tmp_p
     code, said = await run(room, "git", "clone", "-q", url, str(tmp_path / "clone"))
     assert (code, said) == (0, "")
     assert (tmp_path / "clone/file").read_text() == "one\n"
-    room.authority.give("one", [right("net", "connect", "elsewhere.example:80")])
+    room.authorizer.set_rights("one", [right("net", "connect", "elsewhere.example:80")])
     code, said = await run(room, "git", "clone", "-q", url, str(tmp_path / "no"))
     assert code
     assert "403" in said
 
 
-async def test_pip_installs(room: Room, files: tuple[Path, int], tmp_path: Path) -> None:
+async def test_pip_installs(room: GatewayFixture, files: tuple[Path, int], tmp_path: Path) -> None:
     """From an index of one wheel."""
     folder, port = files
     target = folder / "simple/tiny-thing"
@@ -127,7 +153,7 @@ async def test_pip_installs(room: Room, files: tuple[Path, int], tmp_path: Path)
     assert (tmp_path / "into/tiny_thing.py").read_text() == "value = 42\n"
 
 
-async def test_node_fetches(room: Room, files: tuple[Path, int]) -> None:
+async def test_node_fetches(room: GatewayFixture, files: tuple[Path, int]) -> None:
     """By the proxy variables, which node heeds where it is told to (from version 24), else by CONNECT with its own hands."""
     node = shutil.which("node")
     if node is None:
@@ -150,8 +176,14 @@ def _wheel(path: Path) -> None:
     info = "tiny_thing-1.0.dist-info"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("tiny_thing.py", "value = 42\n")
-        archive.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: tiny-thing\nVersion: 1.0\n")
         archive.writestr(
-            f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+            f"{info}/METADATA", "Metadata-Version: 2.1\nName: tiny-thing\nVersion: 1.0\n"
         )
-        archive.writestr(f"{info}/RECORD", f"tiny_thing.py,,\n{info}/METADATA,,\n{info}/WHEEL,,\n{info}/RECORD,,\n")
+        archive.writestr(
+            f"{info}/WHEEL",
+            "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        )
+        archive.writestr(
+            f"{info}/RECORD",
+            f"tiny_thing.py,,\n{info}/METADATA,,\n{info}/WHEEL,,\n{info}/RECORD,,\n",
+        )

@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from agentbox.testing.gateway_room import TOKEN, Room, served
-from agentbox.testing.told_authority import right
+from agentbox.testing.fake_authorizer import right
+from agentbox.testing.gateway_fixture import TOKEN, GatewayFixture, serve_tcp
 
-Start = Callable[..., Awaitable[Room]]
+Start = Callable[..., Awaitable[GatewayFixture]]
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 AUTH = f"Proxy-Authorization: Bearer {TOKEN}\r\n"
 
@@ -28,11 +28,11 @@ def answering(answer: bytes, seen: list[bytes], length: int = 0) -> Talk:
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
 
 
-async def test_a_request_is_written_anew(room: Room) -> None:
+async def test_a_request_is_written_anew(room: GatewayFixture) -> None:
     """Host is the target's, hop-by-hop and proxy headers are gone, those that Connection names too; one length."""
     seen: list[bytes] = []
-    async with served(answering(OK, seen, 3)) as port:
-        said = await room.say(
+    async with serve_tcp(answering(OK, seen, 3)) as port:
+        said = await room.send_raw(
             f"POST http://127.0.0.1:{port}/a?b=c HTTP/1.1\r\nHost: elsewhere.example\r\n{AUTH}Connection: X-Mine, close\r\n"
             f"X-Mine: 1\r\nX-Kept: yes\r\nTE: trailers\r\nUpgrade: h2c\r\nKeep-Alive: 5\r\nProxy-Connection: x\r\n"
             f"Content-Length: 3\r\n\r\nabc".encode()
@@ -44,45 +44,53 @@ async def test_a_request_is_written_anew(room: Room) -> None:
     ]
 
 
-async def test_an_answer_is_written_anew(room: Room) -> None:
+async def test_an_answer_is_written_anew(room: GatewayFixture) -> None:
     """Both framings in one: the chunks count, and one framing goes on; headers of the connection stay behind."""
     answer = (
         b"HTTP/1.1 200 Fine\r\nContent-Length: 99\r\nTransfer-Encoding: chunked\r\nConnection: X-Hop\r\nX-Hop: 1\r\nX-End: 2\r\n"
         b"Proxy-Authenticate: Basic\r\n\r\n2\r\nhi\r\n0\r\nX-Trailer: 1\r\n\r\n"
     )
-    async with served(answering(answer, [])) as port:
-        said = await room.say(
+    async with serve_tcp(answering(answer, [])) as port:
+        said = await room.send_raw(
             f"GET http://127.0.0.1:{port}/ HTTP/1.1\r\nHost: x\r\n{AUTH}Connection: close\r\n\r\n".encode()
         )
     head, _, body = said.partition(b"\r\n\r\n")
     names = {line.partition(b":")[0].lower() for line in head.split(b"\r\n")[1:]}
-    assert (names, body) == ({b"x-end", b"transfer-encoding", b"connection"}, b"2\r\nhi\r\n0\r\n\r\n")
+    assert (names, body) == (
+        {b"x-end", b"transfer-encoding", b"connection"},
+        b"2\r\nhi\r\n0\r\n\r\n",
+    )
 
 
-async def test_requests_one_after_another_on_one_connection(room: Room) -> None:
+async def test_requests_one_after_another_on_one_connection(room: GatewayFixture) -> None:
     """Each to its own target, pipelined; each is judged by itself."""
-    async with served(answering(OK, [])) as one, served(answering(OK, [])) as other:
-        room.authority.give("one", [right("net", "connect", f"127.0.0.1:{one}")])
+    async with serve_tcp(answering(OK, [])) as one, serve_tcp(answering(OK, [])) as other:
+        room.authorizer.set_rights("one", [right("net", "connect", f"127.0.0.1:{one}")])
         get = f"GET http://127.0.0.1:{one}/ HTTP/1.1\r\nHost: x\r\n{AUTH}\r\n"
-        said = await room.say(f"{get}{get}{get.replace(str(one), str(other))}{get}".encode())
+        said = await room.send_raw(f"{get}{get}{get.replace(str(one), str(other))}{get}".encode())
     assert [part[:3] for part in said.split(b"HTTP/1.1 ")[1:]] == [b"200", b"200", b"403"]
 
 
-async def test_method_and_path_are_asked_for(room: Room) -> None:
+async def test_method_and_path_are_asked_for(room: GatewayFixture) -> None:
     """A right for GET below /pub lets nothing else through, however the path is spelled."""
     seen: list[bytes] = []
-    async with served(answering(OK, seen)) as port:
-        room.authority.give("one", [right("net", "connect", f"127.0.0.1:{port}", methods=("GET",), paths=("/pub/*",))])
+    async with serve_tcp(answering(OK, seen)) as port:
+        room.authorizer.set_rights(
+            "one",
+            [right("net", "connect", f"127.0.0.1:{port}", methods=("GET",), paths=("/pub/*",))],
+        )
 
         async def code(method: str, path: str) -> bytes:
             said = f"{method} http://127.0.0.1:{port}{path} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n{AUTH}\r\n"
-            return (await room.say(said.encode()))[9:12]
+            return (await room.send_raw(said.encode()))[9:12]
 
         assert await code("GET", "/pub/x?q=/../y") == b"200"
         for method, path in (("POST", "/pub/x"), ("GET", "/pub/../etc"), ("GET", "/pub/%2e%2e/etc"), ("GET", "/pub//x"),
                              ("GET", "/pub\\x"), ("GET", "/private"), ("get", "/pub/x")):  # fmt: skip
             assert await code(method, path) in (b"403", b"400"), path
-        assert (await room.open(f"127.0.0.1:{port}"))[2][9:12] == "403"  # a tunnel shows neither
+        assert (await room.open_tunnel(f"127.0.0.1:{port}"))[2][
+            9:12
+        ] == "403"  # a tunnel shows neither
     assert len(seen) == 1
 
 
@@ -93,12 +101,17 @@ async def test_method_and_path_are_asked_for(room: Room) -> None:
      "X.HTTP.Method: DELETE", "X-Override-URL: /admin", "X-Http-Path-Override: /admin", "X-Original-Path: /admin",
      "Content_Length: 40", "Transfer_Encoding: chunked", "Transfer.Encoding: chunked", "Proxy_Connection: close"],
 )  # fmt: skip
-async def test_a_header_that_names_another_method_or_path_is_refused(room: Room, header: str) -> None:
+async def test_a_header_that_names_another_method_or_path_is_refused(
+    room: GatewayFixture, header: str
+) -> None:
     """Some servers obey it: what was decided on would not be what is done."""
     seen: list[bytes] = []
-    async with served(answering(OK, seen)) as port:
-        room.authority.give("one", [right("net", "connect", f"127.0.0.1:{port}", methods=("GET",), paths=("/pub/*",))])
-        said = await room.say(
+    async with serve_tcp(answering(OK, seen)) as port:
+        room.authorizer.set_rights(
+            "one",
+            [right("net", "connect", f"127.0.0.1:{port}", methods=("GET",), paths=("/pub/*",))],
+        )
+        said = await room.send_raw(
             f"GET http://127.0.0.1:{port}/pub/x HTTP/1.1\r\nHost: x\r\n{AUTH}{header}\r\n\r\n".encode()
         )
     assert said[9:12] == b"400"
@@ -112,21 +125,27 @@ async def test_a_header_that_names_another_method_or_path_is_refused(room: Room,
      "%20%09_method=PUT", "_method%00=PUT", "_method%00x=PUT", "a;_method=PUT", "a=1;+%5fmethod%00=PUT", ".method=PUT",
      "%u005fmethod=PUT", "_method"],
 )  # fmt: skip
-async def test_a_query_that_names_another_method_is_refused(room: Room, query: str) -> None:
+async def test_a_query_that_names_another_method_is_refused(
+    room: GatewayFixture, query: str
+) -> None:
     """However it is spelled; a parameter of a similar name passes, and one in another script."""
     seen: list[bytes] = []
-    async with served(answering(OK, seen)) as port:
-        for asked, status in ((query, b"400"), ("method=DELETE", b"200"), ("caf%C3%A9=%E9;a%00b=_method", b"200")):
+    async with serve_tcp(answering(OK, seen)) as port:
+        for asked, status in (
+            (query, b"400"),
+            ("method=DELETE", b"200"),
+            ("caf%C3%A9=%E9;a%00b=_method", b"200"),
+        ):
             first = f"POST http://127.0.0.1:{port}/x?{asked} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nConnection: close\r\n"
-            assert (await room.say(f"{first}{AUTH}\r\n".encode()))[9:12] == status
+            assert (await room.send_raw(f"{first}{AUTH}\r\n".encode()))[9:12] == status
     assert len(seen) == 2
 
 
-async def test_what_a_proxy_would_say_is_not_passed_on(room: Room) -> None:
+async def test_what_a_proxy_would_say_is_not_passed_on(room: GatewayFixture) -> None:
     """Servers believe these of whoever stands before them."""
     seen: list[bytes] = []
-    async with served(answering(OK, seen)) as port:
-        await room.say(
+    async with serve_tcp(answering(OK, seen)) as port:
+        await room.send_raw(
             f"GET http://127.0.0.1:{port}/ HTTP/1.1\r\nHost: x\r\n{AUTH}Forwarded: host=a\r\nX-Forwarded-Host: a\r\n"
             f"x_forwarded_uri: /admin\r\nX-Forwarded-For: 127.0.0.1\r\nX-Kept: 1\r\nConnection: close\r\n\r\n".encode()
         )
@@ -137,9 +156,11 @@ async def test_what_a_proxy_would_say_is_not_passed_on(room: Room) -> None:
 async def test_a_redirect_is_the_clients_next_request(start: Start) -> None:
     """To the metadata address: 302 comes back as it is, and the request that follows it is refused."""
     answer = b"HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/latest/\r\nContent-Length: 0\r\n\r\n"
-    async with served(answering(answer, [])) as port:
+    async with serve_tcp(answering(answer, [])) as port:
         room = await start(allow_private=[f"127.0.0.1:{port}"])
-        first = await room.say(f"GET http://127.0.0.1:{port}/ HTTP/1.1\r\nHost: x\r\n{AUTH}\r\n".encode())
+        first = await room.send_raw(
+            f"GET http://127.0.0.1:{port}/ HTTP/1.1\r\nHost: x\r\n{AUTH}\r\n".encode()
+        )
         assert first.startswith(b"HTTP/1.1 302 ")
     for host in (
         "169.254.169.254",
@@ -149,10 +170,12 @@ async def test_a_redirect_is_the_clients_next_request(start: Start) -> None:
         "0xa9fea9fe",
         "0251.0376.0251.0376",
     ):
-        said = await room.say(f"GET http://{host}/latest/ HTTP/1.1\r\nHost: x\r\n{AUTH}\r\n".encode())
+        said = await room.send_raw(
+            f"GET http://{host}/latest/ HTTP/1.1\r\nHost: x\r\n{AUTH}\r\n".encode()
+        )
         assert said[9:12] in (b"403", b"400"), host
         assert b"169.254.169.254" in said or b"four decimal numbers" in said
-    assert set(room.rules) == {"address:link-local", "address spelling"}
+    assert set(room.denied_rules) == {"address:link-local", "address spelling"}
 
 
 SMUGGLING = {
@@ -186,13 +209,17 @@ SMUGGLING = {
 
 
 @pytest.mark.parametrize("case", SMUGGLING)
-async def test_what_two_parsers_may_read_in_two_ways_is_refused(room: Room, case: str) -> None:
+async def test_what_two_parsers_may_read_in_two_ways_is_refused(
+    room: GatewayFixture, case: str
+) -> None:
     """400 or 501, the connection is closed, and no second request comes out of it at the target."""
     seen: list[bytes] = []
-    async with served(answering(OK, seen)) as port:
+    async with serve_tcp(answering(OK, seen)) as port:
         smuggled = f"GET http://127.0.0.1:{port}/smuggled HTTP/1.1\r\nHost: x\r\n{AUTH}\r\n"
-        said = await room.say(
-            f"POST http://127.0.0.1:{port}/ HTTP/1.1\r\nHost: x\r\n{AUTH}{SMUGGLING[case]}{smuggled}".encode("latin-1")
+        said = await room.send_raw(
+            f"POST http://127.0.0.1:{port}/ HTTP/1.1\r\nHost: x\r\n{AUTH}{SMUGGLING[case]}{smuggled}".encode(
+                "latin-1"
+            )
         )
     assert said[9:12] in (b"400", b"501"), said
     assert said.count(b"HTTP/1.1 ") == 1
@@ -205,48 +232,60 @@ async def test_what_two_parsers_may_read_in_two_ways_is_refused(room: Room, case
      "G\x00T http://127.0.0.1/ HTTP/1.1", "GET http://127.0.0.1/ HTTP/1.1 x", "GET http://127.0.0.1:99999/ HTTP/1.1",
      "GET https://127.0.0.1/ HTTP/1.1", "GET ws://127.0.0.1/ HTTP/1.1", "CONNECT http://127.0.0.1/ HTTP/1.1", "CONNECT / HTTP/1.1"],
 )  # fmt: skip
-async def test_odd_first_lines(room: Room, first: str) -> None:
+async def test_odd_first_lines(room: GatewayFixture, first: str) -> None:
     """Refused as requests, or read as one with no Host; nothing hangs."""
-    said = await room.say(f"{first}\r\n{AUTH}\r\n".encode("latin-1"))
+    said = await room.send_raw(f"{first}\r\n{AUTH}\r\n".encode("latin-1"))
     assert said[9:12] in (b"400", b"501"), said
 
 
 @pytest.mark.timed
-async def test_a_slow_head_is_cut_and_holds_up_nobody(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_slow_head_is_cut_and_holds_up_nobody(
+    room: GatewayFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """300 strangers drip; the oldest give way, and an agent is served at once meanwhile; the rest end at their time."""
     monkeypatch.setattr("agentbox.gateway.proxy.session.HEAD_SECONDS", 2.0)
     dripping = [await asyncio.open_connection("127.0.0.1", room.port) for _ in range(300)]
     for _, writer in dripping:
         writer.write(b"GET http://x/ HTTP/1.1\r\nA: b")
-    async with served(answering(OK, [])) as port:
+    async with serve_tcp(answering(OK, [])) as port:
         began = time.monotonic()
-        said = await room.say(f"GET http://127.0.0.1:{port}/ HTTP/1.1\r\nHost: x\r\n{AUTH}\r\n".encode())
+        said = await room.send_raw(
+            f"GET http://127.0.0.1:{port}/ HTTP/1.1\r\nHost: x\r\n{AUTH}\r\n".encode()
+        )
         assert said.endswith(b"hi")
         assert time.monotonic() - began < 1
     async with asyncio.timeout(6):
-        rest = await asyncio.gather(*(reader.read() for reader, _ in dripping), return_exceptions=True)
+        rest = await asyncio.gather(
+            *(reader.read() for reader, _ in dripping), return_exceptions=True
+        )
     assert sum(isinstance(one, bytes) and one.startswith(b"HTTP/1.1 408") for one in rest) >= 200
     for _, writer in dripping:
         writer.close()
 
 
-async def test_a_head_without_end_is_431(room: Room) -> None:
+async def test_a_head_without_end_is_431(room: GatewayFixture) -> None:
     """Of 1 MiB in one header, and in many."""
     for flood in ("X: " + "a" * (1 << 20), "X: a\r\n" * 200_000):
-        said = await room.say(f"GET http://127.0.0.1/ HTTP/1.1\r\nHost: x\r\n{AUTH}{flood}\r\n\r\n".encode())
+        said = await room.send_raw(
+            f"GET http://127.0.0.1/ HTTP/1.1\r\nHost: x\r\n{AUTH}{flood}\r\n\r\n".encode()
+        )
         assert said.startswith(b"HTTP/1.1 431 ")
 
 
-async def test_an_answer_that_is_no_http_is_502(room: Room) -> None:
+async def test_an_answer_that_is_no_http_is_502(room: GatewayFixture) -> None:
     """Nonsense, two lengths, a switch of protocols that nobody asked for, a head without end, and silence."""
     for answer in (b"SSH-2.0-x\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", b"",
                    b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", b"HTTP/1.1 200 OK\r\nX: " + b"a" * 100_000):  # fmt: skip
-        async with served(answering(answer, [])) as port:
-            said = await room.say(f"GET http://127.0.0.1:{port}/ HTTP/1.1\r\nHost: x\r\n{AUTH}\r\n".encode())
+        async with serve_tcp(answering(answer, [])) as port:
+            said = await room.send_raw(
+                f"GET http://127.0.0.1:{port}/ HTTP/1.1\r\nHost: x\r\n{AUTH}\r\n".encode()
+            )
         assert said.startswith(b"HTTP/1.1 502 "), (answer[:40], said[:60])
 
 
-async def test_a_large_body_passes_both_ways_at_the_pace_of_the_slower(room: Room) -> None:
+async def test_a_large_body_passes_both_ways_at_the_pace_of_the_slower(
+    room: GatewayFixture,
+) -> None:
     """32 MiB up and down, byte for byte, and a client that waits for 100 Continue is told to go on."""
     size = 32 << 20
 
@@ -256,15 +295,17 @@ async def test_a_large_body_passes_both_ways_at_the_pace_of_the_slower(room: Roo
         writer.write(b"HTTP/1.1 200 OK\r\n\r\n" + body)  # its end is the connection's
         await writer.drain()
 
-    async with served(back) as port:
+    async with serve_tcp(back) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", room.port)
-        writer.write(f"PUT http://127.0.0.1:{port}/ HTTP/1.0\r\n{AUTH}Content-Length: {size}\r\n\r\n".encode())
+        writer.write(
+            f"PUT http://127.0.0.1:{port}/ HTTP/1.0\r\n{AUTH}Content-Length: {size}\r\n\r\n".encode()
+        )
         writer.write(bytes(range(256)) * (size >> 8))
         head = await reader.readuntil(b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 200 ")
         assert await reader.read() == bytes(range(256)) * (size >> 8)
     seen: list[bytes] = []
-    async with served(answering(OK, seen, 2)) as port:
+    async with serve_tcp(answering(OK, seen, 2)) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", room.port)
         writer.write(
             f"PUT http://127.0.0.1:{port}/ HTTP/1.1\r\nHost: x\r\n{AUTH}Content-Length: 2\r\nExpect: 100-continue\r\n\r\n".encode()
@@ -276,14 +317,14 @@ async def test_a_large_body_passes_both_ways_at_the_pace_of_the_slower(room: Roo
     assert b"Expect" not in seen[0]
 
 
-async def test_head_and_304_have_no_body(room: Room) -> None:
+async def test_head_and_304_have_no_body(room: GatewayFixture) -> None:
     """The length that is told stays, and the next answer on the connection is the next answer."""
     for method, answer in (
         ("HEAD", b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n"),
         ("GET", b"HTTP/1.1 304 Not Modified\r\nETag: x\r\n\r\n"),
     ):
-        async with served(answering(answer, [])) as port, served(answering(OK, [])) as other:
-            said = await room.say(
+        async with serve_tcp(answering(answer, [])) as port, serve_tcp(answering(OK, [])) as other:
+            said = await room.send_raw(
                 f"{method} http://127.0.0.1:{port}/ HTTP/1.1\r\nHost: x\r\n{AUTH}\r\n"
                 f"GET http://127.0.0.1:{other}/ HTTP/1.1\r\nHost: x\r\n{AUTH}\r\n".encode()
             )

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.box.supervision.applied import keep
-from agentbox.gateway.proxy.spent import Spent
-from agentbox.policy.rights.standing import Ancestor
-from agentbox.testing.gateway_room import TOKEN, Room, served
-from agentbox.testing.told_authority import right
+from agentbox.box.supervision.applied_plan import store_applied
+from agentbox.gateway.proxy.traffic_ledger import TrafficLedger
+from agentbox.policy.rights.authorization import Ancestor
+from agentbox.testing.fake_authorizer import right
+from agentbox.testing.gateway_fixture import TOKEN, GatewayFixture, serve_tcp
 
-Start = Callable[..., Awaitable[Room]]
+Start = Callable[..., Awaitable[GatewayFixture]]
 
 
 async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -33,7 +33,7 @@ async def gone(reader: asyncio.StreamReader) -> bool:
         return True
 
 
-async def test_bytes_pass_both_ways_and_a_half_close_stays_half(room: Room) -> None:
+async def test_bytes_pass_both_ways_and_a_half_close_stays_half(room: GatewayFixture) -> None:
     """The client ends its way; what the server says afterwards still arrives."""
 
     async def late(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -41,38 +41,40 @@ async def test_bytes_pass_both_ways_and_a_half_close_stays_half(room: Room) -> N
         await asyncio.sleep(0.1)
         writer.write(b"after your end: " + said)
 
-    async with served(late) as port:
-        reader, writer, line = await room.open(f"127.0.0.1:{port}")
+    async with serve_tcp(late) as port:
+        reader, writer, line = await room.open_tunnel(f"127.0.0.1:{port}")
         assert line == "HTTP/1.1 200 Connection established"
         writer.write(b"hello")
         writer.write_eof()
         assert await reader.read() == b"after your end: hello"
 
 
-async def test_what_comes_with_the_head_is_not_lost(room: Room) -> None:
+async def test_what_comes_with_the_head_is_not_lost(room: GatewayFixture) -> None:
     """A client that does not wait for the 200."""
-    async with served(echo) as port:
+    async with serve_tcp(echo) as port:
         head = f"CONNECT 127.0.0.1:{port} HTTP/1.1\r\nHost: x\r\nProxy-Authorization: Basic YWdlbnQ6YS10b2tlbi1vZi1hbi1hZ2VudA==\r\n\r\n"
-        assert (await room.say(head.encode() + b"early")).endswith(b"\r\n\r\nearly")
+        assert (await room.send_raw(head.encode() + b"early")).endswith(b"\r\n\r\nearly")
 
 
-async def test_without_a_token_nothing_is_looked_up(room: Room) -> None:
+async def test_without_a_token_nothing_is_looked_up(room: GatewayFixture) -> None:
     """407 with a challenge; an unknown token, another name and another scheme are no better."""
     for header in ("", "Proxy-Authorization: Bearer wrong\r\n", "Proxy-Authorization: Basic b3RoZXI6YS10b2tlbi1vZi1hbi1hZ2VudA==\r\n",
                    "Proxy-Authorization: Digest x\r\n", "Authorization: Bearer a-token-of-an-agent\r\n"):  # fmt: skip
-        said = await room.say(f"CONNECT example.com:443 HTTP/1.1\r\nHost: x\r\n{header}\r\n".encode())
+        said = await room.send_raw(
+            f"CONNECT example.com:443 HTTP/1.1\r\nHost: x\r\n{header}\r\n".encode()
+        )
         assert said.startswith(b"HTTP/1.1 407 ")
         assert b'Proxy-Authenticate: Basic realm="agentbox"' in said
-    assert room.names.asked == []
+    assert room.resolver.queries == []
 
 
-async def test_a_target_outside_of_the_rights_is_403_and_counted(room: Room) -> None:
+async def test_a_target_outside_of_the_rights_is_403_and_counted(room: GatewayFixture) -> None:
     """The rule and a way out are named; the name is not looked up."""
-    room.authority.give("one", [right("net", "connect", "*.example.com:443")])
-    _, _, line = await room.open("example.org:443")
+    room.authorizer.set_rights("one", [right("net", "connect", "*.example.com:443")])
+    _, _, line = await room.open_tunnel("example.org:443")
     assert line == "HTTP/1.1 403 Forbidden"
-    assert room.authority.refusals == [("one", "proxy", "net connect")]
-    assert room.names.asked == []
+    assert room.authorizer.refusals == [("one", "proxy", "net connect")]
+    assert room.resolver.queries == []
 
 
 @pytest.mark.parametrize(
@@ -91,55 +93,63 @@ async def test_a_target_outside_of_the_rights_is_403_and_counted(room: Room) -> 
 async def test_a_name_that_leads_inside(start: Start, answers: list[str], rule: str) -> None:
     """However the address is spelled, and also where only one of several is inside."""
     room = await start(allow_private=[])
-    room.names.told["evil.example"] = [answers]
-    _, _, line = await room.open("evil.example:443")
+    room.resolver.answers["evil.example"] = [answers]
+    _, _, line = await room.open_tunnel("evil.example:443")
     assert line == "HTTP/1.1 403 Forbidden"
-    assert room.rules == [rule]
+    assert room.denied_rules == [rule]
 
 
 async def test_a_rebinding_name_is_looked_up_once(start: Start) -> None:
     """The first answer is exempt and connected to; the second, metadata, would never be asked for. When it is, it is refused."""
-    async with served(echo) as port:
+    async with serve_tcp(echo) as port:
         room = await start(allow_private=[f"127.0.0.1:{port}"])
-        room.names.told["rebinds.example"] = [["127.0.0.1"], ["169.254.169.254"]]
-        reader, writer, line = await room.open(f"rebinds.example:{port}")
-        assert (line[9:12], room.names.asked) == ("200", ["rebinds.example"])
+        room.resolver.answers["rebinds.example"] = [["127.0.0.1"], ["169.254.169.254"]]
+        reader, writer, line = await room.open_tunnel(f"rebinds.example:{port}")
+        assert (line[9:12], room.resolver.queries) == ("200", ["rebinds.example"])
         writer.write(b"x")
         assert await reader.read(1) == b"x"
-        _, _, line = await room.open(f"rebinds.example:{port}")
-        assert (line[9:12], room.rules) == ("403", ["address:link-local"])
+        _, _, line = await room.open_tunnel(f"rebinds.example:{port}")
+        assert (line[9:12], room.denied_rules) == ("403", ["address:link-local"])
 
 
 @pytest.mark.timed
-async def test_a_right_that_is_taken_back_cuts_the_open_tunnel_at_once(room: Room) -> None:
+async def test_a_right_that_is_taken_back_cuts_the_open_tunnel_at_once(
+    room: GatewayFixture,
+) -> None:
     """Within 100 ms, while the other right's tunnel goes on; an agent that ends loses all."""
-    async with served(echo) as kept, served(echo) as lost:
+    async with serve_tcp(echo) as kept, serve_tcp(echo) as lost:
         both = [right("net", "connect", f"127.0.0.1:{port}") for port in (kept, lost)]
-        room.authority.give("one", both)
-        stays, goes = await room.open(f"127.0.0.1:{kept}"), await room.open(f"127.0.0.1:{lost}")
+        room.authorizer.set_rights("one", both)
+        stays, goes = (
+            await room.open_tunnel(f"127.0.0.1:{kept}"),
+            await room.open_tunnel(f"127.0.0.1:{lost}"),
+        )
         began = time.monotonic()
-        room.authority.give("one", both[:1])
+        room.authorizer.set_rights("one", both[:1])
         assert await gone(goes[0])
         assert time.monotonic() - began < 0.1
         stays[1].write(b"x")
         assert await stays[0].readexactly(1) == b"x"
-        assert room.rules == ["net connect"]
-        room.authority.end("one")
+        assert room.denied_rules == ["net connect"]
+        room.authorizer.remove("one")
         assert await gone(stays[0])
 
 
 async def test_connections_of_an_agent_are_counted(start: Start) -> None:
     """One more than egress.max_connections is 429; another agent has its own; one that is closed makes room."""
-    async with served(echo) as port:
+    async with serve_tcp(echo) as port:
         room = await start(max_connections=2)
-        room.authority.add("two", "another", [right("net", "connect", "*:*")])
-        first, _ = await room.open(f"127.0.0.1:{port}"), await room.open(f"127.0.0.1:{port}")
-        assert (await room.open(f"127.0.0.1:{port}"))[2][9:12] == "429"
-        assert room.rules == ["limit:connections"]
-        assert (await room.open(f"127.0.0.1:{port}", "another"))[2][9:12] == "200"
+        room.authorizer.add("two", "another", [right("net", "connect", "*:*")])
+        first, _ = (
+            await room.open_tunnel(f"127.0.0.1:{port}"),
+            await room.open_tunnel(f"127.0.0.1:{port}"),
+        )
+        assert (await room.open_tunnel(f"127.0.0.1:{port}"))[2][9:12] == "429"
+        assert room.denied_rules == ["limit:connections"]
+        assert (await room.open_tunnel(f"127.0.0.1:{port}", "another"))[2][9:12] == "200"
         first[1].close()
         async with asyncio.timeout(5):
-            while (await room.open(f"127.0.0.1:{port}"))[2][9:12] != "200":
+            while (await room.open_tunnel(f"127.0.0.1:{port}"))[2][9:12] != "200":
                 await asyncio.sleep(0.01)
 
 
@@ -161,53 +171,60 @@ async def _there_and_back(reader: asyncio.StreamReader, writer: asyncio.StreamWr
 async def test_bytes_are_counted_across_a_restart_and_the_limit_cuts(start: Start) -> None:
     """A million in 24 hours: the tunnel is cut when they are gone, and the next is refused, by another process too; another
     agent's tunnel moves its bytes all the while."""
-    async with served(echo) as port:
+    async with serve_tcp(echo) as port:
         room = await start({"egress": 1_000_000})
-        room.authority.add("two", "another", [right("net", "connect", "*:*")])
-        beside_reader, beside_writer, _ = await room.open(f"127.0.0.1:{port}", "another")
-        reader, writer, _ = await room.open(f"127.0.0.1:{port}")
+        room.authorizer.add("two", "another", [right("net", "connect", "*:*")])
+        beside_reader, beside_writer, _ = await room.open_tunnel(f"127.0.0.1:{port}", "another")
+        reader, writer, _ = await room.open_tunnel(f"127.0.0.1:{port}")
         with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
             await _many(_there_and_back, reader, writer)
-        assert room.rules == ["limit:egress"]
+        assert room.denied_rules == ["limit:egress"]
         await _there_and_back(beside_reader, beside_writer)
-        assert (await room.open(f"127.0.0.1:{port}"))[2][9:12] == "429"
+        assert (await room.open_tunnel(f"127.0.0.1:{port}"))[2][9:12] == "429"
         await room.server.close()
-        again = Room.__new__(Room)
+        again = GatewayFixture.__new__(GatewayFixture)
         again.__dict__.update(room.__dict__)
-        again.server = type(room.server)(room.config, room.authority, room.names)
+        again.server = type(room.server)(room.config, room.authorizer, room.resolver)
         await again.server.open()
         try:
-            assert (await again.open(f"127.0.0.1:{port}"))[2][9:12] == "429"
+            assert (await again.open_tunnel(f"127.0.0.1:{port}"))[2][9:12] == "429"
         finally:
             await again.server.close()
 
 
 async def test_a_family_moves_no_more_bytes_than_its_head_may(start: Start) -> None:
     """A new child finds what those before it have moved, and its parent does too; another family does not."""
-    async with served(echo) as port:
+    async with serve_tcp(echo) as port:
         room = await start({"egress": 1_000_000})
         rights = [right("net", "connect", "*:*")]
         line = (Ancestor(agent_id="one", name="one", budget=None, rights=tuple(rights)),)
-        for name, more in (("first", {"ancestors": line}), ("second", {"ancestors": line}), ("stranger", {})):
-            room.authority.add(name, f"of {name}", rights, **more)
-        reader, writer, _ = await room.open(f"127.0.0.1:{port}", "of first")
+        for name, more in (
+            ("first", {"ancestors": line}),
+            ("second", {"ancestors": line}),
+            ("stranger", {}),
+        ):
+            room.authorizer.add(name, f"of {name}", rights, **more)
+        reader, writer, _ = await room.open_tunnel(f"127.0.0.1:{port}", "of first")
         with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
             await _many(_there_and_back, reader, writer)
         for token, status in (("of second", "429"), (TOKEN, "429"), ("of stranger", "200")):
-            assert (await room.open(f"127.0.0.1:{port}", token))[2][9:12] == status
+            assert (await room.open_tunnel(f"127.0.0.1:{port}", token))[2][9:12] == status
 
 
 async def test_what_is_applied_holds_for_the_next_connection(start: Start) -> None:
     """egress.allow_private is taken back while the gateway runs; a plan that cannot be read changes nothing."""
-    async with served(echo) as port:
+    async with serve_tcp(echo) as port:
         room = await start()
         applied = room.config.paths.applied_plan
-        assert (await room.open(f"127.0.0.1:{port}"))[2][9:12] == "200"
+        assert (await room.open_tunnel(f"127.0.0.1:{port}"))[2][9:12] == "200"
         applied.parent.mkdir(parents=True, exist_ok=True)
         applied.write_text("{")
-        assert (await room.open(f"127.0.0.1:{port}"))[2][9:12] == "200"
-        keep(room.config.paths, replace(room.config.plan, reach={**room.config.plan.reach, "allow_private": []}))
-        assert (await room.open(f"127.0.0.1:{port}"))[2][9:12] == "403"
+        assert (await room.open_tunnel(f"127.0.0.1:{port}"))[2][9:12] == "200"
+        store_applied(
+            room.config.paths,
+            replace(room.config.plan, reach={**room.config.plan.reach, "allow_private": []}),
+        )
+        assert (await room.open_tunnel(f"127.0.0.1:{port}"))[2][9:12] == "403"
 
 
 def test_a_damaged_account_counts_from_nothing(tmp_path: Path) -> None:
@@ -215,25 +232,25 @@ def test_a_damaged_account_counts_from_nothing(tmp_path: Path) -> None:
     file = tmp_path / "egress.json"
     for damaged in ("", "{", "[]", '{"a": 1}', '{"a": {"x": 1}}'):
         file.write_text(damaged)
-        spent = Spent(file)
+        spent = TrafficLedger(file)
         spent.add("one", 5)
         spent.save()
-        assert Spent(file).of("one") == 5
+        assert TrafficLedger(file).total("one") == 5
 
 
 def test_bytes_of_yesterday_count_no_more(tmp_path: Path) -> None:
     """24 hours, by the hour."""
     now = [1_000_000_000.0]
-    spent = Spent(tmp_path / "egress.json", lambda: now[0])
+    spent = TrafficLedger(tmp_path / "egress.json", lambda: now[0])
     spent.add("one", 5)
     now[0] += 23 * 3600
     spent.add("one", 7)
-    assert spent.of("one") == 12
+    assert spent.total("one") == 12
     now[0] += 3600
-    assert spent.of("one") == 7
+    assert spent.total("one") == 7
     spent.save()
     now[0] += 24 * 3600
-    assert Spent(tmp_path / "egress.json", lambda: now[0]).of("one") == 0
+    assert TrafficLedger(tmp_path / "egress.json", lambda: now[0]).total("one") == 0
 
 
 async def test_two_hundred_tunnels_at_once(start: Start) -> None:
@@ -241,7 +258,7 @@ async def test_two_hundred_tunnels_at_once(start: Start) -> None:
     room = await start(max_connections=200)
 
     async def one(number: int, port: int) -> bool:
-        reader, writer, line = await room.open(f"127.0.0.1:{port}")
+        reader, writer, line = await room.open_tunnel(f"127.0.0.1:{port}")
         said = number.to_bytes(2, "big") * 20_000
         writer.write(said)
         writer.write_eof()
@@ -249,7 +266,7 @@ async def test_two_hundred_tunnels_at_once(start: Start) -> None:
         writer.close()
         return found
 
-    async with served(echo) as port, asyncio.timeout(30):
+    async with serve_tcp(echo) as port, asyncio.timeout(30):
         assert all(await asyncio.gather(*(one(number, port) for number in range(200))))
 
 
@@ -264,32 +281,37 @@ async def test_a_target_that_does_not_answer_is_504(start: Start) -> None:
         for filler in fillers:
             filler.setblocking(False)
             filler.connect_ex(("127.0.0.1", port))
-        assert (await room.open(f"127.0.0.1:{port}"))[2][9:12] == "504"
+        assert (await room.open_tunnel(f"127.0.0.1:{port}"))[2][9:12] == "504"
         for filler in fillers:
             filler.close()
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
-        assert (await room.open(f"127.0.0.1:{nobody.getsockname()[1]}"))[2][9:12] == "502"
-    assert (await room.open("nowhere.example:443"))[2][9:12] == "502"
-    assert room.rules == []
+        assert (await room.open_tunnel(f"127.0.0.1:{nobody.getsockname()[1]}"))[2][9:12] == "502"
+    assert (await room.open_tunnel("nowhere.example:443"))[2][9:12] == "502"
+    assert room.denied_rules == []
 
 
-async def test_a_host_that_waits_for_approval_is_refused(room: Room) -> None:
+async def test_a_host_that_waits_for_approval_is_refused(room: GatewayFixture) -> None:
     """No approval was given: rights alone do not open it."""
-    room.authority.add("asks", "asking", [right("net", "connect", "*:*")], approval_required=("host:*.example.com",))
-    assert (await room.open("a.example.com:443", "asking"))[2][9:12] == "403"
-    assert room.rules == ["approval host"]
+    room.authorizer.add(
+        "asks",
+        "asking",
+        [right("net", "connect", "*:*")],
+        approval_required=("host:*.example.com",),
+    )
+    assert (await room.open_tunnel("a.example.com:443", "asking"))[2][9:12] == "403"
+    assert room.denied_rules == ["approval host"]
 
 
 async def test_the_tunnel_ends_when_nobody_says_anything() -> None:
     """By the clock of the tunnel alone."""
+    from agentbox.gateway.proxy.stream import ProxyStream
     from agentbox.gateway.proxy.tunnel import tunnel
-    from agentbox.gateway.proxy.wire import Wire
 
     loop, pairs = asyncio.get_running_loop(), [socket.socketpair() for _ in range(2)]
-    wires = [(await loop.create_connection(Wire, sock=ours))[1] for ours, _ in pairs]
+    wires = [(await loop.create_connection(ProxyStream, sock=ours))[1] for ours, _ in pairs]
     with pytest.raises(TimeoutError):
-        await tunnel(wires[0], wires[1], lambda _count: None, idle=0.05)
+        await tunnel(wires[0], wires[1], lambda _count: None, idle_seconds=0.05)
     for wire, (_, theirs) in zip(wires, pairs, strict=True):
-        wire.cut()
+        wire.abort()
         theirs.close()

@@ -4,9 +4,9 @@ import ipaddress
 
 import pytest
 
-from agentbox.gateway.proxy.addresses import exempt, kind
-from agentbox.gateway.proxy.refusals import Sorry
-from agentbox.gateway.proxy.target import Target, of_connect, of_url
+from agentbox.gateway.proxy.addresses import forbidden_kind, is_exempt
+from agentbox.gateway.proxy.refusals import ProxyRefusal
+from agentbox.gateway.proxy.target import ProxyTarget, parse_connect, parse_url
 from agentbox.policy.patterns.hosts import HostPattern
 
 
@@ -24,7 +24,7 @@ from agentbox.policy.patterns.hosts import HostPattern
 )
 def test_one_form(said: str, value: str) -> None:
     """Case, a dot at the end, other scripts and long forms of addresses all come to one."""
-    assert of_connect(said).value == value
+    assert parse_connect(said).value == value
 
 
 @pytest.mark.parametrize(
@@ -37,27 +37,32 @@ def test_one_form(said: str, value: str) -> None:
 )  # fmt: skip
 def test_no_target(said: str) -> None:
     """400 for what is no name, no address or no port."""
-    with pytest.raises(Sorry) as caught:
-        of_connect(said)
+    with pytest.raises(ProxyRefusal) as caught:
+        parse_connect(said)
     assert caught.value.status == 400
 
 
 @pytest.mark.parametrize(
-    "host", ["2130706433", "0x7f000001", "0x7f.1", "017700000001", "127.1", "0177.0.0.1", "1.2.3.4.5", "0"]
+    "host",
+    ["2130706433", "0x7f000001", "0x7f.1", "017700000001", "127.1", "0177.0.0.1", "1.2.3.4.5", "0"],
 )
 def test_odd_spellings_of_an_address_are_no_address(host: str) -> None:
     """Decimal, octal, hex and shortened forms, which a resolver would take."""
-    for read, said in ((of_connect, f"{host}:80"), (of_url, f"http://{host}/")):
-        with pytest.raises(Sorry) as caught:
+    for read, said in ((parse_connect, f"{host}:80"), (parse_url, f"http://{host}/")):
+        with pytest.raises(ProxyRefusal) as caught:
             read(said)
         assert caught.value.rule == "address spelling"
 
 
 def test_of_a_url() -> None:
     """Host, port and path; the Host header has the port only where it is not the scheme's."""
-    found = of_url("http://EXAMPLE.com?a=1")
-    assert (found.value, found.path, found.host_header) == ("example.com:80", "/?a=1", "example.com")
-    assert of_url("HTTP://[::ffff:8.8.8.8]:8080/x").host_header == "8.8.8.8:8080"
+    found = parse_url("http://EXAMPLE.com?a=1")
+    assert (found.value, found.path, found.host_header) == (
+        "example.com:80",
+        "/?a=1",
+        "example.com",
+    )
+    assert parse_url("HTTP://[::ffff:8.8.8.8]:8080/x").host_header == "8.8.8.8:8080"
     for said in (
         "https://a/",
         "http:a",
@@ -69,8 +74,8 @@ def test_of_a_url() -> None:
         "a/b",
         "http://a\\@b/",
     ):
-        with pytest.raises(Sorry):
-            of_url(said)
+        with pytest.raises(ProxyRefusal):
+            parse_url(said)
 
 
 @pytest.mark.parametrize(
@@ -94,15 +99,17 @@ def test_of_a_url() -> None:
 )  # fmt: skip
 def test_what_an_address_is(address: str, why: str) -> None:
     """One word each, from a closed set."""
-    assert kind(ipaddress.ip_address(address)) == why
+    assert forbidden_kind(ipaddress.ip_address(address)) == why
 
 
 def test_what_a_name_exempts() -> None:
     """A name exempts what an operator has behind it, never metadata; an address exempts itself, in every form of it."""
     name, address = HostPattern.parse("db.internal:5432"), HostPattern.parse("169.254.169.254:80")
-    target = Target("db.internal", 5432)
-    assert exempt(target, ipaddress.ip_address("10.0.0.5"), [name])
-    assert exempt(target, ipaddress.ip_address("127.0.0.1"), [name])
-    assert not exempt(target, ipaddress.ip_address("169.254.169.254"), [name])
-    assert not exempt(Target("db.internal", 5433), ipaddress.ip_address("10.0.0.5"), [name])
-    assert exempt(Target("metadata", 80), ipaddress.ip_address("::ffff:169.254.169.254"), [address])
+    target = ProxyTarget("db.internal", 5432)
+    assert is_exempt(target, ipaddress.ip_address("10.0.0.5"), [name])
+    assert is_exempt(target, ipaddress.ip_address("127.0.0.1"), [name])
+    assert not is_exempt(target, ipaddress.ip_address("169.254.169.254"), [name])
+    assert not is_exempt(ProxyTarget("db.internal", 5433), ipaddress.ip_address("10.0.0.5"), [name])
+    assert is_exempt(
+        ProxyTarget("metadata", 80), ipaddress.ip_address("::ffff:169.254.169.254"), [address]
+    )

@@ -10,22 +10,20 @@ from typing import Any
 
 import pytest
 
-from agentbox.client import BoxClient, Door, DoorRefused
+from agentbox.client import AgentApiClient, AgentApiDenied, BoxClient
 from agentbox.testing import plans
 from agentbox.testing.agent_host import LIMITS
 from agentbox.testing.api_box import ApiBox
 from agentbox.testing.gateway_box import GatewayBox
 from agentbox.testing.ports import free_port
-from agentbox.testing.until import until
+from agentbox.testing.wait import wait_until
 
 CURL = f"{shutil.which('curl')} -sS -m 5"
 HELLO = f"""{CURL} -H "Authorization: Bearer $AGENTBOX_TOKEN" -d '{{"jsonrpc":"2.0","id":1,"method":"%s","params":%s}}' $AGENTBOX_URL/rpc"""
 
 
 def manifest(port: int, other: int) -> str:
-    loops = (
-        f"while :; do if {HELLO % ('hello', '{}')} >/dev/null 2>&1; then echo yes; else echo no; fi; sleep 0.1; done"
-    )
+    loops = f"while :; do if {HELLO % ('hello', '{}')} >/dev/null 2>&1; then echo yes; else echo no; fi; sleep 0.1; done"
     once = "\n".join((
         HELLO % ("hello", "{}"), HELLO % ("memory.store", '{"key":"k","value":7}'), HELLO % ("agent.list", "{}"),
         f"{CURL} --noproxy '' http://127.0.0.1:{port}/x", f"{CURL} --noproxy '' -o /dev/null -w '%{{http_code}}\\n' http://127.0.0.1:{other}/x",
@@ -67,14 +65,18 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """A server on loopback that has the file x."""
     folder = tmp_path_factory.mktemp("files")
     (folder / "x").write_text("content\n")
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as server:
+    with http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), partial(Quiet, directory=str(folder))
+    ) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield server.server_port
         server.shutdown()
 
 
 @pytest.fixture(scope="module")
-def box(tmp_path_factory: pytest.TempPathFactory, files: int) -> Iterator[tuple[ApiBox, GatewayBox]]:
+def box(
+    tmp_path_factory: pytest.TempPathFactory, files: int
+) -> Iterator[tuple[ApiBox, GatewayBox]]:
     found = plans.plan_of(manifest(files, free_port()))
     tables: dict[str, Any] = {
         "agents": found.agents,
@@ -101,7 +103,9 @@ async def test_an_agent_at_the_door_and_through_the_proxy(box: tuple[ApiBox, Gat
     with api.client() as client:
         agent = client.call("spawn", body={"name": "once", "agent": "once"})
         agent_id = agent["handle"]["agent_id"]
-        await until(lambda: client.agents.get(agent_id).exit is not None, "it has ended", seconds=30)
+        await wait_until(
+            lambda: client.agents.get(agent_id).exit is not None, "it has ended", seconds=30
+        )
         lines = said(client, agent_id)
         assert f'"id":"{agent_id}"' in lines[0], lines
         assert '"value":7' in "".join(lines).replace(" ", "")
@@ -110,7 +114,7 @@ async def test_an_agent_at_the_door_and_through_the_proxy(box: tuple[ApiBox, Gat
         assert lines[-1] == "direct refused"
         own = f"state.{client.agents.get(agent_id).state_id}"
         assert client.memory.retrieve("k", namespace=own) is not None
-        await until(
+        await wait_until(
             lambda: client.agents.get(agent_id).denials.get("proxy") == {"net connect": 1},
             "the refusal is counted",
             seconds=10,
@@ -122,32 +126,46 @@ async def test_calls_of_agents_leave_no_line_in_the_logs(box: tuple[ApiBox, Gate
     api, gateway = box
     with api.client() as client:
         parent = client.call("spawn", body={"name": "parent", "agent": "parent"})["handle"]
-        await until(lambda: bool(said(client, parent["agent_id"])), "it says its token", seconds=20)
+        await wait_until(
+            lambda: bool(said(client, parent["agent_id"])), "it says its token", seconds=20
+        )
         logs = (gateway.log, api.log)
-        with Door(f"http://127.0.0.1:{gateway.port}", said(client, parent["agent_id"])[0]) as door:
+        with AgentApiClient(
+            f"http://127.0.0.1:{gateway.port}", said(client, parent["agent_id"])[0]
+        ) as door:
             door.call("memory.list")
             before = [log.stat().st_size for log in logs]
             for number in range(20):
                 door.call("memory.store", key=f"k{number}", value=number)
-                with pytest.raises(DoorRefused):
+                with pytest.raises(AgentApiDenied):
                     door.call("bead.show", id="01900000-0000-7000-8000-000000000000")
             assert [log.stat().st_size for log in logs] == before
         client.agents.terminate(parent["agent_id"], parent["generation"], grace_s=0)
 
 
-async def test_an_agent_lives_through_the_death_of_the_gateway(box: tuple[ApiBox, GatewayBox]) -> None:
+async def test_an_agent_lives_through_the_death_of_the_gateway(
+    box: tuple[ApiBox, GatewayBox],
+) -> None:
     """SIGKILL: its calls fail for a while and then go on, by the same token, in the same process."""
     api, gateway = box
     with api.client() as client:
-        agent_id = client.call("spawn", body={"name": "loops", "agent": "loops"})["handle"]["agent_id"]
-        await until(lambda: "yes" in said(client, agent_id), "it is answered", seconds=20)
+        agent_id = client.call("spawn", body={"name": "loops", "agent": "loops"})["handle"][
+            "agent_id"
+        ]
+        await wait_until(lambda: "yes" in said(client, agent_id), "it is answered", seconds=20)
         before = client.agents.get(agent_id)
         gateway.kill()
-        await until(lambda: "no" in said(client, agent_id), "nobody answers", seconds=20)
+        await wait_until(lambda: "no" in said(client, agent_id), "nobody answers", seconds=20)
         gateway.start()
-        await until(lambda: said(client, agent_id)[-1] == "yes", "it is answered again", seconds=20)
+        await wait_until(
+            lambda: said(client, agent_id)[-1] == "yes", "it is answered again", seconds=20
+        )
         after = client.agents.get(agent_id)
-        assert (after.pid, after.generation, after.state) == (before.pid, before.generation, "running")
+        assert (after.pid, after.generation, after.state) == (
+            before.pid,
+            before.generation,
+            "running",
+        )
         client.agents.terminate(agent_id, before.generation)
 
 
@@ -157,9 +175,11 @@ async def test_an_agent_starts_another_and_talks_to_it(box: tuple[ApiBox, Gatewa
     url = f"http://127.0.0.1:{gateway.port}"
     with api.client() as client:
         parent = client.call("spawn", body={"name": "parent", "agent": "parent"})["handle"]
-        await until(lambda: bool(said(client, parent["agent_id"])), "it says its token", seconds=20)
+        await wait_until(
+            lambda: bool(said(client, parent["agent_id"])), "it says its token", seconds=20
+        )
         stranger = client.call("spawn", body={"name": "loops", "agent": "loops"})["handle"]
-        with Door(url, said(client, parent["agent_id"])[0]) as door:
+        with AgentApiClient(url, said(client, parent["agent_id"])[0]) as door:
             child = door.call("agent.spawn", name="talker", labels={"for": "a test"})
             child_id = child["handle"]["agent_id"]
             assert child["spec"]["parent_id"] == parent["agent_id"]
@@ -173,10 +193,12 @@ async def test_an_agent_starts_another_and_talks_to_it(box: tuple[ApiBox, Gatewa
                 ]
                 return text in "".join(heard)
 
-            await until(lambda: hears("ready"), "it is ready", seconds=20)
+            await wait_until(lambda: hears("ready"), "it is ready", seconds=20)
             assert door.call("agent.send", id=child_id, text="hello\n") == {"sent": 6}
-            await until(lambda: hears("heard hello"), "it heard", seconds=20)
-            assert [one["handle"]["agent_id"] for one in door.call("agent.list")["items"]] == [child_id]
+            await wait_until(lambda: hears("heard hello"), "it heard", seconds=20)
+            assert [one["handle"]["agent_id"] for one in door.call("agent.list")["items"]] == [
+                child_id
+            ]
             assert door.call("agent.status", id=child_id)["state"] == "running"
             assert door.call("agent.status", id=parent["agent_id"])["spec"]["name"] == "parent"
             for method, params in (
@@ -184,11 +206,14 @@ async def test_an_agent_starts_another_and_talks_to_it(box: tuple[ApiBox, Gatewa
                 ("agent.recv", {"id": stranger["agent_id"]}), ("agent.send", {"id": stranger["agent_id"], "text": "x"}),
                 ("agent.spawn", {"name": "loops"}),
             ):  # fmt: skip
-                with pytest.raises(DoorRefused) as caught:
+                with pytest.raises(AgentApiDenied) as caught:
                     door.call(method, **params)
                 assert caught.value.code == "permission-denied", method
-            for odd in ({"name": "talker", "argv": ["id"]}, {"name": "talker", "parent_id": stranger["agent_id"]}):
-                with pytest.raises(DoorRefused) as caught:
+            for odd in (
+                {"name": "talker", "argv": ["id"]},
+                {"name": "talker", "parent_id": stranger["agent_id"]},
+            ):
+                with pytest.raises(AgentApiDenied) as caught:
                     door.call("agent.spawn", **odd)
                 assert caught.value.code == "validation"
             assert door.call("agent.terminate", id=child_id, grace_s=0)["reason"] is not None

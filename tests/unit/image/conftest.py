@@ -47,12 +47,25 @@ def make_deb(tmp_path: Path) -> Callable[..., Path]:
         folders: tuple[str, ...] = (),
     ) -> Path:
         members = [_info(path, tarfile.DIRTYPE, 0o2775, "", 0) for path in folders]
-        members += [_info(p, tarfile.REGTYPE, (modes or {}).get(p, 0o644), "", len(d)) for p, d in files.items()]
-        members += [_info(path, tarfile.SYMTYPE, 0o777, target, 0) for path, target in (links or {}).items()]
-        members += [_info(path, tarfile.LNKTYPE, 0o755, target, 0) for path, target in (hard or {}).items()]
+        members += [
+            _info(p, tarfile.REGTYPE, (modes or {}).get(p, 0o644), "", len(d))
+            for p, d in files.items()
+        ]
+        members += [
+            _info(path, tarfile.SYMTYPE, 0o777, target, 0) for path, target in (links or {}).items()
+        ]
+        members += [
+            _info(path, tarfile.LNKTYPE, 0o755, target, 0) for path, target in (hard or {}).items()
+        ]
         stanza = f"Package: {name}\nVersion: 1\n".encode()
-        control = _tar([_info("./control", tarfile.REGTYPE, 0o644, "", len(stanza))], {"./control": stanza})
-        package = {"debian-binary": b"2.0\n", "control.tar.xz": control, "data.tar.xz": _tar(members, files)}
+        control = _tar(
+            [_info("./control", tarfile.REGTYPE, 0o644, "", len(stanza))], {"./control": stanza}
+        )
+        package = {
+            "debian-binary": b"2.0\n",
+            "control.tar.xz": control,
+            "data.tar.xz": _tar(members, files),
+        }
         file = tmp_path / f"{name}_1_all.deb"
         file.write_bytes(_ar(package))
         return file

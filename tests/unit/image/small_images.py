@@ -25,13 +25,23 @@ def layer(folder: Path, name: str, files: dict[str, bytes]) -> dict[str, str]:
     listed = folder / f"{name}.json"
     write_entries(tree.entries, listed)
     layer_main(str(tree.root), str(listed), str(folder / f"packed-{name}"))
-    return {"name": name, "packed": str(folder / f"packed-{name}"), "listed": str(listed), "tree": str(tree.root)}
+    return {
+        "name": name,
+        "packed": str(folder / f"packed-{name}"),
+        "listed": str(listed),
+        "tree": str(tree.root),
+    }
 
 
 def archive(folder: Path, layers: list[dict[str, str]], name: str = "image.tar") -> Path:
     """The archive of these layers."""
     (folder / "plan.json").write_text(json.dumps(PLAN, indent=1))
-    spec = {"plan": str(folder / "plan.json"), "arch": "amd64", "revision": "dirty", "layers": layers}
+    spec = {
+        "plan": str(folder / "plan.json"),
+        "arch": "amd64",
+        "revision": "dirty",
+        "layers": layers,
+    }
     with (folder / name).open("wb") as out:
         write_archive(spec, out)
     return folder / name

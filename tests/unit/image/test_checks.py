@@ -7,22 +7,22 @@ from small_images import layer
 
 from agentbox.host.image.check.budget import over_budget
 from agentbox.host.image.check.elf import read_elf
-from agentbox.host.image.check.layers import Root
-from agentbox.host.image.check.links import dangling
-from agentbox.host.image.check.modes import loose
-from agentbox.host.image.check.needed import missing
-from agentbox.host.image.check.strings import store_paths
+from agentbox.host.image.check.layers import ImageRoot
+from agentbox.host.image.check.links import dangling_links
+from agentbox.host.image.check.modes import unexpected_modes
+from agentbox.host.image.check.shared_libraries import missing_libraries
+from agentbox.host.image.check.store_references import store_references
 from agentbox.host.image.tree.assemble import Tree
-from agentbox.host.image.tree.entry import Entry, write_entries
+from agentbox.host.image.tree.entry import TreeEntry, write_entries
 
 SHELL = Path("/bin/sh").resolve()
 
 
-def root_of(tree: Tree, name: str = "base") -> Root:
+def root_of(tree: Tree, name: str = "base") -> ImageRoot:
     """The layer of this tree as a root."""
     listed = tree.root.with_suffix(".json")
     write_entries(tree.entries, listed)
-    return Root.of([{"name": name, "tree": str(tree.root), "listed": str(listed)}])
+    return ImageRoot.of([{"name": name, "tree": str(tree.root), "listed": str(listed)}])
 
 
 def test_links_are_followed_as_a_kernel_would(tree: Tree) -> None:
@@ -33,24 +33,24 @@ def test_links_are_followed_as_a_kernel_would(tree: Tree) -> None:
     tree.link("opt/abs", "/lib/x.so", "o")
     tree.link("opt/up", "../usr/lib/./x.so", "o")
     tree.link("etc/mtab", "../proc/self/mounts", "o")
-    assert dangling(root_of(tree)) == []
+    assert dangling_links(root_of(tree)) == []
     tree.link("opt/bad", "/usr/lib/y.so", "deb:bad")
     tree.link("opt/one", "two", "o")
     tree.link("opt/two", "one", "o")
-    found = dangling(root_of(tree))
+    found = dangling_links(root_of(tree))
     assert found[0] == "layer base, opt/bad (deb:bad): leads to /usr/lib/y.so, which no layer has"
     assert len(found) == 3
 
 
 def test_only_listed_folders_are_the_boxs(tree: Tree) -> None:
     """A set-id bit, a group write bit and a foreign owner are found; the box's own folders are not."""
-    tree.folder("workspace")
-    tree.folder("tmp")
-    assert loose(root_of(tree)) == []
-    tree._entries["a"] = Entry(path="a", type="file", mode=0o4755, owner="o")
-    tree._entries["b"] = Entry(path="b", type="file", mode=0o664, owner="o")
-    tree._entries["c"] = Entry(path="c", type="dir", mode=0o755, uid=1000, gid=1000)
-    assert loose(root_of(tree)) == [
+    tree.directory("workspace")
+    tree.directory("tmp")
+    assert unexpected_modes(root_of(tree)) == []
+    tree._entries["a"] = TreeEntry(path="a", type="file", mode=0o4755, owner="o")
+    tree._entries["b"] = TreeEntry(path="b", type="file", mode=0o664, owner="o")
+    tree._entries["c"] = TreeEntry(path="c", type="dir", mode=0o755, uid=1000, gid=1000)
+    assert unexpected_modes(root_of(tree)) == [
         "layer base, a: mode 4755", "layer base, b: mode 664", "layer base, c: owned by 1000:1000",
     ]  # fmt: skip
 
@@ -58,11 +58,11 @@ def test_only_listed_folders_are_the_boxs(tree: Tree) -> None:
 def test_a_store_path_is_found(tree: Tree) -> None:
     """In the bytes of a file or as a link's target; the bare words `/nix/store/` in a text are no path."""
     tree.file("doc", b"lives in /nix/store/ and nowhere else", "o")
-    assert store_paths(root_of(tree)) == []
+    assert store_references(root_of(tree)) == []
     path = "/nix/store/" + "0123456789abcdfghijklmnpqrsvwxyz" + "-x"
     tree.file("bin/x", b"\0" * 100 + path.encode(), "o")
     tree.link("l", path, "o")
-    assert len(store_paths(root_of(tree))) == 2
+    assert len(store_references(root_of(tree))) == 2
 
 
 def test_an_elf_file_is_read() -> None:
@@ -86,7 +86,7 @@ def test_a_library_that_is_missing_is_named(tree: Tree) -> None:
     elf = read_elf(SHELL)
     assert elf is not None
     tree.file("usr/bin/sh", SHELL.read_bytes(), "deb:dash", 0o755)
-    found = missing(root_of(tree), arch)
+    found = missing_libraries(root_of(tree), arch)
     assert any("libc.so.6" in each and "deb:dash" in each for each in found)
     assert any("interpreter" in each for each in found)
     for name in elf.needed:
@@ -94,14 +94,16 @@ def test_a_library_that_is_missing_is_named(tree: Tree) -> None:
     tree.file(elf.interpreter.lstrip("/").replace("lib", "usr/lib", 1), b"", "deb:libc6")
     for link in ("lib", "lib64"):
         tree.link(link, f"usr/{link}", "o")
-    assert missing(root_of(tree), arch) == []
+    assert missing_libraries(root_of(tree), arch) == []
 
 
 def test_a_foreign_machine_is_named(tree: Tree) -> None:
     """A file for another processor has no place in the image."""
     tree.file("usr/bin/sh", SHELL.read_bytes(), "deb:dash", 0o755)
     other = "arm64" if arch_of_this_machine() == "amd64" else "amd64"
-    assert missing(root_of(tree), other) == [f"layer base, usr/bin/sh (deb:dash): is for {arch_of_this_machine()}"]
+    assert missing_libraries(root_of(tree), other) == [
+        f"layer base, usr/bin/sh (deb:dash): is for {arch_of_this_machine()}"
+    ]
 
 
 def test_samples_and_what_is_only_suggested_are_no_faults(tree: Tree) -> None:
@@ -111,12 +113,12 @@ def test_samples_and_what_is_only_suggested_are_no_faults(tree: Tree) -> None:
     tree.file("usr/share/go/testdata/sample", SHELL.read_bytes(), "deb:golang-src")
     tree.file("usr/lib/caca/libgl_plugin.so.0", SHELL.read_bytes(), "deb:libcaca0")
     tree.link("usr/lib/qt-default/qtchooser/default.conf", "/gone", "deb:libqt5core5t64")
-    assert missing(root_of(tree), arch) == []
-    assert dangling(root_of(tree)) == []
+    assert missing_libraries(root_of(tree), arch) == []
+    assert dangling_links(root_of(tree)) == []
     tree.file("usr/lib/other/libgl_plugin.so.0", SHELL.read_bytes(), "deb:other")
     tree.link("usr/lib/other/qtchooser/default.conf", "/gone", "deb:other")
-    assert missing(root_of(tree), arch)
-    assert len(dangling(root_of(tree))) == 1
+    assert missing_libraries(root_of(tree), arch)
+    assert len(dangling_links(root_of(tree))) == 1
 
 
 @pytest.mark.parametrize(("budget", "count"), [(10_000_000, 0), (10, 1)])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agentbox.core.errors import AgentboxError
-from agentbox.host.image.made.root import Root
+from agentbox.host.image.maintainer_scripts.root import MergedRoot
 
 TRIPLET = f"{platform.machine()}-linux-gnu"
 
@@ -38,7 +38,7 @@ def test_the_first_tree_wins_and_links_stay(tmp_path: Path, loader: Path) -> Non
         (folder / name).write_text(text)
     (tmp_path / "two/lib").symlink_to("usr/lib")
     (tmp_path / "two/usr/lib").mkdir(parents=True)
-    root = Root.merged([tmp_path / "one", tmp_path / "two"], loader, tmp_path / "root")
+    root = MergedRoot.merged([tmp_path / "one", tmp_path / "two"], loader, tmp_path / "root")
     assert root.files("etc") == ["app/one", "app/same", "app/two"]
     assert root.text("etc/app/same") == "first"
     assert (tmp_path / "root/lib").readlink() == Path("usr/lib")
@@ -46,14 +46,16 @@ def test_the_first_tree_wins_and_links_stay(tmp_path: Path, loader: Path) -> Non
 
 def test_a_program_sees_only_what_it_is_given(tmp_path: Path, tree: Path, loader: Path) -> None:
     """It runs at the top of the root with exactly that environment, though the store keeps no executable bit."""
-    root = Root.merged([tree], loader, tmp_path / "root")
+    root = MergedRoot.merged([tree], loader, tmp_path / "root")
     root.run("usr/bin/env", [], {})
-    with pytest.raises(AgentboxError, match=r"cannot run /usr/bin/env -S \$\{WORD\}-here: .*a-here"):
+    with pytest.raises(
+        AgentboxError, match=r"cannot run /usr/bin/env -S \$\{WORD\}-here: .*a-here"
+    ):
         root.run("usr/bin/env", ["-S", "${WORD}-here"], {"WORD": "a"})
 
 
 def test_a_missing_file_is_named(tmp_path: Path, tree: Path, loader: Path) -> None:
     """A feature that lacks a package says which file no package has."""
-    root = Root.merged([tree], loader, tmp_path / "root")
+    root = MergedRoot.merged([tree], loader, tmp_path / "root")
     with pytest.raises(AgentboxError, match="cannot read /etc/app: no package has it"):
         root.text("etc/app")

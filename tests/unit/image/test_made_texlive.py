@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from agentbox.core.errors import AgentboxError
-from agentbox.host.image.made import texlive
-from agentbox.host.image.made.root import Root
+from agentbox.host.image.maintainer_scripts import texlive
+from agentbox.host.image.maintainer_scripts.root import MergedRoot
 
 DIST = "usr/share/texlive/texmf-dist"
 FILES = {
@@ -24,12 +24,12 @@ FILES = {
 }
 
 
-def root_of(folder: Path, files: dict[str, str]) -> Root:
+def root_of(folder: Path, files: dict[str, str]) -> MergedRoot:
     for path, text in files.items():
         file = folder / "tree" / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
-    return Root.merged([folder / "tree"], Path("/nonexistent"), folder / "root")
+    return MergedRoot.merged([folder / "tree"], Path("/nonexistent"), folder / "root")
 
 
 def test_the_files_of_the_system(tmp_path: Path) -> None:
@@ -51,7 +51,9 @@ def test_the_files_of_the_system(tmp_path: Path) -> None:
     assert (var / "fonts/map/dvips/updmap/psfonts.map").read_text() == fonts
     assert "Map lm.map\n" in (var / "updmap.cfg-TEXLIVEDIST").read_text()
     assert "\n./fonts/map/dvips/cm:\ncm.map\noff.map\n" in (var / "ls-R-TEXLIVEDIST").read_text()
-    assert (var / "ls-R-TEXMFMAIN").read_text().startswith("% ls-R -- filename database for kpathsea")
+    assert (
+        (var / "ls-R-TEXMFMAIN").read_text().startswith("% ls-R -- filename database for kpathsea")
+    )
     assert "\n./fonts/map/pdftex/updmap:\npdftex.map\n" in (var / "ls-R").read_text()
     assert not (var / "web2c").exists()
 
@@ -80,7 +82,10 @@ def test_twice_is_the_same(tmp_path: Path) -> None:
             f"{DIST}/tex/generic/config/language.us",
             "cannot read /usr/share/texlive/texmf-dist/tex/generic/config/language.us",
         ),
-        ("var/lib/tex-common/fmtutil-cnf/texlive/base.cnf", "/var/lib/tex-common/fmtutil-cnf is empty"),
+        (
+            "var/lib/tex-common/fmtutil-cnf/texlive/base.cnf",
+            "/var/lib/tex-common/fmtutil-cnf is empty",
+        ),
     ],
 )
 def test_what_is_missing_is_named(tmp_path: Path, missing: str, said: str) -> None:

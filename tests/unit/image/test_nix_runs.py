@@ -8,9 +8,9 @@ import pytest
 
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.core.progress import NullProgress
-from agentbox.host.image.flakeref import flake_of
+from agentbox.host.image.flake_reference import flake_reference
 from agentbox.host.image.nix import _failure
-from agentbox.host.image.nixlog import Watch, store_name
+from agentbox.host.image.nix_log import BuildLog, store_name
 
 STORE = "/nix/store/" + "0" * 32
 
@@ -33,7 +33,14 @@ def event(**fields: object) -> str:
 
 
 def begin(activity: int, name: str) -> str:
-    return event(action="start", id=activity, type=105, level=3, text="", fields=[f"{STORE}-{name}.drv", "", 1, 1])
+    return event(
+        action="start",
+        id=activity,
+        type=105,
+        level=3,
+        text="",
+        fields=[f"{STORE}-{name}.drv", "", 1, 1],
+    )
 
 
 def end(activity: int) -> str:
@@ -43,25 +50,41 @@ def end(activity: int) -> str:
 def test_one_stage_at_a_time() -> None:
     """Two builds at once show the older; the other is shown when that ends."""
     progress = Recorded()
-    watch = Watch(progress)
-    for line in (begin(1, "tree-base"), begin(2, "tree-python"), end(1), end(2), event(action="stop", id=9)):
+    watch = BuildLog(progress)
+    for line in (
+        begin(1, "tree-base"),
+        begin(2, "tree-python"),
+        end(1),
+        end(2),
+        event(action="stop", id=9),
+    ):
         watch.feed(line)
     assert progress.seen == ["tree-base", "done", "tree-python", "done"]
     assert watch.built == ["tree-base", "tree-python"]
 
 
-def failed(name: str, *log: str) -> Watch:
-    watch = Watch(NullProgress())
+def failed(name: str, *log: str) -> BuildLog:
+    watch = BuildLog(NullProgress())
     watch.feed(begin(1, name))
     for line in log:
         watch.feed(event(action="result", id=1, type=101, fields=[f"\x1b[31m{line}\x1b[0m"]))
-    watch.feed(event(action="msg", level=0, msg=f"error: builder for '{STORE}-{name}.drv' failed with exit code 1"))
+    watch.feed(
+        event(
+            action="msg",
+            level=0,
+            msg=f"error: builder for '{STORE}-{name}.drv' failed with exit code 1",
+        )
+    )
     return watch
 
 
 def test_a_failed_derivation_is_named_with_its_last_words() -> None:
     """Exit 6, the derivation's name, its log without colours."""
-    error = _failure(failed("tree-base", *map(str, range(30)), "cannot put a into the tree"), "build the image", 1)
+    error = _failure(
+        failed("tree-base", *map(str, range(30)), "cannot put a into the tree"),
+        "build the image",
+        1,
+    )
     assert error.exit_code == ExitCode.ENGINE
     sentence, *before = error.message.splitlines()
     assert sentence == "cannot build the image: tree-base failed: cannot put a into the tree"
@@ -70,7 +93,7 @@ def test_a_failed_derivation_is_named_with_its_last_words() -> None:
 
 def test_nix_that_was_killed_says_so() -> None:
     """It had no time to say anything: exit 6 and the signal."""
-    error = _failure(Watch(NullProgress()), "build the image", -9)
+    error = _failure(BuildLog(NullProgress()), "build the image", -9)
     assert error.exit_code == ExitCode.ENGINE
     assert error.message == "cannot build the image: Nix failed: it was killed (SIGKILL)"
 
@@ -85,17 +108,25 @@ def test_an_absent_file_asks_for_fetch() -> None:
 
 def test_a_full_disk_is_said() -> None:
     """Whoever met it, Nix or a build step: one sentence, exit 6."""
-    error = _failure(failed("layer-base", "OSError: [Errno 28] No space left on device"), "build the image", 1)
-    assert (error.message, error.exit_code) == ("cannot build the image: the disk is full", ExitCode.ENGINE)
+    error = _failure(
+        failed("layer-base", "OSError: [Errno 28] No space left on device"), "build the image", 1
+    )
+    assert (error.message, error.exit_code) == (
+        "cannot build the image: the disk is full",
+        ExitCode.ENGINE,
+    )
 
 
 def test_a_lock_that_does_not_fit_asks_for_lock() -> None:
     """Evaluation ends with a throw: exit 5."""
-    watch = Watch(NullProgress())
+    watch = BuildLog(NullProgress())
     watch.feed("error: agentbox.lock has no packages for arm64: run agentbox lock")
     error = _failure(watch, "build the image", 1)
     assert error.exit_code == ExitCode.LOCK
-    assert error.message == "cannot build the image: agentbox.lock has no packages for arm64: run agentbox lock"
+    assert (
+        error.message
+        == "cannot build the image: agentbox.lock has no packages for arm64: run agentbox lock"
+    )
 
 
 def test_names_of_store_paths() -> None:
@@ -118,7 +149,9 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def git(folder: Path, *arguments: str) -> str:
-    return subprocess.run(["git", "-C", str(folder), *arguments], check=True, capture_output=True, text=True).stdout
+    return subprocess.run(
+        ["git", "-C", str(folder), *arguments], check=True, capture_output=True, text=True
+    ).stdout
 
 
 def test_untracked_sources_stop_the_build(checkout: Path) -> None:
@@ -128,7 +161,7 @@ def test_untracked_sources_stop_the_build(checkout: Path) -> None:
     (checkout / "agentbox/old.pyc").write_text("")
     with (
         pytest.raises(AgentboxError, match=r"agentbox/new\.py, so Nix") as refused,
-        flake_of(checkout, checkout / "agentbox.toml", checkout / "agentbox.lock"),
+        flake_reference(checkout, checkout / "agentbox.toml", checkout / "agentbox.lock"),
     ):
         pytest.fail("the flake was given")
     assert refused.value.exit_code == ExitCode.USAGE
@@ -139,7 +172,7 @@ def test_another_manifest_is_laid_over_a_copy(checkout: Path, tmp_path: Path) ->
     """The copy has the tracked files, that manifest, and the commit it was made of; it is gone afterwards."""
     other = tmp_path / "other.toml"
     other.write_text("mine")
-    with flake_of(checkout, other, checkout / "agentbox.lock") as flake:
+    with flake_reference(checkout, other, checkout / "agentbox.lock") as flake:
         copy = Path(flake.removeprefix("path:"))
         assert (copy / "agentbox.toml").read_text() == "mine"
         assert (copy / "agentbox/__init__.py").exists()
@@ -153,5 +186,5 @@ def test_a_changed_checkout_states_no_commit(checkout: Path, tmp_path: Path) -> 
     (checkout / "agentbox/__init__.py").write_text("changed")
     other = tmp_path / "other.toml"
     other.write_text("mine")
-    with flake_of(checkout, other, checkout / "agentbox.lock") as flake:
+    with flake_reference(checkout, other, checkout / "agentbox.lock") as flake:
         assert not (Path(flake.removeprefix("path:")) / ".revision").exists()

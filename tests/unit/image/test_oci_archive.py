@@ -19,7 +19,8 @@ from agentbox.plan.names import HOME
 @pytest.fixture
 def image(tmp_path: Path) -> Path:
     return archive(
-        tmp_path, [layer(tmp_path, "base", {"usr/bin/a": b"a"}), layer(tmp_path, "app", {"usr/bin/b": b"b"})]
+        tmp_path,
+        [layer(tmp_path, "base", {"usr/bin/a": b"a"}), layer(tmp_path, "app", {"usr/bin/b": b"b"})],
     )
 
 
@@ -42,7 +43,9 @@ def test_both_spellings_name_the_same_blobs(image: Path) -> None:
         described = load(tar, "index.json")["manifests"][0]
         docker = load(tar, "manifest.json")[0]
         manifest = json.loads(blob(tar, described["digest"]))
-        names = [f"blobs/sha256/{each['digest'].removeprefix('sha256:')}" for each in manifest["layers"]]
+        names = [
+            f"blobs/sha256/{each['digest'].removeprefix('sha256:')}" for each in manifest["layers"]
+        ]
         assert docker["Layers"] == names
         assert docker["Config"].endswith(manifest["config"]["digest"].removeprefix("sha256:"))
         for info in tar:
@@ -51,7 +54,11 @@ def test_both_spellings_name_the_same_blobs(image: Path) -> None:
                 assert stream is not None
                 assert sha256_hex(stream.read()) == info.name.rpartition("/")[2]
     tag = f"agentbox:{digest(canonical_json(PLAN)).removeprefix('sha256:')[:12]}"
-    assert docker["RepoTags"] == [tag] == [described["annotations"]["org.opencontainers.image.ref.name"]]
+    assert (
+        docker["RepoTags"]
+        == [tag]
+        == [described["annotations"]["org.opencontainers.image.ref.name"]]
+    )
 
 
 def test_the_config_is_the_plans(image: Path) -> None:

@@ -9,13 +9,13 @@ from pathlib import Path
 from agentbox.host.image.oci.layer import write_layer
 from agentbox.host.image.tree.assemble import Tree
 from agentbox.host.image.tree.entry import write_entries
-from agentbox.host.image.verify.members import of_list, of_tar
+from agentbox.host.image.verify.members import list_members, tar_members
 
 
 def filled(folder: Path) -> Tree:
     tree = Tree(folder)
-    tree.folder("tmp")
-    tree.folder("var/lib/agentbox")
+    tree.directory("tmp")
+    tree.directory("var/lib/agentbox")
     tree.file("usr/bin/x", b"#!x", "deb:x", 0o755)
     tree.file("usr/share/" + "n" * 120, b"", "deb:x")
     tree.link("bin", "usr/bin", "generated:skeleton")
@@ -33,7 +33,11 @@ def test_the_tar_says_what_the_list_says(tmp_path: Path) -> None:
     assert list(members) == sorted(members, key=str.encode)
     assert {info.mtime for info in members.values()} == {1}
     assert {(info.uname, info.gname) for info in members.values()} == {("", "")}
-    assert (members["var/lib/agentbox"].uid, members["tmp"].mode, members["usr/bin/x"].mode) == (1000, 0o1777, 0o755)
+    assert (members["var/lib/agentbox"].uid, members["tmp"].mode, members["usr/bin/x"].mode) == (
+        1000,
+        0o1777,
+        0o755,
+    )
     assert members["bin"].linkname == "usr/bin"
     assert "usr/share/" + "n" * 120 in members
     assert found == {
@@ -72,4 +76,4 @@ def test_equal_files_are_stored_once(tmp_path: Path) -> None:
     assert links == {"usr/lib/git-core/git": "usr/bin/git"}
     listed = tmp_path / "tree.json"
     write_entries(tree.entries, listed)
-    assert of_tar(io.BytesIO(out.getvalue())) == of_list(listed)
+    assert tar_members(io.BytesIO(out.getvalue())) == list_members(listed)

@@ -12,18 +12,22 @@ from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 from small_images import PLAN
 
-from agentbox.host.image.check.layers import Root
-from agentbox.host.image.check.owners import unaccounted
+from agentbox.host.image.check.file_owners import unaccounted_files
+from agentbox.host.image.check.layers import ImageRoot
 from agentbox.host.image.sbom import licenses
 from agentbox.host.image.sbom.cyclonedx import make_bom, purl, to_text
 from agentbox.host.image.tree.assemble import Tree
 from agentbox.host.image.tree.entry import write_entries
 
-DEP5 = b"Format: x\n\nFiles: *\nCopyright: someone\nLicense: GPL-2+\n\nFiles: debian/*\nLicense: MIT\n"
+DEP5 = (
+    b"Format: x\n\nFiles: *\nCopyright: someone\nLicense: GPL-2+\n\nFiles: debian/*\nLicense: MIT\n"
+)
 
 
 @pytest.fixture
-def spec(make_deb: Callable[..., Path], make_wheel: Callable[..., Path], tmp_path: Path) -> dict[str, Any]:
+def spec(
+    make_deb: Callable[..., Path], make_wheel: Callable[..., Path], tmp_path: Path
+) -> dict[str, Any]:
     """One package of each kind."""
     described = json.dumps({"name": "@scope/x", "license": "ISC"}).encode()
     npm = tmp_path / "x-3.0.tgz"
@@ -32,7 +36,9 @@ def spec(make_deb: Callable[..., Path], make_wheel: Callable[..., Path], tmp_pat
         info.size = len(described)
         tar.addfile(info, io.BytesIO(described))
     deb = make_deb("git", {"./usr/share/doc/git/copyright": DEP5})
-    wheel = make_wheel("thing", {"thing.py": ""}, metadata="License-Expression: MIT OR Apache-2.0\n")
+    wheel = make_wheel(
+        "thing", {"thing.py": ""}, metadata="License-Expression: MIT OR Apache-2.0\n"
+    )
 
     def row(name: str, path: Path, version: str = "1:2.0") -> dict[str, Any]:
         return {
@@ -78,12 +84,19 @@ def test_the_bill_is_a_function_of_its_input(spec: dict[str, Any]) -> None:
     assert one["metadata"]["timestamp"].startswith("1970-01-01T00:00:00")
 
 
-def test_what_a_package_states_is_taken(spec: dict[str, Any], make_wheel: Callable[..., Path]) -> None:
+def test_what_a_package_states_is_taken(
+    spec: dict[str, Any], make_wheel: Callable[..., Path]
+) -> None:
     """The paragraph `Files: *` of a deb; a wheel's field unless it is a whole text; else nothing is invented."""
-    assert licenses.of_deb(Path(spec["deb"][0]["path"]), "git") == "GPL-2+"
-    assert licenses.of_deb(Path(spec["deb"][0]["path"]), "other") == ""
-    assert licenses.of_wheel(make_wheel("bare", {"bare.py": ""})) == ""
-    assert licenses.of_wheel(make_wheel("long", {"long.py": ""}, metadata=f"License: {'x' * 200}\n")) == ""
+    assert licenses.deb_license(Path(spec["deb"][0]["path"]), "git") == "GPL-2+"
+    assert licenses.deb_license(Path(spec["deb"][0]["path"]), "other") == ""
+    assert licenses.wheel_license(make_wheel("bare", {"bare.py": ""})) == ""
+    assert (
+        licenses.wheel_license(
+            make_wheel("long", {"long.py": ""}, metadata=f"License: {'x' * 200}\n")
+        )
+        == ""
+    )
 
 
 def test_names_are_spelled_as_their_world_does() -> None:
@@ -95,9 +108,14 @@ def test_names_are_spelled_as_their_world_does() -> None:
 def checked(tree: Tree, tmp_path: Path, owners: list[str]) -> list[str]:
     listed, bill = tmp_path / "l.json", tmp_path / "b.json"
     write_entries(tree.entries, listed)
-    rows = [{"bom-ref": owner, "properties": [{"name": "agentbox:owner", "value": owner}]} for owner in owners]
+    rows = [
+        {"bom-ref": owner, "properties": [{"name": "agentbox:owner", "value": owner}]}
+        for owner in owners
+    ]
     bill.write_text(json.dumps({"components": rows}))
-    return unaccounted(Root.of([{"name": "base", "tree": str(tree.root), "listed": str(listed)}]), bill)
+    return unaccounted_files(
+        ImageRoot.of([{"name": "base", "tree": str(tree.root), "listed": str(listed)}]), bill
+    )
 
 
 def test_every_file_has_one_owner_and_every_owner_a_file(tree: Tree, tmp_path: Path) -> None:

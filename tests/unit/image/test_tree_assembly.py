@@ -8,10 +8,10 @@ import pytest
 from agentbox.core.errors import AgentboxError
 from agentbox.host.image.tree import rules
 from agentbox.host.image.tree.assemble import Tree
-from agentbox.host.image.tree.entry import Entry, read_entries, write_entries
+from agentbox.host.image.tree.entry import TreeEntry, read_entries, write_entries
 
 
-def by_path(tree: Tree) -> dict[str, Entry]:
+def by_path(tree: Tree) -> dict[str, TreeEntry]:
     return {entry.path: entry for entry in tree.entries}
 
 
@@ -19,9 +19,9 @@ def test_a_file_brings_its_folders(tree: Tree) -> None:
     """Parents are made, belong to nobody, and are root's."""
     tree.file("usr/share/x/y", b"text", "deb:x")
     found = by_path(tree)
-    assert found["usr/share"] == Entry(path="usr/share", type="dir", mode=0o755)
+    assert found["usr/share"] == TreeEntry(path="usr/share", type="dir", mode=0o755)
     assert (found["usr/share/x/y"].size, found["usr/share/x/y"].owner) == (4, "deb:x")
-    assert tree.at("usr/share/x/y").read_bytes() == b"text"
+    assert tree.disk_path("usr/share/x/y").read_bytes() == b"text"
 
 
 def test_equal_content_keeps_its_first_owner(tree: Tree) -> None:
@@ -71,13 +71,13 @@ def test_the_list_is_canonical(tree: Tree, tmp_path: Path) -> None:
 )  # fmt: skip
 def test_old_places_lead_into_usr(given: str, placed: str) -> None:
     """`/bin`, `/lib`, `/lib64` and `/sbin` are links, so what packages put there goes where they lead."""
-    assert rules.place(given) == placed
+    assert rules.image_path(given) == placed
 
 
 def test_no_path_leaves_the_root() -> None:
     """`..` in a package's path is refused."""
     with pytest.raises(AgentboxError, match="leaves the root"):
-        rules.place("./usr/../../etc/passwd")
+        rules.image_path("./usr/../../etc/passwd")
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_no_path_leaves_the_root() -> None:
 )  # fmt: skip
 def test_documentation_goes_but_copyright_stays(path: str, gone: bool) -> None:
     """Man, info, locale, lintian and doc are dropped; the licence texts are not."""
-    assert rules.dropped(path) is gone
+    assert rules.is_dropped(path) is gone
 
 
 def test_nothing_is_set_id_or_writable_by_others() -> None:

@@ -22,5 +22,7 @@ def test_links_wrappers_and_folders(tmp_path: Path) -> None:
     assert found["usr/bin/short"].target == "long"
     assert (found["usr/bin/say"].mode, found["usr/bin/say"].owner) == (0o755, "generated:links")
     assert found["var/lib/agentbox/x"].type == "dir"
-    said = subprocess.run(["sh", tmp_path / "tree/usr/bin/say", "%s-", "a b", "c"], capture_output=True, check=True)
+    said = subprocess.run(
+        ["sh", tmp_path / "tree/usr/bin/say", "%s-", "a b", "c"], capture_output=True, check=True
+    )
     assert said.stdout == b"a b-c-"

@@ -27,16 +27,20 @@ def test_a_package_is_unpacked(tree: Tree, make_deb: Callable[..., Path]) -> Non
     assert (found["usr/bin/tool"].mode, found["usr/bin/tool"].owner) == (0o755, "deb:tool")
     assert found["usr/bin/t"].target == "tool"
     assert found["usr/bin/same"].type == "file"
-    assert tree.at("usr/bin/same").read_bytes() == b"#!x"
+    assert tree.disk_path("usr/bin/same").read_bytes() == b"#!x"
     assert found["usr/share/tool"].mode == 0o755
     assert "usr/share/man/man1/tool.1" not in found
-    assert tree.at("var/lib/dpkg/status.d/tool").read_text().startswith("Package: tool\n")
+    assert tree.disk_path("var/lib/dpkg/status.d/tool").read_text().startswith("Package: tool\n")
 
 
 def test_the_skeleton_is_the_box(tree: Tree, make_deb: Callable[..., Path]) -> None:
     """The four links, the box's own folders with their owner, and a real /var/run, whatever base-files ships."""
     add_skeleton(tree)
-    add_package(tree, "base-files", make_deb("base-files", {}, links={"./var/run": "/run", "./lib": "usr/lib"}))
+    add_package(
+        tree,
+        "base-files",
+        make_deb("base-files", {}, links={"./var/run": "/run", "./lib": "usr/lib"}),
+    )
     found = {entry.path: entry for entry in tree.entries}
     assert {name: found[name].target for name in ("bin", "lib", "lib64", "sbin")} == {
         "bin": "usr/bin", "lib": "usr/lib", "lib64": "usr/lib64", "sbin": "usr/sbin",
@@ -50,9 +54,13 @@ def test_the_skeleton_is_the_box(tree: Tree, make_deb: Callable[..., Path]) -> N
 def test_certificates_become_one_bundle(tree: Tree, make_deb: Callable[..., Path]) -> None:
     """Sorted by name, each ending in a newline, under both names and where OpenSSL looks."""
     inside = "./usr/share/ca-certificates/mozilla"
-    add_package(tree, "ca-certificates", make_deb("ca", {f"{inside}/b.crt": b"B", f"{inside}/a.crt": b"A\n\n"}))
+    add_package(
+        tree,
+        "ca-certificates",
+        make_deb("ca", {f"{inside}/b.crt": b"B", f"{inside}/a.crt": b"A\n\n"}),
+    )
     add_certificates(tree)
-    assert tree.at("etc/ssl/certs/ca-certificates.crt").read_bytes() == b"A\nB\n"
+    assert tree.disk_path("etc/ssl/certs/ca-certificates.crt").read_bytes() == b"A\nB\n"
     links = {entry.path: entry.target for entry in tree.entries if entry.type == "link"}
     assert links == {
         "etc/ssl/certs/ca-bundle.crt": "ca-certificates.crt",

@@ -24,12 +24,17 @@ UNCHECKED = b"\x01\x00\x00\x00"  # flags of PEP 552: hash-based, source not look
 
 def test_a_wheel_is_installed(tree: Tree, make_wheel: Callable[..., Path]) -> None:
     """Modules, final shebang, RECORD and INSTALLER; nothing says where it was built."""
-    add_wheel(tree, "thing", make_wheel("thing", {"thing/__init__.py": "x = 1\n"}, scripts="thing = thing:x"), "3.13")
-    script = tree.at("opt/agentbox/venv/bin/thing").read_text()
+    add_wheel(
+        tree,
+        "thing",
+        make_wheel("thing", {"thing/__init__.py": "x = 1\n"}, scripts="thing = thing:x"),
+        "3.13",
+    )
+    script = tree.disk_path("opt/agentbox/venv/bin/thing").read_text()
     assert script.startswith("#!/opt/agentbox/venv/bin/python\n")
-    assert tree.at(f"{SITE}/thing/__init__.py").read_text() == "x = 1\n"
-    assert tree.at(f"{SITE}/thing-1.0.dist-info/INSTALLER").read_bytes() == b"agentbox"
-    record = tree.at(f"{SITE}/thing-1.0.dist-info/RECORD").read_text()
+    assert tree.disk_path(f"{SITE}/thing/__init__.py").read_text() == "x = 1\n"
+    assert tree.disk_path(f"{SITE}/thing-1.0.dist-info/INSTALLER").read_bytes() == b"agentbox"
+    record = tree.disk_path(f"{SITE}/thing-1.0.dist-info/RECORD").read_text()
     assert "../../../bin/thing,sha256=" in record
     assert "direct_url.json" not in record
     assert {entry.owner for entry in tree.entries if entry.type == "file"} == {"wheel:thing"}
@@ -38,8 +43,13 @@ def test_a_wheel_is_installed(tree: Tree, make_wheel: Callable[..., Path]) -> No
 def test_a_bare_wheel_has_no_test_suite(tree: Tree, make_wheel: Callable[..., Path]) -> None:
     """Folders named tests are left out, at any depth; a module of that name stays."""
     suites = ("thing/tests/test_a.py", "thing/deep/tests/data/tests/b.py")
-    files = {"thing/__init__.py": "", "thing/tests.py": "", "thing/deep/c.py": "", **dict.fromkeys(suites, "")}
-    add_wheel(tree, "thing", make_wheel("thing", files), "3.13", bare=True)
+    files = {
+        "thing/__init__.py": "",
+        "thing/tests.py": "",
+        "thing/deep/c.py": "",
+        **dict.fromkeys(suites, ""),
+    }
+    add_wheel(tree, "thing", make_wheel("thing", files), "3.13", without_tests=True)
     there = {entry.path.removeprefix(f"{SITE}/") for entry in tree.entries if entry.type == "file"}
     assert {"thing/__init__.py", "thing/tests.py", "thing/deep/c.py"} <= there
     assert not there & set(suites)
@@ -60,7 +70,7 @@ def test_byte_code_follows_the_source_only(tmp_path: Path) -> None:
         tree.file(f"{SITE}/m.py", b"def f():\n    return {'a', 'b', 'c'}\n", "wheel:m")
         add_bytecode(tree, [sys.executable])
         entry = next(entry for entry in tree.entries if entry.path.endswith(".pyc"))
-        found.append(tree.at(entry.path).read_bytes())
+        found.append(tree.disk_path(entry.path).read_bytes())
         assert entry.owner == "wheel:m"
     assert found[0] == found[1]
     assert found[0][4:8] == UNCHECKED
@@ -87,14 +97,21 @@ def test_the_package_is_complete(tree: Tree) -> None:
     """Modules, data, passwd, entry point and metadata of this checkout, each file with its digest in RECORD."""
     add_application(tree, CHECKOUT, "3.13")
     info = f"{SITE}/agentbox-{__version__}.dist-info"
-    assert tree.at("opt/agentbox/venv/bin/agentbox-ctl").read_text().startswith("#!/opt/agentbox/venv/bin/python\n")
-    assert f"Version: {__version__}\n" in tree.at(f"{info}/METADATA").read_text()
-    assert "agentbox:x:1000:1000:" in tree.at("etc/passwd").read_text()
+    assert (
+        tree.disk_path("opt/agentbox/venv/bin/agentbox-ctl")
+        .read_text()
+        .startswith("#!/opt/agentbox/venv/bin/python\n")
+    )
+    assert f"Version: {__version__}\n" in tree.disk_path(f"{info}/METADATA").read_text()
+    assert "agentbox:x:1000:1000:" in tree.disk_path("etc/passwd").read_text()
     for path in (f"{SITE}/agentbox/box/boot/__main__.py", "opt/agentbox/share/config/features/core.toml", "opt/agentbox/share/config/denials.toml",
                  "opt/agentbox/share/schema/agentbox.schema.json", "etc/profile.d/agentbox-runtime.sh"):  # fmt: skip
         assert tree.has(path), path
-    rows = dict(line.rsplit(",", 2)[:2] for line in tree.at(f"{info}/RECORD").read_text().splitlines())
-    module = tree.at(f"{SITE}/agentbox/core/errors.py").read_bytes()
+    rows = dict(
+        line.rsplit(",", 2)[:2]
+        for line in tree.disk_path(f"{info}/RECORD").read_text().splitlines()
+    )
+    module = tree.disk_path(f"{SITE}/agentbox/core/errors.py").read_bytes()
     expected = base64.urlsafe_b64encode(hashlib.sha256(module).digest()).rstrip(b"=").decode()
     assert rows["agentbox/core/errors.py"] == f"sha256={expected}"
     assert not [entry.path for entry in tree.entries if "__pycache__" in entry.path]
@@ -114,7 +131,7 @@ def test_the_environment_is_the_images_python(tree: Tree) -> None:
     add_environment(tree, "3.13", "3.13.5-2")
     link = next(entry for entry in tree.entries if entry.path == "opt/agentbox/venv/bin/python")
     assert link.target == "/usr/bin/python3.13"
-    assert "home = /usr/bin\n" in tree.at("opt/agentbox/venv/pyvenv.cfg").read_text()
+    assert "home = /usr/bin\n" in tree.disk_path("opt/agentbox/venv/pyvenv.cfg").read_text()
 
 
 def test_the_listing_counts_what_boot_counts(tree: Tree) -> None:
@@ -125,5 +142,7 @@ def test_the_listing_counts_what_boot_counts(tree: Tree) -> None:
     tree.file("usr/bin/b", b"1", "deb:a")
     tree.link("usr/bin/c", "a", "deb:a")
     add_listing(tree, "base")
-    listing = json.loads(tree.at("opt/agentbox/share/files/base.json").read_bytes())
-    assert listing["packages"] == {"deb:a": {"count": 2, "size": 6, "files": {"/usr/bin/a": 5, "/usr/bin/b": 1}}}
+    listing = json.loads(tree.disk_path("opt/agentbox/share/files/base.json").read_bytes())
+    assert listing["packages"] == {
+        "deb:a": {"count": 2, "size": 6, "files": {"/usr/bin/a": 5, "/usr/bin/b": 1}}
+    }

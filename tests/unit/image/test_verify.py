@@ -6,9 +6,15 @@ import pytest
 from small_images import archive, layer
 
 from agentbox.core.errors import AgentboxError
-from agentbox.host.image.verify.compare import first_of_images, first_of_members
-from agentbox.host.image.verify.members import Archive, Member, of_path
-from agentbox.host.image.verify.steps import against, check_blobs, check_chain, check_folder, check_rendered
+from agentbox.host.image.verify.compare import first_image_difference, first_member_difference
+from agentbox.host.image.verify.members import Archive, Member, path_members
+from agentbox.host.image.verify.steps import (
+    check_blobs,
+    check_digests,
+    check_directory,
+    check_rendered,
+    compare_archives,
+)
 
 FILE = Member("file", "644", "0:0", 3, "a" * 64, "")
 
@@ -17,7 +23,10 @@ def images(folder: Path, changed: dict[str, bytes]) -> tuple[Path, Path]:
     """Two images that differ in layer app."""
     for name, files in (("one", {"opt/x": b"1", "opt/y": b"2"}), ("two", changed)):
         (folder / name).mkdir()
-        archive(folder / name, [layer(folder / name, "base", {"usr/a": b"a"}), layer(folder / name, "app", files)])
+        archive(
+            folder / name,
+            [layer(folder / name, "base", {"usr/a": b"a"}), layer(folder / name, "app", files)],
+        )
     return folder / "one/image.tar", folder / "two/image.tar"
 
 
@@ -25,7 +34,7 @@ def test_equal_images_are_same(tmp_path: Path) -> None:
     """Built twice, compared: no difference."""
     one, two = images(tmp_path, {"opt/x": b"1", "opt/y": b"2"})
     assert one.read_bytes() == two.read_bytes()
-    assert first_of_images(Archive(one), Archive(two)) is None
+    assert first_image_difference(Archive(one), Archive(two)) is None
 
 
 @pytest.mark.parametrize(
@@ -40,7 +49,7 @@ def test_equal_images_are_same(tmp_path: Path) -> None:
 def test_a_planted_change_is_named(tmp_path: Path, changed: dict[str, bytes], said: str) -> None:
     """By layer and path, with both values."""
     one, two = images(tmp_path, changed)
-    step = against(Archive(one), two)
+    step = compare_archives(Archive(one), two)
     assert (step.outcome, step.said) == ("different", said)
 
 
@@ -58,16 +67,23 @@ def test_a_planted_change_is_named(tmp_path: Path, changed: dict[str, bytes], sa
 )
 def test_the_order_of_differences(other: Member | None, what: str) -> None:
     """Missing, type, mode, owner, size, content, link target: the first that differs is the one that is said."""
-    found = first_of_members("layer x", {"p": FILE}, {"p": other} if other else {})
+    found = first_member_difference("layer x", {"p": FILE}, {"p": other} if other else {})
     assert found is not None
-    assert found.what == what
+    assert found.attribute == what
 
 
 def test_sources_are_named_before_what_follows_from_them() -> None:
     """A changed module changes its byte code, RECORD and the listing too: the module is what is said."""
-    paths = ["opt/agentbox/share/files/app.json", "s/__pycache__/a.pyc", "s/x.dist-info/RECORD", "s/z.py"]
+    paths = [
+        "opt/agentbox/share/files/app.json",
+        "s/__pycache__/a.pyc",
+        "s/x.dist-info/RECORD",
+        "s/z.py",
+    ]
     other = Member("file", "644", "0:0", 3, "b" * 64, "")
-    found = first_of_members("layer app", dict.fromkeys(paths, FILE), dict.fromkeys(paths, other))
+    found = first_member_difference(
+        "layer app", dict.fromkeys(paths, FILE), dict.fromkeys(paths, other)
+    )
     assert found is not None
     assert found.path == "s/z.py"
 
@@ -96,8 +112,8 @@ def test_the_rendered_files_are_compared(tmp_path: Path) -> None:
 def test_the_folder_of_the_box_is_compared(tmp_path: Path) -> None:
     """One byte in the compose file is found and named."""
     (tmp_path / "docker-compose.yml").write_bytes(b"services: {}")
-    assert check_folder({"docker-compose.yml": b"services: {}"}, tmp_path).outcome == "same"
-    found = check_folder({"docker-compose.yml": b"services: {} "}, tmp_path)
+    assert check_directory({"docker-compose.yml": b"services: {}"}, tmp_path).outcome == "same"
+    found = check_directory({"docker-compose.yml": b"services: {} "}, tmp_path)
     assert found.outcome == "different"
     assert "docker-compose.yml: sha256" in found.said
 
@@ -113,8 +129,8 @@ def test_a_file_of_a_layer_is_read(tmp_path: Path) -> None:
 def test_the_chain_names_the_digest_that_breaks() -> None:
     """Every digest is compared; one that is not stated at all is a difference."""
     expected = {"plan": "sha256:" + "1" * 64, "lock": "sha256:" + "2" * 64}
-    assert check_chain(expected, dict(expected), "the sentinel").outcome == "same"
-    broken = check_chain(expected, {"plan": expected["plan"], "lock": None}, "the sentinel")
+    assert check_digests(expected, dict(expected), "the sentinel").outcome == "same"
+    broken = check_digests(expected, {"plan": expected["plan"], "lock": None}, "the sentinel")
     assert broken.said == "the sentinel, lock: digest 222222222222… != none"
 
 
@@ -123,5 +139,5 @@ def test_store_paths_are_compared_without_owner(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a/x").write_bytes(b"1")
     (tmp_path / "a/l").symlink_to("x")
-    found = of_path(tmp_path / "a")
+    found = path_members(tmp_path / "a")
     assert (found["x"].mode, found["x"].owner, found["l"].target) == ("0", "", "x")

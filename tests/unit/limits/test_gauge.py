@@ -6,7 +6,9 @@ from agentbox.policy.limits.gauge import Breach, Gauge
 def test_warns_once_and_arms_again_below_half() -> None:
     """80 % warns; staying above half says nothing more; below half the next crossing warns again."""
     gauge = Gauge("memory", 100)
-    told = [gauge.see(value) is not None for value in (79, 80, 95, 60, 85, 50, 90, 49, 79, 81, 99)]
+    told = [
+        gauge.observe(value) is not None for value in (79, 80, 95, 60, 85, 50, 90, 49, 79, 81, 99)
+    ]
     assert told == [False, True, False, False, False, False, False, False, False, True, False]
     assert gauge.peak == 99
 
@@ -14,7 +16,7 @@ def test_warns_once_and_arms_again_below_half() -> None:
 def test_without_a_cap_only_the_peak_is_kept() -> None:
     """Nothing warns, whatever is seen."""
     gauge = Gauge("memory", 0)
-    assert [gauge.see(value) for value in (10, 10**12, 5)] == [None, None, None]
+    assert [gauge.observe(value) for value in (10, 10**12, 5)] == [None, None, None]
     assert gauge.peak == 10**12
 
 

@@ -33,7 +33,11 @@ class Registry(ThreadingHTTPServer):
         place = f"{name}/-/{version}.tgz"
         self.tarballs[place] = data
         integrity = "sha512-" + base64.b64encode(hashlib.sha512(data).digest()).decode()
-        dist = {"tarball": f"{self.url}{place}", "integrity": integrity, "shasum": hashlib.sha1(data).hexdigest()}
+        dist = {
+            "tarball": f"{self.url}{place}",
+            "integrity": integrity,
+            "shasum": hashlib.sha1(data).hexdigest(),
+        }
         scripted = {"hasInstallScript": True} if "install" in manifest.get("scripts", {}) else {}
         document = self.documents.setdefault(name, {"name": name, "versions": {}})
         document["versions"][version] = {**described, **scripted, "dist": dist}

@@ -1,7 +1,7 @@
 """Debian records and who of a closure is needed by whom."""
 
-from agentbox.host.packages.apt.apt import entry, reached
-from agentbox.host.packages.apt.control import Package, package, paragraphs
+from agentbox.host.packages.apt.apt_resolver import lock_entry, reachable
+from agentbox.host.packages.apt.control import Package, parse_package, parse_paragraphs
 
 RECORD = """\
 Package: git
@@ -26,13 +26,13 @@ def a(name: str, *depends: tuple[str, ...], provides: tuple[str, ...] = ()) -> P
 
 def test_a_record_is_read() -> None:
     """Dependencies keep their alternatives and lose versions and qualifiers; continued lines belong to their field."""
-    first, second = paragraphs(RECORD)
-    found = package(first)
+    first, second = parse_paragraphs(RECORD)
+    found = parse_package(first)
     assert found.depends == (("libc6",), ("perl", "perl5"), ("libcurl3t64-gnutls",), ("git-man",))
     assert found.provides == ("git-core", "git-completion")
     assert (found.size, found.sha256) == (42, "abcd")
     assert second == {"Package": "next"}
-    assert entry(found).file == "git_1_2.47.3-0+deb13u1_amd64.deb"
+    assert lock_entry(found).file == "git_1_2.47.3-0+deb13u1_amd64.deb"
 
 
 def test_reached_follows_what_is_there() -> None:
@@ -47,6 +47,6 @@ def test_reached_follows_what_is_there() -> None:
             a("lonely"),
         )
     }
-    assert reached(closure, ["git"]) == {"git", "perl", "perl-base", "mawk"}
-    assert reached(closure, ["awk"]) == {"mawk"}
-    assert reached(closure, ["absent"]) == frozenset()
+    assert reachable(closure, ["git"]) == {"git", "perl", "perl-base", "mawk"}
+    assert reachable(closure, ["awk"]) == {"mawk"}
+    assert reachable(closure, ["absent"]) == frozenset()

@@ -6,17 +6,26 @@ import pytest
 
 from agentbox.host.packages.apt import apt_root
 from agentbox.host.packages.apt.apt_root import AptRoot
-from agentbox.host.packages.apt.apt_sources import Mirror, Source
-from agentbox.host.packages.errors import NoRoomError
+from agentbox.host.packages.apt.apt_sources import DebianMirror, Source
+from agentbox.host.packages.errors import DiskFullError
 
 
-def test_lists_are_asked_for_only_where_there_is_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lists_are_asked_for_only_where_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """On a full disk apt never ends: exit 3 instead, with the folder, what is free and what is wanted."""
-    monkeypatch.setattr(apt_root, "_ROOM", 1 << 60)
-    root = AptRoot(tmp_path, Mirror(Source(("file:///nowhere",), ("trixie",), ("main",)), None), "trixie", "amd64")
+    monkeypatch.setattr(apt_root, "_MIN_FREE_BYTES", 1 << 60)
+    root = AptRoot(
+        tmp_path,
+        DebianMirror(Source(("file:///nowhere",), ("trixie",), ("main",)), None),
+        "trixie",
+        "amd64",
+    )
     with (
-        root.held(),
-        pytest.raises(NoRoomError, match=f"MiB are free below {tmp_path}, {1 << 40} MiB are wanted") as full,
+        root.locked(),
+        pytest.raises(
+            DiskFullError, match=f"MiB are free below {tmp_path}, {1 << 40} MiB are wanted"
+        ) as full,
     ):
         root.update()
     assert full.value.exit_code == 3

@@ -3,7 +3,7 @@
 import pytest
 
 from agentbox.host.packages.apt import apt_sources
-from agentbox.host.packages.apt.apt_sources import Source, host_mirror, parse
+from agentbox.host.packages.apt.apt_sources import Source, host_mirror, parse_sources
 from agentbox.host.packages.errors import PrerequisiteError
 
 DEB822 = """\
@@ -36,30 +36,30 @@ deb http://mirror.example.invalid/debian-security bookworm-security main
 
 def test_deb822_stanzas() -> None:
     """Active binary stanzas only; sources, comments and disabled ones are passed over."""
-    (found,) = parse(DEB822, deb822=True)
+    (found,) = parse_sources(DEB822, deb822=True)
     assert found.uris == ("http://mirror.example.invalid/debian",)
     assert found.suites == ("bookworm", "bookworm-updates")
-    assert found.debian
-    assert not found.security
+    assert found.is_debian
+    assert not found.is_security
 
 
 def test_one_line_entries() -> None:
     """Options, comments and source entries are understood."""
-    found = parse(ONE_LINE, deb822=False)
+    found = parse_sources(ONE_LINE, deb822=False)
     assert [source.signed_by for source in found] == ["/k.gpg", "", ""]
-    assert [source.security for source in found] == [False, False, True]
+    assert [source.is_security for source in found] == [False, False, True]
 
 
 def test_a_key_block_is_kept() -> None:
     """A key that is written into the stanza stays with it."""
     block = "Types: deb\nURIs: http://m.example.invalid/debian\nSuites: trixie\nComponents: main\nSigned-By:\n BEGIN\n .\n END\n"
-    (found,) = parse(block, deb822=True)
+    (found,) = parse_sources(block, deb822=True)
     assert found.signed_by.split() == ["BEGIN", ".", "END"]
 
 
 def test_others_under_debian_names_come_last(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who publishes under Debian's suite names with a key of their own is not taken for Debian."""
-    monkeypatch.setattr(apt_sources, "host_sources", lambda: parse(ONE_LINE, deb822=False))
+    monkeypatch.setattr(apt_sources, "host_sources", lambda: parse_sources(ONE_LINE, deb822=False))
     mirror = host_mirror()
     assert mirror.main.uris == ("http://mirror.example.invalid/debian",)
     assert mirror.security is not None

@@ -2,22 +2,26 @@
 
 from dataclasses import replace
 
-from agentbox.host.packages.changes import changes
-from agentbox.host.packages.pins import pins_of
-from agentbox.host.packages.select import needed
-from agentbox.plan.lockfile.model import DebEntry, Entry, Lock, NpmEntry, Seed, WheelEntry
+from agentbox.host.packages.changes import diff_locks
+from agentbox.host.packages.pins import select_pins
+from agentbox.host.packages.selection import required_files
+from agentbox.plan.lockfile.model import DebEntry, Lock, LockEntry, NpmEntry, Seed, WheelEntry
 
 SHA = "ab" * 32
 
 
 def deb(name: str, version: str, *features: str, arch: str = "amd64") -> DebEntry:
     file = f"{name}_{version}_{arch}.deb"
-    return DebEntry(name=name, version=version, file=file, size=1, sha256=SHA, features=features or ("core",))
+    return DebEntry(
+        name=name, version=version, file=file, size=1, sha256=SHA, features=features or ("core",)
+    )
 
 
 def wheel(name: str, version: str, *arch: str, feature: str = "core") -> WheelEntry:
     file = f"{name}-{version}-{arch[0]}.whl"
-    return WheelEntry(name=name, version=version, file=file, size=1, sha256=SHA, arch=arch, features=(feature,))
+    return WheelEntry(
+        name=name, version=version, file=file, size=1, sha256=SHA, arch=arch, features=(feature,)
+    )
 
 
 LOCK = Lock(
@@ -29,13 +33,21 @@ LOCK = Lock(
     features=("build", "core"),
     seed={
         arch: Seed(
-            files=(Entry(name="busybox-static", version="1", file=f"b_{arch}.deb", size=1, sha256=SHA),),
+            files=(
+                LockEntry(
+                    name="busybox-static", version="1", file=f"b_{arch}.deb", size=1, sha256=SHA
+                ),
+            ),
             nar=f"sha256:{SHA}",
         )
         for arch in ("amd64", "arm64")
     },
     debian={
-        "amd64": (deb("git", "1"), deb("python3", "3.13", "build", "core"), deb("doc", "1_all", arch="all")),
+        "amd64": (
+            deb("git", "1"),
+            deb("python3", "3.13", "build", "core"),
+            deb("doc", "1_all", arch="all"),
+        ),
         "arm64": (
             deb("git", "1", arch="arm64"),
             deb("python3", "3.13", "build", arch="arm64"),
@@ -49,7 +61,14 @@ LOCK = Lock(
     ),
     npm=(
         NpmEntry(
-            name="x", version="1", file="x-1.tgz", size=1, sha256=SHA, arch=("arm64",), features=("f",), paths=("p",)
+            name="x",
+            version="1",
+            file="x-1.tgz",
+            size=1,
+            sha256=SHA,
+            arch=("arm64",),
+            features=("f",),
+            paths=("p",),
         ),
     ),
 )
@@ -59,34 +78,36 @@ def test_changes_are_counted_by_package() -> None:
     """Moved, added, removed, one line each; another file of the same version is no change."""
     amd64 = (deb("git", "2"), deb("python3", "3.13", "core"), deb("vim", "9"))
     new = replace(
-        LOCK, debian={**LOCK.debian, "amd64": amd64}, wheels=(wheel("uvloop", "1", "amd64"), *LOCK.wheels[2:])
+        LOCK,
+        debian={**LOCK.debian, "amd64": amd64},
+        wheels=(wheel("uvloop", "1", "amd64"), *LOCK.wheels[2:]),
     )
-    found = changes(LOCK, new)
+    found = diff_locks(LOCK, new)
     assert found.summary == "moved 1, added 1, removed 1"
     assert [str(row) for row in found.rows] == [
         "removed doc 1_all (debian.amd64)",
         "moved git 1 -> 2 (debian.amd64)",
         "added vim 9 (debian.amd64)",
     ]
-    assert changes(LOCK, LOCK).summary == "moved 0, added 0, removed 0"
-    assert changes(None, LOCK).summary == "moved 0, added 11, removed 0"
+    assert diff_locks(LOCK, LOCK).summary == "moved 0, added 0, removed 0"
+    assert diff_locks(None, LOCK).summary == "moved 0, added 11, removed 0"
 
 
 def test_pins() -> None:
     """Nothing asked: every version is kept. Names: all but those. An empty list, or no lock: none."""
-    kept = pins_of(LOCK, None)
+    kept = select_pins(LOCK, None)
     assert kept.debian["amd64"] == {"git": "1", "python3": "3.13", "doc": "1_all"}
     assert kept.wheels == {"uvloop": "1", "installer": "1"}
     assert kept.npm == {"p": "1"}
-    some = pins_of(LOCK, ["git", "UvLoop"])
+    some = select_pins(LOCK, ["git", "UvLoop"])
     assert "git" not in some.debian["amd64"]
     assert some.wheels == {"installer": "1"}
-    assert pins_of(LOCK, []).wheels == pins_of(None, None).wheels == {}
+    assert select_pins(LOCK, []).wheels == select_pins(None, None).wheels == {}
 
 
 def test_what_a_build_needs() -> None:
     """The image's own architecture, and of the machine that builds the seed and what only derivations use."""
-    own = {item.entry.file for item in needed(LOCK, "x86_64-linux", "x86_64-linux")}
+    own = {item.entry.file for item in required_files(LOCK, "x86_64-linux", "x86_64-linux")}
     assert own == {
         "b_amd64.deb",
         "git_1_amd64.deb",
@@ -95,7 +116,13 @@ def test_what_a_build_needs() -> None:
         "uvloop-1-amd64.whl",
         "installer-1-amd64.whl",
     }
-    cross = {item.entry.file for item in needed(LOCK, "aarch64-linux", "x86_64-linux")}
-    assert {"b_amd64.deb", "python3_3.13_amd64.deb", "git_1_arm64.deb", "uvloop-1-arm64.whl", "x-1.tgz"} <= cross
+    cross = {item.entry.file for item in required_files(LOCK, "aarch64-linux", "x86_64-linux")}
+    assert {
+        "b_amd64.deb",
+        "python3_3.13_amd64.deb",
+        "git_1_arm64.deb",
+        "uvloop-1-arm64.whl",
+        "x-1.tgz",
+    } <= cross
     assert "git_1_amd64.deb" not in cross
     assert "b_arm64.deb" not in cross

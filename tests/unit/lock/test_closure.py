@@ -3,20 +3,28 @@
 import pytest
 from packaging.requirements import Requirement
 
-from agentbox.host.packages.python.closure import Unmet, plain, reached
-from agentbox.host.packages.python.pip_report import Chosen
+from agentbox.host.packages.python.closure import UnmetRequirements, reachable, without_marker
+from agentbox.host.packages.python.pip_report import ResolvedWheel
 from agentbox.host.packages.python.target import Target
 
 TRIXIE = Target("3.13", "amd64", 41)
 
 
-def chosen(name: str, version: str, *requires: str) -> tuple[str, Chosen]:
-    return name, Chosen(name, version, f"{name}-{version}.whl", tuple(Requirement(text) for text in requires))
+def chosen(name: str, version: str, *requires: str) -> tuple[str, ResolvedWheel]:
+    return name, ResolvedWheel(
+        name, version, f"{name}-{version}.whl", tuple(Requirement(text) for text in requires)
+    )
 
 
 FOUND = dict(
     [
-        chosen("app", "1.0", "old; python_version < '3.12'", "new>=2; python_version >= '3.12'", "extra[fast]"),
+        chosen(
+            "app",
+            "1.0",
+            "old; python_version < '3.12'",
+            "new>=2; python_version >= '3.12'",
+            "extra[fast]",
+        ),
         chosen("new", "2.1", "arm; platform_machine == 'aarch64'"),
         chosen("extra", "1", "speed; extra == 'fast'", "slow; extra == 'slow'"),
         chosen("speed", "3"),
@@ -27,27 +35,27 @@ FOUND = dict(
 
 def test_markers_of_the_target_decide() -> None:
     """What only another Python or machine needs is dropped; extras that were asked for are followed."""
-    assert reached(FOUND, [Requirement("app")], TRIXIE) == {"app", "new", "extra", "speed"}
+    assert reachable(FOUND, [Requirement("app")], TRIXIE) == {"app", "new", "extra", "speed"}
 
 
 def test_what_is_missing_is_named() -> None:
     """A requirement of the target that the answer lacks, or has in a wrong version, is asked for again, without marker."""
-    with pytest.raises(Unmet) as caught:
-        reached(FOUND, [Requirement("app")], Target("3.13", "arm64", 41))
+    with pytest.raises(UnmetRequirements) as caught:
+        reachable(FOUND, [Requirement("app")], Target("3.13", "arm64", 41))
     assert caught.value.requirements == ["arm"]
-    with pytest.raises(Unmet) as caught:
-        reached(FOUND, [Requirement("new<2")], TRIXIE)
+    with pytest.raises(UnmetRequirements) as caught:
+        reachable(FOUND, [Requirement("new<2")], TRIXIE)
     assert caught.value.requirements == ["new<2"]
 
 
 def test_roots_of_other_targets_do_not_count() -> None:
     """A requirement whose marker is false for the target asks for nothing."""
-    assert reached(FOUND, [Requirement("absent; python_version < '3'")], TRIXIE) == frozenset()
+    assert reachable(FOUND, [Requirement("absent; python_version < '3'")], TRIXIE) == frozenset()
 
 
 def test_plain_requirements() -> None:
     """Extras and versions stay, the marker goes."""
-    assert plain(Requirement("a[y,x]>=1,<2; python_version < '4'")) == "a[x,y]<2,>=1"
+    assert without_marker(Requirement("a[y,x]>=1,<2; python_version < '4'")) == "a[x,y]<2,>=1"
 
 
 def test_tags_go_up_to_the_c_library() -> None:

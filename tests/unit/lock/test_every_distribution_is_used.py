@@ -11,7 +11,7 @@ from packaging.utils import canonicalize_name
 
 from agentbox.core.paths import CHECKOUT
 from agentbox.host.packages.python.project import read_project
-from agentbox.plan.lockfile.reader import read
+from agentbox.plan.lockfile.reader import parse_lock
 
 # Used without an import in agentbox: distribution -> file that uses it, and what stands there.
 NOT_IMPORTED = {
@@ -22,13 +22,18 @@ NOT_IMPORTED = {
 
 
 def locked() -> set[str]:
-    return {row.name for row in read(CHECKOUT / "agentbox.lock").wheels if "core" in row.features}
+    return {
+        row.name for row in parse_lock(CHECKOUT / "agentbox.lock").wheels if "core" in row.features
+    }
 
 
 @cache
 def providers() -> dict[str, set[str]]:
     """Top-level import name -> the distributions that provide it, of this environment (the same versions)."""
-    return {name: {str(canonicalize_name(one)) for one in found} for name, found in packages_distributions().items()}
+    return {
+        name: {str(canonicalize_name(one)) for one in found}
+        for name, found in packages_distributions().items()
+    }
 
 
 def imported(files: Iterable[Path]) -> set[str]:
@@ -45,7 +50,9 @@ def _imports(path: Path) -> Iterator[str]:
             yield node.module
         elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
             yield from (
-                arg.value for arg in node.args[:1] if isinstance(arg, ast.Constant) and isinstance(arg.value, str)
+                arg.value
+                for arg in node.args[:1]
+                if isinstance(arg, ast.Constant) and isinstance(arg.value, str)
             )
 
 
@@ -71,8 +78,12 @@ def test_each_has_an_importer() -> None:
 
 def test_what_is_named_unused_is_neither_imported_nor_locked() -> None:
     """An entry that a later import makes wrong, or that nothing declares any more, is found here."""
-    here = imported(path for path in (CHECKOUT / "agentbox").rglob("*.py") if "testing" not in path.parts)
+    here = imported(
+        path for path in (CHECKOUT / "agentbox").rglob("*.py") if "testing" not in path.parts
+    )
     for name, dependencies in read_project(CHECKOUT).unused.items():
-        declared = {canonicalize_name(Requirement(need).name) for need in distribution(name).requires or []}
+        declared = {
+            canonicalize_name(Requirement(need).name) for need in distribution(name).requires or []
+        }
         assert set(dependencies) <= declared, name
         assert not set(dependencies) & here, name

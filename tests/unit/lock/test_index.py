@@ -14,15 +14,24 @@ from agentbox.host.packages.python.index import Index
 from agentbox.host.packages.python.pip_config import PipConfig, _settings
 from agentbox.host.packages.python.tags import installable
 from agentbox.host.packages.python.target import Target
-from agentbox.host.packages.python.wheels import served
-from agentbox.host.packages.transfer.web import shown, split_credentials
+from agentbox.host.packages.python.wheels import served_file
+from agentbox.host.packages.transfer.http_client import display_name, split_credentials
 
 SHA = "ab" * 32
 HTML = f'<a href="../../f/x-1-py3-none-any.whl#sha256={SHA}">x</a><a href="/f/x-1.tar.gz" data-yanked="">y</a><a>z</a>'
 JSON: dict[str, Any] = {
     "files": [
-        {"filename": "y-2-cp313-cp313-manylinux_2_28_x86_64.whl", "url": "/f/y", "hashes": {"sha256": SHA}, "size": 7},
-        {"filename": "y-2-cp312-cp312-manylinux_2_28_x86_64.whl", "url": "/f/y12", "hashes": {"sha256": SHA}},
+        {
+            "filename": "y-2-cp313-cp313-manylinux_2_28_x86_64.whl",
+            "url": "/f/y",
+            "hashes": {"sha256": SHA},
+            "size": 7,
+        },
+        {
+            "filename": "y-2-cp312-cp312-manylinux_2_28_x86_64.whl",
+            "url": "/f/y12",
+            "hashes": {"sha256": SHA},
+        },
     ]
 }
 
@@ -79,15 +88,17 @@ def test_html_pages(server: ThreadingHTTPServer) -> None:
     assert (wheel.sha256, wheel.size, wheel.yanked) == (SHA, None, False)
     assert wheel.url.endswith("/f/x-1-py3-none-any.whl")
     assert found["x-1.tar.gz"].yanked
-    assert index.sized(wheel) == 7
-    assert served(index, "x", "x-1-py3-none-any.whl") == wheel
+    assert index.file_size(wheel) == 7
+    assert served_file(index, "x", "x-1-py3-none-any.whl") == wheel
 
 
 def test_json_pages(server: ThreadingHTTPServer) -> None:
     """JSON says the sizes; only wheels that the target can run count."""
     index = index_of(server)
     files = installable(index, Target("3.13", "amd64", 41), "y", "2")
-    assert [(row.file, index.sized(row)) for row in files] == [("y-2-cp313-cp313-manylinux_2_28_x86_64.whl", 7)]
+    assert [(row.file, index.file_size(row)) for row in files] == [
+        ("y-2-cp313-cp313-manylinux_2_28_x86_64.whl", 7)
+    ]
     assert installable(index, Target("3.13", "amd64", 27), "y", "2") == []
     assert installable(index, Target("3.13", "arm64", 41), "y", "2") == []
 
@@ -105,7 +116,10 @@ def test_credentials_go_to_their_host(server: ThreadingHTTPServer) -> None:
     (_, authorization), found = (index.files("x"), server.handler.seen[0])[1], index.files("x")  # type: ignore[attr-defined]
     assert base64.b64decode(authorization.removeprefix("Basic ")) == b"me:p@ss"
     assert all("ss" not in row.url.partition("/f/")[0] for row in found.values())
-    assert split_credentials("http://h.example.invalid/simple") == ("http://h.example.invalid/simple", {})
+    assert split_credentials("http://h.example.invalid/simple") == (
+        "http://h.example.invalid/simple",
+        {},
+    )
 
 
 def test_failures_are_told_apart(server: ThreadingHTTPServer) -> None:
@@ -116,7 +130,7 @@ def test_failures_are_told_apart(server: ThreadingHTTPServer) -> None:
     with pytest.raises(NoNetworkError) as gone:
         Index(PipConfig("http://127.0.0.1:9/simple", {})).files("x")
     assert "127.0.0.1" not in gone.value.message
-    assert shown("http://u:p@h.example.invalid/a/b%2B1.whl") == "b+1.whl"
+    assert display_name("http://u:p@h.example.invalid/a/b%2B1.whl") == "b+1.whl"
 
 
 def test_pip_configuration(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,10 +10,10 @@ from npm_registry import Registry
 
 from agentbox.core.progress import NullProgress
 from agentbox.host.packages.errors import FetchError, NoNetworkError, NotServedError, ResolveError
-from agentbox.host.packages.npm.npm import resolve
-from agentbox.host.packages.npm.npm_pack import Packer
+from agentbox.host.packages.npm.npm_pack import NpmPacker
+from agentbox.host.packages.npm.npm_resolver import resolve
 from agentbox.manifest.features.npm_spec import NpmSpec, npm_spec, npm_specs
-from agentbox.plan.lockfile.inputs import Inputs, Wanted
+from agentbox.plan.lockfile.inputs import LockInputs, RequestedPackages
 from agentbox.plan.lockfile.model import NpmEntry
 
 BOTH = ("amd64", "arm64")
@@ -32,18 +32,27 @@ def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Regist
         for cpu in ("x64", "arm64"):
             running.publish(f"@maker/tool-linux-{cpu}", "2.0.0", os=["linux"], cpu=[cpu])
         running.publish("@maker/tool-darwin", "2.0.0", os=["darwin"])
-        parts = dict.fromkeys(("@maker/tool-linux-x64", "@maker/tool-linux-arm64", "@maker/tool-darwin"), "2.0.0")
-        running.publish("@maker/tool", "2.0.0", optionalDependencies=parts, dependencies={"library": "^1.0.0"})
+        parts = dict.fromkeys(
+            ("@maker/tool-linux-x64", "@maker/tool-linux-arm64", "@maker/tool-darwin"), "2.0.0"
+        )
+        running.publish(
+            "@maker/tool", "2.0.0", optionalDependencies=parts, dependencies={"library": "^1.0.0"}
+        )
         running.publish("builder", "1.0.0", scripts={"install": "false"})
         yield running
 
 
 def rows(
-    *listed: str, archs: tuple[str, ...] = BOTH, pins: Mapping[str, str] | None = None, ignored: str = ""
+    *listed: str,
+    archs: tuple[str, ...] = BOTH,
+    pins: Mapping[str, str] | None = None,
+    ignored: str = "",
 ) -> dict[str, NpmEntry]:
     """What a feature `tool` with this list gets, by file name."""
-    wanted = {"tool": Wanted(npm=listed, npm_scripts_ignored=ignored)}
-    inputs = Inputs(source="debian", suite="trixie", python="3.13", systems=("x86_64-linux",), features=wanted)
+    wanted = {"tool": RequestedPackages(npm=listed, npm_scripts_ignored=ignored)}
+    inputs = LockInputs(
+        source="debian", suite="trixie", python="3.13", systems=("x86_64-linux",), features=wanted
+    )
     return {row.file: row for row in resolve(inputs, archs, pins or {}, NullProgress())}
 
 
@@ -58,7 +67,7 @@ def rows(
 def test_an_entry_of_the_list(text: str, spec: NpmSpec) -> None:
     """Name, range, and npm's own form of an alias; `{cpu}` is npm's name of a machine."""
     assert npm_spec(text) == spec
-    assert [row.folder for row in npm_specs(["t-{cpu}"], "arm64")] == ["t-arm64"]
+    assert [row.directory for row in npm_specs(["t-{cpu}"], "arm64")] == ["t-arm64"]
 
 
 def test_each_machine_gets_its_own_program(registry: Registry) -> None:
@@ -97,7 +106,9 @@ def test_versions_are_kept_while_they_are_served(registry: Registry) -> None:
 def test_a_package_without_what_it_requires_is_refused(registry: Registry) -> None:
     """npm would leave out silently what an optional package requires, or that package with it, as it happens."""
     del registry.documents["library"]
-    missing = r"(library \^1\.0\.0, which @maker/tool needs|@maker/tool latest, or what it requires)"
+    missing = (
+        r"(library \^1\.0\.0, which @maker/tool needs|@maker/tool latest, or what it requires)"
+    )
     with pytest.raises(ResolveError, match=f"does not serve {missing}"):
         rows("@maker/tool")
 
@@ -106,7 +117,9 @@ def test_an_install_script_needs_a_reason(registry: Registry) -> None:
     """None is ever run."""
     with pytest.raises(ResolveError, match="builder: it has an install script"):
         rows("builder")
-    assert rows("builder", ignored="it only builds what nobody calls").keys() == {"builder-1.0.0.tgz"}
+    assert rows("builder", ignored="it only builds what nobody calls").keys() == {
+        "builder-1.0.0.tgz"
+    }
 
 
 def test_other_bytes_than_the_index_names_are_refused(registry: Registry) -> None:
@@ -119,8 +132,8 @@ def test_other_bytes_than_the_index_names_are_refused(registry: Registry) -> Non
 def test_a_withdrawn_version_is_named(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
     """So that it can be locked anew; a registry that does not answer is another failure."""
     with pytest.raises(NotServedError) as raised:
-        Packer([("library", "9.9.9")]).file(("library", "9.9.9"))
+        NpmPacker([("library", "9.9.9")]).file(("library", "9.9.9"))
     assert raised.value.names == ("library",)
     monkeypatch.setenv("npm_config_registry", "http://127.0.0.1:1/")
     with pytest.raises(NoNetworkError, match="cannot download library"):
-        Packer([("library", "1.0.0")]).file(("library", "1.0.0"))
+        NpmPacker([("library", "1.0.0")]).file(("library", "1.0.0"))

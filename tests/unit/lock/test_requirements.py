@@ -6,8 +6,8 @@ import pytest
 from packaging.markers import Marker
 
 from agentbox.core.paths import CHECKOUT
-from agentbox.host.packages.python.hostfiles import requirement_files
-from agentbox.host.packages.python.requirements import ARCHS, PYTHONS, RequirementsFile, markers
+from agentbox.host.packages.python.host_requirements import requirement_files
+from agentbox.host.packages.python.requirements import ARCHS, PYTHONS, RequirementsFile, marker_for
 from agentbox.host.packages.python.target import Target
 
 EVERYWHERE = [(python, arch) for python in PYTHONS for arch in ARCHS]
@@ -17,7 +17,10 @@ EVERYWHERE = [(python, arch) for python in PYTHONS for arch in ARCHS]
     ("where", "text"),
     [
         (EVERYWHERE, ""),
-        ([(python, arch) for python, arch in EVERYWHERE if python != "3.11"], 'python_version >= "3.12"'),
+        (
+            [(python, arch) for python, arch in EVERYWHERE if python != "3.11"],
+            'python_version >= "3.12"',
+        ),
         ([("3.11", "amd64"), ("3.11", "arm64")], 'python_version < "3.12"'),
         ([("3.12", "amd64"), ("3.12", "arm64")], 'python_version == "3.12"'),
         ([(python, "arm64") for python in PYTHONS], 'platform_machine == "aarch64"'),
@@ -30,18 +33,22 @@ EVERYWHERE = [(python, arch) for python in PYTHONS for arch in ARCHS]
 )
 def test_markers_hold_exactly_there(where: list[tuple[str, str]], text: str) -> None:
     """The marker is short, and true in the environments that were named and in no other."""
-    assert markers(where) == text
+    assert marker_for(where) == text
     if text:
-        true = [(p, a) for p, a in EVERYWHERE if Marker(text).evaluate(dict(Target(p, a, 34).environment()))]
+        true = [
+            (p, a)
+            for p, a in EVERYWHERE
+            if Marker(text).evaluate(dict(Target(p, a, 34).environment()))
+        ]
         assert true == where
 
 
 def test_the_shipped_files_are_fresh() -> None:
     """requirements.host and requirements.test were made for what pyproject.toml asks now; `agentbox lock` mends them."""
     for file in requirement_files(CHECKOUT):
-        assert not file.stale, file.path.name
+        assert not file.is_stale, file.path.name
         pinned = [line for line in file.path.read_text().splitlines() if "==" in line]
-        assert len(pinned) >= len(file.wanted)
+        assert len(pinned) >= len(file.requirements)
         assert all(line.endswith("\\") for line in pinned)
 
 
@@ -49,17 +56,19 @@ def test_stale_files(tmp_path: Path) -> None:
     """A missing file, one without a digest and one for other requirements are stale."""
     path = tmp_path / "requirements.host"
     file = RequirementsFile(path, ("click",), "purpose", {})
-    assert file.stale
+    assert file.is_stale
     path.write_text("click==8 \\\n    --hash=sha256:00\n")
-    assert file.stale
+    assert file.is_stale
     path.write_text(f"# inputs {file.inputs}\nclick==8 \\\n")
-    assert not file.stale
-    assert RequirementsFile(path, ("click", "rich"), "purpose", {}).stale
-    assert RequirementsFile(path, ("click",), "purpose", {"click": ("colorama",)}).stale
+    assert not file.is_stale
+    assert RequirementsFile(path, ("click", "rich"), "purpose", {}).is_stale
+    assert RequirementsFile(path, ("click",), "purpose", {"click": ("colorama",)}).is_stale
 
 
 def test_pins_are_versions_that_stand_once(tmp_path: Path) -> None:
     """A package with one version everywhere is kept; one with a version a Python is not."""
     path = tmp_path / "requirements.host"
-    path.write_text('a==1 \\\nb==1 ; python_version < "3.12" \\\nb==2 ; python_version >= "3.12" \\\n')
+    path.write_text(
+        'a==1 \\\nb==1 ; python_version < "3.12" \\\nb==2 ; python_version >= "3.12" \\\n'
+    )
     assert RequirementsFile(path, (), "", {}).pins() == {"a": "1"}

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from agentbox.core.canonical import file_sha256
-from agentbox.host.packages.apt.deb import extract, members
+from agentbox.host.packages.apt.deb import ar_members, extract
 from agentbox.host.packages.errors import FetchError
-from agentbox.host.packages.store import nixstore
+from agentbox.host.packages.store import nix_store
 from agentbox.host.packages.store.nar import nar_sha256
-from agentbox.host.packages.store.seed import unpacked
-from agentbox.plan.lockfile.model import Entry, Seed
+from agentbox.host.packages.store.seed import unpacked_seed
+from agentbox.plan.lockfile.model import LockEntry, Seed
 
 
 def deb(folder: Path, name: str, files: dict[str, bytes], compression: str) -> Path:
@@ -26,7 +26,11 @@ def deb(folder: Path, name: str, files: dict[str, bytes], compression: str) -> P
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_bytes(content)
     made = folder / f"{name}.deb"
-    subprocess.run(["dpkg-deb", f"-Z{compression}", "--build", str(root), str(made)], check=True, capture_output=True)
+    subprocess.run(
+        ["dpkg-deb", f"-Z{compression}", "--build", str(root), str(made)],
+        check=True,
+        capture_output=True,
+    )
     return made
 
 
@@ -52,7 +56,7 @@ def test_says_what_is_wrong_with_a_package(tmp_path: Path) -> None:
         with pytest.raises(FetchError, match=why):
             extract(made, ["other"])
     with pytest.raises(ValueError, match="no ar archive"):
-        list(members(b"PK"))
+        list(ar_members(b"PK"))
 
 
 def test_seed_folder_is_what_nix_stores(tmp_path: Path) -> None:
@@ -61,28 +65,32 @@ def test_seed_folder_is_what_nix_stores(tmp_path: Path) -> None:
         "busybox-static": deb(tmp_path, "busybox-static", {"usr/bin/busybox": b"box"}, "xz"),
         "bash-static": deb(tmp_path, "bash-static", {"usr/bin/bash-static": b"shell"}, "xz"),
     }
-    with unpacked(debs) as folder:
+    with unpacked_seed(debs) as folder:
         assert (folder / "bin/bash").read_bytes() == b"shell"
         assert (folder / "bin/busybox").stat().st_mode & 0o777 == 0o555
         (folder / "link").symlink_to("bin/bash")
         nar = nar_sha256(folder)
         command = ["nix", "hash", "path", "--base16", str(folder)]
-        asked = subprocess.run(command, env=nixstore.nix_environment(), capture_output=True, text=True, check=True)
+        asked = subprocess.run(
+            command, env=nix_store.nix_environment(), capture_output=True, text=True, check=True
+        )
         assert nar == f"sha256:{asked.stdout.strip()}"
-        added = nixstore.add_folder(folder, "busybox")
-    assert added == nixstore.recursive_path(Seed(files=(), nar=nar), "busybox")
+        added = nix_store.add_directory(folder, "busybox")
+    assert added == nix_store.recursive_path(Seed(files=(), nar=nar), "busybox")
 
 
 def test_files_lie_where_nix_looks(tmp_path: Path) -> None:
     """The store path is known before a file is added, and adding it, even twice, makes just that path valid."""
     path = tmp_path / "some"
     path.write_bytes(os.urandom(32))  # a path of an earlier run may be valid still
-    entry = Entry(name="a", version="1", file="a+b_1.deb", size=path.stat().st_size, sha256=file_sha256(path))
-    place = nixstore.flat_path(entry)
-    assert nixstore.valid([place]) == frozenset()
-    nixstore.add_files([(entry, path)])
-    nixstore.add_files([(entry, path)])
-    assert nixstore.valid([place]) == {place}
+    entry = LockEntry(
+        name="a", version="1", file="a+b_1.deb", size=path.stat().st_size, sha256=file_sha256(path)
+    )
+    place = nix_store.flat_path(entry)
+    assert nix_store.valid_paths([place]) == frozenset()
+    nix_store.add_files([(entry, path)])
+    nix_store.add_files([(entry, path)])
+    assert nix_store.valid_paths([place]) == {place}
     assert Path(place).read_bytes() == path.read_bytes()
 
 
@@ -92,14 +100,18 @@ def test_roots_hold_exactly_what_is_asked(tmp_path: Path) -> None:
     for name in ("one", "two"):
         path = tmp_path / name
         path.write_bytes(os.urandom(32))
-        entry = Entry(name=name, version="1", file=name, size=path.stat().st_size, sha256=file_sha256(path))
-        nixstore.add_files([(entry, path)])
-        places.append(nixstore.flat_path(entry))
+        entry = LockEntry(
+            name=name, version="1", file=name, size=path.stat().st_size, sha256=file_sha256(path)
+        )
+        nix_store.add_files([(entry, path)])
+        places.append(nix_store.flat_path(entry))
     roots = tmp_path / "roots"
-    nixstore.root_paths(roots, places)
+    nix_store.root_paths(roots, places)
     assert {str(link.readlink()) for link in roots.iterdir()} == set(places)
-    nixstore.root_paths(roots, places[1:])
+    nix_store.root_paths(roots, places[1:])
     assert {str(link.readlink()) for link in roots.iterdir()} == set(places[1:])
     command = ["nix-store", "--query", "--roots", places[1]]
-    found = subprocess.run(command, env=nixstore.nix_environment(), capture_output=True, text=True, check=True).stdout
+    found = subprocess.run(
+        command, env=nix_store.nix_environment(), capture_output=True, text=True, check=True
+    ).stdout
     assert str(roots) in found

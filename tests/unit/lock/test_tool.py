@@ -1,20 +1,20 @@
 """What is kept of a program that failed."""
 
-from agentbox.host.packages.tool import Result, run
+from agentbox.host.packages.host_command import CommandResult, run
 
 ABSENT = "E: Unable to locate package x\nE: Couldn't find any package by glob 'x'\nE: Couldn't find any package by regex 'x'\n"
 
 
 def test_the_reason_is_what_the_program_said_of_errors() -> None:
     """Without apt's echoes; the last line where it named no error; how it ended where it said nothing."""
-    assert Result(100, "", ABSENT).why == "E: Unable to locate package x"
-    assert Result(1, "", "reading\nno such file\n").why == "no such file"
-    assert Result(3, "", "").why == "exit code 3"
-    assert Result(-9, "", "").why == "it was killed (SIGKILL)"
+    assert CommandResult(100, "", ABSENT).reason == "E: Unable to locate package x"
+    assert CommandResult(1, "", "reading\nno such file\n").reason == "no such file"
+    assert CommandResult(3, "", "").reason == "exit code 3"
+    assert CommandResult(-9, "", "").reason == "it was killed (SIGKILL)"
 
 
 def test_a_program_that_hangs_is_killed() -> None:
     """At the deadline, and the reason says so."""
     hung = run(["sleep", "60"], timeout=0.2)
     assert hung.code != 0
-    assert hung.why == "it did not end in 0.2 s"
+    assert hung.reason == "it did not end in 0.2 s"

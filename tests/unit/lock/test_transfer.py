@@ -9,19 +9,21 @@ from pathlib import Path
 import pytest
 
 from agentbox.core.progress import JsonProgress, NullProgress
-from agentbox.host.packages.errors import FetchError, GoneError, NoNetworkError
-from agentbox.host.packages.origin import Origin
-from agentbox.host.packages.transfer.cache import Cache, difference
+from agentbox.host.packages.errors import FetchError, FileGoneError, NoNetworkError
+from agentbox.host.packages.origin import FileOrigin
+from agentbox.host.packages.transfer.cache import Cache, describe_difference
 from agentbox.host.packages.transfer.download import Downloads
+from agentbox.host.packages.transfer.http_client import HttpClient
 from agentbox.host.packages.transfer.transfer import Transfer
-from agentbox.host.packages.transfer.web import Web
-from agentbox.plan.lockfile.model import Entry
+from agentbox.plan.lockfile.model import LockEntry
 
 DATA = bytes(range(256)) * 1000
 
 
-def entry(data: bytes, name: str = "file") -> Entry:
-    return Entry(name=name, version="1", file=name, size=len(data), sha256=hashlib.sha256(data).hexdigest())
+def entry(data: bytes, name: str = "file") -> LockEntry:
+    return LockEntry(
+        name=name, version="1", file=name, size=len(data), sha256=hashlib.sha256(data).hexdigest()
+    )
 
 
 @pytest.fixture
@@ -29,14 +31,14 @@ def cache(tmp_path: Path) -> Cache:
     return Cache(tmp_path / "files")
 
 
-def origin(tmp_path: Path, data: bytes, wanted: Entry) -> Origin:
+def origin(tmp_path: Path, data: bytes, wanted: LockEntry) -> FileOrigin:
     served = tmp_path / "served" / wanted.file
     served.parent.mkdir(exist_ok=True)
     served.write_bytes(data)
-    return Origin(wanted, url=served.as_uri(), web=Web({}))
+    return FileOrigin(wanted, url=served.as_uri(), client=HttpClient({}))
 
 
-def moved(made: Origin, cache: Cache) -> int:
+def moved(made: FileOrigin, cache: Cache) -> int:
     """Runs a transfer; how many bytes it reported."""
     told: list[int] = []
     Transfer(made, cache, threading.Event(), told.append).run()
@@ -47,14 +49,14 @@ def test_a_file_arrives(tmp_path: Path, cache: Cache) -> None:
     """The file lies under its digest, nothing else is left, and every byte was reported once."""
     wanted = entry(DATA)
     assert moved(origin(tmp_path, DATA, wanted), cache) == len(DATA)
-    assert [path.name for path in cache.folder.iterdir()] == [wanted.sha256]
+    assert [path.name for path in cache.directory.iterdir()] == [wanted.sha256]
     assert cache.has(wanted)
 
 
 def test_a_broken_off_file_goes_on(tmp_path: Path, cache: Cache) -> None:
     """Bytes that are there already are not asked for again: here the server has no others."""
     wanted = entry(DATA)
-    with cache.part(wanted) as part:
+    with cache.partial_file(wanted) as part:
         part.write_bytes(DATA[:1000])
     assert moved(origin(tmp_path, bytes(1000) + DATA[1000:], wanted), cache) == len(DATA)
     assert cache.path(wanted).read_bytes() == DATA
@@ -64,7 +66,7 @@ def test_a_broken_off_file_goes_on(tmp_path: Path, cache: Cache) -> None:
 def test_a_wrong_beginning_is_thrown_away(tmp_path: Path, cache: Cache, left: bytes) -> None:
     """What an earlier run left may be wrong: then the file is brought again from its beginning."""
     wanted = entry(DATA)
-    with cache.part(wanted) as part:
+    with cache.partial_file(wanted) as part:
         part.write_bytes(left)
     moved(origin(tmp_path, DATA, wanted), cache)
     assert cache.has(wanted)
@@ -83,13 +85,13 @@ def test_other_bytes_are_refused(tmp_path: Path, cache: Cache, data: bytes, why:
     with pytest.raises(FetchError, match=f"cannot accept file: {why}") as caught:
         moved(origin(tmp_path, data, entry(DATA)), cache)
     assert caught.value.exit_code == 4
-    assert list(cache.folder.iterdir()) == []
+    assert list(cache.directory.iterdir()) == []
 
 
 def test_an_endless_file_ends(tmp_path: Path, cache: Cache) -> None:
     """A server that sends without end is left once it sent more than was locked."""
     with pytest.raises(FetchError, match="its size is"):
-        moved(Origin(entry(DATA), url=Path("/dev/zero").as_uri(), web=Web({})), cache)
+        moved(FileOrigin(entry(DATA), url=Path("/dev/zero").as_uri(), client=HttpClient({})), cache)
 
 
 def test_programs_of_the_host(tmp_path: Path, cache: Cache) -> None:
@@ -99,16 +101,16 @@ def test_programs_of_the_host(tmp_path: Path, cache: Cache) -> None:
     def make(target: Path) -> None:
         target.write_bytes(DATA)
 
-    assert moved(Origin(wanted, make=make), cache) == len(DATA)
+    assert moved(FileOrigin(wanted, make=make), cache) == len(DATA)
     with pytest.raises(FetchError, match="cannot accept"):
-        moved(Origin(entry(b"other"), make=make), cache)
+        moved(FileOrigin(entry(b"other"), make=make), cache)
 
 
 def test_decayed_files_are_deleted(cache: Cache) -> None:
     """A file of the cache is hashed again before it counts."""
     wanted = entry(DATA)
     cache.path(wanted).write_bytes(DATA[:-1])
-    assert "its size is" in difference(wanted, cache.path(wanted))
+    assert "its size is" in describe_difference(wanted, cache.path(wanted))
     assert not cache.has(wanted)
     assert not cache.path(wanted).exists()
 
@@ -121,15 +123,18 @@ def test_one_writer_at_a_time(tmp_path: Path, cache: Cache) -> None:
         calls.append(target)
         target.write_bytes(DATA)
 
-    with cache.part(wanted):
-        threads = [threading.Thread(target=moved, args=(Origin(wanted, make=make), cache)) for _ in range(3)]
+    with cache.partial_file(wanted):
+        threads = [
+            threading.Thread(target=moved, args=(FileOrigin(wanted, make=make), cache))
+            for _ in range(3)
+        ]
         for thread in threads:
             thread.start()
         assert calls == []
     for thread in threads:
         thread.join(20)
     assert len(calls) == 1
-    assert [path.name for path in cache.folder.iterdir()] == [wanted.sha256]
+    assert [path.name for path in cache.directory.iterdir()] == [wanted.sha256]
 
 
 def test_a_batch(tmp_path: Path, cache: Cache) -> None:
@@ -148,7 +153,9 @@ def test_a_batch_ends_with_its_first_failure(tmp_path: Path, cache: Cache) -> No
     """One refused file ends the batch with its sentence; those that came before stay."""
     good, bad = entry(DATA, "good"), entry(DATA + b"!", "bad")
     with pytest.raises(FetchError, match="cannot accept bad"):
-        Downloads(cache, NullProgress(), jobs=1).run("x", [origin(tmp_path, b"z", bad), origin(tmp_path, DATA, good)])
+        Downloads(cache, NullProgress(), jobs=1).run(
+            "x", [origin(tmp_path, b"z", bad), origin(tmp_path, DATA, good)]
+        )
     Downloads(cache, NullProgress(), jobs=1).run("x", [origin(tmp_path, DATA, good)])
     Downloads(cache, NullProgress(), jobs=1).run("x", [])
     assert cache.has(good)
@@ -157,5 +164,5 @@ def test_a_batch_ends_with_its_first_failure(tmp_path: Path, cache: Cache) -> No
 def test_no_server(cache: Cache) -> None:
     """Nobody there is told apart from a file that is gone."""
     with pytest.raises(NoNetworkError):
-        moved(Origin(entry(DATA), url="http://127.0.0.1:9/file", web=Web({})), cache)
-    assert issubclass(GoneError, FetchError)
+        moved(FileOrigin(entry(DATA), url="http://127.0.0.1:9/file", client=HttpClient({})), cache)
+    assert issubclass(FileGoneError, FetchError)

@@ -4,18 +4,24 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.host.packages.apt.suites import suite_named
-from agentbox.host.packages.bring import lock_path
+from agentbox.host.packages.apt.suites import suite_by_name
 from agentbox.host.packages.errors import ResolveError
-from agentbox.host.packages.npm import npm
+from agentbox.host.packages.lock_ensurer import lock_path
+from agentbox.host.packages.lock_inputs import (
+    debian_lists,
+    host_system,
+    lock_inputs,
+    python_lists,
+    unused_debian,
+)
+from agentbox.host.packages.npm import npm_resolver
 from agentbox.host.packages.relock import check_inputs, replace_file, require_system
-from agentbox.host.packages.wanted import debian_lists, host_system, inputs_of, python_lists, unused_debian
 from agentbox.manifest.features.model import Feature, Gate
 from agentbox.manifest.load import Manifest, parse
 from agentbox.plan.lockfile.errors import LockError
-from agentbox.plan.lockfile.inputs import Inputs
+from agentbox.plan.lockfile.inputs import LockInputs
 from agentbox.plan.lockfile.model import Lock
-from agentbox.plan.lockfile.writer import write
+from agentbox.plan.lockfile.writer import serialize_lock
 
 FEATURES = {
     "core": Feature(name="core", debian=("git",)),
@@ -28,11 +34,11 @@ def manifest(text: str = "") -> Manifest:
     return parse(f"[meta]\nschema_version = 1\n{text}".encode(), "agentbox.toml")
 
 
-def asked(text: str = "", lock: Path | None = None, systems: tuple[str, ...] = ()) -> Inputs:
-    return inputs_of(manifest(text), lock=lock, systems=systems, features=FEATURES)
+def asked(text: str = "", lock: Path | None = None, systems: tuple[str, ...] = ()) -> LockInputs:
+    return lock_inputs(manifest(text), lock=lock, systems=systems, features=FEATURES)
 
 
-def lock_for(inputs: Inputs, path: Path) -> Path:
+def lock_for(inputs: LockInputs, path: Path) -> Path:
     """An empty lock that says it was made for these inputs."""
     lock = Lock(
         inputs=inputs.digest(),
@@ -42,7 +48,7 @@ def lock_for(inputs: Inputs, path: Path) -> Path:
         systems=inputs.systems,
         features=tuple(sorted(inputs.features)),
     )
-    path.write_bytes(write(lock))
+    path.write_bytes(serialize_lock(lock))
     return path
 
 
@@ -60,8 +66,11 @@ def test_unused_dependencies_are_inputs() -> None:
     inputs = asked()
     assert unused_debian(inputs) == {}
     assert "pydantic" in inputs.unused_requirements["wordllama"]
-    fewer = {**FEATURES, "core": Feature(name="core", debian=("git",), unused_dependencies={"git": ("perl",)})}
-    without = inputs_of(manifest(), features=fewer)
+    fewer = {
+        **FEATURES,
+        "core": Feature(name="core", debian=("git",), unused_dependencies={"git": ("perl",)}),
+    }
+    without = lock_inputs(manifest(), features=fewer)
     assert unused_debian(without) == {"git": ("perl",)}
     assert without.digest() != inputs.digest()
 
@@ -87,7 +96,7 @@ def test_systems(tmp_path: Path) -> None:
 
 def test_suites() -> None:
     """A suite fixes Python and C library; an unknown one is refused with the known ones."""
-    assert (suite_named("trixie").python, suite_named("trixie").glibc_minor) == ("3.13", 41)
+    assert (suite_by_name("trixie").python, suite_by_name("trixie").glibc_minor) == ("3.13", 41)
     with pytest.raises(ResolveError, match="cannot lock for suite sid: only bookworm and trixie"):
         asked('[image]\nsuite = "sid"')
 
@@ -101,7 +110,9 @@ def test_checking_a_lock(tmp_path: Path) -> None:
     with pytest.raises(LockError, match=r"made for other packages \(feature node was added\)"):
         check_inputs(path, asked("dev = true"))
     other = next(system for system in ("aarch64-linux", "x86_64-linux") if system != host_system())
-    with pytest.raises(LockError, match=f"cannot build for {other}: the lock covers {host_system()}") as caught:
+    with pytest.raises(
+        LockError, match=f"cannot build for {other}: the lock covers {host_system()}"
+    ) as caught:
         require_system(lock, other)
     assert caught.value.exit_code == 5
 
@@ -127,7 +138,9 @@ def test_files_are_replaced_whole(tmp_path: Path) -> None:
     assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"two", 0o644)
     with pytest.raises(TypeError):
         replace_file(path, "no bytes")  # type: ignore[arg-type]
-    assert [(found.name, found.read_bytes()) for found in tmp_path.iterdir()] == [("agentbox.lock", b"two")]
+    assert [(found.name, found.read_bytes()) for found in tmp_path.iterdir()] == [
+        ("agentbox.lock", b"two")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -144,4 +157,4 @@ def test_files_are_replaced_whole(tmp_path: Path) -> None:
 )
 def test_npm_packages_by_machine(row: dict[str, list[str]], archs: list[str]) -> None:
     """`os`, `cpu` and `libc` of a package decide, with exclusions."""
-    assert [arch for arch in ("amd64", "arm64") if npm._fits(row, arch)] == archs
+    assert [arch for arch in ("amd64", "arm64") if npm_resolver._supports(row, arch)] == archs

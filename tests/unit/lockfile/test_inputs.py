@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from agentbox.plan.lockfile.inputs import Inputs, Wanted
+from agentbox.plan.lockfile.inputs import LockInputs, RequestedPackages
 from agentbox.plan.lockfile.model import Lock
 
-INPUTS = Inputs(
+INPUTS = LockInputs(
     source="debian",
     suite="trixie",
     python="3.13",
     systems=("x86_64-linux",),
-    features={"core": Wanted(debian=("git", "curl")), "build": Wanted()},
+    features={"core": RequestedPackages(debian=("git", "curl")), "build": RequestedPackages()},
     requirements=("click>=8",),
 )
 LOCK = Lock(
@@ -27,7 +27,10 @@ LOCK = Lock(
 
 def test_order_makes_no_difference() -> None:
     """The same packages in another order are the same inputs."""
-    turned = replace(INPUTS, features={"build": Wanted(), "core": Wanted(debian=("curl", "git"))})
+    turned = replace(
+        INPUTS,
+        features={"build": RequestedPackages(), "core": RequestedPackages(debian=("curl", "git"))},
+    )
     assert turned.digest() == INPUTS.digest()
     assert turned.difference(LOCK) == ""
 
@@ -37,9 +40,15 @@ def test_order_makes_no_difference() -> None:
     [
         ({"suite": "bookworm"}, "suite bookworm instead of trixie"),
         ({"systems": ("aarch64-linux", "x86_64-linux")}, "system aarch64-linux was added"),
-        ({"features": {**INPUTS.features, "codex": Wanted()}}, "feature codex was added"),
+        (
+            {"features": {**INPUTS.features, "codex": RequestedPackages()}},
+            "feature codex was added",
+        ),
         ({"features": {"core": INPUTS.features["core"]}}, "feature build was removed"),
-        ({"features": {**INPUTS.features, "core": Wanted(debian=("git",))}}, "package lists changed"),
+        (
+            {"features": {**INPUTS.features, "core": RequestedPackages(debian=("git",))}},
+            "package lists changed",
+        ),
         ({"extra_packages": ("vim",)}, "package lists changed"),
         ({"requirements": ("click>=9",)}, "package lists changed"),
     ],

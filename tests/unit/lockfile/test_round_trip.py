@@ -9,19 +9,36 @@ from hypothesis import strategies as st
 
 from agentbox.core.paths import CHECKOUT
 from agentbox.plan.lockfile.errors import LockError
-from agentbox.plan.lockfile.model import DebEntry, Entry, Lock, NpmEntry, Seed, WheelEntry
+from agentbox.plan.lockfile.model import DebEntry, Lock, LockEntry, NpmEntry, Seed, WheelEntry
 from agentbox.plan.lockfile.names import store_name
-from agentbox.plan.lockfile.reader import read
-from agentbox.plan.lockfile.writer import write
+from agentbox.plan.lockfile.reader import parse_lock
+from agentbox.plan.lockfile.writer import serialize_lock
 
 SHA = "ab" * 32
-SEED = Seed(files=(Entry(name="busybox-static", version="1", file="b.deb", size=1, sha256=SHA),), nar=f"sha256:{SHA}")
-DEB = DebEntry(
-    name="git", version="1:2.47.3-0", file="git_1_2.47.3-0_amd64.deb", size=1, sha256=SHA, features=("core",)
+SEED = Seed(
+    files=(LockEntry(name="busybox-static", version="1", file="b.deb", size=1, sha256=SHA),),
+    nar=f"sha256:{SHA}",
 )
-WHEEL = WheelEntry(name="u", version="1", file="u-1.whl", size=2, sha256=SHA, arch=("amd64",), features=("core",))
+DEB = DebEntry(
+    name="git",
+    version="1:2.47.3-0",
+    file="git_1_2.47.3-0_amd64.deb",
+    size=1,
+    sha256=SHA,
+    features=("core",),
+)
+WHEEL = WheelEntry(
+    name="u", version="1", file="u-1.whl", size=2, sha256=SHA, arch=("amd64",), features=("core",)
+)
 NPM = NpmEntry(
-    name="@s/x", version="1", file="s-x-1.tgz", size=3, sha256=SHA, arch=("amd64",), features=("f",), paths=("f/n",)
+    name="@s/x",
+    version="1",
+    file="s-x-1.tgz",
+    size=3,
+    sha256=SHA,
+    arch=("amd64",),
+    features=("f",),
+    paths=("f/n",),
 )
 LOCK = Lock(
     inputs=f"sha256:{SHA}",
@@ -35,9 +52,11 @@ LOCK = Lock(
     wheels=(WHEEL,),
     npm=(NPM,),
 )
-TEXT = write(LOCK).decode()
+TEXT = serialize_lock(LOCK).decode()
 
-words = st.text("abcxyz019.+-", min_size=1, max_size=12).filter(lambda text: store_name(text) == text)
+words = st.text("abcxyz019.+-", min_size=1, max_size=12).filter(
+    lambda text: store_name(text) == text
+)
 rows = st.lists(
     st.builds(
         DebEntry,
@@ -61,21 +80,25 @@ def sorted_rows(found: list[DebEntry]) -> tuple[DebEntry, ...]:
 def test_a_lock_reads_back(found: tuple[DebEntry, ...]) -> None:
     """read(write(x)) == x, and write(read(b)) == b."""
     lock = replace(LOCK, debian={"amd64": found}, seed={}, wheels=(), npm=())
-    assert read(write(lock)) == lock
-    assert write(read(write(lock))) == write(lock)
+    assert parse_lock(serialize_lock(lock)) == lock
+    assert serialize_lock(parse_lock(serialize_lock(lock))) == serialize_lock(lock)
 
 
 def test_the_shipped_lock_reads_back() -> None:
     """The lock of this repository is canonical and covers both systems."""
     path = CHECKOUT / "agentbox.lock"
-    lock = read(path)
-    assert write(lock) == path.read_bytes()
+    lock = parse_lock(path)
+    assert serialize_lock(lock) == path.read_bytes()
     assert lock.systems == ("aarch64-linux", "x86_64-linux")
 
 
 def test_one_line_a_file() -> None:
     """Each file is one line, rows in order of name, so that a moved package is one changed line."""
-    lines = write(replace(LOCK, debian={"amd64": (DEB, replace(DEB, name="a", file="a.deb"))})).decode().splitlines()
+    lines = (
+        serialize_lock(replace(LOCK, debian={"amd64": (DEB, replace(DEB, name="a", file="a.deb"))}))
+        .decode()
+        .splitlines()
+    )
     named = [line for line in lines if ".deb" in line and "features" in line]
     assert [line.split('"')[1] for line in named] == ["a", "git"]
 
@@ -83,7 +106,7 @@ def test_one_line_a_file() -> None:
 def test_there_is_no_such_lock(tmp_path: Path) -> None:
     """A missing lock is exit 5 and says what to run."""
     with pytest.raises(LockError, match="there is no such file") as caught:
-        read(tmp_path / "agentbox.lock")
+        parse_lock(tmp_path / "agentbox.lock")
     assert caught.value.exit_code == 5
     assert "agentbox lock" in caught.value.hint
 
@@ -108,17 +131,17 @@ def test_other_spellings_are_refused(old: str, new: str, why: str) -> None:
     """Another version, an entry without digest or size, an unknown key, another layout: refused, saying which."""
     assert old in TEXT
     with pytest.raises(LockError, match=why):
-        read(TEXT.replace(old, new, 1).encode())
+        parse_lock(TEXT.replace(old, new, 1).encode())
 
 
 def test_two_rows_may_not_share_a_file() -> None:
     """One name means one file, in a table and across architectures."""
     twice = replace(LOCK, debian={"amd64": (DEB, replace(DEB, name="other"))})
     with pytest.raises(LockError, match="two rows are called"):
-        read(write(twice))
+        parse_lock(serialize_lock(twice))
     other = replace(LOCK, debian={"amd64": (DEB,), "arm64": (replace(DEB, sha256="cd" * 32),)})
     with pytest.raises(LockError, match="two files are called"):
-        read(write(other))
+        parse_lock(serialize_lock(other))
 
 
 @pytest.mark.parametrize(

@@ -18,14 +18,21 @@ class LanguageServer:
     def __init__(self, name: str, argv: Sequence[str], folder: Path) -> None:
         self.name, self.folder = name, folder
         self.process = subprocess.Popen(
-            argv, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            argv,
+            cwd=folder,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
         )
         self.heard: queue.Queue[Message] = queue.Queue()
         self.problems: dict[str, list[Message]] = {}
         self.asked = self.files = 0
         threading.Thread(target=self._listen, daemon=True).start()
         uri = folder.as_uri()
-        abilities = {"workspace": {"configuration": True, "workspaceFolders": True}, "textDocument": {"completion": {}}}
+        abilities = {
+            "workspace": {"configuration": True, "workspaceFolders": True},
+            "textDocument": {"completion": {}},
+        }
         self.ask(
             "initialize",
             {
@@ -59,7 +66,9 @@ class LanguageServer:
     def change(self, name: str, text: str) -> None:
         """Gives an open file another text."""
         document = {"uri": self.uri(name), "version": 2}
-        self.tell("textDocument/didChange", {"textDocument": document, "contentChanges": [{"text": text}]})
+        self.tell(
+            "textDocument/didChange", {"textDocument": document, "contentChanges": [{"text": text}]}
+        )
 
     def wait_for_problems(self, name: str, wanted: Callable[[set[int]], bool]) -> None:
         """Until the lines, counted from 1, at which the open file has problems are the wanted ones. A server tells its
@@ -68,12 +77,17 @@ class LanguageServer:
 
         def told(_: Message) -> bool:
             problems = self.problems.get(uri)
-            return problems is not None and wanted({problem["range"]["start"]["line"] + 1 for problem in problems})
+            return problems is not None and wanted(
+                {problem["range"]["start"]["line"] + 1 for problem in problems}
+            )
 
         self._until(told)
 
     def at(self, name: str, line: int, character: int) -> Message:
-        return {"textDocument": {"uri": self.uri(name)}, "position": {"line": line, "character": character}}
+        return {
+            "textDocument": {"uri": self.uri(name)},
+            "position": {"line": line, "character": character},
+        }
 
     def uri(self, name: str) -> str:
         return (self.folder / name).as_uri()
@@ -83,7 +97,9 @@ class LanguageServer:
         self.asked += 1
         number = self.asked
         self._send({"id": number, "method": method, "params": params})
-        answer = self._until(lambda message: message.get("id") == number and "method" not in message)
+        answer = self._until(
+            lambda message: message.get("id") == number and "method" not in message
+        )
         assert "error" not in answer, answer
         return answer["result"]
 

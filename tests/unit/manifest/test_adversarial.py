@@ -88,7 +88,12 @@ def test_what_is_beyond_any_use_is_refused_by_name(text, why):
 def test_dots_in_values_are_no_parts():
     """Text and comments may hold what would be too long a key."""
     dotted = ".".join(["a"] * 500)
-    for text in (f"# {dotted}", f'[meta.x]\ny = "{dotted}"', f'a = """\n{dotted}\n"""', f"a = '''\n{dotted}'''"):
+    for text in (
+        f"# {dotted}",
+        f'[meta.x]\ny = "{dotted}"',
+        f'a = """\n{dotted}\n"""',
+        f"a = '''\n{dotted}'''",
+    ):
         assert "parts" not in str(parse((HEAD + text).encode(), "x").findings)
 
 

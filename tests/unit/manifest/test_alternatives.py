@@ -6,8 +6,8 @@ import pytest
 import tomli_w
 
 from agentbox.core.paths import CHECKOUT
-from agentbox.manifest.alternatives import others, with_value
-from agentbox.manifest.keys import effective_values, flat
+from agentbox.manifest.alternatives import alternative_values, with_value
+from agentbox.manifest.keys import effective_values, flatten
 from agentbox.manifest.load import load, parse
 
 FULL = CHECKOUT / "tests/rules/full.toml"
@@ -17,7 +17,7 @@ VALUES = effective_values(load(FULL))
 @pytest.mark.parametrize("path", [path for path in VALUES if path != "meta.schema_version"])
 def test_the_first_other_value(path: str) -> None:
     """It is another one, it is valid, and a model holds it as a manifest that says it."""
-    other = next(others(path, VALUES[path]))
+    other = next(alternative_values(path, VALUES[path]))
     assert other != VALUES[path]
     document = tomllib.loads(FULL.read_text())
     table = document
@@ -29,10 +29,13 @@ def test_the_first_other_value(path: str) -> None:
     table[name] = other
     written = parse(tomli_w.dumps(document).encode(), "x")
     assert written.findings == ()
-    assert dict(flat(with_value(load(FULL).usable, path, other)))[path] == dict(flat(written.usable))[path]
+    assert (
+        dict(flatten(with_value(load(FULL).usable, path, other)))[path]
+        == dict(flatten(written.usable))[path]
+    )
 
 
 def test_a_key_that_does_not_exist() -> None:
     """Is a KeyError."""
     with pytest.raises(KeyError):
-        others("api.prot", 1)
+        alternative_values("api.prot", 1)

@@ -22,7 +22,9 @@ SERVERS = {
 
 
 @pytest.fixture(scope="module", params=list(SERVERS))
-def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LanguageServer]:
+def server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LanguageServer]:
     """A server with a folder that holds nothing but the bundled schema."""
     npm_tools.install()
     folder = tmp_path_factory.mktemp(request.param)
@@ -64,7 +66,9 @@ def described(path: str) -> str:
         ("[security.exceptions.desktop]\ncap", ["security.exceptions.desktop.cap_add"]),
     ],
 )
-def test_a_half_written_key_is_completed(server: LanguageServer, text: str, keys: list[str]) -> None:
+def test_a_half_written_key_is_completed(
+    server: LanguageServer, text: str, keys: list[str]
+) -> None:
     """Through references and maps, with what the schema says of the key."""
     found = proposals(server, text)
     for path in keys:
@@ -92,7 +96,9 @@ def test_a_key_explains_itself(server: LanguageServer) -> None:
 
 
 @pytest.mark.parametrize(
-    "manifest", [CHECKOUT / "agentbox.toml", CHECKOUT / "tests/rules/full.toml"], ids=lambda path: path.stem
+    "manifest",
+    [CHECKOUT / "agentbox.toml", CHECKOUT / "tests/rules/full.toml"],
+    ids=lambda path: path.stem,
 )
 def test_a_good_manifest_has_no_problem(server: LanguageServer, manifest: Path) -> None:
     """The shipped one, and the one with every key: the schema means the same to others."""
@@ -105,7 +111,11 @@ def test_a_good_manifest_has_no_problem(server: LanguageServer, manifest: Path) 
 OF_THE_SCHEMA = [
     path
     for path in sorted((FOLDER / "E016").glob("trips-*.toml"))
-    if path.stem not in ("trips-pair", "trips-nan")  # what JSON Schema cannot say, and a number that JSON does not have
+    if path.stem
+    not in (
+        "trips-pair",
+        "trips-nan",
+    )  # what JSON Schema cannot say, and a number that JSON does not have
 ]
 
 
@@ -116,7 +126,10 @@ def test_what_e016_refuses_an_editor_marks(server: LanguageServer, case: Path) -
     named = {int(line.split()[-1].split(":")[0]) + 1 for line in lines if line.startswith("E016 ")}
     heads = {line - 1 for line in named}
     text = DIRECTIVE + case.read_text()
-    if (server.name, case.stem) == ("taplo", "trips-reason-missing"):  # it does not know dependentRequired
+    if (server.name, case.stem) == (
+        "taplo",
+        "trips-reason-missing",
+    ):  # it does not know dependentRequired
         name = with_schema(server)
         server.change(name, text)
         server.wait_for_problems(name, lambda marked: not marked)

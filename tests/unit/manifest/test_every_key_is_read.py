@@ -18,8 +18,8 @@ import pytest
 from agentbox.core.paths import CHECKOUT
 from agentbox.manifest.conditions import conditions
 from agentbox.manifest.features.available import AVAILABLE, UNREAD
-from agentbox.manifest.keys import generic, keys
-from agentbox.manifest.schema.bundle import properties, resolved
+from agentbox.manifest.keys import generic_path, keys
+from agentbox.manifest.schema.bundle import properties, resolve_reference
 
 READERS: dict[str, tuple[str, ...]] = {
     "meta.*": (
@@ -28,14 +28,33 @@ READERS: dict[str, tuple[str, ...]] = {
         "agentbox/api",
         "agentbox/plan/render",
     ),
-    "image.systems": ("agentbox/plan/lockfile", "agentbox/plan/placeholders.py", "agentbox/host/packages"),
+    "image.systems": (
+        "agentbox/plan/lockfile",
+        "agentbox/plan/placeholders.py",
+        "agentbox/host/packages",
+    ),
     "image.*": ("agentbox/host/packages", "agentbox/host/image"),
     "resources.tmp_size": ("agentbox/plan/storage.py",),
     "resources.log_size": ("agentbox/plan",),
     "resources.*": ("agentbox/plan/render",),
-    "api.*": ("agentbox/api", "agentbox/plan/render", "agentbox/plan/secrets.py", "agentbox/box/supervision"),
-    "observability.*": ("agentbox/plan", "agentbox/core/logging.py", "agentbox/api", "agentbox/plan/render"),
-    "adapters.*": ("agentbox/adapters", "agentbox/agents", "agentbox/plan/slots.py", "agentbox/plan/secrets.py"),
+    "api.*": (
+        "agentbox/api",
+        "agentbox/plan/render",
+        "agentbox/plan/secrets.py",
+        "agentbox/box/supervision",
+    ),
+    "observability.*": (
+        "agentbox/plan",
+        "agentbox/core/logging.py",
+        "agentbox/api",
+        "agentbox/plan/render",
+    ),
+    "adapters.*": (
+        "agentbox/adapters",
+        "agentbox/agents",
+        "agentbox/plan/slots.py",
+        "agentbox/plan/secrets.py",
+    ),
     "mesh.*": ("agentbox/mesh", "agentbox/api", "agentbox/plan/secrets.py"),
     "sovereign_mesh.*": ("config/features",),
     "providers.*": ("agentbox/gateway", "agentbox/agents"),
@@ -47,11 +66,21 @@ READERS: dict[str, tuple[str, ...]] = {
     "toolchains.*": ("config/features",),
     "skills.corpus.*": ("agentbox/plan/build.py",),
     "skills.*": ("config/features",),
-    "agents.*.limits.*": ("agentbox/agents", "agentbox/policy/limits", "agentbox/gateway", "agentbox/sandbox"),
+    "agents.*.limits.*": (
+        "agentbox/agents",
+        "agentbox/policy/limits",
+        "agentbox/gateway",
+        "agentbox/sandbox",
+    ),
     "agents.*.llm.*": ("agentbox/gateway", "agentbox/policy/rights"),
     "agents.*": ("agentbox/agents", "agentbox/api", "agentbox/policy/rights"),
     "state.*": ("agentbox/api",),
-    "limits.*": ("agentbox/agents", "agentbox/policy/limits", "agentbox/gateway", "agentbox/sandbox"),
+    "limits.*": (
+        "agentbox/agents",
+        "agentbox/policy/limits",
+        "agentbox/gateway",
+        "agentbox/sandbox",
+    ),
     "policies.*": (
         "agentbox/policy/profiles.py",
         "agentbox/policy/policy.py",
@@ -60,7 +89,11 @@ READERS: dict[str, tuple[str, ...]] = {
     ),
     "egress.*": ("agentbox/gateway",),
     "security.audit_acknowledged": ("agentbox/manifest/rules",),
-    "security.exceptions.*": ("agentbox/manifest/features", "agentbox/plan", "agentbox/plan/render"),
+    "security.exceptions.*": (
+        "agentbox/manifest/features",
+        "agentbox/plan",
+        "agentbox/plan/render",
+    ),
 }
 """The first pattern that fits counts."""
 
@@ -88,7 +121,11 @@ def words(place: str) -> tuple[frozenset[str], frozenset[frozenset[str]]]:
     root = CHECKOUT / place
     names: set[str] = set()
     together: set[frozenset[str]] = set()
-    for path in [root] if root.is_file() else sorted(root.rglob("*.toml" if place.startswith("config") else "*.py")):
+    for path in (
+        [root]
+        if root.is_file()
+        else sorted(root.rglob("*.toml" if place.startswith("config") else "*.py"))
+    ):
         if path.suffix == ".toml":
             written = set(re.findall(r"[\w.*-]+", path.read_text()))
             names |= written
@@ -103,7 +140,9 @@ def _code(tree: ast.AST, names: set[str], together: set[frozenset[str]]) -> None
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
             names.add(node.attr)
-        elif isinstance(node, ast.Tuple | ast.List | ast.Set) and all(isinstance(e, ast.Constant) for e in node.elts):
+        elif isinstance(node, ast.Tuple | ast.List | ast.Set) and all(
+            isinstance(e, ast.Constant) for e in node.elts
+        ):
             inside |= {id(one) for one in node.elts}
             together.add(frozenset(one.value for one in node.elts if isinstance(one.value, str)))
     for node in ast.walk(tree):
@@ -124,7 +163,8 @@ def unreachable(key: str) -> bool:
         key in UNREAD
         or (key in AVAILABLE and len(AVAILABLE[key]) == 1)
         or any(
-            not item.negated and not any(served(item.key, value) and value != "off" for value in item.values)
+            not item.negated
+            and not any(served(item.key, value) and value != "off" for value in item.values)
             for item in conditions().get(key, ())
         )
     )
@@ -136,16 +176,18 @@ def read(key: str) -> bool:
         file, word = COMPUTED[key]
         return word in words(file)[0]
     name = key.rpartition(".")[2]
-    return any((key if place.startswith("config") else name) in words(place)[0] for place in readers(key))
+    return any(
+        (key if place.startswith("config") else name) in words(place)[0] for place in readers(key)
+    )
 
 
 def enums() -> Iterator[tuple[str, tuple[Any, ...]]]:
     """Keys that choose from a list, or hold words of one."""
     found = {}
     for path, schema in properties():
-        choice = schema if "enum" in schema else resolved(schema.get("items", {}))
+        choice = schema if "enum" in schema else resolve_reference(schema.get("items", {}))
         if "enum" in choice:
-            found[generic(path)] = tuple(choice["enum"])
+            found[generic_path(path)] = tuple(choice["enum"])
     yield from sorted(found.items())
 
 
@@ -166,12 +208,21 @@ def test_every_value_of_an_enum_does_something_of_its_own() -> None:
     """Or E606 refuses it."""
     found = dict(enums())
     assert len(found) > 30
-    assert {key: pairs for key, values in found.items() if not unreachable(key) and (pairs := alike(key, values))} == {}
+    assert {
+        key: pairs
+        for key, values in found.items()
+        if not unreachable(key) and (pairs := alike(key, values))
+    } == {}
 
 
 def test_every_row_is_needed() -> None:
     """Each place is there, and each pattern is the first that fits a key."""
-    assert [place for paths in READERS.values() for place in paths if not (Path(CHECKOUT) / place).exists()] == []
+    assert [
+        place
+        for paths in READERS.values()
+        for place in paths
+        if not (Path(CHECKOUT) / place).exists()
+    ] == []
     first = {
         next(pattern for pattern in READERS if fnmatchcase(key, pattern))
         for key in keys()
@@ -198,4 +249,6 @@ def test_values_of_one_list_are_one_choice() -> None:
     together: set[frozenset[str]] = set()
     _code(ast.parse('PIPED = ("stdio", "acp")\nif protocol in PIPED: pass'), names, together)
     assert together == {frozenset({"stdio", "acp"})}
-    assert alike("agents.*.workspace", ("branch", "direct", "sparkle", "glitter")) == [("sparkle", "glitter")]
+    assert alike("agents.*.workspace", ("branch", "direct", "sparkle", "glitter")) == [
+        ("sparkle", "glitter")
+    ]

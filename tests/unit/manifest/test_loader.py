@@ -28,15 +28,18 @@ def test_what_is_written_and_where() -> None:
     """`written` is the document, `where` its places, `place` falls back to the nearest written table."""
     manifest = parse(MINIMAL + b"[api]\n  port = 9191\n", "x")
     assert manifest.written == {"meta": {"schema_version": 1}, "api": {"port": 9191}}
-    assert manifest.place("api.port") == (4, 3)
-    assert manifest.place("api.auth") == (3, 2)
-    assert manifest.place("mesh.mode") == (1, 1)
+    assert manifest.position_of("api.port") == (4, 3)
+    assert manifest.position_of("api.auth") == (3, 2)
+    assert manifest.position_of("mesh.mode") == (1, 1)
     assert manifest.digest.startswith("sha256:")
 
 
 def test_an_off_slot_is_not_required() -> None:
     """`use = "off"` implies `required = false`, whatever is written or default."""
-    text = MINIMAL + b'[adapters]\norchestrator.use = "off"\nevents = { use = "off", required = true }\n'
+    text = (
+        MINIMAL
+        + b'[adapters]\norchestrator.use = "off"\nevents = { use = "off", required = true }\n'
+    )
     effective = parse(text, "x").usable
     assert not effective.adapters.orchestrator.required
     assert not effective.adapters.events.required
@@ -50,7 +53,10 @@ def test_limits_of_an_agent_are_those_of_the_box_unless_written() -> None:
         + b'[agents.a]\ncommand = ["x"]\nlimits.pids = 7\n[agents.b]\ncommand = ["x"]\n[limits]\nmemory = "1GiB"\n'
     )
     agents = parse(text, "x").usable.agents
-    assert [(agents[name].limits.pids, agents[name].limits.memory) for name in "ab"] == [(7, "1GiB"), (128, "1GiB")]
+    assert [(agents[name].limits.pids, agents[name].limits.memory) for name in "ab"] == [
+        (7, "1GiB"),
+        (128, "1GiB"),
+    ]
 
 
 def test_a_rule_without_operations_is_about_all_of_its_scope() -> None:
@@ -108,7 +114,9 @@ def test_what_cannot_be_read(tmp_path: Path, name: str) -> None:
 
 def test_line_ends_of_windows() -> None:
     """CRLF counts as one line end, also for places."""
-    assert parse(MINIMAL.replace(b"\n", b"\r\n") + b"[api]\r\nport = 9191\r\n", "x").place("api.port") == (4, 1)
+    assert parse(MINIMAL.replace(b"\n", b"\r\n") + b"[api]\r\nport = 9191\r\n", "x").position_of(
+        "api.port"
+    ) == (4, 1)
 
 
 @pytest.mark.parametrize("depth", [64, 100, *range(300, 350, 5), 1000])

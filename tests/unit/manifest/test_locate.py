@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 
 from agentbox.core.paths import CHECKOUT
 from agentbox.manifest.keypath import KeyPath, to_text
-from agentbox.manifest.positions import Position, locate
+from agentbox.manifest.positions import Position, key_positions
 
 _AVOID = (".venv", ".git", "node_modules")
 FILES = sorted(
-    path for path in CHECKOUT.rglob("*.toml") if not any(part in _AVOID for part in path.relative_to(CHECKOUT).parts)
+    path
+    for path in CHECKOUT.rglob("*.toml")
+    if not any(part in _AVOID for part in path.relative_to(CHECKOUT).parts)
 )
 
 
@@ -39,11 +41,13 @@ def parses(path: Path) -> bool:
     return True
 
 
-@pytest.mark.parametrize("path", [p for p in FILES if parses(p)], ids=lambda p: str(p.relative_to(CHECKOUT)))
+@pytest.mark.parametrize(
+    "path", [p for p in FILES if parses(p)], ids=lambda p: str(p.relative_to(CHECKOUT))
+)
 def test_every_document_of_the_repository(path: Path) -> None:
     """The key paths equal those of tomllib, and each place holds the key's last part."""
     text = path.read_text()
-    found = locate(text)
+    found = key_positions(text)
     assert set(found) == set(key_paths(tomllib.loads(text)))
     lines = text.split("\n")
     for key, place in found.items():
@@ -66,7 +70,9 @@ _ATOMS = st.one_of(
 )
 _NAMES = st.one_of(st.from_regex(r"[a-z_-]{1,6}", fullmatch=True), st.text(max_size=6))
 _VALUES = st.recursive(
-    _ATOMS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(_NAMES, inner, max_size=4), max_leaves=12
+    _ATOMS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(_NAMES, inner, max_size=4),
+    max_leaves=12,
 )
 
 
@@ -74,7 +80,7 @@ _VALUES = st.recursive(
 def test_generated_documents(document: dict[str, Any], multiline: bool) -> None:
     """Whatever a writer makes of generated data, key paths equal those of tomllib."""
     text = tomli_w.dumps(document, multiline_strings=multiline).replace("\r\n", "\n")
-    assert set(locate(text)) == set(key_paths(tomllib.loads(text)))
+    assert set(key_positions(text)) == set(key_paths(tomllib.loads(text)))
 
 
 HARD = '''
@@ -103,7 +109,7 @@ empty = {}
 
 def test_hard_syntax() -> None:
     """Multi-line strings, comments, dotted and quoted keys, arrays of tables and inline tables are told apart."""
-    found = locate(HARD)
+    found = key_positions(HARD)
     assert set(found) == set(key_paths(tomllib.loads(HARD)))
     assert found["a", "b", "c d"] == Position(2, 9)
     assert found["arr", 1, "deep", 0, "p"] == Position(17, 1)
@@ -113,7 +119,7 @@ def test_hard_syntax() -> None:
 
 def test_a_place_is_the_first_one() -> None:
     """A table that is named again by a sub-table keeps its first place."""
-    assert locate("[a.b]\nx = 1\n[a.c]\n")[("a",)] == Position(1, 2)
+    assert key_positions("[a.b]\nx = 1\n[a.c]\n")[("a",)] == Position(1, 2)
 
 
 @pytest.mark.parametrize(

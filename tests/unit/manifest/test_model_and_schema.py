@@ -10,11 +10,25 @@ import pytest
 from agentbox.core.data_files import schema_dir
 from agentbox.manifest.conditions import conditions
 from agentbox.manifest.features.slots import slot_class
-from agentbox.manifest.keys import generic, keys
+from agentbox.manifest.keys import generic_path, keys
 from agentbox.manifest.model import Model, hints_of, plain
-from agentbox.manifest.schema.bundle import BUNDLE, bundle, properties, resolved, text
+from agentbox.manifest.schema.bundle import (
+    BUNDLE,
+    bundle,
+    bundle_text,
+    properties,
+    resolve_reference,
+)
 from agentbox.manifest.tables.policies import SCOPES
-from agentbox.manifest.types import APPLY_ORDER, AtLeast, Pattern, Range, Size, Unique, Word
+from agentbox.manifest.types import (
+    APPLY_ORDER,
+    MinItems,
+    Range,
+    Size,
+    TextPattern,
+    TypeName,
+    Unique,
+)
 
 ALLOWED_KEYWORDS = {
     "$schema",
@@ -75,13 +89,13 @@ def expected(hint: Any) -> dict[str, Any]:
     for mark in marks:
         if isinstance(mark, Range):
             found |= {"minimum": mark.minimum, "maximum": mark.maximum}
-        elif isinstance(mark, Pattern):
+        elif isinstance(mark, TextPattern):
             found |= {"pattern": mark.text}
         elif isinstance(mark, Unique):
             found |= {"uniqueItems": True}
-        elif isinstance(mark, AtLeast):
+        elif isinstance(mark, MinItems):
             found |= {"minItems": mark.items}
-        elif isinstance(mark, Word):
+        elif isinstance(mark, TypeName):
             found |= _rules(bundle()["$defs"]["common"]["$defs"][mark.name])
     return found
 
@@ -90,12 +104,19 @@ def _bare(hint: Any) -> dict[str, Any]:
     origin = get_origin(hint)
     if origin is Literal:
         values = list(get_args(hint))
-        return {"type": "integer", "const": values[0]} if values == [1] else {"type": "string", "enum": values}
+        return (
+            {"type": "integer", "const": values[0]}
+            if values == [1]
+            else {"type": "string", "enum": values}
+        )
     if origin is tuple:
         return {"type": "array", "items": expected(get_args(hint)[0])}
     if is_dataclass(hint):
         assert isinstance(hint, type)
-        return {"type": "object", "properties": {name: expected(inner) for name, inner in hints_of(hint).items()}}
+        return {
+            "type": "object",
+            "properties": {name: expected(inner) for name, inner in hints_of(hint).items()},
+        }
     if hint is Size:
         return _rules(bundle()["$defs"]["common"]["$defs"]["size"])
     names = {bool: "boolean", int: "integer", float: "number", str: "string"}
@@ -104,9 +125,13 @@ def _bare(hint: Any) -> dict[str, Any]:
 
 def _rules(schema: Mapping[str, Any]) -> dict[str, Any]:
     """The part of a schema that decides what is valid."""
-    whole = resolved(dict(schema))
+    whole = resolve_reference(dict(schema))
     dropped = ("title", "description", "default", "required", "additionalProperties")
-    found = {word: value for word, value in whole.items() if word not in dropped and not word.startswith("x-")}
+    found = {
+        word: value
+        for word, value in whole.items()
+        if word not in dropped and not word.startswith("x-")
+    }
     if "items" in found:
         found["items"] = _rules(found["items"])
     if "properties" in found:
@@ -123,13 +148,13 @@ def item_of(hint: Any) -> Any:
 
 def test_same_keys() -> None:
     """Neither side has a key that the other lacks."""
-    assert {generic(path) for path in SCHEMAS} == set(keys())
+    assert {generic_path(path) for path in SCHEMAS} == set(keys())
 
 
 @pytest.mark.parametrize("path", SCHEMAS)
 def test_same_meaning(path: str) -> None:
     """Type, bounds, enum and pattern; default unless required; apply class; a description."""
-    schema, spec = SCHEMAS[path], keys()[generic(path)]
+    schema, spec = SCHEMAS[path], keys()[generic_path(path)]
     assert _rules(schema) == expected(spec.hint)
     assert schema["x-agentbox-apply"] == spec.apply
     assert schema["x-agentbox-apply"] in APPLY_ORDER
@@ -148,14 +173,18 @@ ITEMS = {path: kind for path, spec in keys().items() if is_dataclass(kind := ite
 def test_items_of_lists_have_the_same_defaults(path: str) -> None:
     """The tables inside lists too: required keys, defaults, apply classes; and they are closed."""
     real = path.replace("exceptions.*", "exceptions.desktop")
-    schema = resolved(SCHEMAS[real]["items"])
+    schema = resolve_reference(SCHEMAS[real]["items"])
     assert schema["additionalProperties"] is False
-    assert schema["required"] == [item.name for item in fields(ITEMS[path]) if item.metadata["required"]]
+    assert schema["required"] == [
+        item.name for item in fields(ITEMS[path]) if item.metadata["required"]
+    ]
     for item in fields(ITEMS[path]):
         inner = schema["properties"][item.name]
         assert inner["description"].strip()
         assert ("default" in inner) == (item.name not in schema["required"])
-        assert inner.get("default", None) == (None if item.metadata["required"] else plain(item.default))
+        assert inner.get("default", None) == (
+            None if item.metadata["required"] else plain(item.default)
+        )
         assert inner["x-agentbox-apply"] == item.metadata["apply"]
 
 
@@ -166,11 +195,15 @@ def test_lists_of_tables_are_found() -> None:
 
 def test_maps_take_names_only() -> None:
     """providers, agents and policies: any name, and a closed table under it."""
-    maps = {path: schema for path, schema in properties() if isinstance(schema.get("additionalProperties"), dict)}
+    maps = {
+        path: schema
+        for path, schema in properties()
+        if isinstance(schema.get("additionalProperties"), dict)
+    }
     assert set(maps) == {"providers", "agents", "policies"}
     for schema in maps.values():
         assert schema["propertyNames"] == bundle()["$defs"]["common"]["$defs"]["name"]
-        assert resolved(schema["additionalProperties"])["additionalProperties"] is False
+        assert resolve_reference(schema["additionalProperties"])["additionalProperties"] is False
 
 
 def test_an_inherited_key_is_a_key_of_the_same_kind() -> None:
@@ -199,15 +232,28 @@ def test_one_file_a_table() -> None:
     for name in names:
         hint = hints_of(Model)[name]
         kind = get_args(hint)[1] if get_origin(hint) is Mapping else hint
-        assert kind.__module__ == f"agentbox.manifest.tables.{'slots' if name == 'adapters' else name}"
+        assert (
+            kind.__module__ == f"agentbox.manifest.tables.{'slots' if name == 'adapters' else name}"
+        )
 
 
 def test_root_holds_references_only() -> None:
     """Identity, closedness, required, and one reference a table."""
     root = json.loads((schema_dir() / "agentbox.schema.json").read_text())
-    assert set(root) == {"$schema", "$id", "title", "type", "additionalProperties", "required", "properties"}
+    assert set(root) == {
+        "$schema",
+        "$id",
+        "title",
+        "type",
+        "additionalProperties",
+        "required",
+        "properties",
+    }
     assert root["required"] == ["meta"]
-    assert all(value == {"$ref": f"urn:agentbox:schema:{name}"} for name, value in root["properties"].items())
+    assert all(
+        value == {"$ref": f"urn:agentbox:schema:{name}"}
+        for name, value in root["properties"].items()
+    )
 
 
 @pytest.mark.parametrize("path", SECTIONS, ids=lambda path: path.stem)
@@ -221,12 +267,12 @@ def test_only_allowed_keywords(path: Any) -> None:
 def test_the_bundle_is_fresh() -> None:
     """The file for editors equals what the sections say."""
     written = (schema_dir() / BUNDLE).read_text()
-    assert written == text(), "stale: run `python -m agentbox.manifest.schema.bundle`"
+    assert written == bundle_text(), "stale: run `python -m agentbox.manifest.schema.bundle`"
 
 
 def test_the_bundle_has_local_references_only() -> None:
     """An editor needs no second file."""
-    assert "urn:agentbox:schema:" not in text().replace('"urn:agentbox:schema:root"', "")
+    assert "urn:agentbox:schema:" not in bundle_text().replace('"urn:agentbox:schema:root"', "")
 
 
 def test_seconds_and_sizes_carry_their_unit() -> None:

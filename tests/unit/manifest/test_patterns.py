@@ -44,7 +44,9 @@ def test_covers_misses_nothing_without_question_marks(wide: str, narrow: str) ->
     """Where it says no there is a text that shows it: the alphabet has a letter that no glob names."""
     samples = _all_texts(narrow)
     if not globs.covers(wide, narrow):
-        assert any(globs.matches(narrow, text) and not globs.matches(wide, text) for text in samples)
+        assert any(
+            globs.matches(narrow, text) and not globs.matches(wide, text) for text in samples
+        )
 
 
 def _all_texts(glob: str) -> list[str]:
@@ -141,16 +143,45 @@ def test_what_matches(scope: Scope, pattern: str, matched: str, other: str) -> N
     [
         *(
             ("fs", text)
-            for text in ("", "x", "x/y", "~/x", "/a/", "/a//b", "/a/../b", "/**/a", "/a**", "$HOME/x", "/$TMP")
+            for text in (
+                "",
+                "x",
+                "x/y",
+                "~/x",
+                "/a/",
+                "/a//b",
+                "/a/../b",
+                "/**/a",
+                "/a**",
+                "$HOME/x",
+                "/$TMP",
+            )
         ),
         *(("exec", text) for text in ("", "a b", "$COMMAND/x", "bin/x", "-x")),
         *(
             ("net", text)
-            for text in ("", "https://x.org/", "x.org/y", "x.org:0", "x.org:65536", "x.org:http", "*x.org")
+            for text in (
+                "",
+                "https://x.org/",
+                "x.org/y",
+                "x.org:0",
+                "x.org:65536",
+                "x.org:http",
+                "*x.org",
+            )
         ),
         *(
             ("net", text)
-            for text in ("1.2.3", "0x7f.1", "10.0.0.5/8", "a..b", "-a.b", "ü.example", "*.*", "2130706433")
+            for text in (
+                "1.2.3",
+                "0x7f.1",
+                "10.0.0.5/8",
+                "a..b",
+                "-a.b",
+                "ü.example",
+                "*.*",
+                "2130706433",
+            )
         ),
         *(("env", text) for text in ("", "*", "A*", "1A", "A-B", "$HOME")),
         *(("tool", text) for text in ("", "a*", "*/a", "a//b", "$TOOL")),
@@ -196,11 +227,11 @@ def test_a_place_for_a_variable() -> None:
     def path(text: str) -> PathPattern:
         return PathPattern.parse(text, exec_scope=False)
 
-    assert path("$WORKSPACE/src/**").under(path("/w")) == path("/w/src/**")
-    assert path("$WORKSPACE").under(path("/w")) == path("/w")
-    assert path("$TOOLCHAIN/**").under(path("/usr/**")) == path("/usr/**")
+    assert path("$WORKSPACE/src/**").rebase(path("/w")) == path("/w/src/**")
+    assert path("$WORKSPACE").rebase(path("/w")) == path("/w")
+    assert path("$TOOLCHAIN/**").rebase(path("/usr/**")) == path("/usr/**")
     with pytest.raises(ValueError):
-        path("$WORKSPACE/src").under(path("/w/**"))
+        path("$WORKSPACE/src").rebase(path("/w/**"))
 
 
 def test_hosts_without_their_ports() -> None:
@@ -210,7 +241,9 @@ def test_hosts_without_their_ports() -> None:
     assert not whole.covers(one)
 
 
-@pytest.mark.parametrize("value", ["x.org", "x.org:0", "X.org:1", "x.org:1x", "[x.org:1", ":1", "10.0.0.0/8:1"])
+@pytest.mark.parametrize(
+    "value", ["x.org", "x.org:0", "X.org:1", "x.org:1x", "[x.org:1", ":1", "10.0.0.0/8:1"]
+)
 def test_addresses_in_normal_form_only(value: str) -> None:
     """Anything else is refused, so that a pattern never sees two spellings of one target."""
     with pytest.raises(ValueError):
@@ -220,8 +253,20 @@ def test_addresses_in_normal_form_only(value: str) -> None:
 def test_scopes_are_those_of_the_manifest() -> None:
     """Names and operations, so that neither can gain one alone."""
     assert SCOPES == policies.SCOPES
-    operations: dict[str, Literal[True]] = {name: True for names in OPERATIONS.values() for name in names}
-    assert set(operations) == {"read", "write", "connect", "tcp", "run", "call", "spawn", "message", "signal"}
+    operations: dict[str, Literal[True]] = {
+        name: True for names in OPERATIONS.values() for name in names
+    }
+    assert set(operations) == {
+        "read",
+        "write",
+        "connect",
+        "tcp",
+        "run",
+        "call",
+        "spawn",
+        "message",
+        "signal",
+    }
 
 
 def test_names_that_agents_make_up_are_not_kept_without_end() -> None:

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from pattern_samples import PATTERNS, VALUES
 
 from agentbox.manifest.tables.policies import FsRule, NetRule
-from agentbox.manifest.tables.policies import Policy as Written
+from agentbox.manifest.tables.policies import PolicyTable as Written
 from agentbox.policy.patterns.base import PatternError
 from agentbox.policy.patterns.scopes import OPERATIONS, SCOPES, Scope
-from agentbox.policy.policy import Policy, make
-from agentbox.policy.profiles import ChainError, chain, effective, profiles
+from agentbox.policy.policy import Policy, build_policy
+from agentbox.policy.profiles import ChainError, chain, effective_policy, profiles
 
 METHODS = st.lists(st.sampled_from(["GET", "POST"]), max_size=1).map(tuple)
 PATHS = st.lists(st.sampled_from(["/a", "/a/*", "/*"]), max_size=1).map(tuple)
@@ -44,13 +44,17 @@ def written(scope: Scope) -> st.SearchStrategy[list[Rule]]:
 
 
 def policy(scope: Scope, rules: list[Rule]) -> Policy:
-    return make("p", {scope: rules})
+    return build_policy("p", {scope: rules})
 
 
 @pytest.mark.parametrize("scope", SCOPES)
 def test_not_beyond_means_nothing_more(scope: Scope) -> None:
     """Whatever the narrower one allows the wider one allows, denials on either side included."""
-    requests = st.tuples(VALUES[scope], st.sampled_from(["", "GET", "POST"]), st.sampled_from(["", "/a", "/a/b", "/b"]))
+    requests = st.tuples(
+        VALUES[scope],
+        st.sampled_from(["", "GET", "POST"]),
+        st.sampled_from(["", "/a", "/a/b", "/b"]),
+    )
 
     @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(written(scope), written(scope), st.lists(requests, min_size=1, max_size=8))
@@ -60,8 +64,8 @@ def test_not_beyond_means_nothing_more(scope: Scope) -> None:
             for value, method, path in asked:
                 allowed = child.decide(scope, operation, value, method=method, path=path)
                 if allowed and not parent.decide(scope, operation, value, method=method, path=path):
-                    assert child.beyond(parent)
-        assert not child.beyond(child) or any(rule.mode == "deny" for rule in narrow)
+                    assert child.permissions_beyond(parent)
+        assert not child.permissions_beyond(child) or any(rule.mode == "deny" for rule in narrow)
 
     check()
 
@@ -72,12 +76,14 @@ def test_what_is_allowed_is_granted(rules: list[Rule], value: str) -> None:
     """`grants` leaves nothing out."""
     made = policy("fs", rules)
     if made.decide("fs", "read", value):
-        assert any(grant.operation == "read" and grant.pattern.matches(value) for grant in made.grants)
+        assert any(
+            grant.operation == "read" and grant.pattern.matches(value) for grant in made.permissions
+        )
 
 
 def test_the_last_rule_decides() -> None:
     """And without one nothing is allowed."""
-    made = make(
+    made = build_policy(
         "p",
         {
             "fs": (
@@ -96,7 +102,7 @@ def test_the_last_rule_decides() -> None:
 def test_rules_about_plain_http() -> None:
     """Methods and paths limit a rule to such requests; a tunnel shows neither. A path with two readings is refused."""
     rule = NetRule(mode="allow", patterns=("x.org:80",), methods=("GET",), paths=("/v1/*",))
-    made = make("p", {"net": (rule,)})
+    made = build_policy("p", {"net": (rule,)})
 
     def asked(method: str, path: str) -> bool:
         return made.decide("net", "connect", "x.org:80", method=method, path=path)
@@ -122,23 +128,35 @@ def test_rules_about_plain_http() -> None:
 )  # fmt: skip
 def test_an_escape_with_two_readings_is_refused(path: str) -> None:
     """Forms that some servers decode to a dot, a slash or nothing, and others leave."""
-    made = make("p", {"net": (NetRule(mode="allow", patterns=("x.org:80",), paths=("/v1/*",)),)})
+    made = build_policy(
+        "p", {"net": (NetRule(mode="allow", patterns=("x.org:80",), paths=("/v1/*",)),)}
+    )
     assert not made.decide("net", "connect", "x.org:80", method="GET", path=path)
 
 
 @pytest.mark.parametrize(
-    "path", ["/v1/gr%C3%BC%C3%9Fe", "/v1/%e4%bd%a0", "/v1/100%25", "/v1/a%20b", "/v1/%3Fx%26y%3D1", "/v1/a.b..c"]
+    "path",
+    [
+        "/v1/gr%C3%BC%C3%9Fe",
+        "/v1/%e4%bd%a0",
+        "/v1/100%25",
+        "/v1/a%20b",
+        "/v1/%3Fx%26y%3D1",
+        "/v1/a.b..c",
+    ],
 )
 def test_an_escape_with_one_reading_passes(path: str) -> None:
     """UTF-8 of other scripts, and signs that belong escaped."""
-    made = make("p", {"net": (NetRule(mode="allow", patterns=("x.org:80",), paths=("/v1/*",)),)})
+    made = build_policy(
+        "p", {"net": (NetRule(mode="allow", patterns=("x.org:80",), paths=("/v1/*",)),)}
+    )
     assert made.decide("net", "connect", "x.org:80", method="GET", path=path)
 
 
 def test_an_escape_hides_nothing_from_a_rule_about_paths() -> None:
     """Servers read `%61` as `a`: so does a rule that denies, and one that allows."""
     deny = NetRule(mode="deny", patterns=("x.org:80",), paths=("/admin*", "/~root*"))
-    made = make("p", {"net": (NetRule(mode="allow", patterns=("x.org:80",)), deny)})
+    made = build_policy("p", {"net": (NetRule(mode="allow", patterns=("x.org:80",)), deny)})
 
     def asked(path: str) -> bool:
         return made.decide("net", "connect", "x.org:80", method="GET", path=path)
@@ -151,8 +169,13 @@ def test_an_escape_hides_nothing_from_a_rule_about_paths() -> None:
 def test_variables_are_filled_in() -> None:
     """A list of values, or none: then the rule is gone. Others stay as they are."""
     standard = profiles()["standard"]
-    bound = standard.bound(
-        {"$EGRESS": ["x.org", "*.x.org"], "$CHILDREN": [], "$WORKSPACE": ["/work"], "$PROVIDER": ["a"]}
+    bound = standard.with_bindings(
+        {
+            "$EGRESS": ["x.org", "*.x.org"],
+            "$CHILDREN": [],
+            "$WORKSPACE": ["/work"],
+            "$PROVIDER": ["a"],
+        }
     )
     assert bound.decide("net", "connect", "y.x.org:443")
     assert bound.decide("fs", "write", "/work/src/a.py")
@@ -162,7 +185,7 @@ def test_variables_are_filled_in() -> None:
     assert not bound.decide("agent", "spawn", "reviewer")
     assert not bound.decide("agent", "spawn", "$CHILDREN")
     with pytest.raises(PatternError):
-        standard.bound({"$EGRESS": ["https://x.org"]})
+        standard.with_bindings({"$EGRESS": ["https://x.org"]})
 
 
 def test_the_profiles_of_the_specification() -> None:
@@ -170,8 +193,8 @@ def test_the_profiles_of_the_specification() -> None:
     order = ["minimal", "readonly", "sandboxed", "standard", "unrestricted"]
     assert sorted(profiles()) == sorted(order)
     for narrow, wide in itertools.pairwise(order):
-        assert not profiles()[narrow].beyond(profiles()[wide])
-        assert profiles()[wide].beyond(profiles()[narrow])
+        assert not profiles()[narrow].permissions_beyond(profiles()[wide])
+        assert profiles()[wide].permissions_beyond(profiles()[narrow])
     assert [profiles()[name].decide("fs", "write", "$WORKSPACE/a") for name in order] == [
         False,
         False,
@@ -179,12 +202,15 @@ def test_the_profiles_of_the_specification() -> None:
         True,
         True,
     ]
-    assert [profiles()[name].decide("net", "connect", "x.org:22") for name in order] == [False] * 4 + [True]
+    assert [profiles()[name].decide("net", "connect", "x.org:22") for name in order] == [
+        False
+    ] * 4 + [True]
     assert all(profiles()[name].decide("env", "read", "PATH") for name in order)
 
 
 @pytest.mark.parametrize(
-    "path", ["/run/agentbox/supervisor.sock", "/run/secrets/X", "/var/lib/agentbox/boot", "/proc/1/mem"]
+    "path",
+    ["/run/agentbox/supervisor.sock", "/run/secrets/X", "/var/lib/agentbox/boot", "/proc/1/mem"],
 )
 def test_no_profile_shows_the_control_plane(path: str) -> None:
     """Not even unrestricted."""
@@ -201,16 +227,30 @@ def test_a_policy_stands_on_its_base() -> None:
     }
     assert chain("own", policies) == ("standard", "base", "own")
     assert chain("minimal", policies) == ("minimal",)
-    assert not effective("base", policies).decide("net", "connect", "a.x.org:443")
-    assert effective("own", policies).decide("net", "connect", "a.x.org:443")
-    assert [rule.origin for rule in effective("own", policies).rules["net"]] == ["standard", "base", "own"]
+    assert not effective_policy("base", policies).decide("net", "connect", "a.x.org:443")
+    assert effective_policy("own", policies).decide("net", "connect", "a.x.org:443")
+    assert [rule.origin for rule in effective_policy("own", policies).rules["net"]] == [
+        "standard",
+        "base",
+        "own",
+    ]
 
 
 def test_chains_that_reach_nothing() -> None:
     """A name that nobody has, and a ring."""
-    ring = {"a": Written(base="b"), "b": Written(base="a"), "c": Written(base="c"), "d": Written(base="gone")}
-    for name, at, is_ring in (("a", "a", True), ("c", "c", True), ("d", "gone", False), ("x", "x", False)):
+    ring = {
+        "a": Written(base="b"),
+        "b": Written(base="a"),
+        "c": Written(base="c"),
+        "d": Written(base="gone"),
+    }
+    for name, at, is_ring in (
+        ("a", "a", True),
+        ("c", "c", True),
+        ("d", "gone", False),
+        ("x", "x", False),
+    ):
         with pytest.raises(ChainError) as caught:
             chain(name, ring)
-        assert (caught.value.name, caught.value.ring) == (at, is_ring)
+        assert (caught.value.name, caught.value.is_cycle) == (at, is_ring)
     assert chain("sandboxed", {"sandboxed": Written(base="minimal")}) == ("sandboxed",)

@@ -30,10 +30,25 @@ def one(text: str) -> Finding:
             "`metrics_port` belongs to `[observability]`.",
         ),
         ("[federation]\n", "federation", "unknown-key", "The table is called `[mesh]`."),
-        ("[resources]\nstop = 1\n", "resources.stop", "unknown-key", "Did you mean `stop_seconds`?"),
+        (
+            "[resources]\nstop = 1\n",
+            "resources.stop",
+            "unknown-key",
+            "Did you mean `stop_seconds`?",
+        ),
         ("[relay]\n", "relay", "unknown-key", "`relay` belongs to `[sovereign_mesh]`."),
-        ("[limits]\nenv_var = 1\n", "limits.env_var", "unknown-key", "`env_var` belongs to `[providers.<name>]`."),
-        ('[agents.Big_One]\ncommand = ["x"]\n', "agents.Big_One", "bad-value", "Write `[agents.big-one]`."),
+        (
+            "[limits]\nenv_var = 1\n",
+            "limits.env_var",
+            "unknown-key",
+            "`env_var` belongs to `[providers.<name>]`.",
+        ),
+        (
+            '[agents.Big_One]\ncommand = ["x"]\n',
+            "agents.Big_One",
+            "bad-value",
+            "Write `[agents.big-one]`.",
+        ),
         ("[agents.x]\n", "agents.x.command", "missing-key", 'Add `command = ["claude", "-p"]`.'),
         ("[agents.x]\ncommand = []\n", "agents.x.command", "bad-value", "Write at least one item."),
         (
@@ -48,34 +63,99 @@ def one(text: str) -> Finding:
             "unknown-key",
             "Did you mean `operations`?",
         ),
-        ('[providers.p]\nenv_var = "A"\ntimeout_seconds = "10m"\n', "providers.p.timeout_seconds", "bad-unit", "`600`"),
-        ('[egress]\nallow = ["https://x.org/"]\n', "egress.allow", "bad-value", "a host, *.host, IP or CIDR"),
-        ('[sovereign_mesh]\nrelays = ["https://x.org"]\n', "sovereign_mesh.relays", "bad-value", "a ws or wss URL"),
+        (
+            '[providers.p]\nenv_var = "A"\ntimeout_seconds = "10m"\n',
+            "providers.p.timeout_seconds",
+            "bad-unit",
+            "`600`",
+        ),
+        (
+            '[egress]\nallow = ["https://x.org/"]\n',
+            "egress.allow",
+            "bad-value",
+            "a host, *.host, IP or CIDR",
+        ),
+        (
+            '[sovereign_mesh]\nrelays = ["https://x.org"]\n',
+            "sovereign_mesh.relays",
+            "bad-value",
+            "a ws or wss URL",
+        ),
         ("[zebra]\n", "zebra", "unknown-key", "Remove it. Keys here: meta, image,"),
         ("[api]\nport = true\n", "api.port", "wrong-type", "Write a port number, such as `9090`."),
         ("[api]\nport = 9090.0\n", "api.port", "wrong-type", "Write a port number"),
-        ('[resources]\npids = "9"\n', "resources.pids", "wrong-type", "Write an integer, such as `2048`."),
+        (
+            '[resources]\npids = "9"\n',
+            "resources.pids",
+            "wrong-type",
+            "Write an integer, such as `2048`.",
+        ),
         ("[resources]\ncpus = inf\n", "resources.cpus", "wrong-type", "Write a number"),
-        ("[resources]\nmemory = 4\n", "resources.memory", "wrong-type", 'Write a size, such as `"512MiB"`.'),
+        (
+            "[resources]\nmemory = 4\n",
+            "resources.memory",
+            "wrong-type",
+            'Write a size, such as `"512MiB"`.',
+        ),
         ("name = {}\n", "meta.name", "wrong-type", "Write a name"),
         ("[resources]\ncpus = 1979-05-27\n", "resources.cpus", "wrong-type", "Write a number"),
         ('[resources]\nmemory = "512MB"\n', "resources.memory", "bad-unit", 'Write `"512MiB"`.'),
         ('[resources]\nmemory = "1.5 GB"\n', "resources.memory", "bad-unit", 'Write `"1536MiB"`.'),
         ('[resources]\nmemory = "1048576"\n', "resources.memory", "bad-unit", 'Write `"1MiB"`.'),
-        ('[resources]\nstop_seconds = "30s"\n', "resources.stop_seconds", "bad-unit", "Write `30`."),
-        ('[resources]\nstop_seconds = "2m"\n', "resources.stop_seconds", "bad-unit", "Write `120`."),
+        (
+            '[resources]\nstop_seconds = "30s"\n',
+            "resources.stop_seconds",
+            "bad-unit",
+            "Write `30`.",
+        ),
+        (
+            '[resources]\nstop_seconds = "2m"\n',
+            "resources.stop_seconds",
+            "bad-unit",
+            "Write `120`.",
+        ),
         ('[resources]\nmemory = "lots"\n', "resources.memory", "bad-value", "Write a size"),
         ('[resources]\nmemory = "4GiB\\n"\n', "resources.memory", "bad-unit", 'Write `"4GiB"`.'),
-        ("[resources]\npids = 63\n", "resources.pids", "bad-value", "Write a number from 64 to 65536."),
+        (
+            "[resources]\npids = 63\n",
+            "resources.pids",
+            "bad-value",
+            "Write a number from 64 to 65536.",
+        ),
         ('[mesh]\nmode = "clint"\n', "mesh.mode", "bad-value", 'Did you mean "client"?'),
         ('name = "Box"\n', "meta.name", "bad-value", "Write a name"),
-        ('[api]\npublish_address = "256.1.1.1"\n', "api.publish_address", "bad-value", "Write an IP address"),
-        ('[api]\npublic_base = "https://u:p@h"\n', "api.public_base", "bad-value", "without credentials"),
+        (
+            '[api]\npublish_address = "256.1.1.1"\n',
+            "api.publish_address",
+            "bad-value",
+            "Write an IP address",
+        ),
+        (
+            '[api]\npublic_base = "https://u:p@h"\n',
+            "api.public_base",
+            "bad-value",
+            "without credentials",
+        ),
         ('[mesh]\nca_file = "/a/../b"\n', "mesh.ca_file", "bad-value", "absolute path"),
         ('[mesh]\nca_file = "/a//b"\n', "mesh.ca_file", "bad-value", "absolute path"),
-        ('[image]\nsystems = ["x86_64-linux", "x86_64-linux"]\n', "image.systems", "bad-value", "Keep each item once."),
-        ("[security.exceptions.desktop]\ncap_add = []\n", "security.exceptions.desktop.reason", "missing-key", "Add"),
-        ('[mesh]\ntoken_env = "A"\ntoken_file = "/b"\n', "mesh.token_file", "bad-value", "Drop `token_env`"),
+        (
+            '[image]\nsystems = ["x86_64-linux", "x86_64-linux"]\n',
+            "image.systems",
+            "bad-value",
+            "Keep each item once.",
+        ),
+        (
+            "[security.exceptions.desktop]\ncap_add = []\n",
+            "security.exceptions.desktop.reason",
+            "missing-key",
+            "Add",
+        ),
+        (
+            '[mesh]\ntoken_env = "A"\ntoken_file = "/b"\n',
+            "mesh.token_file",
+            "bad-value",
+            "Drop `token_env`",
+        ),
     ],
 )
 def test_kinds(text: str, key: str, kind: str, remedy: str) -> None:
@@ -126,13 +206,15 @@ def test_all_are_reported_in_one_run() -> None:
 def test_a_refused_value_is_withdrawn() -> None:
     """The usable model has the default in its place and the rest as written."""
     manifest = parse((BASE + '[api]\nport = "1"\nmax_body = "2MiB"\n').encode(), "x")
-    assert manifest.withdrawn == {"api.port"}
+    assert manifest.invalid == {"api.port"}
     assert manifest.usable.api.port == 9090
     assert manifest.usable.api.max_body == "2MiB"
     assert manifest.effective is None
 
 
-@pytest.mark.parametrize("address", ["::", "::1", "fe80::1", "1:2:3:4:5:6:7:8", "0.0.0.0", "255.255.255.255"])
+@pytest.mark.parametrize(
+    "address", ["::", "::1", "fe80::1", "1:2:3:4:5:6:7:8", "0.0.0.0", "255.255.255.255"]
+)
 def test_addresses(address: str) -> None:
     """IPv4 and IPv6 literals are taken."""
     assert parse((BASE + f'[api]\npublish_address = "{address}"\n').encode(), "x").findings == ()
@@ -175,14 +257,17 @@ def test_net_patterns(pattern: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "pattern", ["", "a b", "*.*.com", "a.*.com", "http://a", "a:0", "a:b", "a/24", "$EGRESS", "-a", "a..b"]
+    "pattern",
+    ["", "a b", "*.*.com", "a.*.com", "http://a", "a:0", "a:b", "a/24", "$EGRESS", "-a", "a..b"],
 )
 def test_what_is_no_net_pattern(pattern: str) -> None:
     """Schemes, paths, inner stars and broken ports are refused."""
     assert one(f'[egress]\nallow = ["{pattern}"]\n').kind == "bad-value"
 
 
-@pytest.mark.parametrize(("target", "taken"), [("10.0.0.5:5432", True), ("db.lan:*", True), ("10.0.0.5", False)])
+@pytest.mark.parametrize(
+    ("target", "taken"), [("10.0.0.5:5432", True), ("db.lan:*", True), ("10.0.0.5", False)]
+)
 def test_a_private_target_names_its_port(target: str, taken: bool) -> None:
     """An exemption is never for all ports by omission."""
     found = parse((BASE + f'[egress]\nallow_private = ["{target}"]\n').encode(), "x").findings

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentbox.manifest.secrets import is_credential, is_placeholder
-from agentbox.manifest.suggest import distance, nearest
+from agentbox.manifest.suggest import edit_distance, suggest_names
 from agentbox.manifest.toml_text import as_seconds, as_size
 from agentbox.manifest.types import Size, size_bytes
 
@@ -18,7 +18,9 @@ def test_size_in_bytes(count: int, unit: str) -> None:
     assert Size(f"{count}{unit}").bytes == count * _UNITS[unit]
 
 
-@pytest.mark.parametrize("text", ["", "1", "GiB", "0MiB", "01MiB", "-1MiB", "1 MiB", "1MB", "٣MiB", "1.5GiB"])
+@pytest.mark.parametrize(
+    "text", ["", "1", "GiB", "0MiB", "01MiB", "-1MiB", "1 MiB", "1MB", "٣MiB", "1.5GiB"]
+)
 def test_what_is_no_size(text: str) -> None:
     """Anything else is a ValueError."""
     with pytest.raises(ValueError, match="not a size"):
@@ -44,22 +46,29 @@ def test_corrected_sizes(written: str, meant: str) -> None:
 
 def test_corrected_times() -> None:
     """Whole seconds, at least one."""
-    assert [as_seconds(text) for text in ("30s", "2m", "1h", "500ms", "30", "soon")] == [30, 120, 3600, 1, 30, None]
+    assert [as_seconds(text) for text in ("30s", "2m", "1h", "500ms", "30", "soon")] == [
+        30,
+        120,
+        3600,
+        1,
+        30,
+        None,
+    ]
 
 
 @given(st.text(max_size=8), st.text(max_size=8))
 def test_distance_is_a_metric_of_edits(left: str, right: str) -> None:
     """Zero for equal words only, the same both ways, at most the longer length."""
-    assert (distance(left, right) == 0) == (left == right)
-    assert distance(left, right) == distance(right, left)
-    assert distance(left, right) <= max(len(left), len(right))
+    assert (edit_distance(left, right) == 0) == (left == right)
+    assert edit_distance(left, right) == edit_distance(right, left)
+    assert edit_distance(left, right) <= max(len(left), len(right))
 
 
 def test_nearest() -> None:
     """Two edits, or a third of the word; the closest first."""
-    assert nearest("memry", ["memory", "mesh", "meta"]) == ["memory"]
-    assert nearest("sytsem", ["systems", "system"]) == ["system", "systems"]
-    assert nearest("zebra", ["memory", "mesh"]) == []
+    assert suggest_names("memry", ["memory", "mesh", "meta"]) == ["memory"]
+    assert suggest_names("sytsem", ["systems", "system"]) == ["system", "systems"]
+    assert suggest_names("zebra", ["memory", "mesh"]) == []
 
 
 @pytest.mark.parametrize(
@@ -86,7 +95,14 @@ def test_credentials(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "task-runner-for-everything", "ANTHROPIC_API_KEY", "https://host:9090/a@b", "sha256:" + "a" * 64, "sk-short"],
+    [
+        "",
+        "task-runner-for-everything",
+        "ANTHROPIC_API_KEY",
+        "https://host:9090/a@b",
+        "sha256:" + "a" * 64,
+        "sk-short",
+    ],
 )
 def test_what_is_no_credential(text: str) -> None:
     """Names, digests, URLs without a password."""
@@ -95,7 +111,16 @@ def test_what_is_no_credential(text: str) -> None:
 
 def test_placeholders() -> None:
     """Whole and case ignored."""
-    for text in ("change-me", "CHANGEME", "your-token-here", "<host>", "TODO: ask", "xxx", "replace-me", "placeholder"):
+    for text in (
+        "change-me",
+        "CHANGEME",
+        "your-token-here",
+        "<host>",
+        "TODO: ask",
+        "xxx",
+        "replace-me",
+        "placeholder",
+    ):
         assert is_placeholder(text), text
     for text in ("", "changes", "my-token", "a<b>", "exchange-me"):
         assert not is_placeholder(text), text

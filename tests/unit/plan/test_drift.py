@@ -1,32 +1,40 @@
 """drift: which keys of two plans differ, and what that needs."""
 
 from agentbox.manifest.keys import apply_classes
-from agentbox.plan.drift import Drift, drift
+from agentbox.plan.drift import Drift, find_drift
 from agentbox.testing.plans import plan_of
 
 
 def test_one_change_a_class_is_found_under_its_class() -> None:
     """Each key is named under the class that docs/manifest.md gives it, and the worst class decides."""
     old = plan_of()
-    new = plan_of('[limits]\npids = 7\n[api]\nmax_body = "2MiB"\nport = 9999\n[resources]\ncpus = 1\n')
-    assert drift(old.apply, new.apply) == Drift(
-        live=("limits.pids",), boot=("api.max_body",), recreate=("resources.cpus",), rebuild=("api.port",)
+    new = plan_of(
+        '[limits]\npids = 7\n[api]\nmax_body = "2MiB"\nport = 9999\n[resources]\ncpus = 1\n'
     )
-    assert drift(old.apply, new.apply).worst == "rebuild"
+    assert find_drift(old.apply, new.apply) == Drift(
+        live=("limits.pids",),
+        boot=("api.max_body",),
+        recreate=("resources.cpus",),
+        rebuild=("api.port",),
+    )
+    assert find_drift(old.apply, new.apply).worst == "rebuild"
 
 
 def test_a_default_written_out_and_another_spelling_are_no_change() -> None:
     """Values are compared, not texts: 1024MiB is 1GiB. The plan digest differs, for it names the bytes."""
-    old, new = plan_of('[resources]\nmemory = "1GiB"\n'), plan_of('[resources]\nmemory = "1024MiB"\npids = 2048\n')
-    assert drift(old.apply, new.apply) == Drift()
-    assert drift(old.apply, new.apply).worst == ""
+    old, new = (
+        plan_of('[resources]\nmemory = "1GiB"\n'),
+        plan_of('[resources]\nmemory = "1024MiB"\npids = 2048\n'),
+    )
+    assert find_drift(old.apply, new.apply) == Drift()
+    assert find_drift(old.apply, new.apply).worst == ""
     assert old.digest != new.digest
 
 
 def test_an_entry_of_a_map_counts_when_it_appears() -> None:
     """A written exception changes the container, also while its gate is off."""
     new = plan_of("[security.exceptions.playwright]\n")
-    found = drift(plan_of().apply, new.apply)
+    found = find_drift(plan_of().apply, new.apply)
     assert found.worst == "recreate"
     assert "security.exceptions.playwright.builtin" in found.recreate
 

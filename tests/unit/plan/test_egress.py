@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from agentbox.plan.egress import destinations
-from agentbox.plan.model import Slot
-from agentbox.plan.network import targets_on_loopback
+from agentbox.plan.model import SlotPlan
+from agentbox.plan.network import loopback_targets
 from agentbox.testing.plans import plan_of
 
 
-def _found(values: dict[str, Any], **slots: Slot) -> list[tuple[str, int, bool]]:
+def _found(values: dict[str, Any], **slots: SlotPlan) -> list[tuple[str, int, bool]]:
     return [(row.host, row.port, row.private) for row in destinations(values, slots)]
 
 
@@ -56,9 +56,11 @@ def test_what_the_operator_names_may_be_private() -> None:
         "providers.unused.base_url": "http://unused:1",
     }
     slots = {
-        "beads": Slot(use="external-http", required=True, options={"endpoint": "https://beads.internal:8443"}),
-        "memory": Slot(use="external-pg", required=False),
-        "events": Slot(use="external-http", required=False, options={"endpoint": ""}),
+        "beads": SlotPlan(
+            use="external-http", required=True, options={"endpoint": "https://beads.internal:8443"}
+        ),
+        "memory": SlotPlan(use="external-pg", required=False),
+        "events": SlotPlan(use="external-http", required=False, options={"endpoint": ""}),
     }
     assert _found(values, **slots) == [
         ("", 80, True),
@@ -78,12 +80,15 @@ def test_policies_add_what_they_allow() -> None:
         {"mode": "deny", "operations": None, "patterns": ["bad.example"]},
         {"mode": "allow", "operations": ["tcp"], "patterns": ["5432"]},
     ]
-    assert _found({"policies.builder.net": rules, "policies.builder.fs": []}) == [("", 22, False), ("", 5432, True)]
+    assert _found({"policies.builder.net": rules, "policies.builder.fs": []}) == [
+        ("", 22, False),
+        ("", 5432, True),
+    ]
 
 
 def test_services_on_loopback_are_known() -> None:
     """By every address of loopback; a database whose address is a secret may be one."""
-    slots = {"memory": Slot(use="external-pg", required=False)}
+    slots = {"memory": SlotPlan(use="external-pg", required=False)}
     values = {
         "providers.near.enabled": True,
         "providers.near.base_url": "http://127.0.0.1:11434/v1",
@@ -91,9 +96,17 @@ def test_services_on_loopback_are_known() -> None:
         "providers.far.base_url": "https://models.example",
         "observability.otlp_endpoint": "http://localhost:4318",
         "egress.allow": ["example.com", "203.0.113.7:81"],
-        "egress.allow_private": ["[::1]:82", "[::ffff:127.0.0.1]:83", "10.0.0.1:84", "0.0.0.0/0:85", "127.0.0.1:*"],
+        "egress.allow_private": [
+            "[::1]:82",
+            "[::ffff:127.0.0.1]:83",
+            "10.0.0.1:84",
+            "0.0.0.0/0:85",
+            "127.0.0.1:*",
+        ],
     }
     plan = plan_of()
-    found = targets_on_loopback(replace(plan, slots={**plan.slots, **slots}, egress=destinations(values, slots)))
+    found = loopback_targets(
+        replace(plan, slots={**plan.slots, **slots}, egress=destinations(values, slots))
+    )
     assert found == (82, 83, 85, 4318, 5432, 11434)
-    assert targets_on_loopback(plan) == ()
+    assert loopback_targets(plan) == ()

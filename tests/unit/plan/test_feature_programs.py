@@ -5,9 +5,9 @@ import pytest
 from agentbox.manifest.features.model import Feature, FixedPort
 from agentbox.plan.errors import PlanError
 from agentbox.plan.from_features import Contribution
-from agentbox.plan.from_features import contribution as contribution_of
+from agentbox.plan.from_features import build_contribution as contribution_of
 from agentbox.plan.logs import with_log_sizes
-from agentbox.plan.model import Password, Port, Program, Ready, Volume
+from agentbox.plan.model import Password, Port, Program, ReadySignal, VolumePlan
 from agentbox.plan.network import check_ports
 from agentbox.plan.programs import check_names, stop_budget
 
@@ -19,7 +19,12 @@ _EDITOR = {
 }
 
 
-VALUES = {"desktop.port": 5901, "desktop.on": True, "desktop.password_env": "SCREEN", "desktop.names": ["a"]}
+VALUES = {
+    "desktop.port": 5901,
+    "desktop.on": True,
+    "desktop.password_env": "SCREEN",
+    "desktop.names": ["a"],
+}
 
 
 def contribution(features: list[Feature]) -> Contribution:
@@ -40,7 +45,7 @@ def test_a_program_of_a_feature_joins_the_group_and_logs_to_a_file() -> None:
             priority=60,
             argv=("/usr/bin/editor", "--port", "8080"),
             required=True,
-            ready=Ready(by="tcp", target="127.0.0.1:8080"),
+            ready=ReadySignal(by="tcp", target="127.0.0.1:8080"),
             startsecs=1,
             log="file",
             group="features",
@@ -50,14 +55,18 @@ def test_a_program_of_a_feature_joins_the_group_and_logs_to_a_file() -> None:
 
 def test_a_group_stops_as_slowly_as_its_slowest_member() -> None:
     """Its members are stopped side by side, groups one after another, with a tick each."""
-    two = contribution([_feature(programs=(_EDITOR, {**_EDITOR, "name": "b", "stop_seconds": 9}))]).programs
+    two = contribution(
+        [_feature(programs=(_EDITOR, {**_EDITOR, "name": "b", "stop_seconds": 9}))]
+    ).programs
     assert stop_budget(two) == 9 + 1
 
 
 @pytest.mark.parametrize("count", [1, 2, 7])
 def test_logs_of_all_programs_fit_into_their_share(count: int) -> None:
     """The sum of maxbytes * (backups + 1) stays within 60 % of the log file system, and is not zero."""
-    rows = contribution([_feature(programs=tuple({**_EDITOR, "name": f"p{i}"} for i in range(count)))]).programs
+    rows = contribution(
+        [_feature(programs=tuple({**_EDITOR, "name": f"p{i}"} for i in range(count)))]
+    ).programs
     sized = with_log_sizes(rows, 128 << 20)
     total = sum(row.log_bytes * (row.log_backups + 1) for row in sized)
     assert 0.55 * (128 << 20) < total <= 0.6 * (128 << 20)
@@ -83,7 +92,10 @@ def test_ports_volumes_probes_and_environment_are_taken_over() -> None:
     found = contribution(
         [
             _feature(
-                ports=(FixedPort(name="web", port=8080), FixedPort(name="inner", port=8081, publish=False)),
+                ports=(
+                    FixedPort(name="web", port=8080),
+                    FixedPort(name="inner", port=8081, publish=False),
+                ),
                 volumes=({"source": "editor", "target": "/var/lib/agentbox/editor"},),
                 probes=(probe,),
                 env={"EDITOR": "editor"},
@@ -94,7 +106,7 @@ def test_ports_volumes_probes_and_environment_are_taken_over() -> None:
         ("editor", 8080, "127.0.0.1"),
         ("editor", 8081, ""),
     ]
-    assert found.volumes == (Volume(source="editor", target="/var/lib/agentbox/editor"),)
+    assert found.volumes == (VolumePlan(source="editor", target="/var/lib/agentbox/editor"),)
     assert (found.probes[0].required, found.probes[0].stage) == (False, "boot")
     assert found.env == {"EDITOR": "editor"}
 
@@ -104,7 +116,10 @@ def test_a_name_or_a_port_is_taken_once() -> None:
     rows = contribution([_feature(programs=(_EDITOR, _EDITOR))]).programs
     with pytest.raises(PlanError, match="cannot plan program editor: two features define it"):
         check_names(rows)
-    ports = (Port(owner="api.port", name="api", port=9090), Port(owner="editor", name="web", port=9090))
+    ports = (
+        Port(owner="api.port", name="api", port=9090),
+        Port(owner="editor", name="web", port=9090),
+    )
     with pytest.raises(PlanError, match=r"cannot plan port 9090: api.port and editor both want it"):
         check_ports(ports)
 
@@ -118,8 +133,16 @@ def test_words_in_braces_are_filled_in() -> None:
         "ready": {"by": "tcp", "target": "127.0.0.1:{desktop.port}"},
         "password": {"file": "editor-password", "key": "desktop.password_env"},
     }
-    probe = {"id": "e", "kind": "exec", "argv": ["/usr/bin/editor"], "stdout_regex": "^[0-9]{2}", "reason": "it runs"}
-    found = contribution([_feature(programs=(program,), probes=(probe,), env={"PORT": "{desktop.port}"})])
+    probe = {
+        "id": "e",
+        "kind": "exec",
+        "argv": ["/usr/bin/editor"],
+        "stdout_regex": "^[0-9]{2}",
+        "reason": "it runs",
+    }
+    found = contribution(
+        [_feature(programs=(program,), probes=(probe,), env={"PORT": "{desktop.port}"})]
+    )
     only = found.programs[0]
     assert only.argv == (
         "/usr/bin/editor-x86_64",
@@ -136,18 +159,24 @@ def test_words_in_braces_are_filled_in() -> None:
 def test_a_word_that_stands_for_nothing_is_refused(word: str) -> None:
     """Also one whose value is a list, and the password of a program that has none."""
     with pytest.raises(PlanError, match=f"feature editor: {{{word}}}"):
-        contribution([_feature(programs=({**_EDITOR, "argv": ["/usr/bin/editor", f"{{{word}}}"]},))])
+        contribution(
+            [_feature(programs=({**_EDITOR, "argv": ["/usr/bin/editor", f"{{{word}}}"]},))]
+        )
 
 
 def test_a_variable_has_one_value() -> None:
     """Two features may agree on it; where they do not, the second is named."""
     other = Feature(name="other", env={"LIBS": "/b"})
     assert contribution([_feature(env={"LIBS": "/b"}), other]).env == {"LIBS": "/b"}
-    with pytest.raises(PlanError, match="feature other: it sets LIBS to '/b', another feature to '/a'"):
+    with pytest.raises(
+        PlanError, match="feature other: it sets LIBS to '/b', another feature to '/a'"
+    ):
         contribution([_feature(env={"LIBS": "/a"}), other])
 
 
 def test_a_port_may_be_the_manifests() -> None:
     """Then the key owns it."""
     found = contribution([_feature(ports=(FixedPort(name="screen", key="desktop.port"),))])
-    assert found.ports == (Port(owner="desktop.port", name="screen", port=5901, publish="127.0.0.1"),)
+    assert found.ports == (
+        Port(owner="desktop.port", name="screen", port=5901, publish="127.0.0.1"),
+    )

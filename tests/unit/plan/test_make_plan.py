@@ -7,9 +7,9 @@ import pytest
 from agentbox.core.canonical import digest
 from agentbox.manifest.features.loader import load_features
 from agentbox.manifest.load import parse
-from agentbox.plan.build import make_plan
-from agentbox.plan.errors import LockDisagreesError, PlanError
-from agentbox.plan.lockfile.writer import write
+from agentbox.plan.build import build_plan
+from agentbox.plan.errors import LockMismatchError, PlanError
+from agentbox.plan.lockfile.writer import serialize_lock
 from agentbox.plan.model import Plan
 from agentbox.testing.plans import SYSTEM, lock_of, manifest_bytes, plan_of
 
@@ -26,7 +26,11 @@ def test_the_default_manifest_gives_five_programs_and_publishes_two_ports_on_loo
     ]
     required = [program.name for program in plan.required_programs]
     assert required == ["bootstrap", "management-api", "gateway", "agent-host"]
-    assert [(port.port, port.publish) for port in plan.ports] == [(9090, "127.0.0.1"), (9091, "127.0.0.1"), (9093, "")]
+    assert [(port.port, port.publish) for port in plan.ports] == [
+        (9090, "127.0.0.1"),
+        (9091, "127.0.0.1"),
+        (9093, ""),
+    ]
 
 
 def test_an_orchestrator_that_is_off_needs_no_agent_host_and_no_gateway() -> None:
@@ -66,10 +70,12 @@ def test_a_plan_survives_its_json_form() -> None:
 def test_digests_are_those_of_the_inputs() -> None:
     """Manifest, lock and seccomp file can be checked against the plan by their bytes."""
     manifest, lock, seccomp = parse(manifest_bytes(), "x"), lock_of(), b"{}"
-    plan = make_plan(manifest, load_features(), write(lock), lock, SYSTEM, seccomp=seccomp)
+    plan = build_plan(
+        manifest, load_features(), serialize_lock(lock), lock, SYSTEM, seccomp=seccomp
+    )
     assert (plan.digests.manifest, plan.digests.lock, plan.digests.seccomp) == (
         digest(manifest_bytes()),
-        digest(write(lock)),
+        digest(serialize_lock(lock)),
         digest(seccomp),
     )
 
@@ -84,11 +90,13 @@ def test_digests_are_those_of_the_inputs() -> None:
         ('[image]\nsource = "nixpkgs"\n', lock_of(), SYSTEM, "image.source is nixpkgs"),
     ],
 )
-def test_a_lock_for_other_packages_is_refused_by_what_differs(text: str, lock, system: str, said: str) -> None:  # type: ignore[no-untyped-def]
+def test_a_lock_for_other_packages_is_refused_by_what_differs(
+    text: str, lock, system: str, said: str
+) -> None:  # type: ignore[no-untyped-def]
     """The renderer must not describe an image that the lock does not make. Exit code 5."""
     manifest = parse(manifest_bytes(text), "agentbox.toml")
-    with pytest.raises(LockDisagreesError, match=said) as caught:
-        make_plan(manifest, load_features(), write(lock), lock, system)
+    with pytest.raises(LockMismatchError, match=said) as caught:
+        build_plan(manifest, load_features(), serialize_lock(lock), lock, system)
     assert caught.value.exit_code == 5
 
 
@@ -131,4 +139,4 @@ def test_a_manifest_with_findings_has_no_plan() -> None:
     manifest = parse(b"[meta]\nschema_version = 1\nnmae = 'x'\n", "agentbox.toml")
     assert manifest.findings
     with pytest.raises(ValueError, match="has findings"):
-        make_plan(manifest, load_features(), b"", lock_of(), SYSTEM)
+        build_plan(manifest, load_features(), b"", lock_of(), SYSTEM)

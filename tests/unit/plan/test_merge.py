@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentbox.plan.errors import PlanError
-from agentbox.plan.merge import Profile, baseline, effective, merge
-from agentbox.plan.model import Delta, Device, Plan, Tmpfs, Volume
-from agentbox.policy.protected_paths import hides
+from agentbox.plan.merge import ContainerProfile, baseline, effective_profile, merge
+from agentbox.plan.model import Device, ExceptionPlan, Plan, TmpfsPlan, VolumePlan
+from agentbox.policy.protected_paths import hides_image
 from agentbox.testing.plans import plan_of as _plan_of
 
 _PLAN = _plan_of()
@@ -21,33 +21,46 @@ def plan_of() -> Plan:
     return _PLAN
 
 
-_FREE = st.sampled_from(["/dev/shm", "/a", "/a/b", "/run/user/1000", "/tmp/.X11-unix", "/var/lib/agentbox/x"])
-_ANY = st.one_of(_FREE, st.sampled_from(["/tmp", "/run", "/var/log", "/workspace", "/opt", "/etc/x", "/var/lib", "/"]))
+_FREE = st.sampled_from(
+    ["/dev/shm", "/a", "/a/b", "/run/user/1000", "/tmp/.X11-unix", "/var/lib/agentbox/x"]
+)
+_ANY = st.one_of(
+    _FREE,
+    st.sampled_from(["/tmp", "/run", "/var/log", "/workspace", "/opt", "/etc/x", "/var/lib", "/"]),
+)
 _WORDS = st.sampled_from(["one", "two", "three"])
 _MODES = st.integers(0, 0o1777).map(lambda bits: f"{bits:04o}")
-_DEVICES = st.builds(Device, driver=_WORDS, count=st.integers(-1, 3), capabilities=st.just(("gpu",)))
+_DEVICES = st.builds(
+    Device, driver=_WORDS, count=st.integers(-1, 3), capabilities=st.just(("gpu",))
+)
 
 
 def _tuples(values: st.SearchStrategy[object]) -> st.SearchStrategy[tuple[object, ...]]:
     return st.lists(values, max_size=3).map(tuple)
 
 
-def _tmpfs(targets: st.SearchStrategy[str]) -> st.SearchStrategy[Tmpfs]:
-    return st.builds(Tmpfs, target=targets, size=st.integers(1, 1 << 40), mode=_MODES, exec=st.booleans())
+def _tmpfs(targets: st.SearchStrategy[str]) -> st.SearchStrategy[TmpfsPlan]:
+    return st.builds(
+        TmpfsPlan, target=targets, size=st.integers(1, 1 << 40), mode=_MODES, exec=st.booleans()
+    )
 
 
-def _volumes(targets: st.SearchStrategy[str]) -> st.SearchStrategy[Volume]:
+def _volumes(targets: st.SearchStrategy[str]) -> st.SearchStrategy[VolumePlan]:
     """One source a target, so that no two contradict each other."""
     return st.builds(
-        lambda target, ro: Volume(source=f"v{target}", target=target, read_only=ro), targets, st.booleans()
+        lambda target, ro: VolumePlan(source=f"v{target}", target=target, read_only=ro),
+        targets,
+        st.booleans(),
     )
 
 
 def _deltas(
-    tmpfs: st.SearchStrategy[Tmpfs], volumes: st.SearchStrategy[Volume], capabilities: st.SearchStrategy[str]
-) -> st.SearchStrategy[list[Delta]]:
+    tmpfs: st.SearchStrategy[TmpfsPlan],
+    volumes: st.SearchStrategy[VolumePlan],
+    capabilities: st.SearchStrategy[str],
+) -> st.SearchStrategy[list[ExceptionPlan]]:
     one = st.builds(
-        Delta, key=_WORDS, reason=st.just("because it must"), tmpfs=_tuples(tmpfs), volumes=_tuples(volumes),
+        ExceptionPlan, key=_WORDS, reason=st.just("because it must"), tmpfs=_tuples(tmpfs), volumes=_tuples(volumes),
         devices=_tuples(_WORDS), group_add=_tuples(_WORDS), cap_add=_tuples(capabilities),
         device_requests=_tuples(_DEVICES), runtime=st.sampled_from(["", "nvidia"]), seccomp=st.sampled_from(["", "wide"]),
     )  # fmt: skip
@@ -56,7 +69,7 @@ def _deltas(
 
 # Places of their own for tmpfs (what may grow among them) and volumes: always accepted.
 _TAME = _deltas(
-    _tmpfs(_FREE).filter(lambda row: "agentbox" not in row.target) | st.builds(Tmpfs, target=st.just("/run"), size=st.integers(1, 1 << 40), mode=_MODES),
+    _tmpfs(_FREE).filter(lambda row: "agentbox" not in row.target) | st.builds(TmpfsPlan, target=st.just("/run"), size=st.integers(1, 1 << 40), mode=_MODES),
     _volumes(st.sampled_from(["/var/lib/agentbox/x", "/b", "/b/c", "/mnt/data"])),
     st.sampled_from(["NET_RAW", "SYS_NICE"]),
 )  # fmt: skip
@@ -65,7 +78,7 @@ _DENIALS = ("user", "read_only", "cap_drop", "no_new_privileges", "privileged")
 _LISTS = ("devices", "group_add", "cap_add", "device_requests")
 
 
-def _merged(deltas: list[Delta]) -> Profile | str:
+def _merged(deltas: list[ExceptionPlan]) -> ContainerProfile | str:
     """The profile, or why it is refused."""
     try:
         return merge(baseline(plan_of()), deltas)
@@ -73,7 +86,7 @@ def _merged(deltas: list[Delta]) -> Profile | str:
         return str(error)
 
 
-def _covers(old: Profile, new: Profile) -> bool:
+def _covers(old: ContainerProfile, new: ContainerProfile) -> bool:
     """Every grant of the old one is in the new one, and nothing that it denies or restricts is gone or weaker."""
     mounts = {row.target: row for row in new.tmpfs}
     volumes = {row.target: row for row in new.volumes}
@@ -88,7 +101,7 @@ def _covers(old: Profile, new: Profile) -> bool:
         and {row.target for row in old.tmpfs} <= set(mounts)
         and all(volumes.get(row.target) == row for row in old.volumes)
         and not set(mounts) & set(volumes)
-        and not any(hides(target) for target in {*mounts, *volumes})
+        and not any(hides_image(target) for target in {*mounts, *volumes})
         and all(set(getattr(old, name)) <= set(getattr(new, name)) for name in _LISTS)
         and "ALL" not in new.cap_add
         and new.runtime in {old.runtime, "nvidia"}
@@ -96,13 +109,16 @@ def _covers(old: Profile, new: Profile) -> bool:
     )
 
 
-def _has(delta: Delta, found: Profile) -> bool:
+def _has(delta: ExceptionPlan, found: ContainerProfile) -> bool:
     """Everything that a delta asks for is granted."""
     tmpfs = {row.target: row for row in found.tmpfs}
     volumes = {row.target: row for row in found.volumes}
     return (
         all(set(getattr(delta, name)) <= set(getattr(found, name)) for name in _LISTS)
-        and all(tmpfs[row.target].size >= row.size and tmpfs[row.target].exec >= row.exec for row in delta.tmpfs)
+        and all(
+            tmpfs[row.target].size >= row.size and tmpfs[row.target].exec >= row.exec
+            for row in delta.tmpfs
+        )
         and all(volumes[row.target].read_only <= row.read_only for row in delta.volumes)
         and (not delta.runtime or found.runtime == delta.runtime)
         and (not delta.seccomp or found.seccomp == delta.seccomp)
@@ -111,7 +127,9 @@ def _has(delta: Delta, found: Profile) -> bool:
 
 @settings(deadline=None)
 @given(_TAME)
-def test_what_only_adds_is_granted_and_nothing_of_the_baseline_is_removed(deltas: list[Delta]) -> None:
+def test_what_only_adds_is_granted_and_nothing_of_the_baseline_is_removed(
+    deltas: list[ExceptionPlan],
+) -> None:
     """For every list of such deltas, the result covers the baseline and each delta; the baseline itself is unchanged."""
     base = baseline(plan_of())
     before = repr(base)
@@ -123,7 +141,9 @@ def test_what_only_adds_is_granted_and_nothing_of_the_baseline_is_removed(deltas
 
 @settings(deadline=None)
 @given(_WILD)
-def test_whatever_is_asked_for_is_refused_or_leaves_the_baseline_whole(deltas: list[Delta]) -> None:
+def test_whatever_is_asked_for_is_refused_or_leaves_the_baseline_whole(
+    deltas: list[ExceptionPlan],
+) -> None:
     """Mounts over what is mounted, over the image, programs from /tmp, every capability: refused, or not what it seemed."""
     found = _merged(deltas)
     assert isinstance(found, str) or (
@@ -133,16 +153,18 @@ def test_whatever_is_asked_for_is_refused_or_leaves_the_baseline_whole(deltas: l
 
 @settings(deadline=None)
 @given(st.one_of(_TAME, _WILD), st.randoms(use_true_random=False))
-def test_the_order_of_the_deltas_does_not_count(deltas: list[Delta], random: Random) -> None:
+def test_the_order_of_the_deltas_does_not_count(
+    deltas: list[ExceptionPlan], random: Random
+) -> None:
     """Any permutation gives the same profile, or is refused too."""
     shuffled = random.sample(deltas, len(deltas))
     one, other = _merged(deltas), _merged(shuffled)
-    assert one == other if isinstance(one, Profile) else isinstance(other, str)
+    assert one == other if isinstance(one, ContainerProfile) else isinstance(other, str)
 
 
 @settings(deadline=None)
 @given(_TAME)
-def test_merging_twice_adds_nothing(deltas: list[Delta]) -> None:
+def test_merging_twice_adds_nothing(deltas: list[ExceptionPlan]) -> None:
     """A union is idempotent."""
     once = merge(baseline(plan_of()), deltas)
     assert merge(once, deltas) == once
@@ -151,14 +173,19 @@ def test_merging_twice_adds_nothing(deltas: list[Delta]) -> None:
 def test_the_check_itself_sees_a_removal() -> None:
     """Positive control: a profile that lost a mount, or a denial, does not cover the baseline."""
     base = baseline(plan_of())
-    lost = {item.name: getattr(base, item.name) for item in fields(Profile)}
+    lost = {item.name: getattr(base, item.name) for item in fields(ContainerProfile)}
     assert _covers(base, base)
-    assert not _covers(base, Profile(**{**lost, "tmpfs": base.tmpfs[1:]}))
-    assert not _covers(base, Profile(**{**lost, "read_only": False}))
+    assert not _covers(base, ContainerProfile(**{**lost, "tmpfs": base.tmpfs[1:]}))
+    assert not _covers(base, ContainerProfile(**{**lost, "read_only": False}))
     weaker = (*base.tmpfs[:1], replace(base.tmpfs[1], exec=True), *base.tmpfs[2:])
-    assert not _covers(base, Profile(**{**lost, "tmpfs": weaker}))
-    assert not _covers(base, Profile(**{**lost, "cap_add": ("ALL",)}))
-    assert not _covers(base, Profile(**{**lost, "volumes": (*base.volumes, Volume(source="x", target="/etc"))}))
+    assert not _covers(base, ContainerProfile(**{**lost, "tmpfs": weaker}))
+    assert not _covers(base, ContainerProfile(**{**lost, "cap_add": ("ALL",)}))
+    assert not _covers(
+        base,
+        ContainerProfile(
+            **{**lost, "volumes": (*base.volumes, VolumePlan(source="x", target="/etc"))}
+        ),
+    )
 
 
 @pytest.mark.parametrize(
@@ -167,13 +194,13 @@ def test_the_check_itself_sees_a_removal() -> None:
         ({"runtime": "nvidia"}, {"runtime": "other"}, "runtime 'nvidia', another 'other'"),
         ({"seccomp": "wide"}, {"seccomp": "wider"}, "seccomp 'wide', another 'wider'"),
         (
-            {"volumes": (Volume(source="a", target="/x"),)},
-            {"volumes": (Volume(source="b", target="/x"),)},
+            {"volumes": (VolumePlan(source="a", target="/x"),)},
+            {"volumes": (VolumePlan(source="b", target="/x"),)},
             "cannot mount b at /x: a is mounted there",
         ),
         (
-            {"tmpfs": (Tmpfs(target="/x", size=1, mode="0700"),)},
-            {"volumes": (Volume(source="b", target="/x"),)},
+            {"tmpfs": (TmpfsPlan(target="/x", size=1, mode="0700"),)},
+            {"volumes": (VolumePlan(source="b", target="/x"),)},
             "cannot mount a volume at /x: a tmpfs is mounted there",
         ),
     ],
@@ -182,7 +209,7 @@ def test_two_different_wishes_for_one_thing_are_refused(
     one: dict[str, object], two: dict[str, object], said: str
 ) -> None:
     """There is no order in which one of them would silently win."""
-    deltas = [Delta(key="a", reason="", **one), Delta(key="b", reason="", **two)]  # type: ignore[arg-type]
+    deltas = [ExceptionPlan(key="a", reason="", **one), ExceptionPlan(key="b", reason="", **two)]  # type: ignore[arg-type]
     with pytest.raises(PlanError, match=said):
         merge(baseline(plan_of()), deltas)
 
@@ -191,42 +218,55 @@ def test_two_different_wishes_for_one_thing_are_refused(
     ("asked", "said"),
     [
         ({"cap_add": ("ALL",)}, "adds every capability"),
-        ({"tmpfs": (Tmpfs(target="/tmp", size=1, mode="1777", exec=True),)}, "lets programs run from /tmp, which the baseline mounts noexec"),
-        ({"tmpfs": (Tmpfs(target="/opt", size=1, mode="0700"),)}, "hides /opt of the image"),
-        ({"tmpfs": (Tmpfs(target="/a", size=1, mode="4755"),)}, "mode 4755 of /a has a setuid or setgid bit"),
-        ({"volumes": (Volume(source="x", target="/tmp"),)}, "takes the place of what the baseline mounts at /tmp"),
-        ({"volumes": (Volume(source="x", target="/var/lib"),)}, "hides /var/lib of the image"),
-        ({"volumes": (Volume(source="x", target="/workspace"),)}, "takes the place of what the baseline mounts at /workspace"),
-        ({"volumes": (Volume(source="/run/docker.sock", target="/a"),)}, "gives the box /run/docker.sock of the host"),
+        ({"tmpfs": (TmpfsPlan(target="/tmp", size=1, mode="1777", exec=True),)}, "lets programs run from /tmp, which the baseline mounts noexec"),
+        ({"tmpfs": (TmpfsPlan(target="/opt", size=1, mode="0700"),)}, "hides /opt of the image"),
+        ({"tmpfs": (TmpfsPlan(target="/a", size=1, mode="4755"),)}, "mode 4755 of /a has a setuid or setgid bit"),
+        ({"volumes": (VolumePlan(source="x", target="/tmp"),)}, "takes the place of what the baseline mounts at /tmp"),
+        ({"volumes": (VolumePlan(source="x", target="/var/lib"),)}, "hides /var/lib of the image"),
+        ({"volumes": (VolumePlan(source="x", target="/workspace"),)}, "takes the place of what the baseline mounts at /workspace"),
+        ({"volumes": (VolumePlan(source="/run/docker.sock", target="/a"),)}, "gives the box /run/docker.sock of the host"),
     ],
 )  # fmt: skip
-def test_what_would_undo_the_baseline_is_refused_by_name(asked: dict[str, object], said: str) -> None:
+def test_what_would_undo_the_baseline_is_refused_by_name(
+    asked: dict[str, object], said: str
+) -> None:
     """Though no rule was asked before."""
     with pytest.raises(PlanError, match=said):
-        merge(baseline(plan_of()), [Delta(key="desktop", reason="", **asked)])  # type: ignore[arg-type]
+        merge(baseline(plan_of()), [ExceptionPlan(key="desktop", reason="", **asked)])  # type: ignore[arg-type]
 
 
 def test_a_tmpfs_of_the_baseline_may_only_grow() -> None:
     """Larger, with its own mode; a smaller wish changes nothing."""
     base = baseline(plan_of())
-    large, small = (Tmpfs(target="/run", size=size, mode="1777") for size in (1 << 30, 1))
-    grown = merge(base, [Delta(key="a", reason="", tmpfs=(large,)), Delta(key="b", reason="", tmpfs=(small,))])
+    large, small = (TmpfsPlan(target="/run", size=size, mode="1777") for size in (1 << 30, 1))
+    grown = merge(
+        base,
+        [
+            ExceptionPlan(key="a", reason="", tmpfs=(large,)),
+            ExceptionPlan(key="b", reason="", tmpfs=(small,)),
+        ],
+    )
     (run,) = (row for row in grown.tmpfs if row.target == "/run")
     assert (run.size, run.mode, run.exec) == (1 << 30, "0755", False)
 
 
 def test_a_volume_that_the_baseline_mounts_read_only_stays_so() -> None:
     """A feature's own read-only volume is no less protected than the rest."""
-    kept = Volume(source="models", target="/models", read_only=True)
+    kept = VolumePlan(source="models", target="/models", read_only=True)
     base = replace(baseline(plan_of()), volumes=(kept,))
     with pytest.raises(PlanError, match="cannot make /models writable"):
-        merge(base, [Delta(key="a", reason="", volumes=(replace(kept, read_only=False),))])
-    assert merge(base, [Delta(key="a", reason="", volumes=(kept,))]).volumes == (kept,)
+        merge(base, [ExceptionPlan(key="a", reason="", volumes=(replace(kept, read_only=False),))])
+    assert merge(base, [ExceptionPlan(key="a", reason="", volumes=(kept,))]).volumes == (kept,)
 
 
 def test_without_exceptions_the_profile_is_the_baseline() -> None:
     """uid 1000, read-only root, no capability, no-new-privileges, the shipped seccomp list."""
-    found = effective(plan_of())
+    found = effective_profile(plan_of())
     assert found == baseline(plan_of())
-    assert (found.user, found.read_only, found.cap_drop, found.cap_add) == ("1000:1000", True, ("ALL",), ())
+    assert (found.user, found.read_only, found.cap_drop, found.cap_add) == (
+        "1000:1000",
+        True,
+        ("ALL",),
+        (),
+    )
     assert (found.no_new_privileges, found.privileged, found.seccomp) == (True, False, "agentbox")

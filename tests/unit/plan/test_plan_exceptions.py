@@ -9,9 +9,9 @@ from agentbox.manifest.features.loader import load_features
 from agentbox.manifest.features.model import ExceptionNeed, Feature, Gate
 from agentbox.manifest.load import parse
 from agentbox.manifest.tables.security import ExceptionKey
-from agentbox.plan.build import make_plan
+from agentbox.plan.build import build_plan
 from agentbox.plan.errors import PlanError
-from agentbox.plan.lockfile.writer import write
+from agentbox.plan.lockfile.writer import serialize_lock
 from agentbox.plan.model import Plan
 from agentbox.plan.render.compose import compose
 from agentbox.plan.render.security_report import security_report
@@ -23,12 +23,15 @@ _DEV = "[meta]\nschema_version = 1\ndev = true\n"
 def _plan(text: str, *keys: ExceptionKey) -> Plan:
     """With one feature a key, whose gate is `meta.dev`: the features that need exceptions come with their packages."""
     gate = Gate(key="meta.dev", values=(True,))
-    extra = {key: Feature(name=key, gate=gate, exception=ExceptionNeed(key=key, need="advised")) for key in keys}
+    extra = {
+        key: Feature(name=key, gate=gate, exception=ExceptionNeed(key=key, need="advised"))
+        for key in keys
+    }
     on = ("build", "core", *(sorted(keys) if "dev = true" in text else ()))
     lock = lock_of(tuple(sorted(on)))
     manifest = parse(manifest_bytes(text), "agentbox.toml")
     assert manifest.findings == ()
-    return make_plan(manifest, load_features() | extra, write(lock), lock, SYSTEM)
+    return build_plan(manifest, load_features() | extra, serialize_lock(lock), lock, SYSTEM)
 
 
 def test_a_block_counts_only_while_its_gate_is_on() -> None:
@@ -67,7 +70,9 @@ def test_what_is_written_adds_to_what_is_built_in() -> None:
 
 def test_a_built_in_delta_may_inherit() -> None:
     """gaussian-splatting takes the devices of gpu-cuda."""
-    plan = _plan(_DEV + "[security.exceptions.gaussian-splatting]\n", "gaussian-splatting", "gpu-cuda")
+    plan = _plan(
+        _DEV + "[security.exceptions.gaussian-splatting]\n", "gaussian-splatting", "gpu-cuda"
+    )
     assert [row.driver for row in plan.exceptions[0].device_requests] == ["nvidia"]
 
 
@@ -83,12 +88,22 @@ inherits = ["desktop"]
 @pytest.mark.parametrize(
     ("text", "on", "said"),
     [
-        ("[security.exceptions.gaussian-splatting]\n", ("gaussian-splatting",), "inherits gpu-cuda, whose gate is off"),
+        (
+            "[security.exceptions.gaussian-splatting]\n",
+            ("gaussian-splatting",),
+            "inherits gpu-cuda, whose gate is off",
+        ),
         (_PAIR, ("desktop", "playwright"), "playwright inherits itself through desktop"),
-        (_PAIR.replace('["desktop"]', '["playwright"]'), ("desktop", "playwright"), "playwright inherits itself"),
+        (
+            _PAIR.replace('["desktop"]', '["playwright"]'),
+            ("desktop", "playwright"),
+            "playwright inherits itself",
+        ),
     ],
 )
-def test_what_cannot_be_inherited_is_no_plan(text: str, on: tuple[ExceptionKey, ...], said: str) -> None:
+def test_what_cannot_be_inherited_is_no_plan(
+    text: str, on: tuple[ExceptionKey, ...], said: str
+) -> None:
     """A gate that is off, and cycles: refused even where no rule was asked."""
     with pytest.raises(PlanError, match=said):
         _plan(_DEV + text, *on)
@@ -96,4 +111,6 @@ def test_what_cannot_be_inherited_is_no_plan(text: str, on: tuple[ExceptionKey, 
 
 def test_the_digest_is_of_the_list_in_force() -> None:
     """The baseline's list where no exception names another."""
-    assert _plan("").digests.seccomp == digest((config_dir() / "seccomp/agentbox.json").read_bytes())
+    assert _plan("").digests.seccomp == digest(
+        (config_dir() / "seccomp/agentbox.json").read_bytes()
+    )

@@ -8,8 +8,8 @@ import pytest
 from agentbox.core.paths import Paths
 from agentbox.manifest.features.loader import load_features
 from agentbox.plan.errors import PlanError
-from agentbox.plan.from_features import contribution
-from agentbox.plan.model import Delta, Device, Plan, Program, Ruleset, Volume
+from agentbox.plan.from_features import build_contribution
+from agentbox.plan.model import Device, ExceptionPlan, Plan, Program, Ruleset, VolumePlan
 from agentbox.testing.plans import plan_of
 
 FEATURES: Final = {name: row for name, row in load_features().items() if row.programs}
@@ -31,7 +31,9 @@ OLLAMA: Final = {
 }
 WANTED: Final[Mapping[str, Mapping[str, Ruleset]]] = {
     "comfyui_builtin": {
-        "comfyui": Ruleset(folders=(*WORK, "/var/lib/agentbox/comfyui"), runs=WORK, listens=(8188,), network=True),
+        "comfyui": Ruleset(
+            folders=(*WORK, "/var/lib/agentbox/comfyui"), runs=WORK, listens=(8188,), network=True
+        ),
     },
     "desktop_wayland": {
         "desktop-session": Ruleset(
@@ -58,7 +60,11 @@ WANTED: Final[Mapping[str, Mapping[str, Ruleset]]] = {
             sockets=True,
         ),
         "desktop-session": Ruleset(
-            folders=(*WORK, "/run/agentbox/desktop"), runs=WORK, listens=(5901,), network=True, sockets=True
+            folders=(*WORK, "/run/agentbox/desktop"),
+            runs=WORK,
+            listens=(5901,),
+            network=True,
+            sockets=True,
         ),
     },
     "jupyter": {
@@ -76,10 +82,19 @@ WANTED: Final[Mapping[str, Mapping[str, Ruleset]]] = {
         "telegram-mirror": Ruleset(
             folders=("/var/lib/agentbox/telegram",),
             reads=(
-                *("/run/secrets/BOT", "/run/agentbox/secrets/BOT", "/run/secrets/CHAT", "/run/agentbox/secrets/CHAT"),
+                *(
+                    "/run/secrets/BOT",
+                    "/run/agentbox/secrets/BOT",
+                    "/run/secrets/CHAT",
+                    "/run/agentbox/secrets/CHAT",
+                ),
                 *("/run/secrets/API", "/run/agentbox/secrets/API"),
                 *("/run/secrets/MANAGEMENT_API_KEY", "/run/agentbox/secrets/MANAGEMENT_API_KEY"),
-                *("/var/lib/agentbox/secrets/mgmt-key", "/run/agentbox/boot.json", "/run/agentbox/plan.json"),
+                *(
+                    "/var/lib/agentbox/secrets/mgmt-key",
+                    "/run/agentbox/boot.json",
+                    "/run/agentbox/plan.json",
+                ),
             ),
             network=True,
         ),
@@ -89,8 +104,8 @@ SHARED: Final = {"desktop_wayland": {"/run/user/1000"}, "desktop_x11": {"/run/ag
 """What the two programs of a desktop have in common."""
 
 
-def _rulesets(name: str, exceptions: tuple[Delta, ...] = ()) -> Mapping[str, Ruleset]:
-    return contribution([FEATURES[name]], VALUES, "x86_64-linux", "3.13", exceptions).rulesets
+def _rulesets(name: str, exceptions: tuple[ExceptionPlan, ...] = ()) -> Mapping[str, Ruleset]:
+    return build_contribution([FEATURES[name]], VALUES, "x86_64-linux", "3.13", exceptions).rulesets
 
 
 def test_no_file_is_left_out() -> None:
@@ -110,7 +125,8 @@ def test_nothing_of_the_control_plane_and_nothing_of_another_feature(name: str) 
     theirs = {
         place
         for other in FEATURES
-        if {row["name"] for row in FEATURES[other].programs} != {row["name"] for row in FEATURES[name].programs}
+        if {row["name"] for row in FEATURES[other].programs}
+        != {row["name"] for row in FEATURES[name].programs}
         for ruleset in _rulesets(other).values()
         for place in ruleset.folders
         if place not in WORK
@@ -125,7 +141,9 @@ def test_nothing_of_the_control_plane_and_nothing_of_another_feature(name: str) 
         for place in ruleset.folders:
             desktops = {"desktop_wayland", "desktop_x11"}  # one box has one of them
             apart = theirs - ({place} if name in desktops else set())
-            assert not [other for other in apart if _covers(place, other) or _covers(other, place)], place
+            assert not [
+                other for other in apart if _covers(place, other) or _covers(other, place)
+            ], place
         assert not closed & set(ruleset.reads)
 
 
@@ -143,12 +161,19 @@ def test_only_programs_of_agentbox_read_its_token() -> None:
 def test_an_exception_gives_devices_to_all_and_volumes_to_its_own_feature() -> None:
     """A folder that the operator adds to the desktop is the desktop's."""
     given = (
-        Delta(key="desktop", reason="x", volumes=(Volume(source="a", target="/data"), Volume(source="b", target="/ro", read_only=True))),
-        Delta(key="gpu-cuda", reason="x", device_requests=(Device(driver="nvidia", count=-1, capabilities=("gpu",)),)),
-        Delta(key="gpu-rocm", reason="x", devices=("/dev/kfd", "/dev/dri")),
+        ExceptionPlan(key="desktop", reason="x", volumes=(VolumePlan(source="a", target="/data"), VolumePlan(source="b", target="/ro", read_only=True))),
+        ExceptionPlan(key="gpu-cuda", reason="x", device_requests=(Device(driver="nvidia", count=-1, capabilities=("gpu",)),)),
+        ExceptionPlan(key="gpu-rocm", reason="x", devices=("/dev/kfd", "/dev/dri")),
     )  # fmt: skip
-    session, notebook = _rulesets("desktop_x11", given)["desktop-session"], _rulesets("jupyter", given)["jupyter"]
-    assert ("/data" in session.folders, "/ro" in session.folders, "/ro" in session.reads) == (True, False, True)
+    session, notebook = (
+        _rulesets("desktop_x11", given)["desktop-session"],
+        _rulesets("jupyter", given)["jupyter"],
+    )
+    assert ("/data" in session.folders, "/ro" in session.folders, "/ro" in session.reads) == (
+        True,
+        False,
+        True,
+    )
     assert not {"/data", "/ro"} & {*notebook.folders, *notebook.reads}
     assert session.devices == notebook.devices == ("/dev/dri", "/dev/kfd", "/dev/nvidia*")
 
@@ -165,6 +190,8 @@ def test_a_word_in_a_sandbox_table_must_stand_for_something() -> None:
     """As everywhere in a feature file."""
     from agentbox.manifest.features.model import Feature
 
-    feature = Feature(name="editor", programs=({**EDITOR, "sandbox": {"secrets": ["{no.such_env}"]}},))
+    feature = Feature(
+        name="editor", programs=({**EDITOR, "sandbox": {"secrets": ["{no.such_env}"]}},)
+    )
     with pytest.raises(PlanError, match=r"feature editor: \{no.such_env\}"):
-        contribution([feature], VALUES, "x86_64-linux", "3.13")
+        build_contribution([feature], VALUES, "x86_64-linux", "3.13")

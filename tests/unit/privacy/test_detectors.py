@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from agentbox.policy.redaction.detectors import RULES, iban, luhn, names_secret
-from agentbox.policy.redaction.findings import masked
+from agentbox.policy.redaction.detectors import RULES, is_iban, is_secret_name, passes_luhn
+from agentbox.policy.redaction.findings import mask_spans
 
 LOWER = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
 FOUND = {
@@ -47,11 +47,13 @@ LEFT = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "text"), [(name, text) for name, texts in FOUND.items() for text in texts])
+@pytest.mark.parametrize(
+    ("name", "text"), [(name, text) for name, texts in FOUND.items() for text in texts]
+)
 def test_findings_are_masked_whole(name, text):
     """Alone, in a sentence, and in quotes; nothing of the value is left."""
     for before, after in (("", ""), ("see ", " there"), ('{"x": "', '"}'), ("\n", "\n")):
-        new, names = masked(before + text + after, RULES[name](before + text + after))
+        new, names = mask_spans(before + text + after, RULES[name](before + text + after))
         if "never ends" in text:
             assert new == f"{before}[SECRET]"
         else:
@@ -59,7 +61,9 @@ def test_findings_are_masked_whole(name, text):
         assert names == [name]
 
 
-@pytest.mark.parametrize(("name", "text"), [(name, text) for name, texts in LEFT.items() for text in texts])
+@pytest.mark.parametrize(
+    ("name", "text"), [(name, text) for name, texts in LEFT.items() for text in texts]
+)
 def test_other_text_is_left_alone(name, text):
     """Near misses, and masks."""
     assert list(RULES[name](text)) == []
@@ -78,31 +82,33 @@ def test_other_text_is_left_alone(name, text):
 )
 def test_values_under_a_name(text, wanted):
     """The value goes, the name stays."""
-    assert masked(text, RULES["secret"](text))[0] == wanted
+    assert mask_spans(text, RULES["secret"](text))[0] == wanted
 
 
 @pytest.mark.parametrize(
-    "key", ["password", "db_password", "apiKey", "API_KEY", "github-token", "clientSecret", "private_key"]
+    "key",
+    ["password", "db_password", "apiKey", "API_KEY", "github-token", "clientSecret", "private_key"],
 )
 def test_names_of_secrets(key):
     """In the usual spellings."""
-    assert names_secret(key)
+    assert is_secret_name(key)
 
 
 @pytest.mark.parametrize(
-    "key", ["", "tokens_used", "max_tokens", "passwords_file", "secretary", "keyboard", "key", "title"]
+    "key",
+    ["", "tokens_used", "max_tokens", "passwords_file", "secretary", "keyboard", "key", "title"],
 )
 def test_names_of_other_things(key):
     """Counts and words that only begin so."""
-    assert not names_secret(key)
+    assert not is_secret_name(key)
 
 
 def test_check_digits():
     """The examples of the standards."""
-    assert iban("GB82WEST12345698765432")
-    assert not iban("GB82WEST12345698765433")
-    assert luhn("79927398713")
-    assert not luhn("79927398710")
+    assert is_iban("GB82WEST12345698765432")
+    assert not is_iban("GB82WEST12345698765433")
+    assert passes_luhn("79927398713")
+    assert not passes_luhn("79927398710")
 
 
 @pytest.mark.parametrize(

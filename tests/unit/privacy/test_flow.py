@@ -5,15 +5,15 @@ from dataclasses import replace
 
 import pytest
 
-from agentbox.policy.redaction.flow import Flow
-from agentbox.policy.redaction.guard import WINDOW, Guard, Rejected, guard_of
+from agentbox.policy.redaction.redacting_stream import RedactingStream
+from agentbox.policy.redaction.redactor import WINDOW, RedactionFailed, Redactor, build_redactor
 
 KEY = "AKIA" + "ABCDEFGH12345678"
 
 
 def guard(policy="strict"):
     """Its clock stands still: how long a search may take is not what these tests are about."""
-    made = guard_of({"entities": ["secret", "email"], "policy": {"pods": policy}})
+    made = build_redactor({"entities": ["secret", "email"], "policy": {"pods": policy}})
     return replace(made, seconds=lambda: 0.0)
 
 
@@ -23,7 +23,7 @@ async def cut(body, size):
 
 
 async def through(made, body, size):
-    flow = Flow(made, "pods", cut(body, size))
+    flow = RedactingStream(made, "pods", cut(body, size))
     return b"".join([piece async for piece in flow]), flow
 
 
@@ -36,8 +36,10 @@ async def test_findings_are_masked_wherever_they_lie(seed):
     while len(text) < 4 * WINDOW:
         text += " ".join(chance.choices(words, k=chance.randrange(1, 900)))
         text += chance.choice([f" {KEY} ", " password=hunter2hunter2 ", " someone@example.org "])
-    whole = guard().clean("pods", "write", {"body": text.encode()}, ("/body",), ())
-    found, flow = await through(guard(), text.encode(), chance.choice([1, 7, 4096, 65_521, 1 << 20]))
+    whole = guard().redact("pods", "write", {"body": text.encode()}, ("/body",), ())
+    found, flow = await through(
+        guard(), text.encode(), chance.choice([1, 7, 4096, 65_521, 1 << 20])
+    )
     assert found == whole.document["body"]
     assert flow.counts == whole.counts
     assert KEY.encode() not in found
@@ -50,7 +52,9 @@ async def test_a_finding_on_each_edge():
         assert found == (" " * at + "[SECRET]" + " " * WINDOW).encode()
 
 
-@pytest.mark.parametrize("body", [b"\0" + KEY.encode() * 9, b"\xff\xfe" + KEY.encode(), b"", KEY.encode() + b"\xff"])
+@pytest.mark.parametrize(
+    "body", [b"\0" + KEY.encode() * 9, b"\xff\xfe" + KEY.encode(), b"", KEY.encode() + b"\xff"]
+)
 async def test_what_is_no_text_passes_as_it_is(body):
     """NUL, other encodings, nothing."""
     for size in (1, 3, 1 << 20):
@@ -81,13 +85,19 @@ async def test_a_failing_search_refuses_or_is_counted():
     def broken(_text):
         raise RuntimeError("the detector broke")
 
-    with pytest.raises(Rejected):
-        await through(Guard(detectors={"secret": broken}, policies={"pods": "strict"}), b"a", 1)
-    found, flow = await through(Guard(detectors={"secret": broken}, policies={"pods": "soft"}), b"a", 1)
+    with pytest.raises(RedactionFailed):
+        await through(Redactor(detectors={"secret": broken}, policies={"pods": "strict"}), b"a", 1)
+    found, flow = await through(
+        Redactor(detectors={"secret": broken}, policies={"pods": "soft"}), b"a", 1
+    )
     assert (found, flow.failed) == (b"a", 1)
 
 
-PEM = "-----BEGIN PRIVATE KEY-----\n" + "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj\n" * 80 + "-----END PRIVATE KEY-----"
+PEM = (
+    "-----BEGIN PRIVATE KEY-----\n"
+    + "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj\n" * 80
+    + "-----END PRIVATE KEY-----"
+)
 JWT = f"eyJ{'a1-_' * 700}.eyJ{'b2-_' * 700}.{'c3-_' * 100}"
 
 

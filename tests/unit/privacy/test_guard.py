@@ -4,13 +4,21 @@ import pytest
 
 from agentbox.core.errors import AgentboxError
 from agentbox.policy.redaction.detectors import RULES
-from agentbox.policy.redaction.guard import Guard, Rejected, guard_of
+from agentbox.policy.redaction.redactor import RedactionFailed, Redactor, build_redactor
 
 KEY = "AKIA" + "ABCDEFGH12345678"
 
 
 def guard(policy="soft", entities=("secret",), **more):
-    return guard_of({"enabled": True, "mode": "rules", "entities": list(entities), "policy": {"beads": policy}, **more})
+    return build_redactor(
+        {
+            "enabled": True,
+            "mode": "rules",
+            "entities": list(entities),
+            "policy": {"beads": policy},
+            **more,
+        }
+    )
 
 
 def clean(made, document, fields=("/x/**",), identifiers=()):
@@ -29,19 +37,25 @@ def test_findings_are_masked_and_counted(policy):
 
 def test_a_value_under_a_secret_name_is_masked_whole():
     """Whatever it looks like."""
-    assert clean(guard(), {"x": {"db_password": "short"}}).document == {"x": {"db_password": "[SECRET]"}}
+    assert clean(guard(), {"x": {"db_password": "short"}}).document == {
+        "x": {"db_password": "[SECRET]"}
+    }
 
 
 def test_masked_text_passes_unchanged():
     """A second pass finds nothing."""
-    once = clean(guard("soft", ("*",)), {"x": {"password": "a", "b": f"{KEY} x@y.io +49 30 1234567 password=hunter22"}})
+    once = clean(
+        guard("soft", ("*",)),
+        {"x": {"password": "a", "b": f"{KEY} x@y.io +49 30 1234567 password=hunter22"}},
+    )
     twice = clean(guard("soft", ("*",)), once.document)
     assert twice.document == once.document
     assert not twice.counts
 
 
 @pytest.mark.parametrize(
-    "made", [guard("off"), guard(enabled=False), guard(mode="off"), Guard(detectors=RULES, policies={})]
+    "made",
+    [guard("off"), guard(enabled=False), guard(mode="off"), Redactor(detectors=RULES, policies={})],
 )
 def test_off_touches_nothing(made):
     """By slot, by mode, as a whole, or without a policy."""
@@ -50,7 +64,7 @@ def test_off_touches_nothing(made):
 
 def test_an_identifier_is_refused_or_counted():
     """It cannot be masked without naming something else; the refusal does not show it."""
-    with pytest.raises(Rejected) as caught:
+    with pytest.raises(RedactionFailed) as caught:
         clean(guard("strict"), {"x": KEY}, (), ("/x",))
     assert KEY not in str(caught.value)
     found = clean(guard("soft"), {"x": KEY}, (), ("/x",))
@@ -65,9 +79,9 @@ def failing(text):
 def test_a_failing_detector(detector):
     """strict refuses, soft lets the original pass and counts."""
     broken = {"secret": detector}
-    with pytest.raises(Rejected):
-        clean(Guard(detectors=broken, policies={"beads": "strict"}), {"x": "a"}, ("/x",))
-    found = clean(Guard(detectors=broken, policies={"beads": "soft"}), {"x": "a"}, ("/x",))
+    with pytest.raises(RedactionFailed):
+        clean(Redactor(detectors=broken, policies={"beads": "strict"}), {"x": "a"}, ("/x",))
+    found = clean(Redactor(detectors=broken, policies={"beads": "soft"}), {"x": "a"}, ("/x",))
     assert (found.document, found.failed) == ({"x": "a"}, 1)
 
 
@@ -75,9 +89,9 @@ def test_a_slow_search():
     """Over 50 ms and 50 ms a MiB is a failure."""
     ticks = iter((0.0, 0.2, 0.0, 0.2))
     slow = {"detectors": {"secret": RULES["secret"]}, "seconds": lambda: next(ticks)}
-    with pytest.raises(Rejected, match="too long"):
-        clean(Guard(policies={"beads": "strict"}, **slow), {"x": "a"}, ("/x",))
-    assert clean(Guard(policies={"beads": "soft"}, **slow), {"x": "a"}, ("/x",)).failed == 1
+    with pytest.raises(RedactionFailed, match="too long"):
+        clean(Redactor(policies={"beads": "strict"}, **slow), {"x": "a"}, ("/x",))
+    assert clean(Redactor(policies={"beads": "soft"}, **slow), {"x": "a"}, ("/x",)).failed == 1
 
 
 def test_long_texts_are_searched_in_windows():
@@ -89,7 +103,11 @@ def test_long_texts_are_searched_in_windows():
         assert [(span.start, span.end) for span in found] == [(at // 2 * 2, at // 2 * 2 + len(KEY))]
 
 
-PEM = "-----BEGIN PRIVATE KEY-----\n" + "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj\n" * 80 + "-----END PRIVATE KEY-----"
+PEM = (
+    "-----BEGIN PRIVATE KEY-----\n"
+    + "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj\n" * 80
+    + "-----END PRIVATE KEY-----"
+)
 JWT = f"eyJ{'a1-_' * 700}.eyJ{'b2-_' * 700}.{'c3-_' * 100}"
 
 
@@ -99,7 +117,9 @@ def test_a_long_finding_is_found_across_a_window(long, before):
     """A key of 3 KiB is longer than the overlap; nothing of it is left, and nothing around it goes."""
     at = (64 << 10) - before
     text = "x" * (at - 1) + " " + long + " " + "y " * (1 << 19)
-    assert [(span.start, span.end) for span in guard("strict", ("secret",)).spans(text)] == [(at, at + len(long))]
+    assert [(span.start, span.end) for span in guard("strict", ("secret",)).spans(text)] == [
+        (at, at + len(long))
+    ]
 
 
 @pytest.mark.parametrize(
@@ -109,4 +129,4 @@ def test_a_long_finding_is_found_across_a_window(long, before):
 def test_what_no_detector_covers_is_refused(table, sentence):
     """By name."""
     with pytest.raises(AgentboxError, match=sentence):
-        guard_of({"enabled": True, "mode": "rules", "policy": {}, **table})
+        build_redactor({"enabled": True, "mode": "rules", "policy": {}, **table})

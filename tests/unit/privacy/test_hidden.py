@@ -4,17 +4,23 @@ import json
 
 import pytest
 
-from agentbox.policy.redaction.guard import guard_of
+from agentbox.policy.redaction.redactor import build_redactor
 
-GUARD = guard_of({"enabled": True, "mode": "rules", "entities": ["*"], "policy": {"pods": "strict"}})
+GUARD = build_redactor(
+    {"enabled": True, "mode": "rules", "entities": ["*"], "policy": {"pods": "strict"}}
+)
 
 
 def cleaned(value):
-    return GUARD.clean("pods", "write", {"x": value}, ("/x/**",), ()).document["x"]
+    return GUARD.redact("pods", "write", {"x": value}, ("/x/**",), ()).document["x"]
 
 
 def body(text):
-    return GUARD.clean("pods", "write", {"body": text.encode()}, ("/body",), ()).document["body"].decode()
+    return (
+        GUARD.redact("pods", "write", {"body": text.encode()}, ("/body",), ())
+        .document["body"]
+        .decode()
+    )
 
 
 @pytest.mark.parametrize(
@@ -66,7 +72,14 @@ def test_a_body_that_is_json_stays_json(given, wanted):
 
 
 @pytest.mark.parametrize(
-    "text", ['{"b": 1,  "a": [1.50, "x\\u00e9"]}', '{"a": 1, "a": 2}', '{"a": NaN}', "[" * 5000, '{"a": 1e999}']
+    "text",
+    [
+        '{"b": 1,  "a": [1.50, "x\\u00e9"]}',
+        '{"a": 1, "a": 2}',
+        '{"a": NaN}',
+        "[" * 5000,
+        '{"a": 1e999}',
+    ],
 )
 def test_a_body_without_a_finding_stays_byte_for_byte(text):
     """Also one that no reader of JSON likes."""
@@ -81,9 +94,14 @@ def test_a_name_given_twice_hides_nothing():
 def test_a_patch_names_what_it_writes():
     """The last segment of `path` is the member's name."""
     patch = json.dumps(
-        [{"op": "add", "path": "/db/password", "value": "abc"}, {"op": "add", "path": "/a", "value": "abc"}]
+        [
+            {"op": "add", "path": "/db/password", "value": "abc"},
+            {"op": "add", "path": "/a", "value": "abc"},
+        ]
     )
-    found = GUARD.clean("pods", "patch", {"patch": patch.encode()}, ("/patch/*/value/**",), ()).document["patch"]
+    found = GUARD.redact(
+        "pods", "patch", {"patch": patch.encode()}, ("/patch/*/value/**",), ()
+    ).document["patch"]
     assert [row["value"] for row in json.loads(found)] == ["[SECRET]", "abc"]
 
 

@@ -19,7 +19,9 @@ def test_a_member_of_a_record():
 def test_every_string_below():
     """In any depth, names of members too; other values stay."""
     data = {"a": ["x", {"b": "y", "c": 1}], "n": None}
-    found = rewrite({"spec": BeadSpec(title="t", creator="c", data=data)}, "/spec/data/**", upper)["spec"]
+    found = rewrite({"spec": BeadSpec(title="t", creator="c", data=data)}, "/spec/data/**", upper)[
+        "spec"
+    ]
     assert found.data == {"A": ["A:X", {"B": "B:Y", "C": 1}], "N": None}
 
 

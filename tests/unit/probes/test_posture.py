@@ -8,13 +8,13 @@ import pytest
 from agentbox.box.posture import fingerprint
 from agentbox.box.posture.drift import compare
 from agentbox.box.posture.extra import extra_mounts
-from agentbox.box.posture.measured import measured, tmpfs_found
-from agentbox.box.posture.promised import promised
+from agentbox.box.posture.measured import measured_controls, measured_tmpfs
+from agentbox.box.posture.promised import promised_controls
 from agentbox.core.linux import capabilities
-from agentbox.core.linux.mountinfo import holder, mounts, parse, tmpfs_kib
+from agentbox.core.linux.mountinfo import containing_mount, mounts, parse, tmpfs_kib
 from agentbox.core.paths import Paths
-from agentbox.plan.merge import Profile, effective
-from agentbox.plan.model import Delta, Device, Tmpfs, Volume
+from agentbox.plan.merge import ContainerProfile, effective_profile
+from agentbox.plan.model import Device, ExceptionPlan, TmpfsPlan, VolumePlan
 from agentbox.plan.names import KUBERNETES
 from agentbox.testing.plans import plan_of
 from agentbox.testing.prefix_box import make_plan
@@ -31,9 +31,9 @@ TABLE = """\
 """
 
 
-def profile(**changes: object) -> Profile:
-    base = {"tmpfs": (Tmpfs(target="/tmp", size=1 << 28, mode="1777"),), "volumes": ()}
-    return Profile(**{**base, **changes})  # type: ignore[arg-type]
+def profile(**changes: object) -> ContainerProfile:
+    base = {"tmpfs": (TmpfsPlan(target="/tmp", size=1 << 28, mode="1777"),), "volumes": ()}
+    return ContainerProfile(**{**base, **changes})  # type: ignore[arg-type]
 
 
 def test_without_our_list_the_fingerprint_is_another_one() -> None:
@@ -53,11 +53,19 @@ def test_posture_names_what_differs_and_nothing_else() -> None:
 @pytest.mark.parametrize("prefix", ["/", "/somewhere"])
 def test_every_promised_control_is_measured(prefix: str) -> None:
     """Of a plan with exceptions, on this machine, which is no box: nothing raises, and nothing that is promised is left out."""
-    rows = (Tmpfs(target="/tmp", size=1, mode="1777"), Tmpfs(target="/nowhere", size=1 << 20, mode="755", exec=True))
-    added = Delta(key="desktop", reason="r", cap_add=("SYS_NICE",), volumes=(Volume(source="x", target="/gone"),))
+    rows = (
+        TmpfsPlan(target="/tmp", size=1, mode="1777"),
+        TmpfsPlan(target="/nowhere", size=1 << 20, mode="755", exec=True),
+    )
+    added = ExceptionPlan(
+        key="desktop",
+        reason="r",
+        cap_add=("SYS_NICE",),
+        volumes=(VolumePlan(source="x", target="/gone"),),
+    )
     plan = make_plan(1, (), tmpfs=rows, exceptions=(added,))
     paths = Paths(Path(prefix))
-    expected, found = promised(plan, paths), measured(plan, paths, 0)
+    expected, found = promised_controls(plan, paths), measured_controls(plan, paths, 0)
     assert set(expected) <= set(found)
     assert found["landlock"] == "absent"
     if prefix == "/":
@@ -69,12 +77,15 @@ def test_every_promised_control_is_measured(prefix: str) -> None:
 def test_kubernetes_promises_what_its_renderer_can_write() -> None:
     """Without the pid limit, and memory file systems by kind and size alone; all else as everywhere, and still measured."""
     plan = plan_of()
-    everywhere, pod = promised(plan, BOX), promised(plan, BOX, KUBERNETES)
+    everywhere, pod = promised_controls(plan, BOX), promised_controls(plan, BOX, KUBERNETES)
     assert set(everywhere) - set(pod) == {"limit.pids"}
     other = {name: value for name, value in pod.items() if everywhere[name] != value}
-    assert other == {f"mount:{row.target}": f"tmpfs {row.size >> 10} KiB" for row in effective(plan).tmpfs}
-    assert set(pod) <= set(measured(plan, BOX, 0, KUBERNETES))
-    assert promised(plan, BOX, "another word") == everywhere
+    assert other == {
+        f"mount:{row.target}": f"tmpfs {row.size >> 10} KiB"
+        for row in effective_profile(plan).tmpfs
+    }
+    assert set(pod) <= set(measured_controls(plan, BOX, 0, KUBERNETES))
+    assert promised_controls(plan, BOX, "another word") == everywhere
 
 
 @pytest.mark.parametrize(
@@ -90,9 +101,9 @@ def test_kubernetes_promises_what_its_renderer_can_write() -> None:
 def test_in_a_pod_another_size_or_kind_is_still_told(line: str, told: str) -> None:
     """The flags are not asked about there; the rest is."""
     rows = parse(f"{TABLE}{line}\n" if line else TABLE)
-    wanted = Tmpfs(target="/run", size=64 << 20, mode="755")
-    assert tmpfs_found(wanted, rows.get("/run"), KUBERNETES) == told
-    everywhere = tmpfs_found(wanted, rows.get("/run"), "")
+    wanted = TmpfsPlan(target="/run", size=64 << 20, mode="755")
+    assert measured_tmpfs(wanted, rows.get("/run"), KUBERNETES) == told
+    everywhere = measured_tmpfs(wanted, rows.get("/run"), "")
     assert everywhere == (told.replace("tmpfs", "tmpfs without flags"))
 
 
@@ -108,40 +119,51 @@ def test_in_a_pod_another_size_or_kind_is_still_told(line: str, told: str) -> No
 def test_the_engine_of_a_pod_may_mount_a_tmpfs_at_var_tmp(line: str, on: str, told: str) -> None:
     """Podman and CRI-O do; any other mount there, and on any other target, is told."""
     table = parse(f"30 22 0:30 / /var/tmp {line}\n")
-    assert extra_mounts(effective(plan_of()), BOX, table, on) == told
+    assert extra_mounts(effective_profile(plan_of()), BOX, table, on) == told
 
 
 def test_an_exception_changes_what_is_promised_and_nothing_else() -> None:
     """A memory file system, a group and a capability are three controls; the rest stays."""
     plain = plan_of()
-    added = Delta(
+    added = ExceptionPlan(
         key="desktop",
         reason="r",
         cap_add=("NET_RAW",),
         group_add=("44",),
-        tmpfs=(Tmpfs(target="/x", size=4096, mode="0700"),),
+        tmpfs=(TmpfsPlan(target="/x", size=4096, mode="0700"),),
     )
-    before, after = promised(plain, BOX), promised(replace(plain, exceptions=(added,)), BOX)
+    before, after = (
+        promised_controls(plain, BOX),
+        promised_controls(replace(plain, exceptions=(added,)), BOX),
+    )
     changed = {name: value for name, value in after.items() if before.get(name) != value}
-    assert changed == {"capability_bound": "NET_RAW", "groups": "44", "mount:/x": "tmpfs nodev,noexec,nosuid 4 KiB"}
+    assert changed == {
+        "capability_bound": "NET_RAW",
+        "groups": "44",
+        "mount:/x": "tmpfs nodev,noexec,nosuid 4 KiB",
+    }
     assert set(before) <= set(after)
 
 
 def test_another_seccomp_list_has_no_known_fingerprint() -> None:
     """Only the mode is promised then."""
-    named = replace(plan_of(), exceptions=(Delta(key="desktop", reason="r", seccomp="wide"),))
-    assert "seccomp_fingerprint" in promised(plan_of(), BOX)
-    assert "seccomp_fingerprint" not in promised(named, BOX)
-    assert promised(named, BOX)["seccomp"] == "2"
+    named = replace(
+        plan_of(), exceptions=(ExceptionPlan(key="desktop", reason="r", seccomp="wide"),)
+    )
+    assert "seccomp_fingerprint" in promised_controls(plan_of(), BOX)
+    assert "seccomp_fingerprint" not in promised_controls(named, BOX)
+    assert promised_controls(named, BOX)["seccomp"] == "2"
 
 
 def test_capability_sets_read_as_words() -> None:
     """By the numbers of the kernel; a bit that this release does not know is shown by its number."""
-    assert capabilities.of_mask(0) == capabilities.of_names(()) == "none"
+    assert capabilities.format_mask(0) == capabilities.format_names(()) == "none"
     assert (
-        capabilities.of_mask(1 << 13 | 1 << 23) == capabilities.of_names(["SYS_NICE", "NET_RAW"]) == "NET_RAW,SYS_NICE"
+        capabilities.format_mask(1 << 13 | 1 << 23)
+        == capabilities.format_names(["SYS_NICE", "NET_RAW"])
+        == "NET_RAW,SYS_NICE"
     )
-    assert capabilities.of_mask(1 << 62) == "CAP_62"
+    assert capabilities.format_mask(1 << 62) == "CAP_62"
 
 
 def test_mountinfo_is_read_as_the_kernel_writes_it() -> None:
@@ -150,11 +172,14 @@ def test_mountinfo_is_read_as_the_kernel_writes_it() -> None:
     assert table["/"].read_only
     assert not table["/a place"].read_only
     assert table["/tmp"].flags == {"rw", "relatime"}
-    assert (table["/tmp"].size_kib, parse(TABLE.replace("28 25", "28 25").rsplit("\n", 2)[0])["/tmp"].size_kib) == (
+    assert (
+        table["/tmp"].size_kib,
+        parse(TABLE.replace("28 25", "28 25").rsplit("\n", 2)[0])["/tmp"].size_kib,
+    ) == (
         None,
         262144,
     )
-    lies_on = holder("/proc/sys/kernel", table)
+    lies_on = containing_mount("/proc/sys/kernel", table)
     assert lies_on is not None
     assert lies_on.target == "/proc/sys"
     assert (tmpfs_kib(1), tmpfs_kib(4096), tmpfs_kib(1 << 20)) == (4, 4, 1024)
@@ -172,7 +197,7 @@ def test_this_machines_own_mounts_can_be_read() -> None:
     [
         ("", {}, "/a place"),
         ("30 22 8:1 / /run/docker.sock rw - ext4 x rw\n", {}, "/a place, /run/docker.sock"),
-        ("30 22 8:1 / /a\\040place rw - ext4 x rw\n", {"volumes": (Volume(source="a", target="/a place"),)}, "none"),
+        ("30 22 8:1 / /a\\040place rw - ext4 x rw\n", {"volumes": (VolumePlan(source="a", target="/a place"),)}, "none"),
         ("30 22 8:1 / /run/secrets/A ro - ext4 x rw\n", {}, "/a place"),
         ("30 22 8:1 / /usr/lib/libcuda.so ro - ext4 x rw\n", {}, "/a place, /usr/lib/libcuda.so"),
         (
@@ -184,7 +209,9 @@ def test_this_machines_own_mounts_can_be_read() -> None:
         ("30 22 0:5 /sda /dev/sda rw - devtmpfs x rw\n", {}, "/a place, /dev/sda"),
     ],
 )  # fmt: skip
-def test_mounts_that_nothing_explains_are_named(line: str, changes: dict[str, object], told: str) -> None:
+def test_mounts_that_nothing_explains_are_named(
+    line: str, changes: dict[str, object], told: str
+) -> None:
     """What the plan mounts, the engine's own places and a vendor's read-only libraries are explained."""
     assert extra_mounts(profile(**changes), BOX, parse(TABLE + line)) == told
 
@@ -192,14 +219,24 @@ def test_mounts_that_nothing_explains_are_named(line: str, changes: dict[str, ob
 def test_many_extra_mounts_make_a_short_line() -> None:
     """Five, and how many more."""
     lines = "".join(f"{n} 22 8:1 / /x{n} rw - ext4 x rw\n" for n in range(30, 39))
-    assert extra_mounts(profile(), BOX, parse(TABLE + lines)) == "/a place, /x30, /x31, /x32, /x33, and 5 more"
+    assert (
+        extra_mounts(profile(), BOX, parse(TABLE + lines))
+        == "/a place, /x30, /x31, /x32, /x33, and 5 more"
+    )
 
 
 def test_the_baseline_promises_its_five_memory_file_systems() -> None:
     """With flags and size of each, the three volumes, and a manifest that cannot be written."""
-    found = promised(plan_of(), BOX)
+    found = promised_controls(plan_of(), BOX)
     mounted = {name: value for name, value in found.items() if name.startswith("mount:")}
-    assert len(mounted) == len(effective(plan_of()).tmpfs) + 4 == 9
+    assert len(mounted) == len(effective_profile(plan_of()).tmpfs) + 4 == 9
     assert mounted["mount:/tmp"] == "tmpfs nodev,noexec,nosuid 262144 KiB"
-    assert (mounted["mount:/workspace"], mounted["mount:/etc/agentbox.toml"]) == ("writable", "read-only")
-    assert (found["mounts.extra"], found["devices.extra"], found["root"]) == ("none", "none", "read-only")
+    assert (mounted["mount:/workspace"], mounted["mount:/etc/agentbox.toml"]) == (
+        "writable",
+        "read-only",
+    )
+    assert (found["mounts.extra"], found["devices.extra"], found["root"]) == (
+        "none",
+        "none",
+        "read-only",
+    )

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from agentbox.box.probes.base import ProbeResult
-from agentbox.box.probes.executable import why_not_executable
+from agentbox.box.probes.executable import executable_fault
 from agentbox.box.probes.suite import FORCED, run_probes
 from agentbox.core.paths import Paths
 from agentbox.plan.model import Plan, Probe
@@ -87,35 +87,40 @@ def test_a_program_of_another_machine_fails(tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.write_bytes(head)
     other.chmod(0o755)
-    assert "another machine" in why_not_executable(other)
+    assert "another machine" in executable_fault(other)
 
 
 def test_a_program_whose_loader_is_missing_fails(tmp_path: Path) -> None:
     """A program whose loader is missing fails."""
     data = Path("/usr/bin/env").read_bytes()
     broken = tmp_path / "broken"
-    start = data.index(b"/lib64/ld-linux") if b"/lib64/ld-linux" in data else data.index(b"/lib/ld-linux")
+    start = (
+        data.index(b"/lib64/ld-linux")
+        if b"/lib64/ld-linux" in data
+        else data.index(b"/lib/ld-linux")
+    )
     broken.write_bytes(data[:start] + b"/nowhe" + data[start + 6 :])
     broken.chmod(0o755)
-    assert "which is missing" in why_not_executable(broken)
+    assert "which is missing" in executable_fault(broken)
 
 
 @pytest.mark.parametrize(
-    ("line", "why"), [("#!/usr/bin/env sh", ""), ("#!/no/such/x", "/no/such/x"), ("#!", "no interpreter")]
+    ("line", "why"),
+    [("#!/usr/bin/env sh", ""), ("#!/no/such/x", "/no/such/x"), ("#!", "no interpreter")],
 )
 def test_a_script_needs_its_interpreter(tmp_path: Path, line: str, why: str) -> None:
     """A script needs its interpreter."""
     script = tmp_path / "script"
     script.write_text(f"{line}\n")
     script.chmod(0o755)
-    assert why in why_not_executable(script)
-    assert bool(why_not_executable(script)) == bool(why)
+    assert why in executable_fault(script)
+    assert bool(executable_fault(script)) == bool(why)
 
 
 def test_a_file_without_the_x_bit_is_not_executable(tmp_path: Path) -> None:
     """A file without the x bit is not executable."""
     (tmp_path / "plain").write_text("#!/bin/sh\n")
-    assert why_not_executable(tmp_path / "plain") == "is not executable"
+    assert executable_fault(tmp_path / "plain") == "is not executable"
 
 
 def test_globs_count(paths: Paths) -> None:
@@ -139,7 +144,9 @@ def test_exec_compares_code_and_output(paths: Paths) -> None:
 def test_exec_gives_a_closed_stdin_and_a_minimal_environment(paths: Paths) -> None:
     """Exec gives a closed stdin and a minimal environment."""
     argv = ("/bin/sh", "-c", "cat; env | cut -d= -f1 | sort | tr '\\n' ' '")
-    detail = one(paths, probe("exec", argv=argv, stdout_regex=r"^HOME LANG PATH (PWD )?TMPDIR (_ )?$")).detail
+    detail = one(
+        paths, probe("exec", argv=argv, stdout_regex=r"^HOME LANG PATH (PWD )?TMPDIR (_ )?$")
+    ).detail
     assert detail == ""
 
 
@@ -160,17 +167,24 @@ def test_a_probe_out_of_time_is_killed_with_all_its_children(paths: Paths, tmp_p
 def _alive(pid: int) -> bool:
     from agentbox.core.linux import procfs
 
-    return procfs.alive(pid)
+    return procfs.is_alive(pid)
 
 
 def test_imports_are_reported_one_by_one(paths: Paths) -> None:
     """Imports are reported one by one."""
-    result = one(paths, probe("python-import", modules=("json", "no_such_thing", "also.absent"), timeout_seconds=30))
+    result = one(
+        paths,
+        probe(
+            "python-import", modules=("json", "no_such_thing", "also.absent"), timeout_seconds=30
+        ),
+    )
     assert not result.passed
     assert "no_such_thing (ModuleNotFoundError" in result.detail
     assert "also.absent (ModuleNotFoundError" in result.detail
     assert "json" not in result.detail
-    assert one(paths, probe("python-import", modules=("json", "starlette"), timeout_seconds=30)).passed
+    assert one(
+        paths, probe("python-import", modules=("json", "starlette"), timeout_seconds=30)
+    ).passed
 
 
 class _Answer(http.server.BaseHTTPRequestHandler):
@@ -200,7 +214,9 @@ def test_http_compares_status_and_body(paths: Paths, url: str) -> None:
     assert "another body" in one(paths, probe("http", url=f"{url}/ok", body_regex="bye")).detail
 
 
-@pytest.mark.parametrize("url", ["http://10.0.0.1/x", "https://127.0.0.1/x", "http://localhost.example/x"])
+@pytest.mark.parametrize(
+    "url", ["http://10.0.0.1/x", "https://127.0.0.1/x", "http://localhost.example/x"]
+)
 def test_http_asks_loopback_only(paths: Paths, url: str) -> None:
     """Http asks loopback only."""
     assert "not on loopback" in one(paths, probe("http", url=url)).detail
@@ -221,7 +237,10 @@ def test_the_stage_decides_and_the_order_is_the_plans(paths: Paths) -> None:
 @pytest.mark.timed
 def test_probes_run_in_parallel_within_one_deadline(paths: Paths) -> None:
     """Probes run in parallel within one deadline."""
-    sleepers = [probe("exec", id=str(number), argv=("/bin/sleep", "60"), timeout_seconds=60) for number in range(4)]
+    sleepers = [
+        probe("exec", id=str(number), argv=("/bin/sleep", "60"), timeout_seconds=60)
+        for number in range(4)
+    ]
     begun = time.monotonic()
     results = run(paths, *sleepers, total_seconds=0.5)
     assert time.monotonic() - begun < 10
@@ -232,7 +251,9 @@ def test_a_hook_forces_a_failure_also_under_an_id_that_nobody_has(paths: Paths) 
     """A hook forces a failure also under an id that nobody has."""
     good = probe("path", type="dir", path="/usr")
     assert run(paths, good, force_missing="p")[0].detail == FORCED
-    assert [result.id for result in run(paths, good, force_missing="q") if not result.passed] == ["q"]
+    assert [result.id for result in run(paths, good, force_missing="q") if not result.passed] == [
+        "q"
+    ]
 
 
 def test_a_signal_that_interrupts_no_wait_is_heard_all_the_same(tmp_path: Path) -> None:

@@ -10,13 +10,20 @@ from dataclasses import dataclass
 
 import pytest
 
+from agentbox.box.readiness.box_requirements import BoxRequirements, make_requirements
 from agentbox.box.readiness.evaluator import Evaluator
-from agentbox.box.readiness.standard import Standard, standard_requirements
 from agentbox.box.supervision.rpc import ShuttingDown
 from agentbox.plan.model import Plan, Probe
 from agentbox.testing.prefix_box import PrefixBox, default_programs, make_plan
 
-DEEP = Probe(id="tool", feature="core", kind="path", type="file", path="/opt/agentbox/share/tool", stage="deep")
+DEEP = Probe(
+    id="tool",
+    feature="core",
+    kind="path",
+    type="file",
+    path="/opt/agentbox/share/tool",
+    stage="deep",
+)
 
 
 @dataclass
@@ -24,7 +31,7 @@ class Watched:
     box: PrefixBox
     plan: Plan
     evaluator: Evaluator
-    standard: Standard
+    standard: BoxRequirements
     shutdowns: list[bool]
 
     async def until(self, condition: Callable[[], object], seconds: float = 20) -> float:
@@ -47,9 +54,9 @@ async def watched(box: PrefixBox, port: int) -> AsyncIterator[Watched]:
     (box.paths.share / "tool").write_text("x")
     plan = box.install(make_plan(port, default_programs(port), probes=(DEEP,)))
     box.start()
-    event = box.until_event("BootstrapStarted")
+    event = box.wait_for_event("BootstrapStarted")
     shutdowns: list[bool] = []
-    standard = standard_requirements(
+    standard = make_requirements(
         box.paths,
         plan,
         boot_id=event["boot_id"],
@@ -74,7 +81,10 @@ async def test_ready_has_the_exact_names_and_the_sentinels_hash(box: PrefixBox, 
         await w.until_ready(10)
         verdict = w.evaluator.verdict
         assert verdict.requirements == ("bootstrap.done", "adapters:healthy", "paths:accessible")
-        assert verdict.evidence["sentinel_sha256"] == box.until_event("BootstrapCompleted")["sentinel_sha256"]
+        assert (
+            verdict.evidence["sentinel_sha256"]
+            == box.wait_for_event("BootstrapCompleted")["sentinel_sha256"]
+        )
 
 
 @pytest.mark.timed
@@ -86,7 +96,9 @@ async def test_a_killed_program_is_named_at_once_and_ready_returns_when_it_has_n
         await w.until_ready(10)
         since = w.evaluator.verdict.since
         os.kill(box.supervisor().states()["agent-host"].pid, signal.SIGKILL)
-        took = await w.until(lambda: any("program:agent-host not running" in m for m in w.evaluator.verdict.missing))
+        took = await w.until(
+            lambda: any("program:agent-host not running" in m for m in w.evaluator.verdict.missing)
+        )
         assert took < 2
         await w.until_ready()
         assert w.evaluator.verdict.since is not None
@@ -94,7 +106,9 @@ async def test_a_killed_program_is_named_at_once_and_ready_returns_when_it_has_n
         assert w.evaluator.verdict.since > since
 
 
-async def test_a_stopped_program_is_named_with_its_state_until_it_is_started(box: PrefixBox, port: int) -> None:
+async def test_a_stopped_program_is_named_with_its_state_until_it_is_started(
+    box: PrefixBox, port: int
+) -> None:
     """A stopped program is named with its state until it is started."""
     async with watched(box, port) as w:
         await w.until_ready(10)
@@ -104,7 +118,9 @@ async def test_a_stopped_program_is_named_with_its_state_until_it_is_started(box
         await w.until_ready()
 
 
-async def test_a_program_that_runs_but_has_not_notified_counts_as_starting(box: PrefixBox, port: int) -> None:
+async def test_a_program_that_runs_but_has_not_notified_counts_as_starting(
+    box: PrefixBox, port: int
+) -> None:
     """A program that runs but has not notified counts as starting."""
     async with watched(box, port) as w:
         await w.until_ready(10)
@@ -131,7 +147,9 @@ async def test_a_sentinel_that_is_not_the_one_that_was_written_is_missing(
         await w.until_ready()
 
 
-async def test_a_root_that_takes_no_write_is_named_by_its_box_path(box: PrefixBox, port: int) -> None:
+async def test_a_root_that_takes_no_write_is_named_by_its_box_path(
+    box: PrefixBox, port: int
+) -> None:
     """A root that takes no write is named by its box path."""
     async with watched(box, port) as w:
         await w.until_ready(10)

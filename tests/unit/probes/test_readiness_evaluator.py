@@ -8,17 +8,19 @@ from collections.abc import AsyncIterator, Callable
 from agentbox.box.readiness.evaluator import STALLED, Evaluator, Verdict
 from agentbox.box.readiness.requirement import Requirement
 from agentbox.box.readiness.requirements.adapters import AdaptersRequirement
-from agentbox.core.background.daemon_threads import InThread
+from agentbox.core.background.daemon_threads import DaemonThreadRunner
 
 
 class Switch(Requirement):
     """Fails while `broken`; counts its checks; may hang."""
 
-    def __init__(self, family: str, *, broken: bool = False, period: float = 5.0, listed_as: str = "") -> None:
+    def __init__(
+        self, family: str, *, broken: bool = False, period: float = 5.0, title: str = ""
+    ) -> None:
         self.family = family
         self.broken = broken
         self.period = period
-        self.listed_as = listed_as
+        self.title = title
         self.deadline = 0.2
         self.checks = 0
         self.hangs = False
@@ -29,7 +31,7 @@ class Switch(Requirement):
             await asyncio.Event().wait()
         return (f"{self.family} broken",) if self.broken else ()
 
-    def late(self) -> tuple[str, ...]:
+    def missing_on_timeout(self) -> tuple[str, ...]:
         return (f"{self.family} late",)
 
 
@@ -37,9 +39,13 @@ Changes = list[tuple[bool, bool]]
 
 
 @contextlib.asynccontextmanager
-async def running(*requirements: Requirement, scale: float = 1.0) -> AsyncIterator[tuple[Evaluator, Changes]]:
+async def running(
+    *requirements: Requirement, scale: float = 1.0
+) -> AsyncIterator[tuple[Evaluator, Changes]]:
     changes: Changes = []
-    evaluator = Evaluator(requirements, lambda old, new: changes.append((old.ready, new.ready)), clock_scale=scale)
+    evaluator = Evaluator(
+        requirements, lambda old, new: changes.append((old.ready, new.ready)), clock_scale=scale
+    )
     task = asyncio.create_task(evaluator.run())
     try:
         yield evaluator, changes
@@ -58,9 +64,13 @@ async def until(condition: Callable[[], object], seconds: float = 20) -> None:
 
 async def test_before_the_first_check_the_sentinel_is_missing() -> None:
     """Before the first check the sentinel is missing."""
-    evaluator = Evaluator([Switch("a", listed_as="a:good"), Switch("b")], lambda _old, _new: None)
+    evaluator = Evaluator([Switch("a", title="a:good"), Switch("b")], lambda _old, _new: None)
     verdict = evaluator.verdict
-    assert (verdict.ready, verdict.since, verdict.missing) == (False, None, ("bootstrap.done sentinel",))
+    assert (verdict.ready, verdict.since, verdict.missing) == (
+        False,
+        None,
+        ("bootstrap.done sentinel",),
+    )
     assert verdict.requirements == ("a:good",)
 
 
@@ -168,7 +178,7 @@ async def test_a_hung_call_is_never_begun_twice() -> None:
         begun.append(1)
         release.wait()
 
-    call: InThread[None] = InThread("hangs")
+    call: DaemonThreadRunner[None] = DaemonThreadRunner("hangs")
     first = asyncio.create_task(call(hang))
     await until(lambda: begun)
     try:

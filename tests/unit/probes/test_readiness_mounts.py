@@ -41,7 +41,16 @@ asyncio.run(main())
 
 def test_a_remount_is_noticed_without_waiting_for_the_period(tmp_path: Path) -> None:
     """A remount is noticed without waiting for the period."""
-    argv = ["unshare", "--user", "--map-root-user", "--mount", sys.executable, "-c", SCRIPT, str(tmp_path)]
+    argv = [
+        "unshare",
+        "--user",
+        "--map-root-user",
+        "--mount",
+        sys.executable,
+        "-c",
+        SCRIPT,
+        str(tmp_path),
+    ]
     ended = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
     assert ended.returncode == 0, ended.stderr
     found = json.loads(ended.stdout)

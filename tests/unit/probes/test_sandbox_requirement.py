@@ -33,9 +33,14 @@ async def test_a_good_run_is_evidence_and_a_bad_one_names_its_rules() -> None:
     found = Found()
     found.report = GOOD
     assert await found.requirement.check() == ()
-    assert found.requirement.evidence() == {"sandbox": {"passed": 8, "rules": 8, "at": "2026-01-01T00:00:00.000Z"}}
+    assert found.requirement.evidence() == {
+        "sandbox": {"passed": 8, "rules": 8, "at": "2026-01-01T00:00:00.000Z"}
+    }
     found.report = replace(GOOD, revision=2, failed=("write", "read"))
-    assert await found.requirement.check() == ("sandbox:read not enforced", "sandbox:write not enforced")
+    assert await found.requirement.check() == (
+        "sandbox:read not enforced",
+        "sandbox:write not enforced",
+    )
     assert found.requirement.evidence()["sandbox"]["passed"] == 6
 
 

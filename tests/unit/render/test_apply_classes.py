@@ -14,19 +14,23 @@ from yaml import safe_load_all
 
 from agentbox.core.paths import CHECKOUT
 from agentbox.host.image.oci.config import image_config
-from agentbox.host.packages.wanted import inputs_of
-from agentbox.manifest.alternatives import others
-from agentbox.manifest.features.loader import enabled, load_features
+from agentbox.host.packages.lock_inputs import lock_inputs
+from agentbox.manifest.alternatives import alternative_values
+from agentbox.manifest.features.loader import enabled_features, load_features
 from agentbox.manifest.keys import apply_class, effective_values
 from agentbox.manifest.load import Manifest, parse
-from agentbox.plan.build import make_plan
-from agentbox.plan.lockfile.writer import write
+from agentbox.plan.build import build_plan
+from agentbox.plan.lockfile.writer import serialize_lock
 from agentbox.plan.model import Plan
-from agentbox.plan.render.targets import TARGETS, Given
+from agentbox.plan.render.targets import TARGETS, RenderInput
 from agentbox.testing.plans import SYSTEM, lock_of
 
 MANY = tomllib.loads((CHECKOUT / "tests/rules/full.toml").read_text())
-IN_THE_BOX = {"plan", "probes", "supervisord"}  # files of layer `config`: the boot derives them again
+IN_THE_BOX = {
+    "plan",
+    "probes",
+    "supervisord",
+}  # files of layer `config`: the boot derives them again
 FEATURES = load_features()
 IMAGE = f"agentbox:x@sha256:{'0' * 64}"
 
@@ -58,14 +62,16 @@ def partner(name: str) -> str:
 
 
 def plan_of(manifest: Manifest) -> Plan:
-    lock = lock_of(enabled(manifest, FEATURES))
-    return make_plan(manifest, FEATURES, write(lock), lock, SYSTEM)
+    lock = lock_of(enabled_features(manifest, FEATURES))
+    return build_plan(manifest, FEATURES, serialize_lock(lock), lock, SYSTEM)
 
 
 def masked(text: str, plan: Plan) -> str:
     """Without the digests that name one exact manifest and one exact plan."""
     for digest in (plan.digest, plan.digests.manifest, plan.digests.lock):
-        text = text.replace(digest, "<digest>").replace(digest.removeprefix("sha256:")[:12], "<digest12>")
+        text = text.replace(digest, "<digest>").replace(
+            digest.removeprefix("sha256:")[:12], "<digest12>"
+        )
     return text
 
 
@@ -76,7 +82,7 @@ def engine(manifest: Manifest) -> dict[str, str]:
     found: dict[str, str] = {}
     for name in sorted(set(TARGETS) - IN_THE_BOX):
         shown = bare if name == "kubernetes" else plan  # a cluster refuses plain devices
-        for path, text in TARGETS[name](Given(shown, b"", IMAGE)).items():
+        for path, text in TARGETS[name](RenderInput(shown, b"", IMAGE)).items():
             found[path] = masked(_without_network_policy(path, text.decode()), shown)
     return found
 
@@ -94,7 +100,9 @@ def recipe(manifest: Manifest) -> str:
     plan = plan_of(manifest)
     config = image_config(json.loads(json.dumps(plan.to_json())), [], "", "amd64", plan.digest)
     config["config"]["Labels"].pop("org.agentbox.manifest-digest")
-    return masked(json.dumps([inputs_of(manifest, features=FEATURES).digest(), config], indent=1), plan)
+    return masked(
+        json.dumps([lock_inputs(manifest, features=FEATURES).digest(), config], indent=1), plan
+    )
 
 
 @cache
@@ -117,7 +125,7 @@ def recipe_before(path: str) -> str:
 def changed(path: str) -> Manifest:
     """The same with another value of that key, and nothing else."""
     present = effective_values(before(path))[path]
-    found = manifest_of(document_with(path, next(others(path, present))))
+    found = manifest_of(document_with(path, next(alternative_values(path, present))))
     assert effective_values(found)[path] != present
     return found
 
@@ -148,7 +156,13 @@ def test_a_recreate_key_keeps_the_image(path: str) -> None:
 
 def test_the_comparison_can_tell() -> None:
     """A name and a limit show in the engine's input; a port and a package in the recipe."""
-    for path in ("meta.name", "resources.memory", "resources.pids", "api.publish_address", "api.token_env"):
+    for path in (
+        "meta.name",
+        "resources.memory",
+        "resources.pids",
+        "api.publish_address",
+        "api.token_env",
+    ):
         assert engine(changed(path)) != engine_before(pair(path)), path
     for path in ("api.port", "image.extra_packages", "observability.metrics_port"):
         assert recipe(changed(path)) != recipe_before(pair(path)), path

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
-from agentbox.plan.model import Delta, Device, Plan, Tmpfs, Volume
-from agentbox.plan.render.compose import compose, size
+from agentbox.plan.model import Device, ExceptionPlan, Plan, TmpfsPlan, VolumePlan
+from agentbox.plan.render.compose import compose, format_size
 from agentbox.plan.render.errors import RenderError
-from agentbox.plan.render.files import compose_folder
+from agentbox.plan.render.files import compose_files
 from agentbox.testing.plans import manifest_bytes, plan_of
 
 IMAGE = "agentbox:0123456789ab@sha256:" + "a" * 64
@@ -33,9 +33,21 @@ def test_the_baseline_of_the_default_manifest() -> None:
     assert found["privileged"] is False
     assert found["security_opt"] == ["no-new-privileges:true", "seccomp=./seccomp/agentbox.json"]
     assert found["ipc"] == "private"
-    assert not {"pid", "uts", "userns_mode", "network_mode", "devices", "group_add", "runtime"} & set(found)
+    assert not {
+        "pid",
+        "uts",
+        "userns_mode",
+        "network_mode",
+        "devices",
+        "group_add",
+        "runtime",
+    } & set(found)
     assert (found["cpus"], found["mem_limit"], found["memswap_limit"]) == (2.0, "4096m", "4096m")
-    assert (found["pids_limit"], found["ulimits"]["nofile"]["hard"], found["ulimits"]["core"]) == (2048, 16384, 0)
+    assert (found["pids_limit"], found["ulimits"]["nofile"]["hard"], found["ulimits"]["core"]) == (
+        2048,
+        16384,
+        0,
+    )
     assert found["ports"] == ["127.0.0.1:9090:9090", "127.0.0.1:9091:9091"]
     assert found["restart"] == "on-failure:5"
     assert len(found["tmpfs"]) == 5
@@ -64,7 +76,11 @@ def test_boot_and_live_keys_leave_the_text_equal_but_for_digests() -> None:
 
     def masked(text: str) -> str:
         plan = plan_of(text)
-        return compose(plan, IMAGE).replace(plan.digest, "PLAN").replace(plan.digests.manifest, "MANIFEST")
+        return (
+            compose(plan, IMAGE)
+            .replace(plan.digest, "PLAN")
+            .replace(plan.digests.manifest, "MANIFEST")
+        )
 
     assert masked("[limits]\npids = 7\n[api]\nmax_body = '2MiB'\n") == masked("")
     assert masked("[resources]\npids = 99\n") != masked("")
@@ -82,7 +98,10 @@ def test_environment_carries_the_plan_and_no_secret() -> None:
         "AGENTBOX_PLAN_DIGEST",
         "AGENTBOX_STRICT",
     }
-    assert (found["environment"]["AGENTBOX_PLAN_DIGEST"], found["environment"]["AGENTBOX_STRICT"]) == (plan.digest, "1")
+    assert (
+        found["environment"]["AGENTBOX_PLAN_DIGEST"],
+        found["environment"]["AGENTBOX_STRICT"],
+    ) == (plan.digest, "1")
     assert [row["source"] for row in found["secrets"]] == list(plan.secrets)
     top = yaml.safe_load(compose(plan))["secrets"]
     assert top["AGENTBOX_API_TOKEN"] == {"file": "./secrets/AGENTBOX_API_TOKEN"}
@@ -99,9 +118,16 @@ def test_a_project_folder_takes_the_place_of_the_workspace() -> None:
     """The volume is gone from the file, and the security report says what agents can change."""
     plan = plan_of()
     found = service(plan, project=Path("/home/me/pro$ject"))
-    assert found["volumes"][-1] == {"type": "bind", "source": "/home/me/pro$$ject", "target": "/workspace"}
-    assert set(yaml.safe_load(compose(plan, project=Path("/p")))["volumes"]) == {"branches", "state"}
-    folder = compose_folder(plan, manifest=manifest_bytes(), project=Path("/home/me"))
+    assert found["volumes"][-1] == {
+        "type": "bind",
+        "source": "/home/me/pro$$ject",
+        "target": "/workspace",
+    }
+    assert set(yaml.safe_load(compose(plan, project=Path("/p")))["volumes"]) == {
+        "branches",
+        "state",
+    }
+    folder = compose_files(plan, manifest=manifest_bytes(), project=Path("/home/me"))
     assert b"`/home/me` of this host is mounted writable" in folder["security-report.md"]
     with pytest.raises(RenderError, match="cannot mount p: the path is relative"):
         compose(plan, project=Path("p"))
@@ -110,18 +136,24 @@ def test_a_project_folder_takes_the_place_of_the_workspace() -> None:
 def test_test_hooks_need_a_plan_with_test_hooks() -> None:
     """A variable that is no hook, or a plan without them, is refused."""
     hook = {"AGENTBOX_TEST_SEAL_TIMEOUT": "3"}
-    assert service(plan_of(test_hooks=True), hooks=hook)["environment"]["AGENTBOX_TEST_SEAL_TIMEOUT"] == "3"
+    assert (
+        service(plan_of(test_hooks=True), hooks=hook)["environment"]["AGENTBOX_TEST_SEAL_TIMEOUT"]
+        == "3"
+    )
     with pytest.raises(RenderError, match="cannot set AGENTBOX_TEST_SEAL_TIMEOUT"):
         compose(plan_of(), hooks=hook)
     with pytest.raises(RenderError, match="cannot set PATH"):
         compose(plan_of(test_hooks=True), hooks={"PATH": "/evil"})
 
 
-WIDE = Delta(
+WIDE = ExceptionPlan(
     key="gpu",
     reason="models run on the GPU",
-    tmpfs=(Tmpfs(target="/dev/shm", size=512 << 20, mode="1777"), Tmpfs(target="/tmp", size=1 << 30, mode="0700")),
-    volumes=(Volume(source="models", target="/var/lib/models", read_only=True),),
+    tmpfs=(
+        TmpfsPlan(target="/dev/shm", size=512 << 20, mode="1777"),
+        TmpfsPlan(target="/tmp", size=1 << 30, mode="0700"),
+    ),
+    volumes=(VolumePlan(source="models", target="/var/lib/models", read_only=True),),
     devices=("/dev/kfd",),
     group_add=("video",),
     cap_add=("SYS_NICE",),
@@ -141,20 +173,31 @@ def test_an_exception_only_adds_lines() -> None:
             assert all(item in wide[key] for item in value), key
         else:
             assert wide[key] == value, key
-    assert [row.split(":")[0] for row in narrow["tmpfs"]] == [row.split(":")[0] for row in wide["tmpfs"]][:5]
+    assert [row.split(":")[0] for row in narrow["tmpfs"]] == [
+        row.split(":")[0] for row in wide["tmpfs"]
+    ][:5]
     assert wide["tmpfs"][1].startswith("/tmp:mode=1777,size=1024M,")
     assert wide["tmpfs"][5].startswith("/dev/shm:mode=1777,size=512M,")
     assert (wide["cap_add"], wide["cap_drop"]) == (["SYS_NICE"], ["ALL"])
-    assert (wide["devices"], wide["group_add"], wide["runtime"]) == (["/dev/kfd:/dev/kfd"], ["video"], "nvidia")
+    assert (wide["devices"], wide["group_add"], wide["runtime"]) == (
+        ["/dev/kfd:/dev/kfd"],
+        ["video"],
+        "nvidia",
+    )
     devices = wide["deploy"]["resources"]["reservations"]["devices"]
     assert devices == [{"driver": "nvidia", "count": "all", "capabilities": ["gpu"]}]
-    assert {"type": "volume", "source": "models", "target": "/var/lib/models", "read_only": True} in wide["volumes"]
+    assert {
+        "type": "volume",
+        "source": "models",
+        "target": "/var/lib/models",
+        "read_only": True,
+    } in wide["volumes"]
 
 
 def test_the_folder_is_complete() -> None:
     """Compose finds everything it names beside the file, and `.env` overrides the image where only an id is known."""
     plan = plan_of()
-    folder = compose_folder(plan, IMAGE, manifest=manifest_bytes(), image_id="sha256:" + "b" * 64)
+    folder = compose_files(plan, IMAGE, manifest=manifest_bytes(), image_id="sha256:" + "b" * 64)
     assert sorted(folder) == [
         ".env",
         "agentbox.toml",
@@ -179,7 +222,9 @@ def test_an_image_id_stands_in_no_generated_file_but_env() -> None:
     assert f"agentbox:{plan.digest[7:19]}" in text
 
 
-@pytest.mark.parametrize(("count", "text"), [(4 << 30, "4096m"), (64 << 20, "64m"), (1536 << 10, "1536k")])
+@pytest.mark.parametrize(
+    ("count", "text"), [(4 << 30, "4096m"), (64 << 20, "64m"), (1536 << 10, "1536k")]
+)
 def test_sizes_are_exact(count: int, text: str) -> None:
     """No rounding between the manifest and the engine."""
-    assert size(count) == text
+    assert format_size(count) == text

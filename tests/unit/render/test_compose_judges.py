@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 import yaml
 
-from agentbox.plan.render.files import compose_folder
+from agentbox.plan.render.files import compose_files
 from agentbox.testing.plans import manifest_bytes, plan_of
 
 IMAGE = "agentbox:0123456789ab@sha256:" + "a" * 64
@@ -32,7 +32,7 @@ MANIFESTS = {
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A compose folder as `up` writes it, with empty secrets."""
     plan = plan_of(request.param)
-    for name, content in compose_folder(plan, IMAGE, manifest=manifest_bytes(request.param)).items():
+    for name, content in compose_files(plan, IMAGE, manifest=manifest_bytes(request.param)).items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(content)
     (tmp_path / "secrets").mkdir()
@@ -47,7 +47,10 @@ def _run(folder: Path, *argv: str) -> subprocess.CompletedProcess[str]:
 
 def test_the_schema_of_the_compose_specification_accepts_it(folder: Path) -> None:
     """And it refuses the same file with a key that does not exist, so it does look."""
-    schema, document = json.loads(SCHEMA.read_text()), yaml.safe_load((folder / "docker-compose.yml").read_text())
+    schema, document = (
+        json.loads(SCHEMA.read_text()),
+        yaml.safe_load((folder / "docker-compose.yml").read_text()),
+    )
     judge = jsonschema.Draft7Validator(schema)
     judge.validate(document)
     document["services"]["agentbox"]["cap_dorp"] = ["ALL"]
@@ -57,7 +60,12 @@ def test_the_schema_of_the_compose_specification_accepts_it(folder: Path) -> Non
 
 def test_compose_lint_finds_nothing(folder: Path) -> None:
     """At its lowest threshold; without `cap_drop` it complains, so it does look."""
-    lint = (str(Path(sys.executable).parent / "compose-lint"), "--fail-on", "low", "docker-compose.yml")
+    lint = (
+        str(Path(sys.executable).parent / "compose-lint"),
+        "--fail-on",
+        "low",
+        "docker-compose.yml",
+    )
     found = _run(folder, *lint)
     assert (found.returncode, "no issues found" in found.stdout) == (0, True), found.stdout
     text = (folder / "docker-compose.yml").read_text()

@@ -9,13 +9,17 @@ SKILLS = "/opt/agentbox/skills/"
 
 def _skills(text: str) -> dict[str, bytes]:
     files = config_layer(plan_of(text), manifest=b"", lock=b"")
-    return {name.removeprefix(SKILLS): data for name, data in files.items() if name.startswith(SKILLS)}
+    return {
+        name.removeprefix(SKILLS): data for name, data in files.items() if name.startswith(SKILLS)
+    }
 
 
 def test_all_skills_by_default() -> None:
     """Every file of the corpus, byte for byte."""
     files = [path for path in corpus_dir().rglob("*") if path.is_file()]
-    assert _skills("") == {path.relative_to(corpus_dir()).as_posix(): path.read_bytes() for path in files}
+    assert _skills("") == {
+        path.relative_to(corpus_dir()).as_posix(): path.read_bytes() for path in files
+    }
     assert {name.partition("/")[0] for name in _skills("")} == skill_names()
 
 

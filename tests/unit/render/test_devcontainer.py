@@ -32,7 +32,9 @@ def test_every_key_is_one_of_the_reference_with_its_type() -> None:
 
 def test_secret_files_are_made_only_where_there_are_secrets() -> None:
     """An existing value is not touched: `touch -a` changes no byte."""
-    assert "touch -a secrets/AGENTBOX_API_TOKEN secrets/AGENTBOX_MESH_TOKEN" in devcontainer(plan_of())
+    assert "touch -a secrets/AGENTBOX_API_TOKEN secrets/AGENTBOX_MESH_TOKEN" in devcontainer(
+        plan_of()
+    )
     assert "initializeCommand" not in json.loads(
         devcontainer(plan_of('[api]\ntoken_env = ""\n[mesh]\ntoken_env = ""\n'))
     )

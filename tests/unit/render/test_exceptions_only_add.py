@@ -13,9 +13,9 @@ from agentbox.manifest.features.loader import load_features
 from agentbox.manifest.features.model import ExceptionNeed, Feature, Gate
 from agentbox.manifest.load import parse
 from agentbox.manifest.tables.security import ExceptionKey
-from agentbox.plan.build import make_plan
+from agentbox.plan.build import build_plan
 from agentbox.plan.errors import PlanError
-from agentbox.plan.lockfile.writer import write
+from agentbox.plan.lockfile.writer import serialize_lock
 from agentbox.plan.model import Plan
 from agentbox.plan.render.compose import compose
 from agentbox.testing.plans import SYSTEM, lock_of
@@ -27,13 +27,17 @@ _KEPT = (
     "ulimits", "ports", "networks", "init", "restart", "healthcheck", "logging", "image", "stop_signal", "shm_size",
 )  # fmt: skip
 
-_TARGETS = st.sampled_from(["/tmp", "/run", "/dev/shm", "/a", "/a/b", "/workspace", "/var/lib/agentbox/x"])
+_TARGETS = st.sampled_from(
+    ["/tmp", "/run", "/dev/shm", "/a", "/a/b", "/workspace", "/var/lib/agentbox/x"]
+)
 _MODES = st.sampled_from(["0700", "1777", "750"])
 _TMPFS = st.fixed_dictionaries(
-    {"target": _TARGETS, "size": st.sampled_from(["1MiB", "1GiB"])}, optional={"mode": _MODES, "exec": st.booleans()}
+    {"target": _TARGETS, "size": st.sampled_from(["1MiB", "1GiB"])},
+    optional={"mode": _MODES, "exec": st.booleans()},
 )
 _VOLUMES = st.fixed_dictionaries(
-    {"source": st.sampled_from(["x", "y", "/srv/data"]), "target": _TARGETS}, optional={"read_only": st.booleans()}
+    {"source": st.sampled_from(["x", "y", "/srv/data"]), "target": _TARGETS},
+    optional={"read_only": st.booleans()},
 )
 _REQUESTS = st.just({"driver": "nvidia", "capabilities": ["gpu"]})
 _WRITTEN = st.fixed_dictionaries(
@@ -57,17 +61,24 @@ _BLOCKS = st.dictionaries(st.sampled_from(KEYS), st.one_of(st.just({}), _WRITTEN
 def _features() -> dict[str, Feature]:
     """Core, and one feature a key whose gate is `meta.dev`: what a key adds does not hang on the feature's packages."""
     gate = Gate(key="meta.dev", values=(True,))
-    gated = {key: Feature(name=key, gate=gate, exception=ExceptionNeed(key=key, need="advised")) for key in KEYS}
-    return {name: feature for name, feature in load_features().items() if feature.gate is None} | gated
+    gated = {
+        key: Feature(name=key, gate=gate, exception=ExceptionNeed(key=key, need="advised"))
+        for key in KEYS
+    }
+    return {
+        name: feature for name, feature in load_features().items() if feature.gate is None
+    } | gated
 
 
 def _plan(blocks: dict[str, dict[str, Any]]) -> Plan:
     """Raises PlanError."""
-    text = _BASE + "".join(f"[security.exceptions.{key}]\n{_lines(block)}" for key, block in blocks.items())
+    text = _BASE + "".join(
+        f"[security.exceptions.{key}]\n{_lines(block)}" for key, block in blocks.items()
+    )
     manifest = parse(text.encode(), "agentbox.toml")
     assert manifest.findings == (), manifest.findings
     lock = lock_of(tuple(sorted(_features())))
-    return make_plan(manifest, _features(), write(lock), lock, SYSTEM)
+    return build_plan(manifest, _features(), serialize_lock(lock), lock, SYSTEM)
 
 
 def _lines(block: dict[str, Any]) -> str:
@@ -81,7 +92,9 @@ def _toml(value: Any) -> str:
 
 
 def _service(plan: Plan) -> dict[str, Any]:
-    found: dict[str, Any] = yaml.safe_load(compose(plan, "name@sha256:" + "0" * 64))["services"]["agentbox"]
+    found: dict[str, Any] = yaml.safe_load(compose(plan, "name@sha256:" + "0" * 64))["services"][
+        "agentbox"
+    ]
     return found
 
 
@@ -120,7 +133,9 @@ def test_every_built_in_delta_is_accepted(keys: tuple[ExceptionKey, ...]) -> Non
     wanted = {*keys, "gpu-cuda"} if "gaussian-splatting" in keys else set(keys)
     service = _service(_plan({key: {} for key in sorted(wanted)}))
     assert _removed(_baseline(), service) == []
-    assert {name: value for name, value in service.items() if name not in ("labels", "environment")} != {
+    assert {
+        name: value for name, value in service.items() if name not in ("labels", "environment")
+    } != {
         name: value for name, value in _baseline().items() if name not in ("labels", "environment")
     }
 
@@ -135,7 +150,11 @@ def test_every_field_reaches_compose() -> None:
     }  # fmt: skip
     service = _service(_plan({"desktop": block}))
     assert service["devices"] == ["/dev/fuse:/dev/fuse"]
-    assert (service["group_add"], service["cap_add"], service["runtime"]) == (["44"], ["NET_RAW"], "nvidia")
+    assert (service["group_add"], service["cap_add"], service["runtime"]) == (
+        ["44"],
+        ["NET_RAW"],
+        "nvidia",
+    )
     requests = service["deploy"]["resources"]["reservations"]["devices"]
     assert requests == [{"driver": "nvidia", "count": 1, "capabilities": ["gpu"]}]
     assert "/t:mode=700,size=1M,uid=1000,gid=1000,exec,nosuid,nodev" in service["tmpfs"]
@@ -148,5 +167,12 @@ def test_the_check_sees_a_removal() -> None:
     """Positive control: a service without a line, with a weaker mount, or without a volume has lost something."""
     base = _baseline()
     assert _removed(base, {**base, "cap_drop": ["NET_RAW"]}) == ["cap_drop"]
-    assert len(_removed(base, {**base, "tmpfs": [row.replace("noexec", "exec") for row in base["tmpfs"]]})) == 5
+    assert (
+        len(
+            _removed(
+                base, {**base, "tmpfs": [row.replace("noexec", "exec") for row in base["tmpfs"]]}
+            )
+        )
+        == 5
+    )
     assert len(_removed(base, {**base, "volumes": base["volumes"][1:]})) == 1

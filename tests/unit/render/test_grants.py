@@ -9,22 +9,31 @@ from typing import Any
 import pytest
 import yaml
 
-from agentbox.host.rendered_grants import READERS, UnknownGrantError, of_plan, unexcused, unused
-from agentbox.plan.model import Delta, Device, Plan, Tmpfs, Volume
+from agentbox.host.rendered_grants import (
+    READERS,
+    UnknownGrantError,
+    plan_grants,
+    unused_waivers,
+    unwaived,
+)
+from agentbox.plan.model import Device, ExceptionPlan, Plan, TmpfsPlan, VolumePlan
 from agentbox.plan.render.options import Options
 from agentbox.plan.render.podman import podman_run
-from agentbox.plan.render.targets import Given, render
+from agentbox.plan.render.targets import RenderInput, render
 from agentbox.testing.plans import manifest_bytes, plan_of
 
 IMAGE = "registry.example/agentbox@sha256:" + "a" * 64
-WIDE = Delta(
+WIDE = ExceptionPlan(
     key="gpu-cuda",
     reason="everything that a delta can hold",
     tmpfs=(
-        Tmpfs(target="/dev/shm", size=512 << 20, mode="1777"),
-        Tmpfs(target="/cache", size=1 << 20, mode="700", exec=True),
+        TmpfsPlan(target="/dev/shm", size=512 << 20, mode="1777"),
+        TmpfsPlan(target="/cache", size=1 << 20, mode="700", exec=True),
     ),
-    volumes=(Volume(source="models", target="/models"), Volume(source="/srv/data", target="/data", read_only=True)),
+    volumes=(
+        VolumePlan(source="models", target="/models"),
+        VolumePlan(source="/srv/data", target="/data", read_only=True),
+    ),
     devices=("/dev/dri", "/dev/kfd"),
     group_add=("44",),
     cap_add=("SYS_ADMIN",),
@@ -44,7 +53,7 @@ Files = dict[str, bytes]
 
 
 def _files(plan: Plan, target: str) -> Files:
-    given = Given(plan, manifest_bytes(), IMAGE, allow_psa="privileged")
+    given = RenderInput(plan, manifest_bytes(), IMAGE, allow_psa="privileged")
     return {**render("compose", given), **render(target, given)}
 
 
@@ -53,7 +62,7 @@ def _files(plan: Plan, target: str) -> Files:
 def test_no_target_grants_more_than_the_plan(plan: Plan, target: str) -> None:
     """Not a port, a mount, a variable, a secret, a device, a capability or a higher limit."""
     found = READERS[target](_files(plan, target))
-    assert unexcused(target, found, of_plan(plan)) == ()
+    assert unwaived(target, found, plan_grants(plan)) == ()
 
 
 @pytest.mark.parametrize("target", ["compose", "podman", "devcontainer"])
@@ -61,37 +70,40 @@ def test_no_target_grants_more_than_the_plan(plan: Plan, target: str) -> None:
 def test_these_targets_grant_exactly_what_the_plan_grants(plan: Plan, target: str) -> None:
     """The reader reads everything: nothing of the plan is lost on the way, so the subset is not an empty one."""
     found = READERS[target](_files(plan, target))
-    assert found == replace(of_plan(plan), mounts=found.mounts)
-    assert set(found.mounts) == set(of_plan(plan).mounts)
+    assert found == replace(plan_grants(plan), mounts=found.mounts)
+    assert set(found.mounts) == set(plan_grants(plan).mounts)
 
 
 def test_root_gives_podman_a_network_of_the_box_s_own() -> None:
     """Root's default network is shared by all containers."""
     argv = podman_run(PLANS["default"], Options(IMAGE), Path(), rootless=False)
     files = {**_files(PLANS["default"], "podman"), "podman-run.txt": "\n".join(argv).encode()}
-    assert unexcused("podman", READERS["podman"](files), of_plan(PLANS["default"])) == ()
-    files["podman-run.txt"] = "\n".join(word for word in argv if not word.startswith("--network")).encode()
-    assert [row.kind for row in unexcused("podman", READERS["podman"](files), of_plan(PLANS["default"]))] == [
-        "shared_network"
-    ]
+    assert unwaived("podman", READERS["podman"](files), plan_grants(PLANS["default"])) == ()
+    files["podman-run.txt"] = "\n".join(
+        word for word in argv if not word.startswith("--network")
+    ).encode()
+    assert [
+        row.kind
+        for row in unwaived("podman", READERS["podman"](files), plan_grants(PLANS["default"]))
+    ] == ["shared_network"]
 
 
 def test_a_project_folder_is_granted_where_it_was_asked_for() -> None:
     """In place of the volume, and nowhere else."""
     project = Path("/home/me/project")
     plan = PLANS["default"]
-    given = Given(plan, manifest_bytes(), IMAGE, project=project)
+    given = RenderInput(plan, manifest_bytes(), IMAGE, project=project)
     for target in ("compose", "podman", "devcontainer"):
         found = READERS[target]({**render("compose", given), **render(target, given)})
-        assert unexcused(target, found, of_plan(plan, Options(IMAGE, project))) == ()
-        assert [row.kind for row in unexcused(target, found, of_plan(plan))] == ["mount"]
+        assert unwaived(target, found, plan_grants(plan, Options(IMAGE, project))) == ()
+        assert [row.kind for row in unwaived(target, found, plan_grants(plan))] == ["mount"]
 
 
 def test_every_waiver_is_needed() -> None:
     """A restriction that a target can write after all must leave the list."""
     for target, reader in READERS.items():
         plan = PLANS["default"]
-        assert unused(target, reader(_files(plan, target)), of_plan(plan)) == ()
+        assert unused_waivers(target, reader(_files(plan, target)), plan_grants(plan)) == ()
 
 
 def _compose(change: Callable[[dict[str, Any]], Any]) -> Callable[[Files], None]:
@@ -133,13 +145,17 @@ def _argv(*words: str, without: str = "--nothing") -> Callable[[Files], None]:
 
 def _json(**added: Any) -> Callable[[Files], None]:
     def edit(files: Files) -> None:
-        files[".devcontainer.json"] = json.dumps({**json.loads(files[".devcontainer.json"]), **added}).encode()
+        files[".devcontainer.json"] = json.dumps(
+            {**json.loads(files[".devcontainer.json"]), **added}
+        ).encode()
 
     return edit
 
 
 def _seccomp(files: Files) -> None:
-    files["seccomp/agentbox.json"] = files["seccomp/agentbox.json"].replace(b"SCMP_ACT_ERRNO", b"SCMP_ACT_ALLOW", 1)
+    files["seccomp/agentbox.json"] = files["seccomp/agentbox.json"].replace(
+        b"SCMP_ACT_ERRNO", b"SCMP_ACT_ALLOW", 1
+    )
 
 
 # target, what is added to its text, the kind of excess that must be found ("" = a word that the reader refuses).
@@ -263,7 +279,9 @@ MUTANTS: dict[str, tuple[str, Callable[[Files], None], str]] = {
 
 
 @pytest.mark.parametrize(("target", "edit", "kind"), MUTANTS.values(), ids=MUTANTS.keys())
-def test_whatever_is_added_to_a_text_is_seen(target: str, edit: Callable[[Files], None], kind: str) -> None:
+def test_whatever_is_added_to_a_text_is_seen(
+    target: str, edit: Callable[[Files], None], kind: str
+) -> None:
     """By its kind, or as a word that the reader does not know."""
     plan = PLANS["default"]
     files = _files(plan, target)
@@ -271,7 +289,7 @@ def test_whatever_is_added_to_a_text_is_seen(target: str, edit: Callable[[Files]
     edit(files)
     assert files != before
     try:
-        found = {row.kind for row in unexcused(target, READERS[target](files), of_plan(plan))}
+        found = {row.kind for row in unwaived(target, READERS[target](files), plan_grants(plan))}
     except UnknownGrantError:
         found = {""}
     assert kind in found

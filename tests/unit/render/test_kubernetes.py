@@ -46,7 +46,13 @@ def _pod(objects: dict[str, dict[str, Any]]) -> dict[str, Any]:
 def test_the_schemas_of_kubernetes_accept_every_object_strictly(text: str, version: str) -> None:
     """Of an old, a middle and the newest release; a misspelt field is refused, so the judge does look."""
     objects = _objects(text)
-    assert set(objects) == {"ConfigMap", "Service", "NetworkPolicy", "PodDisruptionBudget", "StatefulSet"}
+    assert set(objects) == {
+        "ConfigMap",
+        "Service",
+        "NetworkPolicy",
+        "PodDisruptionBudget",
+        "StatefulSet",
+    }
     for row in objects.values():
         kubernetes_validate.validate(row, version, strict=True)
     _pod(objects)["containers"][0]["securityContext"]["allowPrivilegeEscalatoin"] = False
@@ -79,7 +85,11 @@ def test_the_pod_is_confined_as_the_specification_says() -> None:
         "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "privileged": False,
         "readOnlyRootFilesystem": True,
     }  # fmt: skip
-    assert container["resources"]["requests"] == container["resources"]["limits"] == {"cpu": "2", "memory": "4096Mi"}
+    assert (
+        container["resources"]["requests"]
+        == container["resources"]["limits"]
+        == {"cpu": "2", "memory": "4096Mi"}
+    )
     memory = {row["name"]: row["emptyDir"] for row in pod["volumes"] if "emptyDir" in row}
     assert {row["medium"] for row in memory.values()} == {"Memory"}
     paths = {row["mountPath"]: row for row in container["volumeMounts"]}
@@ -94,7 +104,10 @@ def test_the_pod_is_confined_as_the_specification_says() -> None:
     assert container["startupProbe"] == {
         "httpGet": {"path": "/livez", "port": "api"}, "periodSeconds": 1, "failureThreshold": 30
     }  # fmt: skip
-    assert (container["livenessProbe"]["httpGet"]["path"], container["livenessProbe"]["periodSeconds"]) == (
+    assert (
+        container["livenessProbe"]["httpGet"]["path"],
+        container["livenessProbe"]["periodSeconds"],
+    ) == (
         "/livez",
         10,
     )
@@ -127,7 +140,11 @@ def test_a_slot_elsewhere_opens_its_port_and_nothing_of_the_node() -> None:
         'events = { use = "external-http", endpoint = "http://10.1.2.3" }\n'
     )
     rules = _objects(text)["NetworkPolicy"]["spec"]["egress"][1:]
-    blocks = {block["ipBlock"]["cidr"]: (block["ipBlock"], rule["ports"]) for rule in rules for block in rule["to"]}
+    blocks = {
+        block["ipBlock"]["cidr"]: (block["ipBlock"], rule["ports"])
+        for rule in rules
+        for block in rule["to"]
+    }
     assert set(blocks) == {"10.1.2.3/32", "0.0.0.0/0", "::/0"}
     assert blocks["10.1.2.3/32"][1] == [{"protocol": "TCP", "port": 80}]
     assert "169.254.0.0/16" in blocks["0.0.0.0/0"][0]["except"]
@@ -153,7 +170,8 @@ def test_a_name_that_is_no_dns_label_and_a_folder_of_this_host_are_refused() -> 
 def test_a_changed_manifest_changes_the_pod_template() -> None:
     """A ConfigMap mounted by sub path never changes in a running pod: the digest in the template starts a new one."""
     one, other = (
-        _objects(text)["StatefulSet"]["spec"]["template"]["metadata"] for text in ("", "[limits]\npids = 9\n")
+        _objects(text)["StatefulSet"]["spec"]["template"]["metadata"]
+        for text in ("", "[limits]\npids = 9\n")
     )
     assert one["labels"] == other["labels"]
     assert one["annotations"] != other["annotations"]

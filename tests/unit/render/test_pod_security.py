@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from agentbox.plan.model import Delta, Device, Plan, Tmpfs, Volume
+from agentbox.plan.model import Device, ExceptionPlan, Plan, TmpfsPlan, VolumePlan
 from agentbox.plan.render.errors import RenderError
 from agentbox.plan.render.kubernetes.objects import kubernetes
 from agentbox.plan.render.kubernetes.security import PodSecurityError, violations
@@ -43,13 +43,28 @@ BASELINE: dict[str, tuple[str, Spoil]] = {
     ),
 }  # fmt: skip
 RESTRICTED: dict[str, tuple[str, Spoil]] = {
-    "nfs": ("Volume Types", lambda pod, box: pod["volumes"].append({"name": "n", "nfs": {"server": "a", "path": "/"}})),
-    "escalation": ("Privilege Escalation", lambda pod, box: box["securityContext"].pop("allowPrivilegeEscalation")),
+    "nfs": (
+        "Volume Types",
+        lambda pod, box: pod["volumes"].append({"name": "n", "nfs": {"server": "a", "path": "/"}}),
+    ),
+    "escalation": (
+        "Privilege Escalation",
+        lambda pod, box: box["securityContext"].pop("allowPrivilegeEscalation"),
+    ),
     "root": ("Running as Non-root", lambda pod, box: pod["securityContext"].pop("runAsNonRoot")),
-    "uid 0": ("Running as Non-root user", lambda pod, box: box["securityContext"].update(runAsUser=0)),
+    "uid 0": (
+        "Running as Non-root user",
+        lambda pod, box: box["securityContext"].update(runAsUser=0),
+    ),
     "no seccomp": ("Seccomp", lambda pod, box: pod["securityContext"].pop("seccompProfile")),
-    "nothing dropped": ("Capabilities", lambda pod, box: box["securityContext"].pop("capabilities")),
-    "chown": ("Capabilities", lambda pod, box: box["securityContext"]["capabilities"].update(add=["CHOWN"])),
+    "nothing dropped": (
+        "Capabilities",
+        lambda pod, box: box["securityContext"].pop("capabilities"),
+    ),
+    "chown": (
+        "Capabilities",
+        lambda pod, box: box["securityContext"]["capabilities"].update(add=["CHOWN"]),
+    ),
 }
 
 
@@ -71,7 +86,9 @@ def _spoilt(spoil: Spoil) -> dict[str, Any]:
 def test_a_control_of_baseline_trips_at_both_levels(control: str, spoil: Spoil) -> None:
     """And not at `privileged`, which forbids nothing."""
     template = _spoilt(spoil)
-    assert ("baseline", control) in {(row.level, row.control) for row in violations(template, "restricted")}
+    assert ("baseline", control) in {
+        (row.level, row.control) for row in violations(template, "restricted")
+    }
     assert {row.control for row in violations(template, "baseline")} == {control}
     assert violations(template, "privileged") == ()
 
@@ -85,7 +102,7 @@ def test_a_control_of_restricted_trips_there_alone(control: str, spoil: Spoil) -
 
 
 def _widened(**added: Any) -> Plan:
-    return replace(plan_of(), exceptions=(Delta(key="desktop", reason="a test", **added),))
+    return replace(plan_of(), exceptions=(ExceptionPlan(key="desktop", reason="a test", **added),))
 
 
 @pytest.mark.parametrize(
@@ -93,7 +110,11 @@ def _widened(**added: Any) -> Plan:
     [
         ({"cap_add": ("CHOWN",)}, "baseline", "Capabilities"),
         ({"cap_add": ("SYS_ADMIN",)}, "privileged", "Capabilities"),
-        ({"volumes": (Volume(source="/srv/data", target="/data"),)}, "privileged", "HostPath Volumes"),
+        (
+            {"volumes": (VolumePlan(source="/srv/data", target="/data"),)},
+            "privileged",
+            "HostPath Volumes",
+        ),
     ],
 )
 def test_an_exception_that_breaks_restricted_must_be_allowed_by_name(
@@ -101,7 +122,9 @@ def test_an_exception_that_breaks_restricted_must_be_allowed_by_name(
 ) -> None:
     """The refusal names exception, level and control; the level that it names is enough."""
     plan = _widened(**added)
-    with pytest.raises(PodSecurityError, match=rf"security.exceptions.desktop needs {needed}\n.*{control}"):
+    with pytest.raises(
+        PodSecurityError, match=rf"security.exceptions.desktop needs {needed}\n.*{control}"
+    ):
         kubernetes(plan, Options(IMAGE), manifest=b"a\n")
     assert "StatefulSet" in kubernetes(plan, Options(IMAGE), manifest=b"a\n", allow_psa=needed)
 
@@ -109,7 +132,7 @@ def test_an_exception_that_breaks_restricted_must_be_allowed_by_name(
 def test_memory_volumes_and_device_plugins_keep_restricted() -> None:
     """The built-in exceptions but gpu-rocm's groups need no wider level: devices come from the vendor's plugin, one."""
     plan = _widened(
-        tmpfs=(Tmpfs(target="/dev/shm", size=512 << 20, mode="1777"),),
+        tmpfs=(TmpfsPlan(target="/dev/shm", size=512 << 20, mode="1777"),),
         device_requests=(Device(driver="nvidia", count=-1, capabilities=("gpu",)),),
         devices=("/dev/kfd", "/dev/dri"),
         group_add=("44",),

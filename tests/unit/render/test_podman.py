@@ -37,9 +37,13 @@ def test_every_grant_and_limit_of_the_compose_file_is_in_the_arguments() -> None
 def test_the_root_is_read_only_and_nothing_is_widened() -> None:
     """podman mounts tmpfs of its own over a read-only root unless told not to."""
     argv = podman_run(plan_of(), Options(IMAGE), Path("/state"), rootless=False)
-    assert {"--read-only", "--read-only-tmpfs=false", "--security-opt=no-new-privileges"} <= set(argv)
+    assert {"--read-only", "--read-only-tmpfs=false", "--security-opt=no-new-privileges"} <= set(
+        argv
+    )
     assert "--security-opt=seccomp=/state/seccomp/agentbox.json" in argv
-    assert not any(word.startswith(("--cap-add", "--device", "--privileged", "--userns")) for word in argv)
+    assert not any(
+        word.startswith(("--cap-add", "--device", "--privileged", "--userns")) for word in argv
+    )
 
 
 def test_rootless_maps_the_caller_and_a_project_folder_is_bound() -> None:

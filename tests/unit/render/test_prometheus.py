@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from agentbox.plan.render.prometheus import ALERTS, CONFIG_FILE, RULES_FILE, prometheus, target
+from agentbox.plan.render.prometheus import (
+    ALERTS,
+    CONFIG_FILE,
+    RULES_FILE,
+    prometheus,
+    scrape_target,
+)
 from agentbox.testing.plans import plan_of
 
 PLAN = plan_of()
@@ -108,7 +114,9 @@ CASES = {
 
 
 def _promtool(folder: Path, *words: str) -> str:
-    done = subprocess.run(["promtool", *words], cwd=folder, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["promtool", *words], cwd=folder, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -126,7 +134,9 @@ def test_promtool_accepts_configuration_and_rules(tmp_path: Path, text: str) -> 
     assert f"{len(ALERTS)} rules found" in _promtool(tmp_path, "check", "config", CONFIG_FILE)
     rules = tmp_path / RULES_FILE
     rules.write_text(rules.read_text().replace("agentbox_ready{", "agentbox_ready{{"))
-    done = subprocess.run(["promtool", "check", "rules", RULES_FILE], cwd=tmp_path, capture_output=True, check=False)
+    done = subprocess.run(
+        ["promtool", "check", "rules", RULES_FILE], cwd=tmp_path, capture_output=True, check=False
+    )
     assert done.returncode != 0
 
 
@@ -139,7 +149,10 @@ def test_every_alert_has_a_case() -> None:
 def test_an_alert_fires_when_it_must_and_not_when_it_need_not(tmp_path: Path, name: str) -> None:
     """By `promtool test rules` over twenty minutes of samples; labels and summary are what the operator reads."""
     case, alert = CASES[name], next(alert for alert in ALERTS if alert.name == name)
-    keeps_job = name not in ("AgentboxDenials", "AgentboxAttack")  # it sums over what identifies a refusal
+    keeps_job = name not in (
+        "AgentboxDenials",
+        "AgentboxAttack",
+    )  # it sums over what identifies a refusal
     labels = {
         "box": "agentbox",
         **({"job": "agentbox"} if keeps_job else {}),
@@ -154,8 +167,13 @@ def test_an_alert_fires_when_it_must_and_not_when_it_need_not(tmp_path: Path, na
     assert "SUCCESS" in _promtool(tmp_path, "test", "rules", "test.yml")
 
 
-def _test(name: str, series: dict[str, str], expected: list[dict[str, object]]) -> dict[str, object]:
-    rows = [{"series": _scraped(series_name), "values": values} for series_name, values in series.items()]
+def _test(
+    name: str, series: dict[str, str], expected: list[dict[str, object]]
+) -> dict[str, object]:
+    rows = [
+        {"series": _scraped(series_name), "values": values}
+        for series_name, values in series.items()
+    ]
     check = {"eval_time": "19m", "alertname": name, "exp_alerts": expected}
     return {"interval": "1m", "input_series": rows, "alert_rule_test": [check]}
 
@@ -168,6 +186,6 @@ def _scraped(series: str) -> str:
 
 def test_the_job_scrapes_where_the_box_publishes() -> None:
     """Loopback for a box that listens on every address; an IPv6 literal in brackets."""
-    assert target(plan_of()) == "127.0.0.1:9091"
-    assert target(plan_of(MANIFESTS["other values"])) == "[::1]:8001"
-    assert target(plan_of(MANIFESTS["every address"])) == "127.0.0.1:9091"
+    assert scrape_target(plan_of()) == "127.0.0.1:9091"
+    assert scrape_target(plan_of(MANIFESTS["other values"])) == "[::1]:8001"
+    assert scrape_target(plan_of(MANIFESTS["every address"])) == "127.0.0.1:9091"

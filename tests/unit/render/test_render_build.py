@@ -9,9 +9,9 @@ import pytest
 
 from agentbox.core.canonical import digest
 from agentbox.core.paths import CHECKOUT
-from agentbox.manifest.features.loader import ALWAYS, load_features
+from agentbox.manifest.features.loader import UNGATED, load_features
 from agentbox.plan.lockfile.model import DebEntry, Lock, WheelEntry
-from agentbox.plan.lockfile.writer import write
+from agentbox.plan.lockfile.writer import serialize_lock
 from agentbox.plan.model import Plan
 from agentbox.testing.plans import SYSTEM, manifest_bytes
 
@@ -21,7 +21,7 @@ SERVED = '[adapters]\npods.use = "off"\nmemory.use = "off"\n'  # what this relea
 
 def _lock() -> Lock:
     """Every package that the features without a gate ask for, with made-up hashes."""
-    features = [load_features()[name] for name in ALWAYS]
+    features = [load_features()[name] for name in UNGATED]
     debs = [(name, feature.name) for feature in features for name in feature.debian]
     wheels = [(name, feature.name) for feature in features for name in feature.pypi]
     rows = {name: [owner for other, owner in debs if other == name] for name, _ in debs}
@@ -31,16 +31,29 @@ def _lock() -> Lock:
         suite="trixie",
         python="3.13",
         systems=(SYSTEM,),
-        features=ALWAYS,
+        features=UNGATED,
         debian={
             "amd64": tuple(
-                DebEntry(name=name, version="1", file=f"{name}.deb", size=1, sha256=SHA, features=tuple(sorted(owners)))
+                DebEntry(
+                    name=name,
+                    version="1",
+                    file=f"{name}.deb",
+                    size=1,
+                    sha256=SHA,
+                    features=tuple(sorted(owners)),
+                )
                 for name, owners in sorted(rows.items())
             )
         },
         wheels=tuple(
             WheelEntry(
-                name=name, version="1", file=f"{name}.whl", size=1, sha256=SHA, arch=("amd64",), features=(owner,)
+                name=name,
+                version="1",
+                file=f"{name}.whl",
+                size=1,
+                sha256=SHA,
+                arch=("amd64",),
+                features=(owner,),
             )
             for name, owner in sorted(wheels)
         ),
@@ -50,9 +63,12 @@ def _lock() -> Lock:
 def _run(folder: Path, manifest: bytes, *more: str) -> subprocess.CompletedProcess[str]:
     """As nix/run.py starts it: isolated, its own folders only."""
     (folder / "agentbox.toml").write_bytes(manifest)
-    (folder / "agentbox.lock").write_bytes(write(_lock()))
+    (folder / "agentbox.lock").write_bytes(serialize_lock(_lock()))
     start = "import runpy, sys; sys.path[:0] = [sys.argv.pop(1)]; runpy.run_module('agentbox.plan.render.build', run_name='__main__', alter_sys=True)"
-    files = [f"--{name}={folder / file}" for name, file in (("manifest", "agentbox.toml"), ("lock", "agentbox.lock"))]
+    files = [
+        f"--{name}={folder / file}"
+        for name, file in (("manifest", "agentbox.toml"), ("lock", "agentbox.lock"))
+    ]
     argv = [
         sys.executable,
         "-I",
@@ -72,7 +88,11 @@ def _run(folder: Path, manifest: bytes, *more: str) -> subprocess.CompletedProce
 
 def test_the_layer_holds_what_boot_reads_and_its_digests_agree(tmp_path: Path) -> None:
     """plan.json gives the digest that build.json, probes.json and the image label carry."""
-    done = _run(tmp_path, manifest_bytes(SERVED + '[skills.corpus]\ninclude = ["git-history"]\n'), "--test-hooks")
+    done = _run(
+        tmp_path,
+        manifest_bytes(SERVED + '[skills.corpus]\ninclude = ["git-history"]\n'),
+        "--test-hooks",
+    )
     assert (done.returncode, done.stderr) == (0, "")
     share = tmp_path / "out/opt/agentbox/share"
     plan = Plan.from_json(json.loads((share / "plan.json").read_text()))
@@ -86,7 +106,11 @@ def test_the_layer_holds_what_boot_reads_and_its_digests_agree(tmp_path: Path) -
     assert record["digests"]["supervisord"] == digest(conf)
     assert record["digests"]["manifest"] == digest((share / "agentbox.toml").read_bytes())
     assert record["digests"]["lock"] == digest((share / "agentbox.lock").read_bytes())
-    found = sorted(str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*") if path.is_file())
+    found = sorted(
+        str(path.relative_to(tmp_path / "out"))
+        for path in (tmp_path / "out").rglob("*")
+        if path.is_file()
+    )
     assert found == [
         "etc/supervisord.conf",
         "opt/agentbox/share/agentbox.lock",
@@ -106,7 +130,9 @@ def test_the_layer_holds_what_boot_reads_and_its_digests_agree(tmp_path: Path) -
         ("[resources]\nstop_seconds = 10\n", 2, "resources.stop_seconds allows 10"),
     ],
 )
-def test_a_manifest_with_errors_makes_no_image(tmp_path: Path, text: str, code: int, said: str) -> None:
+def test_a_manifest_with_errors_makes_no_image(
+    tmp_path: Path, text: str, code: int, said: str
+) -> None:
     """The build fails with the finding, not with a traceback, and writes nothing."""
     done = _run(tmp_path, manifest_bytes(SERVED + text))
     assert done.returncode == code

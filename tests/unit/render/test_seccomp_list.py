@@ -22,7 +22,9 @@ Rule = tuple[str, int | None, tuple[tuple[int, str, int, int], ...]]
 def _applies(row: dict[str, Any]) -> bool:
     """Whether a row of the stock list is for amd64 or arm64, and for a process with no capability at all."""
     includes = row.get("includes") or {}
-    return "caps" not in includes and (not includes.get("arches") or bool(ARCHES & set(includes["arches"])))
+    return "caps" not in includes and (
+        not includes.get("arches") or bool(ARCHES & set(includes["arches"]))
+    )
 
 
 def _rules(rows: list[dict[str, Any]]) -> dict[str, set[Rule]]:
@@ -30,7 +32,8 @@ def _rules(rows: list[dict[str, Any]]) -> dict[str, set[Rule]]:
     found: dict[str, set[Rule]] = {}
     for row in rows:
         conditions = tuple(
-            (arg["index"], arg["op"], arg["value"], arg.get("valueTwo", 0)) for arg in row.get("args") or ()
+            (arg["index"], arg["op"], arg["value"], arg.get("valueTwo", 0))
+            for arg in row.get("args") or ()
         )
         for name in row["names"]:
             found.setdefault(name, set()).add((row["action"], row.get("errnoRet"), conditions))
@@ -52,7 +55,9 @@ def test_nothing_is_allowed_that_the_stock_list_refuses() -> None:
     """Every rule of ours is one of the stock list's, except for `socket`, which the next test compares."""
     compared = set(OURS) - {"socket"}
     assert len(compared) > 250
-    assert {name: OURS[name] for name in compared} == {name: THEIRS[name] & OURS[name] for name in compared}
+    assert {name: OURS[name] for name in compared} == {
+        name: THEIRS[name] & OURS[name] for name in compared
+    }
 
 
 def _allowed(rules: set[Rule], family: int, protocol: int) -> bool:
@@ -76,7 +81,11 @@ def test_sockets_are_of_four_families_and_each_is_allowed_by_the_stock_list() ->
 def test_what_is_missing_is_exactly_what_the_notes_name() -> None:
     """Each tightening has its row with a reason, and each name that means nothing on 64 bits is listed."""
     named = set(re.findall(r"`([a-z0-9_]+)`", NOTES.split("## Calls of other machines")[1]))
-    tightened = {name for row in re.findall(r"^\| (`[^|]*) \|", NOTES, re.M) for name in re.findall(r"`(\w+)`", row)}
+    tightened = {
+        name
+        for row in re.findall(r"^\| (`[^|]*) \|", NOTES, re.M)
+        for name in re.findall(r"`(\w+)`", row)
+    }
     missing = set(THEIRS) - set(OURS)
     assert missing == (tightened & set(THEIRS) - {"socket"}) | named
     assert len(tightened) > 4
@@ -84,7 +93,14 @@ def test_what_is_missing_is_exactly_what_the_notes_name() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self", "seccomp", "prctl", "process_vm_readv"],
+    [
+        "landlock_create_ruleset",
+        "landlock_add_rule",
+        "landlock_restrict_self",
+        "seccomp",
+        "prctl",
+        "process_vm_readv",
+    ],
 )
 def test_agents_can_be_confined_further(name: str) -> None:
     """The sandbox of an agent is built inside the box, with these."""
@@ -94,7 +110,18 @@ def test_agents_can_be_confined_further(name: str) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        *("mount", "unshare", "setns", "bpf", "ptrace", "keyctl", "add_key", "io_uring_setup", "userfaultfd", "kcmp"),
+        *(
+            "mount",
+            "unshare",
+            "setns",
+            "bpf",
+            "ptrace",
+            "keyctl",
+            "add_key",
+            "io_uring_setup",
+            "userfaultfd",
+            "kcmp",
+        ),
         *(
             "process_vm_writev",
             "pidfd_getfd",

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from agentbox.plan.model import Delta, Device, Plan, Tmpfs, Volume
-from agentbox.plan.render.controls import ENGINE, FIELDS, LINES, Judged
+from agentbox.plan.model import Device, ExceptionPlan, Plan, TmpfsPlan, VolumePlan
+from agentbox.plan.render.controls import CONTROL_LINES, ENGINE, FIELDS, PlanAssessment
 from agentbox.plan.render.kubernetes.security import BASELINE, PRIVILEGED, RESTRICTED
 from agentbox.plan.render.security_report import report, report_json, security_report
 from agentbox.testing.plans import plan_of
@@ -23,20 +23,27 @@ PLAN = plan_of()
 
 
 def with_delta(**added: Any) -> Plan:
-    return replace(PLAN, exceptions=(Delta(key="desktop", reason="the display server needs it", **added),))
+    return replace(
+        PLAN,
+        exceptions=(ExceptionPlan(key="desktop", reason="the display server needs it", **added),),
+    )
 
 
 def lost(plan: Plan) -> dict[str, str]:
     """Control -> why, over the whole effective profile."""
-    return {control: why for row in report(plan)["effective"] for control, why in row["gives_up"].items()}
+    return {
+        control: why
+        for row in report(plan)["effective"]
+        for control, why in row["gives_up"].items()
+    }
 
 
 def test_every_control_stands_on_one_line_and_the_baseline_holds_them_all() -> None:
     """None of the table in the design is missing, none is given up, and none is named twice."""
-    numbers = [number for line in LINES for number in line.cis]
+    numbers = [number for line in CONTROL_LINES for number in line.cis]
     assert sorted(numbers) == sorted(CIS)
     assert not set(numbers) & set(ENGINE)
-    assert {name for line in LINES for name in line.pod} >= POD
+    assert {name for line in CONTROL_LINES for name in line.pod} >= POD
     assert lost(PLAN) == {}
     held = {control for row in report(PLAN)["baseline"] for control in row["holds"]}
     assert {f"CIS {number}" for number in CIS} <= held
@@ -45,14 +52,14 @@ def test_every_control_stands_on_one_line_and_the_baseline_holds_them_all() -> N
 
 def test_every_field_of_a_delta_stands_on_a_line() -> None:
     """Whatever an exception adds is shown."""
-    assert {field for line in LINES for field in line.fields} == set(FIELDS)
+    assert {field for line in CONTROL_LINES for field in line.fields} == set(FIELDS)
 
 
 @pytest.mark.parametrize(
     ("added", "gives_up", "level"),
     [
-        ({"tmpfs": (Tmpfs(target="/x", size=1 << 20, mode="0700", exec=True),)}, set(), RESTRICTED),
-        ({"volumes": (Volume(source="x", target="/x"),)}, set(), RESTRICTED),
+        ({"tmpfs": (TmpfsPlan(target="/x", size=1 << 20, mode="0700", exec=True),)}, set(), RESTRICTED),
+        ({"volumes": (VolumePlan(source="x", target="/x"),)}, set(), RESTRICTED),
         ({"group_add": ("video",)}, set(), RESTRICTED),
         ({"seccomp": "wide"}, set(), RESTRICTED),
         ({"devices": ("/dev/kfd",)}, {"CIS 5.18"}, RESTRICTED),
@@ -65,14 +72,16 @@ def test_every_field_of_a_delta_stands_on_a_line() -> None:
             PRIVILEGED,
         ),
         (
-            {"volumes": (Volume(source="/srv/models", target="/x"),)},
+            {"volumes": (VolumePlan(source="/srv/models", target="/x"),)},
             {"PSS HostPath Volumes (baseline)", "PSS Volume Types (restricted)"},
             PRIVILEGED,
         ),
     ],
     ids=["tmpfs", "volume", "group", "seccomp", "device", "request", "bind-service", "chown", "net-admin", "host-folder"],
 )  # fmt: skip
-def test_each_field_gives_up_what_it_must_and_no_more(added: dict[str, Any], gives_up: set[str], level: str) -> None:
+def test_each_field_gives_up_what_it_must_and_no_more(
+    added: dict[str, Any], gives_up: set[str], level: str
+) -> None:
     """Named at the exception and in the effective profile, each with its cause; the pod's level follows."""
     plan = with_delta(**added)
     found = report(plan)
@@ -98,11 +107,16 @@ def test_a_port_on_every_address_gives_up_its_control() -> None:
 
 def test_a_page_for_people_and_the_same_for_programs() -> None:
     """Reason, value, control and cause stand on the page; the JSON is the report."""
-    plan = with_delta(cap_add=("NET_ADMIN",), volumes=(Volume(source="/srv/a|b", target="/x", read_only=True),))
+    plan = with_delta(
+        cap_add=("NET_ADMIN",),
+        volumes=(VolumePlan(source="/srv/a|b", target="/x", read_only=True),),
+    )
     page = security_report(plan, project=Path("/home/me"))
     assert "### desktop\n\nthe display server needs it" in page
     assert "| cap_add | NET_ADMIN | CIS 5.4: adds NET_ADMIN; PSS Capabilities (baseline):" in page
-    assert "| volumes | /srv/a\\|b at /x (read-only) | PSS HostPath Volumes (baseline): volume" in page
+    assert (
+        "| volumes | /srv/a\\|b at /x (read-only) | PSS HostPath Volumes (baseline): volume" in page
+    )
     assert "`/home/me` of this host" in page
     assert "level **privileged**" in page
     assert json.loads(report_json(plan)) == report(plan)
@@ -112,5 +126,5 @@ def test_a_page_for_people_and_the_same_for_programs() -> None:
 def test_devices_that_no_cluster_grants_are_reported_all_the_same() -> None:
     """The report does not fail where a pod could not be rendered."""
     plan = with_delta(devices=("/dev/fuse",), group_add=("unheard-of",))
-    assert Judged(plan).level == RESTRICTED
+    assert PlanAssessment(plan).level == RESTRICTED
     assert set(lost(plan)) == {"CIS 5.18"}

@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 from supervisor.options import ServerOptions, UnhosedConfigParser
 
 from agentbox.core.paths import Paths
-from agentbox.plan.model import Plan, Program, Ready
+from agentbox.plan.model import Plan, Program, ReadySignal
 from agentbox.plan.render.errors import RenderError
 from agentbox.plan.render.supervisord import program_environment, supervisord
 from agentbox.testing.plans import plan_of
 
-_NAMES = st.text(string.ascii_uppercase + string.digits + "_", min_size=1, max_size=8).filter(lambda s: s[0].isalpha())
+_NAMES = st.text(string.ascii_uppercase + string.digits + "_", min_size=1, max_size=8).filter(
+    lambda s: s[0].isalpha()
+)
 _TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
 
 
@@ -33,7 +35,13 @@ def _read(text: str) -> dict[str, object]:
 
 def _one(argv: tuple[str, ...], env: dict[str, str]) -> Plan:
     program = Program(
-        name="p", priority=50, argv=argv, env=env, required=False, ready=Ready(by="state"), directory="/tmp"
+        name="p",
+        priority=50,
+        argv=argv,
+        env=env,
+        required=False,
+        ready=ReadySignal(by="state"),
+        directory="/tmp",
     )
     return replace(plan_of(), programs=(program,))
 
@@ -121,14 +129,23 @@ def test_the_whole_plan_is_read_back() -> None:
         assert config.environment == program.env  # type: ignore[attr-defined]
         assert config.stopwaitsecs == program.stop_seconds  # type: ignore[attr-defined]
         assert config.stdout_logfile == "/dev/fd/1"  # type: ignore[attr-defined]
-        assert (config.stopasgroup, config.killasgroup, config.redirect_stderr) == (True, True, True)  # type: ignore[attr-defined]
+        assert (config.stopasgroup, config.killasgroup, config.redirect_stderr) == (
+            True,
+            True,
+            True,
+        )  # type: ignore[attr-defined]
         assert bool(config.autorestart) is not program.once  # type: ignore[attr-defined]
 
 
 def test_features_stop_before_what_they_use_and_the_seal_starts_last() -> None:
     """supervisord starts groups by ascending priority and stops them the other way round."""
     editor = Program(
-        name="editor", priority=60, argv=("/bin/true",), required=False, ready=Ready(by="state"), group="features"
+        name="editor",
+        priority=60,
+        argv=("/bin/true",),
+        required=False,
+        ready=ReadySignal(by="state"),
+        group="features",
     )
     plan = replace(plan_of(), programs=(*plan_of().programs, editor))
     parser = UnhosedConfigParser()
@@ -136,7 +153,13 @@ def test_features_stop_before_what_they_use_and_the_seal_starts_last() -> None:
     parser.expansions = options.environ_expansions
     parser.read_string(supervisord(plan))
     groups = sorted(options.process_groups_from_parser(parser), key=lambda group: group.priority)
-    assert [group.name for group in groups] == ["management-api", "gateway", "agent-host", "features", "once"]
+    assert [group.name for group in groups] == [
+        "management-api",
+        "gateway",
+        "agent-host",
+        "features",
+        "once",
+    ]
 
 
 def test_below_a_prefix_our_programs_and_paths_move_and_are_told(tmp_path: Path) -> None:
@@ -175,5 +198,9 @@ def test_supervisord_itself_accepts_the_whole_file(tmp_path: Path) -> None:
     assert (options.nodaemon, options.silent, options.strip_ansi) == (True, True, True)
     assert options.logfile == str(paths.logs / "supervisor/supervisord.log")
     server = options.server_configs[0]
-    assert (server["file"], server["chmod"], server["username"]) == (str(paths.supervisor_socket), 0o700, "u")
+    assert (server["file"], server["chmod"], server["username"]) == (
+        str(paths.supervisor_socket),
+        0o700,
+        "u",
+    )
     assert os.path.commonpath([options.pidfile, str(tmp_path)]) == str(tmp_path)

@@ -17,7 +17,21 @@ _SCALARS = st.one_of(
     st.booleans(),
     st.none(),
     st.sampled_from(
-        ["yes", "No", "on", "null", "~", "1e3", "0x10", "1_000", "12:30", "2026-01-01", "- a", "a: b", "#x"]
+        [
+            "yes",
+            "No",
+            "on",
+            "null",
+            "~",
+            "1e3",
+            "0x10",
+            "1_000",
+            "12:30",
+            "2026-01-01",
+            "- a",
+            "a: b",
+            "#x",
+        ]
     ),
 )
 _KEYS = st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_size=8)

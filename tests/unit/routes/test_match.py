@@ -3,9 +3,9 @@
 import pytest
 
 from agentbox.contracts.registry import ROUTES
-from agentbox.contracts.routes.match import Matcher
+from agentbox.contracts.routes.matcher import RouteMatcher
 
-MATCHER = Matcher(ROUTES)
+MATCHER = RouteMatcher(ROUTES)
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,9 @@ def test_rows_are_found(method: str, path: str, name: str) -> None:
     assert match.route.name == name
 
 
-@pytest.mark.parametrize("path", ["/", "/livez/", "/v1/beads//claim", "/v1/nothing", "/v1/beads/a/b/c"])
+@pytest.mark.parametrize(
+    "path", ["/", "/livez/", "/v1/beads//claim", "/v1/nothing", "/v1/beads/a/b/c"]
+)
 def test_unknown_paths_have_no_row(path: str) -> None:
     """Nothing is normalised: another path is another path, and an empty segment is no parameter."""
     assert MATCHER.match("GET", path) is None

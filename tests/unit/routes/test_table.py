@@ -27,7 +27,9 @@ def test_scopes_exist(route: Route) -> None:
 @pytest.mark.parametrize("route", ROUTES, ids=name_of)
 def test_writes_need_a_write_scope(route: Route) -> None:
     """No row that changes something is public or is satisfied by a scope for reading."""
-    if route.method not in ("GET", "OPTIONS") and route.name != "search_memory":  # whose query is too long for a URL
+    if (
+        route.method not in ("GET", "OPTIONS") and route.name != "search_memory"
+    ):  # whose query is too long for a URL
         assert route.scope
         assert not any(scope.endswith(":read") for scope in route.scope)
 
@@ -35,7 +37,13 @@ def test_writes_need_a_write_scope(route: Route) -> None:
 @pytest.mark.parametrize("route", ROUTES, ids=name_of)
 def test_slot_routes_have_the_prefix(route: Route) -> None:
     """All but the probes and the document of the API live under /v1."""
-    assert route.path.startswith("/v1/") or route.name in {"livez", "ready", "health", "metrics", "openapi"}
+    assert route.path.startswith("/v1/") or route.name in {
+        "livez",
+        "ready",
+        "health",
+        "metrics",
+        "openapi",
+    }
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=name_of)
@@ -61,7 +69,10 @@ def test_url_fills_and_quotes() -> None:
     """Parameters are percent-encoded, a slash too; absent query values are left out."""
     route = BY_NAME["add_dep"]
     assert route.url({"id": "a/b", "blocker": "c d"}) == "/v1/beads/a%2Fb/deps/c%20d"
-    assert BY_NAME["list_beads"].url(query={"status": "open", "cursor": None}) == "/v1/beads?status=open"
+    assert (
+        BY_NAME["list_beads"].url(query={"status": "open", "cursor": None})
+        == "/v1/beads?status=open"
+    )
 
 
 def test_the_rest_of_a_path_keeps_its_slashes() -> None:
@@ -75,12 +86,14 @@ def test_the_rest_of_a_path_keeps_its_slashes() -> None:
             route.url({"path": path})
 
 
-@pytest.mark.parametrize("name", [route.name for route in ROUTES if set(route.parameters) - {route.rest}])
+@pytest.mark.parametrize(
+    "name", [route.name for route in ROUTES if set(route.parameters) - {route.rest_parameter}]
+)
 @pytest.mark.parametrize("value", ["", ".", ".."])
 def test_a_parameter_leads_to_no_other_route(name: str, value: str) -> None:
     """What a client would take out of the path is refused, for each parameter that is one segment."""
     route = BY_NAME[name]
-    for parameter in set(route.parameters) - {route.rest}:
+    for parameter in set(route.parameters) - {route.rest_parameter}:
         with pytest.raises(ValueError, match="segment"):
             route.url({**dict.fromkeys(route.parameters, "x"), parameter: value})
 

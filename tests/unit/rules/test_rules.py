@@ -11,17 +11,20 @@ from catalogue import FEATURES
 
 from agentbox.core.paths import CHECKOUT
 from agentbox.host.reference.rules import BANDS, COMMAND, TARGET, page
-from agentbox.manifest.features.loader import enabled
+from agentbox.manifest.features.loader import enabled_features
 from agentbox.manifest.features.model import Feature, Gate
 from agentbox.manifest.findings import Finding
 from agentbox.manifest.keys import keys, map_paths
 from agentbox.manifest.load import load, parse
 from agentbox.manifest.rules._retired import RELEASED, RETIRED
-from agentbox.manifest.rules.context import Given, Unusable, View
+from agentbox.manifest.rules.context import InvalidValue, RuleContext, RuleInput
 from agentbox.manifest.rules.discovery import Rule, discover
-from agentbox.manifest.rules.engine import Report, run
+from agentbox.manifest.rules.engine import ValidationReport, run_rules
 
-SMALLEST = {"meta": {"schema_version": 1}, "adapters": {"pods": {"use": "off"}, "memory": {"use": "off"}}}
+SMALLEST = {
+    "meta": {"schema_version": 1},
+    "adapters": {"pods": {"use": "off"}, "memory": {"use": "off"}},
+}
 RULES = list(discover().values())
 
 
@@ -34,7 +37,7 @@ def laid_over(base: dict[str, Any], top: dict[str, Any]) -> dict[str, Any]:
     return both
 
 
-def example(rule: Rule, side: str) -> Report:
+def example(rule: Rule, side: str) -> ValidationReport:
     """The report on BAD or GOOD."""
     arguments = {"features": FEATURES, **(rule.context or {}).get(side, {})}
     fragment = getattr(rule, side)
@@ -42,7 +45,7 @@ def example(rule: Rule, side: str) -> Report:
         data = tomli_w.dumps(laid_over(SMALLEST, tomllib.loads(fragment))).encode()
     except tomllib.TOMLDecodeError:
         data = fragment.encode()
-    return run(parse(data, "x"), **arguments)
+    return run_rules(parse(data, "x"), **arguments)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
@@ -84,7 +87,7 @@ def test_the_file_name_is_the_code() -> None:
 
 def test_the_shipped_manifest_has_no_finding() -> None:
     """Of any severity."""
-    report = run(load(CHECKOUT / "agentbox.toml"), features=FEATURES)
+    report = run_rules(load(CHECKOUT / "agentbox.toml"), features=FEATURES)
     assert report.findings == ()
     assert report.not_evaluated == ()
     assert report.rules_run == len(RULES) > 30
@@ -97,8 +100,10 @@ def test_the_page_is_fresh() -> None:
 
 def test_a_withdrawn_value_skips_only_the_rules_that_read_it() -> None:
     """They are listed with the key to mend; others run."""
-    data = b'[meta]\nschema_version = 1\n[resources]\nmemory = 4\n[api]\npublish_address = "0.0.0.0"\n'
-    report = run(parse(data, "x"), features=FEATURES)
+    data = (
+        b'[meta]\nschema_version = 1\n[resources]\nmemory = 4\n[api]\npublish_address = "0.0.0.0"\n'
+    )
+    report = run_rules(parse(data, "x"), features=FEATURES)
     assert {(item.code, item.because) for item in report.not_evaluated} == {
         ("E102", "resources.memory"),
         ("E103", "resources.memory"),
@@ -118,14 +123,16 @@ cap_add = 3
 reason = "the browser wants this one"
 cap_add = ["ALL"]
 """
-    report = run(parse(data, "x"), features=FEATURES)
+    report = run_rules(parse(data, "x"), features=FEATURES)
     assert ("E203", "desktop") in [(item.code, item.entry) for item in report.not_evaluated]
-    assert ("E203", "security.exceptions.playwright.cap_add") in [(f.code, f.key) for f in report.findings]
+    assert ("E203", "security.exceptions.playwright.cap_add") in [
+        (f.code, f.key) for f in report.findings
+    ]
 
 
 def test_a_file_that_is_no_toml_ends_the_run() -> None:
     """One finding, no rule."""
-    report = run(parse(b"x = ", "x"), features=FEATURES)
+    report = run_rules(parse(b"x = ", "x"), features=FEATURES)
     assert [found.code for found in report.findings] == ["E000"]
     assert report.rules_run == 0
 
@@ -133,15 +140,19 @@ def test_a_file_that_is_no_toml_ends_the_run() -> None:
 def test_findings_are_sorted_by_place() -> None:
     """Line, column, code, whichever rule found them."""
     data = b'[meta]\nschema_version = 1\n[api]\nport = 9091\npublish_address = "0.0.0.0"\n[resources]\ncpus = 0.5\n'
-    findings = run(parse(data, "x"), features=FEATURES).findings
+    findings = run_rules(parse(data, "x"), features=FEATURES).findings
     assert list(findings) == sorted(findings, key=lambda found: found.order)
     assert len({found.code for found in findings}) >= 4
 
 
 def test_only_rules_about_the_environment() -> None:
     """What the boot runs again for a manifest that was validated at build."""
-    data = b'[meta]\nschema_version = 1\n[mesh]\nmode = "host"\n[api]\npublish_address = "0.0.0.0"\n'
-    report = run(parse(data, "x", check=False), features=FEATURES, environment={}, only_environment=True)
+    data = (
+        b'[meta]\nschema_version = 1\n[mesh]\nmode = "host"\n[api]\npublish_address = "0.0.0.0"\n'
+    )
+    report = run_rules(
+        parse(data, "x", check=False), features=FEATURES, environment={}, only_environment=True
+    )
     assert [found.code for found in report.findings] == ["E017"]
     assert report.rules_run == len([rule for rule in RULES if rule.environment]) == 4
 
@@ -150,26 +161,26 @@ def reading(rule: Rule, data: bytes, arguments: dict[str, Any]) -> set[str]:
     """The keys that a rule asks for over one manifest."""
     manifest = parse(data, "x")
     features = arguments.get("features", FEATURES)
-    given = Given(
+    given = RuleInput(
         manifest,
         features,
-        enabled(manifest, features),
+        enabled_features(manifest, features),
         arguments.get("lock"),
         arguments.get("environment"),
         tuple(arguments.get("systems", ())),
     )
-    whole = View(rule.code, given)
+    whole = RuleContext(rule.code, given)
     views = [
-        View(rule.code, given, table=table, entry=name)
+        RuleContext(rule.code, given, table=table, entry=name)
         for table in rule.each
         for name in (whole.names(table) if table else ("",))
     ]
     for view in views:
         try:
             list(rule.check(view))
-        except Unusable:
+        except InvalidValue:
             continue
-    return whole.read.union(*(view.read for view in views))
+    return whole.keys_read.union(*(view.keys_read for view in views))
 
 
 def inputs(rule: Rule) -> Iterator[tuple[bytes, dict[str, Any]]]:
@@ -194,7 +205,9 @@ def test_reads(rule: Rule) -> None:
 
 def test_a_finding_as_text_and_as_data() -> None:
     """`LINE:COL: SEVERITY CODE KEY: MESSAGE`; the same names in JSON."""
-    finding = Finding(code="E103", severity="error", key="a.b", line=3, column=4, message="m", remedy="r")
+    finding = Finding(
+        code="E103", severity="error", key="a.b", line=3, column=4, message="m", remedy="r"
+    )
     assert str(finding) == "3:4: error E103 a.b: m"
     assert set(finding.to_json()) == {
         "code",
@@ -214,7 +227,9 @@ def test_a_gate_is_served_by_a_feature_file_alone() -> None:
     data = b'[meta]\nschema_version = 1\n[toolchains]\ngo = true\n[gpu]\nbackend = "ollama-rocm"\n'
 
     def refused(*features: Feature) -> set[str]:
-        report = run(parse(data, "x"), features={feature.name: feature for feature in features})
+        report = run_rules(
+            parse(data, "x"), features={feature.name: feature for feature in features}
+        )
         return {found.key for found in report.findings if found.code == "E606"} - {
             "adapters.pods.use",
             "adapters.memory.use",
@@ -226,15 +241,27 @@ def test_a_gate_is_served_by_a_feature_file_alone() -> None:
     assert refused(go, cuda) == {"gpu.backend"}
 
 
-@pytest.mark.parametrize(("stack", "keys"), [("x11-openbox", set()), ("wayland-labwc", {"desktop.stack"})])
-def test_a_stack_of_the_desktop_is_served_by_a_feature_file_alone(stack: str, keys: set[str]) -> None:
+@pytest.mark.parametrize(
+    ("stack", "keys"), [("x11-openbox", set()), ("wayland-labwc", {"desktop.stack"})]
+)
+def test_a_stack_of_the_desktop_is_served_by_a_feature_file_alone(
+    stack: str, keys: set[str]
+) -> None:
     """The desktop has files by stack; without any the desktop itself is refused."""
     data = f'[meta]\nschema_version = 1\n[desktop]\nenabled = true\nstack = "{stack}"\n'.encode()
-    x11 = Feature(name="x11", gate=Gate(key="desktop.stack", values=("x11-openbox",), when="desktop.enabled"))
+    x11 = Feature(
+        name="x11", gate=Gate(key="desktop.stack", values=("x11-openbox",), when="desktop.enabled")
+    )
 
     def refused(*features: Feature) -> set[str]:
-        report = run(parse(data, "x"), features={feature.name: feature for feature in features})
-        return {found.key for found in report.findings if found.code == "E606" and found.key.startswith("desktop.")}
+        report = run_rules(
+            parse(data, "x"), features={feature.name: feature for feature in features}
+        )
+        return {
+            found.key
+            for found in report.findings
+            if found.code == "E606" and found.key.startswith("desktop.")
+        }
 
     assert refused() == {"desktop.enabled"}
     assert refused(x11) == keys

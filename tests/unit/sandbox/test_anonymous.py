@@ -2,16 +2,19 @@
 
 import sys
 
-from agentbox.core.linux.landlock import Grant
-from agentbox.sandbox.always import ALWAYS
+from agentbox.core.linux.landlock import PathRule
+from agentbox.sandbox.base_grants import BASE_GRANTS
 from agentbox.sandbox.confinement import Confinement
-from agentbox.testing.confined import EVERYWHERE, answer
+from agentbox.testing.confined_process import EVERYWHERE, run_json
 
 MIB = 1 << 20
 MEMORY = 64 * MIB
 FREE = Confinement(grants=(EVERYWHERE,))
 USUAL = Confinement(
-    grants=(*ALWAYS, *(Grant(path, "rlx") for path in ("/usr", "/bin", "/opt", sys.prefix, sys.base_prefix)))
+    grants=(
+        *BASE_GRANTS,
+        *(PathRule(path, "rlx") for path in ("/usr", "/bin", "/opt", sys.prefix, sys.base_prefix)),
+    )
 )
 FLOOD = """
 import mmap
@@ -31,7 +34,7 @@ def flood(forget, most=40):
 
 
 def flooded(script: str) -> dict[str, object]:
-    return answer(FLOOD + script, FREE, memory=MEMORY)
+    return run_json(FLOOD + script, FREE, memory=MEMORY)
 
 
 def test_pages_that_left_the_tables_count() -> None:
@@ -71,7 +74,7 @@ said(private=len(private))
 
 def test_the_device_of_zeros_gives_no_shared_memory() -> None:
     """To map it as shared it must be open for writing, by whatever name; for reading it gives zeros and pages of one's own."""
-    found = answer("""
+    found = run_json("""
 import mmap
 SIZE = 4 << 20
 def shared(path):
@@ -86,4 +89,10 @@ own[0] = 1
 said(shared=[tried(lambda: shared(name)) for name in names], read=len(device.read(9)), zeros=zeros, made=made, own=own[0])
 """, USUAL, memory=MEMORY)  # fmt: skip
     # A shared object is named "/dev/zero (deleted)": with the device alone there is none.
-    assert found == {"shared": ["EACCES"] * 3, "read": 9, "zeros": True, "made": ["/dev/zero"], "own": 1}
+    assert found == {
+        "shared": ["EACCES"] * 3,
+        "read": 9,
+        "zeros": True,
+        "made": ["/dev/zero"],
+        "own": 1,
+    }

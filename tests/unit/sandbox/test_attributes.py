@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.core.linux.landlock import Grant
+from agentbox.core.linux.landlock import PathRule
 from agentbox.sandbox.confinement import Confinement
-from agentbox.testing.confined import answer
+from agentbox.testing.confined_process import run_json
 
-SYSTEM = tuple(Grant(path, "rlx") for path in ("/usr", "/lib", "/lib64", "/bin", "/proc", "/etc"))
-DEVICES = tuple(Grant(f"/dev/{name}", "rwd", below=False) for name in ("null", "urandom"))
+SYSTEM = tuple(
+    PathRule(path, "rlx") for path in ("/usr", "/lib", "/lib64", "/bin", "/proc", "/etc")
+)
+DEVICES = tuple(PathRule(f"/dev/{name}", "rwd", recursive=False) for name in ("null", "urandom"))
 TOOLS = """
 mine, other = sys.argv[1:]
 import stat
@@ -39,13 +41,13 @@ def places(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def granted(mine: Path) -> Confinement:
-    return Confinement(grants=(*SYSTEM, Grant(str(mine), "rlwmx"), *DEVICES))
+    return Confinement(grants=(*SYSTEM, PathRule(str(mine), "rlwmx"), *DEVICES))
 
 
 def test_ones_own_files_change(places: tuple[Path, Path]) -> None:
     """By path, relative to the folder of the process or to a descriptor, by a link, by /proc/self/fd, by a descriptor."""
     mine, other = places
-    found = answer(
+    found = run_json(
         TOOLS + """
 os.chdir(mine)
 folder, held, words = os.open(".", os.O_RDONLY), os.open("file", os.O_RDONLY), {}
@@ -78,7 +80,7 @@ said(words=words, times=[five, eight, now, two, *link], owner=owner, folder=oct(
 def test_nothing_else_does(places: tuple[Path, Path]) -> None:
     """A folder outside, by path, `..`, links, descriptors that read, /proc; a device; who owns a file; its attributes."""
     mine, other = places
-    found = answer(
+    found = run_json(
         TOOLS + """
 os.chdir(mine)
 place = os.open(other, os.O_PATH)
@@ -117,7 +119,7 @@ said(
 def test_a_descriptor_that_reads_changes_nothing(places: tuple[Path, Path]) -> None:
     """Mode, times, owner, attributes, flags and leases of what the agent may open but not write; its own file changes."""
     mine, other = places
-    found = answer(
+    found = run_json(
         TOOLS + """
 import fcntl, struct
 def by(fd):
@@ -135,7 +137,7 @@ own = by(os.open(mine + "/file", os.O_RDONLY))
 reading, writing = os.pipe()
 said(told=told, folder=folder, own=own, pipe=tried(lambda: os.fchmod(writing, 0)), closed=tried(lambda: os.fchmod(999, 0)))
 """,
-        Confinement(grants=(*SYSTEM, Grant(str(mine), "rlwmx"), Grant(str(other), "rl"), *DEVICES)), str(mine), str(other),
+        Confinement(grants=(*SYSTEM, PathRule(str(mine), "rlwmx"), PathRule(str(other), "rl"), *DEVICES)), str(mine), str(other),
     )  # fmt: skip
     never = {
         "setuid": "EPERM", "owner": "EPERM", "xattr": "ENOTSUP", "no_xattr": "EPERM", "flags": "EPERM", "lease": "EPERM",
@@ -153,7 +155,7 @@ said(told=told, folder=folder, own=own, pipe=tried(lambda: os.fchmod(writing, 0)
 def test_a_path_that_changes_during_the_call_leads_nowhere(places: tuple[Path, Path]) -> None:
     """One thread swaps a link between inside and outside, another writes the outside into the path all the time."""
     mine, other = places
-    found = answer(
+    found = run_json(
         TOOLS + """
 os.chdir(mine)
 over = False
@@ -208,6 +210,6 @@ said(
     modes=[oct(mode(mine + f"/{name}/below/x")) for name in ("copy", "moved", "out/tree")],
 )
 """
-    found = answer(TOOLS + script, granted(mine), str(mine), str(other))
+    found = run_json(TOOLS + script, granted(mine), str(mine), str(other))
     assert found.pop("modes") == ["0o751"] * 3
     assert set(found.values()) == {0}, found

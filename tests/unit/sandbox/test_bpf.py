@@ -13,15 +13,25 @@ from agentbox.sandbox.seccomp import agent_filter as seccomp
 from agentbox.sandbox.seccomp import bpf
 from agentbox.sandbox.seccomp.syscalls import AARCH64, CALLS, MACHINES, X86_64, Machine
 
-DONE, ENOSYS, EINVAL = bpf.fail(0), bpf.fail(errno.ENOSYS), bpf.fail(errno.EINVAL)
+DONE, ENOSYS, EINVAL = (
+    bpf.errno_action(0),
+    bpf.errno_action(errno.ENOSYS),
+    bpf.errno_action(errno.EINVAL),
+)
 ASKED = bpf.NOTIFY
-YOUNG = ("setxattrat", "removexattrat", "file_setattr")  # younger than a judge may be: Linux 6.13 and 6.17
+YOUNG = (
+    "setxattrat",
+    "removexattrat",
+    "file_setattr",
+)  # younger than a judge may be: Linux 6.13 and 6.17
 UNHEARD = -1  # __NR_SCMP_ERROR
 I386 = 0x40000003
 OWN = (0x1111_1111_2222_2222, 0x3333_3333_4444_4444)
 
 
-def run(program: bytes, call: int, arguments: tuple[int, ...] = (), architecture: int = X86_64.audit) -> int:
+def run(
+    program: bytes, call: int, arguments: tuple[int, ...] = (), architecture: int = X86_64.audit
+) -> int:
     """What the kernel would answer: the eight operations of ours, as bpf(4) defines them."""
     data = struct.pack("<IIQ6Q", call & 0xFFFFFFFF, architecture, 0, *(*arguments, *(0,) * 6)[:6])
     steps = list(struct.iter_unpack("<HBBI", program))
@@ -56,9 +66,15 @@ def number(machine: Machine, call: str) -> int:
 
 def test_golden_bytes() -> None:
     """A small program, step by step, as `struct sock_filter` has it."""
-    body = bpf.leave(bpf.fail(1))
+    body = bpf.return_action(bpf.errno_action(1))
     found = bpf.assemble(
-        [bpf.number(), bpf.when(7, body), bpf.argument(1, 0xF), bpf.unless((1, 2), body), bpf.leave(bpf.ALLOW)]
+        [
+            bpf.load_number(),
+            bpf.if_equal(7, body),
+            bpf.load_argument(1, 0xF),
+            bpf.unless_any_of((1, 2), body),
+            bpf.return_action(bpf.ALLOW),
+        ]
     )
     assert found.hex(" ", 8) == (
         "2000000000000000 1500000107000000 0600000001000500 2000000018000000 540000000f000000 "
@@ -73,13 +89,22 @@ def test_a_search_goes_to_each_body() -> None:
         lengths = {value: 60 if value % 17 == 0 else 1 for value in draw.sample(range(400), size)}
         if size > 100:
             lengths |= {0: 1, 0xFFFF_FFFE: 1}
-        bodies = {value: bpf.leave(bpf.fail(value % 3)) * length for value, length in lengths.items()}
-        program = bpf.assemble([bpf.number(), bpf.search(bodies, bpf.leave(bpf.ALLOW))])
+        bodies = {
+            value: bpf.return_action(bpf.errno_action(value % 3)) * length
+            for value, length in lengths.items()
+        }
+        program = bpf.assemble(
+            [bpf.load_number(), bpf.binary_search(bodies, bpf.return_action(bpf.ALLOW))]
+        )
         for value in (*range(402), 0x7FFF_FFFF, 0x8000_0000, 0xFFFF_FFFE, 0xFFFF_FFFF):
-            assert run(program, value) == (bpf.fail(value % 3) if value in bodies else bpf.ALLOW), (size, value)
+            assert run(program, value) == (
+                bpf.errno_action(value % 3) if value in bodies else bpf.ALLOW
+            ), (size, value)
 
 
-@pytest.mark.parametrize(("machine", "digest"), [(X86_64, "bee56903c2aaf0fa"), (AARCH64, "0a209542c493b0a6")])
+@pytest.mark.parametrize(
+    ("machine", "digest"), [(X86_64, "bee56903c2aaf0fa"), (AARCH64, "0a209542c493b0a6")]
+)
 def test_the_filter_is_the_reviewed_one(machine: Machine, digest: str) -> None:
     """Changed bytes want a look at what they now let through."""
     found = seccomp.build(machine, network=False, own=OWN)
@@ -98,12 +123,12 @@ def test_each_call_gets_its_answer(machine: Machine, network: bool) -> None:
         if name in (
             *seccomp.REFUSED,
             *seccomp.UNKNOWN,
-            *seccomp.FORKS,
+            *seccomp.FORK_CALLS,
             *seccomp.OF_A_PATH,
-            *seccomp.WATCHES,
+            *seccomp.INOTIFY_CALLS,
             seccomp.ADD_WATCH,
-            *seccomp.POLLS,
-            *seccomp.RULESETS,
+            *seccomp.EPOLL_CALLS,
+            *seccomp.LANDLOCK_CALLS,
             "clone",
             "socket",
             "socketpair",
@@ -115,7 +140,7 @@ def test_each_call_gets_its_answer(machine: Machine, network: bool) -> None:
             assert found == (bpf.ALLOW if network else ASKED)
         elif name in seccomp.BY_REFERENCE:
             assert found == EINVAL
-        elif name in seccomp.NETWORK:
+        elif name in seccomp.NETWORK_CALLS:
             assert found == (bpf.ALLOW if network else ASKED), name
         elif name == "clone3":
             assert found == ENOSYS
@@ -186,7 +211,9 @@ def test_each_call_gets_its_answer(machine: Machine, network: bool) -> None:
         ("epoll_ctl", (3, 3), bpf.ALLOW, bpf.ALLOW),  # EPOLL_CTL_MOD
     ],
 )  # fmt: skip
-def test_arguments_decide(machine: Machine, call: str, arguments: tuple[int, ...], offline: int, online: int) -> None:
+def test_arguments_decide(
+    machine: Machine, call: str, arguments: tuple[int, ...], offline: int, online: int
+) -> None:
     """By the low word, which is all that the kernel reads of an int."""
     for network, wanted in ((False, offline), (True, online)):
         program = seccomp.build(machine, network=network)
@@ -194,12 +221,17 @@ def test_arguments_decide(machine: Machine, call: str, arguments: tuple[int, ...
 
 
 @pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
-@pytest.mark.parametrize("call", seccomp.RULESETS)
+@pytest.mark.parametrize("call", seccomp.LANDLOCK_CALLS)
 def test_the_launchers_own_rulesets_pass(machine: Machine, call: str) -> None:
     """By both words; with a bit of either wrong it is asked."""
     program = seccomp.build(machine, network=False, own=OWN)
     answers = {
-        run(program, number(machine, call), (0, 0, 0, 0, OWN[0] ^ first, OWN[1] ^ second), machine.audit): (
+        run(
+            program,
+            number(machine, call),
+            (0, 0, 0, 0, OWN[0] ^ first, OWN[1] ^ second),
+            machine.audit,
+        ): (
             first,
             second,
         )
@@ -231,14 +263,19 @@ def test_another_architecture_is_the_end() -> None:
 def test_what_is_too_long_is_refused() -> None:
     """A jump takes a byte and a program 4,096 steps."""
     with pytest.raises(ValueError, match="255"):
-        bpf.when(1, bpf.leave(0) * 256)
+        bpf.if_equal(1, bpf.return_action(0) * 256)
     with pytest.raises(ValueError, match="255"):
-        bpf.search({1: bpf.leave(0) * 256, 3: bpf.leave(1)}, bpf.leave(2))
+        bpf.binary_search(
+            {1: bpf.return_action(0) * 256, 3: bpf.return_action(1)}, bpf.return_action(2)
+        )
     with pytest.raises(ValueError, match="4096"):
-        bpf.assemble([bpf.leave(0)] * 4097)
+        bpf.assemble([bpf.return_action(0)] * 4097)
 
 
-@pytest.mark.skipif(ctypes.util.find_library("seccomp") is None, reason="libseccomp, the judge, is not installed here")
+@pytest.mark.skipif(
+    ctypes.util.find_library("seccomp") is None,
+    reason="libseccomp, the judge, is not installed here",
+)
 @pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
 def test_the_numbers_are_libseccomps(machine: Machine) -> None:
     """The other maker's table says the same; below zero it has no such call."""

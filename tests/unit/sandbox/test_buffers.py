@@ -6,10 +6,10 @@ import socket
 import pytest
 
 from agentbox.sandbox.confinement import Confinement
-from agentbox.sandbox.seccomp.agent_filter import of_this_machine
-from agentbox.sandbox.syscalls.buffers import CONNECTION, END
-from agentbox.sandbox.syscalls.tables import Tables
-from agentbox.testing.confined import EVERYWHERE, answer
+from agentbox.sandbox.seccomp.agent_filter import current_machine
+from agentbox.sandbox.syscalls.buffers import CONNECTION_BYTES, END_BYTES
+from agentbox.sandbox.syscalls.socket_diag import SocketDiag
+from agentbox.testing.confined_process import EVERYWHERE, run_json
 
 MIB = 1 << 20
 MEMORY = 64 * MIB
@@ -38,7 +38,7 @@ def both(): return socket.create_connection(server.getsockname()), server.accept
 
 
 def pushed(script: str) -> dict[str, object]:
-    return answer(FLOODS + script, FREE, memory=MEMORY)
+    return run_json(FLOODS + script, FREE, memory=MEMORY)
 
 
 def test_pairs_end_below_the_memory() -> None:
@@ -52,7 +52,7 @@ said(why=why, held=held, pairs=len(pairs), again=len(again))
     assert found["why"] == "ENOBUFS"
     assert isinstance(found["held"], int)
     assert MIB < found["held"] < SHARE
-    assert found["pairs"] == found["again"] == SHARE // (2 * END)
+    assert found["pairs"] == found["again"] == SHARE // (2 * END_BYTES)
 
 
 def test_connections_end_below_the_memory() -> None:
@@ -66,7 +66,7 @@ said(why=why, held=held, pairs=len(pairs), again=len(again))
     assert found["why"] == "ENOBUFS"
     assert isinstance(found["held"], int)
     assert MIB < found["held"] < SHARE
-    assert found["pairs"] == found["again"] == SHARE // CONNECTION
+    assert found["pairs"] == found["again"] == SHARE // CONNECTION_BYTES
 
 
 def test_what_is_closed_and_holds_data_still_counts() -> None:
@@ -80,7 +80,7 @@ def left():
 _, why = flood(left)
 said(why=why, held=len(held))
 """)
-    assert found == {"why": "ENOBUFS", "held": SHARE // CONNECTION}
+    assert found == {"why": "ENOBUFS", "held": SHARE // CONNECTION_BYTES}
 
 
 def test_one_port_is_not_one_connection() -> None:
@@ -99,7 +99,7 @@ with socket.socket() as free:
 made, why = flood(same, 40)
 said(why=why, made=len(made))
 """)
-    assert found == {"why": "ENOBUFS", "made": SHARE // CONNECTION}
+    assert found == {"why": "ENOBUFS", "made": SHARE // CONNECTION_BYTES}
 
 
 def test_what_is_under_way_in_a_socket_still_counts() -> None:
@@ -113,14 +113,14 @@ def sent():
 made, why = flood(sent)
 said(why=why, made=len(made))
 """)
-    assert found == {"why": "ENOBUFS", "made": SHARE // (2 * END) - 1}
+    assert found == {"why": "ENOBUFS", "made": SHARE // (2 * END_BYTES) - 1}
 
 
 def test_a_name_of_several_lines_is_no_row() -> None:
     """The kernel writes names of sockets as they are."""
     with socket.socket(socket.AF_UNIX) as one:
         one.bind(f"\0agentbox-{os.getpid()}\nx y\n1 2 3 4 5 6 seven\n")
-        assert os.fstat(one.fileno()).st_ino in Tables.pairs()
+        assert os.fstat(one.fileno()).st_ino in SocketDiag.unix_inodes()
 
 
 def test_nobody_changes_the_size() -> None:
@@ -164,6 +164,8 @@ said(packets=[far.recv(9).decode(), far.recv(9).decode()], flags=flags, nowhere=
 @pytest.mark.parametrize("kind", [socket.SOCK_DGRAM, socket.SOCK_RAW, socket.SOCK_RDM, 0, 6, 10])
 def test_a_pair_of_another_kind_is_refused(kind: int) -> None:
     """One of type raw is a datagram socket, which reaches sockets by their path; other families have pairs too."""
-    number = of_this_machine().number("socketpair")
-    found = answer(f"said(of=[call({number}, *kind, 0, 0) for kind in ((1, {kind}), (2, 1), (30, 1))])", FREE)
+    number = current_machine().number("socketpair")
+    found = run_json(
+        f"said(of=[call({number}, *kind, 0, 0) for kind in ((1, {kind}), (2, 1), (30, 1))])", FREE
+    )
     assert found == {"of": ["EACCES"] * 3}

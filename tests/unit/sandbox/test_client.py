@@ -15,26 +15,31 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.core.linux.landlock import Grant
+from agentbox.core.linux.landlock import PathRule
 from agentbox.sandbox.confinement import Confinement
 from agentbox.sandbox.errors import SpawnFailed
 from agentbox.sandbox.launcher import tree
-from agentbox.sandbox.launcher.agent_process import SIGNALS
-from agentbox.sandbox.launcher.client import Agent, Launcher
+from agentbox.sandbox.launcher.agent_process import MAX_PENDING_SIGNALS
+from agentbox.sandbox.launcher.client import AgentProcess, LauncherClient
 from agentbox.sandbox.spec import Launch
-from agentbox.testing.until import until
+from agentbox.testing.wait import wait_until
 
 
 @pytest.fixture
-async def launcher() -> AsyncIterator[Launcher]:
-    made = Launcher()
+async def launcher() -> AsyncIterator[LauncherClient]:
+    made = LauncherClient()
     yield made
     await made.close()
 
 
 @pytest.fixture
 def launch(tmp_path: Path) -> Launch:
-    return Launch(argv=("true",), env={"PATH": "/usr/bin:/bin"}, cwd=str(tmp_path), roots=(str(tmp_path.resolve()),))
+    return Launch(
+        argv=("true",),
+        env={"PATH": "/usr/bin:/bin"},
+        cwd=str(tmp_path),
+        roots=(str(tmp_path.resolve()),),
+    )
 
 
 def shell(launch: Launch, script: str) -> Launch:
@@ -49,7 +54,7 @@ async def read_all(fd: int) -> bytes:
     return await asyncio.to_thread(read)
 
 
-async def over(agent: Agent) -> tuple[int | None, int | None, str]:
+async def over(agent: AgentProcess) -> tuple[int | None, int | None, str]:
     """Waits for the end; code, signal, cause."""
     async with asyncio.timeout(10):
         ended = await agent.ended
@@ -69,7 +74,9 @@ def below(pid: int | None) -> list[int]:
     return [row.pid for row in [*rows, *tree.descendants(table, [pid])] if row.state not in "ZX"]
 
 
-async def test_the_leader_is_in_a_session_of_its_own(launcher: Launcher, launch: Launch) -> None:
+async def test_the_leader_is_in_a_session_of_its_own(
+    launcher: LauncherClient, launch: Launch
+) -> None:
     """Session and group are the leader's own; its parent is the reaper, whose parent is the launcher."""
     agent = await launcher.spawn(replace(launch, argv=("sleep", "1000")))
     pid = agent.started.pid
@@ -92,7 +99,7 @@ async def test_the_leader_is_in_a_session_of_its_own(launcher: Launcher, launch:
     ],
 )
 async def test_a_failure_names_its_stage(
-    launcher: Launcher, launch: Launch, changed: dict[str, object], stage: str
+    launcher: LauncherClient, launch: Launch, changed: dict[str, object], stage: str
 ) -> None:
     """SpawnFailed tells the stage, no descriptor leaks, and the next spawn works."""
     await over(await launcher.spawn(launch))
@@ -101,13 +108,15 @@ async def test_a_failure_names_its_stage(
     with pytest.raises(SpawnFailed) as caught:
         await launcher.spawn(replace(launch, **changed))  # type: ignore[arg-type]
     assert caught.value.stage == stage
-    await until(lambda: descriptors() == before, "no descriptor is left")
+    await wait_until(lambda: descriptors() == before, "no descriptor is left")
     assert await over(await launcher.spawn(launch)) == (0, None, "")
 
 
-async def test_limits_hold_for_the_leader(launcher: Launcher, launch: Launch) -> None:
+async def test_limits_hold_for_the_leader(launcher: LauncherClient, launch: Launch) -> None:
     """What the leader measured is what was asked for, and it may not raise it."""
-    asked = replace(shell(launch, "ulimit -Hn; nice; ulimit -n 99999"), fds=77, cpu=1, memory=1 << 30)
+    asked = replace(
+        shell(launch, "ulimit -Hn; nice; ulimit -n 99999"), fds=77, cpu=1, memory=1 << 30
+    )
     agent = await launcher.spawn(asked)
     found = agent.started.measured
     assert (found["nofile"], found["data"], found["cpus"], found["nice"]) == (77, 1 << 30, 1, 10)
@@ -115,7 +124,9 @@ async def test_limits_hold_for_the_leader(launcher: Launcher, launch: Launch) ->
     assert (await read_all(agent.stdout)).split() == [b"77", b"10"]
 
 
-async def test_no_agent_takes_all_pending_signals_of_the_user(launcher: Launcher, launch: Launch) -> None:
+async def test_no_agent_takes_all_pending_signals_of_the_user(
+    launcher: LauncherClient, launch: Launch
+) -> None:
     """A timer holds one of a sum that the kernel keeps for the user: whoever is no agent has the rest of it."""
     code = """
 import ctypes, resource, signal
@@ -128,8 +139,8 @@ signal.pause()
 """
     agent = await launcher.spawn(replace(launch, argv=(sys.executable, "-c", code)))
     limit, made = map(int, (await asyncio.to_thread(os.read, agent.stdout, 100)).split())
-    assert limit == SIGNALS
-    assert made <= SIGNALS
+    assert limit == MAX_PENDING_SIGNALS
+    assert made <= MAX_PENDING_SIGNALS
     libc, timer = ctypes.CDLL(None, use_errno=True), ctypes.c_void_p()
     assert libc.timer_create(1, None, ctypes.byref(timer)) == 0, os.strerror(ctypes.get_errno())
     assert libc.timer_delete(timer) == 0
@@ -138,11 +149,13 @@ signal.pause()
 
 
 @pytest.mark.timed
-async def test_a_tree_that_will_not_end_is_killed(launcher: Launcher, launch: Launch) -> None:
+async def test_a_tree_that_will_not_end_is_killed(launcher: LauncherClient, launch: Launch) -> None:
     """TERM ignored by all: gone right after the grace, double-forked and re-sessioned processes too."""
     inner = "trap '' TERM HUP; sleep 1000; sleep 1000"
-    agent = await launcher.spawn(shell(launch, f"trap '' TERM; (setsid sh -c \"{inner}\" &); sleep 1000; sleep 1000"))
-    await until(lambda: len(below(agent.started.reaper)) >= 4, "the tree is there")
+    agent = await launcher.spawn(
+        shell(launch, f"trap '' TERM; (setsid sh -c \"{inner}\" &); sleep 1000; sleep 1000")
+    )
+    await wait_until(lambda: len(below(agent.started.reaper)) >= 4, "the tree is there")
     reaper, start = agent.started.reaper, time.monotonic()
     agent.end(0.2)
     await over(agent)
@@ -150,7 +163,7 @@ async def test_a_tree_that_will_not_end_is_killed(launcher: Launcher, launch: La
     assert below(reaper) == []
 
 
-async def test_a_tree_beyond_its_processes_ends(launcher: Launcher, launch: Launch) -> None:
+async def test_a_tree_beyond_its_processes_ends(launcher: LauncherClient, launch: Launch) -> None:
     """Processes that fork on while they are killed are all gone, and the limit is told. (The script itself stops at
     512: the machine that runs the tests must not depend on this.)"""
     doubling = "f() { if [ $1 -gt 0 ]; then f $(($1 - 1)) & f $(($1 - 1)) & fi; sleep 1000; }; f 8"
@@ -165,37 +178,41 @@ async def test_a_tree_beyond_its_processes_ends(launcher: Launcher, launch: Laun
     agent.close_descriptors()
 
 
-async def test_time_is_bounded(launcher: Launcher, launch: Launch) -> None:
+async def test_time_is_bounded(launcher: LauncherClient, launch: Launch) -> None:
     """After `wall_seconds` the tree ends, cause `timeout`, however deaf it is."""
-    deaf = replace(shell(launch, "trap '' TERM; sleep 1000; sleep 1000"), wall_seconds=1, grace_seconds=0.2)
+    deaf = replace(
+        shell(launch, "trap '' TERM; sleep 1000; sleep 1000"), wall_seconds=1, grace_seconds=0.2
+    )
     agent = await launcher.spawn(deaf)
     assert await over(agent) == (None, signal.SIGKILL, "timeout")
 
 
 @pytest.mark.parametrize("victim", ["reaper", "launcher"])
-async def test_a_killed_keeper_takes_the_tree_along(launcher: Launcher, launch: Launch, victim: str) -> None:
+async def test_a_killed_keeper_takes_the_tree_along(
+    launcher: LauncherClient, launch: Launch, victim: str
+) -> None:
     """SIGKILL of reaper or launcher: nothing of the tree lives when the end is told; the next spawn works."""
     agent = await launcher.spawn(shell(launch, "(setsid sleep 1000 &); sleep 1000 & sleep 1000"))
-    await until(lambda: len(below(agent.started.reaper)) >= 5, "the tree is there")
+    await wait_until(lambda: len(below(agent.started.reaper)) >= 5, "the tree is there")
     members = below(agent.started.reaper)
     pid = agent.started.reaper if victim == "reaper" else launcher.pid
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
     assert (await over(agent))[2] == "launcher"
-    await until(lambda: not [one for one in members if below(one)], "the tree is gone")
+    await wait_until(lambda: not [one for one in members if below(one)], "the tree is gone")
     assert await over(await launcher.spawn(launch)) == (0, None, "")
 
 
-async def test_a_stopped_leader_still_ends(launcher: Launcher, launch: Launch) -> None:
+async def test_a_stopped_leader_still_ends(launcher: LauncherClient, launch: Launch) -> None:
     """A tree under SIGSTOP gets its TERM and leaves without waiting for the grace."""
     agent = await launcher.spawn(replace(launch, argv=("sleep", "1000")))
     agent.signal(signal.SIGSTOP)
-    await until(lambda: tree.scan()[agent.started.pid].state == "T", "it is stopped")
+    await wait_until(lambda: tree.scan()[agent.started.pid].state == "T", "it is stopped")
     agent.end(30)
     assert await over(agent) == (None, signal.SIGTERM, "")
 
 
-async def test_an_order_too_late_costs_nothing(launcher: Launcher, launch: Launch) -> None:
+async def test_an_order_too_late_costs_nothing(launcher: LauncherClient, launch: Launch) -> None:
     """Asked to end again and again while it ends: each tree tells its real end, though some orders find no reader."""
     for _ in range(20):
         agent = await launcher.spawn(replace(launch, argv=("sleep", "1000")))
@@ -204,54 +221,62 @@ async def test_an_order_too_late_costs_nothing(launcher: Launcher, launch: Launc
         ordering.cancel()
 
 
-async def _keep_asking(agent: Agent) -> None:
+async def _keep_asking(agent: AgentProcess) -> None:
     while True:
         agent.end(5)
         await asyncio.sleep(0.001)  # each order costs the reaper a look at all processes
 
 
-async def test_many_at_once(launcher: Launcher, launch: Launch) -> None:
+async def test_many_at_once(launcher: LauncherClient, launch: Launch) -> None:
     """50 spawns side by side each give their own exact code."""
     agents = await asyncio.gather(*(launcher.spawn(shell(launch, f"exit {n}")) for n in range(50)))
     assert [await over(agent) for agent in agents] == [(n, None, "") for n in range(50)]
 
 
-async def test_a_cancelled_spawn_leaves_no_process(launcher: Launcher, launch: Launch) -> None:
+async def test_a_cancelled_spawn_leaves_no_process(
+    launcher: LauncherClient, launch: Launch
+) -> None:
     """Whenever it is cancelled, no reaper and no leader stays."""
     await over(await launcher.spawn(launch))
-    await until(
-        lambda: len(below(launcher.pid)) == 3, "the launcher, and the keeper and process that wait for an agent"
+    await wait_until(
+        lambda: len(below(launcher.pid)) == 3,
+        "the launcher, and the keeper and process that wait for an agent",
     )
     for delay in (0, 0.0005, 0.001, 0.002, 0.004):
         task = asyncio.create_task(launcher.spawn(replace(launch, argv=("sleep", "1000"))))
         await asyncio.sleep(delay)
         task.cancel()
         (found,) = await asyncio.gather(task, return_exceptions=True)
-        if isinstance(found, Agent):
+        if isinstance(found, AgentProcess):
             found.end(0)
             await over(found)
-    await until(lambda: len(below(launcher.pid)) == 3, "as before")
+    await wait_until(lambda: len(below(launcher.pid)) == 3, "as before")
 
 
 async def test_close_ends_everything(launch: Launch) -> None:
     """After `close` neither the launcher nor any tree lives; closing again does nothing."""
-    launcher = Launcher()
+    launcher = LauncherClient()
     agent = await launcher.spawn(shell(launch, "(setsid sleep 1000 &); sleep 1000"))
-    await until(lambda: len(below(agent.started.reaper)) >= 4, "the tree is there")
+    await wait_until(lambda: len(below(agent.started.reaper)) >= 4, "the tree is there")
     members = below(launcher.pid)
     await launcher.close()
     await launcher.close()
-    await until(lambda: not [pid for pid in members if below(pid)], "nothing lives")
+    await wait_until(lambda: not [pid for pid in members if below(pid)], "nothing lives")
     agent.close_descriptors()
 
 
-async def test_a_host_without_descriptors_loses_none(launcher: Launcher, launch: Launch) -> None:
+async def test_a_host_without_descriptors_loses_none(
+    launcher: LauncherClient, launch: Launch
+) -> None:
     """However often it is asked while none is left: a typed error, the same number open, and the next agent runs."""
     await over(await launcher.spawn(launch))
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     before = descriptors()
     for free in range(10):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))) + free, hard))  # noqa: PTH208
+        resource.setrlimit(
+            resource.RLIMIT_NOFILE,
+            (max(map(int, os.listdir("/proc/self/fd"))) + free, hard),  # noqa: PTH208
+        )
         held = []
         try:
             with contextlib.suppress(OSError):
@@ -271,13 +296,19 @@ async def test_a_host_without_descriptors_loses_none(launcher: Launcher, launch:
     assert await over(await launcher.spawn(launch)) == (0, None, "")
 
 
-async def test_descriptors_that_are_under_way_keep_no_agent_from_starting(launcher: Launcher, launch: Launch) -> None:
+async def test_descriptors_that_are_under_way_keep_no_agent_from_starting(
+    launcher: LauncherClient, launch: Launch
+) -> None:
     """The kernel counts those of a user, whoever sent them (man 7 unix, ETOOMANYREFS); an agent may leave some for ever."""
     near, far = socket.socketpair()
     with near, far, Path(os.devnull).open("rb") as held:
         for _ in range(2):
             socket.send_fds(near, [b"x"], [held.fileno()] * 250)
-        system = tuple(Grant(path, "rlx") for path in ("/usr", "/lib", "/lib64", "/bin", "/proc"))
-        agent = await launcher.spawn(replace(launch, fds=64, confinement=Confinement(grants=system)))
+        system = tuple(
+            PathRule(path, "rlx") for path in ("/usr", "/lib", "/lib64", "/bin", "/proc")
+        )
+        agent = await launcher.spawn(
+            replace(launch, fds=64, confinement=Confinement(grants=system))
+        )
         assert await over(agent) == (0, None, "")
         assert agent.started.measured["nofile"] == 64

@@ -10,19 +10,21 @@ from pathlib import Path
 import pytest
 
 from agentbox.core.linux import landlock
-from agentbox.core.linux.landlock import Grant
-from agentbox.sandbox.confinement import Confinement, missing
-from agentbox.sandbox.seccomp.agent_filter import of_this_machine
-from agentbox.testing.confined import EVERYWHERE, answer, python
+from agentbox.core.linux.landlock import PathRule
+from agentbox.sandbox.confinement import Confinement, missing_mechanisms
+from agentbox.sandbox.seccomp.agent_filter import current_machine
+from agentbox.testing.confined_process import EVERYWHERE, run_json, run_python
 
 USER = 1000  # whose processes the tests are when they run as root
 FREE = Confinement(grants=(EVERYWHERE,))
-SYSTEM = tuple(Grant(path, "rlx") for path in ("/usr", "/lib", "/lib64", "/bin", "/proc", "/etc"))
+SYSTEM = tuple(
+    PathRule(path, "rlx") for path in ("/usr", "/lib", "/lib64", "/bin", "/proc", "/etc")
+)
 
 
 def test_this_kernel_confines() -> None:
     """The tests below mean something only where Landlock has everything that is asked of it."""
-    assert missing(landlock.abi()) == {}
+    assert missing_mechanisms(landlock.abi()) == {}
 
 
 def test_paths(tmp_path: Path) -> None:
@@ -32,7 +34,7 @@ def test_paths(tmp_path: Path) -> None:
         folder.mkdir()
         (folder / "file").write_text("text")
     (mine / "way-out").symlink_to(other)
-    found = answer(
+    found = run_json(
         """
 mine, other = sys.argv[1:]
 def write(path):
@@ -55,11 +57,16 @@ said(
     device=tried(lambda: os.mknod(mine + "/device", 0o20600, os.makedev(1, 3))),
 )
 """,
-        Confinement(grants=(*SYSTEM, Grant(str(mine), "rlwmx"))), str(mine), str(other),
+        Confinement(grants=(*SYSTEM, PathRule(str(mine), "rlwmx"))), str(mine), str(other),
     )  # fmt: skip
     assert {
-        name: found.pop(name) for name in ("read", "write", "make", "move", "truncate", "list", "execute", "fifo")
-    } == (dict.fromkeys(("read", "write", "make", "move", "truncate", "list", "execute", "fifo"), "passed"))
+        name: found.pop(name)
+        for name in ("read", "write", "make", "move", "truncate", "list", "execute", "fifo")
+    } == (
+        dict.fromkeys(
+            ("read", "write", "make", "move", "truncate", "list", "execute", "fifo"), "passed"
+        )
+    )
     assert found.pop("hard") in ("EXDEV", "EACCES")
     assert found.pop("out") in ("EXDEV", "EACCES")
     assert found.pop("device") in ("EACCES", "EPERM")
@@ -72,28 +79,30 @@ def test_execute_is_a_right_of_its_own(tmp_path: Path) -> None:
     program = tmp_path / "program"
     program.write_bytes(Path("/bin/true").read_bytes())
     program.chmod(0o755)
-    script = (
-        "said(run=tried(lambda: os.posix_spawn(sys.argv[1], ['x'], {})), read=tried(lambda: open(sys.argv[1]).close()))"
+    script = "said(run=tried(lambda: os.posix_spawn(sys.argv[1], ['x'], {})), read=tried(lambda: open(sys.argv[1]).close()))"
+    found = run_json(
+        script, Confinement(grants=(*SYSTEM, PathRule(str(tmp_path), "rl"))), str(program)
     )
-    found = answer(script, Confinement(grants=(*SYSTEM, Grant(str(tmp_path), "rl"))), str(program))
     assert found == {"run": "EACCES", "read": "passed"}
 
 
 def test_a_single_file_opens_no_folder(tmp_path: Path) -> None:
     """A grant without what lies below does nothing for a folder, and a grant of nothing there is no error."""
     (tmp_path / "file").touch()
-    grants = (*SYSTEM, Grant(str(tmp_path), "rl", below=False), Grant(str(tmp_path / "none"), "r"))
-    script = (
-        "said(list=tried(lambda: os.listdir(sys.argv[1])), read=tried(lambda: open(sys.argv[1] + '/file').close()))"
+    grants = (
+        *SYSTEM,
+        PathRule(str(tmp_path), "rl", recursive=False),
+        PathRule(str(tmp_path / "none"), "r"),
     )
-    assert set(answer(script, Confinement(grants=grants), str(tmp_path)).values()) == {"EACCES"}
+    script = "said(list=tried(lambda: os.listdir(sys.argv[1])), read=tried(lambda: open(sys.argv[1] + '/file').close()))"
+    assert set(run_json(script, Confinement(grants=grants), str(tmp_path)).values()) == {"EACCES"}
 
 
 def test_strangers_cannot_be_reached() -> None:
     """No signal, memory, environment, descriptor, limit or priority of a process outside; all of one's own."""
     same = {"user": USER, "group": USER} if os.geteuid() == 0 else {}
     with subprocess.Popen(["sleep", "100"], **same) as stranger:  # type: ignore[call-overload]
-        found = answer(
+        found = run_json(
             """
 pid = int(sys.argv[1])
 child = os.posix_spawn("/bin/sleep", ["sleep", "100"], {})
@@ -118,7 +127,7 @@ def test_no_socket_leads_out(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server, socket.socket(socket.AF_UNIX) as door:
         door.bind(str(tmp_path / "door"))
         door.listen()
-        found = answer(
+        found = run_json(
             """
 port, door = int(sys.argv[1]), sys.argv[2]
 def connect(family, kind, to):
@@ -147,7 +156,10 @@ said(
 
 def test_a_granted_port_is_open_and_no_other() -> None:
     """TCP connect to that port, and to no other."""
-    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as two:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as one,
+        socket.create_server(("127.0.0.1", 0)) as two,
+    ):
         ports = [server.getsockname()[1] for server in (one, two)]
         script = """
 def connect(port):
@@ -155,8 +167,11 @@ def connect(port):
 said(granted=tried(lambda: connect(sys.argv[1])), other=tried(lambda: connect(sys.argv[2])))
 """
         granted = replace(FREE, ports=(ports[0],))
-        assert answer(script, granted, *map(str, ports)) == {"granted": "passed", "other": "EACCES"}
-        everything = answer(script, replace(FREE, ports=None), *map(str, ports))
+        assert run_json(script, granted, *map(str, ports)) == {
+            "granted": "passed",
+            "other": "EACCES",
+        }
+        everything = run_json(script, replace(FREE, ports=None), *map(str, ports))
         assert set(everything.values()) == {"passed"}
 
 
@@ -177,8 +192,11 @@ def test_calls_are_refused() -> None:
         "settimeofday",
         "clone3",
     )
-    numbers = {name: of_this_machine().number(name) for name in (*names, "io_uring_setup")}
-    found = answer(f"said(**{{name: call(number, 0, 0, 0, 0, 0) for name, number in {numbers!r}.items()}})", FREE)
+    numbers = {name: current_machine().number(name) for name in (*names, "io_uring_setup")}
+    found = run_json(
+        f"said(**{{name: call(number, 0, 0, 0, 0, 0) for name, number in {numbers!r}.items()}})",
+        FREE,
+    )
     assert {found.pop("clone3"), found.pop("io_uring_setup"), found.pop("io_setup")} == {"ENOSYS"}
     assert set(found.values()) == {"EPERM"}, found
 
@@ -186,12 +204,14 @@ def test_calls_are_refused() -> None:
 def test_nobody_elses_turn_changes() -> None:
     """Of a process alone, and of oneself: with 0 for a user or a group it is all processes of that. Nor is any other number."""
     names = ("setpriority", "ioprio_set")
-    numbers = {name: of_this_machine().number(name) for name in names}
-    alone = 54_321  # the number of a user who has no other process: what passes changes nobody else's
+    numbers = {name: current_machine().number(name) for name in names}
+    alone = (
+        54_321  # the number of a user who has no other process: what passes changes nobody else's
+    )
     same = {"user": alone, "group": alone} if os.geteuid() == 0 else {}
     with subprocess.Popen(["sleep", "100"], **same) as stranger:  # type: ignore[call-overload]
         before = os.getpriority(os.PRIO_PROCESS, stranger.pid)
-        found = answer(
+        found = run_json(
             f"""
 nice, io = {numbers["setpriority"]}, {numbers["ioprio_set"]}
 said(
@@ -211,8 +231,8 @@ said(
 
 def test_a_copy_needs_no_reference() -> None:
     """Between a file and a socket or pipe: a buffer would keep whole pages for the bytes that it counts. Libraries copy."""
-    numbers = [of_this_machine().number(name) for name in ("splice", "tee", "vmsplice", "sendfile")]
-    found = answer(
+    numbers = [current_machine().number(name) for name in ("splice", "tee", "vmsplice", "sendfile")]
+    found = run_json(
         f"""
 import shutil, tempfile
 with tempfile.NamedTemporaryFile() as one, tempfile.NamedTemporaryFile() as two:
@@ -229,7 +249,7 @@ with tempfile.NamedTemporaryFile() as one, tempfile.NamedTemporaryFile() as two:
 
 def test_no_option_leads_a_socket_out() -> None:
     """Not to an interface, a route, or a filter; those of every day are set."""
-    found = answer(
+    found = run_json(
         """
 one, six = socket.socket(), socket.socket(socket.AF_INET6)
 def given(level, option, value=1, to=one): return tried(lambda: to.setsockopt(level, option, value))
@@ -257,21 +277,22 @@ forked = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 with multiprocessing.get_context("fork").Pool(2) as pool: pooled = pool.map(abs, [-1, -2])
 said(forked=forked, pooled=pooled, shell=subprocess.run(["sh", "-c", "echo a | cat"], stdout=-1).stdout.decode())
 """
-    assert answer(script, FREE) == {"forked": 3, "pooled": [1, 2], "shell": "a\n"}
+    assert run_json(script, FREE) == {"forked": 3, "pooled": [1, 2], "shell": "a\n"}
 
 
 @pytest.mark.parametrize(
-    ("known", "lacks"), [(0, {"filesystem", "signals"}), (3, {"filesystem", "signals"}), (5, {"signals"})]
+    ("known", "lacks"),
+    [(0, {"filesystem", "signals"}), (3, {"filesystem", "signals"}), (5, {"signals"})],
 )
 def test_an_older_kernel_is_refused_unless_it_is_allowed(known: int, lacks: set[str]) -> None:
     """The mechanism is named; with leave of the manifest the rest is applied."""
-    assert set(missing(known)) == lacks
-    refused = python("said()", FREE, known)
+    assert set(missing_mechanisms(known)) == lacks
+    refused = run_python("said()", FREE, known)
     assert refused.returncode != 0
     assert all(name in refused.stderr for name in lacks)
     allowed = replace(FREE, allow_degraded=tuple(lacks))
     script = "said(held=seccomp.installed(), unix=tried(lambda: socket.socket(socket.AF_UNIX)))"
-    assert answer(script, allowed, known=known) == {"held": True, "unix": "EACCES"}
+    assert run_json(script, allowed, landlock_abi=known) == {"held": True, "unix": "EACCES"}
 
 
 @pytest.mark.parametrize("known", [1, 2, 3, 4, 5, 6])
@@ -280,18 +301,25 @@ def test_an_older_abi_still_closes_paths(known: int, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     confinement = Confinement(grants=SYSTEM, allow_degraded=("filesystem", "signals"))
     script = "said(read=tried(lambda: open(sys.argv[1]).close()))"
-    assert answer(script, confinement, str(tmp_path / "file"), known=known) == {"read": "EACCES"}
+    assert run_json(script, confinement, str(tmp_path / "file"), landlock_abi=known) == {
+        "read": "EACCES"
+    }
 
 
 def test_a_foreign_call_kills() -> None:
     """A call with the bit of the other ABI ends the process by SIGSYS, not by an error."""
-    if not of_this_machine().other_abi:
+    if not current_machine().other_abi:
         pytest.skip("this architecture has one ABI")
-    assert python("call(0x40000000 | 39)", FREE).returncode == -31
+    assert run_python("call(0x40000000 | 39)", FREE).returncode == -31
 
 
 def test_it_holds_for_children_after_exec() -> None:
     """The confinement of a parent is the child's, whatever the child runs."""
     script = "import subprocess; said(code=subprocess.run([sys.executable, '-c', 'import socket; socket.socket(1)']).returncode)"
-    assert answer(script, FREE) == {"code": 1}
-    assert subprocess.run([sys.executable, "-c", "import socket; socket.socket(1)"], check=False).returncode == 0
+    assert run_json(script, FREE) == {"code": 1}
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", "import socket; socket.socket(1)"], check=False
+        ).returncode
+        == 0
+    )

@@ -8,23 +8,27 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.core.linux.landlock import Grant
+from agentbox.core.linux.landlock import PathRule
 from agentbox.sandbox.confinement import Confinement
-from agentbox.sandbox.launcher.client import Agent, Launcher
-from agentbox.sandbox.spec import Denials, Launch
-from agentbox.sandbox.syscalls.denials import Counts, Denied
+from agentbox.sandbox.launcher.client import AgentProcess, LauncherClient
+from agentbox.sandbox.spec import Launch, SyscallDenials
+from agentbox.sandbox.syscalls.denials import DenialCounter, DeniedCall
 
-SYSTEM = tuple(Grant(path, "rlx") for path in ("/usr", "/lib", "/lib64", "/bin", "/proc", "/etc"))
+SYSTEM = tuple(
+    PathRule(path, "rlx") for path in ("/usr", "/lib", "/lib64", "/bin", "/proc", "/etc")
+)
 
 
 @pytest.fixture
-async def launcher() -> AsyncIterator[Launcher]:
-    made = Launcher()
+async def launcher() -> AsyncIterator[LauncherClient]:
+    made = LauncherClient()
     yield made
     await made.close()
 
 
-async def started(launcher: Launcher, folder: Path, script: str, heard: list[Denials]) -> Agent:
+async def started(
+    launcher: LauncherClient, folder: Path, script: str, heard: list[SyscallDenials]
+) -> AgentProcess:
     agent = await launcher.spawn(
         Launch(
             argv=("python3", "-I", "-c", script), env={"PATH": "/usr/bin:/bin", "HOME": str(folder)}, cwd=str(folder), roots=(str(folder.resolve()),),
@@ -35,7 +39,7 @@ async def started(launcher: Launcher, folder: Path, script: str, heard: list[Den
     return agent
 
 
-async def test_each_refusal_is_counted_once(launcher: Launcher, tmp_path: Path) -> None:
+async def test_each_refusal_is_counted_once(launcher: LauncherClient, tmp_path: Path) -> None:
     """Thousands in a row come as a few words with an exact sum, all of them before the end is told."""
     script = """
 import socket
@@ -46,7 +50,7 @@ for _ in range(3):
     try: socket.create_connection(("192.0.2.1", 80))
     except PermissionError: pass
 """
-    heard: list[Denials] = []
+    heard: list[SyscallDenials] = []
     start = time.monotonic()
     agent = await started(launcher, tmp_path, script, heard)
     async with asyncio.timeout(30):
@@ -61,9 +65,9 @@ for _ in range(3):
     assert [one.detail for one in heard if one.rule == "connect"][-1] == "192.0.2.1:80"
 
 
-async def test_a_start_counts_nothing(launcher: Launcher, tmp_path: Path) -> None:
+async def test_a_start_counts_nothing(launcher: LauncherClient, tmp_path: Path) -> None:
     """What the leader tries before its exec is no doing of the agent's."""
-    heard: list[Denials] = []
+    heard: list[SyscallDenials] = []
     agent = await started(launcher, tmp_path, "pass", heard)
     assert (await agent.ended).code == 0
     agent.close_descriptors()
@@ -72,12 +76,14 @@ async def test_a_start_counts_nothing(launcher: Launcher, tmp_path: Path) -> Non
 
 def test_counts_wait_for_their_time() -> None:
     """Told at once when long nothing was, then not before the next tenth of a second; the last detail stays."""
-    counts = Counts()
-    counts.add(Denied(13, "connect", "a"))
-    assert [one.count for one in counts.due()] == [1]
-    counts.add(Denied(13, "connect", "b"))
-    counts.add(Denied(13, "connect", "c" * 999))
-    assert list(counts.due()) == []
-    assert 0 < (counts.patience() or 0) <= 0.1
-    assert list(counts.due(all_of_them=True)) == [Denials(rule="connect", count=2, detail="c" * 200)]
-    assert counts.patience() is None
+    counts = DenialCounter()
+    counts.add(DeniedCall(13, "connect", "a"))
+    assert [one.count for one in counts.take_due()] == [1]
+    counts.add(DeniedCall(13, "connect", "b"))
+    counts.add(DeniedCall(13, "connect", "c" * 999))
+    assert list(counts.take_due()) == []
+    assert 0 < (counts.next_poll() or 0) <= 0.1
+    assert list(counts.take_due(flush=True)) == [
+        SyscallDenials(rule="connect", count=2, detail="c" * 200)
+    ]
+    assert counts.next_poll() is None

@@ -8,21 +8,23 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.core.linux.landlock import Grant
+from agentbox.core.linux.landlock import PathRule
 from agentbox.sandbox.confinement import Confinement
 from agentbox.sandbox.launcher import tree
 from agentbox.sandbox.launcher.agent_process import NICE
-from agentbox.sandbox.launcher.client import Launcher
+from agentbox.sandbox.launcher.client import LauncherClient
 from agentbox.sandbox.spec import Launch
-from agentbox.testing.confined import EVERYWHERE, answer
+from agentbox.testing.confined_process import EVERYWHERE, run_json
 
 FREE = Confinement(grants=(EVERYWHERE,))
-SYSTEM = tuple(Grant(path, "rlx") for path in ("/usr", "/lib", "/lib64", "/bin", "/proc", "/etc"))
+SYSTEM = tuple(
+    PathRule(path, "rlx") for path in ("/usr", "/lib", "/lib64", "/bin", "/proc", "/etc")
+)
 
 
 def test_the_limit_is_exact() -> None:
     """By fork, vfork and clone alike; one that was waited for makes room for one, a zombie does not."""
-    found = answer(
+    found = run_json(
         """
 import subprocess
 pids = []
@@ -52,7 +54,7 @@ said(first=first, count=count, zombie=zombie, room=room, spawn=spawn, run=run, f
 
 def test_threads_have_eight_times_the_limit() -> None:
     """All threads of the tree together; more than processes may be, and no more than that."""
-    found = answer(
+    found = run_json(
         """
 held, made = threading.Event(), []
 threading.stack_size(65536)
@@ -72,7 +74,7 @@ said(count=count)
 
 def test_many_forkers_at_once_never_pass_it() -> None:
     """Threads and children that fork side by side: whoever counts meanwhile never sees one too many."""
-    found = answer(
+    found = run_json(
         """
 def count():
     mine, parents = {os.getpid()}, {}
@@ -111,15 +113,17 @@ said(most=most)
 
 def test_namespaces_stay_refused() -> None:
     """The flags of clone are looked at by the reaper now."""
-    script = "said(word=call(56 if os.uname().machine == 'x86_64' else 220, 0x10000011, 0, 0, 0, 0))"
-    assert answer(script, FREE, pids=10) == {"word": "EPERM"}
-    assert answer(script, FREE) == {"word": "EPERM"}
+    script = (
+        "said(word=call(56 if os.uname().machine == 'x86_64' else 220, 0x10000011, 0, 0, 0, 0))"
+    )
+    assert run_json(script, FREE, pids=10) == {"word": "EPERM"}
+    assert run_json(script, FREE) == {"word": "EPERM"}
 
 
 @pytest.mark.timed
 async def test_a_bomb_meets_its_limit_and_a_neighbour_goes_on(tmp_path: Path) -> None:
     """Children that fork for ever get EAGAIN for ever; nobody has to end them, and a neighbour starts and ends beside it."""
-    launcher = Launcher()
+    launcher = LauncherClient()
     base = Launch(
         argv=("true",), env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}, cwd=str(tmp_path),
         roots=(str(tmp_path.resolve()),), cpu=1, pids=40, confinement=Confinement(grants=SYSTEM),
@@ -129,12 +133,15 @@ async def test_a_bomb_meets_its_limit_and_a_neighbour_goes_on(tmp_path: Path) ->
     try:
         agent = await launcher.spawn(replace(base, argv=("python3", "-I", "-c", bomb)))
         assert (
-            os.getpriority(os.PRIO_PROCESS, agent.started.pid) - os.getpriority(os.PRIO_PROCESS, agent.started.reaper)
+            os.getpriority(os.PRIO_PROCESS, agent.started.pid)
+            - os.getpriority(os.PRIO_PROCESS, agent.started.reaper)
             > 0
         )
         agent.on_denied = lambda denials: heard.append(denials.count)
         begun, most, nice, took = time.monotonic(), 0, 0, []
-        while (spent := time.monotonic() - begun) < 3 or (spent < 30 and not (most == 40 and nice >= NICE and heard)):
+        while (spent := time.monotonic() - begun) < 3 or (
+            spent < 30 and not (most == 40 and nice >= NICE and heard)
+        ):
             nice = max(nice, os.getpriority(os.PRIO_PROCESS, agent.started.reaper))
             most = max(most, len(tree.descendants(tree.scan(), [agent.started.reaper])))
             start = time.monotonic()
@@ -150,7 +157,7 @@ async def test_a_bomb_meets_its_limit_and_a_neighbour_goes_on(tmp_path: Path) ->
         agent.end(0)
         async with asyncio.timeout(10):
             await agent.ended
-        assert tree.look(agent.started.reaper) is None
+        assert tree.read_process(agent.started.reaper) is None
         agent.close_descriptors()
     finally:
         await launcher.close()
@@ -159,7 +166,7 @@ async def test_a_bomb_meets_its_limit_and_a_neighbour_goes_on(tmp_path: Path) ->
 @pytest.mark.parametrize("pids", [0, 16])
 def test_threads_of_a_process_share_their_descriptors(pids: int) -> None:
     """One with a table of its own would hold files open that no look at the process finds; its process may still close a range."""
-    found = answer(
+    found = run_json(
         """
 import ctypes
 libc = ctypes.CDLL(None, use_errno=True)
@@ -175,4 +182,10 @@ said(
 """,
         FREE, pids=pids,
     )  # fmt: skip
-    assert found == {"unshare": "EINVAL", "both": "EINVAL", "plain": "passed", "on_exec": "passed", "clone": "EPERM"}
+    assert found == {
+        "unshare": "EINVAL",
+        "both": "EINVAL",
+        "plain": "passed",
+        "on_exec": "passed",
+        "clone": "EPERM",
+    }

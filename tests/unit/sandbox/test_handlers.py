@@ -3,14 +3,14 @@
 import errno
 
 from agentbox.sandbox.confinement import Confinement
-from agentbox.testing.confined import EVERYWHERE, answer
+from agentbox.testing.confined_process import EVERYWHERE, run_json
 
 FREE = Confinement(grants=(EVERYWHERE,))
 
 
 def test_a_pipeline_of_a_shell_is_forked_whole() -> None:
     """Its first child ends while it forks the next; the shell has a handler for that."""
-    found = answer(
+    found = run_json(
         """
 import subprocess
 pipeline = ["dash", "-c", "true | true | true"]
@@ -23,7 +23,7 @@ said(codes=sorted({subprocess.run(pipeline, stderr=subprocess.DEVNULL).returncod
 
 def test_every_other_handler_is_as_it_was_asked_for() -> None:
     """A program that wants the end of a child to interrupt a call gets that."""
-    found = answer(
+    found = run_json(
         """
 heard = []
 signal.signal(signal.SIGCHLD, lambda *_: heard.append(1))
@@ -51,7 +51,7 @@ pages = libc.mmap(None, 8192, 3, 0x22, -1, 0); libc.munmap(pages + 4096, 4096)
 number = 13 if os.uname().machine == "x86_64" else 134
 print(libc.syscall(number, int(signal.SIGCHLD), ctypes.c_void_p(pages + 4088), None, 8), ctypes.get_errno())
 """
-    found = answer(
+    found = run_json(
         f"""
 import pathlib, shutil, subprocess, sys, tempfile
 with tempfile.TemporaryDirectory() as folder:

@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from agentbox.sandbox.confinement import Confinement
-from agentbox.sandbox.syscalls.addresses import Place
-from agentbox.sandbox.syscalls.tables import Tables, names_of
-from agentbox.testing.confined import EVERYWHERE, TCP, answer, door
+from agentbox.sandbox.syscalls.addresses import SocketAddress
+from agentbox.sandbox.syscalls.socket_diag import SocketDiag, socket_ids
+from agentbox.testing.confined_process import EVERYWHERE, TCP, hello_server, run_json
 
 NODE = """
 const http = require("http"), server = http.createServer((_, answer) => answer.end("hello"));
@@ -29,8 +29,8 @@ needs_v6 = pytest.mark.skipif(not V6, reason="this machine has no ::1")
 
 def test_the_gateway_is_reached_and_nothing_beside_it() -> None:
     """Its port on 127.0.0.1, also mapped into IPv6 and as a wildcard; on no other address, and no other port."""
-    with door() as gateway, door() as other:
-        found = answer(
+    with hello_server() as gateway, hello_server() as other:
+        found = run_json(
             TCP + """
 gateway, other = sys.argv[1:]
 said(
@@ -50,27 +50,33 @@ said(
 
 def test_a_port_of_the_box_is_never_the_agents() -> None:
     """Neither to take nor to reach, whether or not somebody listens there."""
-    script = TCP + "said(bind=tried(lambda: bind('', sys.argv[1])), connect=tried(lambda: connect('', sys.argv[1])))"
+    script = (
+        TCP
+        + "said(bind=tried(lambda: bind('', sys.argv[1])), connect=tried(lambda: connect('', sys.argv[1])))"
+    )
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    found = answer(script, replace(FREE, closed_ports=(port,)), str(port))
+    found = run_json(script, replace(FREE, closed_ports=(port,)), str(port))
     assert found == {"bind": "EACCES", "connect": "EACCES"}
 
 
 def test_a_port_of_a_service_on_loopback_is_never_the_agents() -> None:
     """While it is down, whoever listened there would be sent what is meant for it."""
-    script = TCP + "said(bind=tried(lambda: bind('127.0.0.1', sys.argv[1])), all=tried(lambda: bind('', sys.argv[1])))"
+    script = (
+        TCP
+        + "said(bind=tried(lambda: bind('127.0.0.1', sys.argv[1])), all=tried(lambda: bind('', sys.argv[1])))"
+    )
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    found = answer(script, replace(FREE, target_ports=(port,)), str(port))
+    found = run_json(script, replace(FREE, target_ports=(port,)), str(port))
     assert found == {"bind": "EACCES", "all": "EACCES"}
 
 
 def test_a_server_of_ones_own() -> None:
     """On loopback whatever the address asked for; a wildcard of IPv6 is 127.0.0.1; without bind too; again after close."""
-    found = answer(
+    found = run_json(
         TCP + """
 def unbound():
     with socket.socket() as server:
@@ -113,7 +119,7 @@ said(
 @needs_v6
 def test_a_server_of_ones_own_by_ipv6() -> None:
     """`::1`, `::` for IPv6 alone, and `::` for both, which `localhost` finds by either address."""
-    found = answer(
+    found = run_json(
         TCP + """
 def both():
     with socket.create_server(("", 0), family=socket.AF_INET6, dualstack_ipv6=True) as server:
@@ -130,8 +136,8 @@ said(one=served("::1", six), alone=served("::", six, "::1"), both=both())
 
 def test_sockets_keep_what_was_set() -> None:
     """Options, flags, and other descriptors of the same socket; a poll that began before the connection sees it."""
-    with door() as gateway:
-        found = answer(
+    with hello_server() as gateway:
+        found = run_json(
             TCP + """
 import fcntl, select
 with socket.socket(type=socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC) as one:
@@ -159,7 +165,7 @@ with socket.socket(type=socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_
 
 def test_odd_arguments_get_the_kernels_errors() -> None:
     """No descriptor, no socket, bad memory, bad lengths, AF_UNSPEC, a path, another family, no server yet."""
-    found = answer(
+    found = run_json(
         TCP + """
 def raw(fd, data, size=None):
     held = ctypes.create_string_buffer(data, len(data)) if isinstance(data, bytes) else data
@@ -199,12 +205,12 @@ done = subprocess.run(["node", "-e", code], capture_output=True, text=True, time
 said(out=done.stdout, err=done.stderr)
 """
     )
-    assert answer(script, FREE) == {"out": "hello", "err": ""}
+    assert run_json(script, FREE) == {"out": "hello", "err": ""}
 
 
 def test_servers_of_asyncio() -> None:
     """On a name that has two addresses, with fifty connections at once; then on no address, which is all."""
-    found = answer(
+    found = run_json(
         """
 import asyncio
 async def echo(reader, writer):
@@ -226,19 +232,27 @@ said(named=asyncio.run(main("localhost")), anywhere=asyncio.run(main(None)))
 @pytest.mark.parametrize("silent", [False, True])
 def test_a_listener_is_known_by_its_cookie(silent: bool) -> None:
     """The kernel's answer names the socket itself; without sock_diag its inode does; nobody is 0."""
-    tables = Tables()
-    tables.silent = silent
-    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as two:
-        places = [Place(socket.AF_INET, bytes((127, 0, 0, 1)), server.getsockname()[1]) for server in (one, two)]
-        assert [tables.listener(place) for place in places] == [names_of(server)[silent] for server in (one, two)]
-    assert tables.listener(places[0]) == 0
-    assert tables.silent == silent
+    tables = SocketDiag()
+    tables.is_unavailable = silent
+    with (
+        socket.create_server(("127.0.0.1", 0)) as one,
+        socket.create_server(("127.0.0.1", 0)) as two,
+    ):
+        places = [
+            SocketAddress(socket.AF_INET, bytes((127, 0, 0, 1)), server.getsockname()[1])
+            for server in (one, two)
+        ]
+        assert [tables.find_listener(place) for place in places] == [
+            socket_ids(server)[silent] for server in (one, two)
+        ]
+    assert tables.find_listener(places[0]) == 0
+    assert tables.is_unavailable == silent
 
 
 def test_ports_are_bounded() -> None:
     """Whoever connects, in the whole box, gets a port that nobody has bound. What an agent lets go counts no more; a
     connection that its server has left behind does."""
-    found = answer(
+    found = run_json(
         TCP + """
 held = [socket.create_server(("127.0.0.1", 0)) for _ in range(3)]
 bare = socket.socket(); bare.bind(("127.0.0.1", 0))
@@ -253,4 +267,9 @@ said(more=more, left=left, free=free, again=sorted(set(again)))
 """,
         FREE, ports=4,
     )  # fmt: skip
-    assert found == {"more": ["ENOBUFS", "ENOBUFS"], "left": "ENOBUFS", "free": "passed", "again": ["passed"]}
+    assert found == {
+        "more": ["ENOBUFS", "ENOBUFS"],
+        "left": "ENOBUFS",
+        "free": "passed",
+        "again": ["passed"],
+    }

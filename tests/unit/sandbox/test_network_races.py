@@ -12,8 +12,8 @@ import pytest
 
 from agentbox.sandbox.confinement import Confinement
 from agentbox.sandbox.syscalls import connect
-from agentbox.sandbox.syscalls.addresses import Place
-from agentbox.testing.confined import EVERYWHERE, TCP, answer, door, python
+from agentbox.sandbox.syscalls.addresses import SocketAddress
+from agentbox.testing.confined_process import EVERYWHERE, TCP, hello_server, run_json, run_python
 
 FREE = Confinement(grants=(EVERYWHERE,))
 
@@ -21,9 +21,9 @@ FREE = Confinement(grants=(EVERYWHERE,))
 def test_an_address_that_changes_during_the_call_leads_nowhere_else() -> None:
     """A second thread writes the closed port into the address all the time: no connection ever arrives there."""
     arrived: list[object] = []
-    with door() as gateway, socket.create_server(("127.0.0.1", 0), backlog=1000) as closed:
+    with hello_server() as gateway, socket.create_server(("127.0.0.1", 0), backlog=1000) as closed:
         closed.setblocking(False)
-        found = answer(
+        found = run_json(
             TCP + """
 door, closed = (int(word).to_bytes(2, "big") for word in sys.argv[1:])
 inet = socket.AF_INET.to_bytes(2, "little") + door + bytes([127, 0, 0, 1]) + bytes(8)
@@ -55,7 +55,7 @@ said(words=words)
 
 def test_many_threads_at_once() -> None:
     """64 threads, half of them with sockets that never wait: each is served."""
-    found = answer(
+    found = run_json(
         TCP + """
 server = socket.create_server(("127.0.0.1", 0), backlog=128)
 words = []
@@ -77,7 +77,7 @@ said(count=words.count(b"x"))
 
 def test_a_signal_interrupts_a_connection_that_waits() -> None:
     """A full queue: a handler runs, the call gives EINTR or goes on, SO_SNDTIMEO ends it, and other calls are answered."""
-    found = answer(
+    found = run_json(
         TCP + """
 server = socket.socket(); server.bind(("127.0.0.1", 0)); server.listen(0)
 full = [socket.socket() for _ in range(4)]
@@ -112,7 +112,7 @@ class Stubborn(socket.socket):
 @pytest.mark.timed
 def test_a_socket_that_will_wait_keeps_nobody() -> None:
     """A connection to a full queue is given up after a moment, though the socket is one that waits for ever."""
-    before = signal.signal(signal.SIGALRM, connect.rang)
+    before = signal.signal(signal.SIGALRM, connect.on_alarm)
     with socket.socket() as server, socket.socket() as first, socket.socket() as second:
         server.bind(("127.0.0.1", 0))
         server.listen(0)
@@ -121,16 +121,16 @@ def test_a_socket_that_will_wait_keeps_nobody() -> None:
             one.connect_ex(server.getsockname())
         with Stubborn(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as stuck:
             os.set_blocking(stuck.fileno(), True)
-            place = Place(socket.AF_INET, bytes((127, 0, 0, 1)), server.getsockname()[1])
+            place = SocketAddress(socket.AF_INET, bytes((127, 0, 0, 1)), server.getsockname()[1])
             start = time.monotonic()
-            assert connect.attempt(stuck, place) == errno.EINTR
+            assert connect.try_connect(stuck, place) == errno.EINTR
             assert time.monotonic() - start < 2
     signal.signal(signal.SIGALRM, before)
 
 
 def test_sockets_without_a_peer_are_few() -> None:
     """Hundreds that nobody connects are refused like too many files, and come back with the first that is closed."""
-    found = answer(
+    found = run_json(
         TCP + """
 held = []
 def fill():
@@ -147,7 +147,7 @@ said(full=full, count=count, served=served("127.0.0.1"))
 
 def test_a_process_that_is_killed_while_it_waits_costs_nothing() -> None:
     """Its connection is forgotten; the next call is answered."""
-    found = answer(
+    found = run_json(
         TCP + """
 server = socket.socket(); server.bind(("127.0.0.1", 0)); server.listen(0)
 full = [socket.socket() for _ in range(4)]
@@ -165,7 +165,9 @@ said(statuses=statuses, served=served("127.0.0.1"))
 
 def test_a_neighbour_cannot_reach_a_server() -> None:
     """Nor take its port, nor wait at a port for whoever comes to listen there."""
-    server = socket.create_server(("127.0.0.1", 0))  # stands for another agent's: it is no process of this one's tree
+    server = socket.create_server(
+        ("127.0.0.1", 0)
+    )  # stands for another agent's: it is no process of this one's tree
     port = str(server.getsockname()[1])
     script = (
         TCP
@@ -179,7 +181,7 @@ said(reach=tried(lambda: connect("127.0.0.1", port)), take=tried(late))
 """
     )
     with server:
-        assert answer(script, FREE, port) == {"reach": "EACCES", "take": "EADDRINUSE"}
+        assert run_json(script, FREE, port) == {"reach": "EACCES", "take": "EADDRINUSE"}
 
 
 def test_waiting_for_an_earlier_listener_is_no_way_in() -> None:
@@ -196,7 +198,7 @@ def test_waiting_for_an_earlier_listener_is_no_way_in() -> None:
             third.connect_ex(first.getsockname())
             port = str(first.getsockname()[1])
             first.close()
-            found = python(
+            found = run_python(
                 "with socket.socket() as one:\n one.setsockopt(1, 2, 1); one.bind(('127.0.0.1', int(sys.argv[1])))\n"
                 " said(word=tried(one.listen))", FREE, None, port,
             )  # fmt: skip

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from agentbox.agents.review import syscalls
-from agentbox.core.linux.landlock import Grant, abi, ruleset
-from agentbox.core.linux.opening import Boundary, Opener, Refused, settled
+from agentbox.core.linux.landlock import PathRule, abi, ruleset
+from agentbox.core.linux.path_opener import Boundary, OpenDenied, Opener, resolve_root
 from agentbox.sandbox.confinement import Confinement
-from agentbox.testing.confined import answer
+from agentbox.testing.confined_process import run_json
 
 TRIES = 100_000  # of a race; it ends earlier once it has seen enough of both sides
 ENOUGH = 50
@@ -36,7 +36,7 @@ def test_no_link_of_an_agent_is_followed(tmp_path: Path, leads: str, below: str)
     """At the end or on the way, absolute or relative, wherever it leads."""
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(leads.format(tmp_path))
-    with pytest.raises(Refused, match="link' is a link"):
+    with pytest.raises(OpenDenied, match="link' is a link"):
         opened(f"{tmp_path}/link{below}", Boundary())
 
 
@@ -50,13 +50,16 @@ def test_the_systems_links_are_followed(tmp_path: Path) -> None:
     (system / "sbin").symlink_to("bin/../bin")
     (system / "out").symlink_to(work)
     (work / "planted").symlink_to(system / "bin")
-    boundary = Boundary(linked=(str(system),))
+    boundary = Boundary(link_roots=(str(system),))
     assert opened(system / "sbin/tool", boundary) == identity(system / "bin/tool-1")
     assert opened(system / "out", boundary) == identity(work)
-    with pytest.raises(Refused, match="planted' is a link"):
+    with pytest.raises(OpenDenied, match="planted' is a link"):
         opened(system / "out/planted/tool", boundary)
-    with pytest.raises(Refused, match="tool' is a link"):
-        opened(system / "bin/tool", Boundary(linked=(str(system),), written=(str(system / "bin"),)))
+    with pytest.raises(OpenDenied, match="tool' is a link"):
+        opened(
+            system / "bin/tool",
+            Boundary(link_roots=(str(system),), writable=(str(system / "bin"),)),
+        )
 
 
 def test_links_that_lead_to_each_other_end(tmp_path: Path) -> None:
@@ -64,7 +67,7 @@ def test_links_that_lead_to_each_other_end(tmp_path: Path) -> None:
     (tmp_path / "one").symlink_to("two")
     (tmp_path / "two").symlink_to("one")
     with pytest.raises(OSError, match="is a link") as caught:
-        opened(tmp_path / "one", Boundary(linked=(str(tmp_path),)))
+        opened(tmp_path / "one", Boundary(link_roots=(str(tmp_path),)))
     assert caught.value.errno == errno.ELOOP
 
 
@@ -78,12 +81,22 @@ def test_a_closed_place_is_known_by_what_it_is(tmp_path: Path) -> None:
     (state / "branches/one-else").mkdir()
     (tmp_path / "system").mkdir()
     (tmp_path / "system/alias").symlink_to(state)
-    boundary = Boundary(closed=(str(state),), own=(str(own),), linked=(str(tmp_path / "system"),))
+    boundary = Boundary(
+        protected=(str(state),), exempt=(str(own),), link_roots=(str(tmp_path / "system"),)
+    )
     for path in (
-        *("/", tmp_path, state.parent, state, state / "key", state / "branches", state / "branches/one-else"),
+        *(
+            "/",
+            tmp_path,
+            state.parent,
+            state,
+            state / "key",
+            state / "branches",
+            state / "branches/one-else",
+        ),
         *(tmp_path / "system/alias", tmp_path / "system/alias/key", own / "../one-else"),
     ):
-        with pytest.raises(Refused, match="the control plane's"):
+        with pytest.raises(OpenDenied, match="the control plane's"):
             opened(path, boundary)
     assert opened(own / "file", boundary) == identity(own / "file")
     assert opened(tmp_path / "system/alias/branches/one", boundary) == identity(own)
@@ -94,11 +107,11 @@ def test_a_closed_place_that_moved_is_still_closed(tmp_path: Path) -> None:
     """Its name says nothing: the same folder under another one is refused by device and inode."""
     state = tmp_path / "state"
     (state / "in").mkdir(parents=True)
-    boundary = Boundary(closed=(str(state),))
+    boundary = Boundary(protected=(str(state),))
     with Opener(boundary) as opener:
         state.rename(tmp_path / "moved")
         for path in (tmp_path / "moved", tmp_path / "moved/in"):
-            with pytest.raises(Refused, match="the control plane's"):
+            with pytest.raises(OpenDenied, match="the control plane's"):
                 opener.open(str(path))
 
 
@@ -133,7 +146,7 @@ def test_a_link_that_flips_is_never_opened(tmp_path: Path) -> None:
         for _ in range(TRIES):
             try:
                 found.append(opened(work / "objects/in", Boundary()))
-            except Refused:
+            except OpenDenied:
                 refused += 1
             if min(len(found), refused) >= ENOUGH:
                 break
@@ -144,9 +157,9 @@ def test_a_link_that_flips_is_never_opened(tmp_path: Path) -> None:
 def test_a_grant_of_a_link_ends_the_start(tmp_path: Path) -> None:
     """Nothing is confined halfway: no ruleset comes of it. What is not there grants nothing, as ever."""
     (tmp_path / "link").symlink_to("/etc")
-    with pytest.raises(Refused):
-        ruleset([Grant(str(tmp_path / "link"), "r")], (), abi())
-    os.close(ruleset([Grant(str(tmp_path / "none"), "r")], (), abi()))
+    with pytest.raises(OpenDenied):
+        ruleset([PathRule(str(tmp_path / "link"), "r")], (), abi())
+    os.close(ruleset([PathRule(str(tmp_path / "none"), "r")], (), abi()))
 
 
 def test_attributes_are_no_way_round(tmp_path: Path) -> None:
@@ -155,14 +168,18 @@ def test_attributes_are_no_way_round(tmp_path: Path) -> None:
     for folder in (work / "out", state):
         folder.mkdir(parents=True)
     (state / "key").touch(mode=0o600)
-    grants = tuple(Grant(path, "rlx") for path in ("/usr", "/lib", "/lib64", "/bin", "/proc", "/etc"))
-    confinement = Confinement(grants=(*grants, Grant(str(work), "rlwm"), Grant(str(work / "out"), "rlwm")))
+    grants = tuple(
+        PathRule(path, "rlx") for path in ("/usr", "/lib", "/lib64", "/bin", "/proc", "/etc")
+    )
+    confinement = Confinement(
+        grants=(*grants, PathRule(str(work), "rlwm"), PathRule(str(work / "out"), "rlwm"))
+    )
     script = """
 out, state = sys.argv[1:]
 os.rmdir(out); os.symlink(state, out)
 said(key=tried(lambda: os.chmod(out + "/key", 0o644)), folder=tried(lambda: os.chmod(out, 0o755)))
 """
-    found = answer(script, confinement, str(work / "out"), str(state))
+    found = run_json(script, confinement, str(work / "out"), str(state))
     assert found == {"key": "EPERM", "folder": "EPERM"}
     assert (state / "key").stat().st_mode & 0o777 == 0o600
 
@@ -175,6 +192,6 @@ def test_only_the_boxs_own_links_are_settled(tmp_path: Path) -> None:
     (box / "workspace").symlink_to(project)
     (project / "proj").symlink_to("/etc")
     roots = (str(box), str(box / "workspace"))
-    assert settled(f"{box}/workspace/proj", roots) == f"{project}/proj"
-    assert settled(f"{box}/workspace", roots) == str(project)
-    assert settled("/usr/bin/python3", roots) == "/usr/bin/python3"
+    assert resolve_root(f"{box}/workspace/proj", roots) == f"{project}/proj"
+    assert resolve_root(f"{box}/workspace", roots) == str(project)
+    assert resolve_root("/usr/bin/python3", roots) == "/usr/bin/python3"

@@ -3,8 +3,8 @@
 import pytest
 
 from agentbox.sandbox.confinement import Confinement
-from agentbox.sandbox.syscalls.polling import LEAST, WATCH
-from agentbox.testing.confined import EVERYWHERE, answer
+from agentbox.sandbox.syscalls.epoll import MIN_WATCHES, WATCH_BYTES
+from agentbox.testing.confined_process import EVERYWHERE, run_json
 
 MIB = 1 << 20
 FREE = Confinement(grants=(EVERYWHERE,))
@@ -23,10 +23,12 @@ def flood(most=20_000):
 
 
 def flooded(script: str, memory: int, user: int = 0) -> dict[str, object]:
-    return answer(f"{FLOOD}{script}", FREE, memory=memory, user=user)
+    return run_json(f"{FLOOD}{script}", FREE, memory=memory, user=user)
 
 
-@pytest.mark.parametrize(("memory", "most"), [(1 * MIB, LEAST), (16 * MIB, 16 * MIB // 16 // WATCH)])
+@pytest.mark.parametrize(
+    ("memory", "most"), [(1 * MIB, MIN_WATCHES), (16 * MIB, 16 * MIB // 16 // WATCH_BYTES)]
+)
 def test_watches_end_at_a_share_of_the_memory(memory: int, most: int) -> None:
     """When their instances are closed there is room again. Each instance counts as two."""
     found = flooded("""
@@ -48,7 +50,7 @@ try:
 except OSError as error: why = errno.errorcode[error.errno]
 said(count=count, why=why)
 """, 1 * MIB)  # fmt: skip
-    assert found == {"count": LEAST - 2, "why": "ENOSPC"}
+    assert found == {"count": MIN_WATCHES - 2, "why": "ENOSPC"}
 
 
 HIDDEN = {
@@ -94,7 +96,12 @@ flags = [bool(fcntl.fcntl(one, fcntl.F_GETFD)) for one in old]
 refused = [call(seccomp.of_this_machine().number("epoll_create1"), flags) for flags in (1, -1)]
 said(events=events, nested=len(outer.poll(5)), flags=flags, refused=refused)
 """, 2048 * MIB)  # fmt: skip
-    assert found == {"events": True, "nested": 1, "flags": [False, False, True], "refused": ["EINVAL", "EINVAL"]}
+    assert found == {
+        "events": True,
+        "nested": 1,
+        "flags": [False, False, True],
+        "refused": ["EINVAL", "EINVAL"],
+    }
 
 
 def test_watches_that_come_and_go_are_counted_anew() -> None:

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.core.linux.landlock import Grant
-from agentbox.core.linux.opening import Boundary, Opener, Refused
+from agentbox.core.linux.landlock import PathRule
+from agentbox.core.linux.path_opener import Boundary, OpenDenied, Opener
 from agentbox.sandbox.confinement import Confinement
 from agentbox.sandbox.launcher import tree
-from agentbox.sandbox.launcher.client import Launcher
-from agentbox.sandbox.launcher.preopened import Preopened, of_system
+from agentbox.sandbox.launcher.client import LauncherClient
+from agentbox.sandbox.launcher.preopened import PreopenedPaths, system_paths
 from agentbox.sandbox.spec import Launch
-from agentbox.testing.until import until
+from agentbox.testing.wait import wait_until
 
 
 def test_a_path_that_leads_elsewhere_is_opened_anew(tmp_path: Path) -> None:
@@ -21,27 +21,33 @@ def test_a_path_that_leads_elsewhere_is_opened_anew(tmp_path: Path) -> None:
     for name in ("replaced", "gone", "same"):
         (tmp_path / name).touch()
     (tmp_path / "folder").mkdir()
-    ahead = Preopened(str(tmp_path / name) for name in ("replaced", "gone", "same", "folder", "never"))
+    ahead = PreopenedPaths(
+        str(tmp_path / name) for name in ("replaced", "gone", "same", "folder", "never")
+    )
     (tmp_path / "new").touch()
     (tmp_path / "new").rename(tmp_path / "replaced")
     (tmp_path / "gone").unlink()
     (tmp_path / "folder").rmdir()
     (tmp_path / "folder").symlink_to("/etc")
-    found = {name for name in ("replaced", "gone", "same", "folder", "never") if ahead.place(str(tmp_path / name))}
+    found = {
+        name
+        for name in ("replaced", "gone", "same", "folder", "never")
+        if ahead.find(str(tmp_path / name))
+    }
     assert found == {"same"}
 
 
 def test_a_number_that_is_another_files_by_now_is_not_taken(tmp_path: Path) -> None:
     """Whoever closes descriptors closes these too: the grant would be of what was opened there since."""
     (tmp_path / "file").touch()
-    ahead = Preopened([str(tmp_path / "file")])
+    ahead = PreopenedPaths([str(tmp_path / "file")])
     (number,) = ahead.descriptors
     os.close(number)
-    assert ahead.place(str(tmp_path / "file")) is None
+    assert ahead.find(str(tmp_path / "file")) is None
     other = os.open("/etc", os.O_PATH)
     try:
         os.dup2(other, number)
-        assert ahead.place(str(tmp_path / "file")) is None
+        assert ahead.find(str(tmp_path / "file")) is None
     finally:
         os.close(other)
         os.close(number)
@@ -50,38 +56,43 @@ def test_a_number_that_is_another_files_by_now_is_not_taken(tmp_path: Path) -> N
 @pytest.mark.parametrize("written", ["/", "/usr", "/usr/lib", "/etc", "/dev"])
 def test_nothing_is_taken_where_somebody_writes_on_the_way(written: str) -> None:
     """To it, or to a link that leads to it; nor where other links are followed."""
-    assert of_system().fits(Boundary(written=("/workspace", "/tmp", "/dev/shm")))
-    assert not of_system().fits(Boundary(written=("/workspace", written)))
-    assert not of_system().fits(Boundary(linked=("/usr",)))
+    assert system_paths().is_safe_within(Boundary(writable=("/workspace", "/tmp", "/dev/shm")))
+    assert not system_paths().is_safe_within(Boundary(writable=("/workspace", written)))
+    assert not system_paths().is_safe_within(Boundary(link_roots=("/usr",)))
 
 
 def test_what_shows_a_closed_place_is_refused(tmp_path: Path) -> None:
     """As where it is opened at the start."""
     (tmp_path / "system/state").mkdir(parents=True)
     path, state = str(tmp_path / "system"), str(tmp_path / "system/state")
-    place, inner = Preopened([path]).place(path), Preopened([state]).place(state)
+    place, inner = PreopenedPaths([path]).find(path), PreopenedPaths([state]).find(state)
     assert place is not None
     assert inner is not None
-    with Opener(Boundary(closed=(state,))) as opener:
-        with pytest.raises(Refused, match="shows"):
-            opener.checked(path, place)
-        with pytest.raises(Refused, match="the control plane's"):
-            opener.checked(state, inner)
-    with Opener(Boundary(closed=(path,), own=(state,))) as opener:
-        assert opener.checked(state, inner) is inner
+    with Opener(Boundary(protected=(state,))) as opener:
+        with pytest.raises(OpenDenied, match="shows"):
+            opener.check(path, place)
+        with pytest.raises(OpenDenied, match="the control plane's"):
+            opener.check(state, inner)
+    with Opener(Boundary(protected=(path,), exempt=(state,))) as opener:
+        assert opener.check(state, inner) is inner
 
 
 async def test_an_agent_has_no_descriptor_of_it(tmp_path: Path) -> None:
     """Whichever filter it has: the usual one, which is there before its order, or another. Its limits hold all the same."""
-    grants = (*(Grant(path, "rlx") for path in ("/usr", "/lib", "/lib64", "/bin")), Grant("/proc", "rl"))
+    grants = (
+        *(PathRule(path, "rlx") for path in ("/usr", "/lib", "/lib64", "/bin")),
+        PathRule("/proc", "rl"),
+    )
     script = "for one in /proc/$$/fd/*; do echo ${one##*/}; done"
-    launcher = Launcher()
+    launcher = LauncherClient()
     launcher.start()
     assert launcher.pid is not None
     root = launcher.pid
     try:
         for pids, ports in ((8, ()), (0, ()), (8, None), (8, ())):
-            await until(lambda: len(tree.descendants(tree.scan(), [root])) >= 2, "a pair waits")
+            await wait_until(
+                lambda: len(tree.descendants(tree.scan(), [root])) >= 2, "a pair waits"
+            )
             agent = await launcher.spawn(
                 Launch(
                     argv=("/bin/sh", "-c", script), env={}, cwd=str(tmp_path), roots=(str(tmp_path.resolve()),), pids=pids,
@@ -91,10 +102,20 @@ async def test_an_agent_has_no_descriptor_of_it(tmp_path: Path) -> None:
             async with asyncio.timeout(10):
                 assert (await agent.ended).code == 0
             with os.fdopen(os.dup(agent.stdout)) as said:
-                assert set(said.read().split()) <= {"0", "1", "2", "3", "10"}  # the folder that the shell reads
+                assert set(said.read().split()) <= {
+                    "0",
+                    "1",
+                    "2",
+                    "3",
+                    "10",
+                }  # the folder that the shell reads
             agent.close_descriptors()
             measured = agent.started.measured
-            assert (measured["cpus"], measured["nice"], all(measured["held"].values()) or ports is None) == (
+            assert (
+                measured["cpus"],
+                measured["nice"],
+                all(measured["held"].values()) or ports is None,
+            ) == (
                 1,
                 10,
                 True,

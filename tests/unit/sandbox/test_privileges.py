@@ -1,14 +1,14 @@
 """What root may do everywhere, an agent that runs as root may not: clock, interfaces, priorities, names."""
 
 from agentbox.sandbox.confinement import Confinement
-from agentbox.testing.confined import EVERYWHERE, answer
+from agentbox.testing.confined_process import EVERYWHERE, run_json
 
 OVERRIDE = 1 << 1  # CAP_DAC_OVERRIDE, linux/capability.h
 
 
 def test_no_capability_is_left_but_that_which_opens_files() -> None:
     """Nor does another program started by root get one. Each try writes back what is there."""
-    found = answer(
+    found = run_json(
         """
 import fcntl, struct, subprocess
 def capabilities(text):
@@ -32,6 +32,8 @@ said(
     for which in ("own", "started"):
         sets = found.pop(which)
         assert isinstance(sets, dict)
-        assert not any(sets[name] & ~OVERRIDE for name in ("CapInh:", "CapPrm:", "CapEff:", "CapAmb:")), (which, sets)
+        assert not any(
+            sets[name] & ~OVERRIDE for name in ("CapInh:", "CapPrm:", "CapEff:", "CapAmb:")
+        ), (which, sets)
     assert found.pop("turn") == "EACCES"
     assert set(found.values()) == {"EPERM"}, found

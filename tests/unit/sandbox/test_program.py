@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.core.linux.landlock import Grant
+from agentbox.core.linux.landlock import PathRule
 from agentbox.core.paths import CHECKOUT, Paths
 from agentbox.plan.model import Ruleset
 from agentbox.sandbox import feature_program
@@ -23,13 +23,19 @@ def test_grants_of_the_smallest_ruleset() -> None:
     """The toolchain, names and zones, shared memory by name, its temporary folder: nothing below /run, /var/log, /workspace
     or the state, and nothing else that can be written."""
     found = feature_program.grants(Ruleset(), BOX, TEMPORARY)
-    written = {grant.path for grant in found if set(grant.letters) & set("wms") and not grant.path.startswith("/dev/")}
+    written = {
+        grant.path
+        for grant in found
+        if set(grant.letters) & set("wms") and not grant.path.startswith("/dev/")
+    }
     assert written == {str(TEMPORARY)}
     assert not [
-        grant for grant in found if grant.path.startswith(("/run", "/var/log", "/workspace", "/var/lib/agentbox"))
+        grant
+        for grant in found
+        if grant.path.startswith(("/run", "/var/log", "/workspace", "/var/lib/agentbox"))
     ]
     assert "/" not in {grant.path for grant in found}
-    assert Grant("/usr", "rlx") in found
+    assert PathRule("/usr", "rlx") in found
 
 
 def test_letters_follow_the_ruleset() -> None:
@@ -49,16 +55,23 @@ def test_letters_follow_the_ruleset() -> None:
 
 def test_paths_of_the_box_move_below_a_prefix(tmp_path: Path) -> None:
     """And those of the host stay."""
-    ruleset = Ruleset(folders=("/workspace",), reads=("/run/agentbox/secrets/e",), devices=("/dev/null",))
+    ruleset = Ruleset(
+        folders=("/workspace",), reads=("/run/agentbox/secrets/e",), devices=("/dev/null",)
+    )
     found = {grant.path for grant in feature_program.grants(ruleset, Paths(tmp_path), TEMPORARY)}
-    assert {f"{tmp_path}/workspace", f"{tmp_path}/run/agentbox/secrets/e", "/dev/null", "/sys"} <= found
+    assert {
+        f"{tmp_path}/workspace",
+        f"{tmp_path}/run/agentbox/secrets/e",
+        "/dev/null",
+        "/sys",
+    } <= found
     assert "/workspace" not in found
 
 
 def test_ports() -> None:
     """Its own; with a network also those that are nobody's, and never one of the box's."""
-    assert feature_program.ports(Ruleset(listens=(8888,)), (9090, 8888)) == (8888,)
-    found = feature_program.ports(Ruleset(listens=(8888,), network=True), (9090, 8888))
+    assert feature_program.bindable_ports(Ruleset(listens=(8888,)), (9090, 8888)) == (8888,)
+    found = feature_program.bindable_ports(Ruleset(listens=(8888,), network=True), (9090, 8888))
     assert {0, 1024, 8888, 65535} <= set(found)
     assert not {9090, 80} & set(found)
 
@@ -116,4 +129,4 @@ def test_this_kernel_holds_all_of_it() -> None:
     """The tests of `confined` mean something only here."""
     from agentbox.core.linux import landlock
 
-    assert feature_program.lacking(Ruleset(), landlock.abi()) == {}
+    assert feature_program.missing_mechanisms(Ruleset(), landlock.abi()) == {}

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from agentbox.sandbox.launcher import tree
-from agentbox.sandbox.monitor import proportional
-from agentbox.sandbox.monitor.proportional import Sum
+from agentbox.sandbox.monitor import pss
+from agentbox.sandbox.monitor.pss import PssTotal
 
 MIB = 1 << 20
 TWICE = """
@@ -39,7 +39,7 @@ def running(script: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
 
 
 def rows(*pids: int) -> list[tree.Process]:
-    return [row for pid in pids if (row := tree.look(pid)) is not None]
+    return [row for pid in pids if (row := tree.read_process(pid)) is not None]
 
 
 class Counted:
@@ -47,20 +47,20 @@ class Counted:
 
     def __init__(self) -> None:
         self.read: list[int] = []
-        self.sum = Sum(self._of)
+        self.sum = PssTotal(self._of)
 
     def _of(self, found: Sequence[tree.Process]) -> int:
         self.read.append(found[0].pid)
-        return proportional.of_tree(found)
+        return pss.measure_tree(found)
 
 
 def test_pages_that_two_share_count_once() -> None:
     """What is resident is beyond the cap, and what they hold is not; beyond a smaller one both are named."""
     with running(TWICE) as (process, child):
         both = {1: rows(process.pid, child)}
-        assert sum(row.rss for row in both[1]) * tree.PAGE > 128 * MIB
-        assert Sum().above(100 * MIB, both) is None
-        found = Sum().above(60 * MIB, both)
+        assert sum(row.rss for row in both[1]) * tree.PAGE_SIZE > 128 * MIB
+        assert PssTotal().above(100 * MIB, both) is None
+        found = PssTotal().above(60 * MIB, both)
     assert found is not None
     assert 64 * MIB < found[1] < 100 * MIB
 
@@ -69,7 +69,7 @@ def test_idle_trees_are_not_read_at_every_look() -> None:
     """Each at most once until there is room, then a few in turn; one that grew beyond it is read, and named."""
     with running(GROWS) as (still, _), running(GROWS) as (process, _):
         trees = {number: rows(still.pid) for number in range(40)} | {40: rows(process.pid)}
-        cap = sum(row.rss for found in trees.values() for row in found) * tree.PAGE - 1
+        cap = sum(row.rss for found in trees.values() for row in found) * tree.PAGE_SIZE - 1
         counted = Counted()
         assert counted.sum.above(cap, trees) is None
         assert 0 < len(counted.read) <= 41

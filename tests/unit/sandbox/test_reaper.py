@@ -24,7 +24,9 @@ print(os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL)
 def reached(status: str) -> bool:
     """Whether the process of that number got the KILL; `status` is the leader's, None while it lives."""
     code = CODE.format(status=status)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=20)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=20
+    )
     assert done.stdout, done.stderr
     return done.stdout == "True\n"
 

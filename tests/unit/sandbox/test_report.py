@@ -48,7 +48,9 @@ def test_without_a_confinement_all_of_it_is_absent() -> None:
     for name in MECHANISMS[:6]:
         assert found[name]["state"] == "absent"
         assert found[name]["why"]
-    assert [one["state"] for one in report(replace(LAUNCH, confinement=None), MEASURED).values()][:6] == ["absent"] * 6
+    assert [one["state"] for one in report(replace(LAUNCH, confinement=None), MEASURED).values()][
+        :6
+    ] == ["absent"] * 6
 
 
 def test_what_is_held_is_enforced_and_no_more() -> None:
@@ -60,7 +62,9 @@ def test_what_is_held_is_enforced_and_no_more() -> None:
     }  # fmt: skip
     assert found["cpu"] == "degraded"
     assert states(uid=0)["descriptors"] == "enforced"
-    unconfined = {name: value for name, value in MEASURED.items() if name not in ("held", "landlock")}
+    unconfined = {
+        name: value for name, value in MEASURED.items() if name not in ("held", "landlock")
+    }
     assert report(LAUNCH, {**unconfined, "uid": 0})["descriptors"]["state"] == "degraded"
     assert states(replace(LAUNCH, private=""))["disk"] == "degraded"
 
@@ -81,7 +85,9 @@ def test_a_try_that_was_not_refused_is_absent(denied: str, absent: set[str]) -> 
     assert {name for name in MECHANISMS[:6] if found[name] == "absent"} == absent
 
 
-@pytest.mark.parametrize(("ports", "state"), [((), "enforced"), ((443,), "enforced"), (None, "absent")])
+@pytest.mark.parametrize(
+    ("ports", "state"), [((), "enforced"), ((443,), "enforced"), (None, "absent")]
+)
 def test_the_network_is_told_by_its_width(ports: tuple[int, ...] | None, state: str) -> None:
     """The reaper holds it, and says which port is open on every address."""
     row = report(replace(LAUNCH, confinement=Confinement(ports=ports)), MEASURED)["network"]
@@ -91,7 +97,10 @@ def test_the_network_is_told_by_its_width(ports: tuple[int, ...] | None, state: 
 
 def test_processes_are_counted_by_who_answers() -> None:
     """Without a confinement there is no reaper to ask, and a look now and then is less."""
-    bare = report(LAUNCH, {name: value for name, value in MEASURED.items() if name not in ("held", "landlock")})
+    bare = report(
+        LAUNCH,
+        {name: value for name, value in MEASURED.items() if name not in ("held", "landlock")},
+    )
     assert (bare["processes"]["state"], bare["processes"]["by"]) == ("degraded", "watchdog")
     assert report(LAUNCH, MEASURED)["processes"]["by"] == "reaper"
 

@@ -1,11 +1,11 @@
 """Landlock of an agent's own works, and what the kernel keeps of it has a most."""
 
 from agentbox.core.linux import landlock
-from agentbox.core.linux.landlock import Grant
+from agentbox.core.linux.landlock import PathRule
 from agentbox.sandbox.confinement import Confinement
 from agentbox.sandbox.syscalls import rulesets
-from agentbox.sandbox.syscalls.rulesets import MOST_RULES, RULE
-from agentbox.testing.confined import EVERYWHERE, answer
+from agentbox.sandbox.syscalls.rulesets import MAX_RULES, RULE_BYTES
+from agentbox.testing.confined_process import EVERYWHERE, run_json
 
 MIB = 1 << 20
 FREE = Confinement(grants=(EVERYWHERE,))
@@ -36,7 +36,7 @@ def sandboxed(rules):
 
 
 def own(script: str, memory: int) -> dict[str, object]:
-    return answer(f"{OWN}{script}", FREE, memory=memory)
+    return run_json(f"{OWN}{script}", FREE, memory=memory)
 
 
 def test_rules_have_a_most() -> None:
@@ -46,7 +46,7 @@ made, count, why = filled()
 other, more, too = filled()
 said(count=count, why=why, more=more, too=too)
 """, 2048 * MIB)  # fmt: skip
-    assert found == {"count": MOST_RULES, "why": "ENOMEM", "more": 0, "too": "ENOMEM"}
+    assert found == {"count": MAX_RULES, "why": "ENOMEM", "more": 0, "too": "ENOMEM"}
 
 
 def test_a_ruleset_under_way_in_a_socket_keeps_its_rules() -> None:
@@ -60,7 +60,7 @@ os.close(socket.recv_fds(far, 1, 1)[1][0])
 made, again, _ = filled()
 said(count=count, hidden=hidden, again=again)
 """, 2048 * MIB)  # fmt: skip
-    assert found == {"count": MOST_RULES, "hidden": 0, "again": MOST_RULES}
+    assert found == {"count": MAX_RULES, "hidden": 0, "again": MAX_RULES}
 
 
 def test_copies_of_rules_have_a_most() -> None:
@@ -72,7 +72,7 @@ said(passed=made.count("passed"), why=made[-1])
 """, memory)  # fmt: skip
     passed = found["passed"]
     assert isinstance(passed, int)
-    assert 0 < passed <= memory // rulesets._SHARE // RULE // (rulesets.LAYERS * 100)
+    assert 0 < passed <= memory // rulesets._SHARE // RULE_BYTES // (rulesets.MAX_LAYERS * 100)
     assert found["why"] == "ENOMEM"
 
 
@@ -86,5 +86,5 @@ said(version=done(444, None, ctypes.c_long(0), ctypes.c_long(1)), made=sorted({s
 
 def test_a_start_asks_for_nothing() -> None:
     """The rules that confine an agent are not its own: it has room for fewer than those."""
-    confinement = Confinement(grants=(EVERYWHERE, *(Grant("/usr", "r"),) * 300))
-    assert answer("said(began=True)", confinement, memory=1 * MIB) == {"began": True}
+    confinement = Confinement(grants=(EVERYWHERE, *(PathRule("/usr", "r"),) * 300))
+    assert run_json("said(began=True)", confinement, memory=1 * MIB) == {"began": True}

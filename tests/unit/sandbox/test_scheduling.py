@@ -3,7 +3,7 @@
 import os
 
 from agentbox.sandbox.confinement import Confinement
-from agentbox.testing.confined import EVERYWHERE, answer
+from agentbox.testing.confined_process import EVERYWHERE, run_json
 
 FREE = Confinement(grants=(EVERYWHERE,))
 # Numbers of the calls: asm/unistd_64.h, asm-generic/unistd.h.
@@ -20,7 +20,7 @@ def param(of, priority=plain): return call(param_call, of, number(priority))
 
 def test_what_a_thread_has_may_be_set_again() -> None:
     """As a library does for each of its threads; the first of the process and another."""
-    found = answer(
+    found = run_json(
         f"{BEFORE}said(first=policy(os.getpid(), 0), other=policy(thread.native_id, 0), same=param(thread.native_id)); over.set()",
         FREE,
         pids=64,
@@ -30,7 +30,7 @@ def test_what_a_thread_has_may_be_set_again() -> None:
 
 def test_nothing_changes_and_nobody_else_is_touched() -> None:
     """Another policy or priority, a number that is nobody's, and a process that is not its own."""
-    found = answer(
+    found = run_json(
         f"{BEFORE}said(batch=policy(thread.native_id, 3), real=policy(thread.native_id, 1, high),"
         f" high=param(thread.native_id, high), stranger=policy({os.getpid()}, 0), nobody=policy(4194303, 0),"
         " nowhere=call(policy_call, thread.native_id, 0, 0)); over.set()",
@@ -55,4 +55,8 @@ end = pages + 4094
 said(policy=call(policy_call, os.getpid(), 0, end), param=call(param_call, os.getpid(), end), after=policy(os.getpid(), 0))
 over.set()
 """
-    assert answer(script, FREE, pids=64) == {"policy": "EFAULT", "param": "EFAULT", "after": "passed"}
+    assert run_json(script, FREE, pids=64) == {
+        "policy": "EFAULT",
+        "param": "EFAULT",
+        "after": "passed",
+    }

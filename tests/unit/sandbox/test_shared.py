@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.sandbox.monitor import shared
-from agentbox.sandbox.monitor.shared import Shared
+from agentbox.sandbox.monitor import shared_memory
+from agentbox.sandbox.monitor.shared_memory import SharedMemoryUsage
 
 MIB = 1 << 20
 ONE, TWO = 1 << 22, 2 << 22  # pids of reapers that nobody has
@@ -19,7 +19,7 @@ ONE, TWO = 1 << 22, 2 << 22  # pids of reapers that nobody has
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
     """A folder of the test's own on the machine's own tmpfs."""
-    made = Path(shared.FOLDER) / f"agentbox-test-{os.getpid()}-{tmp_path.name}"
+    made = Path(shared_memory.DIRECTORY) / f"agentbox-test-{os.getpid()}-{tmp_path.name}"
     made.mkdir()
     yield made
     for path in made.iterdir():
@@ -47,17 +47,17 @@ def filled(path: Path) -> Path:
 @pytest.mark.parametrize("how", ["open", "mapped"])
 def test_who_was_seen_with_it_has_it(folder: Path, how: str) -> None:
     """Also after it let go; a second one that comes later has nothing, and what goes with the first is that file alone."""
-    found, path = Shared(str(folder)), filled(folder / "mine")
+    found, path = SharedMemoryUsage(str(folder)), filled(folder / "mine")
     other = filled(folder / "nobody-s")
-    assert found.due()
+    assert found.is_due()
     with holder(path, how) as pid:
-        assert found.look({ONE: [pid], TWO: []}, [pid])[ONE] >= MIB
-    assert found.look({ONE: [], TWO: []}, [])[ONE] >= MIB
+        assert found.poll({ONE: [pid], TWO: []}, [pid])[ONE] >= MIB
+    assert found.poll({ONE: [], TWO: []}, [])[ONE] >= MIB
     with holder(path, "open") as pid:
-        assert found.look({ONE: [], TWO: [pid]}, [pid])[TWO] == 0
-    found.forget(TWO)
+        assert found.poll({ONE: [], TWO: [pid]}, [pid])[TWO] == 0
+    found.discard(TWO)
     assert path.exists()
-    found.forget(ONE)
+    found.discard(ONE)
     assert not path.exists()
     assert other.exists()
 
@@ -65,39 +65,45 @@ def test_who_was_seen_with_it_has_it(folder: Path, how: str) -> None:
 def test_what_others_hold_is_never_an_agent_s(folder: Path) -> None:
     """Nor what was there before: neither is counted, and neither goes."""
     before = filled(folder / "before")
-    found, path = Shared(str(folder)), filled(folder / "the-operator-s")
-    with holder(path, "open") as stranger, holder(path, "open") as mine, holder(before, "open") as old:
-        assert found.look({ONE: [mine, old]}, [stranger, mine, old]) == {ONE: 0}
-    found.forget(ONE)
+    found, path = SharedMemoryUsage(str(folder)), filled(folder / "the-operator-s")
+    with (
+        holder(path, "open") as stranger,
+        holder(path, "open") as mine,
+        holder(before, "open") as old,
+    ):
+        assert found.poll({ONE: [mine, old]}, [stranger, mine, old]) == {ONE: 0}
+    found.discard(ONE)
     assert path.exists()
     assert before.exists()
 
 
 def test_a_deleted_file_counts_while_it_is_open(folder: Path) -> None:
     """And no longer."""
-    found, path = Shared(str(folder)), filled(folder / "gone")
+    found, path = SharedMemoryUsage(str(folder)), filled(folder / "gone")
     with holder(path, "open") as pid:
         path.unlink()
-        assert found.look({ONE: [pid]}, [pid])[ONE] >= MIB
-    assert found.look({ONE: []}, []) == {ONE: 0}
+        assert found.poll({ONE: [pid]}, [pid])[ONE] >= MIB
+    assert found.poll({ONE: []}, []) == {ONE: 0}
 
 
 def test_a_quiet_folder_is_not_looked_at(folder: Path) -> None:
     """Only when a file came or went, or a tree came that no look has met."""
-    found = Shared(str(folder))
-    found.due()
-    assert [found.due() for _ in range(100)].count(True) < 100  # others of this machine may use the same tmpfs
+    found = SharedMemoryUsage(str(folder))
+    found.is_due()
+    assert [found.is_due() for _ in range(100)].count(
+        True
+    ) < 100  # others of this machine may use the same tmpfs
     filled(folder / "new")
-    assert found.due()
-    found.again()
-    assert found.due()
+    assert found.is_due()
+    found.invalidate()
+    assert found.is_due()
 
 
 def test_a_link_is_not_followed(folder: Path, tmp_path: Path) -> None:
     """Neither to count nor to delete."""
-    found, outside = Shared(str(folder)), filled(tmp_path / "outside")
+    found, outside = SharedMemoryUsage(str(folder)), filled(tmp_path / "outside")
     (folder / "link").symlink_to(outside)
     with holder(outside, "open") as pid:
-        assert found.look({ONE: [pid]}, [pid]) == {ONE: 0}
-    found.forget(ONE)
+        assert found.poll({ONE: [pid]}, [pid]) == {ONE: 0}
+    found.discard(ONE)
     assert outside.exists()

@@ -11,23 +11,23 @@ import pytest
 
 from agentbox.sandbox.errors import SpawnFailed
 from agentbox.sandbox.launcher import tree
-from agentbox.sandbox.launcher.client import Agent, Launcher
+from agentbox.sandbox.launcher.client import AgentProcess, LauncherClient
 from agentbox.sandbox.launcher.tree import Process
 from agentbox.sandbox.spec import Launch
-from agentbox.testing.until import until
+from agentbox.testing.wait import wait_until
 
 _TRIES = 20
 
 
-class IdleAtOnce(Launcher):
+class IdleAtOnce(LauncherClient):
     """Counts as idle as soon as there is no agent."""
 
     program = ("agentbox.sandbox", "0")
 
 
 @pytest.fixture
-async def launcher(request: pytest.FixtureRequest) -> AsyncIterator[Launcher]:
-    made: Launcher = request.param()
+async def launcher(request: pytest.FixtureRequest) -> AsyncIterator[LauncherClient]:
+    made: LauncherClient = request.param()
     made.start()
     yield made
     await made.close()
@@ -43,7 +43,7 @@ def launch(tmp_path: Path) -> Launch:
     )  # fmt: skip
 
 
-async def over(agent: Agent) -> int | None:
+async def over(agent: AgentProcess) -> int | None:
     """Ends it, if it does not by itself; the signal that did."""
     agent.end(5)
     async with asyncio.timeout(10):
@@ -52,7 +52,7 @@ async def over(agent: Agent) -> int | None:
     return ended.signal
 
 
-def waiting(launcher: Launcher, pair: list[Process]) -> bool:
+def waiting(launcher: LauncherClient, pair: list[Process]) -> bool:
     """Whether the spare reaper and its child are the only processes of the launcher; fills `pair` with them."""
     table = tree.scan()
     reapers = [row for row in table.values() if row.parent == launcher.pid]
@@ -61,39 +61,47 @@ def waiting(launcher: Launcher, pair: list[Process]) -> bool:
 
 
 @pytest.mark.parametrize("launcher", [IdleAtOnce], indirect=True)
-async def test_an_idle_launcher_keeps_no_process_ready(launcher: Launcher, launch: Launch) -> None:
+async def test_an_idle_launcher_keeps_no_process_ready(
+    launcher: LauncherClient, launch: Launch
+) -> None:
     """What waited for an agent and what walks its folders have left; the next agents start and are walked all the same."""
     pid = launcher.pid or 0
     for _ in range(3):
-        await until(lambda: not tree.family(pid), "none is left")
+        await wait_until(lambda: not tree.quick_descendants(pid), "none is left")
         agent = await launcher.spawn(launch)
-        await until(lambda: len(tree.family(pid)) >= 3, "reaper, agent and walker are there")
+        await wait_until(
+            lambda: len(tree.quick_descendants(pid)) >= 3, "reaper, agent and walker are there"
+        )
         assert await over(agent) == signal.SIGTERM
-    await until(lambda: not tree.family(pid), "none is left")
+    await wait_until(lambda: not tree.quick_descendants(pid), "none is left")
 
 
-async def pair_of(launcher: Launcher) -> list[Process]:
+async def pair_of(launcher: LauncherClient) -> list[Process]:
     """The spare reaper and its child, which becomes the agent."""
     found: list[Process] = []
-    await until(lambda: waiting(launcher, found), "a pair waits")
+    await wait_until(lambda: waiting(launcher, found), "a pair waits")
     return found
 
 
 async def killed(process: Process) -> None:
     os.kill(process.pid, signal.SIGKILL)
-    await until(lambda: (row := tree.look(process.pid)) is None or row.state == "Z", "it is gone")
+    await wait_until(
+        lambda: (row := tree.read_process(process.pid)) is None or row.state == "Z", "it is gone"
+    )
 
 
-@pytest.mark.parametrize("launcher", [Launcher], indirect=True)
-async def test_a_killed_spare_reaper_is_replaced(launcher: Launcher, launch: Launch) -> None:
+@pytest.mark.parametrize("launcher", [LauncherClient], indirect=True)
+async def test_a_killed_spare_reaper_is_replaced(launcher: LauncherClient, launch: Launch) -> None:
     """The next agent runs."""
     unwalked = replace(launch, private="")
     await killed((await pair_of(launcher))[0])
     await over(await launcher.spawn(unwalked))
 
 
-@pytest.mark.parametrize("launcher", [Launcher], indirect=True)
-async def test_a_start_says_that_the_child_of_the_spare_reaper_was_killed(launcher: Launcher, launch: Launch) -> None:
+@pytest.mark.parametrize("launcher", [LauncherClient], indirect=True)
+async def test_a_start_says_that_the_child_of_the_spare_reaper_was_killed(
+    launcher: LauncherClient, launch: Launch
+) -> None:
     """A reaper that was not ready yet makes another child; one that was ready fails the start with the reason."""
     unwalked, told = replace(launch, private=""), ""
     for _ in range(_TRIES):

@@ -32,7 +32,7 @@ def row(pid: int, parent: int, state: str = "S") -> Process:
 
 def test_this_process_is_seen() -> None:
     """Parent and start time are the kernel's."""
-    me = tree.look(os.getpid())
+    me = tree.read_process(os.getpid())
     assert me is not None
     assert me.parent == os.getppid()
     assert me.start_ticks > 0
@@ -42,10 +42,12 @@ def test_this_process_is_seen() -> None:
 def test_a_name_may_hold_anything() -> None:
     """A process that calls itself `) S 1 (` is read like any other."""
     script = "import ctypes,sys; ctypes.CDLL(None).prctl(15, b') S 1 ('); print(1, flush=True); sys.stdin.read()"
-    with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
         assert child.stdout is not None
         child.stdout.readline()
-        found = tree.look(child.pid)
+        found = tree.read_process(child.pid)
         assert found is not None
         assert found.parent == os.getpid()
         assert child.stdin is not None
@@ -56,8 +58,8 @@ def test_a_process_that_is_gone_is_none() -> None:
     """Neither its row nor a signal to it is an error."""
     with subprocess.Popen(["/bin/true"]) as child:
         child.wait()
-    assert tree.look(child.pid) is None
-    assert not tree.send_one(child.pid, 0)
+    assert tree.read_process(child.pid) is None
+    assert not tree.signal_process(child.pid, 0)
 
 
 def test_descendants_are_found_below_any_root() -> None:
@@ -83,15 +85,17 @@ def leaderless(held: Path) -> Iterator[int]:
 def test_a_process_without_its_first_thread_is_no_zombie(tmp_path: Path) -> None:
     """It lives, with the memory and the descriptors of its other threads."""
     with leaderless(tmp_path / "held") as pid:
-        poses = tree.look_at_thread(pid)
+        poses = tree.read_thread(pid)
         assert poses is not None
         assert (poses.state, poses.rss) == ("Z", 0)
-        row = tree.look(pid)
+        row = tree.read_process(pid)
         assert row is not None
         assert (row.pid, row.parent, row.start_ticks) == (pid, os.getpid(), poses.start_ticks)
         assert row.state not in "ZX"
         assert row.rss > 0
-        assert str(tmp_path / "held") in {str(one.readlink()) for one in Path(f"/proc/{row.shown}/fd").iterdir()}
+        assert str(tmp_path / "held") in {
+            str(one.readlink()) for one in Path(f"/proc/{row.procfs_id}/fd").iterdir()
+        }
 
 
 @pytest.mark.timed
@@ -108,7 +112,9 @@ tree.end_children()
 assert not tree.has_children()
 """
     held = str(tmp_path / "held")
-    subprocess.run([sys.executable, "-c", script, held], cwd=CHECKOUT, check=True, timeout=20, process_group=0)
+    subprocess.run(
+        [sys.executable, "-c", script, held], cwd=CHECKOUT, check=True, timeout=20, process_group=0
+    )
 
 
 FAMILY = """
@@ -129,13 +135,15 @@ thread.join()
 
 def test_a_family_is_found_without_a_look_at_all_processes() -> None:
     """Children of a process's other threads too, and their children in sessions of their own."""
-    with subprocess.Popen([sys.executable, "-c", FAMILY], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+    with subprocess.Popen(
+        [sys.executable, "-c", FAMILY], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
         assert child.stdin is not None
         assert child.stdout is not None
         assert child.stdout.read(2) == b"xx"
-        found = tree.family(child.pid)
+        found = tree.quick_descendants(child.pid)
         by_scan = tree.descendants(tree.scan(), [child.pid])
         assert len(found) == 4
         assert {row.pid for row in found} == {row.pid for row in by_scan}
         child.stdin.close()
-    assert tree.family(child.pid) == []
+    assert tree.quick_descendants(child.pid) == []

@@ -11,9 +11,15 @@ from pathlib import Path
 import pytest
 
 from agentbox.sandbox.launcher import tree
-from agentbox.sandbox.monitor import turns
-from agentbox.sandbox.monitor.turns import AUTOGROUPS, BEHIND, CROWD_SECONDS, LAST, Turns
-from agentbox.testing.until import until
+from agentbox.sandbox.monitor import cpu_priority
+from agentbox.sandbox.monitor.cpu_priority import (
+    AGENT_SESSION_NICE,
+    AUTOGROUPS,
+    OVERLOAD_NICE,
+    OVERLOAD_SECONDS,
+    CpuPriority,
+)
+from agentbox.testing.wait import wait_until
 
 THREADS = """
 import hashlib, threading
@@ -43,68 +49,68 @@ def nice_of(pid: int) -> set[int]:
 
 async def test_a_crowd_steps_back(crowd: int) -> None:
     """After a second of more running processes than cores, each of them, and each that it starts."""
-    found = Turns()
+    found = CpuPriority()
 
     def looked() -> bool:
-        found.keep(rows_of(crowd), 1)
-        return nice_of(crowd) == {LAST}
+        found.update(rows_of(crowd), 1)
+        return nice_of(crowd) == {OVERLOAD_NICE}
 
     began = time.monotonic()
-    await until(looked, "all of it stepped back")
-    assert time.monotonic() - began >= CROWD_SECONDS
+    await wait_until(looked, "all of it stepped back")
+    assert time.monotonic() - began >= OVERLOAD_SECONDS
 
 
 async def test_a_crowd_of_threads_steps_back() -> None:
     """Threads of one process that run are as many, and each of them steps back, whichever of them ends meanwhile."""
     with subprocess.Popen([sys.executable, "-c", THREADS]) as made:
-        found = Turns()
+        found = CpuPriority()
 
         def looked() -> bool:
-            found.keep(rows_of(made.pid), 1)
-            told = {os.getpriority(os.PRIO_PROCESS, number) for number in tree.threads_of(made.pid)}
-            return told == {LAST}
+            found.update(rows_of(made.pid), 1)
+            told = {os.getpriority(os.PRIO_PROCESS, number) for number in tree.thread_ids(made.pid)}
+            return told == {OVERLOAD_NICE}
 
         try:
-            await until(looked, "every thread stepped back")
-            assert len(tree.threads_of(made.pid)) == 5
+            await wait_until(looked, "every thread stepped back")
+            assert len(tree.thread_ids(made.pid)) == 5
         finally:
             made.kill()
 
 
 async def test_what_ended_is_forgotten(crowd: int) -> None:
     """Nothing is kept of sessions that are gone, however many an agent makes."""
-    found = Turns()
-    found._sessions = dict.fromkeys(range(1 << 23, (1 << 23) + 1000), BEHIND)
-    found.keep(rows_of(crowd), 8)
+    found = CpuPriority()
+    found._sessions = dict.fromkeys(range(1 << 23, (1 << 23) + 1000), AGENT_SESSION_NICE)
+    found.update(rows_of(crowd), 8)
     assert len(found._sessions) <= 1
 
 
 async def test_who_has_the_cores_stays(crowd: int) -> None:
     """As many running processes as cores are no crowd, and where no share was set there is none."""
     for cores in (8, 0):
-        found, until_then = Turns(), time.monotonic() + CROWD_SECONDS + 0.3
+        found, until_then = CpuPriority(), time.monotonic() + OVERLOAD_SECONDS + 0.3
         while time.monotonic() < until_then:
-            found.keep(rows_of(crowd), cores)
+            found.update(rows_of(crowd), cores)
             time.sleep(0.05)
-    assert LAST not in nice_of(crowd)
+    assert OVERLOAD_NICE not in nice_of(crowd)
 
 
 @pytest.mark.skipif(not AUTOGROUPS, reason="this kernel does not share by session")
 async def test_a_session_of_an_agent_is_behind(crowd: int) -> None:
     """The kernel says so itself; a session that the agent makes later is told too."""
-    found = Turns()
+    found = CpuPriority()
 
     def told() -> bool:
-        found.keep(rows_of(crowd), 8)
-        return Path(f"/proc/{crowd}/autogroup").read_text().split()[-1] == str(BEHIND)
+        found.update(rows_of(crowd), 8)
+        return Path(f"/proc/{crowd}/autogroup").read_text().split()[-1] == str(AGENT_SESSION_NICE)
 
-    await until(told, "the session has the nice value")
+    await wait_until(told, "the session has the nice value")
 
 
 def test_a_process_that_is_gone_is_no_error() -> None:
     """Between the look and the word it may end."""
     gone = tree.Process(1 << 22, 1, "R", 0, 0, 1, 1 << 22)
-    found = Turns()
-    found.keep([gone], 1)
-    turns._step_back(gone.pid, LAST)
-    assert turns._told(gone.pid, LAST)
+    found = CpuPriority()
+    found.update([gone], 1)
+    cpu_priority._renice_threads(gone.pid, OVERLOAD_NICE)
+    assert cpu_priority._set_session_nice(gone.pid, OVERLOAD_NICE)

@@ -11,7 +11,14 @@ from pathlib import Path
 import pytest
 
 from agentbox.policy.limits.registry import INODE_BYTES
-from agentbox.sandbox.monitor.usage import MOST_DEPTH, TOO_DEEP, Used, carries, used, written
+from agentbox.sandbox.monitor.usage import (
+    MAX_DEPTH,
+    TOO_DEEP_BYTES,
+    DiskUsage,
+    has_in_flight_fds,
+    measure_usage,
+    written_bytes,
+)
 
 MIB = 1 << 20
 _NOBODY = 65534
@@ -36,7 +43,7 @@ def test_temporary_and_other_folders_are_told_apart(folder: Path) -> None:
     (folder / "tmp" / "b").write_bytes(bytes(MIB))
     (folder / "work" / "tmp").mkdir()
     (folder / "work" / "tmp" / "c").write_bytes(bytes(4 * MIB))
-    found = used(str(folder))
+    found = measure_usage(str(folder))
     assert near(found.tmp, 2 * MIB)
     assert near(found.branch_disk, 4 * MIB)
 
@@ -48,33 +55,36 @@ def test_blocks_count_and_not_lengths(folder: Path) -> None:
     (folder / "tmp" / "real").write_bytes(bytes(MIB))
     for number in range(10):
         (folder / "tmp" / f"name-{number}").hardlink_to(folder / "tmp" / "real")
-    before = used(str(folder)).tmp
+    before = measure_usage(str(folder)).tmp
     assert near(before, MIB)
     for number in range(100):
         (folder / "tmp" / f"empty-{number}").touch()
-    assert used(str(folder)).tmp >= before + 100 * INODE_BYTES
+    assert measure_usage(str(folder)).tmp >= before + 100 * INODE_BYTES
 
 
 def test_allocated_but_unwritten_blocks_count(folder: Path) -> None:
     """What `fallocate` took is gone for everybody."""
     with (folder / "work" / "x").open("wb") as stream:
         os.posix_fallocate(stream.fileno(), 0, 8 * MIB)
-    assert near(used(str(folder)).branch_disk, 8 * MIB)
+    assert near(measure_usage(str(folder)).branch_disk, 8 * MIB)
 
 
 def test_a_deleted_file_counts_while_it_is_open(folder: Path) -> None:
     """Once, however often it is open; nothing after it was closed; a file of another place is not this agent's."""
-    with (folder / "tmp" / "gone").open("wb") as stream, (folder.parent / "elsewhere").open("wb") as other:
+    with (
+        (folder / "tmp" / "gone").open("wb") as stream,
+        (folder.parent / "elsewhere").open("wb") as other,
+    ):
         for one in (stream, other):
             one.write(bytes(4 * MIB))
             one.flush()
         again = os.dup(stream.fileno())
         for name in (folder / "tmp" / "gone", folder.parent / "elsewhere"):
             name.unlink()
-        assert near(used(str(folder), [os.getpid()]).tmp, 4 * MIB)
-        assert near(used(str(folder)).tmp, 0)
+        assert near(measure_usage(str(folder), [os.getpid()]).tmp, 4 * MIB)
+        assert near(measure_usage(str(folder)).tmp, 0)
     os.close(again)
-    assert near(used(str(folder), [os.getpid()]).tmp, 0)
+    assert near(measure_usage(str(folder), [os.getpid()]).tmp, 0)
 
 
 def test_a_link_is_not_followed(folder: Path) -> None:
@@ -82,7 +92,7 @@ def test_a_link_is_not_followed(folder: Path) -> None:
     (folder / "work" / "big").write_bytes(bytes(4 * MIB))
     (folder / "tmp" / "file").symlink_to(folder / "work" / "big")
     (folder / "tmp" / "folder").symlink_to(folder / "work")
-    assert near(used(str(folder)).tmp, 0)
+    assert near(measure_usage(str(folder)).tmp, 0)
 
 
 def test_a_closed_folder_is_opened() -> None:
@@ -92,7 +102,7 @@ def test_a_closed_folder_is_opened() -> None:
         closed.mkdir(parents=True)
         (closed / "x").write_bytes(bytes(4 * MIB))
         closed.chmod(0)
-        assert near(used(name).tmp, 4 * MIB)
+        assert near(measure_usage(name).tmp, 4 * MIB)
 
 
 @contextlib.contextmanager
@@ -113,29 +123,29 @@ def test_a_folder_that_is_too_deep_counts_as_all(folder: Path) -> None:
     """No cap is above it, no descriptor is left open, and a little less deep is measured."""
     before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
     at = folder / "tmp"
-    for _ in range(MOST_DEPTH - 1):
+    for _ in range(MAX_DEPTH - 1):
         at = at / "d"
         at.mkdir()
     (at / "x").write_bytes(bytes(MIB))
-    assert MIB <= used(str(folder)).tmp < 4 * MIB
+    assert MIB <= measure_usage(str(folder)).tmp < 4 * MIB
     for _ in range(2):
         at = at / "d"
         at.mkdir()
-    assert used(str(folder)).tmp >= TOO_DEEP
+    assert measure_usage(str(folder)).tmp >= TOO_DEEP_BYTES
     assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
 
 
 def test_a_folder_that_is_gone_is_empty(tmp_path: Path) -> None:
     """No error: the agent may just have ended."""
-    assert used(str(tmp_path / "nothing"), [1 << 22]) == Used()
+    assert measure_usage(str(tmp_path / "nothing"), [1 << 22]) == DiskUsage()
 
 
 def test_what_a_process_wrote_is_known(tmp_path: Path) -> None:
     """Grows with each write; a process that is gone counts nothing."""
-    before = written([os.getpid()])
+    before = written_bytes([os.getpid()])
     with contextlib.closing((tmp_path / "x").open("wb", buffering=0)) as stream:
         stream.write(bytes(MIB))
-    assert written([os.getpid(), 1 << 22]) >= before + MIB
+    assert written_bytes([os.getpid(), 1 << 22]) >= before + MIB
 
 
 def test_only_a_socket_with_descriptors_in_it_carries_some() -> None:
@@ -144,10 +154,12 @@ def test_only_a_socket_with_descriptors_in_it_carries_some() -> None:
     with near, far:
         path = f"/proc/self/fd/{far.fileno()}"
         near.send(b"bytes")
-        assert not carries(path)
-        near.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [near.fileno()]))])
-        assert carries(path)
+        assert not has_in_flight_fds(path)
+        near.sendmsg(
+            [b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [near.fileno()]))]
+        )
+        assert has_in_flight_fds(path)
         far.recv(5)
         _, taken, _, _ = socket.recv_fds(far, 1, 1)
         os.close(*taken)
-        assert not carries(path)
+        assert not has_in_flight_fds(path)

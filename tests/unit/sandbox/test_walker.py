@@ -17,10 +17,10 @@ from skipping import machine_lacks
 
 from agentbox.sandbox.launcher import tree
 from agentbox.sandbox.monitor import usage
-from agentbox.sandbox.monitor.disk import Disk
-from agentbox.sandbox.monitor.walker import Walker
-from agentbox.sandbox.monitor.watchdog import Bounds
-from agentbox.testing.until import until
+from agentbox.sandbox.monitor.disk_monitor import DiskMonitor
+from agentbox.sandbox.monitor.disk_scanner import DiskScanner
+from agentbox.sandbox.monitor.watchdog import TreeLimits
+from agentbox.testing.wait import wait_until
 
 MIB = 1 << 20
 EVERYTHING = 1 << 60  # a floor that every disk is below
@@ -45,24 +45,26 @@ class Lab:
     def __init__(self, floor: int, reserve: int = 0) -> None:
         self.ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.ours.setblocking(False)
-        self.walker = Walker(theirs, floor, reserve=reserve)
+        self.walker = DiskScanner(theirs, floor, reserve=reserve)
 
     def watch(self, folder: Path, reaper: int = REAPER) -> None:
         (folder / "tmp").mkdir(parents=True, exist_ok=True)
-        bounds = Bounds(number=1, memory=0, pids=0, private=str(folder), tmp=8 * MIB, branch_disk=16 * MIB)
+        bounds = TreeLimits(
+            number=1, memory=0, pids=0, private=str(folder), tmp=8 * MIB, branch_disk=16 * MIB
+        )
         self.ours.send(json.dumps({"watch": reaper, "bounds": bounds.__dict__}).encode())
-        assert self.walker._hear()
+        assert self.walker._handle_message()
 
     def look_at_all(self) -> list[dict[str, Any]]:
         """As `said`, whoever is due, and whenever they were walked before."""
-        self.walker._walks_at = 0.0
+        self.walker._next_walk = 0.0
         for one in self.walker._trees.values():
-            one.walked, one.gone = -1e9, one.gone + 1
+            one.walked_at, one.vanished = -1e9, one.vanished + 1
         return self.said()
 
     def said(self) -> list[dict[str, Any]]:
         """By one look."""
-        self.walker.look()
+        self.walker.poll()
         found = []
         while True:
             try:
@@ -82,9 +84,13 @@ async def test_a_full_folder_is_found(lab: Lab, tmp_path: Path) -> None:
     lab.said()
     (tmp_path / "tmp" / "x").write_bytes(os.urandom(9 * MIB))
     words: list[dict[str, Any]] = []
-    await until(lambda: bool(words.extend(lab.said()) or words), "it is found")
+    await wait_until(lambda: bool(words.extend(lab.said()) or words), "it is found")
     (word,) = words
-    assert (word["reaper"], word["breach"]["limit"], word["breach"]["cap"]) == (REAPER, "tmp", 8 * MIB)
+    assert (word["reaper"], word["breach"]["limit"], word["breach"]["cap"]) == (
+        REAPER,
+        "tmp",
+        8 * MIB,
+    )
     assert word["breach"]["observed"] > 9 * MIB
     assert lab.said() == []
 
@@ -128,13 +134,22 @@ async def test_deleted_files_that_are_under_way_in_sockets_count(lab: Lab, quiet
         lab.watch(quiet / "beside", BESIDE)
         sent(process)
         words: list[dict[str, Any]] = []
-        await until(lambda: bool(words.extend(word for word in lab.said() if "breach" in word) or words), "it is found")
+        await wait_until(
+            lambda: bool(words.extend(word for word in lab.said() if "breach" in word) or words),
+            "it is found",
+        )
     (word,) = words
-    assert (word["reaper"], word["breach"]["limit"], word["breach"]["cap"]) == (os.getpid(), "tmp", 8 * MIB)
+    assert (word["reaper"], word["breach"]["limit"], word["breach"]["cap"]) == (
+        os.getpid(),
+        "tmp",
+        8 * MIB,
+    )
     assert word["breach"]["observed"] > 16 * MIB
 
 
-async def test_what_others_wrote_is_no_matter_of_who_sends_descriptors(lab: Lab, quiet: Path) -> None:
+async def test_what_others_wrote_is_no_matter_of_who_sends_descriptors(
+    lab: Lab, quiet: Path
+) -> None:
     """One descriptor stays under way while another tree fills its own folder, within its own cap."""
     with sender(quiet / "one/tmp", 0, 1) as process:
         lab.watch(quiet / "one", os.getpid())
@@ -143,13 +158,16 @@ async def test_what_others_wrote_is_no_matter_of_who_sends_descriptors(lab: Lab,
         sent(process)
         (quiet / "beside/work").write_bytes(os.urandom(12 * MIB))
         one = lab.walker._trees[os.getpid()]
-        await until(
-            lambda: bool(lab.look_at_all() or one.walked) and lab.walker._trees[BESIDE].used > 12 * MIB,
+        await wait_until(
+            lambda: (
+                bool(lab.look_at_all() or one.walked_at)
+                and lab.walker._trees[BESIDE].used > 12 * MIB
+            ),
             "both are walked",
         )
         for _ in range(3):
             assert [word for word in lab.look_at_all() if "breach" in word] == []
-        assert usage.used(str(quiet / "one"), [process.pid]).under_way
+        assert usage.measure_usage(str(quiet / "one"), [process.pid]).in_flight
         assert one.hidden < 8 * MIB
 
 
@@ -169,7 +187,7 @@ async def test_near_the_cap_is_a_warning(lab: Lab, tmp_path: Path) -> None:
     lab.said()
     (tmp_path / "work").write_bytes(os.urandom(14 * MIB))
     words: list[dict[str, Any]] = []
-    await until(lambda: bool(words.extend(lab.said()) or words), "it is found")
+    await wait_until(lambda: bool(words.extend(lab.said()) or words), "it is found")
     assert [next(iter(word.keys() - {"reaper"})) for word in words] == ["warning", "peaks"]
     assert words[0]["warning"]["limit"] == "branch_disk"
     assert words[1]["peaks"]["branch_disk"] > 14 * MIB
@@ -179,10 +197,10 @@ def test_nobody_is_walked_while_nothing_is_written(lab: Lab, tmp_path: Path) -> 
     """A folder that was full before the watch began, on a quiet disk, costs nothing until something vanishes."""
     lab.watch(tmp_path)
     one = lab.walker._trees[REAPER]
-    one.gone = 0
-    assert not one.due(time.monotonic(), slow=15)
-    one.gone = 5 * MIB  # more than half of the room of 8 MiB
-    assert one.due(time.monotonic(), slow=15)
+    one.vanished = 0
+    assert not one.is_due(time.monotonic(), slow_after=15)
+    one.vanished = 5 * MIB  # more than half of the room of 8 MiB
+    assert one.is_due(time.monotonic(), slow_after=15)
 
 
 def test_below_the_floor_all_are_stopped_first(quiet: Path) -> None:
@@ -192,7 +210,11 @@ def test_below_the_floor_all_are_stopped_first(quiet: Path) -> None:
     lab.watch(quiet / "one")
     (quiet / "one/tmp/x").write_bytes(os.urandom(9 * MIB))
     words = [word for word in lab.said() if "peaks" not in word]
-    assert [next(iter(word.keys() - {"reaper"})) for word in words] == ["freeze", "breach", "freeze"]
+    assert [next(iter(word.keys() - {"reaper"})) for word in words] == [
+        "freeze",
+        "breach",
+        "freeze",
+    ]
     assert [word["reaper"] for word in words if "breach" in word] == [REAPER]
     assert [word["freeze"] for word in words if "freeze" in word] == [True, False]
     assert lab.said() == []
@@ -221,20 +243,22 @@ def test_no_sum_of_agents_takes_the_reserve_of_the_disk(quiet: Path) -> None:
 async def test_a_stop_is_of_whole_trees_and_is_taken_back(tmp_path: Path) -> None:
     """Descendants too; who was stopped before stays so."""
     ours, walker = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    disk = Disk(lambda: None)
+    disk = DiskMonitor(lambda: None)
     ours.setblocking(False)
     disk._socket = ours
     script = "sleep 1000 & sleep 1001 & kill -STOP $!; wait"
     with subprocess.Popen(["sh", "-c", script], start_new_session=True) as shell:
         try:
-            await until(lambda: states_below(shell.pid) == ["S", "T"], "two sleep, one of them is stopped")
-            disk.watch(shell.pid, Bounds(number=1, memory=0, pids=0, private=str(tmp_path)))
+            await wait_until(
+                lambda: states_below(shell.pid) == ["S", "T"], "two sleep, one of them is stopped"
+            )
+            disk.watch(shell.pid, TreeLimits(number=1, memory=0, pids=0, private=str(tmp_path)))
             walker.send(json.dumps({"freeze": True}).encode())
-            assert list(disk.words()) == []
-            await until(lambda: states_below(shell.pid) == ["T", "T"], "all are stopped")
+            assert list(disk.messages()) == []
+            await wait_until(lambda: states_below(shell.pid) == ["T", "T"], "all are stopped")
             walker.send(json.dumps({"freeze": False}).encode())
-            assert list(disk.words()) == []
-            await until(lambda: states_below(shell.pid) == ["S", "T"], "one goes on")
+            assert list(disk.messages()) == []
+            await wait_until(lambda: states_below(shell.pid) == ["S", "T"], "one goes on")
         finally:
             os.killpg(shell.pid, signal.SIGKILL)
     disk.close()

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.sandbox.monitor.walker import Walker
-from agentbox.sandbox.monitor.watchdog import Bounds, Watchdog
-from agentbox.testing.until import until
+from agentbox.sandbox.monitor.disk_scanner import DiskScanner
+from agentbox.sandbox.monitor.watchdog import TreeLimits, Watchdog
+from agentbox.testing.wait import wait_until
 
 MIB = 1 << 20
 LOOKS = 5  # in a row that find the same
@@ -60,20 +60,20 @@ async def test_of_a_tree(
     """Memory and processes, as the watchdog sees a real tree."""
     root, tell = told
     dog = Watchdog()
-    bounds = {root: Bounds(number=1, memory=256 * MIB if limit == "memory" else 0, pids=20)}
+    bounds = {root: TreeLimits(number=1, memory=256 * MIB if limit == "memory" else 0, pids=20)}
 
     def warned() -> list[str]:
-        return [what.limit for _, kind, what in dog.look(bounds) if kind == "warning"]
+        return [what.limit for _, kind, what in dog.poll(bounds) if kind == "warning"]
 
     for _ in range(2):
         tell(*high)
         found: list[str] = []
-        await until(lambda found=found: bool(found.extend(warned()) or found), "it warns")  # type: ignore[misc]
+        await wait_until(lambda found=found: bool(found.extend(warned()) or found), "it warns")  # type: ignore[misc]
         assert found == [limit]
         tell(*higher)
         assert [warned() for _ in range(LOOKS)] == [[]] * LOOKS
         tell(*low)
-        await until(lambda: _below_half(dog, root, limit), "it is armed again")
+        await wait_until(lambda: _below_half(dog, root, limit), "it is armed again")
         assert warned() == []
 
 
@@ -104,10 +104,13 @@ async def test_what_the_kernel_keeps_beside_pages_is_memory_too(script: str) -> 
     with subprocess.Popen(["sh", "-c", '"$0" -c "$1"; true', sys.executable, f"{script}\nimport signal; signal.pause()"],
                           start_new_session=True) as root:  # fmt: skip
         try:
-            dog, bounds = Watchdog(), {root.pid: Bounds(number=1, memory=64 * MIB, pids=0)}
+            dog, bounds = Watchdog(), {root.pid: TreeLimits(number=1, memory=64 * MIB, pids=0)}
             found: list[str] = []
-            await until(
-                lambda: bool(found.extend(w.limit for _, kind, w in dog.look(bounds) if kind == "breach") or found),
+            await wait_until(
+                lambda: bool(
+                    found.extend(w.limit for _, kind, w in dog.poll(bounds) if kind == "breach")
+                    or found
+                ),
                 "it is ended",
             )
             assert found == ["memory"]
@@ -116,25 +119,29 @@ async def test_what_the_kernel_keeps_beside_pages_is_memory_too(script: str) -> 
 
 
 def _below_half(dog: Watchdog, root: int, limit: str) -> bool:
-    list(dog.look({root: Bounds(number=1, memory=256 * MIB, pids=20)}))
+    list(dog.poll({root: TreeLimits(number=1, memory=256 * MIB, pids=20)}))
     return bool(getattr(dog._watched[root], limit).to_rearm == float("inf"))
 
 
-@pytest.mark.parametrize(("limit", "place", "cap"), [("tmp", "tmp/x", 8 * MIB), ("branch_disk", "x", 16 * MIB)])
+@pytest.mark.parametrize(
+    ("limit", "place", "cap"), [("tmp", "tmp/x", 8 * MIB), ("branch_disk", "x", 16 * MIB)]
+)
 async def test_of_a_folder(tmp_path: Path, limit: str, place: str, cap: int) -> None:
     """Temp and branch, as the walker finds real files; what is removed is noticed though nothing more is written."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.setblocking(False)
-    walker = Walker(theirs, floor=0)
+    walker = DiskScanner(theirs, floor=0)
     (tmp_path / "tmp").mkdir()
-    bounds = Bounds(number=1, memory=0, pids=0, private=str(tmp_path), tmp=8 * MIB, branch_disk=16 * MIB)
+    bounds = TreeLimits(
+        number=1, memory=0, pids=0, private=str(tmp_path), tmp=8 * MIB, branch_disk=16 * MIB
+    )
     ours.send(json.dumps({"watch": 1 << 22, "bounds": bounds.__dict__}).encode())
-    assert walker._hear()
+    assert walker._handle_message()
     one, warnings = walker._trees[1 << 22], []
 
     def look() -> int:
         """Warnings so far."""
-        walker.look()
+        walker.poll()
         try:
             while True:
                 word = json.loads(ours.recv(1 << 16))
@@ -146,12 +153,16 @@ async def test_of_a_folder(tmp_path: Path, limit: str, place: str, cap: int) -> 
     (gauge,) = (gauge for gauge in one.gauges if gauge.limit == limit)
     for times in (1, 2):
         (tmp_path / place).write_bytes(os.urandom(int(0.85 * cap)))
-        await until(lambda times=times: look() == times, "it warns", seconds=20)  # type: ignore[misc]
+        await wait_until(lambda times=times: look() == times, "it warns", seconds=20)  # type: ignore[misc]
         with (tmp_path / place).open("ab") as more:
             more.write(os.urandom(int(0.08 * cap)))
-        await until(lambda: bool(look() and gauge.peak > 0.92 * cap), "it has seen more", seconds=20)
+        await wait_until(
+            lambda: bool(look() and gauge.peak > 0.92 * cap), "it has seen more", seconds=20
+        )
         assert warnings == [limit] * times
         (tmp_path / place).unlink()
-        await until(lambda: bool(look() and gauge.to_rearm == float("inf")), "it is armed again", seconds=20)
+        await wait_until(
+            lambda: bool(look() and gauge.to_rearm == float("inf")), "it is armed again", seconds=20
+        )
     ours.close()
     theirs.close()

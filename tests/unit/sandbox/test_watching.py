@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.core.linux.landlock import Grant
+from agentbox.core.linux.landlock import PathRule
 from agentbox.sandbox.confinement import Confinement
-from agentbox.sandbox.syscalls.watching import INSTANCE, LEAST
-from agentbox.testing.confined import EVERYWHERE, answer
-from agentbox.testing.until import until
+from agentbox.sandbox.syscalls.inotify import INSTANCE_BYTES, MIN_INSTANCES
+from agentbox.testing.confined_process import EVERYWHERE, run_json
+from agentbox.testing.wait import wait_until
 
 MIB = 1 << 20
 FREE = Confinement(grants=(EVERYWHERE,))
@@ -30,7 +30,9 @@ def flood():
     return made, "passed"
 """
 
-SYSTEM = tuple(Grant(path, "rlx") for path in ("/usr", "/lib", "/lib64", "/bin", "/proc", "/etc"))
+SYSTEM = tuple(
+    PathRule(path, "rlx") for path in ("/usr", "/lib", "/lib64", "/bin", "/proc", "/etc")
+)
 WATCH = f"""{FLOOD}
 CREATE, ONLYDIR, DONT_FOLLOW, MASK_CREATE, MASK_ADD, ONESHOT = 0x100, 1 << 24, 1 << 25, 1 << 28, 1 << 29, 1 << 31
 def watch(path, mask=CREATE, on=None):
@@ -51,10 +53,12 @@ told = one(os.O_NONBLOCK)
 
 
 def flooded(script: str, memory: int) -> dict[str, object]:
-    return answer(FLOOD + script, FREE, memory=memory)
+    return run_json(FLOOD + script, FREE, memory=memory)
 
 
-@pytest.mark.parametrize(("memory", "most"), [(16 * MIB, LEAST), (160 * MIB, 160 * MIB // 4 // INSTANCE)])
+@pytest.mark.parametrize(
+    ("memory", "most"), [(16 * MIB, MIN_INSTANCES), (160 * MIB, 160 * MIB // 4 // INSTANCE_BYTES)]
+)
 def test_instances_end_below_a_quarter_of_the_memory(memory: int, most: int) -> None:
     """When they are closed there is room again."""
     found = flooded("""
@@ -105,10 +109,10 @@ def test_what_may_not_be_read_is_not_watched(tmp_path: Path) -> None:
     (tmp_path / "mine/out").symlink_to(tmp_path / "closed")
     (tmp_path / "single").write_text("text")
     grants = (
-        Grant(str(tmp_path / "mine"), "rlwm"), Grant(str(tmp_path / "unlisted"), "rwm"),
-        Grant(str(tmp_path / "bare"), "rlw", below=False), Grant(str(tmp_path / "single"), "r", below=False),
+        PathRule(str(tmp_path / "mine"), "rlwm"), PathRule(str(tmp_path / "unlisted"), "rwm"),
+        PathRule(str(tmp_path / "bare"), "rlw", recursive=False), PathRule(str(tmp_path / "single"), "r", recursive=False),
     )  # fmt: skip
-    found = answer(
+    found = run_json(
         WATCH + """
 top = sys.argv[1]
 os.chdir(top + "/mine")
@@ -130,7 +134,7 @@ said(**{name: watch(*path) if isinstance(path, tuple) else watch(path) for name,
 
 def test_a_watch_is_the_kernels(tmp_path: Path) -> None:
     """Masks mean what they mean, and errors are the usual ones."""
-    found = answer(
+    found = run_json(
         WATCH + """
 os.chdir(sys.argv[1])
 os.mkdir("folder"); os.symlink("folder", "link"); open("file", "w").close()
@@ -160,7 +164,7 @@ said(words=words, once=once, events=events(), removed=libc.inotify_rm_watch(told
 
 def test_a_watch_goes_to_its_own_instance(tmp_path: Path) -> None:
     """Where the instance was copied, sent, inherited, and its first number taken by another; in another thread."""
-    found = answer(
+    found = run_json(
         WATCH + """
 import threading
 os.chdir(sys.argv[1])
@@ -185,7 +189,9 @@ said(told=[[name for _, _, name in events(one)] for one in (told, copy, sent, fr
 """,
         FREE, str(tmp_path), memory=160 * MIB,
     )  # fmt: skip
-    assert found == {"told": [["folder0"], ["folder1", "folder4"], ["folder2", "folder5"], ["folder3"]]}
+    assert found == {
+        "told": [["folder0"], ["folder1", "folder4"], ["folder2", "folder5"], ["folder3"]]
+    }
 
 
 async def test_what_the_agent_closed_is_let_go(tmp_path: Path) -> None:
@@ -198,12 +204,14 @@ while not os.path.exists(sys.argv[1] + "/over"): select.select([], [], [], 0.02)
 said()
 """
     with ThreadPoolExecutor(1) as pool:
-        done = pool.submit(answer, WATCH + script, FREE, str(tmp_path), memory=160 * MIB)
+        done = pool.submit(run_json, WATCH + script, FREE, str(tmp_path), memory=160 * MIB)
         try:
             pid = tmp_path / "reaper"
-            await until(lambda: pid.exists() and bool(pid.read_text()), "it has closed one")
+            await wait_until(lambda: pid.exists() and bool(pid.read_text()), "it has closed one")
             # `told` and `kept`.
-            await until(lambda: instances(Path(f"/proc/{pid.read_text()}/fd")) == 2, "one is let go")
+            await wait_until(
+                lambda: instances(Path(f"/proc/{pid.read_text()}/fd")) == 2, "one is let go"
+            )
         finally:
             (tmp_path / "over").touch()
         assert done.result() == {}

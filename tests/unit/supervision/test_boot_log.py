@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.box.supervision.boot_log import MOST_BYTES, earlier, rotate
+from agentbox.box.supervision.boot_log import MAX_BYTES, rotate, rotated_path
 from agentbox.core.paths import Paths
-from agentbox.host.engines.process.logfile import lines_of
+from agentbox.host.engines.process.log_file import read_lines
 from agentbox.plan.supervisord_files import boot_log, supervisord_pid
 from agentbox.testing.ports import free_port
 from agentbox.testing.prefix_box import PrefixBox, box_program, default_programs, make_plan
@@ -43,13 +43,21 @@ def test_what_programs_print_is_bounded_and_nothing_is_lost_meanwhile(box: Prefi
     """A real supervisord opens the new file; two files are kept, and together they end with every line in order."""
     port = free_port()
     box.script("chatty.py", CHATTY)
-    box.install(make_plan(port, (*default_programs(port), box_program("chatty", 50, script="chatty.py"))))
+    box.install(
+        make_plan(port, (*default_programs(port), box_program("chatty", 50, script="chatty.py")))
+    )
     box.start({"BOX_TOKEN": "a-real-token"})
     log = boot_log(box.paths)
-    box.until(lambda: log.exists() and "the last line" in log.read_text(), what="all was printed")
-    assert log.stat().st_size + earlier(log).stat().st_size < 300_000
+    box.wait_until(
+        lambda: log.exists() and "the last line" in log.read_text(), description="all was printed"
+    )
+    assert log.stat().st_size + rotated_path(log).stat().st_size < 300_000
     assert log.stat().st_mode & 0o777 == 0o600
-    numbers = [int(line.split()[1]) for line in lines_of(log, follow=False, lines=None) if line.startswith("line ")]
+    numbers = [
+        int(line.split()[1])
+        for line in read_lines(log, follow=False, lines=None)
+        if line.startswith("line ")
+    ]
     assert len(numbers) > 5_000
     assert numbers == list(range(numbers[0], 30_000))
 
@@ -58,7 +66,7 @@ def test_a_log_that_supervisord_does_not_write_stays(tmp_path: Path) -> None:
     """Small, in a container, or of a program that was started by hand."""
     paths = Paths(tmp_path)
     assert not rotate(paths)
-    boot_log(paths).write_bytes(bytes(MOST_BYTES))
+    boot_log(paths).write_bytes(bytes(MAX_BYTES))
     assert not rotate(paths)
     supervisord_pid(paths).parent.mkdir(parents=True)
     supervisord_pid(paths).write_text(str(os.getpid()))
@@ -71,14 +79,14 @@ def test_a_reader_that_follows_goes_on_in_the_new_file(tmp_path: Path) -> None:
     log = tmp_path / "boot.log"
     log.write_text("one\n")
     seen: list[str] = []
-    reading = lines_of(log, follow=True, lines=None)
+    reading = read_lines(log, follow=True, lines=None)
     seen.append(next(reading))
     with log.open("a") as stream:
         stream.write("two\n")
-    log.replace(earlier(log))
+    log.replace(rotated_path(log))
     log.write_text("three\n")
     reader = threading.Thread(target=lambda: seen.extend((next(reading), next(reading))))
     reader.start()
     reader.join(10)
     assert seen == ["one", "two", "three"]
-    assert list(lines_of(log, follow=False, lines=2)) == ["two", "three"]
+    assert list(read_lines(log, follow=False, lines=2)) == ["two", "three"]

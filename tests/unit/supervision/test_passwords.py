@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.box.supervision.passwords import lay
+from agentbox.box.supervision.passwords import provide_password
 from agentbox.box.supervision.secrets import store_secret
 from agentbox.core.errors import AgentboxError
 from agentbox.core.paths import Paths
@@ -24,23 +24,23 @@ def paths(tmp_path: Path) -> Paths:
 
 def test_one_is_made_and_kept(paths: Paths) -> None:
     """Readable by the box alone, in both places; the next boot takes the same."""
-    assert lay(paths, SCREEN) == "generated"
+    assert provide_password(paths, SCREEN) == "generated"
     laid, kept = paths.password("screen-password"), paths.state_secrets / "screen-password"
     value = laid.read_text()
     assert len(value) >= 32
     assert kept.read_text() == value
     assert (laid.stat().st_mode & 0o777, kept.stat().st_mode & 0o777) == (0o400, 0o600)
     laid.unlink()
-    assert lay(paths, SCREEN) == "file"
+    assert provide_password(paths, SCREEN) == "file"
     assert laid.read_text() == value
 
 
 def test_the_operators_own_goes_first(paths: Paths) -> None:
     """And leaves the kept one alone."""
-    lay(paths, SCREEN)
+    provide_password(paths, SCREEN)
     kept = (paths.state_secrets / "screen-password").read_text()
     store_secret(paths, "SCREEN", "correct horse")
-    assert lay(paths, SCREEN) == "env"
+    assert provide_password(paths, SCREEN) == "env"
     assert paths.password("screen-password").read_text() == "correct horse"
     assert (paths.state_secrets / "screen-password").read_text() == kept
 
@@ -51,7 +51,7 @@ def test_never_empty(paths: Paths, damaged: str) -> None:
     store_secret(paths, "SCREEN", damaged)
     paths.state_secrets.mkdir()
     (paths.state_secrets / "screen-password").write_text(damaged)
-    assert lay(paths, SCREEN) == "generated"
+    assert provide_password(paths, SCREEN) == "generated"
     assert len(paths.password("screen-password").read_text()) >= 32
 
 
@@ -59,5 +59,7 @@ def test_a_kept_one_that_is_no_text(paths: Paths) -> None:
     """It is named, and not shown."""
     paths.state_secrets.mkdir()
     (paths.state_secrets / "screen-password").write_bytes(b"\xa7\xff")
-    with pytest.raises(AgentboxError, match=r"^cannot read the password .*/screen-password: it is not valid UTF-8$"):
-        lay(paths, SCREEN)
+    with pytest.raises(
+        AgentboxError, match=r"^cannot read the password .*/screen-password: it is not valid UTF-8$"
+    ):
+        provide_password(paths, SCREEN)

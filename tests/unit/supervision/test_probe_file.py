@@ -6,16 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.box.boot.confine import writable
-from agentbox.box.boot.steps.p1_roots import prove_writable
-from agentbox.box.readiness.requirements.paths import takes_write
+from agentbox.box.boot.confine import is_directory_writable
+from agentbox.box.boot.steps.p1_roots import check_writable
+from agentbox.box.readiness.requirements.paths import is_writable
 from agentbox.core.files.atomic import probe_file
 
 NAMES = ("ready-probe", "root-probe", "probe")
 
 
-@pytest.mark.parametrize("probe", [takes_write, prove_writable, writable])
-def test_a_link_that_waits_is_not_written_through(tmp_path: Path, probe: Callable[[Path], object]) -> None:
+@pytest.mark.parametrize("probe", [is_writable, check_writable, is_directory_writable])
+def test_a_link_that_waits_is_not_written_through(
+    tmp_path: Path, probe: Callable[[Path], object]
+) -> None:
     """Its target keeps its bytes and the folder is told to be what it is."""
     workspace, target = tmp_path / "workspace", tmp_path / "token"
     workspace.mkdir()
@@ -27,7 +29,9 @@ def test_a_link_that_waits_is_not_written_through(tmp_path: Path, probe: Callabl
     assert len(list(workspace.iterdir())) == len(NAMES)
 
 
-def test_a_name_that_is_taken_is_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_that_is_taken_is_not_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Not even by somebody who guessed it."""
     monkeypatch.setattr(os, "urandom", bytes)
     target = tmp_path / "token"

@@ -27,7 +27,12 @@ def test_a_variable_and_a_file(paths):
 
 def test_what_is_absent_is_left_out(paths):
     """An unset variable, a missing file, no key at all."""
-    for options in ({"dsn_env": "NOTHING"}, {"dsn_file": "/run/agentbox/none"}, {"token_env": ""}, {}):
+    for options in (
+        {"dsn_env": "NOTHING"},
+        {"dsn_file": "/run/agentbox/none"},
+        {"token_env": ""},
+        {},
+    ):
         assert slot_secrets(paths, options) == {}
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.box.supervision.backoff import row_of, wait_seconds
-from agentbox.box.supervision.hooks import Hooks, asked_for
+from agentbox.box.supervision.backoff import consecutive_starts, wait_seconds
+from agentbox.box.supervision.hooks import Hooks, requested_hooks
 from agentbox.box.supervision.notify import notify, read_note
 from agentbox.core.linux import procfs
 from agentbox.core.paths import Paths
@@ -25,8 +25,8 @@ def test_a_note_names_the_process_that_wrote_it(paths: Paths) -> None:
     notify(paths, "api")
     note = read_note(paths, "api")
     assert note is not None
-    assert note.is_of(os.getpid())
-    assert not note.is_of(1)
+    assert note.is_written_by(os.getpid())
+    assert not note.is_written_by(1)
 
 
 def test_a_note_of_an_earlier_process_with_the_same_pid_is_not_believed(paths: Paths) -> None:
@@ -36,7 +36,7 @@ def test_a_note_of_an_earlier_process_with_the_same_pid_is_not_believed(paths: P
     (paths.ready_dir / "api").write_text(json.dumps({**document, "start_ticks": 1}))
     note = read_note(paths, "api")
     assert note is not None
-    assert not note.is_of(os.getpid())
+    assert not note.is_written_by(os.getpid())
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"pid": "x"}'])
@@ -60,13 +60,13 @@ def test_three_starts_in_a_row_are_free_and_then_the_wait_doubles_to_half_a_minu
 
 def test_a_healthy_stretch_ends_a_row_of_starts() -> None:
     """Starts before it do not count; one that waited is counted from the end of its wait, and a kill every 4 s never ends a row."""
-    assert row_of([0.0, 1.0, 2.0], 12.0) == [12.0]
-    assert row_of([0.0, 1.0, 2.0], 11.0) == [0.0, 1.0, 2.0, 11.0]
-    assert row_of([0.0, 40.0], 45.0) == [40.0, 45.0]
-    assert row_of([40.0], 30.0) == [40.0, 30.0]
+    assert consecutive_starts([0.0, 1.0, 2.0], 12.0) == [12.0]
+    assert consecutive_starts([0.0, 1.0, 2.0], 11.0) == [0.0, 1.0, 2.0, 11.0]
+    assert consecutive_starts([0.0, 40.0], 45.0) == [40.0, 45.0]
+    assert consecutive_starts([40.0], 30.0) == [40.0, 30.0]
     row: list[float] = []
     for kill in range(200):
-        row = row_of(row, kill * 4.0)
+        row = consecutive_starts(row, kill * 4.0)
     assert len(row) == 100
 
 
@@ -74,8 +74,8 @@ def test_a_process_is_alive_only_under_its_own_start_time() -> None:
     """A process is alive only under its own start time."""
     ticks = procfs.start_ticks(os.getpid())
     assert ticks is not None
-    assert procfs.alive(os.getpid(), ticks)
-    assert not procfs.alive(os.getpid(), ticks + 1)
+    assert procfs.is_alive(os.getpid(), ticks)
+    assert not procfs.is_alive(os.getpid(), ticks + 1)
     assert procfs.start_ticks(1 << 30) is None
 
 
@@ -86,8 +86,10 @@ def test_hooks_are_read_from_their_variables() -> None:
         "AGENTBOX_TEST_FAIL_SLOT": "memory",
         "AGENTBOX_TEST_SEAL_TIMEOUT": "3",
     }
-    assert Hooks.from_environment(env) == Hooks(delay_slot={"beads": 2.5}, fail_slot="memory", seal_timeout=3)
-    assert asked_for(env) == tuple(sorted(env))
+    assert Hooks.from_environment(env) == Hooks(
+        delay_slot={"beads": 2.5}, fail_slot="memory", seal_timeout=3
+    )
+    assert requested_hooks(env) == tuple(sorted(env))
 
 
 @pytest.mark.parametrize("text", ["beads", "beads:", "beads:soon", ":1"])

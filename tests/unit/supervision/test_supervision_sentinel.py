@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.box.supervision.boot_record import Posture, Previous
+from agentbox.box.supervision.boot_record import Posture, PreviousBoot
 from agentbox.box.supervision.sentinel import (
     DIGESTS,
-    KEPT,
+    MAX_COPIES,
     Sentinel,
     broken_links,
-    copies,
-    fault,
     last_copy_sha256,
     read_sentinel,
+    sentinel_copies,
+    sentinel_fault,
     write_sentinel,
 )
 from agentbox.core.canonical import digest
@@ -51,7 +51,7 @@ def sentinel(boot_id: str, previous: str | None = None, release: str = "6.1") ->
         6,
         Posture(),
         (),
-        Previous("x", previous, "clean"),
+        PreviousBoot("x", previous, "clean"),
     )
 
 
@@ -78,7 +78,9 @@ def test_each_fault_has_its_word(paths: Paths) -> None:
     """Each fault has its word."""
 
     def why(sha256: str | None = None) -> str:
-        return fault(read_sentinel(paths.sentinel), boot_id="one", plan_digest="sha256:plan", sha256=sha256)
+        return sentinel_fault(
+            read_sentinel(paths.sentinel), boot_id="one", plan_digest="sha256:plan", sha256=sha256
+        )
 
     assert why() == "missing"
     sha256 = write_sentinel(paths, sentinel("one"))
@@ -102,9 +104,9 @@ def test_a_sentinel_without_a_digest_is_a_bug(paths: Paths) -> None:
 
 def test_twenty_copies_are_kept_and_the_chain_holds(paths: Paths) -> None:
     """Twenty copies are kept and the chain holds."""
-    for number in range(KEPT + 3):
+    for number in range(MAX_COPIES + 3):
         write_sentinel(paths, sentinel(f"{number:04}", last_copy_sha256(paths)))
-    assert len(copies(paths)) == KEPT
+    assert len(sentinel_copies(paths)) == MAX_COPIES
     assert list(broken_links(paths)) == []
 
 

@@ -6,8 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.box.supervision.secrets import find_token, is_placeholder, make_token, read_secret, store_secret
-from agentbox.box.supervision.shutdown import Current, lock_state, mark_clean, mark_running, read_current
+from agentbox.box.supervision.secrets import (
+    find_token,
+    is_placeholder,
+    make_token,
+    read_secret,
+    store_secret,
+)
+from agentbox.box.supervision.shutdown import (
+    CurrentBoot,
+    lock_state,
+    mark_clean,
+    mark_running,
+    read_current,
+)
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.core.paths import Paths
 from agentbox.testing.prefix_box import make_plan
@@ -28,16 +40,16 @@ def test_a_fresh_volume_has_no_mark_and_a_running_boot_has_one(paths: Paths) -> 
     """A fresh volume has no mark and a running boot has one."""
     assert read_current(paths) is None
     mark_running(paths, "one")
-    assert read_current(paths) == Current("one", "running")
+    assert read_current(paths) == CurrentBoot("one", "running")
     mark_clean(paths, "one")
-    assert read_current(paths) == Current("one", "clean")
+    assert read_current(paths) == CurrentBoot("one", "clean")
 
 
 def test_the_mark_of_another_boot_is_left_alone(paths: Paths) -> None:
     """The mark of another boot is left alone."""
     mark_running(paths, "two")
     mark_clean(paths, "one")
-    assert read_current(paths) == Current("two", "running")
+    assert read_current(paths) == CurrentBoot("two", "running")
 
 
 def test_a_damaged_mark_counts_as_unclean(paths: Paths) -> None:
@@ -76,7 +88,9 @@ def test_the_token_comes_from_the_first_source_that_has_one(paths: Paths) -> Non
     assert find_token(paths, PLAN) == replace(made, value="mounted", source="secret")
 
 
-@pytest.mark.parametrize("text", ["", "  \n", "change-me", "CHANGE-THIS-NOW", "your-token-here", "todo", "<token>"])
+@pytest.mark.parametrize(
+    "text", ["", "  \n", "change-me", "CHANGE-THIS-NOW", "your-token-here", "todo", "<token>"]
+)
 def test_an_empty_secret_and_a_placeholder_count_as_unset(paths: Paths, text: str) -> None:
     """An empty secret and a placeholder count as unset."""
     (paths.mounted_secrets / "X").write_text(text)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from agentbox.box.programs.telegram.chat import LONGEST, Chat, ChatRefused
-from agentbox.box.programs.telegram.words import line, messages
+from agentbox.box.programs.telegram.chat import MAX_LENGTH, Chat, ChatRefused
+from agentbox.box.programs.telegram.formatting import format_event, group_messages
 from agentbox.testing.bot_api import BotApi
 
 
@@ -15,7 +15,7 @@ def test_a_message_is_taken(service: BotApi) -> None:
     """By the method's own path and fields."""
     Chat("1:abc", "-42", api=service.url, sleep=lambda _: None).send("hello")
     assert service.paths == ["/bot1:abc/sendMessage"]
-    assert service.taken == [{"chat_id": "-42", "text": "hello", "disable_notification": True}]
+    assert service.messages == [{"chat_id": "-42", "text": "hello", "disable_notification": True}]
 
 
 def test_it_waits_as_long_as_the_service_asks(service: BotApi) -> None:
@@ -23,7 +23,7 @@ def test_it_waits_as_long_as_the_service_asks(service: BotApi) -> None:
     slept: list[float] = []
     service.refusals = [(429, {"parameters": {"retry_after": 7}}), (502, {}), (502, {})]
     Chat("1:abc", "-42", api=service.url, sleep=slept.append).send("hello")
-    assert [row["text"] for row in service.taken] == ["hello"]
+    assert [row["text"] for row in service.messages] == ["hello"]
     assert slept == [7, 2, 4, 1]
 
 
@@ -37,32 +37,54 @@ def test_wrong_credentials_are_told_without_the_token(service: BotApi) -> None:
 
 def test_a_service_out_of_reach_is_waited_for(service: BotApi) -> None:
     """Nothing is lost: the message goes once it answers."""
-    chat = Chat("1:abc", "-42", api="http://127.0.0.1:1", sleep=lambda _: setattr(chat, "_url", f"{service.url}/x"))
+    chat = Chat(
+        "1:abc",
+        "-42",
+        api="http://127.0.0.1:1",
+        sleep=lambda _: setattr(chat, "_url", f"{service.url}/x"),
+    )
     chat.send("hello")
-    assert [row["text"] for row in service.taken] == ["hello"]
+    assert [row["text"] for row in service.messages] == ["hello"]
 
 
 @pytest.mark.parametrize(
     ("event", "said"),
     [
         ({"type": "agent.started", "data": {"name": "builder"}}, "12:00:01 builder started"),
-        ({"type": "agent.exited", "data": {"name": "b", "exit": {"code": 3}}}, "12:00:01 b exited: code 3"),
-        ({"type": "agent.exited", "data": {"name": "b", "exit": {"signal": "KILL"}}}, "12:00:01 b exited: KILL"),
+        (
+            {"type": "agent.exited", "data": {"name": "b", "exit": {"code": 3}}},
+            "12:00:01 b exited: code 3",
+        ),
+        (
+            {"type": "agent.exited", "data": {"name": "b", "exit": {"signal": "KILL"}}},
+            "12:00:01 b exited: KILL",
+        ),
         ({"type": "agent.lost", "data": {"exit": {"reason": "lost"}}}, "12:00:01 a1 lost: lost"),
-        ({"type": "agent.message", "data": {"text": "one\ntwo\x1b[2J"}}, "12:00:01 a1 message: one two [2J"),
-        ({"type": "agent.message", "data": {"text": "one\u3164two\ufe00"}}, "12:00:01 a1 message: one two "),
+        (
+            {"type": "agent.message", "data": {"text": "one\ntwo\x1b[2J"}},
+            "12:00:01 a1 message: one two [2J",
+        ),
+        (
+            {"type": "agent.message", "data": {"text": "one\u3164two\ufe00"}},
+            "12:00:01 a1 message: one two ",
+        ),
     ],
 )
 def test_an_event_is_one_line(event: dict[str, Any], said: str) -> None:
     """Who, what, how it ended; nothing of it can break out of its line."""
-    assert line({"ts": "2026-01-02T12:00:01.000Z", "agent_id": "a1", **event}) == said
+    assert format_event({"ts": "2026-01-02T12:00:01.000Z", "agent_id": "a1", **event}) == said
 
 
 def test_lines_share_messages() -> None:
     """As few as the service's limit allows, none cut, each with the box's name."""
-    event = {"ts": "2026-01-02T12:00:01.000Z", "type": "agent.message", "agent_id": "a", "data": {"text": "x" * 250}}
-    found = list(messages("worker", [event] * 40))
+    event = {
+        "ts": "2026-01-02T12:00:01.000Z",
+        "type": "agent.message",
+        "agent_id": "a",
+        "data": {"text": "x" * 250},
+    }
+    found = list(group_messages("worker", [event] * 40))
     assert len(found) == 3
-    assert all(len(text) <= LONGEST and text.startswith("[worker]\n") for text in found)
+    assert all(len(text) <= MAX_LENGTH and text.startswith("[worker]\n") for text in found)
     assert sum(text.count("\n") for text in found) == 40
-    assert list(messages("worker", [])) == []
+    assert list(group_messages("worker", [])) == []

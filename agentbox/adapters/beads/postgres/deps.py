@@ -1,51 +1,60 @@
 """Edges between beads. Edges are made and taken away one transaction at a time, so that no two close a ring together."""
 
-from agentbox.adapters.beads.postgres.rows import change, find, hold
-from agentbox.adapters.beads.sqlite.deps import walk_back
+from agentbox.adapters.beads.postgres.rows import change, find, lock_bead
+from agentbox.adapters.beads.sqlite.deps import backtrack
 from agentbox.contracts import beads
-from agentbox.core.records.wire import refuse
+from agentbox.core.records.wire import invalid_value
 from agentbox.core.slot_errors import CycleRefused
-from agentbox.core.storage.postgres.database import Connection, rows
+from agentbox.core.storage.postgres.database import Connection, fetch_all
 
-_ALONE = "LOCK TABLE deps IN SHARE ROW EXCLUSIVE MODE"
-_WAITS_FOR = "SELECT blocker_id FROM deps WHERE bead_id = %s UNION SELECT id FROM beads WHERE parent_id = %s"
+_LOCK_EDGES = "LOCK TABLE deps IN SHARE ROW EXCLUSIVE MODE"
+_WAITS_FOR = (
+    "SELECT blocker_id FROM deps WHERE bead_id = %s UNION SELECT id FROM beads WHERE parent_id = %s"
+)
 
 
 async def add(db: Connection, bead_id: str, blocker_id: str) -> None:
     """The bead waits for the blocker from now on. Raises CycleRefused with the path that would close."""
-    await db.execute(_ALONE)
-    bead = (await hold(db, bead_id)).bead
+    await db.execute(_LOCK_EDGES)
+    bead = (await lock_bead(db, bead_id)).bead
     await find(db, blocker_id)
     if blocker_id in bead.blocked_by:
         return
-    if (path := await _path(db, blocker_id, bead_id)) is not None:
-        raise CycleRefused(f"cannot make {bead_id} wait for {blocker_id}: that one waits for it", path=[bead_id, *path])
+    if (path := await _find_path(db, blocker_id, bead_id)) is not None:
+        raise CycleRefused(
+            f"cannot make {bead_id} wait for {blocker_id}: that one waits for it",
+            path=[bead_id, *path],
+        )
     if len(bead.blocked_by) >= beads.MAX_BLOCKERS:
-        raise refuse("/blocker_id", f"is one too many: at most {beads.MAX_BLOCKERS} blockers are allowed")
+        raise invalid_value(
+            "/blocker_id", f"is one too many: at most {beads.MAX_BLOCKERS} blockers are allowed"
+        )
     await db.execute("INSERT INTO deps VALUES (%s, %s)", (bead_id, blocker_id))
     await change(db, bead_id)
 
 
 async def remove(db: Connection, bead_id: str, blocker_id: str) -> None:
     """The bead waits for it no more."""
-    await db.execute(_ALONE)
-    bead = (await hold(db, bead_id)).bead
+    await db.execute(_LOCK_EDGES)
+    bead = (await lock_bead(db, bead_id)).bead
     if blocker_id in bead.blocked_by:
-        await db.execute("DELETE FROM deps WHERE bead_id = %s AND blocker_id = %s", (bead_id, blocker_id))
+        await db.execute(
+            "DELETE FROM deps WHERE bead_id = %s AND blocker_id = %s", (bead_id, blocker_id)
+        )
         await change(db, bead_id)
 
 
-async def _path(db: Connection, start: str, goal: str) -> list[str] | None:
+async def _find_path(db: Connection, start: str, goal: str) -> list[str] | None:
     """A way along the edges, both ends included."""
-    came: dict[str, str] = {}
-    stack, seen = [start], {start}
+    came_from: dict[str, str] = {}
+    stack, visited = [start], {start}
     while stack:
-        at = stack.pop()
-        if at == goal:
-            return walk_back(came, start, goal)
-        for (step,) in await rows(db, _WAITS_FOR, (at, at)):
-            if step not in seen:
-                seen.add(step)
-                came[step] = at
-                stack.append(step)
+        current = stack.pop()
+        if current == goal:
+            return backtrack(came_from, start, goal)
+        for (blocker,) in await fetch_all(db, _WAITS_FOR, (current, current)):
+            if blocker not in visited:
+                visited.add(blocker)
+                came_from[blocker] = current
+                stack.append(blocker)
     return None

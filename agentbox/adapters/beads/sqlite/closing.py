@@ -2,14 +2,14 @@
 
 import apsw
 
-from agentbox.adapters.beads.sqlite.leases import refused
-from agentbox.adapters.beads.sqlite.rows import change, find, lease_of
+from agentbox.adapters.beads.sqlite.leases import transition_error
+from agentbox.adapters.beads.sqlite.rows import change, find, stored_lease_id
 from agentbox.contracts.beads import Bead
 from agentbox.core.slot_errors import LeaseLost
 from agentbox.core.storage.sqlite_text import each_row
-from agentbox.core.storage.stored_keys import escaped
+from agentbox.core.storage.stored_keys import escape_invalid
 
-_BELOW = """
+_DESCENDANTS_SQL = """
     WITH RECURSIVE below (id) AS (
         SELECT id FROM beads WHERE parent_id = ? UNION SELECT c.id FROM beads c JOIN below ON c.parent_id = below.id
     ) SELECT b.id FROM below JOIN beads b ON b.id = below.id WHERE b.status != 'closed' ORDER BY b.id
@@ -29,30 +29,35 @@ def close(
 ) -> Bead:
     """The bead, closed. `result` is JSON text; `forced` closes a claimed bead without its lease."""
     bead = find(db, bead_id)
-    held = lease_of(db, bead_id)
-    if lease_id is not None and lease_id != held:
+    current_lease = stored_lease_id(db, bead_id)
+    if lease_id is not None and lease_id != current_lease:
         raise LeaseLost(f"cannot close bead {bead_id}: this lease does not hold it", id=bead_id)
     if bead.status == "closed":
         if bead.outcome == outcome:
             return bead
-        raise refused(bead, "closed", f"it is closed as {bead.outcome} already")
+        raise transition_error(bead, "closed", f"it is closed as {bead.outcome} already")
     if bead.status == "claimed" and lease_id is None and not forced:
         raise LeaseLost(
-            f"cannot close bead {bead_id}: {bead.assignee} holds it, and its lease id was not given", id=bead_id
+            f"cannot close bead {bead_id}: {bead.assignee} holds it, and its lease id was not given",
+            id=bead_id,
         )
     if bead.kind == "epic" and outcome == "done":
         _require_children_closed(db, bead)
     if outcome == "cancelled":
-        for child in list(each_row(db, _BELOW, (bead_id,), ("id",), named=1)):
-            _shut(db, now, child[0], outcome="cancelled", note=f"cancelled with {bead_id}")
-    return _shut(db, now, bead_id, outcome=outcome, note=note, result=result)
+        for child in list(each_row(db, _DESCENDANTS_SQL, (bead_id,), ("id",), key_columns=1)):
+            _set_closed(db, now, child[0], outcome="cancelled", note=f"cancelled with {bead_id}")
+    return _set_closed(db, now, bead_id, outcome=outcome, note=note, result=result)
 
 
-def _shut(db: apsw.Connection, now: int, bead_id: str, **columns: str) -> Bead:
-    return change(db, bead_id, now, status="closed", lease_expires_at=None, closed_at=now, **columns)
+def _set_closed(db: apsw.Connection, now: int, bead_id: str, **columns: str) -> Bead:
+    return change(
+        db, bead_id, now, status="closed", lease_expires_at=None, closed_at=now, **columns
+    )
 
 
 def _require_children_closed(db: apsw.Connection, bead: Bead) -> None:
     sql = "SELECT id FROM beads WHERE parent_id = ? AND status != 'closed' ORDER BY id LIMIT 100"
-    if unclosed := [escaped(row[0]) for row in each_row(db, sql, (bead.id,), ("id",), named=1)]:
-        raise refused(bead, "closed", "it has children that are not closed", unclosed)
+    if unclosed := [
+        escape_invalid(row[0]) for row in each_row(db, sql, (bead.id,), ("id",), key_columns=1)
+    ]:
+        raise transition_error(bead, "closed", "it has children that are not closed", unclosed)

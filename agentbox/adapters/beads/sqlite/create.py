@@ -6,66 +6,95 @@ from datetime import datetime
 
 import apsw
 
-from agentbox.adapters.beads.schedules import Every
-from agentbox.adapters.beads.sqlite.rows import bead_of, find, moment, ms, raw_beads
+from agentbox.adapters.beads.schedules import Schedule
+from agentbox.adapters.beads.sqlite.rows import (
+    bead_from_row,
+    find,
+    from_milliseconds,
+    raw_beads,
+    to_milliseconds,
+)
 from agentbox.adapters.runtime.checks import json_text
-from agentbox.adapters.runtime.shares import OPEN_BEADS, OPEN_BEADS_OF_AGENTS, is_agent, too_many_beads
+from agentbox.adapters.runtime.shares import (
+    OPEN_BEADS,
+    OPEN_BEADS_OF_AGENTS,
+    is_agent,
+    too_many_beads,
+)
 from agentbox.contracts import beads
 from agentbox.contracts.beads import Bead, BeadSpec, Kind
-from agentbox.core.records.wire import refuse
+from agentbox.core.records.wire import invalid_value
 from agentbox.core.slot_errors import NotFound, invalid_transition
 from agentbox.core.storage.damaged_rows import DamagedRows
-from agentbox.core.storage.sqlite import row
+from agentbox.core.storage.sqlite import fetch_one
 from agentbox.core.storage.sqlite_text import each_row
 
 Ids = Callable[[], str]
 
 
-def create(db: apsw.Connection, ids: Ids, now: int, spec: BeadSpec, parent_id: str | None) -> tuple[Bead, bool]:
+def create(
+    db: apsw.Connection, ids: Ids, now: int, spec: BeadSpec, parent_id: str | None
+) -> tuple[Bead, bool]:
     """The bead of that spec, or the one that has its `dedup_key` already."""
-    if (known := _known(db, spec.dedup_key)) is not None:
-        return known, False
+    if (existing := _find_existing(db, spec.dedup_key)) is not None:
+        return existing, False
     _check_share(db, spec.creator or "")
-    depth = 1 if parent_id is None else _depth_below(db, parent_id)
+    depth = 1 if parent_id is None else _child_depth(db, parent_id)
     kind: Kind = "schedule" if spec.every is not None else "epic" if parent_id is None else "task"
     return _insert(db, ids(), now, spec, kind, parent_id, depth), True
 
 
-def make_due(db: apsw.Connection, ids: Ids, now: int, damaged: DamagedRows) -> None:
+def create_due(db: apsw.Connection, ids: Ids, now: int, damaged: DamagedRows) -> None:
     """Makes the child of every schedule that is due: of the latest missed time alone, and none that `skip` forbids."""
     names = ("id", "next_due", "depth")
     sql = f"SELECT {', '.join(names)} FROM beads INDEXED BY beads_due WHERE status = 'open' AND next_due <= ?"
-    for bead_id, next_due, depth in list(each_row(db, sql, (now,), names, named=1)):
-        with damaged.skipped():
+    for bead_id, next_due, depth in list(each_row(db, sql, (now,), names, key_columns=1)):
+        with damaged.skip_damaged():
             schedule = find(db, bead_id)
-            every = Every.parse(schedule.every or "")
-            latest = every.latest(moment(next_due), moment(now))
-            later = every.after(latest, moment(now))
-            db.execute("UPDATE beads SET next_due = ? WHERE id = ?", (ms(later), bead_id))
+            every = Schedule.parse(schedule.every or "")
+            latest = every.latest_due(from_milliseconds(next_due), from_milliseconds(now))
+            following_due = every.next_due(latest, from_milliseconds(now))
+            db.execute(
+                "UPDATE beads SET next_due = ? WHERE id = ?",
+                (to_milliseconds(following_due), bead_id),
+            )
             if schedule.overlap == "queue" or not _unclosed_child(db, bead_id):
-                _make_child(db, ids, now, schedule, latest, depth + 1)
+                _create_child(db, ids, now, schedule, latest, depth + 1)
 
 
 def any_due(db: apsw.Connection, now: int) -> bool:
     """Whether a schedule is due."""
     return (
-        row(db, "SELECT 1 FROM beads INDEXED BY beads_due WHERE status = 'open' AND next_due <= ? LIMIT 1", (now,))
+        fetch_one(
+            db,
+            "SELECT 1 FROM beads INDEXED BY beads_due WHERE status = 'open' AND next_due <= ? LIMIT 1",
+            (now,),
+        )
         is not None
     )
 
 
-def scheduled(schedule: Bead, when: datetime) -> BeadSpec:
+def scheduled_spec(schedule: Bead, due: datetime) -> BeadSpec:
     """What a schedule has made at one of its times."""
-    key = f"{schedule.id}@{when.isoformat(timespec='milliseconds').replace('+00:00', 'Z')}"
+    key = f"{schedule.id}@{due.isoformat(timespec='milliseconds').replace('+00:00', 'Z')}"
     return BeadSpec(
-        title=schedule.title, creator=schedule.creator, body=schedule.body, priority=schedule.priority,
-        tags=schedule.tags, data=schedule.data, dedup_key=key, not_before=when, max_attempts=schedule.max_attempts,
-    )  # fmt: skip
+        title=schedule.title,
+        creator=schedule.creator,
+        body=schedule.body,
+        priority=schedule.priority,
+        tags=schedule.tags,
+        data=schedule.data,
+        dedup_key=key,
+        not_before=due,
+        max_attempts=schedule.max_attempts,
+    )
 
 
-def _make_child(db: apsw.Connection, ids: Ids, now: int, schedule: Bead, due: datetime, depth: int) -> None:
-    spec = scheduled(schedule, due)
-    if _known(db, spec.dedup_key) is None:
+def _create_child(
+    db: apsw.Connection, ids: Ids, now: int, schedule: Bead, due: datetime, depth: int
+) -> None:
+    spec = scheduled_spec(schedule, due)
+    if _find_existing(db, spec.dedup_key) is None:
         _insert(db, ids(), now, spec, "task", schedule.id, depth)
 
 
@@ -74,64 +103,110 @@ def _check_share(db: apsw.Connection, creator: str) -> None:
     if not is_agent(creator):
         return
     agents = "status != 'closed' AND creator >= 'urn:agentbox:agent:' AND creator < 'urn:agentbox:agent;'"
-    for where, values, cap, whose in (
-        (f"{agents} AND creator = ?", (creator,), OPEN_BEADS, "this agent"), (agents, (), OPEN_BEADS_OF_AGENTS, "the agents"),
-    ):  # fmt: skip
-        found = row(db, f"SELECT count(*) FROM beads INDEXED BY beads_of_agents WHERE {where}", values)
-        assert found is not None
-        if found[0] >= cap:
-            raise too_many_beads(found[0], cap, whose)
+    for where, values, cap, owner in (
+        (f"{agents} AND creator = ?", (creator,), OPEN_BEADS, "this agent"),
+        (agents, (), OPEN_BEADS_OF_AGENTS, "the agents"),
+    ):
+        counts = fetch_one(
+            db, f"SELECT count(*) FROM beads INDEXED BY beads_of_agents WHERE {where}", values
+        )
+        assert counts is not None
+        if counts[0] >= cap:
+            raise too_many_beads(counts[0], cap, owner)
 
 
-def _known(db: apsw.Connection, dedup_key: str | None) -> Bead | None:
+def _find_existing(db: apsw.Connection, dedup_key: str | None) -> Bead | None:
     if dedup_key is None:
         return None
-    found = next(raw_beads(db, "WHERE b.dedup_key = ?", (dedup_key,)), None)
-    return None if found is None else bead_of(found)
+    record = next(raw_beads(db, "WHERE b.dedup_key = ?", (dedup_key,)), None)
+    return None if record is None else bead_from_row(record)
 
 
 def _unclosed_child(db: apsw.Connection, bead_id: str) -> bool:
-    return row(db, "SELECT 1 FROM beads WHERE parent_id = ? AND status != 'closed' LIMIT 1", (bead_id,)) is not None
+    return (
+        fetch_one(
+            db, "SELECT 1 FROM beads WHERE parent_id = ? AND status != 'closed' LIMIT 1", (bead_id,)
+        )
+        is not None
+    )
 
 
-def _depth_below(db: apsw.Connection, parent_id: str) -> int:
-    found = row(db, "SELECT status, depth FROM beads WHERE id = ?", (parent_id,))
-    if found is None:
-        raise NotFound(f"cannot create a child of {parent_id}: there is no such bead", resource="bead", id=parent_id)
-    status, depth = found
+def _child_depth(db: apsw.Connection, parent_id: str) -> int:
+    record = fetch_one(db, "SELECT status, depth FROM beads WHERE id = ?", (parent_id,))
+    if record is None:
+        raise NotFound(
+            f"cannot create a child of {parent_id}: there is no such bead",
+            resource="bead",
+            id=parent_id,
+        )
+    status, depth = record
     if status == "closed":
         raise invalid_transition(
-            f"cannot create a child of {parent_id}: it is closed", parent_id, was="closed", to="closed"
+            f"cannot create a child of {parent_id}: it is closed",
+            parent_id,
+            from_state="closed",
+            to_state="closed",
         )
     if depth >= beads.MAX_DEPTH:
-        raise refuse("/parent_id", f"is {depth} levels deep already, at most {beads.MAX_DEPTH} are allowed")
+        raise invalid_value(
+            "/parent_id", f"is {depth} levels deep already, at most {beads.MAX_DEPTH} are allowed"
+        )
     return int(depth) + 1
 
 
 def _insert(
-    db: apsw.Connection, bead_id: str, now: int, spec: BeadSpec, kind: Kind, parent_id: str | None, depth: int
+    db: apsw.Connection,
+    bead_id: str,
+    now: int,
+    spec: BeadSpec,
+    kind: Kind,
+    parent_id: str | None,
+    depth: int,
 ) -> Bead:
-    not_before = None if spec.not_before is None else ms(spec.not_before)
-    next_due = None if spec.every is None else first_due(Every.parse(spec.every), now, not_before)
-    columns = {
-        "id": bead_id, "kind": kind, "parent_id": parent_id, "depth": depth, "title": spec.title, "creator": spec.creator,
-        "body": spec.body, "priority": spec.priority, "tags": json.dumps(spec.tags, ensure_ascii=False),
-        "data": json_text(spec.data, "/data", most=beads.MAX_DOCUMENT), "dedup_key": spec.dedup_key,
-        "not_before": not_before, "every": spec.every, "overlap": spec.overlap, "max_attempts": spec.max_attempts,
-        "status": "open", "note": "", "result": "null", "attempts": 0, "revision": 1, "created_at": now, "updated_at": now,
-        "rank": now if not_before is None else not_before, "next_due": next_due,
-    }  # fmt: skip
-    db.execute(
-        f"INSERT INTO beads ({', '.join(columns)}) VALUES ({', '.join(':' + name for name in columns)})", columns
+    not_before = None if spec.not_before is None else to_milliseconds(spec.not_before)
+    next_due = (
+        None if spec.every is None else first_due(Schedule.parse(spec.every), now, not_before)
     )
-    db.executemany("INSERT OR IGNORE INTO tags VALUES (?, ?)", [(tag, bead_id) for tag in spec.tags])
+    columns = {
+        "id": bead_id,
+        "kind": kind,
+        "parent_id": parent_id,
+        "depth": depth,
+        "title": spec.title,
+        "creator": spec.creator,
+        "body": spec.body,
+        "priority": spec.priority,
+        "tags": json.dumps(spec.tags, ensure_ascii=False),
+        "data": json_text(spec.data, "/data", max_bytes=beads.MAX_DOCUMENT),
+        "dedup_key": spec.dedup_key,
+        "not_before": not_before,
+        "every": spec.every,
+        "overlap": spec.overlap,
+        "max_attempts": spec.max_attempts,
+        "status": "open",
+        "note": "",
+        "result": "null",
+        "attempts": 0,
+        "revision": 1,
+        "created_at": now,
+        "updated_at": now,
+        "rank": now if not_before is None else not_before,
+        "next_due": next_due,
+    }
+    db.execute(
+        f"INSERT INTO beads ({', '.join(columns)}) VALUES ({', '.join(':' + name for name in columns)})",
+        columns,
+    )
+    db.executemany(
+        "INSERT OR IGNORE INTO tags VALUES (?, ?)", [(tag, bead_id) for tag in spec.tags]
+    )
     return find(db, bead_id)
 
 
-def first_due(every: Every, now: int, not_before: int | None) -> int:
+def first_due(schedule: Schedule, now: int, not_before: int | None) -> int:
     """A schedule with `not_before` may be due at that very time; without, its first time is after its creation."""
     if not_before is None:
-        return ms(every.first(moment(now)))
-    if every.step:
+        return to_milliseconds(schedule.first_due(from_milliseconds(now)))
+    if schedule.step:
         return not_before
-    return ms(every.first(moment(not_before - 1)))
+    return to_milliseconds(schedule.first_due(from_milliseconds(not_before - 1)))

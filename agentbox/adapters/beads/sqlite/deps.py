@@ -4,11 +4,13 @@ import apsw
 
 from agentbox.adapters.beads.sqlite.rows import change, find
 from agentbox.contracts import beads
-from agentbox.core.records.wire import refuse
+from agentbox.core.records.wire import invalid_value
 from agentbox.core.slot_errors import CycleRefused
-from agentbox.core.storage.sqlite import rows
+from agentbox.core.storage.sqlite import fetch_all
 
-_WAITS_FOR = "SELECT blocker_id FROM deps WHERE bead_id = ?1 UNION SELECT id FROM beads WHERE parent_id = ?1"
+_WAITS_FOR = (
+    "SELECT blocker_id FROM deps WHERE bead_id = ?1 UNION SELECT id FROM beads WHERE parent_id = ?1"
+)
 
 
 def add(db: apsw.Connection, now: int, bead_id: str, blocker_id: str) -> None:
@@ -17,10 +19,15 @@ def add(db: apsw.Connection, now: int, bead_id: str, blocker_id: str) -> None:
     find(db, blocker_id)
     if blocker_id in bead.blocked_by:
         return
-    if (path := _path(db, blocker_id, bead_id)) is not None:
-        raise CycleRefused(f"cannot make {bead_id} wait for {blocker_id}: that one waits for it", path=[bead_id, *path])
+    if (path := _find_path(db, blocker_id, bead_id)) is not None:
+        raise CycleRefused(
+            f"cannot make {bead_id} wait for {blocker_id}: that one waits for it",
+            path=[bead_id, *path],
+        )
     if len(bead.blocked_by) >= beads.MAX_BLOCKERS:
-        raise refuse("/blocker_id", f"is one too many: at most {beads.MAX_BLOCKERS} blockers are allowed")
+        raise invalid_value(
+            "/blocker_id", f"is one too many: at most {beads.MAX_BLOCKERS} blockers are allowed"
+        )
     db.execute("INSERT INTO deps VALUES (?, ?)", (bead_id, blocker_id))
     change(db, bead_id, now)
 
@@ -33,25 +40,25 @@ def remove(db: apsw.Connection, now: int, bead_id: str, blocker_id: str) -> None
         change(db, bead_id, now)
 
 
-def _path(db: apsw.Connection, start: str, goal: str) -> list[str] | None:
+def _find_path(db: apsw.Connection, start: str, goal: str) -> list[str] | None:
     """A way along the edges, both ends included."""
-    came: dict[str, str] = {}
-    stack, seen = [start], {start}
+    came_from: dict[str, str] = {}
+    stack, visited = [start], {start}
     while stack:
-        at = stack.pop()
-        if at == goal:
-            return walk_back(came, start, goal)
-        for (step,) in rows(db, _WAITS_FOR, (at,)):
-            if step not in seen:
-                seen.add(step)
-                came[step] = at
-                stack.append(step)
+        current = stack.pop()
+        if current == goal:
+            return backtrack(came_from, start, goal)
+        for (blocker,) in fetch_all(db, _WAITS_FOR, (current,)):
+            if blocker not in visited:
+                visited.add(blocker)
+                came_from[blocker] = current
+                stack.append(blocker)
     return None
 
 
-def walk_back(came: dict[str, str], start: str, goal: str) -> list[str]:
+def backtrack(came_from: dict[str, str], start: str, goal: str) -> list[str]:
     """The path that a search found, from the step before each step."""
     path = [goal]
     while path[-1] != start:
-        path.append(came[path[-1]])
+        path.append(came_from[path[-1]])
     return path[::-1]

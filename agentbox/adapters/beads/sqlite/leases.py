@@ -2,36 +2,54 @@
 
 import apsw
 
-from agentbox.adapters.beads.sqlite.rows import BLOCKED, CHANGED, bead_of, change, find, lease_of, ms, raw_beads
+from agentbox.adapters.beads.sqlite.rows import (
+    BLOCKED,
+    CHANGED,
+    bead_from_row,
+    change,
+    find,
+    raw_beads,
+    stored_lease_id,
+    to_milliseconds,
+)
 from agentbox.contracts.beads import Bead, Claim
 from agentbox.core.clock import to_wire
-from agentbox.core.records.wire import refuse
-from agentbox.core.slot_errors import AlreadyClaimed, InvalidTransition, LeaseLost, invalid_transition
+from agentbox.core.records.wire import invalid_value
+from agentbox.core.slot_errors import (
+    AlreadyClaimed,
+    InvalidTransition,
+    LeaseLost,
+    invalid_transition,
+)
 from agentbox.core.storage.damaged_rows import DamagedRows
-from agentbox.core.storage.sqlite import row, rows
+from agentbox.core.storage.sqlite import fetch_all, fetch_one
 from agentbox.core.storage.sqlite_text import each_row
 
 EXHAUSTED = "attempts exhausted"
-DEFAULT_LEASE = 60  # seconds
+DEFAULT_LEASE_SECONDS = 60  # seconds
 
 
-def settle(db: apsw.Connection, now: int) -> None:
+def expire_leases(db: apsw.Connection, now: int) -> None:
     """Reopens the beads whose lease has expired, and closes as failed those that have no attempt left."""
-    freed = f"assignee = NULL, lease_id = NULL, lease_expires_at = NULL, {CHANGED}"
+    released = f"assignee = NULL, lease_id = NULL, lease_expires_at = NULL, {CHANGED}"
     expired = "status = 'claimed' AND lease_expires_at <= :now"
     failed = f"status = 'closed', outcome = 'failed', note = '{EXHAUSTED}', closed_at = :now"
     for sets, condition in ((failed, "attempts >= max_attempts"), ("status = 'open'", "TRUE")):
         db.execute(
-            f"UPDATE beads INDEXED BY beads_leases SET {sets}, {freed} WHERE {expired} AND {condition}", {"now": now}
+            f"UPDATE beads INDEXED BY beads_leases SET {sets}, {released} WHERE {expired} AND {condition}",
+            {"now": now},
         )
 
 
-def move(db: apsw.Connection, by: int) -> None:
+def shift_leases(db: apsw.Connection, delta_ms: int) -> None:
     """Every lease expires so many milliseconds later, or earlier."""
-    db.execute("UPDATE beads SET lease_expires_at = lease_expires_at + ? WHERE status = 'claimed'", (by,))
+    db.execute(
+        "UPDATE beads SET lease_expires_at = lease_expires_at + ? WHERE status = 'claimed'",
+        (delta_ms,),
+    )
 
 
-def bring_back(db: apsw.Connection, now: int) -> None:
+def rebase_leases(db: apsw.Connection, now: int) -> None:
     """A lease that was granted later than now has what it was granted from now on: the clock went back meanwhile."""
     db.execute(
         "UPDATE beads SET lease_expires_at = ? + lease_expires_at - updated_at WHERE status = 'claimed' AND updated_at > ?",
@@ -42,7 +60,7 @@ def bring_back(db: apsw.Connection, now: int) -> None:
 def any_expired(db: apsw.Connection, now: int) -> bool:
     """Whether a lease waits to be settled."""
     return (
-        row(
+        fetch_one(
             db,
             "SELECT 1 FROM beads INDEXED BY beads_leases WHERE status = 'claimed' AND lease_expires_at <= ? LIMIT 1",
             (now,),
@@ -51,20 +69,24 @@ def any_expired(db: apsw.Connection, now: int) -> bool:
     )
 
 
-def claim(db: apsw.Connection, now: int, bead_id: str, assignee: str, lease_id: str, lease_s: int) -> Claim:
+def claim(
+    db: apsw.Connection, now: int, bead_id: str, assignee: str, lease_id: str, lease_s: int
+) -> Claim:
     """A lease on that bead; the same one when the same live lease id asks again."""
     bead = find(db, bead_id)
     if bead.status == "claimed":
-        if lease_of(db, bead_id) == lease_id:
+        if stored_lease_id(db, bead_id) == lease_id:
             return claim_of(bead, lease_id)
-        raise taken(bead)
+        raise already_claimed(bead)
     if bead.status == "closed" or bead.kind != "task":
-        what = "it is closed" if bead.status == "closed" else f"it is of kind {bead.kind}"
-        raise refused(bead, "claimed", what)
+        reason = "it is closed" if bead.status == "closed" else f"it is of kind {bead.kind}"
+        raise transition_error(bead, "claimed", reason)
     if blockers := open_blockers(db, bead_id):
-        raise refused(bead, "claimed", "it waits for other beads", blockers)
-    if bead.not_before is not None and ms(bead.not_before) > now:
-        raise refused(bead, "claimed", f"it may not start before {to_wire(bead.not_before)}")
+        raise transition_error(bead, "claimed", "it waits for other beads", blockers)
+    if bead.not_before is not None and to_milliseconds(bead.not_before) > now:
+        raise transition_error(
+            bead, "claimed", f"it may not start before {to_wire(bead.not_before)}"
+        )
     return _grant(db, now, bead_id, assignee, lease_id, lease_s)
 
 
@@ -79,16 +101,18 @@ def claim_next(
     damaged: DamagedRows,
 ) -> Claim | None:
     """A lease on the first ready bead below that parent with all of those tags, damaged ones left out; the same one when asked again."""
-    held = next(raw_beads(db, "WHERE b.lease_id = ? AND b.status = 'claimed'", (lease_id,)), None)
-    if held is not None:
-        return claim_of(bead_of(held), lease_id)
-    where, values = ready_where(now, parent_id)
+    existing = next(
+        raw_beads(db, "WHERE b.lease_id = ? AND b.status = 'claimed'", (lease_id,)), None
+    )
+    if existing is not None:
+        return claim_of(bead_from_row(existing), lease_id)
+    where, values = ready_condition(now, parent_id)
     for tag in tags:
         where += " AND EXISTS (SELECT 1 FROM tags t WHERE t.tag = ? AND t.bead_id = b.id)"
         values.append(tag)
     ready = f"SELECT b.id FROM beads b {where} ORDER BY b.priority, b.rank, b.id"
-    for (bead_id,) in each_row(db, ready, values, ("id",), named=1):
-        with damaged.skipped():
+    for (bead_id,) in each_row(db, ready, values, ("id",), key_columns=1):
+        with damaged.skip_damaged():
             return _grant(db, now, bead_id, assignee, lease_id, lease_s)
     return None
 
@@ -99,16 +123,30 @@ def heartbeat(db: apsw.Connection, now: int, bead_id: str, lease_id: str, lease_
     return claim_of(change(db, bead_id, now, lease_expires_at=now + lease_s * 1000), lease_id)
 
 
-def release(db: apsw.Connection, now: int, bead_id: str, lease_id: str, delay_s: int, note: str) -> Bead:
+def release(
+    db: apsw.Connection, now: int, bead_id: str, lease_id: str, delay_s: int, note: str
+) -> Bead:
     """The bead, open again and not before now + `delay_s`."""
     bead = find(db, bead_id)
     require_lease(db, bead, lease_id)
-    later = {"not_before": now + delay_s * 1000, "rank": now + delay_s * 1000} if delay_s else {}
-    said = {"note": note} if note else {}
-    return change(db, bead_id, now, status="open", assignee=None, lease_id=None, lease_expires_at=None, **later, **said)
+    delay_columns = (
+        {"not_before": now + delay_s * 1000, "rank": now + delay_s * 1000} if delay_s else {}
+    )
+    note_columns = {"note": note} if note else {}
+    return change(
+        db,
+        bead_id,
+        now,
+        status="open",
+        assignee=None,
+        lease_id=None,
+        lease_expires_at=None,
+        **delay_columns,
+        **note_columns,
+    )
 
 
-def ready_where(now: int, parent_id: str | None) -> tuple[str, list[object]]:
+def ready_condition(now: int, parent_id: str | None) -> tuple[str, list[object]]:
     """The index and the condition of `ready`, and its values. The index has the order of `ready` too: no sort."""
     where = f"INDEXED BY beads_ready WHERE b.status = 'open' AND b.kind = 'task' AND (b.not_before IS NULL OR b.not_before <= ?) AND NOT {BLOCKED}"
     values: list[object] = [now]
@@ -120,37 +158,51 @@ def ready_where(now: int, parent_id: str | None) -> tuple[str, list[object]]:
 
 def open_blockers(db: apsw.Connection, bead_id: str) -> list[str]:
     """The blockers that are not closed as done."""
-    waiting = rows(
+    blockers = fetch_all(
         db,
         "SELECT k.id FROM deps d JOIN beads k ON k.id = d.blocker_id "
         "WHERE d.bead_id = ? AND NOT (k.status = 'closed' AND k.outcome = 'done') ORDER BY k.id",
         (bead_id,),
     )
-    return [found[0] for found in waiting]
+    return [blocker[0] for blocker in blockers]
 
 
 def require_lease(db: apsw.Connection, bead: Bead, lease_id: str | None) -> None:
     """Raises LeaseLost unless that lease holds the bead now."""
-    if bead.status != "claimed" or lease_id is None or lease_of(db, bead.id) != lease_id:
+    if bead.status != "claimed" or lease_id is None or stored_lease_id(db, bead.id) != lease_id:
         raise LeaseLost(f"cannot change bead {bead.id}: this lease does not hold it", id=bead.id)
 
 
-def refused(bead: Bead, to: str, why: str, blockers: list[str] | None = None) -> InvalidTransition:
+def transition_error(
+    bead: Bead, to: str, reason: str, blockers: list[str] | None = None
+) -> InvalidTransition:
     """The error for a step that the bead's state forbids."""
-    doing = {"claimed": "claim", "closed": "close"}[to]
+    verb = {"claimed": "claim", "closed": "close"}[to]
     return invalid_transition(
-        f"cannot {doing} bead {bead.id}: {why}", bead.id, was=bead.status, to=to, blockers=blockers or ()
+        f"cannot {verb} bead {bead.id}: {reason}",
+        bead.id,
+        from_state=bead.status,
+        to_state=to,
+        blockers=blockers or (),
     )
 
 
-def _grant(db: apsw.Connection, now: int, bead_id: str, assignee: str, lease_id: str, lease_s: int) -> Claim:
+def _grant(
+    db: apsw.Connection, now: int, bead_id: str, assignee: str, lease_id: str, lease_s: int
+) -> Claim:
     try:
         bead = change(
-            db, bead_id, now, status="claimed", assignee=assignee, lease_id=lease_id,
-            lease_expires_at=now + lease_s * 1000, attempts=find(db, bead_id).attempts + 1,
-        )  # fmt: skip
+            db,
+            bead_id,
+            now,
+            status="claimed",
+            assignee=assignee,
+            lease_id=lease_id,
+            lease_expires_at=now + lease_s * 1000,
+            attempts=find(db, bead_id).attempts + 1,
+        )
     except apsw.ConstraintError:
-        raise refuse("/lease_id", "holds another bead") from None
+        raise invalid_value("/lease_id", "holds another bead") from None
     return claim_of(bead, lease_id)
 
 
@@ -160,10 +212,12 @@ def claim_of(bead: Bead, lease_id: str) -> Claim:
     return Claim(bead=bead, lease_id=lease_id, expires_at=bead.lease_expires_at)
 
 
-def taken(bead: Bead) -> AlreadyClaimed:
+def already_claimed(bead: Bead) -> AlreadyClaimed:
     """The error for a bead that another lease holds."""
     assert bead.lease_expires_at is not None
     return AlreadyClaimed(
         f"cannot claim bead {bead.id}: {bead.assignee} holds it",
-        id=bead.id, assignee=bead.assignee, lease_expires_at=to_wire(bead.lease_expires_at),
-    )  # fmt: skip
+        id=bead.id,
+        assignee=bead.assignee,
+        lease_expires_at=to_wire(bead.lease_expires_at),
+    )

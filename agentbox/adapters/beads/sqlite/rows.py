@@ -10,16 +10,38 @@ import apsw
 from agentbox.contracts.beads import Bead
 from agentbox.core.slot_errors import NotFound
 from agentbox.core.storage.damaged_rows import UNREADABLE, damaged_row
-from agentbox.core.storage.sqlite import row
+from agentbox.core.storage.sqlite import fetch_one
 from agentbox.core.storage.sqlite_text import each_row
 from agentbox.core.storage.stored_keys import is_sound
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 COLUMNS = (
-    "id", "kind", "parent_id", "title", "creator", "body", "priority", "tags", "data", "dedup_key", "not_before",
-    "every", "overlap", "max_attempts", "status", "assignee", "lease_expires_at", "outcome", "note", "result", "attempts",
-    "revision", "created_at", "updated_at", "closed_at",
-)  # fmt: skip
+    "id",
+    "kind",
+    "parent_id",
+    "title",
+    "creator",
+    "body",
+    "priority",
+    "tags",
+    "data",
+    "dedup_key",
+    "not_before",
+    "every",
+    "overlap",
+    "max_attempts",
+    "status",
+    "assignee",
+    "lease_expires_at",
+    "outcome",
+    "note",
+    "result",
+    "attempts",
+    "revision",
+    "created_at",
+    "updated_at",
+    "closed_at",
+)
 _TIMES = ("not_before", "lease_expires_at", "created_at", "updated_at", "closed_at")
 SELECT = (
     f"SELECT {', '.join('b.' + name for name in COLUMNS)}, "
@@ -33,33 +55,33 @@ BLOCKED = (
 )
 
 
-def ms(moment: datetime) -> int:
+def to_milliseconds(moment: datetime) -> int:
     """Milliseconds since 1970."""
     return (moment - _EPOCH) // timedelta(milliseconds=1)
 
 
-def moment(milliseconds: int) -> datetime:
+def from_milliseconds(milliseconds: int) -> datetime:
     """The inverse of `ms`."""
     return _EPOCH + timedelta(milliseconds=milliseconds)
 
 
-def bead_of(found: Sequence[Any]) -> Bead:
+def bead_from_row(record: Sequence[Any]) -> Bead:
     """A row of `SELECT` as a record. Raises IntegrityError for one that holds none."""
     try:
-        return _bead_of(found)
+        return _decode_row(record)
     except UNREADABLE:
-        raise damaged_row(f"bead {found[0]}") from None
+        raise damaged_row(f"bead {record[0]}") from None
 
 
-def _bead_of(found: Sequence[Any]) -> Bead:
-    values = dict(zip(COLUMNS, found, strict=False))
+def _decode_row(record: Sequence[Any]) -> Bead:
+    values = dict(zip(COLUMNS, record, strict=False))
     for name in _TIMES:
         if values[name] is not None:
-            values[name] = moment(values[name])
+            values[name] = from_milliseconds(values[name])
     values["tags"] = _tuple_of(values["tags"])
     values["data"] = {} if values["data"] == "{}" else json.loads(values["data"])
     values["result"] = None if values["result"] == "null" else json.loads(values["result"])
-    return Bead(**values, blocked_by=_tuple_of(found[-1]))
+    return Bead(**values, blocked_by=_tuple_of(record[-1]))
 
 
 def _tuple_of(text: str) -> tuple[str, ...]:
@@ -68,13 +90,13 @@ def _tuple_of(text: str) -> tuple[str, ...]:
 
 def find(db: apsw.Connection, bead_id: str) -> Bead:
     """The bead. Raises NotFound."""
-    found = next(raw_beads(db, "WHERE b.id = ?", (_sound(bead_id),)), None)
-    if found is None:
+    record = next(raw_beads(db, "WHERE b.id = ?", (_checked_id(bead_id),)), None)
+    if record is None:
         raise NotFound(f"cannot find bead {bead_id}: there is none", resource="bead", id=bead_id)
-    return bead_of(found)
+    return bead_from_row(record)
 
 
-def _sound(bead_id: str) -> str:
+def _checked_id(bead_id: str) -> str:
     """The id. Raises IntegrityError for one that was stored and is not valid UTF-8."""
     if not is_sound(bead_id):
         raise damaged_row(f"bead {bead_id}")
@@ -83,12 +105,12 @@ def _sound(bead_id: str) -> str:
 
 def raw_beads(db: apsw.Connection, where: str, values: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
     """The rows, for `bead_of`, of a query that goes on after `FROM beads b`, as they are found."""
-    return each_row(db, SELECT + where, tuple(values), COLUMNS, named=1)
+    return each_row(db, SELECT + where, tuple(values), COLUMNS, key_columns=1)
 
 
-def order_of(found: Sequence[Any]) -> tuple[int, int, str]:
+def ready_sort_key(record: Sequence[Any]) -> tuple[int, int, str]:
     """Where a row stands among those that are ready."""
-    values = dict(zip(COLUMNS, found, strict=False))
+    values = dict(zip(COLUMNS, record, strict=False))
     return values["priority"], values["not_before"] or values["created_at"], values["id"]
 
 
@@ -97,12 +119,12 @@ def change(db: apsw.Connection, bead_id: str, now: int, **columns: Any) -> Bead:
     sets = "".join(f", {name} = :{name}" for name in columns)
     db.execute(
         f"UPDATE beads SET {CHANGED}{sets} WHERE id = :id",
-        {**columns, "now": now, "id": _sound(bead_id)},
+        {**columns, "now": now, "id": _checked_id(bead_id)},
     )
     return find(db, bead_id)
 
 
-def lease_of(db: apsw.Connection, bead_id: str) -> str | None:
+def stored_lease_id(db: apsw.Connection, bead_id: str) -> str | None:
     """The lease id as stored. It never leaves this package."""
-    found = row(db, "SELECT lease_id FROM beads WHERE id = ?", (bead_id,))
-    return None if found is None else found[0]
+    record = fetch_one(db, "SELECT lease_id FROM beads WHERE id = ?", (bead_id,))
+    return None if record is None else record[0]

@@ -11,25 +11,25 @@ from typing import Literal
 import httpx
 
 from agentbox.adapters.runtime.adapter import SlotConfig
-from agentbox.adapters.runtime.http_connection import TIMEOUT_SECONDS, transport_to
+from agentbox.adapters.runtime.http_connection import TIMEOUT_SECONDS, create_transport
 
-REFUSED = frozenset({400, 413, 422})
-PASSING = frozenset({408, 425, 429})  # with every 5xx: to be sent again as it was
-LONGEST_ANSWER = 16 << 10  # bytes read of an answer
-LONGEST_REASON = 300
-LONGEST_WAIT = 3600.0  # seconds of a Retry-After that are believed
-Meaning = Literal["taken", "refused", "unsupported", "again", "held"]
+REJECTED_STATUSES = frozenset({400, 413, 422})
+RETRYABLE_STATUSES = frozenset({408, 425, 429})  # with every 5xx: to be sent again as it was
+MAX_ANSWER_BYTES = 16 << 10  # bytes read of an answer
+MAX_REASON_LENGTH = 300
+MAX_RETRY_AFTER = 3600.0  # seconds of a Retry-After that are believed
+OutcomeKind = Literal["taken", "refused", "unsupported", "again", "held"]
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class DeliveryOutcome:
     """`refused`: something in the request is bad. `unsupported`: not in this form. `again`: later, as it was. `held`:
     later too, but a person has to do something first. `wait` is the Retry-After in seconds."""
 
-    meaning: Meaning
+    kind: OutcomeKind
     status: int
     reason: str
-    wait: float | None = None
+    retry_after: float | None = None
 
 
 class Sink:
@@ -41,7 +41,7 @@ class Sink:
         self._seconds = float(cfg.option("timeout_seconds", TIMEOUT_SECONDS))
         token = cfg.secrets.get("token", "")
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self._client: httpx.AsyncClient | None = self._made()
+        self._client: httpx.AsyncClient | None = self._create_client()
 
     async def close(self) -> None:
         """May be called again."""
@@ -49,64 +49,71 @@ class Sink:
         if client is not None:
             await client.aclose()
 
-    async def post(self, body: bytes, media_type: str, now: datetime) -> Verdict:
+    async def post(self, body: bytes, media_type: str, now: datetime) -> DeliveryOutcome:
         """Sends it, once, within `timeout_seconds`. Never raises for what the sink does."""
         if self._client is None:
-            self._client = self._made()
+            self._client = self._create_client()
         try:
             async with asyncio.timeout(self._seconds):
-                return await self._posted(self._client, body, media_type, now)
+                return await self._exchange(self._client, body, media_type, now)
         except TimeoutError:
             reason = f"the sink gave no answer within {self._seconds:g} s"
         except (httpx.TransportError, httpx.InvalidURL) as error:
             reason = f"cannot reach the sink: {type(error).__name__}"
         await self.close()  # the connection is in no known state; the next request makes a new one
-        return Verdict("again", 0, reason)
+        return DeliveryOutcome("again", 0, reason)
 
-    async def _posted(self, client: httpx.AsyncClient, body: bytes, media_type: str, now: datetime) -> Verdict:
+    async def _exchange(
+        self, client: httpx.AsyncClient, body: bytes, media_type: str, now: datetime
+    ) -> DeliveryOutcome:
         headers = {**self._headers, "Content-Type": media_type, "Accept": "application/json"}
-        async with client.stream("POST", self._url, content=body, headers=headers) as answer:
+        async with client.stream("POST", self._url, content=body, headers=headers) as response:
             text = b""
-            async for piece in answer.aiter_bytes():
-                text += piece[: LONGEST_ANSWER - len(text)]
-                if len(text) >= LONGEST_ANSWER:
+            async for chunk in response.aiter_bytes():
+                text += chunk[: MAX_ANSWER_BYTES - len(text)]
+                if len(text) >= MAX_ANSWER_BYTES:
                     break
-            wait = _wait(answer.headers, now)
-            return Verdict(_meaning(answer.status_code), answer.status_code, _reason(answer.status_code, text), wait)
+            retry_after = _parse_retry_after(response.headers, now)
+            return DeliveryOutcome(
+                _outcome_kind(response.status_code),
+                response.status_code,
+                _problem_reason(response.status_code, text),
+                retry_after,
+            )
 
-    def _made(self) -> httpx.AsyncClient:
-        transport = transport_to(self._cfg, self._url, kept=1)
+    def _create_client(self) -> httpx.AsyncClient:
+        transport = create_transport(self._cfg, self._url, max_idle=1)
         return httpx.AsyncClient(transport=transport, timeout=self._seconds, trust_env=False)
 
 
-def _meaning(status: int) -> Meaning:
+def _outcome_kind(status: int) -> OutcomeKind:
     if 200 <= status < 300:
         return "taken"
-    if status in REFUSED:
+    if status in REJECTED_STATUSES:
         return "refused"
     if status == httpx.codes.UNSUPPORTED_MEDIA_TYPE:
         return "unsupported"
-    return "again" if status in PASSING or status >= 500 else "held"
+    return "again" if status in RETRYABLE_STATUSES or status >= 500 else "held"
 
 
-def _wait(headers: Mapping[str, str], now: datetime) -> float | None:
+def _parse_retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
     """Retry-After, as seconds or as a date (RFC 9110, 10.2.3); None where there is none that can be read."""
     text = headers.get("retry-after", "")
     if text.isascii() and text.isdecimal():
-        return min(float(text), LONGEST_WAIT)
+        return min(float(text), MAX_RETRY_AFTER)
     try:
-        left = (parsedate_to_datetime(text) - now).total_seconds()
+        remaining = (parsedate_to_datetime(text) - now).total_seconds()
     except (TypeError, ValueError):
         return None
-    return min(max(0.0, left), LONGEST_WAIT)
+    return min(max(0.0, remaining), MAX_RETRY_AFTER)
 
 
-def _reason(status: int, text: bytes) -> str:
+def _problem_reason(status: int, text: bytes) -> str:
     """The sentence of a problem document, else the number alone: another body may repeat what it was sent."""
     try:
-        found = json.loads(text)
+        problem = json.loads(text)
     except (ValueError, RecursionError):
-        found = None
-    detail = found.get("detail") if isinstance(found, dict) else None
-    said = f": {detail}" if isinstance(detail, str) else ""
-    return f"the sink answers {status}{said}"[:LONGEST_REASON]
+        problem = None
+    detail = problem.get("detail") if isinstance(problem, dict) else None
+    suffix = f": {detail}" if isinstance(detail, str) else ""
+    return f"the sink answers {status}{suffix}"[:MAX_REASON_LENGTH]

@@ -6,28 +6,30 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from agentbox.adapters.events.journal import chain
-from agentbox.adapters.events.journal.active import broken
+from agentbox.adapters.events.journal.active_file import journal_failed
 from agentbox.contracts.events import Event
-from agentbox.core.slot_errors import AdapterError, disk_full, is_disk_full
+from agentbox.core.slot_errors import AdapterError, disk_full_error, is_disk_full
 
-Done = list[tuple["Job", tuple[Event, ...]]]
+Completed = list[tuple["AppendJob", tuple[Event, ...]]]
 
 
 @dataclass(slots=True)
-class Job:
+class AppendJob:
     """One append: drafts, and who waits for them. `box`: whose journal they were delivered from, "" = this one's.
     `forget`: no append, but the number up to which sealed segments may go."""
 
-    drafts: Sequence[chain.Draft]
+    drafts: Sequence[chain.PendingRecord]
     future: "Future[tuple[Event, ...]]"
     box: str = ""
-    forget: int = -1
+    discard_through: int = -1
     of_agent: bool = False  # who appends is an agent, or what is appended is about a call of one
 
     @property
     def size(self) -> int:
         """At least the bytes that its lines will have."""
-        return sum(len(part) for draft in self.drafts for part in draft.members.values()) + 400 * len(self.drafts)
+        return sum(
+            len(member) for draft in self.drafts for member in draft.members.values()
+        ) + 400 * len(self.drafts)
 
 
 @dataclass(slots=True)
@@ -40,52 +42,60 @@ class Batch:
     lines: list[bytes] = field(default_factory=list)
     size: int = 0
     keys: dict[bytes, Event] = field(default_factory=dict)
-    marks: dict[str, tuple[int, str]] = field(default_factory=dict)  # of the boxes whose records are among them
+    origin_heads: dict[str, tuple[int, str]] = field(
+        default_factory=dict
+    )  # of the boxes whose records are among them
     starts: list[tuple[int, int]] = field(default_factory=list)  # (seq, offset in the batch)
 
-    def link(self, draft: chain.Draft) -> Event:
+    def append(self, draft: chain.PendingRecord) -> Event:
         """Gives a record the next place."""
         seq = self.seq + 1
-        line, digest = chain.link(draft.members, seq, self.ts, self.hash)
+        line, digest = chain.encode_line(draft.members, seq, self.ts, self.hash)
         event = Event(**draft.event, seq=seq, ts=self.ts, prev_hash=self.hash, hash=digest)
         self.lines.append(line)
         self.starts.append((seq, self.size))
-        self.keys[key_of(draft)] = event
+        self.keys[record_key(draft)] = event
         self.seq, self.hash, self.size = seq, digest, self.size + len(line)
         return event
 
 
-def key_of(draft: chain.Draft) -> bytes:
+def record_key(draft: chain.PendingRecord) -> bytes:
     """(source, id) as the line spells them; of a delivered record its place of origin."""
     if (origin := draft.event.get("origin")) is not None:
-        return chain.key_of(origin)
+        return chain.origin_key(origin)
     return draft.members["source"] + b',"id":' + draft.members["id"]
 
 
-def same(event: Event, draft: chain.Draft) -> bool:
+def is_same_record(event: Event, draft: chain.PendingRecord) -> bool:
     """Whether both have one name: `key_of` without the chance that two share a number."""
     origin = draft.event.get("origin")
     if origin is not None:
-        return event.origin is not None and (event.origin.box, event.origin.seq) == (origin.box, origin.seq)
-    return event.origin is None and (event.source, event.id) == (draft.event["source"], draft.event["id"])
+        return event.origin is not None and (event.origin.box, event.origin.seq) == (
+            origin.box,
+            origin.seq,
+        )
+    return event.origin is None and (event.source, event.id) == (
+        draft.event["source"],
+        draft.event["id"],
+    )
 
 
-def give(done: Done) -> None:
+def resolve_jobs(completed: Completed) -> None:
     """Tells those whose records are durable, once."""
-    for job, events in done:
+    for job, events in completed:
         job.future.set_result(events)
-    done.clear()
+    completed.clear()
 
 
-def tell(jobs: Sequence[Job], error: BaseException) -> None:
+def fail_jobs(jobs: Sequence[AppendJob], error: BaseException) -> None:
     """Tells those who were told nothing yet."""
     for job in jobs:
         if not job.future.done():
             job.future.set_exception(error)
 
 
-def refusal(error: OSError) -> AdapterError:
+def append_error(error: OSError) -> AdapterError:
     """What a failed write is to the caller."""
     if is_disk_full(error):
-        return disk_full("append to the journal")
-    return broken(f"cannot append to the journal: {error.strerror}")
+        return disk_full_error("append to the journal")
+    return journal_failed(f"cannot append to the journal: {error.strerror}")

@@ -9,38 +9,44 @@ from agentbox.adapters.events.journal import chain
 from agentbox.adapters.runtime.checks import check_text
 from agentbox.adapters.runtime.context import CallContext
 from agentbox.contracts.events import MAX_NAME, MAX_TYPE, TYPE_PATTERN, Event, NewEvent
-from agentbox.core.records.wire import JsonObj, refuse, to_wire
+from agentbox.core.records.wire import JsonObj, invalid_value, to_wire
 
 _TYPE = re.compile(TYPE_PATTERN)
 
 
-def draft_of(event: NewEvent, caller: CallContext, box: str, new_id: str, at: str = "") -> chain.Draft:
+def create_draft(
+    event: NewEvent, caller: CallContext, box: str, new_id: str, pointer: str = ""
+) -> chain.PendingRecord:
     """Raises ValidationError or ValueTooLarge, with a pointer below `at`."""
     members: dict[str, Any] = {
         "id": event.id if event.id is not None else new_id,
         "type": event.type,
-        "source": event.source if event.source is not None else caller.principal or f"urn:agentbox:box:{box}",
+        "source": event.source
+        if event.source is not None
+        else caller.principal or f"urn:agentbox:box:{box}",
         "subject": event.subject,
         "agent_id": event.agent_id if event.agent_id is not None else caller.agent_id,
         "session_id": event.session_id if event.session_id is not None else caller.session_id,
         "trace_id": event.trace_id if event.trace_id is not None else caller.trace_id,
     }
-    return _drafted(members, event.data, at)
+    return _build_draft(members, event.data, pointer)
 
 
-def draft_of_record(event: Event, at: str) -> chain.Draft:
+def draft_from_event(event: Event, pointer: str) -> chain.PendingRecord:
     """As `draft_of`, for a record that has every member already."""
     names = ("id", "type", "source", "subject", "agent_id", "session_id", "trace_id")
-    return _drafted({name: getattr(event, name) for name in names}, event.data, at)
+    return _build_draft({name: getattr(event, name) for name in names}, event.data, pointer)
 
 
-def _drafted(members: dict[str, Any], data: JsonObj, at: str) -> chain.Draft:
+def _build_draft(members: dict[str, Any], data: JsonObj, pointer: str) -> chain.PendingRecord:
     kind = members["type"]
     if not isinstance(kind, str) or len(kind) > MAX_TYPE or _TYPE.fullmatch(kind) is None:
-        raise refuse(f"{at}/type", f"must be dotted lower case, at most {MAX_TYPE} characters")
+        raise invalid_value(
+            f"{pointer}/type", f"must be dotted lower case, at most {MAX_TYPE} characters"
+        )
     for name, text in members.items():
         if text is not None:
-            check_text(text, f"{at}/{name}", longest=MAX_NAME)
-    spelled = {name: rfc8785.dumps(text) for name, text in members.items()}
-    spelled["data"] = chain.canonical_data(data)
-    return chain.Draft({**members, "data": to_wire(data)}, spelled)
+            check_text(text, f"{pointer}/{name}", max_length=MAX_NAME)
+    encoded = {name: rfc8785.dumps(text) for name, text in members.items()}
+    encoded["data"] = chain.canonical_data(data)
+    return chain.PendingRecord({**members, "data": to_wire(data)}, encoded)

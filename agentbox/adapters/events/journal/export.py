@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agentbox.adapters.events.journal import chain
-from agentbox.adapters.events.journal.segments import damaged, lines, segment_files
+from agentbox.adapters.events.journal.segments import damage_error, read_lines, segment_files
 from agentbox.adapters.events.journal.verify import verify
 from agentbox.contracts.events import Event
 
 
-def stored(directory: Path, *, since: int = -1) -> Iterator[Event]:
+def read_events(directory: Path, *, since: int = -1) -> Iterator[Event]:
     """Every record after `since` that was there when the check began.
 
     Raises IntegrityError with the place of the first damage before anything is returned, NotFound for no folder.
@@ -17,16 +17,16 @@ def stored(directory: Path, *, since: int = -1) -> Iterator[Event]:
     report = verify(directory)
     if report.error is not None:
         error = report.error
-        raise damaged(directory / error.file, error.line, error.seq, error.reason)
+        raise damage_error(directory / error.file, error.line, error.seq, error.reason)
     return _records(directory, max(since + 1, report.first_seq), report.last_seq)
 
 
 def _records(directory: Path, first: int, last: int) -> Iterator[Event]:
     for path in segment_files(directory):
         with path.open("rb") as stream:
-            for line, whole in lines(stream):
-                found = chain.scan(line)
-                if found is None or not whole or found.seq > last:
+            for line, complete in read_lines(stream):
+                parsed = chain.parse_line(line)
+                if parsed is None or not complete or parsed.seq > last:
                     return
-                if found.seq >= first:
-                    yield chain.event_of(line)
+                if parsed.seq >= first:
+                    yield chain.decode_event(line)

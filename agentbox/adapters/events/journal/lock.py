@@ -17,7 +17,7 @@ class WriterLock:
         self.path = path
         self._fd = -1
 
-    def take(self) -> None:
+    def acquire(self) -> None:
         """Raises SlotUnavailable with the pid of the holder."""
         fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -26,30 +26,33 @@ class WriterLock:
             holder = os.pread(fd, 32, 0).decode("ascii", "replace").strip()
             os.close(fd)
             raise SlotUnavailable(
-                f"cannot open the journal: process {holder or 'unknown'} writes to it", hint="a journal has one writer",
-                slot="events", impl="local-jsonl", since=None,
-            ) from None  # fmt: skip
+                f"cannot open the journal: process {holder or 'unknown'} writes to it",
+                hint="a journal has one writer",
+                slot="events",
+                impl="local-jsonl",
+                since=None,
+            ) from None
         os.ftruncate(fd, 0)
         os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
         self._fd = fd
 
     @property
-    def held(self) -> bool:
+    def is_held(self) -> bool:
         """Whether the lock file at the path is still the one that is locked."""
         try:
-            there, ours = self.path.stat(), os.fstat(self._fd)
+            current, locked = self.path.stat(), os.fstat(self._fd)
         except OSError:
             return False
-        return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
+        return (current.st_dev, current.st_ino) == (locked.st_dev, locked.st_ino)
 
-    def drop(self) -> None:
+    def release(self) -> None:
         """May be called again."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
 
 
-class WholeReaders:
+class ReaderCount:
     """Those who read every file of an open journal. Any thread may use it."""
 
     def __init__(self) -> None:
@@ -68,7 +71,7 @@ class WholeReaders:
                 self._count -= 1
 
     @contextmanager
-    def none(self) -> Iterator[bool]:
+    def exclusive(self) -> Iterator[bool]:
         """Whether nobody reads; nobody begins while the body runs."""
         with self._lock:
             yield self._count == 0

@@ -4,25 +4,29 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from agentbox.adapters.events.journal.lock import WriterLock
-from agentbox.adapters.events.journal.recovery import Journal
+from agentbox.adapters.events.journal.recovery import JournalState
 from agentbox.adapters.events.journal.segments import (
     ANCHOR,
-    damaged,
-    kept_files,
+    current_files,
+    damage_error,
     read_anchor,
     read_seal,
+    replace_file,
     segment_files,
     sync_directory,
-    write_whole,
 )
 from agentbox.adapters.events.journal.verify import verify
 from agentbox.core.canonical import canonical_json
 
-Old = Callable[[Path, int], bool]
+IsOld = Callable[[Path, int], bool]
 
 
 def prune(
-    directory: Path, *, before_seq: int | None = None, before_day: str | None = None, dry_run: bool = False
+    directory: Path,
+    *,
+    before_seq: int | None = None,
+    before_day: str | None = None,
+    dry_run: bool = False,
 ) -> tuple[int, list[str]]:
     """Removes each sealed segment whose records are all before that one, or of days before that one (YYYY-MM-DD).
 
@@ -32,58 +36,75 @@ def prune(
     and segments before it do not count.
     """
 
-    def old(path: Path, last_seq: int) -> bool:
+    def is_old(path: Path, last_seq: int) -> bool:
         return (before_seq is not None and last_seq < before_seq) or (
             before_day is not None and path.name[:10] < before_day
         )
 
     lock = WriterLock(directory / ".lock")
-    lock.take()
+    lock.acquire()
     try:
         if (error := verify(directory).error) is not None:
-            raise damaged(directory / error.file, error.line, error.seq, error.reason)
-        return _prune(directory, old, dry_run=dry_run)
+            raise damage_error(directory / error.file, error.line, error.seq, error.reason)
+        return _prune(directory, is_old, dry_run=dry_run)
     finally:
-        lock.drop()
+        lock.release()
 
 
-def _prune(directory: Path, old: Old, *, dry_run: bool) -> tuple[int, list[str]]:
+def _prune(directory: Path, is_old: IsOld, *, dry_run: bool) -> tuple[int, list[str]]:
     first_seq, prev_hash = read_anchor(directory)
-    kept = kept_files(directory, first_seq)
-    removed = [path for path in segment_files(directory) if path not in kept]  # left behind when pruning was cut short
-    for path in kept[:-1]:
+    files = current_files(directory, first_seq)
+    removed = [
+        path for path in segment_files(directory) if path not in files
+    ]  # left behind when pruning was cut short
+    for path in files[:-1]:
         seal = read_seal(path.with_suffix(".seal.json"))
-        if seal is None or not old(path, seal["last_seq"]):
+        if seal is None or not is_old(path, seal["last_seq"]):
             break
         removed.append(path)
         first_seq, prev_hash = seal["last_seq"] + 1, seal["hash"]
     if removed and not dry_run:
-        _note_beginning(directory, first_seq, prev_hash)
+        _write_anchor(directory, first_seq, prev_hash)
         _remove(directory, removed)
     return first_seq, [path.name for path in removed]
 
 
-def drop_delivered(journal: Journal, seq: int) -> None:
+def remove_delivered(journal: JournalState, seq: int) -> None:
     """Removes the sealed segments of an open journal that end at or before that record; its writer calls it, and nobody may
     be reading every file meanwhile. A reader that stands in one of them gets CursorExpired. Raises OSError."""
     segments, count = journal.segments, 0
-    while count + 1 < len(segments) and segments[count + 1].first_seq <= seq + 1 and segments[count].seal.exists():
+    while (
+        count + 1 < len(segments)
+        and segments[count + 1].first_seq <= seq + 1
+        and segments[count].seal.exists()
+    ):
         count += 1
     if not count:
         return
-    first, gone = segments[count], [segment.path for segment in segments[:count]]
-    size = sum(path.stat().st_size for path in gone)
-    _note_beginning(journal.directory, first.first_seq, first.first_prev)
-    journal.first_seq, journal.segments, journal.size = first.first_seq, segments[count:], journal.size - size
-    _remove(journal.directory, gone)
+    first, removed = segments[count], [segment.path for segment in segments[:count]]
+    size = sum(path.stat().st_size for path in removed)
+    _write_anchor(journal.directory, first.first_seq, first.first_prev)
+    journal.first_seq, journal.segments, journal.size = (
+        first.first_seq,
+        segments[count:],
+        journal.size - size,
+    )
+    _remove(journal.directory, removed)
 
 
-def _note_beginning(directory: Path, first_seq: int, prev_hash: str) -> None:
-    write_whole(directory / ANCHOR, canonical_json({"first_seq": first_seq, "prev_hash": prev_hash}) + b"\n")
+def _write_anchor(directory: Path, first_seq: int, prev_hash: str) -> None:
+    replace_file(
+        directory / ANCHOR, canonical_json({"first_seq": first_seq, "prev_hash": prev_hash}) + b"\n"
+    )
 
 
 def _remove(directory: Path, segments: Sequence[Path]) -> None:
     for path in segments:  # the segment last: a seal without its segment would be damage
-        for part in (path.with_suffix(".seal.json"), path.with_suffix(".idx"), path.with_suffix(".torn"), path):
-            part.unlink(missing_ok=True)
+        for file in (
+            path.with_suffix(".seal.json"),
+            path.with_suffix(".idx"),
+            path.with_suffix(".torn"),
+            path,
+        ):
+            file.unlink(missing_ok=True)
         sync_directory(directory)

@@ -11,47 +11,49 @@ from pathlib import Path
 from typing import Any
 
 from agentbox.adapters.events.journal import chain
-from agentbox.adapters.events.journal.received import Mark, load_marks
+from agentbox.adapters.events.journal.origins import OriginHead, load_origin_heads
 from agentbox.adapters.events.journal.segments import (
-    EVERY,
+    CHECKPOINT_INTERVAL,
     SEALED,
-    Segment,
-    damaged,
-    first_of,
-    kept_files,
-    lines,
-    locate,
+    JournalSegment,
+    current_files,
+    damage_error,
+    find_segment,
     open_at,
     read_anchor,
+    read_first_line,
+    read_lines,
     read_seal,
+    replace_file,
     sync_directory,
     write_seal,
-    write_whole,
 )
 from agentbox.adapters.events.journal.verify import verify
 from agentbox.contracts.events import GENESIS
 from agentbox.core.canonical import canonical_json
 from agentbox.core.storage.store_record import StoreRecord
 
-KEYS = 100_000  # records whose (source, id) is remembered
-DAMAGE = "damage.json"  # where a check in the background found the journal damaged
+MAX_KEYS = 100_000  # records whose (source, id) is remembered
+DAMAGE_FILE = "damage.json"  # where a check in the background found the journal damaged
 
 
 @dataclass(slots=True)
-class Journal:
+class JournalState:
     """A journal directory as found. `head` is (-1, 64 zeros) when it is empty; `active` is the segment to go on with."""
 
     directory: Path
     first_seq: int
-    segments: list[Segment] = field(default_factory=list)
+    segments: list[JournalSegment] = field(default_factory=list)
     head: tuple[int, str] = (-1, GENESIS)
     last_ts: datetime = datetime(1970, 1, 1, tzinfo=UTC)
-    active: Segment | None = None
+    active: JournalSegment | None = None
     size: int = 0  # bytes of all segments
     checked_from: int = 0  # what lies before was not checked yet
-    keys: deque[tuple[bytes, int]] = field(default_factory=lambda: deque(maxlen=KEYS))
+    keys: deque[tuple[bytes, int]] = field(default_factory=lambda: deque(maxlen=MAX_KEYS))
     torn: tuple[str, int, str] | None = None  # segment, bytes, sha256 of what was cut
-    marks: dict[str, Mark] = field(default_factory=dict)  # box -> the last record that it delivered
+    origin_heads: dict[str, OriginHead] = field(
+        default_factory=dict
+    )  # box -> the last record that it delivered
 
 
 def key_number(key: bytes) -> int:
@@ -59,76 +61,93 @@ def key_number(key: bytes) -> int:
     return int.from_bytes(hashlib.blake2b(key, digest_size=8).digest())
 
 
-def load(directory: Path, record: StoreRecord | None = None) -> Journal:
+def load(directory: Path, record: StoreRecord | None = None) -> JournalState:
     """Reads the directory, cuts a torn tail, and checks from the newest 100,000 records on.
 
     Raises IntegrityError for any other damage, for records that `record` says were there too, and then has changed nothing.
     """
     first_seq, first_prev = read_anchor(directory)
-    journal = Journal(directory, first_seq, head=(first_seq - 1, first_prev), marks=load_marks(directory))
-    for path in kept_files(directory, first_seq):
-        _add(journal, path)
+    journal = JournalState(
+        directory,
+        first_seq,
+        head=(first_seq - 1, first_prev),
+        origin_heads=load_origin_heads(directory),
+    )
+    for path in current_files(directory, first_seq):
+        _add_segment(journal, path)
     _recheck_damage(journal)
-    held = None if record is None else record.read("hash", "seq")
+    expected = None if record is None else record.read("hash", "seq")
     end, sealed = _check_tail(journal) if journal.segments else (0, False)
-    if record is not None and held is not None and (why := _loss(journal, held)):
-        raise record.lost("the journal", why)
+    if record is not None and expected is not None and (loss := _find_loss(journal, expected)):
+        raise record.loss_error("the journal", loss)
     if journal.segments:
-        _settle_tail(journal, journal.segments[-1], end, sealed=sealed)
+        _repair_tail(journal, journal.segments[-1], end, sealed=sealed)
     journal.size = sum(segment.path.stat().st_size for segment in journal.segments)
     return journal
 
 
-def _add(journal: Journal, path: Path) -> None:
+def _add_segment(journal: JournalState, path: Path) -> None:
     """Appends a segment to the list, after comparing its beginning with the end of the one before."""
-    first = first_of(path)
-    before = journal.segments[-1] if journal.segments else None
+    first = read_first_line(path)
+    previous = journal.segments[-1] if journal.segments else None
     seq, prev = journal.head
-    if before is not None:
-        seal = read_seal(before.seal)
-        if seal is None or seal["first_seq"] != before.first_seq:
-            raise damaged(before.path, 0, None, "has no seal, and another segment follows")
+    if previous is not None:
+        seal = read_seal(previous.seal)
+        if seal is None or seal["first_seq"] != previous.first_seq:
+            raise damage_error(previous.path, 0, None, "has no seal, and another segment follows")
         seq, prev = seal["last_seq"], seal["hash"]
     if first is not None and (first.seq, first.prev_hash) != (seq + 1, prev):
-        raise damaged(path, 1, first.seq, f"does not follow on record {seq}")
-    journal.segments.append(Segment(path, seq + 1, prev))
+        raise damage_error(path, 1, first.seq, f"does not follow on record {seq}")
+    journal.segments.append(JournalSegment(path, seq + 1, prev))
     journal.head = seq, prev
 
 
-def _loss(journal: Journal, held: Mapping[str, Any]) -> str:
+def _find_loss(journal: JournalState, expected: Mapping[str, Any]) -> str:
     """What of the records that were there last is gone; "" for nothing."""
-    seq, digest = held["seq"], held["hash"]
+    seq, digest = expected["seq"], expected["hash"]
     if journal.head[0] < seq:
         return f"it ends at record {journal.head[0]}, and record {seq} was there"
     if seq < journal.first_seq or seq == journal.head[0]:
-        return "" if seq < journal.first_seq or journal.head[1] == digest else f"record {seq} is another than it was"
-    with open_at(locate(journal.segments, seq), seq) as stream:
-        found = chain.scan(stream.readline().rstrip(b"\n"))
-    return "" if found is not None and found.hash == digest else f"record {seq} is another than it was"
+        return (
+            ""
+            if seq < journal.first_seq or journal.head[1] == digest
+            else f"record {seq} is another than it was"
+        )
+    with open_at(find_segment(journal.segments, seq), seq) as stream:
+        parsed = chain.parse_line(stream.readline().rstrip(b"\n"))
+    return (
+        ""
+        if parsed is not None and parsed.hash == digest
+        else f"record {seq} is another than it was"
+    )
 
 
-def _check_tail(journal: Journal) -> tuple[int, bool]:
+def _check_tail(journal: JournalState) -> tuple[int, bool]:
     """Where the last whole line ends, and whether it seals its segment."""
     for segment in journal.segments:
         _load_index(segment)
     last = journal.segments[-1]
-    newest = last.first_seq + (len(last.offsets) - 1) * EVERY
-    start = max(journal.segments[0].first_seq, newest - KEYS)
-    place = locate(journal.segments, start)
-    journal.checked_from = place.checkpoint(start)[0]
+    newest = last.first_seq + (len(last.offsets) - 1) * CHECKPOINT_INTERVAL
+    start = max(journal.segments[0].first_seq, newest - MAX_KEYS)
+    start_segment = find_segment(journal.segments, start)
+    journal.checked_from = start_segment.checkpoint(start)[0]
     end, sealed = 0, False
-    for segment in journal.segments[journal.segments.index(place) :]:
-        end, sealed = _read(journal, segment, max(journal.checked_from, segment.first_seq), last=segment is last)
+    for segment in journal.segments[journal.segments.index(start_segment) :]:
+        end, sealed = _scan_segment(
+            journal, segment, max(journal.checked_from, segment.first_seq), last=segment is last
+        )
     return end, sealed
 
 
-def _settle_tail(journal: Journal, last: Segment, end: int, *, sealed: bool) -> None:
+def _repair_tail(journal: JournalState, last: JournalSegment, end: int, *, sealed: bool) -> None:
     _cut_tail(journal, last, end)
-    _settle_seal(journal, last, sealed=sealed)
+    _repair_seal(journal, last, sealed=sealed)
     save_index(last)
 
 
-def _read(journal: Journal, segment: Segment, seq: int, *, last: bool) -> tuple[int, bool]:
+def _scan_segment(
+    journal: JournalState, segment: JournalSegment, seq: int, *, last: bool
+) -> tuple[int, bool]:
     """Checks a segment from a checkpoint on and takes over what it says.
 
     Returns where its last whole line ends, and whether that line seals the segment.
@@ -138,41 +157,47 @@ def _read(journal: Journal, segment: Segment, seq: int, *, last: bool) -> tuple[
     line = b""
     with segment.path.open("rb") as stream:
         stream.seek(offset)
-        for text, whole in lines(stream):
-            if not whole and last:
+        for text, complete in read_lines(stream):
+            if not complete and last:
                 break
             line = text
-            found = _check(segment, line, expected, prev)
-            prev = found.hash
-            if (expected - segment.first_seq) // EVERY == len(segment.offsets):
+            parsed = _check_line(segment, line, expected, prev)
+            prev = parsed.hash
+            if (expected - segment.first_seq) // CHECKPOINT_INTERVAL == len(segment.offsets):
                 segment.offsets.append(offset)
             journal.head = expected, prev
             expected, offset = expected + 1, offset + len(line) + 1
-            journal.keys.append((found.key, found.seq))
-            journal.last_ts = datetime.fromisoformat(found.ts)
-            if (origin := found.origin) is not None and origin.seq > journal.marks.get(origin.box, (-1, ""))[0]:
-                journal.marks[origin.box] = origin.seq, origin.hash
+            journal.keys.append((parsed.key, parsed.seq))
+            journal.last_ts = datetime.fromisoformat(parsed.ts)
+            if (origin := parsed.origin) is not None and origin.seq > journal.origin_heads.get(
+                origin.box, (-1, "")
+            )[0]:
+                journal.origin_heads[origin.box] = origin.seq, origin.hash
     return offset, line.endswith(b'"type":"%b"}' % SEALED.encode())
 
 
-def _check(segment: Segment, line: bytes, expected: int, prev: str | None) -> chain.Line:
-    found = chain.scan(line)
+def _check_line(
+    segment: JournalSegment, line: bytes, expected: int, prev: str | None
+) -> chain.JournalLine:
+    parsed = chain.parse_line(line)
     number = expected - segment.first_seq + 1
-    if found is None or not found.sound:
-        raise damaged(segment.path, number, expected, "is no sound record")
-    if found.seq != expected or prev not in (None, found.prev_hash):
-        raise damaged(segment.path, number, expected, "does not follow on the record before it")
-    return found
+    if parsed is None or not parsed.is_intact:
+        raise damage_error(segment.path, number, expected, "is no sound record")
+    if parsed.seq != expected or prev not in (None, parsed.prev_hash):
+        raise damage_error(
+            segment.path, number, expected, "does not follow on the record before it"
+        )
+    return parsed
 
 
-def _settle_seal(journal: Journal, segment: Segment, *, sealed: bool) -> None:
+def _repair_seal(journal: JournalState, segment: JournalSegment, *, sealed: bool) -> None:
     """The last segment may be full without its seal file: a crash came between. It is written now."""
     if sealed and not segment.seal.exists():
         write_seal(segment, *journal.head)
     journal.active = None if sealed else segment
 
 
-def _load_index(segment: Segment) -> None:
+def _load_index(segment: JournalSegment) -> None:
     """Takes the checkpoints of the `.idx` file that prove right, in order; the rest is derived again while reading."""
     try:
         rows = segment.index.read_bytes().split(b"\n")
@@ -188,21 +213,28 @@ def _load_index(segment: Segment) -> None:
             if number == 0:
                 continue
             stream.seek(min(offset, size))
-            found = chain.scan(stream.readline().rstrip(b"\n"))
-            if found is None or not found.sound or found.seq != segment.first_seq + number * EVERY:
+            parsed = chain.parse_line(stream.readline().rstrip(b"\n"))
+            if (
+                parsed is None
+                or not parsed.is_intact
+                or parsed.seq != segment.first_seq + number * CHECKPOINT_INTERVAL
+            ):
                 return
             segment.offsets.append(offset)
 
 
-def save_index(segment: Segment) -> None:
+def save_index(segment: JournalSegment) -> None:
     """Writes the checkpoints again when the file does not hold them all."""
-    rows = [canonical_json({"offset": o, "seq": segment.first_seq + n * EVERY}) for n, o in enumerate(segment.offsets)]
-    wanted = b"".join(row + b"\n" for row in rows)
-    if not segment.index.exists() or segment.index.read_bytes() != wanted:
-        write_whole(segment.index, wanted)
+    rows = [
+        canonical_json({"offset": o, "seq": segment.first_seq + n * CHECKPOINT_INTERVAL})
+        for n, o in enumerate(segment.offsets)
+    ]
+    expected = b"".join(row + b"\n" for row in rows)
+    if not segment.index.exists() or segment.index.read_bytes() != expected:
+        replace_file(segment.index, expected)
 
 
-def _cut_tail(journal: Journal, segment: Segment, end: int) -> None:
+def _cut_tail(journal: JournalState, segment: JournalSegment, end: int) -> None:
     """Cuts what follows the last whole line and keeps it in `<segment>.torn`. After a seal nothing may follow."""
     with segment.path.open("rb") as stream:
         stream.seek(end)
@@ -211,11 +243,16 @@ def _cut_tail(journal: Journal, segment: Segment, end: int) -> None:
         return
     if segment.seal.exists():
         seq = journal.head[0] + 1
-        raise damaged(segment.path, seq - segment.first_seq + 1, seq, "follows on a record that sealed the segment")
-    with segment.torn.open("ab") as kept:
-        kept.write(cut)
-        kept.flush()
-        os.fsync(kept.fileno())
+        raise damage_error(
+            segment.path,
+            seq - segment.first_seq + 1,
+            seq,
+            "follows on a record that sealed the segment",
+        )
+    with segment.torn.open("ab") as torn:
+        torn.write(cut)
+        torn.flush()
+        os.fsync(torn.fileno())
     with segment.path.open("r+b") as stream:
         stream.truncate(end)
         os.fsync(stream.fileno())
@@ -223,21 +260,29 @@ def _cut_tail(journal: Journal, segment: Segment, end: int) -> None:
     journal.torn = segment.path.name, len(cut), hashlib.sha256(cut).hexdigest()
 
 
-def _recheck_damage(journal: Journal) -> None:
+def _recheck_damage(journal: JournalState) -> None:
     """A place that was found damaged stays in the way until it is sound again."""
-    path = journal.directory / DAMAGE
+    path = journal.directory / DAMAGE_FILE
     try:
         data = json.loads(path.read_bytes())
-        segment, line, seq, reason = str(data["file"]), int(data["line"]), data["seq"], str(data["reason"])
+        segment, line, seq, reason = (
+            str(data["file"]),
+            int(data["line"]),
+            data["seq"],
+            str(data["reason"]),
+        )
     except FileNotFoundError:
         return
     except (ValueError, KeyError, TypeError) as error:
-        raise damaged(path, 0, None, "cannot be read") from error
+        raise damage_error(path, 0, None, "cannot be read") from error
     if not verify(journal.directory).ok:
-        raise damaged(journal.directory / segment, line, seq, reason)
+        raise damage_error(journal.directory / segment, line, seq, reason)
     path.unlink()
 
 
-def remember_damage(directory: Path, file: str, line: int, seq: int | None, reason: str) -> None:
+def record_damage(directory: Path, file: str, line: int, seq: int | None, reason: str) -> None:
     """Notes what a check in the background found, for the next opening."""
-    write_whole(directory / DAMAGE, canonical_json({"file": file, "line": line, "seq": seq, "reason": reason}) + b"\n")
+    replace_file(
+        directory / DAMAGE_FILE,
+        canonical_json({"file": file, "line": line, "seq": seq, "reason": reason}) + b"\n",
+    )

@@ -16,15 +16,15 @@ from agentbox.contracts.events import GENESIS
 from agentbox.core.canonical import canonical_json, file_sha256
 from agentbox.core.slot_errors import IntegrityError
 
-EVERY = 1000  # records between two checkpoints
+CHECKPOINT_INTERVAL = 1000  # records between two checkpoints
 SEALED = "journal.segment.sealed"
-APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+APPEND_FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
 ANCHOR = "anchor.json"
 _NAME = re.compile(r"(\d{4}-\d{2}-\d{2})\.(\d{4,})\.jsonl")
 
 
 @dataclass(slots=True)
-class Segment:
+class JournalSegment:
     """One file of records. `offsets[n]` is where record `first_seq + n * EVERY` begins."""
 
     path: Path
@@ -50,64 +50,70 @@ class Segment:
 
     def checkpoint(self, seq: int) -> tuple[int, int]:
         """The newest checkpoint at or before a record: (seq, offset)."""
-        number = min((seq - self.first_seq) // EVERY, len(self.offsets) - 1)
-        return self.first_seq + number * EVERY, self.offsets[number]
+        number = min((seq - self.first_seq) // CHECKPOINT_INTERVAL, len(self.offsets) - 1)
+        return self.first_seq + number * CHECKPOINT_INTERVAL, self.offsets[number]
 
 
 def segment_files(directory: Path) -> list[Path]:
     """The segments by day and number."""
-    found = [(match[1], int(match[2]), path) for path in directory.iterdir() if (match := _NAME.fullmatch(path.name))]
-    return [path for _day, _number, path in sorted(found)]
+    numbered = [
+        (match[1], int(match[2]), path)
+        for path in directory.iterdir()
+        if (match := _NAME.fullmatch(path.name))
+    ]
+    return [path for _day, _number, path in sorted(numbered)]
 
 
-def kept_files(directory: Path, first_seq: int) -> list[Path]:
+def current_files(directory: Path, first_seq: int) -> list[Path]:
     """The segments from the record on where the journal begins. Pruning that was cut short leaves older ones behind."""
     files = segment_files(directory)
     older = 0
-    while first_seq and older < len(files) and _before(files[older], first_seq):
+    while first_seq and older < len(files) and _starts_before(files[older], first_seq):
         older += 1
     return files[older:]
 
 
-def _before(path: Path, first_seq: int) -> bool:
+def _starts_before(path: Path, first_seq: int) -> bool:
     with path.open("rb") as stream:
-        found = chain.scan(stream.readline().removesuffix(b"\n"))
-    return found is not None and found.sound and found.seq < first_seq
+        parsed = chain.parse_line(stream.readline().removesuffix(b"\n"))
+    return parsed is not None and parsed.is_intact and parsed.seq < first_seq
 
 
-def next_name(day: str, last: Path | None) -> str:
+def next_segment_name(day: str, last: Path | None) -> str:
     """The name of the segment after `last`."""
     match = _NAME.fullmatch(last.name) if last is not None else None
     number = int(match[2]) + 1 if match is not None and match[1] == day else 1
     return f"{day}.{number:04d}.jsonl"
 
 
-def lines(stream: BinaryIO) -> Iterator[tuple[bytes, bool]]:
+def read_lines(stream: BinaryIO) -> Iterator[tuple[bytes, bool]]:
     """Each line without its newline, and whether it had one."""
     for line in stream:
-        whole = line.endswith(b"\n")
-        yield (line[:-1] if whole else line), whole
+        complete = line.endswith(b"\n")
+        yield (line[:-1] if complete else line), complete
 
 
-def first_of(path: Path) -> chain.Line | None:
+def read_first_line(path: Path) -> chain.JournalLine | None:
     """The first record of a file; None when it has no whole line. Raises IntegrityError when that line is no record."""
     with path.open("rb") as stream:
         line = stream.readline()
     if not line.endswith(b"\n"):
         return None
-    found = chain.scan(line[:-1])
-    if found is None or not found.sound:
-        raise damaged(path, 1, None, "is no sound record")
-    return found
+    parsed = chain.parse_line(line[:-1])
+    if parsed is None or not parsed.is_intact:
+        raise damage_error(path, 1, None, "is no sound record")
+    return parsed
 
 
-def damaged(path: Path, line: int, seq: int | None, reason: str) -> IntegrityError:
+def damage_error(path: Path, line: int, seq: int | None, reason: str) -> IntegrityError:
     """The error for a journal that cannot be trusted. `line` counts from 1."""
     return IntegrityError(
         f"cannot trust the journal: {path.name}:{line} {reason}",
         hint="nothing was changed; `agentbox events verify` shows the place, a copy of the folder may be restored",
-        segment=path.name, line=line, seq=seq,
-    )  # fmt: skip
+        segment=path.name,
+        line=line,
+        seq=seq,
+    )
 
 
 def read_anchor(directory: Path) -> tuple[int, str]:
@@ -119,7 +125,7 @@ def read_anchor(directory: Path) -> tuple[int, str]:
     except FileNotFoundError:
         return 0, GENESIS
     except (ValueError, KeyError, TypeError) as error:
-        raise damaged(path, 0, None, "is no anchor") from error
+        raise damage_error(path, 0, None, "is no anchor") from error
 
 
 def read_seal(path: Path) -> dict[str, Any] | None:
@@ -129,32 +135,44 @@ def read_seal(path: Path) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     except ValueError as error:
-        raise damaged(path, 1, None, "is no seal") from error
-    if not isinstance(data, dict) or not {"first_seq", "last_seq", "count", "hash", "sha256"} <= set(data):
-        raise damaged(path, 1, None, "is no seal")
+        raise damage_error(path, 1, None, "is no seal") from error
+    if not isinstance(data, dict) or not {
+        "first_seq",
+        "last_seq",
+        "count",
+        "hash",
+        "sha256",
+    } <= set(data):
+        raise damage_error(path, 1, None, "is no seal")
     return data
 
 
-def write_seal(segment: Segment, last_seq: int, last_hash: str) -> None:
+def write_seal(segment: JournalSegment, last_seq: int, last_hash: str) -> None:
     """Makes a full segment read-only and writes its seal. The segment must be synced already."""
     segment.path.chmod(0o400)
-    write_whole(
+    replace_file(
         segment.seal,
-        seal_of(segment.path.name, segment.first_seq, last_seq, last_hash, file_sha256(segment.path)),
+        encode_seal(
+            segment.path.name, segment.first_seq, last_seq, last_hash, file_sha256(segment.path)
+        ),
         mode=0o400,
     )
 
 
-def seal_of(name: str, first_seq: int, last_seq: int, last_hash: str, sha256: str) -> bytes:
+def encode_seal(name: str, first_seq: int, last_seq: int, last_hash: str, sha256: str) -> bytes:
     """The whole content of a segment's seal file; anything else there is no seal of it."""
     seal = {
-        "segment": name, "first_seq": first_seq, "last_seq": last_seq, "count": last_seq - first_seq + 1,
-        "hash": last_hash, "sha256": sha256,
-    }  # fmt: skip
+        "segment": name,
+        "first_seq": first_seq,
+        "last_seq": last_seq,
+        "count": last_seq - first_seq + 1,
+        "hash": last_hash,
+        "sha256": sha256,
+    }
     return canonical_json(seal) + b"\n"
 
 
-def write_whole(path: Path, data: bytes, *, mode: int = 0o600) -> None:
+def replace_file(path: Path, data: bytes, *, mode: int = 0o600) -> None:
     """Replaces a file: a crash leaves the old one or the new one."""
     temporary = path.with_name(path.name + ".new")
     temporary.unlink(missing_ok=True)
@@ -176,26 +194,26 @@ def sync_directory(path: Path) -> None:
         os.close(fd)
 
 
-def note_checkpoint(segment: Segment, seq: int, offset: int) -> None:
+def add_checkpoint(segment: JournalSegment, seq: int, offset: int) -> None:
     """Keeps where a record begins, and appends it to the `.idx` file. That file is not synced, and a failure to write
     it is no failure: opening derives it again."""
     if seq > segment.first_seq:
         segment.offsets.append(offset)
-    with suppress(OSError), os.fdopen(os.open(segment.index, APPEND, 0o600), "wb") as stream:
+    with suppress(OSError), os.fdopen(os.open(segment.index, APPEND_FLAGS, 0o600), "wb") as stream:
         stream.write(canonical_json({"seq": seq, "offset": offset}) + b"\n")
 
 
-def locate(segments: list[Segment], seq: int) -> Segment:
+def find_segment(segments: list[JournalSegment], seq: int) -> JournalSegment:
     """The segment that a record lies in, or would."""
     return segments[max(0, bisect_right(segments, seq, key=lambda segment: segment.first_seq) - 1)]
 
 
-def open_at(segment: Segment, seq: int) -> BinaryIO:
+def open_at(segment: JournalSegment, seq: int) -> BinaryIO:
     """The segment's file, standing at that record."""
-    at, offset = segment.checkpoint(seq)
+    checkpoint_seq, offset = segment.checkpoint(seq)
     stream = segment.path.open("rb")
     stream.seek(offset)
-    for _ in range(seq - at):
+    for _ in range(seq - checkpoint_seq):
         stream.readline()
     return stream
 

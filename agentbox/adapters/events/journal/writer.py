@@ -10,56 +10,83 @@ from datetime import datetime
 from typing import Any, Literal
 
 from agentbox.adapters.events.journal import chain
-from agentbox.adapters.events.journal.active import ActiveFile, broken
-from agentbox.adapters.events.journal.batch import Batch, Done, Job, give, key_of, refusal, same, tell
-from agentbox.adapters.events.journal.lock import WholeReaders
-from agentbox.adapters.events.journal.prune import drop_delivered
-from agentbox.adapters.events.journal.received import EVERY as MARK_EVERY
-from agentbox.adapters.events.journal.received import fresh, save_marks
-from agentbox.adapters.events.journal.recovery import KEYS, Journal, key_number
+from agentbox.adapters.events.journal.active_file import ActiveFile, journal_failed
+from agentbox.adapters.events.journal.batch import (
+    AppendJob,
+    Batch,
+    Completed,
+    append_error,
+    fail_jobs,
+    is_same_record,
+    record_key,
+    resolve_jobs,
+)
+from agentbox.adapters.events.journal.lock import ReaderCount
+from agentbox.adapters.events.journal.origins import SAVE_INTERVAL as MARK_EVERY
+from agentbox.adapters.events.journal.origins import new_drafts, save_origin_heads
+from agentbox.adapters.events.journal.prune import remove_delivered
+from agentbox.adapters.events.journal.recovery import MAX_KEYS, JournalState, key_number
 from agentbox.adapters.events.journal.segments import (
-    EVERY,
+    CHECKPOINT_INTERVAL,
     SEALED,
-    Segment,
+    JournalSegment,
+    add_checkpoint,
     day_of,
-    locate,
-    next_name,
-    note_checkpoint,
+    find_segment,
+    next_segment_name,
     open_at,
     sync_directory,
     write_seal,
 )
 from agentbox.adapters.runtime.adapter import Clock
-from agentbox.adapters.runtime.shares import agents_part
+from agentbox.adapters.runtime.shares import agents_share
 from agentbox.contracts.events import MAX_DATA, Event
 from agentbox.core.slot_errors import AdapterError, QuotaExceeded
 
-LARGEST = MAX_DATA + (8 << 10)  # bytes of the longest line, and some
-GROUP = 256  # appends that share a sync
-WARN_AT = 0.8  # of max_size
-INTERVAL = 1.0  # seconds between two syncs of fsync = "interval"
+MAX_LINE_BYTES = MAX_DATA + (8 << 10)  # bytes of the longest line, and some
+MAX_GROUP = 256  # appends that share a sync
+WARN_RATIO = 0.8  # of max_size
+SYNC_INTERVAL = 1.0  # seconds between two syncs of fsync = "interval"
 Sync = Literal["group", "always", "interval"]
 
 
-class Writer:
+class JournalWriter:
     """Owns the active segment and the end of the chain. `published` is called in this thread after each sync."""
 
     def __init__(
-        self, journal: Journal, clock: Clock, own: Callable[[str, dict[str, Any]], chain.Draft], published: Callable[[], None], *,
-        segment_size: int, max_size: int, sync: Sync,
-    ) -> None:  # fmt: skip
-        self._journal, self._clock, self._own, self._published = journal, clock, own, published
+        self,
+        journal: JournalState,
+        clock: Clock,
+        create_self_draft: Callable[[str, dict[str, Any]], chain.PendingRecord],
+        on_published: Callable[[], None],
+        *,
+        segment_size: int,
+        max_size: int,
+        sync: Sync,
+    ) -> None:
+        self._journal, self._clock, self._create_self_draft, self._on_published = (
+            journal,
+            clock,
+            create_self_draft,
+            on_published,
+        )
         self._segment_size, self._max_size, self._sync = segment_size, max_size, sync
         self._recent = {key_number(key): seq for key, seq in journal.keys}
         journal.keys.clear()
-        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[AppendJob | None] = queue.SimpleQueue()
         self._file = ActiveFile()
-        self._sealing: Segment | None = None  # its last record is the sealing one, its seal is not written
-        self._warned = journal.size >= WARN_AT * max_size
-        self._bug: AdapterError | None = None
-        self.durable = journal.head  # the newest record that is on disk whatever becomes of the machine
-        self._marked = journal.head[0]  # the record up to which `origins.json` knows every box
-        self.readers = WholeReaders()
+        self._sealing: JournalSegment | None = (
+            None  # its last record is the sealing one, its seal is not written
+        )
+        self._warned = journal.size >= WARN_RATIO * max_size
+        self._internal_error: AdapterError | None = None
+        self.durable = (
+            journal.head
+        )  # the newest record that is on disk whatever becomes of the machine
+        self._heads_saved_at = journal.head[
+            0
+        ]  # the record up to which `origins.json` knows every box
+        self.readers = ReaderCount()
         self._thread = threading.Thread(target=self._run, name="events-writer", daemon=True)
 
     def start(self) -> None:
@@ -68,7 +95,7 @@ class Writer:
             self._file.open(self._journal.active.path)
         self._thread.start()
 
-    def put(self, job: Job) -> None:
+    def put(self, job: AppendJob) -> None:
         """Queues an append."""
         self._jobs.put(job)
 
@@ -77,146 +104,170 @@ class Writer:
         self._jobs.put(None)
         self._thread.join()
 
-    def forget(self, seq: int) -> None:
+    def discard_through(self, seq: int) -> None:
         """Removes, soon, the sealed segments that end at or before that record, unless somebody reads the whole journal."""
         segments = self._journal.segments
         if len(segments) > 1 and segments[1].first_seq <= seq + 1:
-            self._jobs.put(Job((), Future(), forget=seq))
+            self._jobs.put(AppendJob((), Future(), discard_through=seq))
 
     @property
-    def full(self) -> bool:
+    def is_full(self) -> bool:
         """Whether the largest record might not fit any more."""
-        return self._journal.size + LARGEST > self._max_size
+        return self._journal.size + MAX_LINE_BYTES > self._max_size
 
     @property
-    def refuses_agents(self) -> AdapterError | None:
+    def agent_refusal(self) -> AdapterError | None:
         """Why nothing that agents do can be written down any more, though the box still can; None while it can."""
-        cap = agents_part(self._max_size)
-        return self._full(cap) if self._journal.size + LARGEST > cap else None
+        cap = agents_share(self._max_size)
+        return self._full_error(cap) if self._journal.size + MAX_LINE_BYTES > cap else None
 
-    def _full(self, cap: int) -> QuotaExceeded:
-        whose = "" if cap == self._max_size else ", the part of it that agents may fill"
+    def _full_error(self, cap: int) -> QuotaExceeded:
+        detail = "" if cap == self._max_size else ", the part of it that agents may fill"
         return QuotaExceeded(
-            f"cannot append to the journal: it has reached {cap} bytes{whose}", hint="raise adapters.events.max_size",
-            limit="journal", observed=self._journal.size, cap=cap, config_path="adapters.events.max_size",
-        )  # fmt: skip
+            f"cannot append to the journal: it has reached {cap} bytes{detail}",
+            hint="raise adapters.events.max_size",
+            limit="journal",
+            observed=self._journal.size,
+            cap=cap,
+            config_path="adapters.events.max_size",
+        )
 
     @property
     def failure(self) -> AdapterError | None:
         """Why nothing can be appended until the journal is opened anew; None while it can."""
-        return self._file.failure or self._bug
+        return self._file.failure or self._internal_error
 
-    def record(self, seq: int) -> Event:
+    def read_record(self, seq: int) -> Event:
         """A record that is on disk."""
-        with open_at(locate(self._journal.segments, seq), seq) as stream:
-            return chain.event_of(stream.readline())
+        with open_at(find_segment(self._journal.segments, seq), seq) as stream:
+            return chain.decode_event(stream.readline())
 
     def _run(self) -> None:
         ended = False
         while not ended:
-            jobs, ended = self._take()
-            for part in [jobs] if self._sync != "always" else [[job] for job in jobs]:
-                self._append(part)
-            if self._file.dirty and (ended or time.monotonic() - self._file.synced >= INTERVAL):
+            jobs, ended = self._next_jobs()
+            for group in [jobs] if self._sync != "always" else [[job] for job in jobs]:
+                self._append(group)
+            if self._file.dirty and (
+                ended or time.monotonic() - self._file.synced >= SYNC_INTERVAL
+            ):
                 with suppress(OSError):  # `failure` tells every later append
                     self._sync_file()
-        self._mark()
+        self._save_origin_heads()
         self._file.close()
 
-    def _take(self) -> tuple[list[Job], bool]:
+    def _next_jobs(self) -> tuple[list[AppendJob], bool]:
         """The appends that wait now, and whether the end came up; none when it is time for the interval's sync."""
         try:
-            first = self._jobs.get(timeout=INTERVAL if self._file.dirty else None)
+            first = self._jobs.get(timeout=SYNC_INTERVAL if self._file.dirty else None)
         except queue.Empty:
             return [], False
-        jobs: list[Job] = []
+        jobs: list[AppendJob] = []
         with suppress(queue.Empty):
             while first is not None:
                 if first.future.set_running_or_notify_cancel():
                     jobs.append(first)
-                if len(jobs) >= GROUP:
+                if len(jobs) >= MAX_GROUP:
                     return jobs, False
                 first = self._jobs.get_nowait()
             return jobs, True
         return jobs, False
 
-    def _append(self, jobs: Sequence[Job]) -> None:
+    def _append(self, jobs: Sequence[AppendJob]) -> None:
         """Writes a batch; on failure nothing of it remains, and every waiter is told."""
         try:
             self._write(jobs)
         except OSError as error:
-            tell(jobs, self.failure or refusal(error))
+            fail_jobs(jobs, self.failure or append_error(error))
         except BaseException as error:  # noqa: BLE001 - the futures carry it to the callers
-            self._bug = broken("cannot append to the journal: the writer failed inside")
-            tell(jobs, error)
+            self._internal_error = journal_failed(
+                "cannot append to the journal: the writer failed inside"
+            )
+            fail_jobs(jobs, error)
         self._warn()
 
-    def _write(self, jobs: Sequence[Job]) -> None:
-        done: Done = []
-        batch = self._batch()
+    def _write(self, jobs: Sequence[AppendJob]) -> None:
+        completed: Completed = []
+        batch = self._new_batch()
         for job in jobs:
-            if job.forget >= 0:
-                self._forget(job.forget)
+            if job.discard_through >= 0:
+                self._discard(job.discard_through)
                 continue
             try:
                 self._admit(batch, job)
-                batch = self._placed(batch, done)
-                drafts = self._fresh(batch, job) if job.box else job.drafts
+                batch = self._prepare_batch(batch, completed)
+                drafts = self._new_drafts(batch, job) if job.box else job.drafts
             except AdapterError as error:
                 job.future.set_exception(error)
                 continue
             # One whose (source, id) is known already gets the record that has it.
-            done.append((job, tuple(self._known(batch, draft) or batch.link(draft) for draft in drafts)))
+            completed.append(
+                (
+                    job,
+                    tuple(
+                        self._find_existing(batch, draft) or batch.append(draft) for draft in drafts
+                    ),
+                )
+            )
         self._commit(batch)
-        give(done)
+        resolve_jobs(completed)
 
-    def _batch(self) -> Batch:
+    def _new_batch(self) -> Batch:
         seq, last = self._journal.head
         return Batch(seq, last, self._journal.last_ts)
 
-    def _admit(self, batch: Batch, job: Job) -> None:
+    def _admit(self, batch: Batch, job: AppendJob) -> None:
         """Raises what keeps the journal from growing."""
         if self.failure is not None:
             raise self.failure
-        cap = agents_part(self._max_size) if job.of_agent else self._max_size
-        if self._journal.size + batch.size + max(job.size, LARGEST) > cap:
-            raise self._full(cap)
+        cap = agents_share(self._max_size) if job.of_agent else self._max_size
+        if self._journal.size + batch.size + max(job.size, MAX_LINE_BYTES) > cap:
+            raise self._full_error(cap)
 
-    def _placed(self, batch: Batch, done: Done) -> Batch:
+    def _prepare_batch(self, batch: Batch, completed: Completed) -> Batch:
         """The batch with the time of its next record, on the segment of that day; a new one where it must roll."""
         active, now = self._journal.active, max(batch.ts, self._clock.now())
-        if active is None or active.day != day_of(now) or self._file.size + batch.size >= self._segment_size:
+        if (
+            active is None
+            or active.day != day_of(now)
+            or self._file.size + batch.size >= self._segment_size
+        ):
             self._commit(batch)
-            give(done)
+            resolve_jobs(completed)
             self._roll(now)
-            batch = self._batch()
+            batch = self._new_batch()
         batch.ts = now
         return batch
 
-    def _fresh(self, batch: Batch, job: Job) -> Sequence[chain.Draft]:
+    def _new_drafts(self, batch: Batch, job: AppendJob) -> Sequence[chain.PendingRecord]:
         """What is new of a delivery, with what it lacks. Raises OriginConflict."""
-        known = batch.marks.get(job.box, self._journal.marks.get(job.box))
-        drafts, mark = fresh(job.drafts, known, lambda draft: self._known(batch, draft), self._own)
-        if mark is not None:
-            batch.marks[job.box] = mark
+        head = batch.origin_heads.get(job.box, self._journal.origin_heads.get(job.box))
+        drafts, new_head = new_drafts(
+            job.drafts,
+            head,
+            lambda draft: self._find_existing(batch, draft),
+            self._create_self_draft,
+        )
+        if new_head is not None:
+            batch.origin_heads[job.box] = new_head
         return drafts
 
-    def _known(self, batch: Batch, draft: chain.Draft) -> Event | None:
-        key = key_of(draft)
+    def _find_existing(self, batch: Batch, draft: chain.PendingRecord) -> Event | None:
+        key = record_key(draft)
         if (event := batch.keys.get(key)) is not None:
             return event
         seq = self._recent.get(key_number(key))
         if seq is None or seq < self._journal.first_seq:
             return None
-        event = self.record(seq)
-        return event if same(event, draft) else None
+        event = self.read_record(seq)
+        return event if is_same_record(event, draft) else None
 
     def _commit(self, batch: Batch) -> None:
         """Writes and syncs, then moves the end of the chain. Raises OSError, and then the end is where it was."""
         segment = self._journal.active
         if not batch.lines or segment is None:
             return
-        before = self._file.size
+        offset_before = self._file.size
         self._file.write(b"".join(batch.lines))
         if self._sync != "interval":
             self._file.sync()
@@ -224,74 +275,82 @@ class Writer:
         self._journal.size += batch.size
         self._journal.last_ts = batch.ts
         for seq, offset in batch.starts:
-            if (seq - segment.first_seq) % EVERY == 0:
-                note_checkpoint(segment, seq, before + offset)
+            if (seq - segment.first_seq) % CHECKPOINT_INTERVAL == 0:
+                add_checkpoint(segment, seq, offset_before + offset)
         self._journal.head = batch.seq, batch.hash
-        self._journal.marks.update(batch.marks)
-        if batch.seq - self._marked >= MARK_EVERY:
-            self._mark()
-        self._remember(batch)
-        self._published()
+        self._journal.origin_heads.update(batch.origin_heads)
+        if batch.seq - self._heads_saved_at >= MARK_EVERY:
+            self._save_origin_heads()
+        self._cache_keys(batch)
+        self._on_published()
 
-    def _remember(self, batch: Batch) -> None:
+    def _cache_keys(self, batch: Batch) -> None:
         for key, event in batch.keys.items():
             self._recent[key_number(key)] = event.seq
-        while len(self._recent) > KEYS:
+        while len(self._recent) > MAX_KEYS:
             del self._recent[next(iter(self._recent))]
 
     def _roll(self, moment: datetime) -> None:
         """Seals the active segment, if there is one, and begins the next."""
-        old = self._journal.active
-        if old is not None and self._file.size:
-            self._seal(old)
+        previous = self._journal.active
+        if previous is not None and self._file.size:
+            self._seal(previous)
         self._file.close()
-        if old is not None and not old.seal.exists():  # it never had a record
-            self._journal.segments.remove(old)
-            old.path.unlink()
+        if previous is not None and not previous.seal.exists():  # it never had a record
+            self._journal.segments.remove(previous)
+            previous.path.unlink()
         self._journal.active = None
         last = self._journal.segments[-1].path if self._journal.segments else None
         seq, prev = self._journal.head
-        new = Segment(self._journal.directory / next_name(day_of(moment), last), seq + 1, prev)
+        new = JournalSegment(
+            self._journal.directory / next_segment_name(day_of(moment), last), seq + 1, prev
+        )
         self._file.open(new.path)
         sync_directory(self._journal.directory)
         self._journal.segments.append(new)
         self._journal.active = new
 
-    def _seal(self, segment: Segment) -> None:
+    def _seal(self, segment: JournalSegment) -> None:
         """Its last record has the time of the one before it, so that it belongs to the segment's day."""
         if self._sealing is not segment:
             seq, tail = self._journal.head
-            batch = self._batch()
-            data = {"first_seq": segment.first_seq, "count": seq - segment.first_seq + 1, "tail_hash": tail}
-            batch.link(self._own(SEALED, data))
+            batch = self._new_batch()
+            data = {
+                "first_seq": segment.first_seq,
+                "count": seq - segment.first_seq + 1,
+                "tail_hash": tail,
+            }
+            batch.append(self._create_self_draft(SEALED, data))
             self._commit(batch)
             self._sealing = segment
         if self._file.dirty:
             self._sync_file()
-        self._mark()
+        self._save_origin_heads()
         write_seal(segment, *self._journal.head)
 
-    def _mark(self) -> None:
+    def _save_origin_heads(self) -> None:
         """Opening reads the newest records and derives the rest from here, so that a failure now is none."""
-        if self._journal.marks and self._marked < self._journal.head[0]:
+        if self._journal.origin_heads and self._heads_saved_at < self._journal.head[0]:
             with suppress(OSError):
-                save_marks(self._journal.directory, self._journal.marks)
-                self._marked = self._journal.head[0]
+                save_origin_heads(self._journal.directory, self._journal.origin_heads)
+                self._heads_saved_at = self._journal.head[0]
 
     def _sync_file(self) -> None:
         self._file.sync()
         self.durable = self._journal.head
 
-    def _forget(self, seq: int) -> None:
+    def _discard(self, seq: int) -> None:
         """Readers find the new beginning before the old files go."""
-        with self.readers.none() as nobody, suppress(OSError):
-            if nobody:
-                drop_delivered(self._journal, seq)
+        with self.readers.exclusive() as no_readers, suppress(OSError):
+            if no_readers:
+                remove_delivered(self._journal, seq)
 
     def _warn(self) -> None:
         """Once, when the journal has grown to 80 % of what it may."""
-        if self._warned or self._journal.size < WARN_AT * self._max_size:
+        if self._warned or self._journal.size < WARN_RATIO * self._max_size:
             return
         self._warned = True
-        draft = self._own("journal.size.warning", {"observed": self._journal.size, "cap": self._max_size})
-        self._append([Job([draft], Future())])
+        draft = self._create_self_draft(
+            "journal.size.warning", {"observed": self._journal.size, "cap": self._max_size}
+        )
+        self._append([AppendJob([draft], Future())])

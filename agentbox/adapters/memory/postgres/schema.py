@@ -6,11 +6,14 @@ go into their index at once: a list of pending ones would be read whole by every
 """
 
 from agentbox.core.slot_errors import BackendError
-from agentbox.core.storage.postgres.database import Connection, row
+from agentbox.core.storage.postgres.database import Connection, fetch_one
 from agentbox.core.storage.postgres.migrations import Migration
 
-OLDEST = (0, 8)  # of pgvector: iterative scans, without which a filter may leave a page half empty
-_CREATE = "CREATE EXTENSION vector"
+MIN_VERSION = (
+    0,
+    8,
+)  # of pgvector: iterative scans, without which a filter may leave a page half empty
+_CREATE_EXTENSION = "CREATE EXTENSION vector"
 TABLES = Migration(
     "0001_tables.sql",
     """
@@ -64,32 +67,41 @@ CHANGES = Migration(
 MIGRATIONS = (TABLES, RENEWAL, CHANGES)
 
 
-async def with_vector(db: Connection) -> str:
+async def ensure_pgvector(db: Connection) -> str:
     """The schema that pgvector is in; it is created where that is allowed. Raises BackendError with what to run."""
     import psycopg
 
-    find = "SELECT extversion, nspname FROM pg_extension JOIN pg_namespace n ON n.oid = extnamespace WHERE extname = 'vector'"
-    found = await row(db, find)
-    if found is None:
+    sql = "SELECT extversion, nspname FROM pg_extension JOIN pg_namespace n ON n.oid = extnamespace WHERE extname = 'vector'"
+    extension = await fetch_one(db, sql)
+    if extension is None:
         try:
             async with db.transaction():
-                await db.execute(_CREATE)
-        except (psycopg.errors.InsufficientPrivilege, psycopg.errors.FeatureNotSupported, psycopg.errors.UndefinedFile):
-            raise _lacking("has no pgvector, and this role cannot make it", _CREATE) from None
+                await db.execute(_CREATE_EXTENSION)
+        except (
+            psycopg.errors.InsufficientPrivilege,
+            psycopg.errors.FeatureNotSupported,
+            psycopg.errors.UndefinedFile,
+        ):
+            raise _missing_feature(
+                "has no pgvector, and this role cannot make it", _CREATE_EXTENSION
+            ) from None
         except psycopg.errors.UniqueViolation:
-            found = None  # another schema of this database was faster
-        found = await row(db, find)
-        assert found is not None
-    version, schema = found
-    if tuple(map(int, version.split(".")[:2])) < OLDEST:
-        raise _lacking(
-            f"has pgvector {version}, at least {OLDEST[0]}.{OLDEST[1]} is needed", "ALTER EXTENSION vector UPDATE"
+            extension = None  # another schema of this database was faster
+        extension = await fetch_one(db, sql)
+        assert extension is not None
+    version, schema = extension
+    if tuple(map(int, version.split(".")[:2])) < MIN_VERSION:
+        raise _missing_feature(
+            f"has pgvector {version}, at least {MIN_VERSION[0]}.{MIN_VERSION[1]} is needed",
+            "ALTER EXTENSION vector UPDATE",
         )
     return str(schema)
 
 
-def _lacking(what: str, statement: str) -> BackendError:
+def _missing_feature(problem: str, statement: str) -> BackendError:
     return BackendError(
-        f"cannot open memory: the database {what}; run as a superuser: {statement}",
-        hint=f"install pgvector on the server, then run in the database: {statement}", slot="memory", impl="external-pg",
-    )  # fmt: skip
+        f"cannot open memory: the database {problem}; run as a superuser: {statement}",
+        hint=f"install pgvector on the server, then run in the database: {statement}",
+        slot="memory",
+        impl="external-pg",
+    )

@@ -5,30 +5,30 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentbox.adapters.memory.embedder import check_model
-from agentbox.adapters.memory.filters import Condition
+from agentbox.adapters.memory.filters import FilterCondition
 from agentbox.adapters.memory.postgres.rows import LIVE
-from agentbox.adapters.memory.postgres.words import Words
-from agentbox.adapters.memory.ranking import depth, fuse, text_score
-from agentbox.adapters.memory.sqlite.rows import COLUMNS, entry_of, typed
+from agentbox.adapters.memory.postgres.word_index import PgWordIndex
+from agentbox.adapters.memory.ranking import fuse, fusion_depth, text_score
+from agentbox.adapters.memory.sqlite.rows import COLUMNS, entry_from_row, scalar_columns
 from agentbox.contracts.memory import Embedder, Hit
 from agentbox.core.storage.damaged_rows import DamagedRows
-from agentbox.core.storage.postgres.database import Connection, row, rows
+from agentbox.core.storage.postgres.database import Connection, fetch_all, fetch_one
 
-EXACT = 2000  # entries of the namespaces asked, up to which each is compared: a few milliseconds at 256 dimensions
-LEAST_EF = 64
+MAX_EXACT = 2000  # entries of the namespaces asked, up to which each is compared: a few milliseconds at 256 dimensions
+MIN_EF_SEARCH = 64
 _COMPARE = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
-COUNTED = 2000  # entries with a word, beyond which it is common and no longer counted
+MAX_COUNTED = 2000  # entries with a word, beyond which it is common and no longer counted
 # Each word of the query as a query of its own, with how rare it is: the inverse document frequency of BM25, over the
 # namespaces asked. `plainto_tsquery` knows no operators, and of a stop word it makes an empty query.
-_ASKED = f"""SELECT q, ln(1 + (greatest(held.n, has.n) - has.n + 0.5) / (has.n + 0.5)) AS idf
+_QUERY_WORDS_SQL = f"""SELECT q, ln(1 + (greatest(held.n, has.n) - has.n + 0.5) / (has.n + 0.5)) AS idf
     FROM (SELECT DISTINCT plainto_tsquery('english', w) AS q FROM unnest(%s::text[]) w) x
     CROSS JOIN (SELECT coalesce(sum(entries), 0)::float8 AS n FROM namespaces WHERE name = ANY(%s)) held
-    CROSS JOIN LATERAL (SELECT count(*) AS n FROM (SELECT FROM entries c WHERE c.namespace = ANY(%s) AND c.words @@ q LIMIT {COUNTED}) d) has
+    CROSS JOIN LATERAL (SELECT count(*) AS n FROM (SELECT FROM entries c WHERE c.namespace = ANY(%s) AND c.words @@ q LIMIT {MAX_COUNTED}) d) has
     WHERE numnode(q) > 0"""
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class PgSearchQuery:
     """A search that was checked. `vector` is in pgvector's own form, None when the query has no tokens."""
 
     words: list[str]
@@ -36,12 +36,12 @@ class Question:
     namespaces: tuple[str, ...]
     limit: int
     mode: str
-    conditions: tuple[Condition, ...]
+    conditions: tuple[FilterCondition, ...]
     min_cosine: float | None
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class RankedHit:
     """A place in one of the two lists."""
 
     id: int
@@ -51,147 +51,185 @@ class Found:
 
 
 async def search(
-    db: Connection, embedder: Embedder, words: Words, asked: Question, damaged: DamagedRows
+    db: Connection,
+    embedder: Embedder,
+    word_index: PgWordIndex,
+    query: PgSearchQuery,
+    damaged: DamagedRows,
 ) -> tuple[Hit, ...]:
     """The best hits, by score and then by key, as of one snapshot, without damaged ones. Raises ModelMismatch when another model made the vectors."""
     await db.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-    most = asked.limit if asked.mode != "hybrid" else depth(asked.limit)
-    by_text = [] if asked.mode == "vector" else await _by_text(db, words, asked, most)  # first: it takes the snapshot
-    by_vector = [] if asked.mode == "text" else await _by_vector(db, asked, most)
-    if asked.mode == "hybrid":
-        scores = fuse([one.id for one in by_vector], [one.id for one in by_text])
-    elif asked.mode == "vector":
+    count = query.limit if query.mode != "hybrid" else fusion_depth(query.limit)
+    by_text = (
+        [] if query.mode == "vector" else await _by_text(db, word_index, query, count)
+    )  # first: it takes the snapshot
+    by_vector = [] if query.mode == "text" else await _by_vector(db, query, count)
+    if query.mode == "hybrid":
+        scores = fuse([match.id for match in by_vector], [one.id for one in by_text])
+    elif query.mode == "vector":
         scores = {one.id: one.value for one in by_vector}
     else:
         scores = {one.id: text_score(one.value) for one in by_text}
     names = {one.id: (one.key, one.namespace) for one in (*by_vector, *by_text)}
-    best = sorted(scores, key=lambda number: (-scores[number], *names[number]))[: asked.limit]
-    found = await _entries(db, embedder, asked, best)
+    best = sorted(scores, key=lambda number: (-scores[number], *names[number]))[: query.limit]
+    entries = await _entries(db, embedder, query, best)
     bm25 = {one.id: one.value for one in by_text}
 
     def hit(number: int) -> Hit:
-        cosine, values = found[number]
-        return Hit(entry=entry_of(values), score=scores[number], cosine=cosine, bm25=bm25.get(number))
+        cosine, values = entries[number]
+        return Hit(
+            entry=entry_from_row(values), score=scores[number], cosine=cosine, bm25=bm25.get(number)
+        )
 
-    return damaged.readable([number for number in best if number in found], hit)
+    return damaged.readable_rows([number for number in best if number in entries], hit)
 
 
-def conditions_sql(conditions: Sequence[Condition]) -> tuple[str, list[Any]]:
+def conditions_sql(conditions: Sequence[FilterCondition]) -> tuple[str, list[Any]]:
     """` AND ...` for each condition, with bound values."""
     sql, values = "", []
-    for one in conditions:
-        part, bound = _condition(one)
-        sql += f" AND {part}"
+    for condition in conditions:
+        clause, bound = _condition_sql(condition)
+        sql += f" AND {clause}"
         values += bound
     return sql, values
 
 
-def _where(asked: Question) -> tuple[str, list[Any]]:
-    more, bound = conditions_sql(asked.conditions)
-    return f"e.namespace = ANY(%s) AND {LIVE}{more}", [list(asked.namespaces), *bound]
+def _where(query: PgSearchQuery) -> tuple[str, list[Any]]:
+    more, bound = conditions_sql(query.conditions)
+    return f"e.namespace = ANY(%s) AND {LIVE}{more}", [list(query.namespaces), *bound]
 
 
-def _condition(one: Condition) -> tuple[str, list[Any]]:
+def _condition_sql(condition: FilterCondition) -> tuple[str, list[Any]]:
     has = "EXISTS (SELECT 1 FROM metadata m WHERE m.entry = e.id AND m.key = %s"
-    if one.op == "exists":
-        return f"{'' if one.values[0] else 'NOT '}{has})", [one.key]
-    if one.op in _COMPARE:
-        kind, number, words = typed(one.values[0])
-        column, value, cast = ("number", number, "float8") if kind == "n" else ("words", words, "text")
-        return f"{has} AND m.kind = %s AND m.{column} {_COMPARE[one.op]} %s::{cast})", [one.key, kind, value]
-    same = " OR ".join(
+    if condition.op == "exists":
+        return f"{'' if condition.values[0] else 'NOT '}{has})", [condition.key]
+    if condition.op in _COMPARE:
+        kind, number, words = scalar_columns(condition.values[0])
+        column, value, cast = (
+            ("number", number, "float8") if kind == "n" else ("words", words, "text")
+        )
+        return f"{has} AND m.kind = %s AND m.{column} {_COMPARE[condition.op]} %s::{cast})", [
+            condition.key,
+            kind,
+            value,
+        ]
+    equals = " OR ".join(
         "(m.kind = %s AND m.number IS NOT DISTINCT FROM %s::float8 AND m.words IS NOT DISTINCT FROM %s::text)"
-        for _ in one.values
+        for _ in condition.values
     )
-    bound: list[Any] = [one.key]
-    for value in one.values:
-        bound += typed(value)
-    return f"{'NOT ' if one.op == 'ne' else ''}{has} AND ({same}))", bound
+    bound: list[Any] = [condition.key]
+    for value in condition.values:
+        bound += scalar_columns(value)
+    return f"{'NOT ' if condition.op == 'ne' else ''}{has} AND ({equals}))", bound
 
 
-async def _by_vector(db: Connection, asked: Question, most: int) -> list[Found]:
+async def _by_vector(db: Connection, query: PgSearchQuery, count: int) -> list[RankedHit]:
     """Best first, the value is the cosine."""
-    if asked.vector is None:
+    if query.vector is None:
         return []
-    held = await row(
+    entry_counts = await fetch_one(
         db,
         """SELECT coalesce(sum(entries), 0), set_config('hnsw.ef_search', %s, true), set_config('hnsw.iterative_scan', 'strict_order', true)
         FROM namespaces WHERE name = ANY(%s)""",
-        (str(min(1000, max(LEAST_EF, 2 * most))), list(asked.namespaces)),
+        (str(min(1000, max(MIN_EF_SEARCH, 2 * count))), list(query.namespaces)),
     )
-    assert held is not None
-    found = [] if held[0] <= EXACT else await _nearest(db, asked, most, "")
-    if len(found) < most:
-        found = await _nearest(db, asked, most, " + 0")  # no index knows this expression: each entry is compared
-    return [one for one in found if asked.min_cosine is None or one.value >= asked.min_cosine]
+    assert entry_counts is not None
+    matches = [] if entry_counts[0] <= MAX_EXACT else await _nearest(db, query, count, "")
+    if len(matches) < count:
+        matches = await _nearest(
+            db, query, count, " + 0"
+        )  # no index knows this expression: each entry is compared
+    return [
+        match for match in matches if query.min_cosine is None or match.value >= query.min_cosine
+    ]
 
 
-async def _nearest(db: Connection, asked: Question, most: int, plus: str) -> list[Found]:
-    where, values = _where(asked)
+async def _nearest(
+    db: Connection, query: PgSearchQuery, count: int, order_suffix: str
+) -> list[RankedHit]:
+    where, values = _where(query)
     sql = f"""SELECT id, key, namespace, 1 - far FROM (
             SELECT e.id, e.key, e.namespace, e.vector <=> %s::vector AS far FROM entries e
-            WHERE {where} AND e.vector IS NOT NULL ORDER BY (e.vector <=> %s::vector){plus} {", e.key" if plus else ""} LIMIT %s
+            WHERE {where} AND e.vector IS NOT NULL ORDER BY (e.vector <=> %s::vector){order_suffix} {", e.key" if order_suffix else ""} LIMIT %s
         ) near ORDER BY far, key, namespace"""
-    return [Found(*one) for one in await rows(db, sql, (asked.vector, *values, asked.vector, most))]
+    return [
+        RankedHit(*record)
+        for record in await fetch_all(db, sql, (query.vector, *values, query.vector, count))
+    ]
 
 
-async def _by_text(db: Connection, words: Words, asked: Question, most: int) -> list[Found]:
+async def _by_text(
+    db: Connection, word_index: PgWordIndex, query: PgSearchQuery, count: int
+) -> list[RankedHit]:
     """Best first. The value takes the place of BM25: for each word PostgreSQL's cover density rank (`ts_rank_cd`)
     times how rare the word is."""
-    if not asked.words:
+    if not query.words:
         return []
-    ranked = await words.ranked(db, asked.words, asked.namespaces)
+    ranked = await word_index.rank(db, query.words, query.namespaces)
     if ranked is None:
-        return await _by_text_in_sql(db, asked, most)
-    if asked.conditions:
-        where, values = _where(asked)
-        ranked = ranked.among(
-            [number for (number,) in await rows(db, f"SELECT e.id FROM entries e WHERE {where}", values)]
+        return await _by_text_in_sql(db, query, count)
+    if query.conditions:
+        where, values = _where(query)
+        ranked = ranked.restricted_to(
+            [
+                number
+                for (number,) in await fetch_all(
+                    db, f"SELECT e.id FROM entries e WHERE {where}", values
+                )
+            ]
         )
-    found: list[Found] = []
-    for wide in (most, 32 * most, len(ranked.entries)):
-        found = await _named(db, asked, ranked.best(wide), most)
-        if len(found) == most or wide >= len(ranked.entries):
+    matches: list[RankedHit] = []
+    for width in (count, 32 * count, len(ranked.entries)):
+        matches = await _best_entries(db, query, ranked.best(width), count)
+        if len(matches) == count or width >= len(ranked.entries):
             break
-    return found
+    return matches
 
 
-async def _named(db: Connection, asked: Question, scores: Mapping[int, float], most: int) -> list[Found]:
+async def _best_entries(
+    db: Connection, query: PgSearchQuery, scores: Mapping[int, float], count: int
+) -> list[RankedHit]:
     """The best of those entries; the smaller key comes first among equals."""
-    where, values = _least(asked)
+    where, values = _min_cosine_sql(query)
     sql = f"SELECT e.id, e.key, e.namespace FROM entries e WHERE e.id = ANY(%s){where}"
-    found = [
-        Found(number, key, space, scores[number]) for number, key, space in await rows(db, sql, (list(scores), *values))
+    matches = [
+        RankedHit(number, key, space, scores[number])
+        for number, key, space in await fetch_all(db, sql, (list(scores), *values))
     ]
-    return sorted(found, key=lambda one: (-one.value, one.key, one.namespace))[:most]
+    return sorted(matches, key=lambda one: (-one.value, one.key, one.namespace))[:count]
 
 
-def _least(asked: Question) -> tuple[str, list[Any]]:
-    if asked.min_cosine is None or asked.vector is None:
+def _min_cosine_sql(query: PgSearchQuery) -> tuple[str, list[Any]]:
+    if query.min_cosine is None or query.vector is None:
         return "", []
-    return " AND 1 - (e.vector <=> %s::vector) >= %s", [asked.vector, asked.min_cosine]
+    return " AND 1 - (e.vector <=> %s::vector) >= %s", [query.vector, query.min_cosine]
 
 
-async def _by_text_in_sql(db: Connection, asked: Question, most: int) -> list[Found]:
+async def _by_text_in_sql(db: Connection, query: PgSearchQuery, count: int) -> list[RankedHit]:
     """Much the same, entry by entry; a common word is not counted to its end."""
-    where, values = _where(asked)
-    spaces = list(asked.namespaces)
-    also, least = _least(asked)
-    sql = f"""WITH asked AS MATERIALIZED ({_ASKED}), whole AS MATERIALIZED (SELECT string_agg(q::text, ' | ')::tsquery AS q FROM asked)
+    where, values = _where(query)
+    spaces = list(query.namespaces)
+    cosine_sql, cosine_values = _min_cosine_sql(query)
+    sql = f"""WITH asked AS MATERIALIZED ({_QUERY_WORDS_SQL}), whole AS MATERIALIZED (SELECT string_agg(q::text, ' | ')::tsquery AS q FROM asked)
         SELECT e.id, e.key, e.namespace, (SELECT sum(idf * ts_rank_cd(e.words, a.q)) FROM asked a) AS best
-        FROM entries e, whole WHERE e.words @@ whole.q AND {where}{also} ORDER BY best DESC, e.key, e.namespace LIMIT %s"""
-    return [Found(*one) for one in await rows(db, sql, (asked.words, spaces, spaces, *values, *least, most))]
+        FROM entries e, whole WHERE e.words @@ whole.q AND {where}{cosine_sql} ORDER BY best DESC, e.key, e.namespace LIMIT %s"""
+    return [
+        RankedHit(*record)
+        for record in await fetch_all(
+            db, sql, (query.words, spaces, spaces, *values, *cosine_values, count)
+        )
+    ]
 
 
 async def _entries(
-    db: Connection, embedder: Embedder, asked: Question, best: list[int]
+    db: Connection, embedder: Embedder, query: PgSearchQuery, best: list[int]
 ) -> dict[int, tuple[float | None, tuple[Any, ...]]]:
     """Cosine and row of each that is still there."""
     if not best:
         return {}
     sql = f"""SELECT m.model_id, m.dims, e.id, 1 - (e.vector <=> %s::vector), {COLUMNS}
         FROM entries e, model m WHERE e.id = ANY(%s)"""
-    found = await rows(db, sql, (asked.vector, best))
-    for model_id, dims in {(one[0], one[1]) for one in found}:
+    records = await fetch_all(db, sql, (query.vector, best))
+    for model_id, dims in {(record[0], record[1]) for record in records}:
         check_model(embedder, model_id, dims)
-    return {number: (cosine, tuple(values)) for _model, _dims, number, cosine, *values in found}
+    return {number: (cosine, tuple(values)) for _model, _dims, number, cosine, *values in records}

@@ -13,9 +13,9 @@ from agentbox.adapters.memory.filters import kind_of
 from agentbox.contracts.memory import Embedder, MemoryEntry
 from agentbox.core.slot_errors import QuotaExceeded
 from agentbox.core.storage.damaged_rows import UNREADABLE, damaged_row
-from agentbox.core.storage.sqlite import row, rows
+from agentbox.core.storage.sqlite import fetch_all, fetch_one
 from agentbox.core.storage.sqlite_text import each_row
-from agentbox.core.storage.stored_keys import escaped, is_sound
+from agentbox.core.storage.stored_keys import escape_invalid, is_sound
 
 _NAMES = ("namespace", "key", "value", "text", "metadata", "created_at", "updated_at", "expires_at")
 COLUMNS = ", ".join(f"e.{name}" for name in _NAMES)
@@ -31,7 +31,7 @@ class Quotas:
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class EntryDraft:
     """An entry about to be stored. `value` and `metadata` are JSON text; `vector` is None where there are no tokens."""
 
     namespace: str
@@ -48,69 +48,98 @@ class Draft:
         return sum(len(text.encode()) for text in (self.key, self.value, self.text, self.metadata))
 
 
-def entry_of(found: tuple[Any, ...]) -> MemoryEntry:
+def entry_from_row(record: tuple[Any, ...]) -> MemoryEntry:
     """The record of a row of COLUMNS. Raises IntegrityError for one that holds none."""
     try:
-        return _entry_of(found)
+        return _decode_row(record)
     except UNREADABLE:
-        namespace, key = (repr(name) if is_sound(name) else f"'{escaped(name)}'" for name in found[:2])
+        namespace, key = (
+            repr(name) if is_sound(name) else f"'{escape_invalid(name)}'" for name in record[:2]
+        )
         raise damaged_row(f"entry {key} of namespace {namespace}") from None
 
 
-def _entry_of(found: tuple[Any, ...]) -> MemoryEntry:
-    namespace, key, value, text, metadata, created, updated, expires = found
+def _decode_row(record: tuple[Any, ...]) -> MemoryEntry:
+    namespace, key, value, text, metadata, created, updated, expires = record
     return MemoryEntry(
-        namespace=namespace, key=key, value=json.loads(value), text=text, metadata=json.loads(metadata),
-        created_at=_time(created), updated_at=_time(updated), expires_at=None if expires is None else _time(expires),
-    )  # fmt: skip
+        namespace=namespace,
+        key=key,
+        value=json.loads(value),
+        text=text,
+        metadata=json.loads(metadata),
+        created_at=_time(created),
+        updated_at=_time(updated),
+        expires_at=None if expires is None else _time(expires),
+    )
 
 
 def find(db: apsw.Connection, namespace: str, key: str, now: int) -> MemoryEntry | None:
     """The entry, unless it has expired."""
-    found = next(raw_entries(db, f"e.namespace = ? AND e.key = ? AND {LIVE}", (namespace, key, now)), None)
-    return None if found is None else entry_of(found)
+    record = next(
+        raw_entries(db, f"e.namespace = ? AND e.key = ? AND {LIVE}", (namespace, key, now)), None
+    )
+    return None if record is None else entry_from_row(record)
 
 
-def raw_entries(db: apsw.Connection, where: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+def raw_entries(
+    db: apsw.Connection, where: str, values: Sequence[Any]
+) -> Iterator[tuple[Any, ...]]:
     """The rows, for `entry_of`, of the entries `e` that fit, as they are found."""
-    return each_row(db, f"SELECT {COLUMNS} FROM entries e WHERE {where}", values, _NAMES, named=2)
+    return each_row(
+        db, f"SELECT {COLUMNS} FROM entries e WHERE {where}", values, _NAMES, key_columns=2
+    )
 
 
-def check_maker(db: apsw.Connection, embedder: Embedder) -> None:
+def check_stored_model(db: apsw.Connection, embedder: Embedder) -> None:
     """Raises ModelMismatch unless that model made the vectors, which another process may be rewriting."""
-    found = row(db, "SELECT model_id, dims FROM model")
-    assert found is not None
-    check_model(embedder, found[0], found[1])
+    record = fetch_one(db, "SELECT model_id, dims FROM model")
+    assert record is not None
+    check_model(embedder, record[0], record[1])
 
 
 def store(
-    db: apsw.Connection, draft: Draft, embedder: Embedder, quotas: Quotas, now: int
-) -> tuple[MemoryEntry, bool]:  # fmt: skip
+    db: apsw.Connection, draft: EntryDraft, embedder: Embedder, quotas: Quotas, now: int
+) -> tuple[MemoryEntry, bool]:
     """Inserts or overwrites. The entry, and whether it is new. Raises QuotaExceeded, ModelMismatch."""
-    check_maker(db, embedder)
-    old = row(
-        db, f"SELECT e.id, e.created_at, e.bytes, {LIVE} FROM entries e WHERE namespace = ? AND key = ?",
+    check_stored_model(db, embedder)
+    old = fetch_one(
+        db,
+        f"SELECT e.id, e.created_at, e.bytes, {LIVE} FROM entries e WHERE namespace = ? AND key = ?",
         (now, draft.namespace, draft.key),
-    )  # fmt: skip
-    held = row(db, "SELECT entries, bytes FROM namespaces WHERE name = ?", (draft.namespace,)) or (0, 0)
-    check_quotas(draft, quotas, (held[0], held[1]), old[2] if old else None)
+    )
+    used = fetch_one(
+        db, "SELECT entries, bytes FROM namespaces WHERE name = ?", (draft.namespace,)
+    ) or (0, 0)
+    check_quotas(draft, quotas, (used[0], used[1]), old[2] if old else None)
     created = not (old and old[3])
     if old is not None:
         remove(db, old[0])
-    born = now if old is None or created else old[1]
+    created_at = now if old is None or created else old[1]
     values = (
-        draft.namespace, draft.key, draft.value, draft.text, draft.metadata, draft.bytes, born, now, draft.expires_at
-    )  # fmt: skip
+        draft.namespace,
+        draft.key,
+        draft.value,
+        draft.text,
+        draft.metadata,
+        draft.bytes,
+        created_at,
+        now,
+        draft.expires_at,
+    )
     sql = "INSERT INTO entries (namespace, key, value, text, metadata, bytes, created_at, updated_at, expires_at)"
     db.execute(f"{sql} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
     number = db.last_insert_rowid()
     db.execute("INSERT INTO words_of (rowid, text) VALUES (?, ?)", (number, draft.text))
     if draft.vector is not None:
         db.execute("UPDATE stamps SET last = last + 1")
-        db.execute("INSERT INTO vectors VALUES (?, ?, (SELECT last FROM stamps))", (number, draft.vector))
+        db.execute(
+            "INSERT INTO vectors VALUES (?, ?, (SELECT last FROM stamps))", (number, draft.vector)
+        )
     for key, value in draft.scalars.items():
-        db.execute("INSERT INTO metadata VALUES (?, ?, ?, ?, ?)", (number, key, *typed(value)))
-    _count(db, draft.namespace, 1, draft.bytes)
+        db.execute(
+            "INSERT INTO metadata VALUES (?, ?, ?, ?, ?)", (number, key, *scalar_columns(value))
+        )
+    _add_counts(db, draft.namespace, 1, draft.bytes)
     stored = find(db, draft.namespace, draft.key, now)
     assert stored is not None
     return stored, created
@@ -119,39 +148,45 @@ def store(
 def remove(db: apsw.Connection, number: int) -> None:
     """Takes an entry out of every table and index."""
     sql = "SELECT namespace, bytes FROM entries WHERE id = ?"
-    namespace, size = next(each_row(db, sql, (number,), ("namespace", "bytes"), named=1))
+    namespace, size = next(each_row(db, sql, (number,), ("namespace", "bytes"), key_columns=1))
     db.execute("DELETE FROM words_of WHERE rowid = ?", (number,))
     db.execute("DELETE FROM entries WHERE id = ?", (number,))
     if is_sound(namespace):
-        _count(db, namespace, -1, -size)
+        _add_counts(db, namespace, -1, -size)
 
 
 def delete(db: apsw.Connection, namespace: str, key: str, now: int) -> bool:
     """Whether there was a live one."""
-    found = row(db, f"SELECT e.id, {LIVE} FROM entries e WHERE namespace = ? AND key = ?", (now, namespace, key))
-    if found is not None:
-        remove(db, found[0])
-    return found is not None and bool(found[1])
+    record = fetch_one(
+        db,
+        f"SELECT e.id, {LIVE} FROM entries e WHERE namespace = ? AND key = ?",
+        (now, namespace, key),
+    )
+    if record is not None:
+        remove(db, record[0])
+    return record is not None and bool(record[1])
 
 
-def sweep(db: apsw.Connection, now: int, most: int = 1000) -> int:
+def sweep(db: apsw.Connection, now: int, limit: int = 1000) -> int:
     """Removes up to `most` of what has expired; how many."""
-    found = rows(db, "SELECT id FROM entries WHERE expires_at <= ? LIMIT ?", (now, most))
-    for (number,) in found:
+    expired = fetch_all(db, "SELECT id FROM entries WHERE expires_at <= ? LIMIT ?", (now, limit))
+    for (number,) in expired:
         remove(db, number)
-    return len(found)
+    return len(expired)
 
 
-def typed(value: Any) -> tuple[str, float | None, str | None]:
+def scalar_columns(value: Any) -> tuple[str, float | None, str | None]:
     """Kind, number and words of a scalar."""
     kind = kind_of(value)
     return kind, float(value) if kind in "bn" else None, value if kind == "s" else None
 
 
-def check_quotas(draft: Draft, quotas: Quotas, held: tuple[int, int], old_bytes: int | None) -> None:
+def check_quotas(
+    draft: EntryDraft, quotas: Quotas, used: tuple[int, int], old_bytes: int | None
+) -> None:
     """Raises QuotaExceeded. `held` is entries and bytes of the namespace now, of which the entry to be overwritten has
     `old_bytes`."""
-    entries, size = held[0] + (old_bytes is None), held[1] + draft.bytes - (old_bytes or 0)
+    entries, size = used[0] + (old_bytes is None), used[1] + draft.bytes - (old_bytes or 0)
     for key, observed, cap, grows in (
         ("namespace_entries", entries, quotas.entries, old_bytes is None),
         ("namespace_size", size, quotas.bytes, draft.bytes > (old_bytes or 0)),
@@ -160,11 +195,14 @@ def check_quotas(draft: Draft, quotas: Quotas, held: tuple[int, int], old_bytes:
             raise QuotaExceeded(
                 f"cannot store: the namespace {draft.namespace} would hold {observed}, at most {cap} are allowed",
                 hint=f"delete something, or raise adapters.memory.{key}",
-                limit=key, observed=observed, cap=cap, config_path=f"adapters.memory.{key}",
-            )  # fmt: skip
+                limit=key,
+                observed=observed,
+                cap=cap,
+                config_path=f"adapters.memory.{key}",
+            )
 
 
-def _count(db: apsw.Connection, namespace: str, entries: int, size: int) -> None:
+def _add_counts(db: apsw.Connection, namespace: str, entries: int, size: int) -> None:
     sql = "INSERT INTO namespaces VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET entries = entries + ?, bytes = bytes + ?"
     db.execute(sql, (namespace, entries, size, entries, size))
     db.execute("DELETE FROM namespaces WHERE name = ? AND entries = 0", (namespace,))

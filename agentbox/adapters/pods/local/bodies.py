@@ -5,12 +5,12 @@ import os
 from collections.abc import AsyncIterator
 from typing import Self
 
-from agentbox.core.background.threads import in_thread
-from agentbox.core.records.wire import refuse
+from agentbox.core.background.threads import run_in_thread
+from agentbox.core.records.wire import invalid_value
 from agentbox.core.slot_errors import ValueTooLarge
 
 CHUNK = 256 << 10
-AT_ONCE = 1 << 20  # bytes: a body up to this size is read before `read` returns
+MAX_BUFFERED = 1 << 20  # bytes: a body up to this size is read before `read` returns
 
 
 def etag_of(digest: bytes, content_type: str) -> str:
@@ -22,50 +22,54 @@ def check_cap(size: int, cap: int) -> None:
     """Raises ValueTooLarge."""
     if size > cap:
         raise ValueTooLarge(
-            f"cannot write: the object has more than {cap} bytes", hint="raise adapters.pods.max_object",
-            limit="max_object", observed=size, cap=cap, config_path="adapters.pods.max_object",
-        )  # fmt: skip
+            f"cannot write: the object has more than {cap} bytes",
+            hint="raise adapters.pods.max_object",
+            limit="max_object",
+            observed=size,
+            cap=cap,
+            config_path="adapters.pods.max_object",
+        )
 
 
-def span(byte_range: tuple[int, int | None] | None, size: int) -> tuple[int, int]:
+def resolve_range(byte_range: tuple[int, int | None] | None, size: int) -> tuple[int, int]:
     """Where to start, and how many bytes. Raises ValidationError for a range outside an object of that size."""
     if byte_range is None:
         return 0, size
     first, last = byte_range
     if not 0 <= first < size or (last is not None and last < first):
-        raise refuse("/byte_range", f"does not lie in an object of {size} bytes")
+        raise invalid_value("/byte_range", f"does not lie in an object of {size} bytes")
     return first, min(size - 1, size if last is None else last) - first + 1
 
 
-class Incoming:
+class Upload:
     """A temporary file in the folder of the object, gone at the end of the block unless it was placed."""
 
-    def __init__(self, folder: int, name: str, cap: int) -> None:
+    def __init__(self, dir_fd: int, name: str, cap: int) -> None:
         self.name, self.size = name, 0
-        self._cap, self._folder = cap, folder
+        self._cap, self._dir_fd = cap, dir_fd
         self._hash = hashlib.sha256()
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        self.descriptor = os.open(name, flags, 0o600, dir_fd=folder)
+        self.descriptor = os.open(name, flags, 0o600, dir_fd=dir_fd)
 
-    def fill(self, piece: bytes) -> None:
+    def write(self, chunk: bytes) -> None:
         """Raises ValueTooLarge before a byte over the cap is written."""
-        check_cap(self.size + len(piece), self._cap)
-        self._hash.update(piece)
-        self.size += len(piece)
-        view = memoryview(piece)
+        check_cap(self.size + len(chunk), self._cap)
+        self._hash.update(chunk)
+        self.size += len(chunk)
+        view = memoryview(chunk)
         while view:
             view = view[os.write(self.descriptor, view) :]
 
-    def synced(self) -> bytes:
+    def sync(self) -> bytes:
         """The SHA-256 of what was written, which is on disk now."""
         os.fsync(self.descriptor)
         return self._hash.digest()
 
-    def place(self, name: str) -> os.stat_result:
+    def commit(self, name: str) -> os.stat_result:
         """Gives the file its final name, whatever had it before; what the file is now."""
-        os.rename(self.name, name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+        os.rename(self.name, name, src_dir_fd=self._dir_fd, dst_dir_fd=self._dir_fd)
         self.name = ""
-        os.fsync(self._folder)
+        os.fsync(self._dir_fd)
         return os.fstat(self.descriptor)
 
     def __enter__(self) -> Self:
@@ -74,53 +78,55 @@ class Incoming:
     def __exit__(self, *_failure: object) -> None:
         os.close(self.descriptor)
         if self.name:
-            os.unlink(self.name, dir_fd=self._folder)
+            os.unlink(self.name, dir_fd=self._dir_fd)
 
 
 def read_all(descriptor: int, start: int = 0, size: int | None = None) -> bytes:
     """So many bytes from there, or all that follow."""
-    pieces, left = [], size
-    while left is None or left > 0:
-        piece = os.pread(descriptor, CHUNK if left is None else min(CHUNK, left), start)
-        if not piece:
+    chunks, remaining = [], size
+    while remaining is None or remaining > 0:
+        chunk = os.pread(descriptor, CHUNK if remaining is None else min(CHUNK, remaining), start)
+        if not chunk:
             break
-        pieces.append(piece)
-        start += len(piece)
-        left = None if left is None else left - len(piece)
-    return b"".join(pieces)
+        chunks.append(chunk)
+        start += len(chunk)
+        remaining = None if remaining is None else remaining - len(chunk)
+    return b"".join(chunks)
 
 
 def digest_of(descriptor: int) -> bytes:
     """SHA-256 of an open file."""
-    found, at = hashlib.sha256(), 0
-    while piece := os.pread(descriptor, CHUNK, at):
-        found.update(piece)
-        at += len(piece)
-    return found.digest()
+    digest, offset = hashlib.sha256(), 0
+    while chunk := os.pread(descriptor, CHUNK, offset):
+        digest.update(chunk)
+        offset += len(chunk)
+    return digest.digest()
 
 
-class Outgoing:
+class Download:
     """An open object as an iterator of pieces; owns its descriptor, and closes it at the end, or when it is dropped."""
 
     def __init__(self, descriptor: int, start: int, size: int) -> None:
         self._descriptor: int | None = descriptor
-        self._at, self._left = start, size
+        self._offset, self._remaining = start, size
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> bytes:
         descriptor = self._descriptor
-        if descriptor is None or self._left <= 0:
+        if descriptor is None or self._remaining <= 0:
             self.close()
             raise StopAsyncIteration
-        piece = await in_thread(lambda: os.pread(descriptor, min(CHUNK, self._left), self._at))
-        if not piece:
+        chunk = await run_in_thread(
+            lambda: os.pread(descriptor, min(CHUNK, self._remaining), self._offset)
+        )
+        if not chunk:
             self.close()
             raise StopAsyncIteration
-        self._at += len(piece)
-        self._left -= len(piece)
-        return piece
+        self._offset += len(chunk)
+        self._remaining -= len(chunk)
+        return chunk
 
     def close(self) -> None:
         descriptor, self._descriptor = self._descriptor, None
@@ -131,18 +137,18 @@ class Outgoing:
         self.close()
 
 
-async def at_once(body: bytes) -> AsyncIterator[bytes]:
+async def buffered_body(body: bytes) -> AsyncIterator[bytes]:
     """A body that is in memory already."""
     if body:
         yield body
 
 
-async def cut(pieces: AsyncIterator[bytes], start: int, size: int) -> AsyncIterator[bytes]:
+async def slice_body(chunks: AsyncIterator[bytes], start: int, size: int) -> AsyncIterator[bytes]:
     """So many bytes from there, of a body that comes whole."""
-    at, end = 0, start + size
-    async for piece in pieces:
-        if wanted := piece[max(0, start - at) : max(0, end - at)]:
-            yield wanted
-        at += len(piece)
-        if at >= end:
+    position, end = 0, start + size
+    async for chunk in chunks:
+        if part := chunk[max(0, start - position) : max(0, end - position)]:
+            yield part
+        position += len(chunk)
+        if position >= end:
             return

@@ -7,10 +7,10 @@ from typing import Any, Literal
 import apsw
 
 from agentbox.adapters.pods.local.bodies import etag_of
-from agentbox.adapters.runtime.shares import OF_AGENTS, OF_ONE
+from agentbox.adapters.runtime.shares import AGENTS_SHARE, STATE_SHARE
 from agentbox.core.slot_errors import QuotaExceeded
 from agentbox.core.storage.damaged_rows import DamagedRows, damaged_row
-from agentbox.core.storage.sqlite import row
+from agentbox.core.storage.sqlite import fetch_one
 from agentbox.core.storage.sqlite_text import each_row
 from agentbox.core.storage.stored_keys import is_sound
 
@@ -38,12 +38,12 @@ MIGRATIONS: tuple[str, ...] = (
 )
 _OBJECT = ("path", "content_type", "etag", "size", "inode", "mtime_ns", "ctime_ns")
 _INTENT = ("id", "instance", "path", "op", "temp", "content_type", "etag", "bytes", "objects")
-AGENTS = "state/"  # the container of theirs: each state has one below it
+AGENTS_CONTAINER = "state/"  # the container of theirs: each state has one below it
 DEFAULT_TYPE = "application/octet-stream"
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ObjectRow:
     """An object as indexed; it is this file as long as `same` says so."""
 
     path: str
@@ -55,13 +55,23 @@ class Row:
     ctime_ns: int
 
     @classmethod
-    def of(cls, path: str, content_type: str, etag: str, found: os.stat_result) -> "Row":
-        return cls(path, content_type, etag, found.st_size, found.st_ino, found.st_mtime_ns, found.st_ctime_ns)
+    def from_stat(
+        cls, path: str, content_type: str, etag: str, status: os.stat_result
+    ) -> "ObjectRow":
+        return cls(
+            path,
+            content_type,
+            etag,
+            status.st_size,
+            status.st_ino,
+            status.st_mtime_ns,
+            status.st_ctime_ns,
+        )
 
-    def same(self, found: os.stat_result) -> bool:
+    def matches(self, status: os.stat_result) -> bool:
         """Whether the file is the one that was indexed, unchanged."""
-        seen = (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
-        return (self.inode, self.size, self.mtime_ns, self.ctime_ns) == seen
+        current = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+        return (self.inode, self.size, self.mtime_ns, self.ctime_ns) == current
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +85,13 @@ class Intent:
     temp: str = ""
     content_type: str = ""
     etag: str = ""
-    more_bytes: int = 0
-    more_objects: int = 0
+    added_bytes: int = 0
+    added_objects: int = 0
 
-    def with_body(self, digest: bytes, size: int, current: Row | None) -> "Intent":
+    def with_body(self, digest: bytes, size: int, current: ObjectRow | None) -> "Intent":
         """This intent, once the body (its SHA-256 and size) and what it replaces are known."""
-        etag, more = etag_of(digest, self.content_type), size - (current.size if current else 0)
-        return replace(self, etag=etag, more_bytes=more, more_objects=0 if current else 1)
+        etag, added = etag_of(digest, self.content_type), size - (current.size if current else 0)
+        return replace(self, etag=etag, added_bytes=added, added_objects=0 if current else 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,46 +102,58 @@ class Quota:
     objects: int
 
 
-def find(db: apsw.Connection, path: str) -> Row | None:
+def find(db: apsw.Connection, path: str) -> ObjectRow | None:
     """Raises IntegrityError where its row is damaged."""
-    found = next(each_row(db, "SELECT * FROM objects WHERE path = ?", (path,), _OBJECT, named=1), None)
-    if found is not None and None in found:
+    record = next(
+        each_row(db, "SELECT * FROM objects WHERE path = ?", (path,), _OBJECT, key_columns=1), None
+    )
+    if record is not None and None in record:
         raise damaged_row(f"object {path}")
-    return None if found is None else Row(*found)
+    return None if record is None else ObjectRow(*record)
 
 
-def put(db: apsw.Connection, new: Row) -> None:
+def put(db: apsw.Connection, new: ObjectRow) -> None:
     """Inserts or replaces, and moves the totals by the difference."""
     old = find(db, new.path)
     db.execute("INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?, ?, ?, ?)", _values(new))
-    _add(db, new.path, new.size - (old.size if old else 0), 0 if old else 1)
+    _add_totals(db, new.path, new.size - (old.size if old else 0), 0 if old else 1)
 
 
-def drop(db: apsw.Connection, path: str) -> None:
+def remove(db: apsw.Connection, path: str) -> None:
     """Forgets the object, if it is known."""
     old = find(db, path)
     if old is not None:
         db.execute("DELETE FROM objects WHERE path = ?", (path,))
-        _add(db, path, -old.size, -1)
+        _add_totals(db, path, -old.size, -1)
 
 
-def begin(db: apsw.Connection, intent: Intent, quota: Quota) -> None:
+def begin_intent(db: apsw.Connection, intent: Intent, quota: Quota) -> None:
     """Records what is about to happen. Raises QuotaExceeded when the store, with all that is under way, would be too full."""
-    _check(db, "quota", "bytes", intent.more_bytes, intent.id, quota.bytes)
-    _check(db, "quota_objects", "objects", intent.more_objects, intent.id, quota.objects)
+    _check_quota(db, "quota", "bytes", intent.added_bytes, intent.id, quota.bytes)
+    _check_quota(db, "quota_objects", "objects", intent.added_objects, intent.id, quota.objects)
     if share := share_of(intent.path):
-        _check_share(db, "quota", "bytes", intent, share, intent.more_bytes, quota.bytes)
-        _check_share(db, "quota_objects", "objects", intent, share, intent.more_objects, quota.objects)
-    values = (intent.id, intent.instance, intent.path, intent.op, intent.temp, intent.content_type, intent.etag)
+        _check_share(db, "quota", "bytes", intent, share, intent.added_bytes, quota.bytes)
+        _check_share(
+            db, "quota_objects", "objects", intent, share, intent.added_objects, quota.objects
+        )
+    values = (
+        intent.id,
+        intent.instance,
+        intent.path,
+        intent.op,
+        intent.temp,
+        intent.content_type,
+        intent.etag,
+    )
     db.execute(
         "INSERT OR REPLACE INTO intents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (*values, intent.more_bytes, intent.more_objects),
+        (*values, intent.added_bytes, intent.added_objects),
     )
 
 
-def count(db: apsw.Connection) -> int:
+def count_objects(db: apsw.Connection) -> int:
     """How many objects are known."""
-    return int((row(db, "SELECT objects FROM totals") or (0,))[0])
+    return int((fetch_one(db, "SELECT objects FROM totals") or (0,))[0])
 
 
 def clear(db: apsw.Connection) -> None:
@@ -139,86 +161,105 @@ def clear(db: apsw.Connection) -> None:
     db.execute("DELETE FROM objects; UPDATE totals SET bytes = 0, objects = 0")
 
 
-def end(db: apsw.Connection, intent_id: str) -> None:
+def end_intent(db: apsw.Connection, intent_id: str) -> None:
     db.execute("DELETE FROM intents WHERE id = ?", (intent_id,))
 
 
-def intents(db: apsw.Connection, damaged: DamagedRows, path: str | None = None) -> tuple[Intent, ...]:
+def list_intents(
+    db: apsw.Connection, damaged: DamagedRows, path: str | None = None
+) -> tuple[Intent, ...]:
     """All of them, or those of one path. Damaged ones stay under way."""
     where, values = ("", ()) if path is None else (" WHERE path = ?", (path,))
-    return damaged.readable(each_row(db, f"SELECT * FROM intents{where}", values, _INTENT, named=1), _intent)
+    return damaged.readable_rows(
+        each_row(db, f"SELECT * FROM intents{where}", values, _INTENT, key_columns=1),
+        _decode_intent,
+    )
 
 
 def note_damaged(db: apsw.Connection, damaged: DamagedRows) -> None:
     """Notes the objects whose path is not valid UTF-8: no call meets them, and their files are taken for new ones."""
-    damaged.readable(each_row(db, "SELECT path FROM objects", (), ("path",), named=1), _check_key)
+    damaged.readable_rows(
+        each_row(db, "SELECT path FROM objects", (), ("path",), key_columns=1), _check_path
+    )
 
 
-def _check_key(found: tuple[Any, ...]) -> None:
-    if not is_sound(found[0]):
-        raise damaged_row(f"object {found[0]}")
+def _check_path(record: tuple[Any, ...]) -> None:
+    if not is_sound(record[0]):
+        raise damaged_row(f"object {record[0]}")
 
 
-def _check(db: apsw.Connection, key: str, column: str, more: int, intent_id: str, cap: int) -> None:
-    if more <= 0:
+def _check_quota(
+    db: apsw.Connection, key: str, column: str, added: int, intent_id: str, cap: int
+) -> None:
+    if added <= 0:
         return
     sql = f"SELECT {column} + (SELECT coalesce(sum(max({column}, 0)), 0) FROM intents WHERE id != ?) FROM totals"
-    found = row(db, sql, (intent_id,))
-    assert found is not None
-    if found[0] + more > cap:
+    totals = fetch_one(db, sql, (intent_id,))
+    assert totals is not None
+    if totals[0] + added > cap:
         raise QuotaExceeded(
-            f"cannot write: the pods would hold {found[0] + more} {column}, at most {cap} are allowed",
+            f"cannot write: the pods would hold {totals[0] + added} {column}, at most {cap} are allowed",
             hint=f"delete something, or raise adapters.pods.{key}",
-            limit=key, observed=found[0] + more, cap=cap, config_path=f"adapters.pods.{key}",
-        )  # fmt: skip
+            limit=key,
+            observed=totals[0] + added,
+            cap=cap,
+            config_path=f"adapters.pods.{key}",
+        )
 
 
 def share_of(path: str) -> str:
     """The container of a state that a path lies in; "" for one that is no agent's."""
-    name, slash, _ = path.removeprefix(AGENTS).partition("/")
-    return f"{AGENTS}{name}/" if path.startswith(AGENTS) and name and slash else ""
+    name, slash, _ = path.removeprefix(AGENTS_CONTAINER).partition("/")
+    return (
+        f"{AGENTS_CONTAINER}{name}/" if path.startswith(AGENTS_CONTAINER) and name and slash else ""
+    )
 
 
 def _check_share(
-    db: apsw.Connection, key: str, column: str, intent: Intent, share: str, more: int, whole: int
-) -> None:  # fmt: skip
+    db: apsw.Connection,
+    key: str,
+    column: str,
+    intent: Intent,
+    share: str,
+    added: int,
+    capacity: int,
+) -> None:
     """Of one state and of all: what agents hold leaves the box and its operator room. Raises QuotaExceeded."""
-    if more <= 0:
+    if added <= 0:
         return
-    under_way = (
-        f"(SELECT coalesce(sum(max({column}, 0)), 0) FROM intents WHERE id != ?2 AND substr(path, 1, length(?1)) = ?1)"
-    )
+    under_way = f"(SELECT coalesce(sum(max({column}, 0)), 0) FROM intents WHERE id != ?2 AND substr(path, 1, length(?1)) = ?1)"
     sql = f"SELECT coalesce(sum({column}), 0) + {under_way} FROM shares WHERE substr(share, 1, length(?1)) = ?1"
-    for prefix, part in ((share, OF_ONE), (AGENTS, OF_AGENTS)):
-        found, cap = row(db, sql, (prefix, intent.id)), int(whole * part)
-        assert found is not None
-        if found[0] + more > cap:
-            whose = prefix if prefix == share else "all agents together"
+    for prefix, fraction in ((share, STATE_SHARE), (AGENTS_CONTAINER, AGENTS_SHARE)):
+        totals, cap = fetch_one(db, sql, (prefix, intent.id)), int(capacity * fraction)
+        assert totals is not None
+        if totals[0] + added > cap:
+            owner = prefix if prefix == share else "all agents together"
             raise QuotaExceeded(
-                f"cannot write: {whose} would hold {found[0] + more} {column}, at most {cap} are allowed",
+                f"cannot write: {owner} would hold {totals[0] + added} {column}, at most {cap} are allowed",
                 hint=f"delete something there, or raise adapters.pods.{key}",
-                limit=key, observed=found[0] + more, cap=cap, config_path=f"adapters.pods.{key}",
-            )  # fmt: skip
+                limit=key,
+                observed=totals[0] + added,
+                cap=cap,
+                config_path=f"adapters.pods.{key}",
+            )
 
 
-def _add(db: apsw.Connection, path: str, more: int, objects: int) -> None:
-    db.execute("UPDATE totals SET bytes = bytes + ?, objects = objects + ?", (more, objects))
+def _add_totals(db: apsw.Connection, path: str, size: int, objects: int) -> None:
+    db.execute("UPDATE totals SET bytes = bytes + ?, objects = objects + ?", (size, objects))
     if share := share_of(path):
         db.execute(
             "INSERT INTO shares VALUES (?1, ?2, ?3) "
             "ON CONFLICT (share) DO UPDATE SET bytes = bytes + ?2, objects = objects + ?3",
-            (share, more, objects),
+            (share, size, objects),
         )
         db.execute("DELETE FROM shares WHERE share = ? AND objects = 0", (share,))
 
 
-def _intent(found: tuple[Any, ...]) -> Intent:
-    if None in found:
-        raise damaged_row(f"intent {found[0]}")
-    return Intent(*found)
+def _decode_intent(record: tuple[Any, ...]) -> Intent:
+    if None in record:
+        raise damaged_row(f"intent {record[0]}")
+    return Intent(*record)
 
 
-def _values(found: Row) -> tuple[object, ...]:
-    return (
-        found.path, found.content_type, found.etag, found.size, found.inode, found.mtime_ns, found.ctime_ns
-    )  # fmt: skip
+def _values(row: ObjectRow) -> tuple[object, ...]:
+    return (row.path, row.content_type, row.etag, row.size, row.inode, row.mtime_ns, row.ctime_ns)

@@ -17,17 +17,17 @@ _INSTANCES = 1 << 32  # offsets from here on belong to instances
 _FLOCK = "hhqqi"  # struct flock of Linux on 64-bit machines: type, whence, start, length, pid
 
 
-class Locks:
+class PathLocks:
     """The lock file of a store. Each lock has a descriptor of its own, so it excludes other threads too."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self.instance = int.from_bytes(os.urandom(4), "big") >> 1
-        self._alive = self._open()
-        _set(self._alive, fcntl.F_WRLCK, _INSTANCES + self.instance, wait=False)
+        self._instance_fd = self._open()
+        _set_lock(self._instance_fd, fcntl.F_WRLCK, _INSTANCES + self.instance, wait=False)
 
     def close(self) -> None:
-        os.close(self._alive)
+        os.close(self._instance_fd)
 
     @contextmanager
     def hold(self, path: str) -> Iterator[None]:
@@ -35,7 +35,7 @@ class Locks:
         offset = int.from_bytes(hashlib.blake2b(path.encode(), digest_size=4).digest(), "big")
         descriptor = self._open()
         try:
-            _set(descriptor, fcntl.F_WRLCK, offset, wait=True)
+            _set_lock(descriptor, fcntl.F_WRLCK, offset, wait=True)
             yield
         finally:
             os.close(descriptor)
@@ -46,7 +46,7 @@ class Locks:
             return True
         descriptor = self._open()
         try:
-            _set(descriptor, fcntl.F_WRLCK, _INSTANCES + instance, wait=False)
+            _set_lock(descriptor, fcntl.F_WRLCK, _INSTANCES + instance, wait=False)
         except OSError as error:
             if error.errno in (errno.EAGAIN, errno.EACCES):
                 return True
@@ -59,6 +59,6 @@ class Locks:
         return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
-def _set(descriptor: int, kind: int, offset: int, *, wait: bool) -> None:
+def _set_lock(descriptor: int, kind: int, offset: int, *, wait: bool) -> None:
     command = fcntl.F_OFD_SETLKW if wait else fcntl.F_OFD_SETLK
     fcntl.fcntl(descriptor, command, struct.pack(_FLOCK, kind, os.SEEK_SET, offset, 1, 0))

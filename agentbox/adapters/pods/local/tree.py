@@ -7,25 +7,32 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from agentbox.core.records.wire import refuse
-from agentbox.core.slot_errors import AdapterError, BackendError, NotFound, PermissionDenied, disk_full, is_disk_full
+from agentbox.core.records.wire import invalid_value
+from agentbox.core.slot_errors import (
+    AdapterError,
+    BackendError,
+    NotFound,
+    PermissionDenied,
+    disk_full_error,
+    is_disk_full,
+)
 
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_TRIES = 8  # of making a folder that another call removes at the same time
+_DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_MAX_ATTEMPTS = 8  # of making a folder that another call removes at the same time
 
 
-class Tree:
+class ObjectTree:
     """An open root. Every method raises AdapterError alone, `typed` makes them of what the system says."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self._descriptor = os.open(root, _FOLDER)
+        self._descriptor = os.open(root, _DIRECTORY_FLAGS)
 
     def close(self) -> None:
         os.close(self._descriptor)
 
-    def still_there(self) -> bool:
+    def is_in_place(self) -> bool:
         """False once the folder that is open is no longer the one at its path."""
         try:
             return os.path.samestat(self.root.stat(), os.fstat(self._descriptor))
@@ -33,96 +40,103 @@ class Tree:
             return False
 
     @contextmanager
-    def folder(self, parts: Sequence[str], path: str, *, make: bool = False) -> Iterator[int]:
+    def open_directory(
+        self, parts: Sequence[str], path: str, *, create: bool = False
+    ) -> Iterator[int]:
         """A descriptor of the folder, made with its parents if asked. Raises NotFound, PermissionDenied, ValidationError."""
-        at = os.dup(self._descriptor)
+        dir_fd = os.dup(self._descriptor)
         try:
-            for part in parts:
-                below = self._enter(at, part, path, make=make)
-                os.close(at)
-                at = below
-            yield at
+            for name in parts:
+                child_fd = self._open_child(dir_fd, name, path, create=create)
+                os.close(dir_fd)
+                dir_fd = child_fd
+            yield dir_fd
         finally:
-            os.close(at)
+            os.close(dir_fd)
 
-    def _enter(self, at: int, part: str, path: str, *, make: bool) -> int:
-        for _ in range(_TRIES):
+    def _open_child(self, dir_fd: int, name: str, path: str, *, create: bool) -> int:
+        for _ in range(_MAX_ATTEMPTS):
             try:
-                return os.open(part, _FOLDER, dir_fd=at)
+                return os.open(name, _DIRECTORY_FLAGS, dir_fd=dir_fd)
             except FileNotFoundError:
-                if not make:
-                    raise missing(path) from None
-                _make(at, part)
+                if not create:
+                    raise not_found(path) from None
+                _make_directory(dir_fd, name)
             except OSError as error:
                 if error.errno not in (errno.ENOTDIR, errno.ELOOP):
                     raise
-                if not stat.S_ISREG(os.stat(part, dir_fd=at, follow_symlinks=False).st_mode):
-                    raise denied(path) from None
-                if make:
-                    raise refuse("/path", f"lies below {part!r}, which is an object") from None
-                raise missing(path) from None
-        raise BackendError(f"cannot make {path}: its container keeps vanishing", slot="pods", impl="local-fs")
+                if not stat.S_ISREG(os.stat(name, dir_fd=dir_fd, follow_symlinks=False).st_mode):
+                    raise access_denied(path) from None
+                if create:
+                    raise invalid_value(
+                        "/path", f"lies below {name!r}, which is an object"
+                    ) from None
+                raise not_found(path) from None
+        raise BackendError(
+            f"cannot make {path}: its container keeps vanishing", slot="pods", impl="local-fs"
+        )
 
 
-def _make(at: int, part: str) -> None:
+def _make_directory(dir_fd: int, name: str) -> None:
     try:
-        os.mkdir(part, 0o700, dir_fd=at)
+        os.mkdir(name, 0o700, dir_fd=dir_fd)
     except FileExistsError:
         return
-    os.fsync(at)
+    os.fsync(dir_fd)
 
 
-def look(at: int, name: str, path: str) -> os.stat_result | None:
+def stat_entry(dir_fd: int, name: str, path: str) -> os.stat_result | None:
     """What the folder holds under that name: a regular file or a folder, None for nothing. Raises PermissionDenied."""
     try:
-        found = os.stat(name, dir_fd=at, follow_symlinks=False)
+        status = os.stat(name, dir_fd=dir_fd, follow_symlinks=False)
     except FileNotFoundError:
         return None
-    if stat.S_ISDIR(found.st_mode):
-        return found
-    if not plain(found):
-        raise denied(path)
-    return found
+    if stat.S_ISDIR(status.st_mode):
+        return status
+    if not is_plain_file(status):
+        raise access_denied(path)
+    return status
 
 
-def open_file(at: int, name: str, path: str) -> tuple[int, os.stat_result]:
+def open_file(dir_fd: int, name: str, path: str) -> tuple[int, os.stat_result]:
     """A descriptor of the object and what it is. Raises NotFound, also for a container, and PermissionDenied."""
-    seen = look(at, name, path)
-    if seen is None or stat.S_ISDIR(seen.st_mode):
-        raise missing(path)
+    entry = stat_entry(dir_fd, name, path)
+    if entry is None or stat.S_ISDIR(entry.st_mode):
+        raise not_found(path)
     try:
-        descriptor = os.open(name, _FILE, dir_fd=at)
+        descriptor = os.open(name, _FILE_FLAGS, dir_fd=dir_fd)
     except FileNotFoundError:
-        raise missing(path) from None
+        raise not_found(path) from None
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENXIO):
-            raise denied(path) from None
+            raise access_denied(path) from None
         raise
-    found = os.fstat(descriptor)
-    if not plain(found):
+    status = os.fstat(descriptor)
+    if not is_plain_file(status):
         os.close(descriptor)
-        raise denied(path)
-    return descriptor, found
+        raise access_denied(path)
+    return descriptor, status
 
 
-def plain(found: os.stat_result) -> bool:
+def is_plain_file(status: os.stat_result) -> bool:
     """A regular file that no other name leads to. 0 links: it was replaced while it was being opened."""
-    return stat.S_ISREG(found.st_mode) and found.st_nlink <= 1
+    return stat.S_ISREG(status.st_mode) and status.st_nlink <= 1
 
 
-def missing(path: str) -> NotFound:
+def not_found(path: str) -> NotFound:
     return NotFound(f"cannot find {path}", resource="pod", id=path)
 
 
-def denied(path: str) -> PermissionDenied:
+def access_denied(path: str) -> PermissionDenied:
     return PermissionDenied(
         f"cannot use {path}: it is, or lies below, a link, a device, a pipe, or a file with a second name",
-        hint="only plain files and folders are served", scope="pods",
-    )  # fmt: skip
+        hint="only plain files and folders are served",
+        scope="pods",
+    )
 
 
 @contextmanager
-def typed(doing: str) -> Iterator[None]:
+def translate_errors(action: str) -> Iterator[None]:
     """Makes a BackendError of what the system refuses; names the file system's reason, never a host path."""
     try:
         yield
@@ -130,5 +144,7 @@ def typed(doing: str) -> Iterator[None]:
         raise
     except OSError as error:
         if is_disk_full(error):
-            raise disk_full(doing) from error
-        raise BackendError(f"cannot {doing}: {error.strerror or error}", slot="pods", impl="local-fs") from error
+            raise disk_full_error(action) from error
+        raise BackendError(
+            f"cannot {action}: {error.strerror or error}", slot="pods", impl="local-fs"
+        ) from error

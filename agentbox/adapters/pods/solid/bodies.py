@@ -10,45 +10,51 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import IO
 
-from agentbox.adapters.pods.local.bodies import AT_ONCE, CHUNK, check_cap
-from agentbox.core.background.threads import in_thread
+from agentbox.adapters.pods.local.bodies import CHUNK, MAX_BUFFERED, check_cap
+from agentbox.core.background.threads import run_in_thread
 
 
-class Sent:
+class UploadBody:
     """A body and the headers that go with it; `size` is how many bytes of it went out."""
 
-    def __init__(self, body: bytes | AsyncIterator[bytes], size: int, headers: Mapping[str, str]) -> None:
+    def __init__(
+        self, body: bytes | AsyncIterator[bytes], size: int, headers: Mapping[str, str]
+    ) -> None:
         self.body, self.size, self.headers = body, size, headers
 
 
 @asynccontextmanager
-async def outgoing(body: bytes | AsyncIterator[bytes], cap: int, *, at_once: bool) -> AsyncIterator[Sent]:
+async def open_upload(
+    body: bytes | AsyncIterator[bytes], cap: int, *, streamed: bool
+) -> AsyncIterator[UploadBody]:
     """The body to send; `at_once` sends pieces as they come. Raises ValueTooLarge before a byte over the cap is sent."""
     if isinstance(body, bytes):
         check_cap(len(body), cap)
-        yield Sent(body, len(body), {})
-    elif at_once:
-        sent = Sent(b"", 0, {})
-        sent.body = _counted(sent, body, cap)
-        yield sent
+        yield UploadBody(body, len(body), {})
+    elif streamed:
+        upload = UploadBody(b"", 0, {})
+        upload.body = _count_chunks(upload, body, cap)
+        yield upload
     else:
-        with tempfile.SpooledTemporaryFile(AT_ONCE) as file:
+        with tempfile.SpooledTemporaryFile(MAX_BUFFERED) as file:
             size = 0
-            async for piece in body:
-                size += len(piece)
+            async for chunk in body:
+                size += len(chunk)
                 check_cap(size, cap)
-                await in_thread(partial(file.write, piece))
-            await in_thread(partial(file.seek, 0))
-            yield Sent(_read(file), size, {"Content-Length": str(size)})
+                await run_in_thread(partial(file.write, chunk))
+            await run_in_thread(partial(file.seek, 0))
+            yield UploadBody(_read_chunks(file), size, {"Content-Length": str(size)})
 
 
-async def _counted(sent: Sent, body: AsyncIterator[bytes], cap: int) -> AsyncIterator[bytes]:
-    async for piece in body:
-        sent.size += len(piece)
-        check_cap(sent.size, cap)
-        yield piece
+async def _count_chunks(
+    upload: UploadBody, body: AsyncIterator[bytes], cap: int
+) -> AsyncIterator[bytes]:
+    async for chunk in body:
+        upload.size += len(chunk)
+        check_cap(upload.size, cap)
+        yield chunk
 
 
-async def _read(file: IO[bytes]) -> AsyncIterator[bytes]:
-    while piece := await in_thread(partial(file.read, CHUNK)):
-        yield piece
+async def _read_chunks(file: IO[bytes]) -> AsyncIterator[bytes]:
+    while chunk := await run_in_thread(partial(file.read, CHUNK)):
+        yield chunk

@@ -2,32 +2,44 @@
 
 from urllib.parse import urlsplit
 
-from agentbox.adapters.pods.solid.answers import links
-from agentbox.adapters.pods.solid.line import Line
-from agentbox.adapters.pods.solid.members import CAP, JSON_LD, Member, NotReadable, members
-from agentbox.adapters.runtime.http_connection import unusable
+from agentbox.adapters.pods.solid.connection import SolidConnection
+from agentbox.adapters.pods.solid.members import (
+    JSON_LD,
+    MAX_DOCUMENT,
+    ContainerMember,
+    UnreadableListing,
+    parse_members,
+)
+from agentbox.adapters.pods.solid.responses import parse_links
+from agentbox.adapters.runtime.http_connection import unusable_slot
 from agentbox.core.slot_errors import NotFound
 
 
-async def page(line: Line, container: str, query: str, *, twice: bool) -> tuple[dict[str, Member], str | None]:
+async def fetch_page(
+    connection: SolidConnection, container: str, query: str, *, double_encoded: bool
+) -> tuple[dict[str, ContainerMember], str | None]:
     """The members by name, and the query of the server's next page, None on its last. A root container that nobody wrote to
     is empty. Raises NotFound, and BackendError for a listing that cannot be read."""
     headers = {"Accept": JSON_LD}
     try:
-        answer = await line.ask("GET", container, method="list", query=query, headers=headers, again=True)
+        response = await connection.request(
+            "GET", container, method="list", query=query, headers=headers, idempotent=True
+        )
     except NotFound:
         if container == "":
             return {}, None
         raise
-    document = await line.whole(answer, "list", CAP)
+    document = await connection.read_body(response, "list", MAX_DOCUMENT)
     try:
-        found = members(document, str(answer.url), twice=twice)
-    except NotReadable as error:
-        raise unusable(line.cfg, f"its listing {error}") from None
-    following = next((target for rel, target in links(answer.headers) if rel == "next"), None)
-    if following is None:
-        return found, None
-    here, there = urlsplit(str(answer.url)), urlsplit(str(answer.url.join(following)))
-    if there._replace(query="", fragment="") != here._replace(query="", fragment=""):
-        raise unusable(line.cfg, "the next page of its listing is at another address")
-    return found, there.query
+        by_name = parse_members(document, str(response.url), double_encoded=double_encoded)
+    except UnreadableListing as error:
+        raise unusable_slot(connection.cfg, f"its listing {error}") from None
+    next_link = next(
+        (target for rel, target in parse_links(response.headers) if rel == "next"), None
+    )
+    if next_link is None:
+        return by_name, None
+    page_url, next_url = urlsplit(str(response.url)), urlsplit(str(response.url.join(next_link)))
+    if next_url._replace(query="", fragment="") != page_url._replace(query="", fragment=""):
+        raise unusable_slot(connection.cfg, "the next page of its listing is at another address")
+    return by_name, next_url.query

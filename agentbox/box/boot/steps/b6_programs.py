@@ -7,8 +7,8 @@ from pathlib import Path
 
 from agentbox.box.boot.context import Context
 from agentbox.box.boot.errors import BootError
-from agentbox.box.probes.executable import why_not_executable
-from agentbox.box.probes.layer_files import faults, needed_first, recorded
+from agentbox.box.probes.executable import executable_fault
+from agentbox.box.probes.layer_files import boot_files, file_faults, recorded_files
 
 PHASE, BUDGET_MS = "B6", 80
 
@@ -16,20 +16,22 @@ PHASE, BUDGET_MS = "B6", 80
 def run(context: Context) -> None:
     """`MissingArtifactDetected` for each fault; then BootError naming the first."""
     paths = context.paths
-    found = [*_program_faults(context), *faults(paths, needed_first(recorded(paths)))]
-    for path, reason in found:
+    problems = [*_program_faults(context), *file_faults(paths, boot_files(recorded_files(paths)))]
+    for path, reason in problems:
         context.emit("MissingArtifactDetected", capability=path, reason=reason)
-    if found:
-        path, reason = found[0]
-        raise BootError(f"cannot run this box: {path} {reason}", "Build the image again: `agentbox build`.")
+    if problems:
+        path, reason = problems[0]
+        raise BootError(
+            f"cannot run this box: {path} {reason}", "Build the image again: `agentbox build`."
+        )
 
 
 def _program_faults(context: Context) -> list[tuple[str, str]]:
     paths = context.paths
-    found = []
+    problems = []
     for program in context.plan.programs:
-        own = paths.at(program.argv[0])
-        path = own if paths.contained or own.exists() else Path(program.argv[0])
-        if why := why_not_executable(path):
-            found.append((program.argv[0], why))
-    return found
+        box_path = paths.resolve(program.argv[0])
+        path = box_path if paths.is_container or box_path.exists() else Path(program.argv[0])
+        if reason := executable_fault(path):
+            problems.append((program.argv[0], reason))
+    return problems

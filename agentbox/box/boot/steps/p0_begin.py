@@ -9,9 +9,9 @@ from agentbox import __version__
 from agentbox.box.boot.context import Context
 from agentbox.box.boot.errors import BootError
 from agentbox.box.boot.journal_tail import last_record
-from agentbox.box.supervision.boot_record import Previous, load_plan
+from agentbox.box.supervision.boot_record import PreviousBoot, load_plan
 from agentbox.box.supervision.events import BootLog
-from agentbox.box.supervision.hooks import Hooks, asked_for
+from agentbox.box.supervision.hooks import Hooks, requested_hooks
 from agentbox.box.supervision.sentinel import last_copy_sha256
 from agentbox.box.supervision.shutdown import read_current
 from agentbox.core.ids import uuid7
@@ -30,7 +30,7 @@ def new_log(paths: Paths, env: Mapping[str, str]) -> BootLog:
 
 def begin(paths: Paths, env: Mapping[str, str], log: BootLog) -> Context:
     """Makes the context. Raises BootError for an unreadable plan and for a run folder that cannot be written."""
-    _clear_run_folder(paths, log)
+    _clear_run_directory(paths, log)
     plan = load_plan(paths.plan)
     log = BootLog(paths, log.boot_id, plan.digest, log.image_ref)
     context = Context(
@@ -42,14 +42,14 @@ def begin(paths: Paths, env: Mapping[str, str], log: BootLog) -> Context:
         plan_path=paths.plan,
         supervisord_conf=paths.supervisord_conf,
         probes_path=paths.probes,
-        started=procfs.seconds_of(procfs.start_ticks(os.getpid()) or 0),
+        started=procfs.ticks_to_seconds(procfs.start_ticks(os.getpid()) or 0),
         strict=env.get("AGENTBOX_STRICT", "") in _TRUE,
         strict_root=env.get("AGENTBOX_STRICT_IMMUTABLE", "") in _TRUE,
         landlock_abi=landlock_writes.abi(),
         previous=_previous(paths),
     )
-    _tell_start(context)
-    _take_hooks(context)
+    _report_start(context)
+    _load_hooks(context)
     lower_limits(plan)
     return context
 
@@ -63,40 +63,41 @@ def lower_limits(plan: Plan) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (granted, granted))
 
 
-def _clear_run_folder(paths: Paths, log: BootLog) -> None:
+def _clear_run_directory(paths: Paths, log: BootLog) -> None:
     """A container starts with an empty one; the process engine and a restarted container may not."""
     try:
         paths.run.mkdir(parents=True, exist_ok=True)
-        for folder in (paths.ready_dir, paths.starts_dir, paths.moved_secrets, paths.run):
-            _remove_files(folder)
+        for directory in (paths.ready_dir, paths.starts_dir, paths.moved_secrets, paths.run):
+            _remove_files(directory)
         paths.ready_dir.mkdir(exist_ok=True)
         paths.starts_dir.mkdir(exist_ok=True)
     except OSError as error:
         log.emit("WritableRootFailed", path=str(Paths().run), errno=error.errno, free_bytes=0)
         raise BootError(
-            f"cannot write {Paths().run}: {error.strerror}", "Start the box with the generated compose file."
+            f"cannot write {Paths().run}: {error.strerror}",
+            "Start the box with the generated compose file.",
         ) from error
 
 
-def _remove_files(folder: Path) -> None:
-    if folder.is_dir():
-        for path in folder.iterdir():
+def _remove_files(directory: Path) -> None:
+    if directory.is_dir():
+        for path in directory.iterdir():
             if not path.is_dir():
                 path.unlink()
 
 
-def _previous(paths: Paths) -> Previous:
+def _previous(paths: Paths) -> PreviousBoot:
     current = read_current(paths)
     if current is None:
-        return Previous()
-    return Previous(
+        return PreviousBoot()
+    return PreviousBoot(
         boot_id=current.boot_id or None,
         sentinel_sha256=last_copy_sha256(paths),
         shutdown="clean" if current.state == "clean" else "unclean",
     )
 
 
-def _tell_start(context: Context) -> None:
+def _report_start(context: Context) -> None:
     context.emit(
         "BootstrapStarted",
         version=__version__,
@@ -109,7 +110,9 @@ def _tell_start(context: Context) -> None:
     if context.previous.shutdown != "unclean":
         return
     last = last_record(context.paths, context.plan)
-    context.emit("PreviousBootUnclean", previous_boot_id=context.previous.boot_id, last_seq=last.seq)
+    context.emit(
+        "PreviousBootUnclean", previous_boot_id=context.previous.boot_id, last_seq=last.seq
+    )
     if context.strict and last.torn:
         raise BootError(
             f"cannot go on in strict mode: the journal ends in the middle of a record ({last.file})",
@@ -117,13 +120,15 @@ def _tell_start(context: Context) -> None:
         )
 
 
-def _take_hooks(context: Context) -> None:
-    names = asked_for(context.env)
+def _load_hooks(context: Context) -> None:
+    names = requested_hooks(context.env)
     if context.plan.test_hooks:
         try:
             context.hooks = Hooks.from_environment(context.env)
         except ValueError as error:
-            raise BootError(f"cannot use a test hook: {error}", "Correct or unset the variable.") from error
+            raise BootError(
+                f"cannot use a test hook: {error}", "Correct or unset the variable."
+            ) from error
         return
     for name in names:
         context.emit("TestHookIgnored", name=name)

@@ -12,11 +12,11 @@ from agentbox.core.files.atomic import probe_file
 PHASE, BUDGET_MS = "1", 40
 # Bytes, or a quarter of the file system where that is less. With this much every store opens and can be read (a boot writes about
 # 360 KiB, and with 128 KiB free some stores stay down); writes are refused until there is more, and `/ready` names the disk.
-ROOM = 1 << 20
+MIN_FREE_BYTES = 1 << 20
 _PROBE = b"agentbox writable root probe\n"
 
 
-class Full(Exception):
+class RootFull(Exception):
     """A root takes writes, but has fewer `free` bytes than are `needed`."""
 
     def __init__(self, free: int, needed: int) -> None:
@@ -28,59 +28,65 @@ class Full(Exception):
 def run(context: Context) -> None:
     """Raises BootError naming the first root that fails and the kernel's reason, AgentboxError for a volume in use."""
     for root in context.plan.writable_roots:
-        _prove(context, root)
+        _check_root(context, root)
     os.close(lock_state(context.paths))  # the API takes it for good
 
 
-def prove_writable(folder: Path) -> int:
+def check_writable(directory: Path) -> int:
     """Write, sync, read back, unlink; returns the free bytes. Raises OSError, or Full."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with probe_file(folder) as descriptor:
+    directory.mkdir(parents=True, exist_ok=True)
+    with probe_file(directory) as descriptor:
         os.write(descriptor, _PROBE)
         os.fsync(descriptor)
         if os.pread(descriptor, len(_PROBE), 0) != _PROBE:
             raise OSError(errno.EIO, "what was written could not be read back")
-    room = os.statvfs(folder)
-    free, needed = room.f_bavail * room.f_frsize, min(ROOM, room.f_blocks * room.f_frsize // 4)
+    stats = os.statvfs(directory)
+    free, needed = (
+        stats.f_bavail * stats.f_frsize,
+        min(MIN_FREE_BYTES, stats.f_blocks * stats.f_frsize // 4),
+    )
     if free < needed:
-        raise Full(free, needed)
+        raise RootFull(free, needed)
     return free
 
 
-def _prove(context: Context, root: str) -> None:
+def _check_root(context: Context, root: str) -> None:
     try:
-        free = prove_writable(context.paths.at(root))
-    except Full as full:
+        free = check_writable(context.paths.resolve(root))
+    except RootFull as full:
         context.emit("WritableRootFailed", path=root, errno="ENOSPC", free_bytes=full.free)
         raise BootError(
-            f"cannot use {root}: only {_amount(full.free)} are free, {_amount(full.needed)} are needed",
-            _room(context, root),
+            f"cannot use {root}: only {_format_size(full.free)} are free, {_format_size(full.needed)} are needed",
+            _free_space_hint(context, root),
         ) from full
     except OSError as error:
-        context.emit("WritableRootFailed", path=root, errno=_name(error), free_bytes=0)
+        context.emit("WritableRootFailed", path=root, errno=_errno_name(error), free_bytes=0)
         raise BootError(
-            f"cannot write {root}: {error.strerror} ({_name(error)})", _fix(context, root, error)
+            f"cannot write {root}: {error.strerror} ({_errno_name(error)})",
+            _fix(context, root, error),
         ) from error
     context.emit("WritableRootReady", path=root, free_bytes=free)
 
 
-def _name(error: OSError) -> str:
+def _errno_name(error: OSError) -> str:
     return errno.errorcode.get(error.errno or 0, str(error.errno))
 
 
-def _amount(size: int) -> str:
+def _format_size(size: int) -> str:
     return f"{size >> 20} MiB" if size >= 1 << 20 else f"{size >> 10} KiB"
 
 
-def _room(context: Context, root: str) -> str:
+def _free_space_hint(context: Context, root: str) -> str:
     """What the box stored stays as it is: nothing was written but a file that is gone again."""
-    where = "volume" if context.paths.contained else f"file system, of {context.paths.at(root)}"
-    return f"Make room on that {where}; what the box stored is as it was. {_amount(ROOM)} is enough to read it."
+    volume = (
+        "volume" if context.paths.is_container else f"file system, of {context.paths.resolve(root)}"
+    )
+    return f"Make room on that {volume}; what the box stored is as it was. {_format_size(MIN_FREE_BYTES)} is enough to read it."
 
 
 def _fix(context: Context, root: str, error: OSError) -> str:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return _room(context, root)
+        return _free_space_hint(context, root)
     if error.errno == errno.EROFS:
         return f"Mount {root} writable."
     return f"Give uid 1000 a writable {root}: mount it as the generated compose file does."

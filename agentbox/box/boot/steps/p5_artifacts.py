@@ -22,13 +22,13 @@ def run(context: Context) -> None:
     """Raises BootError naming each required probe that failed. Only a boot that gets past this counts as running: one
     that fails here has opened no slot, and leaves the mark of the last shutdown as it was.
     """
-    _prove_artifacts(context)
+    _check_artifacts(context)
     _write_tokens(context)
     boot_record(context).write(context.paths)
     mark_running(context.paths, context.log.boot_id)
 
 
-def tell(log: BootLog, results: list[ProbeResult]) -> None:
+def report_results(log: BootLog, results: list[ProbeResult]) -> None:
     """One event a probe, in the order of the plan."""
     for result in results:
         if result.passed:
@@ -39,15 +39,22 @@ def tell(log: BootLog, results: list[ProbeResult]) -> None:
             log.emit("OptionalArtifactMissing", capability=result.id, reason=result.detail)
 
 
-def _prove_artifacts(context: Context) -> None:
-    shutil.rmtree(context.paths.probe_homes, ignore_errors=True)  # of probes that the last boot's end cut short
-    results = run_probes(context.plan, context.paths, "boot", force_missing=context.hooks.force_missing)
-    tell(context.log, results)
+def _check_artifacts(context: Context) -> None:
+    shutil.rmtree(
+        context.paths.probe_homes, ignore_errors=True
+    )  # of probes that the last boot's end cut short
+    results = run_probes(
+        context.plan, context.paths, "boot", force_missing=context.hooks.force_missing
+    )
+    report_results(context.log, results)
     failed = [result for result in results if not result.passed]
     required = [result for result in failed if result.required]
     if required:
-        named = "; ".join(f"{result.id} ({result.detail})" for result in required)
-        raise BootError(f"cannot start without required artifacts: {named}", "Build the image again: `agentbox build`.")
+        failures = "; ".join(f"{result.id} ({result.detail})" for result in required)
+        raise BootError(
+            f"cannot start without required artifacts: {failures}",
+            "Build the image again: `agentbox build`.",
+        )
     context.optional_missing = tuple(result.id for result in failed)
     context.emit(
         "RuntimeClosureValidated",

@@ -22,26 +22,28 @@ def main(name: str, *command: str) -> None:
     """Becomes the command, confined by what the plan in force says of that program. One sentence in its log and exit 1
     where that cannot be."""
     try:
-        become(Paths.of_this_process(), name, command)
+        exec_confined(Paths.for_this_process(), name, command)
     except AgentboxError as error:
         sys.exit(f"{error.message}. {error.hint}")
 
 
-def become(paths: Paths, name: str, command: tuple[str, ...]) -> None:
+def exec_confined(paths: Paths, name: str, command: tuple[str, ...]) -> None:
     """Raises AgentboxError for a program that the plan has no ruleset of, for a kernel that cannot hold it, and for a
     command that is not there."""
     record = read_boot_record(paths)
     plan = record.load_plan() if record else load_plan(paths.plan)
     if name not in plan.rulesets:
-        raise AgentboxError(f"cannot start {name}: the plan has no ruleset for it", "Build the image again.")
+        raise AgentboxError(
+            f"cannot start {name}: the plan has no ruleset for it", "Build the image again."
+        )
     ruleset = plan.rulesets[name]
     if not plan.program(name).startsecs:
         backoff(paths, name)
     end_with_supervisord(signal.SIGKILL)  # nothing drains it
     try:
-        temporary = _folders(paths, name, ruleset)
-        for mechanism, why in _confine(paths, plan, ruleset, temporary).items():
-            sys.stderr.write(f"{name} is not confined in full: {mechanism}: {why}\n")
+        temporary = _make_directories(paths, name, ruleset)
+        for mechanism, reason in _confine(paths, plan, ruleset, temporary).items():
+            sys.stderr.write(f"{name} is not confined in full: {mechanism}: {reason}\n")
         sys.stderr.flush()
         os.execve(command[0], list(command), {**environment(), _TEMPORARY: str(temporary)})
     except OSError as error:
@@ -51,24 +53,27 @@ def become(paths: Paths, name: str, command: tuple[str, ...]) -> None:
         ) from error
 
 
-def _folders(paths: Paths, name: str, ruleset: Ruleset) -> Path:
+def _make_directories(paths: Paths, name: str, ruleset: Ruleset) -> Path:
     """Makes the folders that are missing, and a temporary one in place of those of earlier starts, whose name nobody can
     guess. Raises OSError."""
-    for place in ruleset.folders:
-        paths.at(place).mkdir(mode=0o700, parents=True, exist_ok=True)
+    for path in ruleset.folders:
+        paths.resolve(path).mkdir(mode=0o700, parents=True, exist_ok=True)
     for earlier in paths.tmp.glob(f"{name}.*"):
         shutil.rmtree(earlier)
     return Path(tempfile.mkdtemp(prefix=f"{name}.", dir=paths.tmp))
 
 
 def _confine(paths: Paths, plan: Plan, ruleset: Ruleset, temporary: Path) -> dict[str, str]:
-    taken = {*(row.port for row in plan.ports), gateway_port(plan, contained=paths.contained)}
+    used_ports = {
+        *(row.port for row in plan.ports),
+        gateway_port(plan, in_container=paths.is_container),
+    }
     return feature_program.apply(
         ruleset,
         feature_program.grants(ruleset, paths, temporary),
-        feature_program.ports(ruleset, taken),
+        feature_program.bindable_ports(ruleset, used_ports),
         allow_degraded=plan.limits["allow_degraded"],
-        within=feature_program.boundary(paths, plan.writable_roots),
+        path_boundary=feature_program.boundary(paths, plan.writable_roots),
     )
 
 

@@ -7,7 +7,7 @@ from typing import Final
 from agentbox.box.programs.desktop import handshake, wayland, x11
 from agentbox.core.errors import AgentboxError
 
-PARTS: Final[Mapping[str, Callable[..., None]]] = {
+COMPONENTS: Final[Mapping[str, Callable[..., None]]] = {
     "x11-server": x11.server,
     "x11-session": x11.session,
     "wayland-server": wayland.server,
@@ -16,10 +16,10 @@ PARTS: Final[Mapping[str, Callable[..., None]]] = {
 }
 
 
-def main(part: str, *arguments: str) -> None:
+def main(component: str, *arguments: str) -> None:
     """One sentence in the program's log and exit 1 on an error."""
     try:
-        PARTS[part](*arguments)
+        COMPONENTS[component](*arguments)
     except AgentboxError as error:
         sys.exit(f"{error.message}. {error.hint}")
 

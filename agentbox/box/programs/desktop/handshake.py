@@ -12,7 +12,7 @@ from agentbox.core.errors import AgentboxError
 _VERSION = b"RFB 003.008\n"
 _NONE, _VENCRYPT = 1, 19
 _OPEN_SUBTYPES = {1, 257, 260}  # None; None within TLS; None within TLS with a certificate
-_SECONDS = 3.0
+_TIMEOUT_SECONDS = 3.0
 
 
 def check(port: str) -> None:
@@ -21,9 +21,13 @@ def check(port: str) -> None:
     try:
         offered = security_types(int(port))
         if _NONE in offered or offered.get(_VENCRYPT, set()) & _OPEN_SUBTYPES:
-            raise AgentboxError(f"a viewer without a password is let in: the server offers {sorted(offered)}")
-        if enters_without_password(int(port)):
-            raise AgentboxError("a viewer that asks for no password at all is let in, though that is not offered")
+            raise AgentboxError(
+                f"a viewer without a password is let in: the server offers {sorted(offered)}"
+            )
+        if accepts_passwordless(int(port)):
+            raise AgentboxError(
+                "a viewer that asks for no password at all is let in, though that is not offered"
+            )
     except (OSError, EOFError) as error:
         raise AgentboxError(f"the server does not answer as VNC does: {error}") from error
     sys.stdout.write(f"password asked: types {' '.join(str(kind) for kind in sorted(offered))}\n")
@@ -31,51 +35,61 @@ def check(port: str) -> None:
 
 def security_types(port: int) -> dict[int, set[int]]:
     """The types that the server offers, with the sub-types of VeNCrypt. Raises OSError, EOFError."""
-    with _greeted(port) as (link, offered):
-        found: dict[int, set[int]] = {kind: set() for kind in offered}
-        if _VENCRYPT in found:
-            link.sendall(bytes([_VENCRYPT]))
-            _read(link, 2)  # its version
-            link.sendall(bytes([0, 2]))
-            if _read(link, 1) != b"\0":
+    with _connect(port) as (connection, offered):
+        types: dict[int, set[int]] = {kind: set() for kind in offered}
+        if _VENCRYPT in types:
+            connection.sendall(bytes([_VENCRYPT]))
+            _read(connection, 2)  # its version
+            connection.sendall(bytes([0, 2]))
+            if _read(connection, 1) != b"\0":
                 raise EOFError("it refuses version 0.2 of VeNCrypt")
-            found[_VENCRYPT] = set(struct.unpack(f">{(count := _read(link, 1)[0])}I", _read(link, 4 * count)))
-        return found
+            types[_VENCRYPT] = set(
+                struct.unpack(
+                    f">{(count := _read(connection, 1)[0])}I", _read(connection, 4 * count)
+                )
+            )
+        return types
 
 
-def enters_without_password(port: int) -> bool:
+def accepts_passwordless(port: int) -> bool:
     """Whether a viewer that chooses type None, offered or not, is let in. Raises OSError, EOFError."""
-    with _greeted(port) as (link, _):
-        link.sendall(bytes([_NONE]))
+    with _connect(port) as (connection, _):
+        connection.sendall(bytes([_NONE]))
         try:
-            return _read(link, 4) == bytes(4)
+            return _read(connection, 4) == bytes(4)
         except (ConnectionError, EOFError):
             return False
 
 
 @contextmanager
-def _greeted(port: int) -> Iterator[tuple[socket.socket, tuple[int, ...]]]:
+def _connect(port: int) -> Iterator[tuple[socket.socket, tuple[int, ...]]]:
     """A connection after the greeting, with the offered types.
 
     It comes from a loopback address of its own: TigerVNC counts connections without a login by address, and would lock
     out an address that a probe comes from again and again.
     """
-    source = f"127.{secrets.randbelow(254) + 1}.{secrets.randbelow(256)}.{secrets.randbelow(254) + 1}"
-    with socket.create_connection(("127.0.0.1", port), _SECONDS, source_address=(source, 0)) as link:
-        greeting = _read(link, len(_VERSION))
+    source = (
+        f"127.{secrets.randbelow(254) + 1}.{secrets.randbelow(256)}.{secrets.randbelow(254) + 1}"
+    )
+    with socket.create_connection(
+        ("127.0.0.1", port), _TIMEOUT_SECONDS, source_address=(source, 0)
+    ) as connection:
+        greeting = _read(connection, len(_VERSION))
         if not greeting.startswith(b"RFB 003."):
             raise EOFError(f"its greeting is {greeting!r}")
-        link.sendall(_VERSION)
-        offered = tuple(_read(link, _read(link, 1)[0]))
+        connection.sendall(_VERSION)
+        offered = tuple(_read(connection, _read(connection, 1)[0]))
         if not offered:
-            raise EOFError(f"it refuses everybody: {_read(link, struct.unpack('>I', _read(link, 4))[0])!r}")
-        yield link, offered
+            raise EOFError(
+                f"it refuses everybody: {_read(connection, struct.unpack('>I', _read(connection, 4))[0])!r}"
+            )
+        yield connection, offered
 
 
-def _read(link: socket.socket, size: int) -> bytes:
+def _read(connection: socket.socket, size: int) -> bytes:
     data = b""
     while len(data) < size:
-        more = link.recv(size - len(data))
+        more = connection.recv(size - len(data))
         if not more:
             raise EOFError(f"it closed the connection after {len(data)} of {size} bytes")
         data += more

@@ -2,7 +2,14 @@
 
 from pathlib import Path
 
-from agentbox.box.programs.desktop.start import become, box, folder, output, password, wait_for
+from agentbox.box.programs.desktop.common import (
+    box_paths,
+    exec_program,
+    read_password,
+    run_helper,
+    session_directory,
+    wait_for_socket,
+)
 from agentbox.core.files.atomic import replace
 from agentbox.core.paths import Paths
 
@@ -20,36 +27,36 @@ _HEADLESS = {
 
 def server() -> None:
     """Becomes the compositor."""
-    paths = box()
+    paths = box_paths()
     runtime = _runtime(paths)
     for name in (_SOCKET, f"{_SOCKET}.lock"):
         (runtime / name).unlink(missing_ok=True)  # of a compositor that was killed
-    become(["/usr/bin/labwc"], {"XDG_RUNTIME_DIR": str(runtime), **_HEADLESS})
+    exec_program(["/usr/bin/labwc"], {"XDG_RUNTIME_DIR": str(runtime), **_HEADLESS})
 
 
 def viewer(port: str, resolution: str, password_file: str) -> None:
     """Becomes the VNC server, once the compositor is there and has the wanted size: user `agentbox`, the password, and
     nothing in clear text."""
-    paths = box()
+    paths = box_paths()
     runtime = _runtime(paths)
-    wait_for(runtime / _SOCKET)
+    wait_for_socket(runtime / _SOCKET)
     env = {"XDG_RUNTIME_DIR": str(runtime), "WAYLAND_DISPLAY": _SOCKET}
-    output(["/usr/bin/wlr-randr", "--output", _OUTPUT, "--custom-mode", resolution], env=env)
+    run_helper(["/usr/bin/wlr-randr", "--output", _OUTPUT, "--custom-mode", resolution], env=env)
     key, certificate = _certificate(paths)
     settings = {
         "address": "0.0.0.0",
         "port": port,
         "enable_auth": "true",
         "username": USER,
-        "password": password(password_file),
+        "password": read_password(password_file),
         "private_key_file": key,
         "certificate_file": certificate,
         "rsa_private_key_file": key,
     }
-    file = folder(paths) / "wayvnc"
+    config_file = session_directory(paths) / "wayvnc"
     text = "".join(f"{name}={value}\n" for name, value in settings.items())
-    replace(file, text.encode(), mode=0o600, durable=False)
-    become(["/usr/bin/wayvnc", "--config", str(file), "--output", _OUTPUT], env)
+    replace(config_file, text.encode(), mode=0o600, durable=False)
+    exec_program(["/usr/bin/wayvnc", "--config", str(config_file), "--output", _OUTPUT], env)
 
 
 def _runtime(paths: Paths) -> Path:
@@ -61,12 +68,12 @@ def _certificate(paths: Paths) -> tuple[Path, Path]:
     """A key and a certificate that the first start makes and keeps, so that viewers know the box again."""
     key, certificate = paths.slot("desktop") / "key.pem", paths.slot("desktop") / "certificate.pem"
     if not (key.exists() and certificate.exists()):
-        made = folder(paths) / "new-key.pem"
+        key_file = session_directory(paths) / "new-key.pem"
         argv = ["/usr/bin/openssl", "req", "-x509", "-newkey", _KEY_BITS, "-noenc", "-days", "3650"]
-        text = output([*argv, "-subj", f"/CN={USER}", "-keyout", str(made)])
+        text = run_helper([*argv, "-subj", f"/CN={USER}", "-keyout", str(key_file)])
         # The RSA-AES types read the older form of a key only.
-        plain = output(["/usr/bin/openssl", "rsa", "-traditional", "-in", str(made)])
-        made.unlink()
+        plain = run_helper(["/usr/bin/openssl", "rsa", "-traditional", "-in", str(key_file)])
+        key_file.unlink()
         replace(certificate, text, mode=0o600)
         replace(key, plain, mode=0o600)
     return key, certificate

@@ -5,7 +5,14 @@ import struct
 from pathlib import Path
 from typing import Final
 
-from agentbox.box.programs.desktop.start import become, box, folder, output, password, wait_for
+from agentbox.box.programs.desktop.common import (
+    box_paths,
+    exec_program,
+    read_password,
+    run_helper,
+    session_directory,
+    wait_for_socket,
+)
 from agentbox.core.files.atomic import replace
 from agentbox.core.paths import Paths
 
@@ -21,24 +28,50 @@ def server(port: str, resolution: str, password_file: str) -> None:
     VNC reads eight characters of a password (RFC 6143, 7.2.2). The server's own list of addresses that failed too
     often stays on.
     """
-    paths = box()
-    made = folder(paths)
+    paths = box_paths()
+    directory = session_directory(paths)
     (paths.tmp / f".X{_NUMBER}-lock").unlink(missing_ok=True)  # of a server that was killed
-    obfuscated = output(["/usr/bin/tigervncpasswd", "-f"], password(password_file) + "\n")
-    replace(made / "vnc", obfuscated, mode=0o600, durable=False)
-    replace(_cookie(paths), _authority(secrets.token_bytes(_COOKIE_BYTES)), mode=0o600, durable=False)
-    argv = ["/usr/bin/Xtigervnc", DISPLAY, "-rfbport", port, "-geometry", resolution, "-depth", "24"]
-    argv += ["-SecurityTypes", "TLSVnc,VncAuth", "-PasswordFile", str(made / "vnc"), "-auth", str(_cookie(paths))]
+    obfuscated = run_helper(["/usr/bin/tigervncpasswd", "-f"], read_password(password_file) + "\n")
+    replace(directory / "vnc", obfuscated, mode=0o600, durable=False)
+    replace(
+        _cookie(paths),
+        _xauthority_entry(secrets.token_bytes(_COOKIE_BYTES)),
+        mode=0o600,
+        durable=False,
+    )
+    argv = [
+        "/usr/bin/Xtigervnc",
+        DISPLAY,
+        "-rfbport",
+        port,
+        "-geometry",
+        resolution,
+        "-depth",
+        "24",
+    ]
+    argv += [
+        "-SecurityTypes",
+        "TLSVnc,VncAuth",
+        "-PasswordFile",
+        str(directory / "vnc"),
+        "-auth",
+        str(_cookie(paths)),
+    ]
     # `local` is the abstract socket, which is out of reach of other confined programs; libxcb tries it first, and does not
     # go on to the one of the file system where it is refused.
-    become([*argv, "-nolisten", "tcp", "-nolisten", "local", "-AlwaysShared", "-desktop", "agentbox"])
+    exec_program(
+        [*argv, "-nolisten", "tcp", "-nolisten", "local", "-AlwaysShared", "-desktop", "agentbox"]
+    )
 
 
 def session() -> None:
     """Becomes the window manager once the display is there."""
-    paths = box()
-    wait_for(paths.tmp / ".X11-unix" / f"X{_NUMBER}")
-    become(["/usr/bin/openbox", "--sm-disable"], {"DISPLAY": DISPLAY, "XAUTHORITY": str(_cookie(paths))})
+    paths = box_paths()
+    wait_for_socket(paths.tmp / ".X11-unix" / f"X{_NUMBER}")
+    exec_program(
+        ["/usr/bin/openbox", "--sm-disable"],
+        {"DISPLAY": DISPLAY, "XAUTHORITY": str(_cookie(paths))},
+    )
 
 
 def _cookie(paths: Paths) -> Path:
@@ -48,7 +81,9 @@ def _cookie(paths: Paths) -> Path:
 _NAME: Final = b"MIT-MAGIC-COOKIE-1"
 
 
-def _authority(cookie: bytes) -> bytes:
+def _xauthority_entry(cookie: bytes) -> bytes:
     """An entry of an X authority file (libXau, AuFileName.c): family, then four counted strings, all big-endian."""
-    words = (b"", _NUMBER.encode(), _NAME, cookie)
-    return struct.pack(">H", _WILD_FAMILY) + b"".join(struct.pack(">H", len(word)) + word for word in words)
+    strings = (b"", _NUMBER.encode(), _NAME, cookie)
+    return struct.pack(">H", _WILD_FAMILY) + b"".join(
+        struct.pack(">H", len(string)) + string for string in strings
+    )

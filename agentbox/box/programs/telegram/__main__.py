@@ -18,11 +18,13 @@ PROGRAM = "telegram-mirror"
 
 def main(token_name: str, chat_name: str) -> int:
     """The exit code. An error of the operator's making is one line on stderr."""
-    paths = Paths.of_this_process()
+    paths = Paths.for_this_process()
     try:
         plan = _plan(paths)
         logs.configure(PROGRAM, plan.observability.log_level)
-        logging.getLogger("httpx").setLevel(logging.WARNING)  # it writes URLs, and this one holds the token
+        logging.getLogger("httpx").setLevel(
+            logging.WARNING
+        )  # it writes URLs, and this one holds the token
         chat = Chat(_secret(paths, token_name), _secret(paths, chat_name))
         with _client(paths, plan) as client:
             Mirror(client, chat, paths.slot("telegram") / "position", plan.name).run()
@@ -38,10 +40,12 @@ def _plan(paths: Paths) -> Plan:
 
 
 def _secret(paths: Paths, name: str) -> str:
-    found = read_secret(paths, name)
-    if found is None:
-        raise AgentboxError(f"cannot mirror to the chat: {name} is not set", f"agentbox secrets set {name}")
-    return found[0]
+    secret = read_secret(paths, name)
+    if secret is None:
+        raise AgentboxError(
+            f"cannot mirror to the chat: {name} is not set", f"agentbox secrets set {name}"
+        )
+    return secret[0]
 
 
 def _client(paths: Paths, plan: Plan) -> BoxClient:

@@ -10,7 +10,7 @@ import structlog
 from agentbox.core.errors import AgentboxError
 
 API: Final = "https://api.telegram.org"
-LONGEST: Final = 4096  # characters of one message
+MAX_LENGTH: Final = 4096  # characters of one message
 _PAUSE_SECONDS: Final = 1.0  # the service takes about one message a second in a chat
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 60.0
 _TIMEOUT_SECONDS: Final = 20.0
@@ -24,7 +24,9 @@ class ChatRefused(AgentboxError):
 class Chat:
     """Sends plain text, in order, each message until the service has taken it."""
 
-    def __init__(self, token: str, chat: str, *, api: str = API, sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(
+        self, token: str, chat: str, *, api: str = API, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
         self._url, self._chat, self._sleep = f"{api}/bot{token}/sendMessage", chat, sleep
         self._http = httpx.Client(timeout=_TIMEOUT_SECONDS, trust_env=False)
 
@@ -32,8 +34,8 @@ class Chat:
         """Returns once the message is taken. Waits as long as the service is out of reach or asks to, and says so in the
         log. A crash in between may send it twice. Raises ChatRefused."""
         wait = _FIRST_WAIT
-        while (asked := self._try(text)) is not None:
-            pause = asked or wait
+        while (retry_after := self._attempt(text)) is not None:
+            pause = retry_after or wait
             log.warning("chat does not take messages now", again_in_seconds=pause)
             self._sleep(pause)
             wait = min(wait * 2, _LONGEST_WAIT)
@@ -43,30 +45,30 @@ class Chat:
         """Closes the connection."""
         self._http.close()
 
-    def _try(self, text: str) -> float | None:
+    def _attempt(self, text: str) -> float | None:
         """None when it was taken, else the seconds that the service asks to wait, 0 when it names none."""
         body = {"chat_id": self._chat, "text": text, "disable_notification": True}
         try:
-            answer = self._http.post(self._url, json=body)
+            response = self._http.post(self._url, json=body)
         except httpx.TransportError:
             return 0.0
-        if answer.is_success:
+        if response.is_success:
             return None
-        said = _document(answer)
-        if answer.status_code == httpx.codes.TOO_MANY_REQUESTS:
-            return float(said.get("parameters", {}).get("retry_after", 0))
-        if answer.is_server_error:
+        document = _parse_document(response)
+        if response.status_code == httpx.codes.TOO_MANY_REQUESTS:
+            return float(document.get("parameters", {}).get("retry_after", 0))
+        if response.is_server_error:
             return 0.0
         # The URL holds the token, so the sentence names neither.
         raise ChatRefused(
-            f"cannot write to the chat: the service answers {answer.status_code} {said.get('description', '')}".rstrip(),
+            f"cannot write to the chat: the service answers {response.status_code} {document.get('description', '')}".rstrip(),
             "Correct the secrets of sovereign_mesh.telegram_mirror, then `agentbox restart`.",
         )
 
 
-def _document(answer: httpx.Response) -> dict[str, Any]:
+def _parse_document(response: httpx.Response) -> dict[str, Any]:
     try:
-        found = answer.json()
+        value = response.json()
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return value if isinstance(value, dict) else {}

@@ -21,7 +21,7 @@ class AdaptersRequirement(Requirement):
     """`status` answers from what the slots' own health checks found last; it must not block."""
 
     family = "adapters"
-    listed_as = "adapters:healthy"
+    title = "adapters:healthy"
     period = 1.0
 
     def __init__(self, status: Callable[[], Mapping[str, SlotState]]) -> None:
@@ -29,15 +29,17 @@ class AdaptersRequirement(Requirement):
         self._degraded: tuple[str, ...] = ()
 
     async def check(self) -> tuple[str, ...]:
-        found = self._status()
-        self._degraded = tuple(sorted(name for name, slot in found.items() if _is_degraded(slot)))
+        statuses = self._status()
+        self._degraded = tuple(
+            sorted(name for name, slot in statuses.items() if _is_degraded(slot))
+        )
         return tuple(
-            f"adapter:{name} not healthy (status={found[name].state})"
-            for name in sorted(found)
-            if found[name].required and found[name].state not in _WORKS
+            f"adapter:{name} not healthy (status={statuses[name].state})"
+            for name in sorted(statuses)
+            if statuses[name].required and statuses[name].state not in _WORKS
         )
 
-    def late(self) -> tuple[str, ...]:
+    def missing_on_timeout(self) -> tuple[str, ...]:
         return ("adapter:all not healthy (status=unknown)",)
 
     def degraded(self) -> tuple[str, ...]:

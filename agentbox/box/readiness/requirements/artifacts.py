@@ -17,7 +17,7 @@ from agentbox.box.readiness.requirement import Requirement, Wake
 from agentbox.core.paths import Paths
 from agentbox.plan.model import Plan
 
-EVERY_SECONDS = 3600.0
+INTERVAL_SECONDS = 3600.0
 _IDLE = 19  # nice value; on Linux it is the thread's own, and its children inherit it
 _TOTAL_SECONDS = 120.0  # at idle priority a probe may wait long for a processor
 
@@ -36,14 +36,14 @@ class ArtifactsRequirement(Requirement):
         *,
         optional_missing: tuple[str, ...] = (),
         force_missing: str = "",
-        every: float = EVERY_SECONDS,
+        interval: float = INTERVAL_SECONDS,
     ) -> None:
         self._paths = paths
         self._plan = plan
         self._sealed = sealed
         self._optional_missing = optional_missing
         self._force_missing = force_missing
-        self._every = every
+        self._interval = interval
         self._due = 0.0
         self._running: threading.Thread | None = None
         self._wake: Wake | None = None
@@ -52,16 +52,25 @@ class ArtifactsRequirement(Requirement):
     @property
     def failed(self) -> tuple[str, ...]:
         """Ids of the probes that failed, the optional ones too: those of phase 5 and of the last deep run."""
-        return (*self._optional_missing, *(result.id for result in self.results if not result.passed))
+        return (
+            *self._optional_missing,
+            *(result.id for result in self.results if not result.passed),
+        )
 
     async def check(self) -> tuple[str, ...]:
-        if self._sealed() and time.monotonic() >= self._due and (self._running is None or not self._running.is_alive()):
-            self._due = time.monotonic() + self._every
-            self._begin()
-        bad = sorted(result.id for result in self.results if result.required and not result.passed)
-        return tuple(f"artifact:{probe} failed" for probe in bad)
+        if (
+            self._sealed()
+            and time.monotonic() >= self._due
+            and (self._running is None or not self._running.is_alive())
+        ):
+            self._due = time.monotonic() + self._interval
+            self._start_run()
+        failed = sorted(
+            result.id for result in self.results if result.required and not result.passed
+        )
+        return tuple(f"artifact:{probe} failed" for probe in failed)
 
-    def late(self) -> tuple[str, ...]:
+    def missing_on_timeout(self) -> tuple[str, ...]:
         return ("artifact:all failed",)
 
     def attach(self, wake: Wake) -> None:
@@ -76,24 +85,34 @@ class ArtifactsRequirement(Requirement):
     def detach(self) -> None:
         self._wake = None
 
-    def _begin(self) -> None:
+    def _start_run(self) -> None:
         self._running = threading.Thread(target=self._run, name="deep-probes", daemon=True)
         self._running.start()
 
     def _run(self) -> None:
         first: list[ProbeResult] = []
-        idle = threading.Thread(target=self._run_idle, args=(first,), name="deep-probes-idle", daemon=True)
+        idle = threading.Thread(
+            target=self._run_idle, args=(first,), name="deep-probes-idle", daemon=True
+        )
         idle.start()
         idle.join()
-        again = self._probed({result.id for result in first if not result.passed})
-        self.results = tuple({result.id: result for result in (*first, *again)}.values())
+        retried = self._run_selected({result.id for result in first if not result.passed})
+        self.results = tuple({result.id: result for result in (*first, *retried)}.values())
         if self._wake is not None:
             self._wake()
 
-    def _run_idle(self, found: list[ProbeResult]) -> None:
+    def _run_idle(self, results: list[ProbeResult]) -> None:
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _IDLE)
-        found += self._probed({probe.id for probe in self._plan.probes})
+        results += self._run_selected({probe.id for probe in self._plan.probes})
 
-    def _probed(self, chosen: Collection[str]) -> list[ProbeResult]:
-        plan = replace(self._plan, probes=tuple(probe for probe in self._plan.probes if probe.id in chosen))
-        return run_probes(plan, self._paths, "deep", force_missing=self._force_missing, total_seconds=_TOTAL_SECONDS)
+    def _run_selected(self, selected: Collection[str]) -> list[ProbeResult]:
+        plan = replace(
+            self._plan, probes=tuple(probe for probe in self._plan.probes if probe.id in selected)
+        )
+        return run_probes(
+            plan,
+            self._paths,
+            "deep",
+            force_missing=self._force_missing,
+            total_seconds=_TOTAL_SECONDS,
+        )

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 
+from agentbox.box.readiness.directory_events import DirectoryEvents
 from agentbox.box.readiness.evaluator import DRAINING
-from agentbox.box.readiness.folder_events import FolderEvents
 from agentbox.box.readiness.requirement import Requirement, Wake
 from agentbox.box.supervision.rpc import SupervisorClient, SupervisorUnavailable
-from agentbox.core.background.daemon_threads import InThread
+from agentbox.core.background.daemon_threads import DaemonThreadRunner
 from agentbox.core.linux.inotify import DELETE
 from agentbox.core.paths import Paths
 
@@ -24,29 +24,29 @@ class DrainingRequirement(Requirement):
     def __init__(self, paths: Paths, on_shutdown: Callable[[], None] = lambda: None) -> None:
         self._paths = paths
         self._client = SupervisorClient(paths)
-        self._ask: InThread[str] = InThread("readiness-draining")
+        self._query: DaemonThreadRunner[str] = DaemonThreadRunner("readiness-draining")
         self._on_shutdown = on_shutdown
-        self._seen = False
-        self._notes: FolderEvents | None = None
+        self._shutdown_seen = False
+        self._events: DirectoryEvents | None = None
 
     def attach(self, wake: Wake) -> None:
-        self._notes = FolderEvents(self._paths.ready_dir, DELETE, lambda _names: wake())
+        self._events = DirectoryEvents(self._paths.ready_dir, DELETE, lambda _names: wake())
 
     def detach(self) -> None:
-        if self._notes is not None:
-            self._notes.close()
-            self._notes = None
+        if self._events is not None:
+            self._events.close()
+            self._events = None
 
     async def check(self) -> tuple[str, ...]:
         """An absent supervisord is told by the programs, not here."""
         try:
-            state = await self._ask(self._client.state)
+            state = await self._query(self._client.state)
         except SupervisorUnavailable:
             state = ""
-        if state in _ENDING and not self._seen:
-            self._seen = True
+        if state in _ENDING and not self._shutdown_seen:
+            self._shutdown_seen = True
             self._on_shutdown()
-        return (DRAINING,) if self._seen else ()
+        return (DRAINING,) if self._shutdown_seen else ()
 
-    def late(self) -> tuple[str, ...]:
-        return (DRAINING,) if self._seen else ()
+    def missing_on_timeout(self) -> tuple[str, ...]:
+        return (DRAINING,) if self._shutdown_seen else ()

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from agentbox.box.readiness.requirement import Requirement, Wake
-from agentbox.core.background.daemon_threads import InThread
+from agentbox.core.background.daemon_threads import DaemonThreadRunner
 from agentbox.core.files.atomic import probe_file
 from agentbox.core.paths import Paths
 from agentbox.plan.model import Plan
 
-ROOM = 1 << 20  # bytes; the journal takes nothing below it
+MIN_FREE_BYTES = 1 << 20  # bytes; the journal takes nothing below it
 _PROBE = b"agentbox readiness probe\n"
 
 
@@ -21,75 +21,83 @@ class PathsRequirement(Requirement):
     """Every 5 s, and whenever the kernel says that the mounts of this process changed (proc(5), `mountinfo`)."""
 
     family = "paths"
-    listed_as = "paths:accessible"
+    title = "paths:accessible"
 
     def __init__(self, paths: Paths, plan: Plan) -> None:
         self._state = paths.state
-        self._roots = {root: paths.at(root) for root in plan.writable_roots}
-        self._calls: dict[str, InThread[bool]] = {root: InThread(f"readiness-{root}") for root in self._roots}
-        self._mounts: _Mounts | None = None
+        self._roots = {root: paths.resolve(root) for root in plan.writable_roots}
+        self._threads: dict[str, DaemonThreadRunner[bool]] = {
+            root: DaemonThreadRunner(f"readiness-{root}") for root in self._roots
+        }
+        self._mounts: _MountEvents | None = None
 
     async def check(self) -> tuple[str, ...]:
         """One thread a root, so that a mount that hangs is named alone."""
-        good = await asyncio.gather(*(self._takes_write(root) for root in self._roots))
-        refused = [_text(root) for root, works in zip(self._roots, good, strict=True) if not works]
+        writable = await asyncio.gather(*(self._is_writable(root) for root in self._roots))
+        refused = [
+            _missing_text(root)
+            for root, works in zip(self._roots, writable, strict=True)
+            if not works
+        ]
         full = [
-            f"disk full: {root}" for root, folder in self._roots.items() if folder == self._state and is_full(folder)
+            f"disk full: {root}"
+            for root, directory in self._roots.items()
+            if directory == self._state and is_full(directory)
         ]
         return (*refused, *full)
 
-    def late(self) -> tuple[str, ...]:
-        return tuple(_text(root) for root in self._roots)
+    def missing_on_timeout(self) -> tuple[str, ...]:
+        return tuple(_missing_text(root) for root in self._roots)
 
     def attach(self, wake: Wake) -> None:
-        self._mounts = _Mounts(wake)
+        self._mounts = _MountEvents(wake)
 
     def detach(self) -> None:
         if self._mounts is not None:
             self._mounts.close()
             self._mounts = None
 
-    async def _takes_write(self, root: str) -> bool:
+    async def _is_writable(self, root: str) -> bool:
         try:
             async with asyncio.timeout(self.deadline * 0.75):
-                return await self._calls[root](lambda: takes_write(self._roots[root]))
+                return await self._threads[root](lambda: is_writable(self._roots[root]))
         except TimeoutError:
             return False
 
 
-def takes_write(folder: Path) -> bool:
+def is_writable(directory: Path) -> bool:
     """Write, read back, unlink. No sync: this runs for ever."""
     try:
-        with probe_file(folder) as descriptor:
+        with probe_file(directory) as descriptor:
             written = os.write(descriptor, _PROBE)
             return os.pread(descriptor, written, 0) == _PROBE
     except OSError:
         return False
 
 
-def is_full(folder: Path) -> bool:
+def is_full(directory: Path) -> bool:
     """Whether its file system has less than 1 MiB left for this user."""
     try:
-        found = os.statvfs(folder)
+        stats = os.statvfs(directory)
     except OSError:
         return False  # `takes_write` tells
-    return found.f_bavail * found.f_frsize < ROOM
+    return stats.f_bavail * stats.f_frsize < MIN_FREE_BYTES
 
 
-class _Mounts:
+class _MountEvents:
     """`mountinfo` is always readable and tells a change by POLLPRI only; a poll set of its own turns that into an event."""
 
-    def __init__(self, changed: Callable[[], None]) -> None:
-        self._changed = changed
+    def __init__(self, on_change: Callable[[], None]) -> None:
+        self._on_change = on_change
         self._file = os.open("/proc/self/mountinfo", os.O_RDONLY | os.O_CLOEXEC)
         self._poll = select.epoll()
         self._poll.register(self._file, select.EPOLLPRI)
-        asyncio.get_running_loop().add_reader(self._poll.fileno(), self._look)
+        asyncio.get_running_loop().add_reader(self._poll.fileno(), self._read_event)
 
-    def _look(self) -> None:
+    def _read_event(self) -> None:
         """The loop's own poll has taken the event already (`mounts_poll` tells each change once to whoever asks)."""
         self._poll.poll(0)
-        self._changed()
+        self._on_change()
 
     def close(self) -> None:
         asyncio.get_running_loop().remove_reader(self._poll.fileno())
@@ -97,5 +105,5 @@ class _Mounts:
         os.close(self._file)
 
 
-def _text(root: str) -> str:
+def _missing_text(root: str) -> str:
     return f"path not accessible: {root}"

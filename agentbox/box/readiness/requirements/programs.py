@@ -8,11 +8,16 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from agentbox.box.readiness.folder_events import FolderEvents
+from agentbox.box.readiness.directory_events import DirectoryEvents
 from agentbox.box.readiness.requirement import Requirement, Wake
 from agentbox.box.supervision.notify import read_note
-from agentbox.box.supervision.rpc import ProcessState, ShuttingDown, SupervisorClient, SupervisorUnavailable
-from agentbox.core.background.daemon_threads import InThread
+from agentbox.box.supervision.rpc import (
+    ProcessState,
+    ShuttingDown,
+    SupervisorClient,
+    SupervisorUnavailable,
+)
+from agentbox.core.background.daemon_threads import DaemonThreadRunner
 from agentbox.core.linux import procfs
 from agentbox.core.linux.inotify import MOVED_TO
 from agentbox.core.paths import Paths
@@ -21,11 +26,11 @@ from agentbox.plan.model import Plan, Program
 _UNKNOWN = "UNKNOWN"
 _STARTING = "STARTING"  # runs, but has not notified since it was started
 _EXITED = "EXITED"  # the kernel knows, supervisord not yet
-_SETTLING = (0.02, 0.05)  # seconds; the question itself makes supervisord look at its programs
+_RETRY_SECONDS = (0.02, 0.05)  # seconds; the question itself makes supervisord look at its programs
 
 
 @dataclass
-class _Followed:
+class _WatchedProcess:
     pid: int
     ticks: int
     descriptor: int
@@ -41,11 +46,13 @@ class ProgramsRequirement(Requirement):
         self._paths = paths
         self._programs = tuple(program for program in plan.required_programs if not program.once)
         self._client = SupervisorClient(paths)
-        self._ask: InThread[dict[str, ProcessState]] = InThread("readiness-programs")
-        self._followed: dict[str, _Followed] = {}
-        self._fallen: set[str] = set()  # died since the last check that was answered
+        self._query: DaemonThreadRunner[dict[str, ProcessState]] = DaemonThreadRunner(
+            "readiness-programs"
+        )
+        self._watched: dict[str, _WatchedProcess] = {}
+        self._died_programs: set[str] = set()  # died since the last check that was answered
         self._wake: Wake | None = None
-        self._notes: FolderEvents | None = None
+        self._events: DirectoryEvents | None = None
         self._states: Mapping[str, ProcessState] = {}
 
     @property
@@ -59,90 +66,97 @@ class ProgramsRequirement(Requirement):
         return self._states
 
     async def check(self) -> tuple[str, ...]:
-        for pause in (*_SETTLING, None):
+        for pause in (*_RETRY_SECONDS, None):
             try:
-                self._states = await self._ask(self._client.states)
+                self._states = await self._query(self._client.states)
             except ShuttingDown:
                 return ()  # told as `draining`
             except SupervisorUnavailable:
                 self._states = {}
-            if pause is None or not self._settling():
+            if pause is None or not self._is_settling():
                 break
             await asyncio.sleep(pause)
         missing = tuple(text for program in self._programs if (text := self._missing(program)))
-        self._fallen.clear()
+        self._died_programs.clear()
         return missing
 
-    def _settling(self) -> bool:
+    def _is_settling(self) -> bool:
         """True while a program has notified, and supervisord is about to call it RUNNING."""
         starting = [name for name, state in self._states.items() if state.state == _STARTING]
-        return any((note := read_note(self._paths, name)) and note.is_of(self._states[name].pid) for name in starting)
+        return any(
+            (note := read_note(self._paths, name)) and note.is_written_by(self._states[name].pid)
+            for name in starting
+        )
 
-    def late(self) -> tuple[str, ...]:
-        return tuple(_text(program.name, _UNKNOWN) for program in self._programs)
+    def missing_on_timeout(self) -> tuple[str, ...]:
+        return tuple(_missing_text(program.name, _UNKNOWN) for program in self._programs)
 
     def attach(self, wake: Wake) -> None:
-        self._notes = FolderEvents(self._paths.ready_dir, MOVED_TO, lambda _names: wake())
+        self._events = DirectoryEvents(self._paths.ready_dir, MOVED_TO, lambda _names: wake())
         self._wake = wake
 
     def detach(self) -> None:
-        if self._notes is not None:
-            self._notes.close()
-            self._notes = None
-        for name in list(self._followed):
-            self._forget(name)
+        if self._events is not None:
+            self._events.close()
+            self._events = None
+        for name in list(self._watched):
+            self._unwatch(name)
         self._wake = None
 
     def _missing(self, program: Program) -> str:
         state = self._state(program)
-        if state == "RUNNING" and program.name in self._fallen:
+        if state == "RUNNING" and program.name in self._died_programs:
             state = _EXITED
-        return "" if state == "RUNNING" else _text(program.name, state)
+        return "" if state == "RUNNING" else _missing_text(program.name, state)
 
     def _state(self, program: Program) -> str:
-        found = self._states.get(program.name)
-        if found is None:
+        process = self._states.get(program.name)
+        if process is None:
             return _UNKNOWN
-        if found.state != "RUNNING":
-            return found.state
-        if not procfs.alive(found.pid):
+        if process.state != "RUNNING":
+            return process.state
+        if not procfs.is_alive(process.pid):
             return _EXITED
-        self._follow(program.name, found.pid)
+        self._watch(program.name, process.pid)
         if program.ready.by == "notify":
             note = read_note(self._paths, program.name)
-            if note is None or not note.is_of(found.pid):
+            if note is None or not note.is_written_by(process.pid):
                 return _STARTING
-        return found.state
+        return process.state
 
-    def _follow(self, name: str, pid: int) -> None:
+    def _watch(self, name: str, pid: int) -> None:
         """One pidfd a program, renewed when it was restarted."""
         ticks = procfs.start_ticks(pid)
-        known = self._followed.get(name)
-        if self._wake is None or ticks is None or (known and (known.pid, known.ticks) == (pid, ticks)):
+        watched = self._watched.get(name)
+        if (
+            self._wake is None
+            or ticks is None
+            or (watched and (watched.pid, watched.ticks) == (pid, ticks))
+        ):
             return
-        if known:
-            self._fallen.add(name)
-        self._forget(name)
+        if watched:
+            self._died_programs.add(name)
+        self._unwatch(name)
         try:
             descriptor = os.pidfd_open(pid)
         except ProcessLookupError:
             self._wake()
             return
-        self._followed[name] = _Followed(pid, ticks, descriptor)
-        asyncio.get_running_loop().add_reader(descriptor, self._died, name)
+        self._watched[name] = _WatchedProcess(pid, ticks, descriptor)
+        asyncio.get_running_loop().add_reader(descriptor, self._on_death, name)
 
-    def _died(self, name: str) -> None:
-        self._forget(name)
-        self._fallen.add(name)
+    def _on_death(self, name: str) -> None:
+        self._unwatch(name)
+        self._died_programs.add(name)
         if self._wake is not None:
             self._wake()
 
-    def _forget(self, name: str) -> None:
-        known = self._followed.pop(name, None)
-        if known is not None:
-            asyncio.get_running_loop().remove_reader(known.descriptor)
-            os.close(known.descriptor)
+    def _unwatch(self, name: str) -> None:
+        watched = self._watched.pop(name, None)
+        if watched is not None:
+            asyncio.get_running_loop().remove_reader(watched.descriptor)
+            os.close(watched.descriptor)
 
 
-def _text(name: str, state: str) -> str:
+def _missing_text(name: str, state: str) -> str:
     return f"program:{name} not running (state={state})"

@@ -17,35 +17,39 @@ class SandboxRequirement(Requirement):
     its last report stands: its program is named as missing then."""
 
     family = "sandbox"
-    listed_as = "sandbox:proven"
+    title = "sandbox:proven"
 
     def __init__(
-        self, report: Callable[[], CanaryReport | None], monotonic: Callable[[], float] = time.monotonic
+        self,
+        report: Callable[[], CanaryReport | None],
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._report = report
         self._monotonic = monotonic
-        self._seen: tuple[int, float] = (-1, 0.0)  # revision, and when it came
+        self._last_revision: tuple[int, float] = (-1, 0.0)  # revision, and when it came
 
     async def check(self) -> tuple[str, ...]:
-        found = self._report()
-        if found is None or found.at is None:
-            return self.late()
-        if found.revision != self._seen[0]:
-            self._seen = (found.revision, self._monotonic())
-        if self._monotonic() - self._seen[1] > STALE_SECONDS or not found.rules:
-            return self.late()
-        return tuple(_text(rule) for rule in sorted(found.failed))
+        report = self._report()
+        if report is None or report.at is None:
+            return self.missing_on_timeout()
+        if report.revision != self._last_revision[0]:
+            self._last_revision = (report.revision, self._monotonic())
+        if self._monotonic() - self._last_revision[1] > STALE_SECONDS or not report.rules:
+            return self.missing_on_timeout()
+        return tuple(_missing_text(rule) for rule in sorted(report.failed))
 
-    def late(self) -> tuple[str, ...]:
-        return (_text(NOT_RUN),)
+    def missing_on_timeout(self) -> tuple[str, ...]:
+        return (_missing_text(NOT_RUN),)
 
     def evidence(self) -> Mapping[str, Any]:
-        found = self._report()
-        if found is None or found.at is None:
+        report = self._report()
+        if report is None or report.at is None:
             return {}
-        passed = 0 if NOT_RUN in found.failed else found.rules - len(found.failed)
-        return {"sandbox": {"passed": passed, "rules": found.rules, "at": clock.to_wire(found.at)}}
+        passed = 0 if NOT_RUN in report.failed else report.rules - len(report.failed)
+        return {
+            "sandbox": {"passed": passed, "rules": report.rules, "at": clock.to_wire(report.at)}
+        }
 
 
-def _text(rule: str) -> str:
+def _missing_text(rule: str) -> str:
     return f"sandbox:{rule} not enforced"

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Mapping
 
+from agentbox.box.readiness.directory_events import DirectoryEvents
 from agentbox.box.readiness.evaluator import NOT_SEALED
-from agentbox.box.readiness.folder_events import FolderEvents
 from agentbox.box.readiness.requirement import Requirement, Wake
-from agentbox.box.supervision.sentinel import fault, read_sentinel
+from agentbox.box.supervision.sentinel import read_sentinel, sentinel_fault
 from agentbox.core.linux.inotify import ANY_CHANGE
 from agentbox.core.paths import Paths
 
@@ -15,46 +15,54 @@ class SentinelRequirement(Requirement):
     the hash seen first is held against later ones."""
 
     family = "sentinel"
-    listed_as = "bootstrap.done"
+    title = "bootstrap.done"
 
     def __init__(
-        self, paths: Paths, boot_id: str, plan_digest: str, recorded: Callable[[], str | None] = lambda: None
+        self,
+        paths: Paths,
+        boot_id: str,
+        plan_digest: str,
+        recorded: Callable[[], str | None] = lambda: None,
     ) -> None:
         self._paths = paths
         self._boot_id = boot_id
         self._plan_digest = plan_digest
         self._recorded = recorded
-        self._first: str | None = None
-        self._notes: FolderEvents | None = None
+        self._first_sha256: str | None = None
+        self._events: DirectoryEvents | None = None
 
     @property
     def sealed(self) -> bool:
         """True once a good sentinel was seen."""
-        return self._first is not None
+        return self._first_sha256 is not None
 
     async def check(self) -> tuple[str, ...]:
         """A file of a few KiB in memory: read without a thread. Anything unreadable counts as missing."""
         try:
-            found = read_sentinel(self._paths.sentinel)
+            sentinel_file = read_sentinel(self._paths.sentinel)
         except OSError:
-            found = None
-        expected = self._recorded() or self._first
-        if found is None or fault(found, boot_id=self._boot_id, plan_digest=self._plan_digest, sha256=expected):
+            sentinel_file = None
+        expected = self._recorded() or self._first_sha256
+        if sentinel_file is None or sentinel_fault(
+            sentinel_file, boot_id=self._boot_id, plan_digest=self._plan_digest, sha256=expected
+        ):
             return (NOT_SEALED,)
-        self._first = found.sha256
+        self._first_sha256 = sentinel_file.sha256
         return ()
 
-    def late(self) -> tuple[str, ...]:
+    def missing_on_timeout(self) -> tuple[str, ...]:
         return (NOT_SEALED,)
 
     def attach(self, wake: Wake) -> None:
         name = self._paths.sentinel.name
-        self._notes = FolderEvents(self._paths.run, ANY_CHANGE, lambda names: wake() if name in names else None)
+        self._events = DirectoryEvents(
+            self._paths.run, ANY_CHANGE, lambda names: wake() if name in names else None
+        )
 
     def detach(self) -> None:
-        if self._notes is not None:
-            self._notes.close()
-            self._notes = None
+        if self._events is not None:
+            self._events.close()
+            self._events = None
 
     def evidence(self) -> Mapping[str, str]:
-        return {"sentinel_sha256": self._first} if self._first else {}
+        return {"sentinel_sha256": self._first_sha256} if self._first_sha256 else {}

@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from agentbox.adapters.runtime.adapter import SlotConfig
 from agentbox.core.deadline import Deadline
-from agentbox.core.records.wire import refuse
+from agentbox.core.records.wire import invalid_value
 from agentbox.core.slot_errors import AdapterError, BackendError, SlotUnavailable
-from agentbox.core.storage.postgres.errors import AGAIN, typed, unreachable
+from agentbox.core.storage.postgres.errors import (
+    RETRYABLE_STATES,
+    connection_error,
+    to_adapter_error,
+)
 from agentbox.core.storage.postgres.migrations import Migration, migrate
-from agentbox.core.storage.postgres.target import parameters
+from agentbox.core.storage.postgres.target import connection_parameters
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
@@ -24,16 +28,14 @@ else:
 T = TypeVar("T")
 Job = Callable[[Connection], Awaitable[T]]
 Prepare = Callable[[Connection], Awaitable[str]]
-TRIES = 4  # of a transaction that others were in the way of
-_UNDO_SECONDS = 0.5  # for the server to break off what was cancelled
+MAX_ATTEMPTS = 4  # of a transaction that others were in the way of
+_CANCEL_SECONDS = 0.5  # for the server to break off what was cancelled
 _CLOSE_SECONDS = 3.0
-_INSTEAD_SECONDS = (
-    1.0  # for a connection in place of one that the server ended: longer, and the slot would be told down too late
-)
+_REPLACEMENT_SECONDS = 1.0  # for a connection in place of one that the server ended: longer, and the slot would be told down too late
 _PULSE_SECONDS = 1.4
 
 
-async def _nothing(_db: Connection) -> str:
+async def _no_preparation(_db: Connection) -> str:
     return ""
 
 
@@ -41,14 +43,18 @@ class Postgres:
     """An open schema of a slot. Read committed; every statement ends within `timeout_seconds`."""
 
     def __init__(
-        self, cfg: SlotConfig, schema: str, migrations: Sequence[Migration], prepare: Prepare = _nothing
+        self,
+        cfg: SlotConfig,
+        schema: str,
+        migrations: Sequence[Migration],
+        prepare: Prepare = _no_preparation,
     ) -> None:
         """`prepare` is called once before the migrations; what it returns is one more schema of the search path."""
         self._cfg, self._migrations, self._prepare = cfg, migrations, prepare
         self._schema = str(cfg.option("schema", schema))
         self._size = int(cfg.option("pool_size", 8))
-        self._seconds = int(cfg.option("timeout_seconds", 10))
-        self._also = ""
+        self._timeout_s = int(cfg.option("timeout_seconds", 10))
+        self._extra_schema = ""
         self._pool: AsyncConnectionPool[Connection] | None = None
         self._running: set[asyncio.Task[Any]] = set()
 
@@ -58,33 +64,41 @@ class Postgres:
         import psycopg
         from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
-        roots = str(self._cfg.option("ca_file", ""))
-        given = parameters(
-            self._cfg.secrets.get("dsn", ""), ca_file=str(self._cfg.paths.at(roots)) if roots else "",
-            name=f"agentbox:{self._cfg.box}"[:63], timeout_s=self._seconds,
-        )  # fmt: skip
+        ca_path = str(self._cfg.option("ca_file", ""))
+        arguments = connection_parameters(
+            self._cfg.secrets.get("dsn", ""),
+            ca_file=str(self._cfg.paths.resolve(ca_path)) if ca_path else "",
+            name=f"agentbox:{self._cfg.box}"[:63],
+            timeout_s=self._timeout_s,
+        )
         try:
             async with asyncio.timeout(deadline.remaining()):
-                first = await psycopg.AsyncConnection.connect(**given, autocommit=True)
+                connection = await psycopg.AsyncConnection.connect(**arguments, autocommit=True)
         except (psycopg.Error, OSError, TimeoutError) as error:
-            raise unreachable(self._cfg.slot, self._cfg.use, error) from None
+            raise connection_error(self._cfg.slot, self._cfg.use, error) from None
         try:
             async with asyncio.timeout(deadline.remaining()):
-                await self._prepare_schema(first)
+                await self._prepare_schema(connection)
         except psycopg.Error as error:
-            raise typed(self._cfg.slot, self._cfg.use, error) from None
+            raise to_adapter_error(self._cfg.slot, self._cfg.use, error) from None
         finally:
-            await first.close()
+            await connection.close()
         pool = AsyncConnectionPool(
-            kwargs={**given, "autocommit": True}, min_size=1, max_size=self._size, open=False, configure=self._configure,
-            timeout=self._seconds, reconnect_timeout=self._seconds, name=f"agentbox-{self._cfg.slot}",
-        )  # fmt: skip
+            kwargs={**arguments, "autocommit": True},
+            min_size=1,
+            max_size=self._size,
+            open=False,
+            configure=self._configure,
+            timeout=self._timeout_s,
+            reconnect_timeout=self._timeout_s,
+            name=f"agentbox-{self._cfg.slot}",
+        )
         try:
             await pool.open(wait=True, timeout=deadline.remaining())
         except BaseException as error:
             await pool.close(_CLOSE_SECONDS)
             if isinstance(error, PoolTimeout):
-                raise unreachable(self._cfg.slot, self._cfg.use, error) from None
+                raise connection_error(self._cfg.slot, self._cfg.use, error) from None
             raise
         self._pool = pool
 
@@ -103,71 +117,79 @@ class Postgres:
 
     async def run(self, job: Job[T]) -> T:
         """Runs a job in a transaction; again when others were in the way. Cancelled, it did all or nothing."""
-        return await self._bounded(self._transaction(job))
+        return await self._run_cancellable(self._transaction(job))
 
-    async def repeatable(self, job: Job[T]) -> T:
+    async def run_repeatable(self, job: Job[T]) -> T:
         """Runs a job whose statements are each a transaction of their own, and which may be done twice."""
-        return await self._bounded(self._with(job, transaction=False))
+        return await self._run_cancellable(self._with_connection(job, transaction=False))
 
     async def pulse(self, job: Job[None]) -> tuple[Literal["ok", "degraded", "down"], str]:
         """Does it, which is `beat` or more, within 1.5 s. Degraded where a newer version has migrated the schema meanwhile: what this
         one asks for may not be there any more."""
 
-        async def beating(db: Connection) -> tuple[Any, ...] | None:
+        async def run_pulse(db: Connection) -> tuple[Any, ...] | None:
             await job(db)
-            return await row(db, "SELECT count(*) FROM migrations")
+            return await fetch_one(db, "SELECT count(*) FROM migrations")
 
         try:
             async with asyncio.timeout(_PULSE_SECONDS):
-                found = await self.run(beating)
+                result = await self.run(run_pulse)
         except AdapterError as error:
             return "down", error.message
         except TimeoutError:
             return "down", f"PostgreSQL did not answer within {_PULSE_SECONDS} s"
-        if found is not None and found[0] > len(self._migrations):
-            return "degraded", f"a newer version has migrated schema {self._schema}: update this box"
+        if result is not None and result[0] > len(self._migrations):
+            return (
+                "degraded",
+                f"a newer version has migrated schema {self._schema}: update this box",
+            )
         return "ok", ""
 
     async def _transaction(self, job: Job[T]) -> T:
-        for left in reversed(range(TRIES)):
+        for attempts_left in reversed(range(MAX_ATTEMPTS)):
             try:
-                return await self._with(job, transaction=True)
+                return await self._with_connection(job, transaction=True)
             except BackendError as error:
-                if not left or getattr(error.__cause__, "sqlstate", None) not in AGAIN:
+                if (
+                    not attempts_left
+                    or getattr(error.__cause__, "sqlstate", None) not in RETRYABLE_STATES
+                ):
                     raise
         raise AssertionError("unreachable")
 
-    async def _with(self, job: Job[T], *, transaction: bool) -> T:
+    async def _with_connection(self, job: Job[T], *, transaction: bool) -> T:
         """A connection that the server ended meanwhile is found out by its first statement: then another is taken."""
         import psycopg
 
-        for left in reversed(range(self._size + 1)):
-            pool, begun = self._open_pool(), False
-            db = await self._take(pool, self._seconds if left == self._size else _INSTEAD_SECONDS)
+        for attempts_left in reversed(range(self._size + 1)):
+            pool, started = self._open_pool(), False
+            db = await self._acquire(
+                pool, self._timeout_s if attempts_left == self._size else _REPLACEMENT_SECONDS
+            )
             try:
                 if not transaction:
                     return await job(db)
                 async with db.transaction():
-                    begun = True
+                    started = True
                     return await job(db)
             except UnicodeEncodeError:
-                raise refuse("", "holds a lone surrogate") from None
+                raise invalid_value("", "holds a lone surrogate") from None
             except psycopg.Error as error:
-                if begun or not db.closed or not left:
-                    raise typed(self._cfg.slot, self._cfg.use, error) from error
+                if started or not db.closed or not attempts_left:
+                    raise to_adapter_error(self._cfg.slot, self._cfg.use, error) from error
             finally:
                 await pool.putconn(db)
         raise AssertionError("unreachable")
 
-    async def _take(self, pool: "AsyncConnectionPool[Connection]", seconds: float) -> Connection:
+    async def _acquire(self, pool: "AsyncConnectionPool[Connection]", seconds: float) -> Connection:
         from psycopg_pool import PoolClosed, PoolTimeout
 
         try:
             return await pool.getconn(seconds)
         except (PoolTimeout, PoolClosed) as error:
-            raise unreachable(self._cfg.slot, self._cfg.use, error) from None
+            raise connection_error(self._cfg.slot, self._cfg.use, error) from None
 
-    async def _bounded(self, work: Coroutine[Any, Any, T]) -> T:
+    async def _run_cancellable(self, work: Coroutine[Any, Any, T]) -> T:
         """The result. Cancelled, it waits a moment for the server to break off, and then for nothing: what hangs is cut."""
         task = asyncio.ensure_future(work)
         self._running.add(task)
@@ -175,58 +197,69 @@ class Postgres:
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
-            asked = asyncio.current_task()
-            if task.cancelled() and asked is not None and not asked.cancelling():  # by `close`, not by the caller
-                raise self._closed() from None
+            current = asyncio.current_task()
+            if (
+                task.cancelled() and current is not None and not current.cancelling()
+            ):  # by `close`, not by the caller
+                raise self._closed_error() from None
             task.cancel()
-            await asyncio.wait({task}, timeout=_UNDO_SECONDS)
+            await asyncio.wait({task}, timeout=_CANCEL_SECONDS)
             if task.done() and not task.cancelled():
                 task.exception()  # nobody waits for it any more
             raise
 
     def _open_pool(self) -> "AsyncConnectionPool[Connection]":
         if self._pool is None:
-            raise self._closed()
+            raise self._closed_error()
         return self._pool
 
-    def _closed(self) -> SlotUnavailable:
+    def _closed_error(self) -> SlotUnavailable:
         slot, impl = self._cfg.slot, self._cfg.use
-        return SlotUnavailable(f"cannot use {slot}: the store is not open", slot=slot, impl=impl, since=None)
+        return SlotUnavailable(
+            f"cannot use {slot}: the store is not open", slot=slot, impl=impl, since=None
+        )
 
     async def _prepare_schema(self, db: Connection) -> None:
-        encoding = await row(db, "SHOW server_encoding")
+        encoding = await fetch_one(db, "SHOW server_encoding")
         if encoding != ("UTF8",):
             raise BackendError(
-                "cannot use PostgreSQL: the database is not in UTF8", slot=self._cfg.slot, impl=self._cfg.use
+                "cannot use PostgreSQL: the database is not in UTF8",
+                slot=self._cfg.slot,
+                impl=self._cfg.use,
             )
         async with db.transaction():
-            await db.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"agentbox {self._schema}",))
-            self._also = await self._prepare(db)
+            await db.execute(
+                "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))",
+                (f"agentbox {self._schema}",),
+            )
+            self._extra_schema = await self._prepare(db)
             await self._configure(db)
             await migrate(db, self._schema, self._migrations)
 
     async def _configure(self, db: Connection) -> None:
-        path = ", ".join(f'"{name}"' for name in (self._schema, self._also) if name)
+        path = ", ".join(f'"{name}"' for name in (self._schema, self._extra_schema) if name)
         await db.execute(
             "SELECT set_config('search_path', %s, false), set_config('statement_timeout', %s, false),"
             " set_config('default_transaction_isolation', 'read committed', false)",
-            (path, f"{self._seconds}s"),
+            (path, f"{self._timeout_s}s"),
         )
 
 
-async def rows(db: Connection, sql: str, values: Iterable[Any] = ()) -> list[tuple[Any, ...]]:
+async def fetch_all(db: Connection, sql: str, values: Iterable[Any] = ()) -> list[tuple[Any, ...]]:
     """Every row of a query."""
-    found = await db.execute(sql.encode(), tuple(values))
-    return await found.fetchall()
+    cursor = await db.execute(sql.encode(), tuple(values))
+    return await cursor.fetchall()
 
 
-async def row(db: Connection, sql: str, values: Iterable[Any] = ()) -> tuple[Any, ...] | None:
+async def fetch_one(db: Connection, sql: str, values: Iterable[Any] = ()) -> tuple[Any, ...] | None:
     """The first row of a query, None where there is none."""
-    found = await db.execute(sql.encode(), tuple(values))
-    return await found.fetchone()
+    cursor = await db.execute(sql.encode(), tuple(values))
+    return await cursor.fetchone()
 
 
-async def beat(db: Connection) -> None:
+async def write_pulse(db: Connection) -> None:
     """Writes the server's time and reads it back."""
-    await db.execute("INSERT INTO pulse VALUES (0, now_ms()) ON CONFLICT (id) DO UPDATE SET at = excluded.at")
-    await row(db, "SELECT at FROM pulse")
+    await db.execute(
+        "INSERT INTO pulse VALUES (0, now_ms()) ON CONFLICT (id) DO UPDATE SET at = excluded.at"
+    )
+    await fetch_one(db, "SELECT at FROM pulse")

@@ -3,14 +3,14 @@
 from typing import TYPE_CHECKING
 
 from agentbox.adapters.runtime.adapter import SlotName
-from agentbox.core.records.wire import refuse
+from agentbox.core.records.wire import invalid_value
 from agentbox.core.slot_errors import AdapterError, BackendError, SlotUnavailable
 
 if TYPE_CHECKING:
     import psycopg
 
 # What libpq and the server say of a connection that was not made, and what we say of it.
-_REFUSALS = (
+_CONNECT_REASONS = (
     ("password authentication failed", "it refused the password"),
     ("no password supplied", "it wants a password"),
     ("no pg_hba.conf entry", "its pg_hba.conf does not let this role in"),
@@ -26,31 +26,52 @@ _REFUSALS = (
     ("refused", "nothing listens there"),
     ("timeout", "it did not answer in time"),
     ("resolve", "its name is unknown"),
-)  # fmt: skip
+)
 # SQLSTATE (PostgreSQL 17, appendix A), by its class or whole.
-_STATES = {
-    "57014": "it took too long", "53100": "its disk is full", "53": "it lacks a resource", "25006": "it is read-only",
-    "42501": "this role lacks a privilege", "55P03": "a lock could not be had", "40": "other writers were in the way every time",
-    "57P": "it is shutting down", "08": "the connection was lost",
-}  # fmt: skip
-AGAIN = ("40001", "40P01")  # serialization_failure, deadlock_detected: the transaction did nothing
+_SQLSTATE_REASONS = {
+    "57014": "it took too long",
+    "53100": "its disk is full",
+    "53": "it lacks a resource",
+    "25006": "it is read-only",
+    "42501": "this role lacks a privilege",
+    "55P03": "a lock could not be had",
+    "40": "other writers were in the way every time",
+    "57P": "it is shutting down",
+    "08": "the connection was lost",
+}
+RETRYABLE_STATES = (
+    "40001",
+    "40P01",
+)  # serialization_failure, deadlock_detected: the transaction did nothing
 
 
-def unreachable(slot: SlotName, impl: str, error: BaseException) -> SlotUnavailable:
+def connection_error(slot: SlotName, impl: str, error: BaseException) -> SlotUnavailable:
     """No connection could be made, or none was free in time."""
-    said = str(error)
-    why = next((sentence for words, sentence in _REFUSALS if words in said), "no connection could be made")
-    return SlotUnavailable(f"cannot reach PostgreSQL: {why}", slot=slot, impl=impl, since=None)
+    text = str(error)
+    reason = next(
+        (sentence for phrase, sentence in _CONNECT_REASONS if phrase in text),
+        "no connection could be made",
+    )
+    return SlotUnavailable(f"cannot reach PostgreSQL: {reason}", slot=slot, impl=impl, since=None)
 
 
-def typed(slot: SlotName, impl: str, error: "psycopg.Error") -> AdapterError:
+def to_adapter_error(slot: SlotName, impl: str, error: "psycopg.Error") -> AdapterError:
     """A statement failed."""
     from psycopg import DataError
 
     state = error.sqlstate or ""
     if not state and isinstance(error, DataError):
-        return refuse("", "holds a NUL character")
+        return invalid_value("", "holds a NUL character")
     if not state:
-        return SlotUnavailable("cannot use PostgreSQL: the connection was lost", slot=slot, impl=impl, since=None)
-    why = next((_STATES[state[:length]] for length in (5, 3, 2) if state[:length] in _STATES), type(error).__name__)
-    return BackendError(f"cannot use PostgreSQL: {why}", slot=slot, impl=impl)
+        return SlotUnavailable(
+            "cannot use PostgreSQL: the connection was lost", slot=slot, impl=impl, since=None
+        )
+    reason = next(
+        (
+            _SQLSTATE_REASONS[state[:length]]
+            for length in (5, 3, 2)
+            if state[:length] in _SQLSTATE_REASONS
+        ),
+        type(error).__name__,
+    )
+    return BackendError(f"cannot use PostgreSQL: {reason}", slot=slot, impl=impl)

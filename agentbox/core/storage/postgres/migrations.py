@@ -28,25 +28,29 @@ async def migrate(db: "AsyncConnection[Any]", schema: str, migrations: Sequence[
 
     Raises IntegrityError when the schema was made by a newer version, or by other text under the same number.
     """
-    known = await (await db.execute("SELECT to_regnamespace(%s)", (f'"{schema}"',))).fetchone()
-    if known is None or known[0] is None:
+    namespace = await (await db.execute("SELECT to_regnamespace(%s)", (f'"{schema}"',))).fetchone()
+    if namespace is None or namespace[0] is None:
         await db.execute(f'CREATE SCHEMA "{schema}"'.encode())
     await db.execute(
         "CREATE TABLE IF NOT EXISTS migrations (number integer PRIMARY KEY, name text NOT NULL, sha256 text NOT NULL)"
     )
     applied = await (await db.execute("SELECT sha256 FROM migrations ORDER BY number")).fetchall()
     if len(applied) > len(migrations):
-        raise _refusal(
+        raise _integrity_error(
             f"cannot open schema {schema}: its number {len(applied)} is newer than {len(migrations)}, the newest that this version knows"
         )
     for number, (row, migration) in enumerate(zip(applied, migrations, strict=False), 1):
         if row[0] != migration.sha256:
-            raise _refusal(f"cannot open schema {schema}: its migration {number} is not the one that this version has")
+            raise _integrity_error(
+                f"cannot open schema {schema}: its migration {number} is not the one that this version has"
+            )
     for number, migration in enumerate(migrations[len(applied) :], len(applied) + 1):
         await db.execute(migration.text.encode())
-        await db.execute("INSERT INTO migrations VALUES (%s, %s, %s)", (number, migration.name, migration.sha256))
+        await db.execute(
+            "INSERT INTO migrations VALUES (%s, %s, %s)", (number, migration.name, migration.sha256)
+        )
 
 
-def _refusal(sentence: str) -> IntegrityError:
+def _integrity_error(message: str) -> IntegrityError:
     hint = "run the version that wrote it, or name another schema"
-    return IntegrityError(sentence, hint=hint, segment=None, line=None, seq=None)
+    return IntegrityError(message, hint=hint, segment=None, line=None, seq=None)

@@ -5,97 +5,113 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from agentbox.gateway.llm.calls import Calls, keep_rows
+from agentbox.gateway.llm.allowed_calls import AllowedCalls, filter_models
 from agentbox.gateway.llm.types import (
-    Answer,
-    Call,
-    Kind,
+    ModelGatewayError,
     Reason,
-    Screened,
+    ScreenedBody,
     Usage,
-    forbid,
-    number,
+    VendorCall,
+    VendorProtocol,
+    check_spelling,
+    forbidden_part,
+    is_present,
     objects,
-    positive,
-    present,
-    spelled,
+    positive_int,
+    token_count,
     walk,
 )
 
 _POSTS: Final = (
-    Call(name="messages", path="/v1/messages", generates=True, counts_input=True),
-    Call(name="count_tokens", path="/v1/messages/count_tokens"),
+    VendorCall(name="messages", path="/v1/messages", generates=True, counts_input=True),
+    VendorCall(name="count_tokens", path="/v1/messages/count_tokens"),
 )
 # The base URL of this kind has no path of its own.
-_CALLS: Final = Calls(_POSTS, "/v1/models", re.compile(r"[A-Za-z0-9._:@-]{1,200}"))
+_CALLS: Final = AllowedCalls(_POSTS, "/v1/models", re.compile(r"[A-Za-z0-9._:@-]{1,200}"))
 # Tools of the vendor's that the agent itself carries out, by the beginning of their dated types.
-_OWN_TOOLS: Final = ("custom", "bash_", "text_editor_", "computer_", "memory_")
-_TOP: Final = frozenset((
-    "mcp_servers", "container", "tools", "messages", "system", "model", "stream", "max_tokens", "thinking",
-))  # fmt: skip
-_BLOCKS: Final = ("container_upload", "mcp_tool_use", "mcp_tool_result")
+_CLIENT_TOOLS: Final = ("custom", "bash_", "text_editor_", "computer_", "memory_")
+_TOP_LEVEL_MEMBERS: Final = frozenset(
+    (
+        "mcp_servers",
+        "container",
+        "tools",
+        "messages",
+        "system",
+        "model",
+        "stream",
+        "max_tokens",
+        "thinking",
+    )
+)
+_FORBIDDEN_BLOCKS: Final = ("container_upload", "mcp_tool_use", "mcp_tool_result")
 _TYPES: Final = {
-    "invalid": "invalid_request_error", "token": "authentication_error", "forbidden": "permission_error",
-    "missing": "not_found_error", "large": "request_too_large", "budget": "rate_limit_error",
-    "overloaded": "overloaded_error", "late": "timeout_error",
-}  # fmt: skip
+    "invalid": "invalid_request_error",
+    "token": "authentication_error",
+    "forbidden": "permission_error",
+    "missing": "not_found_error",
+    "large": "request_too_large",
+    "budget": "rate_limit_error",
+    "overloaded": "overloaded_error",
+    "late": "timeout_error",
+}
 
 
-def screen(_call: Call, body: dict[str, Any]) -> Screened:
+def screen(_call: VendorCall, body: dict[str, Any]) -> ScreenedBody:
     """Raises Answer for hosted tools, MCP servers, containers and files that the provider keeps."""
-    spelled(body, _TOP)
+    check_spelling(body, _TOP_LEVEL_MEMBERS)
     for name in ("mcp_servers", "container"):
-        if present(body.get(name)):
-            raise forbid(name)
+        if is_present(body.get(name)):
+            raise forbidden_part(name)
     for tool in objects(body.get("tools")):
-        spelled(tool, ("type",))
+        check_spelling(tool, ("type",))
         kind = tool.get("type") or "custom"
-        if not isinstance(kind, str) or not kind.startswith(_OWN_TOOLS):
-            raise forbid(f"the hosted tool {kind}")
-    found = Screened()
+        if not isinstance(kind, str) or not kind.startswith(_CLIENT_TOOLS):
+            raise forbidden_part(f"the hosted tool {kind}")
+    screened = ScreenedBody()
     for name in ("messages", "system"):
-        for block in walk(body.get(name), _opaque):
-            _block(block, found)
-    return found
+        for block in walk(body.get(name), _opaque_members):
+            _screen_block(block, screened)
+    return screened
 
 
-def _opaque(block: Mapping[str, Any]) -> tuple[str, ...]:
+def _opaque_members(block: Mapping[str, Any]) -> tuple[str, ...]:
     return ("input",) if block.get("type") == "tool_use" else ()
 
 
-def _block(block: Mapping[str, Any], found: Screened) -> None:
-    spelled(block, ("type", "url", "file_id"))
+def _screen_block(block: Mapping[str, Any], screened: ScreenedBody) -> None:
+    check_spelling(block, ("type", "url", "file_id"))
     kind = block.get("type")
-    if kind in _BLOCKS:
-        raise forbid(str(kind))
+    if kind in _FORBIDDEN_BLOCKS:
+        raise forbidden_part(str(kind))
     if block.get("file_id"):
-        raise forbid("file_id")
+        raise forbidden_part("file_id")
     if kind == "url" and "url" in block:  # the source of an image or a document
-        found.urls.append(str(block["url"]))
+        screened.urls.append(str(block["url"]))
 
 
-def wanted(_call: Call, body: dict[str, Any]) -> int | None:
+def max_output(_call: VendorCall, body: dict[str, Any]) -> int | None:
     """Raises Answer for a cap that is no number."""
-    return positive(body, "max_tokens")
+    return positive_int(body, "max_tokens")
 
 
-def cap(_call: Call, body: dict[str, Any], tokens: int) -> None:
+def set_max_output(_call: VendorCall, body: dict[str, Any], tokens: int) -> None:
     """Raises Answer where what is left is less than the thinking that was asked for, which the provider would refuse."""
     thinking = body.get("thinking")
-    planned = number(thinking.get("budget_tokens")) if isinstance(thinking, dict) else None
+    planned = token_count(thinking.get("budget_tokens")) if isinstance(thinking, dict) else None
     if planned is not None and planned >= tokens:
-        raise Answer(
-            "budget", f"thinking.budget_tokens is {planned}, and {tokens} output tokens are left of the budget"
+        raise ModelGatewayError(
+            "budget",
+            f"thinking.budget_tokens is {planned}, and {tokens} output tokens are left of the budget",
         )
     body["max_tokens"] = tokens
 
 
-def answers(_body: dict[str, Any]) -> int:
+def choices(_body: dict[str, Any]) -> int:
     """Always one."""
     return 1
 
 
-def ask_usage(_call: Call, _body: dict[str, Any]) -> bool:
+def request_usage(_call: VendorCall, _body: dict[str, Any]) -> bool:
     """Streams tell it unasked."""
     return False
 
@@ -104,32 +120,51 @@ def usage(document: Mapping[str, Any]) -> Usage | None:
     """Of a message, or of the events `message_start` and `message_delta`; what was read from a cache counts as input."""
     inner = document.get("message")
     holder = inner if isinstance(inner, dict) else document
-    found = holder.get("usage")
-    if not isinstance(found, dict):
+    reported = holder.get("usage")
+    if not isinstance(reported, dict):
         return None
-    parts = [number(found.get(f"{kind}input_tokens")) for kind in ("", "cache_creation_", "cache_read_")]
-    given = sum(n for n in parts if n is not None) if any(n is not None for n in parts) else None
-    return Usage(given, number(found.get("output_tokens")), final=document.get("type") in ("message", "message_delta"))
+    counts = [
+        token_count(reported.get(f"{kind}input_tokens"))
+        for kind in ("", "cache_creation_", "cache_read_")
+    ]
+    input_tokens = (
+        sum(n for n in counts if n is not None) if any(n is not None for n in counts) else None
+    )
+    return Usage(
+        input_tokens,
+        token_count(reported.get("output_tokens")),
+        final=document.get("type") in ("message", "message_delta"),
+    )
 
 
-def hidden(_document: Mapping[str, Any]) -> bool:
+def is_usage_only(_document: Mapping[str, Any]) -> bool:
     """None is."""
     return False
 
 
-def error(status: int, reason: Reason, message: str, _wait: float) -> bytes:
+def format_error(status: int, reason: Reason, message: str, _retry_after: float) -> bytes:
     """The vendor's error object."""
     kind = _TYPES.get(reason, "invalid_request_error" if status < 500 else "api_error")
     return json.dumps({"type": "error", "error": {"type": kind, "message": message}}).encode()
 
 
-def auth(key: str) -> tuple[tuple[bytes, bytes], ...]:
+def auth_headers(key: str) -> tuple[tuple[bytes, bytes], ...]:
     """The vendor's own header."""
     return ((b"x-api-key", key.encode()),) if key else ()
 
 
-ANTHROPIC: Final = Kind(
-    find=_CALLS.find, screen=screen, wanted=wanted, answers=answers, cap=cap, ask_usage=ask_usage, usage=usage, hidden=hidden,
-    error=error, auth=auth, headers=(b"anthropic-version", b"anthropic-beta"),
-    query=("beta", "limit", "after_id", "before_id"), model_ids=keep_rows,
-)  # fmt: skip
+ANTHROPIC: Final = VendorProtocol(
+    find_call=_CALLS.find,
+    screen=screen,
+    max_output=max_output,
+    choices=choices,
+    set_max_output=set_max_output,
+    request_usage=request_usage,
+    usage=usage,
+    is_usage_only=is_usage_only,
+    format_error=format_error,
+    auth_headers=auth_headers,
+    headers=(b"anthropic-version", b"anthropic-beta"),
+    query_parameters=("beta", "limit", "after_id", "before_id"),
+    filter_models=filter_models,
+)

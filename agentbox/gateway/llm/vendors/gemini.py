@@ -6,162 +6,203 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from agentbox.gateway.llm.types import (
-    Answer,
-    Call,
-    Kind,
+    ModelGatewayError,
     Reason,
-    Screened,
+    ScreenedBody,
     Usage,
-    forbid,
-    number,
+    VendorCall,
+    VendorProtocol,
+    forbidden_part,
+    is_present,
     objects,
-    positive,
-    present,
+    positive_int,
+    token_count,
     walk,
 )
 
 _CALL: Final = re.compile(r"(v1|v1beta)/models/([A-Za-z0-9._-]{1,200})(?::([A-Za-z]{1,32}))?")
 _LIST: Final = re.compile(r"(v1|v1beta)/models")
-_OWN_TOOLS: Final = ("function_declarations", "computer_use")
+_CLIENT_TOOLS: Final = ("function_declarations", "computer_use")
 _STATUS: Final = {
-    "invalid": "INVALID_ARGUMENT", "token": "UNAUTHENTICATED", "forbidden": "PERMISSION_DENIED", "missing": "NOT_FOUND",
-    "large": "INVALID_ARGUMENT", "budget": "RESOURCE_EXHAUSTED", "overloaded": "UNAVAILABLE", "provider": "INTERNAL",
-    "late": "DEADLINE_EXCEEDED", "unavailable": "UNAVAILABLE",
-}  # fmt: skip
+    "invalid": "INVALID_ARGUMENT",
+    "token": "UNAUTHENTICATED",
+    "forbidden": "PERMISSION_DENIED",
+    "missing": "NOT_FOUND",
+    "large": "INVALID_ARGUMENT",
+    "budget": "RESOURCE_EXHAUSTED",
+    "overloaded": "UNAVAILABLE",
+    "provider": "INTERNAL",
+    "late": "DEADLINE_EXCEEDED",
+    "unavailable": "UNAVAILABLE",
+}
 
 
-def find(method: str, path: str) -> Call | None:
+def find_call(method: str, path: str) -> VendorCall | None:
     """The model is in the path."""
     if method == "GET" and _LIST.fullmatch(path):
-        return Call(name="models", path=f"/{path}", body=False, lists=True)
-    one = _CALL.fullmatch(path)
-    if one is None:
+        return VendorCall(name="models", path=f"/{path}", body=False, lists=True)
+    match = _CALL.fullmatch(path)
+    if match is None:
         return None
-    model, action = one[2], one[3]
+    model, action = match[2], match[3]
     if method == "GET" and action is None:
-        return Call(name="models", path=f"/{path}", model=model, body=False)
+        return VendorCall(name="models", path=f"/{path}", model=model, body=False)
     if method != "POST":
         return None
     if action in ("generateContent", "streamGenerateContent"):
         streams = action == "streamGenerateContent"
-        return Call(name=action, path=f"/{path}", model=model, generates=True, counts_input=True, streams=streams)
+        return VendorCall(
+            name=action,
+            path=f"/{path}",
+            model=model,
+            generates=True,
+            counts_input=True,
+            streams=streams,
+        )
     if action == "embedContent":
-        return Call(name=action, path=f"/{path}", model=model, counts_input=True)
-    return Call(name=action, path=f"/{path}", model=model) if action == "countTokens" else None
+        return VendorCall(name=action, path=f"/{path}", model=model, counts_input=True)
+    return (
+        VendorCall(name=action, path=f"/{path}", model=model) if action == "countTokens" else None
+    )
 
 
-def screen(_call: Call, body: dict[str, Any]) -> Screened:
+def screen(_call: VendorCall, body: dict[str, Any]) -> ScreenedBody:
     """Raises Answer for hosted tools, cached content and files that the provider keeps. Names come in two spellings."""
-    found = Screened()
-    nested = [one for one in _of(body, "generate_content_request") if isinstance(one, dict)]
+    screened = ScreenedBody()
+    nested = [item for item in _members(body, "generate_content_request") if isinstance(item, dict)]
     for request in (body, *nested):
-        if any(map(present, _of(request, "cached_content"))):
-            raise forbid("cachedContent")
+        if any(map(is_present, _members(request, "cached_content"))):
+            raise forbidden_part("cachedContent")
         for tool in objects(request.get("tools")):
             for name in tool:
-                if _snake(name) not in _OWN_TOOLS:
-                    raise forbid(f"the hosted tool {name}")
+                if _snake_case(name) not in _CLIENT_TOOLS:
+                    raise forbidden_part(f"the hosted tool {name}")
         for name in ("contents", "content", "system_instruction"):
-            for part in walk(list(_of(request, name)), _opaque):
-                _part(part, found)
-    return found
+            for part in walk(list(_members(request, name)), _opaque_members):
+                _screen_part(part, screened)
+    return screened
 
 
-def _opaque(part: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(name for name in part if _snake(name) in ("args",))
+def _opaque_members(part: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(name for name in part if _snake_case(name) in ("args",))
 
 
-def _part(part: Mapping[str, Any], found: Screened) -> None:
-    for value in _of(part, "file_uri"):
+def _screen_part(part: Mapping[str, Any], screened: ScreenedBody) -> None:
+    for value in _members(part, "file_uri"):
         url = str(value)
         if "/files/" in url or not url.startswith(("http://", "https://")):
-            raise forbid("fileUri of a stored file")
-        found.urls.append(url)
+            raise forbidden_part("fileUri of a stored file")
+        screened.urls.append(url)
 
 
-def _snake(name: str) -> str:
+def _snake_case(name: str) -> str:
     return re.sub(r"[A-Z]", lambda letter: "_" + letter[0].lower(), name)
 
 
-def _of(holder: Mapping[str, Any], name: str) -> tuple[Any, ...]:
+def _members(holder: Mapping[str, Any], name: str) -> tuple[Any, ...]:
     """A member by any of its spellings, of which proto3 JSON takes two."""
-    return tuple(value for key, value in holder.items() if _snake(key) == name)
+    return tuple(value for key, value in holder.items() if _snake_case(key) == name)
 
 
-def _settings(body: dict[str, Any]) -> dict[str, Any]:
+def _generation_config(body: dict[str, Any]) -> dict[str, Any]:
     """`generationConfig`, made where it is absent, under one spelling. Raises Answer."""
-    found = _of(body, "generation_config")
-    if len(found) > 1 or not all(isinstance(one, dict) for one in found):
-        raise Answer("invalid", "generationConfig must be an object, given once")
+    configs = _members(body, "generation_config")
+    if len(configs) > 1 or not all(isinstance(config, dict) for config in configs):
+        raise ModelGatewayError("invalid", "generationConfig must be an object, given once")
     body.pop("generation_config", None)
-    body["generationConfig"] = settings = dict(*found)
-    for plain, other in (("maxOutputTokens", "max_output_tokens"), ("candidateCount", "candidate_count")):
-        if other in settings:
-            settings.setdefault(plain, settings.pop(other))
+    body["generationConfig"] = settings = dict(*configs)
+    for canonical, alias in (
+        ("maxOutputTokens", "max_output_tokens"),
+        ("candidateCount", "candidate_count"),
+    ):
+        if alias in settings:
+            settings.setdefault(canonical, settings.pop(alias))
     settings.pop("max_output_tokens", None)
     settings.pop("candidate_count", None)
     return settings
 
 
-def wanted(_call: Call, body: dict[str, Any]) -> int | None:
+def max_output(_call: VendorCall, body: dict[str, Any]) -> int | None:
     """Raises Answer for a cap that is no number."""
-    return positive(_settings(body), "maxOutputTokens")
+    return positive_int(_generation_config(body), "maxOutputTokens")
 
 
-def cap(_call: Call, body: dict[str, Any], tokens: int) -> None:
+def set_max_output(_call: VendorCall, body: dict[str, Any], tokens: int) -> None:
     """In `generationConfig`."""
-    _settings(body)["maxOutputTokens"] = tokens
+    _generation_config(body)["maxOutputTokens"] = tokens
 
 
-def answers(body: dict[str, Any]) -> int:
+def choices(body: dict[str, Any]) -> int:
     """`candidateCount`. Raises Answer."""
-    return positive(_settings(body), "candidateCount") or 1
+    return positive_int(_generation_config(body), "candidateCount") or 1
 
 
-def ask_usage(_call: Call, _body: dict[str, Any]) -> bool:
+def request_usage(_call: VendorCall, _body: dict[str, Any]) -> bool:
     """Streams tell it unasked."""
     return False
 
 
 def usage(document: Mapping[str, Any]) -> Usage | None:
     """`usageMetadata`; what a model thinks is output."""
-    found = document.get("usageMetadata")
-    if not isinstance(found, dict):
+    metadata = document.get("usageMetadata")
+    if not isinstance(metadata, dict):
         return None
-    given = number(found.get("promptTokenCount"))
-    total = number(found.get("totalTokenCount"))
-    made = [number(found.get(name)) or 0 for name in ("candidatesTokenCount", "thoughtsTokenCount")]
-    output = max(sum(made), total - (given or 0) if total is not None else 0)
-    ended = any(isinstance(row, dict) and row.get("finishReason") for row in document.get("candidates") or ())
-    return Usage(given, output, final=ended)
+    input_tokens = token_count(metadata.get("promptTokenCount"))
+    total = token_count(metadata.get("totalTokenCount"))
+    output_counts = [
+        token_count(metadata.get(name)) or 0
+        for name in ("candidatesTokenCount", "thoughtsTokenCount")
+    ]
+    output = max(sum(output_counts), total - (input_tokens or 0) if total is not None else 0)
+    finished = any(
+        isinstance(row, dict) and row.get("finishReason")
+        for row in document.get("candidates") or ()
+    )
+    return Usage(input_tokens, output, final=finished)
 
 
-def hidden(_document: Mapping[str, Any]) -> bool:
+def is_usage_only(_document: Mapping[str, Any]) -> bool:
     """None is."""
     return False
 
 
-def error(status: int, reason: Reason, message: str, wait: float) -> bytes:
+def format_error(status: int, reason: Reason, message: str, retry_after: float) -> bytes:
     """google.rpc.Status, with RetryInfo where it is known."""
     shape: dict[str, Any] = {"code": status, "message": message, "status": _STATUS[reason]}
-    if wait:
-        retry = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": f"{wait:.0f}s"}
+    if retry_after:
+        retry = {
+            "@type": "type.googleapis.com/google.rpc.RetryInfo",
+            "retryDelay": f"{retry_after:.0f}s",
+        }
         shape["details"] = [retry]
     return json.dumps({"error": shape}).encode()
 
 
-def auth(key: str) -> tuple[tuple[bytes, bytes], ...]:
+def auth_headers(key: str) -> tuple[tuple[bytes, bytes], ...]:
     """The vendor's own header; a key in a query would stand in logs."""
     return ((b"x-goog-api-key", key.encode()),) if key else ()
 
 
-def model_ids(document: dict[str, Any], allowed: Callable[[str], bool]) -> None:
+def filter_models(document: dict[str, Any], allowed: Callable[[str], bool]) -> None:
     """`models[].name` is `models/<id>`."""
     rows = objects(document.get("models"))
-    document["models"] = [row for row in rows if allowed(str(row.get("name", "")).removeprefix("models/"))]
+    document["models"] = [
+        row for row in rows if allowed(str(row.get("name", "")).removeprefix("models/"))
+    ]
 
 
-GEMINI: Final = Kind(
-    find=find, screen=screen, wanted=wanted, answers=answers, cap=cap, ask_usage=ask_usage, usage=usage, hidden=hidden,
-    error=error, auth=auth, headers=(), query=("alt", "pageSize", "pageToken"), model_ids=model_ids,
-)  # fmt: skip
+GEMINI: Final = VendorProtocol(
+    find_call=find_call,
+    screen=screen,
+    max_output=max_output,
+    choices=choices,
+    set_max_output=set_max_output,
+    request_usage=request_usage,
+    usage=usage,
+    is_usage_only=is_usage_only,
+    format_error=format_error,
+    auth_headers=auth_headers,
+    headers=(),
+    query_parameters=("alt", "pageSize", "pageToken"),
+    filter_models=filter_models,
+)

@@ -7,15 +7,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from agentbox.core.paths import HostPaths
-from agentbox.host.engines.sudo_user import hand_over, make_folder
+from agentbox.host.engines.sudo_user import chown_tree, make_directory
 
 
 @contextmanager
 def host_cache() -> Iterator[Path]:
     """The cache folder, made if missing; under sudo, whatever came into it belongs to the caller afterwards."""
-    cache = HostPaths.of_this_user().cache
-    make_folder(cache)
+    cache = HostPaths.for_this_user().cache
+    make_directory(cache)
     try:
         yield cache
     finally:
-        hand_over(cache)
+        chown_tree(cache)

@@ -4,28 +4,35 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agentbox.host.cli.context import Cli
+from agentbox.host.cli.context import CliContext
 from agentbox.host.cli.stages.cache import host_cache
 
 if TYPE_CHECKING:
-    from agentbox.host.packages.bring import Fitting
+    from agentbox.host.packages.lock_ensurer import EnsuredLock
     from agentbox.manifest.load import Manifest
 
 
-def lock_and_fetch(cli: Cli, manifest: Manifest, *, locked: bool, system: str = "") -> Fitting:
+def lock_and_fetch(
+    cli: CliContext, manifest: Manifest, *, locked: bool, system: str = ""
+) -> EnsuredLock:
     """Locks again if the lock does not fit (with `locked`: refuses, exit 5), then fetches what is missing (exit 4)."""
-    from agentbox.host.packages.bring import Bringer
-    from agentbox.host.packages.wanted import host_system
+    from agentbox.host.packages.lock_ensurer import LockEnsurer
+    from agentbox.host.packages.lock_inputs import host_system
 
     with host_cache() as cache:
-        bringer = Bringer(
-            manifest=manifest, manifest_path=cli.manifest, system=system or host_system(),
-            cache=cache, progress=cli.out.progress(), locked=locked, say=cli.out.note,
-        )  # fmt: skip
+        ensurer = LockEnsurer(
+            manifest=manifest,
+            manifest_path=cli.manifest,
+            system=system or host_system(),
+            cache=cache,
+            progress=cli.out.progress(),
+            locked=locked,
+            report=cli.out.note,
+        )
         with cli.out.stage("lock") as stage:
-            fitting = bringer.fitting_lock()
-            stage.said = "unchanged" if fitting.changes is None else fitting.changes.summary
+            ensured = ensurer.ensure_lock()
+            stage.result = "unchanged" if ensured.changes is None else ensured.changes.summary
         with cli.out.stage("fetch") as stage:
-            fitting, fetched = bringer.fetched(fitting)
-            stage.said = fetched.summary if fetched.added else "unchanged"
-    return fitting
+            ensured, fetched = ensurer.fetch_files(ensured)
+            stage.result = fetched.summary if fetched.added else "unchanged"
+    return ensured

@@ -10,69 +10,79 @@ from pathlib import Path
 import click
 
 from agentbox.core.paths import HostPaths
-from agentbox.host.cli.context import Cli
-from agentbox.host.engines import packages
-from agentbox.host.engines.choose import Choice, choose, missing_packages
-from agentbox.host.engines.docker import daemon, reach
-from agentbox.host.engines.docker.docker import Docker
+from agentbox.host.cli.context import CliContext
+from agentbox.host.engines import system_packages
+from agentbox.host.engines.docker import daemon, daemon_status
+from agentbox.host.engines.docker.docker import DockerEngine
+from agentbox.host.engines.engine_choice import EngineChoice, missing_packages, select_engine
 from agentbox.host.engines.process.identity import BOX_UID
-from agentbox.host.engines.project import Reach, prepare_project, writable
+from agentbox.host.engines.project import WorkspaceAccess, is_writable, prepare_project
 
 
-def choose_engine(cli: Cli, asked: str) -> Choice:
+def choose_engine(cli: CliContext, engine_name: str) -> EngineChoice:
     """The engine for this box."""
-    return choose(asked, cli.known_record())
+    return select_engine(engine_name, cli.find_record())
 
 
-def install_missing(cli: Cli, choice: Choice, project: Path | None, *, build: bool, yes: bool) -> str:
+def install_missing(
+    cli: CliContext, choice: EngineChoice, project: Path | None, *, build: bool, yes: bool
+) -> str:
     """Installs what is missing, with consent. Returns what to say. Raises AgentboxError (exit 3) without consent."""
-    wanted = missing_packages(choice.engine, build=build and isinstance(choice.engine, Docker))
-    if project is not None and shutil.which("setfacl") is None and not writable(project, reach_of(choice)):
-        wanted.append("acl")
-    if not wanted:
+    missing = missing_packages(
+        choice.engine, build=build and isinstance(choice.engine, DockerEngine)
+    )
+    if (
+        project is not None
+        and shutil.which("setfacl") is None
+        and not is_writable(project, workspace_access(choice))
+    ):
+        missing.append("acl")
+    if not missing:
         return "unchanged"
-    agreed = packages.offer(wanted)
-    if not yes and not _asked(agreed):
-        raise packages.refusal(wanted)
-    log = cli.state().folder / "apt.log"
+    install_plan = system_packages.plan_install(missing)
+    if not yes and not _confirm_install(install_plan):
+        raise system_packages.consent_error(missing)
+    log = cli.state().directory / "apt.log"
     progress = cli.out.progress()
-    progress.stage("install", packages.STEPS * len(agreed.all))
-    packages.install(agreed, log, lambda: progress.advance(1))
+    progress.stage("install", system_packages.STEPS_PER_PACKAGE * len(install_plan.all_packages))
+    system_packages.install(install_plan, log, lambda: progress.advance(1))
     progress.done()
-    return f"installed {', '.join(agreed.wanted)} ({len(agreed.all)} packages)"
+    return (
+        f"installed {', '.join(install_plan.requested)} ({len(install_plan.all_packages)} packages)"
+    )
 
 
-def reach_of(choice: Choice) -> Reach:
+def workspace_access(choice: EngineChoice) -> WorkspaceAccess:
     """How this engine's box gets at a folder of the operator's."""
-    if isinstance(choice.engine, Docker):
-        return Reach()
-    return Reach(uid=BOX_UID if os.geteuid() == 0 else os.geteuid(), through_host=True)
+    if isinstance(choice.engine, DockerEngine):
+        return WorkspaceAccess()
+    return WorkspaceAccess(uid=BOX_UID if os.geteuid() == 0 else os.geteuid(), through_host=True)
 
 
-def give_project(cli: Cli, choice: Choice, project: Path, *, yes: bool) -> None:
+def grant_project(cli: CliContext, choice: EngineChoice, project: Path, *, yes: bool) -> None:
     """Lets the box's user write the folder, and remembers it for `down --project`."""
-    if prepare_project(project, reach_of(choice), yes=yes):
-        cli.state().remember_grants([*cli.state().granted(), project])
+    if prepare_project(project, workspace_access(choice), yes=yes):
+        cli.state().save_grants([*cli.state().granted_directories(), project])
 
 
-def start_daemon(choice: Choice) -> str:
+def start_daemon(choice: EngineChoice) -> str:
     """Makes sure that the engine answers. Returns what to say."""
-    if not isinstance(choice.engine, Docker):
+    if not isinstance(choice.engine, DockerEngine):
         return "not needed"
-    found = reach.reach()
-    if found.state == "answers":
+    status = daemon_status.query_status()
+    if status.state == "answers":
         return "answers"
-    if not found.ours_to_start:
-        raise reach.unreachable("start a box", found)
-    daemon.start(HostPaths.of_this_user().state_root)
+    if not status.is_startable:
+        raise daemon_status.unreachable_error("start a box", status)
+    daemon.start(HostPaths.for_this_user().state_root)
     return "started dockerd"
 
 
-def _asked(agreed: packages.Offer) -> bool:
+def _confirm_install(install_plan: system_packages.InstallPlan) -> bool:
     if not sys.stdin.isatty():
         return False
     click.echo(
-        f"agentbox needs {', '.join(agreed.wanted)}: {len(agreed.all)} Debian packages, {agreed.size} to download.",
+        f"agentbox needs {', '.join(install_plan.requested)}: {len(install_plan.all_packages)} Debian packages, {install_plan.size} to download.",
         err=True,
     )
     return click.confirm("Install these with apt?", default=False, err=True)

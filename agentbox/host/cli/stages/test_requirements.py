@@ -9,19 +9,36 @@ from pathlib import Path
 from agentbox.core.canonical import file_sha256
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.core.paths import CHECKOUT
-from agentbox.host.packages.python.pip_failures import why
+from agentbox.host.packages.python.pip_failures import explain_failure
 
 
 def install_requirements() -> None:
     """Adds `requirements.test` to the virtual environment once; the stamp is the file's hash. Raises AgentboxError (exit 4)."""
-    wanted = CHECKOUT / "requirements.test"
+    requirements = CHECKOUT / "requirements.test"
     stamp = Path(sys.prefix) / ".requirements-test.sha256"
-    if stamp.exists() and stamp.read_text() == file_sha256(wanted):
+    if stamp.exists() and stamp.read_text() == file_sha256(requirements):
         return
-    argv = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-deps"]
-    argv += ["--require-hashes", "--only-binary", ":all:", "-r", str(wanted)]
-    done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", errors="replace", check=False)  # fmt: skip
-    if done.returncode != 0:
-        cause, remedy = why(done.stdout)
-        raise AgentboxError(f"cannot install the test requirements: {cause}", remedy, exit_code=ExitCode.FETCH)
-    stamp.write_text(file_sha256(wanted))
+    argv = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--disable-pip-version-check",
+        "install",
+        "--quiet",
+        "--no-deps",
+    ]
+    argv += ["--require-hashes", "--only-binary", ":all:", "-r", str(requirements)]
+    process = subprocess.run(
+        argv,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        errors="replace",
+        check=False,
+    )
+    if process.returncode != 0:
+        cause, remedy = explain_failure(process.stdout)
+        raise AgentboxError(
+            f"cannot install the test requirements: {cause}", remedy, exit_code=ExitCode.FETCH
+        )
+    stamp.write_text(file_sha256(requirements))

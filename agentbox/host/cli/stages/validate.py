@@ -5,27 +5,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agentbox.core.errors import AgentboxError, ExitCode
-from agentbox.host.cli.context import Cli
-from agentbox.host.cli.output import counted
+from agentbox.host.cli.context import CliContext
+from agentbox.host.cli.output import pluralize
 
 if TYPE_CHECKING:
     from agentbox.manifest.load import Manifest
 
 
-def validated(cli: Cli) -> Manifest:
+def load_valid_manifest(cli: CliContext) -> Manifest:
     """The manifest, with schema and rules applied; warnings are printed. Raises AgentboxError (exit 1) on errors."""
     from agentbox.manifest.features.loader import load_features
-    from agentbox.manifest.rules.engine import run
+    from agentbox.manifest.rules.engine import run_rules
 
     manifest = cli.load_manifest()
-    report = run(manifest, features=load_features())
+    report = run_rules(manifest, features=load_features())
     errors = [finding for finding in report.findings if finding.severity == "error"]
     for finding in report.findings:
         if finding.severity != "info":
             cli.out.error(f"{cli.manifest}:{finding}")
     if errors:
         raise AgentboxError(
-            f"cannot use {cli.manifest}: {counted(len(errors), 'error')}",
+            f"cannot use {cli.manifest}: {pluralize(len(errors), 'error')}",
             "Mend the lines above; `agentbox config explain CODE` says more.",
             exit_code=ExitCode.BAD,
         )

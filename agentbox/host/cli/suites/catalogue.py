@@ -11,11 +11,11 @@ from typing import Final
 from agentbox.core.paths import CHECKOUT
 
 # Of the runtime contract: what builds, locks and reads images, and has no box.
-_BUILDS: Final = tuple(
+_BUILD_TESTS: Final = tuple(
     f"tests/runtime-contract/test_rc_{name}.py"
     for name in ("022_image_is_reproducible", "023_sbom_covers_the_image", "030_lock_and_fetch")
 )
-_WITHOUT_BUILDS: Final = tuple(f"--ignore={path}" for path in _BUILDS)
+_IGNORE_BUILD_TESTS: Final = tuple(f"--ignore={path}" for path in _BUILD_TESTS)
 _TIMED_MARK: Final = "mark.timed"
 
 
@@ -24,7 +24,7 @@ class Suite:
     """One part of the whole: commands run from the checkout, all of which must exit 0."""
 
     name: str
-    folders: tuple[str, ...] = ()
+    directories: tuple[str, ...] = ()
     """Of tests: pytest runs them."""
     workers: int = 1
     """Processes of pytest; a file stays in one of them."""
@@ -42,12 +42,27 @@ class Suite:
 
     def commands(self) -> list[list[str]]:
         """Whole command lines."""
-        programs = [[str(Path(sys.executable).with_name(name)), *words] for name, *words in self.programs]
-        if not self.folders:
+        programs = [
+            [str(Path(sys.executable).with_name(name)), *arguments]
+            for name, *arguments in self.programs
+        ]
+        if not self.directories:
             return programs
-        selected = ["-m", "timed" if self.timed else "not timed"]
-        spread = ["-n", str(self.workers), "--dist", "loadfile"] if self.workers > 1 else []
-        return [*programs, [sys.executable, "-m", "pytest", "-q", *selected, *spread, *self.folders, *self.options]]
+        markers = ["-m", "timed" if self.timed else "not timed"]
+        distribution = ["-n", str(self.workers), "--dist", "loadfile"] if self.workers > 1 else []
+        return [
+            *programs,
+            [
+                sys.executable,
+                "-m",
+                "pytest",
+                "-q",
+                *markers,
+                *distribution,
+                *self.directories,
+                *self.options,
+            ],
+        ]
 
 
 SUITES = (
@@ -61,44 +76,63 @@ SUITES = (
         ),
     ),
     Suite("contract", ("tests/contract", "tests/mesh"), workers=2),
-    Suite("unit", ("tests/unit", "tests/rules", "tests/golden", "tests/meta", "tests/api"), workers=3),
-    Suite("images", programs=(("python", "tests/tools/build_images.py"),), lane="boxes", containers=True),
-    Suite("runtime", ("tests/runtime-contract",), lane="boxes", containers=True, options=_WITHOUT_BUILDS),
+    Suite(
+        "unit", ("tests/unit", "tests/rules", "tests/golden", "tests/meta", "tests/api"), workers=3
+    ),
+    Suite(
+        "images",
+        programs=(("python", "tests/tools/build_images.py"),),
+        lane="boxes",
+        containers=True,
+    ),
+    Suite(
+        "runtime",
+        ("tests/runtime-contract",),
+        lane="boxes",
+        containers=True,
+        options=_IGNORE_BUILD_TESTS,
+    ),
     Suite("features", ("tests/features",), lane="boxes", containers=True),
-    Suite("nix", ("tests/nix", *_BUILDS), lane="commands", containers=True, after="images"),
+    Suite("nix", ("tests/nix", *_BUILD_TESTS), lane="commands", containers=True, after="images"),
     Suite("e2e", ("tests/e2e",), lane="commands", containers=True, after="images"),
     Suite("stories", ("tests/stories",), lane="commands"),
 )
 
 
-def timed_suites(chosen: Iterable[Suite]) -> list[Suite]:
+def timed_suites(selected: Iterable[Suite]) -> list[Suite]:
     """The tests with a bound of wall-clock time of these suites. Most of them wait, so that two cores take two at a time;
     those in containers measure the machine, and are alone."""
-    found: dict[bool, list[str]] = {False: [], True: []}
-    for suite in chosen:
-        files = [path for folder in suite.folders for path in _test_files(CHECKOUT / folder)]
-        found[suite.containers] += [
+    files_by_kind: dict[bool, list[str]] = {False: [], True: []}
+    for suite in selected:
+        files = [
+            path for directory in suite.directories for path in _test_files(CHECKOUT / directory)
+        ]
+        files_by_kind[suite.containers] += [
             str(path.relative_to(CHECKOUT)) for path in files if _TIMED_MARK in path.read_text()
         ]
-    two, alone = (tuple(dict.fromkeys(files)) for files in found.values())
+    host_files, container_files = (tuple(dict.fromkeys(files)) for files in files_by_kind.values())
     return [
-        *([Suite("timed", two, workers=2, timed=True)] if two else []),
-        *([Suite("timed-box", alone, containers=True, timed=True)] if alone else []),
+        *([Suite("timed", host_files, workers=2, timed=True)] if host_files else []),
+        *(
+            [Suite("timed-box", container_files, containers=True, timed=True)]
+            if container_files
+            else []
+        ),
     ]
 
 
-def _test_files(place: Path) -> list[Path]:
-    return sorted(place.rglob("test_*.py")) if place.is_dir() else [place]
+def _test_files(path: Path) -> list[Path]:
+    return sorted(path.rglob("test_*.py")) if path.is_dir() else [path]
 
 
-def with_options(suite: Suite, *more: str) -> Suite:
+def with_options(suite: Suite, *options: str) -> Suite:
     """The same with more words for pytest."""
-    return replace(suite, options=(*suite.options, *more)) if suite.folders else suite
+    return replace(suite, options=(*suite.options, *options)) if suite.directories else suite
 
 
-def lanes(chosen: Iterable[Suite]) -> list[list[Suite]]:
+def lanes(selected: Iterable[Suite]) -> list[list[Suite]]:
     """What may run beside each other, each in its order."""
-    found: dict[str, list[Suite]] = {}
-    for suite in chosen:
-        found.setdefault(suite.lane, []).append(suite)
-    return list(found.values())
+    by_lane: dict[str, list[Suite]] = {}
+    for suite in selected:
+        by_lane.setdefault(suite.lane, []).append(suite)
+    return list(by_lane.values())

@@ -26,12 +26,12 @@ class Case:
     skipped: str = ""
 
     @property
-    def place(self) -> str:
+    def test_id(self) -> str:
         return f"{self.file}::{self.name}"
 
 
 @dataclass(frozen=True)
-class Result:
+class SuiteResult:
     """How a suite ended."""
 
     suite: str
@@ -44,71 +44,98 @@ class Result:
     @property
     def failed(self) -> list[str]:
         """Tests that failed, each with the first line of why."""
-        return [f"{case.place}: {case.failed}" for case in self.cases if case.failed]
+        return [f"{case.test_id}: {case.failed}" for case in self.cases if case.failed]
 
     @property
     def skipped(self) -> list[str]:
         """Tests that this machine cannot run, each with the reason."""
-        return [f"{case.place}: {case.skipped}" for case in self.cases if case.skipped and not case.failed]
+        return [
+            f"{case.test_id}: {case.skipped}"
+            for case in self.cases
+            if case.skipped and not case.failed
+        ]
 
     @property
-    def row(self) -> str:
+    def table_row(self) -> str:
         """Its line of the table."""
         outcome = "passed" if self.passed else "FAILED"
-        counts = (len(self.cases) - len(self.failed) - len(self.skipped), len(self.failed), len(self.skipped))
+        counts = (
+            len(self.cases) - len(self.failed) - len(self.skipped),
+            len(self.failed),
+            len(self.skipped),
+        )
         numbers = counts if self.cases else ("-", "-", "-")
         return f"{self.suite:<10} {outcome:<8} {self.seconds / 60:8.1f} {numbers[0]:>7} {numbers[1]:>7} {numbers[2]:>8}"
 
     def document(self) -> dict[str, Any]:
         """For programs."""
         return {
-            "suite": self.suite, "passed": self.passed, "seconds": round(self.seconds, 1), "tests": len(self.cases),
-            "failed": self.failed, "skipped": self.skipped, "slowest": [asdict(case) for case in slowest([self], 30)],
-        }  # fmt: skip
+            "suite": self.suite,
+            "passed": self.passed,
+            "seconds": round(self.seconds, 1),
+            "tests": len(self.cases),
+            "failed": self.failed,
+            "skipped": self.skipped,
+            "slowest": [asdict(case) for case in slowest([self], 30)],
+        }
 
 
-def result_of(suite: str, codes: Sequence[int], seconds: float, report: Path, output: Path | None) -> Result:
+def read_result(
+    suite: str, codes: Sequence[int], seconds: float, report: Path, output: Path | None
+) -> SuiteResult:
     """From exit codes and, where pytest wrote one, its report. A suite whose pytest left no report has failed."""
-    return Result(suite, not any(codes), seconds, _cases(report) if report.exists() else [], output)
+    return SuiteResult(
+        suite, not any(codes), seconds, _read_cases(report) if report.exists() else [], output
+    )
 
 
-def _cases(report: Path) -> list[Case]:
+def _read_cases(report: Path) -> list[Case]:
     """A test whose body and fixture both failed is one case."""
-    found: dict[tuple[str, str], Case] = {}
-    for row in ElementTree.parse(report).iter("testcase"):
-        file, name = _node(row)
-        before = found.get((file, name))
-        failed = next((_why(fault) for kind in ("failure", "error") for fault in row.findall(kind)), "")
-        skipped = next((_why(fault) for fault in row.findall("skipped")), "")
-        found[file, name] = Case(
-            file, name, float(row.get("time", 0)) + (before.seconds if before else 0),
-            (before.failed if before else "") or failed, (before.skipped if before else "") or skipped,
-        )  # fmt: skip
-    return list(found.values())
+    cases: dict[tuple[str, str], Case] = {}
+    for element in ElementTree.parse(report).iter("testcase"):
+        file, name = _locate_test(element)
+        previous = cases.get((file, name))
+        failed = next(
+            (
+                _first_line(problem)
+                for kind in ("failure", "error")
+                for problem in element.findall(kind)
+            ),
+            "",
+        )
+        skipped = next((_first_line(fault) for fault in element.findall("skipped")), "")
+        cases[file, name] = Case(
+            file,
+            name,
+            float(element.get("time", 0)) + (previous.seconds if previous else 0),
+            (previous.failed if previous else "") or failed,
+            (previous.skipped if previous else "") or skipped,
+        )
+    return list(cases.values())
 
 
-def _node(row: ElementTree.Element) -> tuple[str, str]:
+def _locate_test(element: ElementTree.Element) -> tuple[str, str]:
     """The test file, and what follows it in the test's id. pytest names the file that defines a test, which is another where
     a class inherits it; the class tells of which store it is."""
-    parts, name = row.get("classname", "").split("."), row.get("name", "")
+    parts, name = element.get("classname", "").split("."), element.get("name", "")
     for count in range(len(parts), 0, -1):
         file = "/".join(parts[:count]) + ".py"
         if (CHECKOUT / file).is_file():
             return file, "::".join([*parts[count:], name])
-    return row.get("file", ""), name
+    return element.get("file", ""), name
 
 
-def _why(fault: ElementTree.Element) -> str:
-    return (fault.get("message") or "").partition("\n")[0] or fault.tag
+def _first_line(element: ElementTree.Element) -> str:
+    return (element.get("message") or "").partition("\n")[0] or element.tag
 
 
-def slowest(results: Iterable[Result], number: int) -> list[Case]:
+def slowest(results: Iterable[SuiteResult], number: int) -> list[Case]:
     """The tests that took longest, their fixtures included."""
     cases = (case for result in results for case in result.cases)
     return sorted(cases, key=lambda case: -case.seconds)[:number]
 
 
-def durations(results: Iterable[Result]) -> dict[str, float]:
+def file_durations(results: Iterable[SuiteResult]) -> dict[str, float]:
     """Seconds of each test file."""
     sums: defaultdict[str, float] = defaultdict(float)
     for result in results:
@@ -121,7 +148,7 @@ def write_json(path: Path, data: Any) -> None:
     path.write_text(json.dumps(data, indent=1, sort_keys=True) + "\n")
 
 
-def known_durations(path: Path) -> dict[str, float]:
+def stored_durations(path: Path) -> dict[str, float]:
     """What an earlier run stored; nothing when there was none."""
-    found: dict[str, float] = json.loads(path.read_text()) if path.exists() else {}
-    return found
+    stored: dict[str, float] = json.loads(path.read_text()) if path.exists() else {}
+    return stored

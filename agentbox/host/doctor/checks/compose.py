@@ -3,31 +3,52 @@
 import shutil
 from collections.abc import Iterator
 
+from agentbox.host.doctor.check_result import CheckResult
 from agentbox.host.doctor.host import Host
-from agentbox.host.doctor.installing import installation
-from agentbox.host.doctor.row import Row
-from agentbox.host.doctor.versions import at_least, number
+from agentbox.host.doctor.install_fix import install_fix
+from agentbox.host.doctor.versions import format_version, is_at_least
 from agentbox.host.engines.command import run, succeeds
 
 NAME = "compose"
 TITLE = "compose, which starts the container"
-OLDEST = (1, 29)  # the first that knows every key of the rendered file
+MIN_VERSION = (1, 29)  # the first that knows every key of the rendered file
 
 
-def look(host: Host) -> Iterator[Row]:
-    if not host.contained:
+def run_check(host: Host) -> Iterator[CheckResult]:
+    if not host.is_container:
         return
     if succeeds(["docker", "compose", "version"]):
-        said = run(["docker", "compose", "version", "--short"], doing="ask compose for its version").strip()
-        yield Row(check=NAME, state="good", said=f"the plugin of docker, {said}", facts={"version": said})
+        version = run(
+            ["docker", "compose", "version", "--short"], doing="ask compose for its version"
+        ).strip()
+        yield CheckResult(
+            check=NAME,
+            state="good",
+            message=f"the plugin of docker, {version}",
+            facts={"version": version},
+        )
     elif shutil.which("docker-compose"):
-        said = run(["docker-compose", "version", "--short"], doing="ask compose for its version").strip()
-        fine = at_least(said, OLDEST)
-        advice = "" if fine else f"Bring docker-compose to {number(OLDEST)} or later, or install the compose plugin."
-        yield Row(check=NAME, state="good" if fine else "bad", said=f"docker-compose {said}", advice=advice, facts={"version": said})  # fmt: skip
+        version = run(
+            ["docker-compose", "version", "--short"], doing="ask compose for its version"
+        ).strip()
+        ok = is_at_least(version, MIN_VERSION)
+        advice = (
+            ""
+            if ok
+            else f"Bring docker-compose to {format_version(MIN_VERSION)} or later, or install the compose plugin."
+        )
+        yield CheckResult(
+            check=NAME,
+            state="good" if ok else "bad",
+            message=f"docker-compose {version}",
+            advice=advice,
+            facts={"version": version},
+        )
     else:
-        yield Row(
-            check=NAME, state="bad", said="neither `docker compose` nor docker-compose is installed",
+        yield CheckResult(
+            check=NAME,
+            state="bad",
+            message="neither `docker compose` nor docker-compose is installed",
             advice="Install docker-compose (`up` offers it).",
-            repair=installation(["docker-compose"], host.state.folder / "apt.log"),
-        )  # fmt: skip
+            fix=install_fix(["docker-compose"], host.state.directory / "apt.log"),
+        )

@@ -4,8 +4,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from agentbox.host.doctor.host import Host, room_at
-from agentbox.host.doctor.row import Row
+from agentbox.host.doctor.check_result import CheckResult
+from agentbox.host.doctor.host import Host, existing_ancestor
 from agentbox.host.engines.command import run
 
 NAME = "disk"
@@ -16,26 +16,38 @@ GIB = 1 << 30
 BUILD, RUN = 5 * GIB, GIB // 2
 
 
-def look(host: Host) -> Iterator[Row]:
-    places = {"state": (host.state.folder, RUN), "cache": (host.paths.cache, RUN)}
-    if host.contained:
-        places["nix"] = (Path("/nix"), BUILD)
+def run_check(host: Host) -> Iterator[CheckResult]:
+    locations = {"state": (host.state.directory, RUN), "cache": (host.paths.cache, RUN)}
+    if host.is_container:
+        locations["nix"] = (Path("/nix"), BUILD)
         if host.daemon.state == "answers" and host.daemon.host.startswith("unix://"):
-            root = run(["docker", "info", "--format", "{{.DockerRootDir}}"], doing="ask docker where it keeps images")
-            places["engine"] = (Path(root.strip()), BUILD)
-    for name, (path, wanted) in places.items():
-        yield _row(name, path, wanted)
+            root = run(
+                ["docker", "info", "--format", "{{.DockerRootDir}}"],
+                doing="ask docker where it keeps images",
+            )
+            locations["engine"] = (Path(root.strip()), BUILD)
+    for name, (path, required) in locations.items():
+        yield _check_space(name, path, required)
 
 
-def _row(name: str, path: Path, wanted: int) -> Row:
-    found = os.statvfs(room_at(path))
-    free, nodes = found.f_bavail * found.f_frsize, found.f_favail
-    said = f"{free / GIB:.1f} GiB free at {path}"
-    facts = {"free": free, "inodes": nodes, "path": str(path)}
-    if free < RUN or (found.f_files and nodes < 10_000):
+def _check_space(name: str, path: Path, required: int) -> CheckResult:
+    stats = os.statvfs(existing_ancestor(path))
+    free, inodes = stats.f_bavail * stats.f_frsize, stats.f_favail
+    message = f"{free / GIB:.1f} GiB free at {path}"
+    facts = {"free": free, "inodes": inodes, "path": str(path)}
+    if free < RUN or (stats.f_files and inodes < 10_000):
         advice = "Free some space; `docker image prune` and `nix-collect-garbage` remove what nothing uses."
-        return Row(check=NAME, subject=name, state="bad", said=f"{said}, {nodes} files can be made", advice=advice, facts=facts)  # fmt: skip
-    if free < wanted:
-        advice = f"A first build wants {wanted / GIB:.0f} GiB."
-        return Row(check=NAME, subject=name, state="warning", said=said, advice=advice, facts=facts)
-    return Row(check=NAME, subject=name, state="good", said=said, facts=facts)
+        return CheckResult(
+            check=NAME,
+            subject=name,
+            state="bad",
+            message=f"{message}, {inodes} files can be made",
+            advice=advice,
+            facts=facts,
+        )
+    if free < required:
+        advice = f"A first build wants {required / GIB:.0f} GiB."
+        return CheckResult(
+            check=NAME, subject=name, state="warning", message=message, advice=advice, facts=facts
+        )
+    return CheckResult(check=NAME, subject=name, state="good", message=message, facts=facts)

@@ -2,50 +2,67 @@
 
 from collections.abc import Iterator
 
+from agentbox.host.doctor.check_result import CheckResult, Fix
 from agentbox.host.doctor.host import Host
-from agentbox.host.doctor.installing import installation
-from agentbox.host.doctor.row import Repair, Row
-from agentbox.host.doctor.versions import at_least, number
-from agentbox.host.engines.choose import missing_packages
+from agentbox.host.doctor.install_fix import install_fix
+from agentbox.host.doctor.versions import format_version, is_at_least
 from agentbox.host.engines.command import run
-from agentbox.host.engines.docker import daemon, reach
-from agentbox.host.engines.docker.reach import unreachable
+from agentbox.host.engines.docker import daemon, daemon_status
+from agentbox.host.engines.docker.daemon_status import unreachable_error
+from agentbox.host.engines.engine_choice import missing_packages
 
 NAME = "engine"
 TITLE = "a container engine that answers"
-OLDEST = (20, 10)  # the oldest that boxes are started and tested with
+MIN_VERSION = (20, 10)  # the oldest that boxes are started and tested with
 
 
-def look(host: Host) -> Iterator[Row]:
-    if not host.contained:
-        said = "this box runs as processes of this host; no container engine is needed"
-        yield Row(check=NAME, state="note", said=said, advice="docs/howto/check-a-host.md says what a container adds.")
+def run_check(host: Host) -> Iterator[CheckResult]:
+    if not host.is_container:
+        message = "this box runs as processes of this host; no container engine is needed"
+        yield CheckResult(
+            check=NAME,
+            state="note",
+            message=message,
+            advice="docs/howto/check-a-host.md says what a container adds.",
+        )
         return
-    found = host.daemon
-    if found.state == "answers":
-        yield _version()
+    status = host.daemon
+    if status.state == "answers":
+        yield _check_version()
         return
-    error = unreachable("start a box", found)
-    yield Row(check=NAME, state="bad", said=error.message, advice=error.hint, repair=_repair(host, found))
-
-
-def _version() -> Row:
-    said = run(["docker", "version", "--format", "{{.Server.Version}}"], doing="ask docker for its version").strip()
-    fine = at_least(said, OLDEST)
-    advice = "" if fine else f"Bring docker to {number(OLDEST)} or later."
-    return Row(
-        check=NAME, state="good" if fine else "bad", said=f"docker {said}", advice=advice, facts={"version": said}
+    error = unreachable_error("start a box", status)
+    yield CheckResult(
+        check=NAME,
+        state="bad",
+        message=error.message,
+        advice=error.hint,
+        fix=_build_fix(host, status),
     )
 
 
-def _repair(host: Host, found: reach.Reach) -> Repair | None:
-    if not found.ours_to_start:
+def _check_version() -> CheckResult:
+    version = run(
+        ["docker", "version", "--format", "{{.Server.Version}}"], doing="ask docker for its version"
+    ).strip()
+    ok = is_at_least(version, MIN_VERSION)
+    advice = "" if ok else f"Bring docker to {format_version(MIN_VERSION)} or later."
+    return CheckResult(
+        check=NAME,
+        state="good" if ok else "bad",
+        message=f"docker {version}",
+        advice=advice,
+        facts={"version": version},
+    )
+
+
+def _build_fix(host: Host, status: daemon_status.DaemonStatus) -> Fix | None:
+    if not status.is_startable:
         return None
-    if found.state == "down" and daemon.installed():
-        return Repair("Start dockerd?", lambda: _start(host))
-    return installation(missing_packages(host.engine, build=False), host.state.folder / "apt.log")
+    if status.state == "down" and daemon.is_installed():
+        return Fix("Start dockerd?", lambda: _start_daemon(host))
+    return install_fix(missing_packages(host.engine, build=False), host.state.directory / "apt.log")
 
 
-def _start(host: Host) -> str:
+def _start_daemon(host: Host) -> str:
     daemon.start(host.paths.state_root)
     return "dockerd answers"

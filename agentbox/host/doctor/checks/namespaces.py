@@ -3,17 +3,26 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+from agentbox.host.doctor.check_result import CheckResult
 from agentbox.host.doctor.host import Host
-from agentbox.host.doctor.row import Row
 
 NAME = "userns"
 TITLE = "unprivileged user namespaces, which are not needed"
-_MOST = Path("/proc/sys/user/max_user_namespaces")
-_DEBIAN = Path("/proc/sys/kernel/unprivileged_userns_clone")
+_MAX_NAMESPACES = Path("/proc/sys/user/max_user_namespaces")
+_DEBIAN_SWITCH = Path("/proc/sys/kernel/unprivileged_userns_clone")
 
 
-def look(_host: Host) -> Iterator[Row]:
-    switches = [path.read_text(encoding="ascii").strip() for path in (_MOST, _DEBIAN) if path.exists()]
-    on = bool(switches) and "0" not in switches
-    said = "this host allows them" if on else "this host forbids them"
-    yield Row(check=NAME, state="good", said=f"not needed; {said}, and every agent is refused them either way", facts={"allowed": on})  # fmt: skip
+def run_check(_host: Host) -> Iterator[CheckResult]:
+    switches = [
+        path.read_text(encoding="ascii").strip()
+        for path in (_MAX_NAMESPACES, _DEBIAN_SWITCH)
+        if path.exists()
+    ]
+    allowed = bool(switches) and "0" not in switches
+    message = "this host allows them" if allowed else "this host forbids them"
+    yield CheckResult(
+        check=NAME,
+        state="good",
+        message=f"not needed; {message}, and every agent is refused them either way",
+        facts={"allowed": allowed},
+    )

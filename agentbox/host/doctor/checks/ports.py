@@ -3,26 +3,37 @@
 from collections.abc import Iterator
 
 from agentbox.core.errors import AgentboxError
+from agentbox.host.doctor.check_result import CheckResult
 from agentbox.host.doctor.host import Host
-from agentbox.host.doctor.row import Row
 from agentbox.host.engines import ports
 
 NAME = "ports"
 TITLE = "the ports that the box publishes"
 
 
-def look(host: Host) -> Iterator[Row]:
-    rows = ports.on_host(host.plan) if host.engine.name == "process" else host.plan.ports
-    ours = {port.port for port in rows} if host.running else set[int]()
-    for port in (port for port in rows if port.publish):
-        where = f"{port.publish}:{port.port} ({port.owner})"
+def run_check(host: Host) -> Iterator[CheckResult]:
+    candidates = ports.host_ports(host.plan) if host.engine.name == "process" else host.plan.ports
+    own_ports = {port.port for port in candidates} if host.running else set[int]()
+    for port in (port for port in candidates if port.publish):
+        address = f"{port.publish}:{port.port} ({port.owner})"
         try:
-            ports.refuse_taken([port], ours, container_at=_container(host))
+            ports.require_free_ports([port], own_ports, find_container=_container_namer(host))
         except AgentboxError as error:
-            yield Row(check=NAME, subject=str(port.port), state="bad", said=error.message, advice=error.hint)
+            yield CheckResult(
+                check=NAME,
+                subject=str(port.port),
+                state="bad",
+                message=error.message,
+                advice=error.hint,
+            )
         else:
-            yield Row(check=NAME, subject=str(port.port), state="good", said=f"{where} is {'this box' if ours else 'free'}")  # fmt: skip
+            yield CheckResult(
+                check=NAME,
+                subject=str(port.port),
+                state="good",
+                message=f"{address} is {'this box' if own_ports else 'free'}",
+            )
 
 
-def _container(host: Host) -> ports.Namer:
-    return ports.docker_publishes if host.daemon.state == "answers" else lambda _port: ""
+def _container_namer(host: Host) -> ports.ContainerLookup:
+    return ports.publishing_container if host.daemon.state == "answers" else lambda _port: ""

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Final
 
-from agentbox.host.doctor.row import STATES, Row, Scorecard, State
+from agentbox.host.doctor.check_result import STATES, CheckResult, DoctorReport, State
 
-_WORDS: Final[dict[State, str]] = {
+_LABELS: Final[dict[State, str]] = {
     "good": "good",
     "note": "note",
     "warning": "warning",
@@ -14,23 +14,33 @@ _WORDS: Final[dict[State, str]] = {
 }
 
 
-def text(card: Scorecard) -> str:
+def render_text(report: DoctorReport) -> str:
     """A line a row, its advice below it; what failed is named again at the end."""
-    return "\n".join([*_lines(card), "", _sum(card), *(f"FAILED  {row.name}: {row.said}" for row in card.failed)])
+    return "\n".join(
+        [
+            *_lines(report),
+            "",
+            _format_counts(report),
+            *(f"FAILED  {result.name}: {result.message}" for result in report.failed),
+        ]
+    )
 
 
-def _lines(card: Scorecard) -> Iterator[str]:
-    width = max((len(row.check) for row in card.rows), default=0)
-    for row in card.rows:
-        yield f"{_WORDS[row.state]:<8} {row.check:<{width}}  {row.said}{_controls(row)}"
+def _lines(report: DoctorReport) -> Iterator[str]:
+    width = max((len(result.check) for result in report.results), default=0)
+    for row in report.results:
+        yield f"{_LABELS[row.state]:<8} {row.check:<{width}}  {row.message}{_format_controls(row)}"
         if row.advice:
             yield f"{'':<8} {'':<{width}}    -> {row.advice}"
 
 
-def _controls(row: Row) -> str:
-    return f"  [{', '.join(row.controls)}]" if row.controls else ""
+def _format_controls(result: CheckResult) -> str:
+    return f"  [{', '.join(result.controls)}]" if result.controls else ""
 
 
-def _sum(card: Scorecard) -> str:
-    counts = card.counts
-    return ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state]) or "nothing was looked at"
+def _format_counts(report: DoctorReport) -> str:
+    counts = report.counts
+    return (
+        ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])
+        or "nothing was looked at"
+    )

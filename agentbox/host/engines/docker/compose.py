@@ -8,10 +8,10 @@ from functools import cache
 from pathlib import Path
 
 from agentbox.core.errors import AgentboxError, ExitCode
-from agentbox.core.files.atomic_text import told, write_atomically, write_in_place
-from agentbox.host.engines.base import Start
+from agentbox.core.files.atomic_text import wrap_os_errors, write_atomically, write_in_place
+from agentbox.host.engines.base import StartSpec
 from agentbox.host.engines.command import run, succeeds
-from agentbox.host.engines.docker.docker_cli import explained
+from agentbox.host.engines.docker.docker_cli import explain_errors
 from agentbox.host.engines.state import BoxState
 
 FILE = "docker-compose.yml"
@@ -19,7 +19,7 @@ MANIFEST = "agentbox.toml"
 
 
 @cache
-def program() -> tuple[str, ...]:
+def compose_command() -> tuple[str, ...]:
     """The compose command of this machine. Raises AgentboxError (exit 3)."""
     if succeeds(["docker", "compose", "version"]):
         return ("docker", "compose")
@@ -32,57 +32,66 @@ def program() -> tuple[str, ...]:
     )
 
 
-def compose(folder: Path, arguments: Sequence[str], *, doing: str, env: Mapping[str, str] | None = None) -> str:
+def compose(
+    directory: Path, arguments: Sequence[str], *, doing: str, env: Mapping[str, str] | None = None
+) -> str:
     """Runs compose in the folder (1.29 resolves the seccomp path from there), to its end even after Ctrl-C."""
-    argv = [*program(), "-f", FILE, *arguments]
-    return explained(lambda: run(argv, cwd=folder, doing=doing, env=env, whole=True), doing)
+    argv = [*compose_command(), "-f", FILE, *arguments]
+    return explain_errors(
+        lambda: run(argv, cwd=directory, doing=doing, env=env, uninterruptible=True), doing
+    )
 
 
-def write_folder(start: Start) -> None:
+def write_compose_directory(start: StartSpec) -> None:
     """Writes compose file, seccomp, `.env`, manifest and secrets. Raises AgentboxError (exit 3)."""
-    from agentbox.plan.render.files import compose_folder
+    from agentbox.plan.render.files import compose_files
 
-    files = compose_folder(
-        start.plan, start.image_ref, manifest=start.manifest, image_id=start.local_id,
-        project=start.project, strict=start.strict, hooks=start.hooks,
-    )  # fmt: skip
-    folder = start.state.compose_dir
-    with told(f"make {folder}"):
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    files = compose_files(
+        start.plan,
+        start.image_ref,
+        manifest=start.manifest,
+        image_id=start.local_id,
+        project=start.project,
+        strict=start.strict,
+        hooks=start.hooks,
+    )
+    directory = start.state.compose_dir
+    with wrap_os_errors(f"make {directory}"):
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     for name, content in files.items():
-        _write(folder / name, content, held=name == MANIFEST)
-    write_secrets(secrets_of(start.state), given(start))
+        _write(directory / name, content, mounted=name == MANIFEST)
+    write_secrets(secrets_directory(start.state), secret_values(start))
 
 
-def secrets_of(state: BoxState) -> Path:
+def secrets_directory(state: BoxState) -> Path:
     """The folder of a container's secret files."""
     return state.compose_dir / "secrets"
 
 
-def given(start: Start) -> dict[str, str]:
+def secret_values(start: StartSpec) -> dict[str, str]:
     """Every secret of the plan with its value, "" while it has none."""
     return {name: start.secrets.get(name, "") for name in start.plan.secrets}
 
 
-def same_secrets(start: Start, folder: Path) -> bool:
+def secrets_match(start: StartSpec, directory: Path) -> bool:
     """True when the files of a box hold the values that it would be started with."""
-    with told(f"read {folder}"):
-        files = {folder / name: value for name, value in given(start).items()}
+    with wrap_os_errors(f"read {directory}"):
+        files = {directory / name: value for name, value in secret_values(start).items()}
         return all(path.exists() and path.read_text() == value for path, value in files.items())
 
 
-def write_secrets(folder: Path, values: Mapping[str, str]) -> None:
+def write_secrets(directory: Path, values: Mapping[str, str]) -> None:
     """One file a secret, 0444 in a 0700 folder: uid 1000 in the box reads it whoever ran the CLI."""
-    with told(f"make {folder}"):
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        folder.chmod(0o700)
+    with wrap_os_errors(f"make {directory}"):
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        directory.chmod(0o700)
     for name, value in values.items():
-        _write(folder / name, value.encode(), held=True, mode=0o444)
+        _write(directory / name, value.encode(), mounted=True, mode=0o444)
 
 
-def _write(path: Path, content: bytes, *, held: bool, mode: int = 0o644) -> None:
+def _write(path: Path, content: bytes, *, mounted: bool, mode: int = 0o644) -> None:
     """`held`: a mount holds the inode, so the file is written in place."""
-    with told(f"write {path}"):
+    with wrap_os_errors(f"write {path}"):
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir():  # what docker makes of a mount whose file was missing
             path.rmdir()
@@ -91,7 +100,7 @@ def _write(path: Path, content: bytes, *, held: bool, mode: int = 0o644) -> None
             if path.read_bytes() == content:
                 path.chmod(mode)
                 return
-    if held and path.exists():
+    if mounted and path.exists():
         write_in_place(path, content)
     else:
         write_atomically(path, content)

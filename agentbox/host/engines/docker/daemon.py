@@ -12,26 +12,26 @@ from pathlib import Path
 
 from agentbox.core import mount_namespace
 from agentbox.core.errors import AgentboxError, ExitCode
-from agentbox.core.files.atomic_text import told, write_atomically
+from agentbox.core.files.atomic_text import wrap_os_errors, write_atomically
 from agentbox.host.engines.command import succeeds
-from agentbox.host.engines.docker.reach import answers
-from agentbox.host.engines.interrupts import held_back
-from agentbox.host.engines.sudo_user import make_folder
+from agentbox.host.engines.docker.daemon_status import is_reachable
+from agentbox.host.engines.interrupts import deferred_interrupts
+from agentbox.host.engines.sudo_user import make_directory
 
 _WAIT_SECONDS = 20.0
 _POLL_SECONDS = 0.1
 _ATTEMPTS = 2
 _TAIL = 20
-_NOTE = "dockerd.json"  # pid and start time of the daemon that we started
+_PID_RECORD = "dockerd.json"  # pid and start time of the daemon that we started
 _PID_FILE = Path("/var/run/docker.pid")
 
 
-def installed() -> bool:
+def is_installed() -> bool:
     """True when this machine has the daemon; a client alone does not count."""
     return shutil.which("dockerd") is not None or Path("/usr/sbin/dockerd").exists()
 
 
-def start(folder: Path) -> None:
+def start(directory: Path) -> None:
     """Starts dockerd and waits for its socket. Raises AgentboxError (exit 6 with its last log lines, exit 3 if not root)."""
     if Path("/run/systemd/system").exists():
         _start_service()
@@ -42,59 +42,74 @@ def start(folder: Path) -> None:
             "Run this command with sudo, or start dockerd, or use --engine process.",
             exit_code=ExitCode.PREREQUISITE,
         )
-    log = folder / "dockerd.log"
+    log = directory / "dockerd.log"
     deadline = time.monotonic() + _WAIT_SECONDS
     for attempt in range(1, _ATTEMPTS + 1):
-        process = _spawn(folder, log)
-        while time.monotonic() < deadline and (process.poll() is None or _another_runs()):
-            if answers():
-                if process.poll() is not None:  # somebody else's came up meanwhile, and ours gave way
-                    (folder / _NOTE).unlink()
+        process = _spawn(directory, log)
+        while time.monotonic() < deadline and (process.poll() is None or _daemon_runs()):
+            if is_reachable():
+                if (
+                    process.poll() is not None
+                ):  # somebody else's came up meanwhile, and ours gave way
+                    (directory / _PID_RECORD).unlink()
                 return
             time.sleep(_POLL_SECONDS)
         if process.poll() is None:
             break
-        deadline += _WAIT_SECONDS / attempt  # after a killed daemon its containerd makes the first attempt fail
-    ended = (
-        f"it ended with code {process.poll()}" if process.poll() is not None else f"not within {_WAIT_SECONDS:.0f} s"
+        deadline += (
+            _WAIT_SECONDS / attempt
+        )  # after a killed daemon its containerd makes the first attempt fail
+    outcome = (
+        f"it ended with code {process.poll()}"
+        if process.poll() is not None
+        else f"not within {_WAIT_SECONDS:.0f} s"
     )
-    tail = "".join(f"\n  | {line}" for line in log.read_text(errors="replace").splitlines()[-_TAIL:])
+    tail = "".join(
+        f"\n  | {line}" for line in log.read_text(errors="replace").splitlines()[-_TAIL:]
+    )
     raise AgentboxError(
-        f"cannot start the container engine: dockerd does not answer, {ended}{tail}",
+        f"cannot start the container engine: dockerd does not answer, {outcome}{tail}",
         f"The whole log is {log}. Mend what it names, or use --engine process.",
         exit_code=ExitCode.ENGINE,
     )
 
 
-def _spawn(folder: Path, log: Path) -> subprocess.Popen[bytes]:
+def _spawn(directory: Path, log: Path) -> subprocess.Popen[bytes]:
     """Starts dockerd detached and notes that it is ours."""
-    _forget_dead_daemon()
-    with told(f"write {log}"):
-        make_folder(folder)
-        with log.open("ab") as stream, held_back():  # a daemon without a note would be nobody's
+    _remove_stale_pid_file()
+    with wrap_os_errors(f"write {log}"):
+        make_directory(directory)
+        with (
+            log.open("ab") as stream,
+            deferred_interrupts(),
+        ):  # a daemon without a note would be nobody's
             process = subprocess.Popen(
                 [shutil.which("dockerd") or "/usr/sbin/dockerd"],
-                stdin=subprocess.DEVNULL, stdout=stream, stderr=stream, start_new_session=True, cwd="/",
-                preexec_fn=mount_namespace.preparation(),
-            )  # fmt: skip
-            ours = {"pid": process.pid, "start_ticks": start_ticks(process.pid)}
-            write_atomically(folder / _NOTE, json.dumps(ours))
+                stdin=subprocess.DEVNULL,
+                stdout=stream,
+                stderr=stream,
+                start_new_session=True,
+                cwd="/",
+                preexec_fn=mount_namespace.preexec_function(),
+            )
+            identity = {"pid": process.pid, "start_ticks": start_ticks(process.pid)}
+            write_atomically(directory / _PID_RECORD, json.dumps(identity))
     return process
 
 
-def stop(folder: Path) -> bool:
+def stop(directory: Path) -> bool:
     """Stops a daemon that `start` started; False when there is none of ours."""
-    note = folder / _NOTE
+    record_file = directory / _PID_RECORD
     try:
-        known = json.loads(note.read_text())
-        pid, ticks = int(known["pid"]), int(known["start_ticks"])
+        recorded = json.loads(record_file.read_text())
+        pid, ticks = int(recorded["pid"]), int(recorded["start_ticks"])
     except FileNotFoundError:
         return False
     except (ValueError, TypeError, KeyError):
-        note.unlink()
+        record_file.unlink()
         return False
     if start_ticks(pid) != ticks:
-        note.unlink()
+        record_file.unlink()
         return False
     os.kill(pid, signal.SIGTERM)
     deadline = time.monotonic() + _WAIT_SECONDS
@@ -102,15 +117,15 @@ def stop(folder: Path) -> bool:
         if time.monotonic() > deadline:
             raise AgentboxError(
                 f"cannot stop dockerd (pid {pid}): it did not end in {_WAIT_SECONDS:.0f} s",
-                f"See {folder / 'dockerd.log'}.",
+                f"See {directory / 'dockerd.log'}.",
                 exit_code=ExitCode.ENGINE,
             )
         time.sleep(_POLL_SECONDS)
-    note.unlink()
+    record_file.unlink()
     return True
 
 
-def _another_runs() -> bool:
+def _daemon_runs() -> bool:
     """True while a dockerd of this machine runs, to judge by the file that it keeps its pid in."""
     try:
         pid = int(_PID_FILE.read_text())
@@ -119,9 +134,9 @@ def _another_runs() -> bool:
         return False
 
 
-def _forget_dead_daemon() -> None:
+def _remove_stale_pid_file() -> None:
     """Removes the pid file of a daemon that was killed: dockerd refuses to start while any process has that pid."""
-    if _PID_FILE.exists() and not _another_runs():
+    if _PID_FILE.exists() and not _daemon_runs():
         _PID_FILE.unlink()
 
 
@@ -135,7 +150,7 @@ def start_ticks(pid: int) -> int:
 
 
 def _start_service() -> None:
-    if not succeeds(["systemctl", "start", "docker"], timeout=60) or not answers():
+    if not succeeds(["systemctl", "start", "docker"], timeout=60) or not is_reachable():
         raise AgentboxError(
             "cannot start the container engine: `systemctl start docker` failed",
             "See `journalctl -u docker`; as an ordinary user, use sudo.",

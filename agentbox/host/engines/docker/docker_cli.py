@@ -7,22 +7,35 @@ import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from agentbox.core.errors import AgentboxError, ExitCode, ending
+from agentbox.core.errors import AgentboxError, ExitCode, describe_exit
 from agentbox.host.engines.command import run
-from agentbox.host.engines.docker import reach
+from agentbox.host.engines.docker import daemon_status
 
-_PORT: Final = re.compile(r"(?:bind for|listen tcp\d?)[^\n]*?:(?P<port>\d+)[^\n]*(?:allocated|in use)", re.IGNORECASE)
-_ADDRESS: Final = re.compile(r"listen tcp\d? \[?(?P<address>[^]\s]+?)\]?:\d+: bind: cannot assign requested address")
-_FULL: Final = "no space left on device"
-_NAME: Final = re.compile(r"The container name \"?/?(?P<name>[^\"]+)\"? is already in use", re.IGNORECASE)
+_PORT_TAKEN: Final = re.compile(
+    r"(?:bind for|listen tcp\d?)[^\n]*?:(?P<port>\d+)[^\n]*(?:allocated|in use)", re.IGNORECASE
+)
+_ADDRESS_MISSING: Final = re.compile(
+    r"listen tcp\d? \[?(?P<address>[^]\s]+?)\]?:\d+: bind: cannot assign requested address"
+)
+_DISK_FULL: Final = "no space left on device"
+_NAME_TAKEN: Final = re.compile(
+    r"The container name \"?/?(?P<name>[^\"]+)\"? is already in use", re.IGNORECASE
+)
 
 
-def docker(arguments: Sequence[str], *, doing: str, timeout: float = 300, whole: bool = False) -> str:
+def docker(
+    arguments: Sequence[str], *, doing: str, timeout: float = 300, uninterruptible: bool = False
+) -> str:
     """Runs the docker client; its stdout. Raises AgentboxError as `explained` says."""
-    return explained(lambda: run(["docker", *arguments], doing=doing, timeout=timeout, whole=whole), doing)
+    return explain_errors(
+        lambda: run(
+            ["docker", *arguments], doing=doing, timeout=timeout, uninterruptible=uninterruptible
+        ),
+        doing,
+    )
 
 
-def explained(call: Callable[[], str], doing: str) -> str:
+def explain_errors(call: Callable[[], str], doing: str) -> str:
     """Runs `call`. An error of it is told by its cause: a daemon that is gone, a port or a name that is taken (exit 7),
     an address that this host does not have (exit 3), a full disk; else as it is (exit 6)."""
     try:
@@ -30,32 +43,32 @@ def explained(call: Callable[[], str], doing: str) -> str:
     except AgentboxError as error:
         if error.exit_code is not ExitCode.ENGINE:
             raise
-        if (now := reach.reach()).state != "answers":
-            raise reach.unreachable(doing, now) from error
-        raise _by_cause(error, doing) from error
+        if (status := daemon_status.query_status()).state != "answers":
+            raise daemon_status.unreachable_error(doing, status) from error
+        raise _explain(error, doing) from error
 
 
-def _by_cause(error: AgentboxError, doing: str) -> AgentboxError:
+def _explain(error: AgentboxError, doing: str) -> AgentboxError:
     text = error.message
-    if found := _PORT.search(text):
+    if match := _PORT_TAKEN.search(text):
         return AgentboxError(
-            f"cannot {doing}: port {found['port']} is taken on this host",
+            f"cannot {doing}: port {match['port']} is taken on this host",
             "Stop what listens there, or give this box another port in the manifest.",
             exit_code=ExitCode.BUSY,
         )
-    if found := _ADDRESS.search(text):
+    if match := _ADDRESS_MISSING.search(text):
         return AgentboxError(
-            f"cannot {doing}: this host has no address {found['address']}",
+            f"cannot {doing}: this host has no address {match['address']}",
             "Mend publish_address in the manifest: 127.0.0.1, or an address that `ip address` lists.",
             exit_code=ExitCode.PREREQUISITE,
         )
-    if found := _NAME.search(text):
+    if match := _NAME_TAKEN.search(text):
         return AgentboxError(
-            f"cannot {doing}: a container named {found['name']} exists already",
+            f"cannot {doing}: a container named {match['name']} exists already",
             "Remove that container, or give this box another name in the manifest.",
             exit_code=ExitCode.BUSY,
         )
-    if _FULL in text.lower():
+    if _DISK_FULL in text.lower():
         return AgentboxError(
             f"cannot {doing}: the disk of the docker daemon is full",
             "`docker system df` shows what takes room there, `docker image prune` removes unused images. Then run up again.",
@@ -64,12 +77,16 @@ def _by_cause(error: AgentboxError, doing: str) -> AgentboxError:
     return error
 
 
-def lines_of_client(arguments: Sequence[str], *, doing: str) -> Iterator[str]:
+def stream_lines(arguments: Sequence[str], *, doing: str) -> Iterator[str]:
     """Lines of the client's stdout and stderr as they come. Raises AgentboxError (exit 6) when it fails in the end."""
     process = subprocess.Popen(
-        ["docker", *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        ["docker", *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
         errors="replace",
-    )  # fmt: skip
+    )
     assert process.stdout is not None
     last = ""
     try:
@@ -82,4 +99,6 @@ def lines_of_client(arguments: Sequence[str], *, doing: str) -> Iterator[str]:
         process.wait()
         process.stdout.close()
     if code != 0:
-        raise AgentboxError(f"cannot {doing}: {last or ending(code)}", exit_code=ExitCode.ENGINE)
+        raise AgentboxError(
+            f"cannot {doing}: {last or describe_exit(code)}", exit_code=ExitCode.ENGINE
+        )

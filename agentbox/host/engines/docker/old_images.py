@@ -19,29 +19,31 @@ def remove_old_images(state: BoxState) -> list[str]:
     Kept are those that a last build of any box of this user names, that a container uses, running or not, and whatever
     is not labelled as built from the plan that the record names. What is kept stays in the record, for the next time.
     """
-    named = {stamp.image_id for stamp in state.builds()}
-    named |= {stamp.image_id for other in state.neighbours() for stamp in other.builds()}
-    removed, left = [], []
-    for stamp in state.fallen_builds():
-        if stamp.image_id in named or not _is_there(stamp):
+    recorded_ids = {stamp.image_id for stamp in state.builds()}
+    recorded_ids |= {stamp.image_id for other in state.other_boxes() for stamp in other.builds()}
+    removed, remaining = [], []
+    for stamp in state.outdated_builds():
+        if stamp.image_id in recorded_ids or not _exists(stamp):
             continue
-        if _removed(stamp):
+        if _remove_image(stamp):
             removed.append(stamp.image_id)
         else:
-            left.append(stamp)
-    state.keep_fallen(left)
+            remaining.append(stamp)
+    state.save_outdated_builds(remaining)
     return removed
 
 
-def _is_there(stamp: BuildStamp) -> bool:
+def _exists(stamp: BuildStamp) -> bool:
     return succeeds(["docker", "image", "inspect", stamp.image_id])
 
 
-def _removed(stamp: BuildStamp) -> bool:
+def _remove_image(stamp: BuildStamp) -> bool:
     """Without force: the daemon itself refuses an image that a container has, or that somebody gave a second name."""
-    if _plan_of(stamp.image_id) != stamp.plan_digest:
+    if _plan_digest(stamp.image_id) != stamp.plan_digest:
         return False
-    if docker(["ps", "--all", "--quiet", "--filter", f"ancestor={stamp.image_id}"], doing=_DOING).split():
+    if docker(
+        ["ps", "--all", "--quiet", "--filter", f"ancestor={stamp.image_id}"], doing=_DOING
+    ).split():
         return False
     try:
         docker(["image", "rm", stamp.image_id], doing=_DOING)
@@ -50,6 +52,8 @@ def _removed(stamp: BuildStamp) -> bool:
     return True
 
 
-def _plan_of(image_id: str) -> str:
-    labels = json.loads(docker(["image", "inspect", "--format", "{{json .Config.Labels}}", image_id], doing=_DOING))
+def _plan_digest(image_id: str) -> str:
+    labels = json.loads(
+        docker(["image", "inspect", "--format", "{{json .Config.Labels}}", image_id], doing=_DOING)
+    )
     return str((labels or {}).get(PLAN_LABEL, ""))

@@ -24,7 +24,9 @@ def become_box_user() -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     if os.geteuid() == 0:
         for capability in range(int(_CAP_LAST.read_text()) + 1):
-            if libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) != 0 and _bounds(libc, capability):
+            if libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) != 0 and _in_bounding_set(
+                libc, capability
+            ):
                 raise OSError(ctypes.get_errno(), "prctl(PR_CAPBSET_DROP)")
         os.setgroups([])
         os.setresgid(BOX_UID, BOX_UID, BOX_UID)
@@ -33,29 +35,29 @@ def become_box_user() -> None:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_NO_NEW_PRIVS)")
 
 
-def _bounds(libc: ctypes.CDLL, capability: int) -> bool:
+def _in_bounding_set(libc: ctypes.CDLL, capability: int) -> bool:
     """Whether the capability is in the bounding set of this process."""
     return bool(libc.prctl(_PR_CAPBSET_READ, capability, 0, 0, 0) != 0)
 
 
-def require_readable(places: Iterable[Path]) -> None:
+def require_readable(paths: Iterable[Path]) -> None:
     """Checks that uid 1000 can reach every place. Raises AgentboxError (exit 3) naming each that it cannot."""
-    closed = [f"{place} ({blocker})" for place in places if (blocker := _blocker(place))]
-    if closed:
+    blocked = [f"{path} ({blocker})" for path in paths if (blocker := _blocking_directory(path))]
+    if blocked:
         raise AgentboxError(
-            "cannot run a box as processes of uid 1000: it cannot read " + ", ".join(closed),
+            "cannot run a box as processes of uid 1000: it cannot read " + ", ".join(blocked),
             "Move the checkout to a folder that everybody can enter (such as /srv), or start agentbox as an ordinary user.",
             exit_code=ExitCode.PREREQUISITE,
         )
 
 
-def _blocker(place: Path) -> str:
+def _blocking_directory(path: Path) -> str:
     """The first folder on the way that uid 1000 may not enter, or "" when there is none."""
-    for step in reversed([place, *place.parents]):
-        found = step.stat()
-        needed = stat.S_IXOTH | (stat.S_IROTH if step == place else 0)
-        if found.st_uid == BOX_UID:
-            needed <<= 6
-        if found.st_mode & needed != needed:
+    for step in reversed([path, *path.parents]):
+        status = step.stat()
+        required = stat.S_IXOTH | (stat.S_IROTH if step == path else 0)
+        if status.st_uid == BOX_UID:
+            required <<= 6
+        if status.st_mode & required != required:
             return f"closed at {step}"
     return ""

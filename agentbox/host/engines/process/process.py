@@ -13,15 +13,15 @@ from pathlib import Path
 
 from agentbox.box.supervision.protections import PROCESS_ENGINE_LACKS
 from agentbox.core.errors import AgentboxError, ExitCode
-from agentbox.core.files.atomic_text import told, write_in_place
+from agentbox.core.files.atomic_text import wrap_os_errors, write_in_place
 from agentbox.core.paths import CHECKOUT, PREFIX_VARIABLE, Paths, environment
-from agentbox.host.engines.base import Running, Start
-from agentbox.host.engines.docker.compose import same_secrets
+from agentbox.host.engines.base import BoxStatus, StartSpec
+from agentbox.host.engines.docker.compose import secrets_match
 from agentbox.host.engines.docker.daemon import start_ticks
-from agentbox.host.engines.interrupts import held_back
-from agentbox.host.engines.places import process_root
+from agentbox.host.engines.interrupts import deferred_interrupts
+from agentbox.host.engines.locations import process_root
+from agentbox.host.engines.process.box_processes import box_pids, kill_all, leader_pid
 from agentbox.host.engines.process.identity import BOX_UID, become_box_user, require_readable
-from agentbox.host.engines.process.members import end, leader, members
 from agentbox.host.engines.state import BoxRecord, BoxState
 from agentbox.plan.names import HOME
 
@@ -30,78 +30,95 @@ _POLL_SECONDS = 0.05
 _KILL_SECONDS = 5.0
 
 
-class Process:
+class ProcessEngine:
     """A box as processes of this host, below `root`, as uid 1000 when root starts it, else as the caller."""
 
     name = "process"
     protections_absent: tuple[str, ...] = PROCESS_ENGINE_LACKS
 
-    def root(self, start: Start) -> Path:
+    def root(self, start: StartSpec) -> Path:
         """Where the box lives: its state folder, or a folder that uid 1000 can reach when root starts it."""
         return process_root(start.plan.name, start.state)
 
-    def check(self, start: Start) -> None:
+    def check(self, start: StartSpec) -> None:
         """Raises AgentboxError: exit 7 for a port that is taken, 3 for limits and for places that uid 1000 cannot read."""
-        from agentbox.host.engines import hostlimits, ports  # for the start alone
+        from agentbox.host.engines import host_limits, ports  # for the start alone
 
         if os.geteuid() == 0:
             require_readable([CHECKOUT, Path(sys.prefix), Path(sys.executable).resolve()])
-        hostlimits.check(start.plan, hostlimits.of_this_process())
-        mine = set(members(self.root(start)))
-        rows = ports.on_host(start.plan)
-        ours = {row.port for row in rows if mine.intersection(ports.listeners(row.port))}
-        ports.refuse_taken(rows, ours, container_at=ports.docker_publishes)
+        host_limits.check(start.plan, host_limits.process_limits())
+        own_pids = set(box_pids(self.root(start)))
+        rows = ports.host_ports(start.plan)
+        own_ports = {row.port for row in rows if own_pids.intersection(ports.listeners(row.port))}
+        ports.require_free_ports(rows, own_ports, find_container=ports.publishing_container)
 
-    def start(self, start: Start) -> BoxRecord:
+    def start(self, start: StartSpec) -> BoxRecord:
         """Ends what is left of an earlier start, lays the box's files below its root, and boots."""
         root = self.root(start)
-        if running := leader(root):
-            self._stop(running, root, start.plan.resources.stop_seconds)
-        end(root, _KILL_SECONDS)
+        if running_pid := leader_pid(root):
+            self._stop(running_pid, root, start.plan.resources.stop_seconds)
+        kill_all(root, _KILL_SECONDS)
         paths = Paths(root)
-        with told(f"lay out the box below {root}"):
-            lay_out(paths, start)
-            with held_back():  # a process without a record would be nobody's
-                return self.record_of(start, boot(paths, start).pid)
+        with wrap_os_errors(f"lay out the box below {root}"):
+            write_box_files(paths, start)
+            with deferred_interrupts():  # a process without a record would be nobody's
+                return self.make_record(start, boot(paths, start).pid)
 
-    def refresh(self, start: Start, record: BoxRecord) -> BoxRecord:
+    def refresh(self, start: StartSpec, record: BoxRecord) -> BoxRecord:
         """Whatever changed, the boot runs again over all of it."""
         return self.start(start)
 
-    def rewrite(self, start: Start, record: BoxRecord) -> BoxRecord:
+    def rewrite(self, start: StartSpec, record: BoxRecord) -> BoxRecord:
         """Only the manifest that the box has mounted."""
         write_in_place(Paths(Path(record.root)).manifest, start.manifest)
-        return self.record_of(start, record.pid)
+        return self.make_record(start, record.pid)
 
-    def record_of(self, start: Start, pid: int) -> BoxRecord:
+    def make_record(self, start: StartSpec, pid: int) -> BoxRecord:
         """What `start` is remembered as."""
         return BoxRecord(
-            engine=self.name, name=start.plan.name, api_url=start.api_url, plan_digest=start.plan.digest,
-            strict=start.strict, hooks=dict(start.hooks), test_hooks=start.plan.test_hooks, root=str(self.root(start)), project=str(start.project or ""), pid=pid,
-            start_ticks=start_ticks(pid), apply=dict(start.plan.apply), made_of=start.made_of,
-        )  # fmt: skip
+            engine=self.name,
+            name=start.plan.name,
+            api_url=start.api_url,
+            plan_digest=start.plan.digest,
+            strict=start.strict,
+            hooks=dict(start.hooks),
+            test_hooks=start.plan.test_hooks,
+            root=str(self.root(start)),
+            project=str(start.project or ""),
+            pid=pid,
+            start_ticks=start_ticks(pid),
+            apply=dict(start.plan.apply),
+            made_of=start.made_of,
+        )
 
-    def same_secrets(self, start: Start) -> bool:
-        return same_secrets(start, Paths(self.root(start)).mounted_secrets)
+    def secrets_match(self, start: StartSpec) -> bool:
+        return secrets_match(start, Paths(self.root(start)).mounted_secrets)
 
-    def find(self, name: str, state: BoxState, api_url: str) -> BoxRecord | None:
+    def find_running(self, name: str, state: BoxState, api_url: str) -> BoxRecord | None:
         """A box of ours that runs though its record is lost."""
         root = process_root(name, state)
-        if not members(root):
+        if not box_pids(root):
             return None
-        pid = leader(root) or 0
+        pid = leader_pid(root) or 0
         return BoxRecord(
-            engine=self.name, name=name, api_url=api_url, root=str(root), pid=pid, start_ticks=start_ticks(pid),
+            engine=self.name,
+            name=name,
+            api_url=api_url,
+            root=str(root),
+            pid=pid,
+            start_ticks=start_ticks(pid),
             settled=False,
-        )  # fmt: skip
+        )
 
-    def inspect(self, record: BoxRecord) -> Running:
+    def inspect(self, record: BoxRecord) -> BoxStatus:
         alive = record.pid > 0 and start_ticks(record.pid) == record.start_ticks
-        return Running("running" if alive else "exited" if Path(record.root).exists() else "absent", None)
+        return BoxStatus(
+            "running" if alive else "exited" if Path(record.root).exists() else "absent", None
+        )
 
     def stop(self, record: BoxRecord, seconds: int) -> None:
         root = Path(record.root)
-        if self.inspect(record).state == "running" and record.pid in members(root):
+        if self.inspect(record).state == "running" and record.pid in box_pids(root):
             self._stop(record.pid, root, seconds)
 
     def _stop(self, pid: int, root: Path, seconds: int) -> None:
@@ -111,7 +128,7 @@ class Process:
         while start_ticks(pid) == ticks and time.monotonic() < deadline:
             _reap(pid)
             time.sleep(_POLL_SECONDS)
-        end(root, _KILL_SECONDS)
+        kill_all(root, _KILL_SECONDS)
         _reap(pid)
 
     def restart(self, record: BoxRecord, seconds: int) -> None:
@@ -124,55 +141,78 @@ class Process:
     def remove(self, record: BoxRecord, *, volumes: bool) -> None:
         """Also ends what a killed supervisord left behind."""
         root = Path(record.root)
-        end(root, _KILL_SECONDS)
+        kill_all(root, _KILL_SECONDS)
         if volumes:
             shutil.rmtree(root, ignore_errors=False)
             return
         for part in ("run", "tmp", "opt", "etc"):
             shutil.rmtree(root / part, ignore_errors=True)
 
-    def leftover(self, name: str, state: BoxState) -> BoxRecord | None:
+    def find_stored(self, name: str, state: BoxState) -> BoxRecord | None:
         """What a box that is down has stored, to be removed by `remove`; None when there is nothing."""
         root = process_root(name, state)
-        return BoxRecord(engine=self.name, name=name, api_url="", root=str(root)) if root.exists() else None
+        return (
+            BoxRecord(engine=self.name, name=name, api_url="", root=str(root))
+            if root.exists()
+            else None
+        )
 
-    def logs(self, record: BoxRecord, *, follow: bool, lines: int | None, since: str | None) -> Iterator[str]:
-        from agentbox.host.engines.process.logfile import (
-            lines_of,
+    def logs(
+        self, record: BoxRecord, *, follow: bool, lines: int | None, since: str | None
+    ) -> Iterator[str]:
+        from agentbox.host.engines.process.log_file import (
+            read_lines,
         )  # renderers take long to import, and few commands need one
         from agentbox.plan.supervisord_files import boot_log
 
-        return lines_of(boot_log(Paths(Path(record.root))), follow=follow, lines=lines)
+        return read_lines(boot_log(Paths(Path(record.root))), follow=follow, lines=lines)
 
     def execute(self, record: BoxRecord, argv: Sequence[str], *, terminal: bool) -> int:
         paths = Paths(Path(record.root))
         return subprocess.run(
-            argv, cwd=paths.workspace, env=_environment(paths), preexec_fn=become_box_user, check=False
+            argv,
+            cwd=paths.workspace,
+            env=_environment(paths),
+            preexec_fn=become_box_user,
+            check=False,
         ).returncode
 
     def read(self, record: BoxRecord, box_path: str) -> bytes:
-        return Paths(Path(record.root)).at(box_path).read_bytes()
+        return Paths(Path(record.root)).resolve(box_path).read_bytes()
 
 
-def lay_out(paths: Paths, start: Start) -> None:
+def write_box_files(paths: Paths, start: StartSpec) -> None:
     """Writes the files that the image would hold, and the folders that mounts would be; owned by the box's user."""
     from agentbox.plan.render.files import config_layer
     from agentbox.plan.render.supervisord import supervisord
 
-    for folder in (paths.share, paths.run, paths.mounted_secrets, paths.state, paths.logs / "supervisor", paths.tmp):
-        folder.mkdir(parents=True, exist_ok=True)
-    _workspace(paths.workspace, start.project)
+    for directory in (
+        paths.share,
+        paths.run,
+        paths.mounted_secrets,
+        paths.state,
+        paths.logs / "supervisor",
+        paths.tmp,
+    ):
+        directory.mkdir(parents=True, exist_ok=True)
+    _link_workspace(paths.workspace, start.project)
     lock = (CHECKOUT / "agentbox.lock").read_bytes()
     if paths.skills.exists():
         shutil.rmtree(paths.skills)  # a skill that is no longer selected
     files = {
-        paths.at(name): text for name, text in config_layer(start.plan, manifest=start.manifest, lock=lock).items()
+        paths.resolve(name): text
+        for name, text in config_layer(start.plan, manifest=start.manifest, lock=lock).items()
     }
-    files |= {paths.manifest: start.manifest, paths.supervisord_conf: supervisord(start.plan, paths).encode()}
+    files |= {
+        paths.manifest: start.manifest,
+        paths.supervisord_conf: supervisord(start.plan, paths).encode(),
+    }
     for target, content in files.items():
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(content)
-    paths.venv.unlink(missing_ok=True)  # another checkout may have started the box of this name before
+    paths.venv.unlink(
+        missing_ok=True
+    )  # another checkout may have started the box of this name before
     paths.venv.symlink_to(sys.prefix)
     for name in start.plan.secrets:
         secret = paths.mounted_secrets / name
@@ -180,64 +220,77 @@ def lay_out(paths: Paths, start: Start) -> None:
         secret.write_text(start.secrets.get(name, ""))
         secret.chmod(0o400)
     if os.geteuid() == 0:
-        _give(paths.prefix)
+        _chown_tree(paths.prefix)
 
 
-def _workspace(workspace: Path, project: Path | None) -> None:
+def _link_workspace(workspace: Path, project: Path | None) -> None:
     """A link to the project; what the box's own workspace holds waits beside it until it is wanted again."""
-    own = workspace.with_name(f"{workspace.name}.own")
+    saved = workspace.with_name(f"{workspace.name}.own")
     if workspace.is_symlink():
         workspace.unlink()
     if project is None:
-        if own.exists() and not workspace.exists():
-            own.rename(workspace)
+        if saved.exists() and not workspace.exists():
+            saved.rename(workspace)
         workspace.mkdir(exist_ok=True)
         return
     if workspace.exists():
-        workspace.rename(own)
+        workspace.rename(saved)
     workspace.symlink_to(project)
 
 
-def _give(root: Path) -> None:
-    for folder, _names, files in os.walk(root):
-        for path in (folder, *(os.path.join(folder, name) for name in files)):  # noqa: PTH118  (os.walk gives strings)
+def _chown_tree(root: Path) -> None:
+    for directory, _names, files in os.walk(root):
+        for path in (directory, *(os.path.join(directory, name) for name in files)):  # noqa: PTH118  (os.walk gives strings)
             os.lchown(path, BOX_UID, BOX_UID)
 
 
-def boot(paths: Paths, start: Start) -> subprocess.Popen[bytes]:
+def boot(paths: Paths, start: StartSpec) -> subprocess.Popen[bytes]:
     """Starts the boot over what lies below the prefix, in a session of its own, as the box's user."""
-    from agentbox.box.supervision.boot_log import earlier
+    from agentbox.box.supervision.boot_log import rotated_path
     from agentbox.plan.supervisord_files import boot_log
 
-    earlier(boot_log(paths)).unlink(missing_ok=True)
-    descriptor = os.open(boot_log(paths), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
+    rotated_path(boot_log(paths)).unlink(missing_ok=True)
+    descriptor = os.open(
+        boot_log(paths), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600
+    )
     if os.geteuid() == 0:
         os.fchown(descriptor, BOX_UID, BOX_UID)
     with os.fdopen(descriptor, "wb") as stream:
         return subprocess.Popen(
             [str(paths.python), "-I", "-m", "agentbox.box.boot"],
-            cwd=paths.prefix, env=boot_environment(paths, start), stdin=subprocess.DEVNULL, stdout=stream, stderr=stream,
-            start_new_session=True, preexec_fn=become_box_user,
-        )  # fmt: skip
+            cwd=paths.prefix,
+            env=boot_environment(paths, start),
+            stdin=subprocess.DEVNULL,
+            stdout=stream,
+            stderr=stream,
+            start_new_session=True,
+            preexec_fn=become_box_user,
+        )
 
 
-def boot_environment(paths: Paths, start: Start) -> dict[str, str]:
+def boot_environment(paths: Paths, start: StartSpec) -> dict[str, str]:
     """What the boot is given: the plan's data, and of the operator's environment what the plan passes through."""
-    passed = {name: value for name, value in environment().items() if name in start.plan.passed}
+    passed_through = {
+        name: value for name, value in environment().items() if name in start.plan.passed
+    }
     strict = "1" if start.strict else "0"
-    given = {
+    settings = {
         **start.plan.environment,
         **start.hooks,
         "AGENTBOX_PLAN_DIGEST": start.plan.digest,
         "AGENTBOX_STRICT": strict,
     }
-    return {**passed, **_environment(paths), **given}
+    return {**passed_through, **_environment(paths), **settings}
 
 
 def _environment(paths: Paths) -> dict[str, str]:
-    here = environment()
-    kept = {name: here[name] for name in _INHERITED if name in here}
-    return kept | {PREFIX_VARIABLE: str(paths.prefix), "HOME": str(paths.at(HOME)), "TMPDIR": str(paths.tmp)}
+    current = environment()
+    inherited = {name: current[name] for name in _INHERITED if name in current}
+    return inherited | {
+        PREFIX_VARIABLE: str(paths.prefix),
+        "HOME": str(paths.resolve(HOME)),
+        "TMPDIR": str(paths.tmp),
+    }
 
 
 def _reap(pid: int) -> None:

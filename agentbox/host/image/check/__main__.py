@@ -8,17 +8,21 @@ from pathlib import Path
 from typing import Any
 
 from agentbox.host.image.check.budget import over_budget
-from agentbox.host.image.check.layers import Root
-from agentbox.host.image.check.links import dangling
-from agentbox.host.image.check.modes import loose
-from agentbox.host.image.check.needed import missing
-from agentbox.host.image.check.owners import unaccounted
-from agentbox.host.image.check.strings import store_paths
+from agentbox.host.image.check.file_owners import unaccounted_files
+from agentbox.host.image.check.layers import ImageRoot
+from agentbox.host.image.check.links import dangling_links
+from agentbox.host.image.check.modes import unexpected_modes
+from agentbox.host.image.check.shared_libraries import missing_libraries
+from agentbox.host.image.check.store_references import store_references
 
-CHECKS: dict[str, Callable[[dict[str, Any], Root], list[str]]] = {
-    "layers": lambda spec, root: [*loose(root), *dangling(root), *store_paths(root)],
-    "ldcache": lambda spec, root: missing(root, spec["arch"]),
-    "sbom": lambda spec, root: unaccounted(root, Path(spec["sbom"])),
+CHECKS: dict[str, Callable[[dict[str, Any], ImageRoot], list[str]]] = {
+    "layers": lambda spec, root: [
+        *unexpected_modes(root),
+        *dangling_links(root),
+        *store_references(root),
+    ],
+    "ldcache": lambda spec, root: missing_libraries(root, spec["arch"]),
+    "sbom": lambda spec, root: unaccounted_files(root, Path(spec["sbom"])),
     "budget": lambda spec, root: over_budget(spec["layers"], spec["budget"]),
 }
 
@@ -26,7 +30,7 @@ CHECKS: dict[str, Callable[[dict[str, Any], Root], list[str]]] = {
 def main(name: str, spec_file: str, out: str) -> None:
     """An image without files passes nothing: that is a finding too."""
     spec = json.loads(Path(spec_file).read_text())
-    root = Root.of(spec["layers"])
+    root = ImageRoot.of(spec["layers"])
     findings = CHECKS[name](spec, root) if root.files else ["the image has no files"]
     if findings:
         sys.exit("\n".join(findings))

@@ -8,9 +8,14 @@ from typing import Any
 def over_budget(layers: list[dict[str, Any]], budget: int) -> list[str]:
     """One sentence when all compressed layers but those of features together have more bytes than `budget`."""
     core = [row for row in layers if not row["name"].startswith("f-")]
-    sizes = {row["name"]: json.loads((Path(row["packed"]) / "layer.json").read_bytes())["size"] for row in core}
+    sizes = {
+        row["name"]: json.loads((Path(row["packed"]) / "layer.json").read_bytes())["size"]
+        for row in core
+    }
     total = sum(sizes.values())
     if total <= budget:
         return []
     listed = ", ".join(f"{name} {size / 1e6:.1f}" for name, size in sizes.items())
-    return [f"the image has {total / 1e6:.1f} MB compressed, the budget is {budget / 1e6:.0f} MB: {listed}"]
+    return [
+        f"the image has {total / 1e6:.1f} MB compressed, the budget is {budget / 1e6:.0f} MB: {listed}"
+    ]

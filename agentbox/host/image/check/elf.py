@@ -32,12 +32,18 @@ def read_elf(file: Path) -> Elf | None:
     interpreter = next((_text(data, s.offset) for s in segments if s.kind == _PT_INTERP), "")
     tags = [tag for s in segments if s.kind == _PT_DYNAMIC for tag in _dynamic(data, s)]
     strings = next((_file_offset(value, segments) for tag, value in tags if tag == _DT_STRTAB), 0)
-    texts = [(tag, _text(data, strings + value)) for tag, value in tags if tag in (_DT_NEEDED, _DT_RPATH, _DT_RUNPATH)]
+    texts = [
+        (tag, _text(data, strings + value))
+        for tag, value in tags
+        if tag in (_DT_NEEDED, _DT_RPATH, _DT_RUNPATH)
+    ]
     return Elf(
         machine=MACHINES.get(machine, str(machine)),
         interpreter=interpreter,
         needed=tuple(text for tag, text in texts if tag == _DT_NEEDED),
-        paths=tuple(path for tag, text in texts if tag != _DT_NEEDED for path in text.split(":") if path),
+        paths=tuple(
+            path for tag, text in texts if tag != _DT_NEEDED for path in text.split(":") if path
+        ),
     )
 
 
@@ -50,16 +56,23 @@ class _Segment:
 
 
 def _segments(data: bytes) -> list[_Segment]:
-    start, entry, count = struct.unpack_from("<Q", data, 32)[0], *struct.unpack_from("<HH", data, 54)
-    found = []
+    start, entry, count = (
+        struct.unpack_from("<Q", data, 32)[0],
+        *struct.unpack_from("<HH", data, 54),
+    )
+    segments = []
     for index in range(count):
-        kind, _flags, offset, address, _physical, size = struct.unpack_from("<IIQQQQ", data, start + index * entry)
-        found.append(_Segment(kind, offset, address, size))
-    return found
+        kind, _flags, offset, address, _physical, size = struct.unpack_from(
+            "<IIQQQQ", data, start + index * entry
+        )
+        segments.append(_Segment(kind, offset, address, size))
+    return segments
 
 
 def _dynamic(data: bytes, segment: _Segment) -> list[tuple[int, int]]:
-    pairs = struct.iter_unpack("<qQ", data[segment.offset : segment.offset + segment.size // 16 * 16])
+    pairs = struct.iter_unpack(
+        "<qQ", data[segment.offset : segment.offset + segment.size // 16 * 16]
+    )
     return [(tag, value) for tag, value in pairs if tag]
 
 
@@ -70,5 +83,5 @@ def _file_offset(address: int, segments: list[_Segment]) -> int:
     return 0
 
 
-def _text(data: bytes, at: int) -> str:
-    return data[at : data.index(b"\0", at)].decode()
+def _text(data: bytes, offset: int) -> str:
+    return data[offset : data.index(b"\0", offset)].decode()

@@ -5,16 +5,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agentbox.host.image.tree.entry import Entry, read_entries
+from agentbox.host.image.tree.entry import TreeEntry, read_entries
 
-_LINKS_AT_MOST = 20
+_MAX_LINKS = 20
 
 
 @dataclass(frozen=True)
-class Placed:
+class PlacedEntry:
     """An entry, the layer it is in, and the folder that holds that layer's files."""
 
-    entry: Entry
+    entry: TreeEntry
     layer: str
     root: Path
 
@@ -23,48 +23,48 @@ class Placed:
         return self.root / self.entry.path
 
 
-class Root:
+class ImageRoot:
     """What a box would see: later layers only add."""
 
-    def __init__(self, placed: Iterable[Placed]) -> None:
-        self.all = list(placed)
-        self.by_path = {each.entry.path: each for each in self.all}
+    def __init__(self, placed: Iterable[PlacedEntry]) -> None:
+        self.entries = list(placed)
+        self.by_path = {item.entry.path: item for item in self.entries}
 
     @classmethod
-    def of(cls, layers: list[dict[str, Any]]) -> "Root":
+    def of(cls, layers: list[dict[str, Any]]) -> "ImageRoot":
         """Of rows with `name`, `tree` (folder) and `listed` (tree.json)."""
         return cls(
-            Placed(entry, row["name"], Path(row["tree"]))
+            PlacedEntry(entry, row["name"], Path(row["tree"]))
             for row in layers
             for entry in read_entries(Path(row["listed"]))
         )
 
     @property
-    def files(self) -> list[Placed]:
-        return [each for each in self.all if each.entry.type == "file"]
+    def files(self) -> list[PlacedEntry]:
+        return [placed for placed in self.entries if placed.entry.type == "file"]
 
-    def resolve(self, path: str) -> Placed | None:
+    def resolve(self, path: str) -> PlacedEntry | None:
         """What an absolute or root-relative path leads to, links followed; None when it leads nowhere."""
-        return self._walk(path, _LINKS_AT_MOST)
+        return self._walk(path, _MAX_LINKS)
 
-    def _walk(self, path: str, budget: int) -> Placed | None:
-        at: list[str] = []
+    def _walk(self, path: str, budget: int) -> PlacedEntry | None:
+        resolved: list[str] = []
         pending = [part for part in path.split("/") if part not in ("", ".")]
         while pending:
             part = pending.pop(0)
             if part == "..":
-                at = at[:-1]
+                resolved = resolved[:-1]
                 continue
-            found = self.by_path.get("/".join([*at, part]))
-            if found is None:
+            placed = self.by_path.get("/".join([*resolved, part]))
+            if placed is None:
                 return None
-            if found.entry.type != "link":
-                at.append(part)
+            if placed.entry.type != "link":
+                resolved.append(part)
                 continue
             if budget == 0:
                 return None
             budget -= 1
-            target = found.entry.target
-            at = [] if target.startswith("/") else at
+            target = placed.entry.target
+            resolved = [] if target.startswith("/") else resolved
             pending = [part for part in target.split("/") if part not in ("", ".")] + pending
-        return self.by_path.get("/".join(at))
+        return self.by_path.get("/".join(resolved))

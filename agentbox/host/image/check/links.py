@@ -1,29 +1,37 @@
 """No link leads nowhere."""
 
-from agentbox.host.image.check.layers import Root
-from agentbox.host.image.check.suggested import suggested
+from agentbox.host.image.check.layers import ImageRoot
+from agentbox.host.image.check.suggested import is_suggested
 
 # Folders that the kernel or the engine fills, so that no layer can hold what is in them.
-_LIVE = ("proc/", "sys/", "dev/", "run/")
+_RUNTIME_DIRECTORIES = ("proc/", "sys/", "dev/", "run/")
 
 
-def dangling(root: Root) -> list[str]:
+def dangling_links(root: ImageRoot) -> list[str]:
     """One sentence a link whose target no layer has."""
-    found = []
-    for each in root.all:
-        entry = each.entry
-        if entry.type != "link" or _live(entry.path, entry.target) or suggested(entry.owner, entry.path):
+    findings = []
+    for placed in root.entries:
+        entry = placed.entry
+        if (
+            entry.type != "link"
+            or _is_runtime_path(entry.path, entry.target)
+            or is_suggested(entry.owner, entry.path)
+        ):
             continue
         if root.resolve(entry.path) is None:
-            found.append(
-                f"layer {each.layer}, {entry.path} ({entry.owner}): leads to {entry.target}, which no layer has"
+            findings.append(
+                f"layer {placed.layer}, {entry.path} ({entry.owner}): leads to {entry.target}, which no layer has"
             )
-    return found
+    return findings
 
 
-def _live(path: str, target: str) -> bool:
-    parts = target.strip("/").split("/") if target.startswith("/") else [*path.split("/")[:-1], *target.split("/")]
-    at: list[str] = []
+def _is_runtime_path(path: str, target: str) -> bool:
+    parts = (
+        target.strip("/").split("/")
+        if target.startswith("/")
+        else [*path.split("/")[:-1], *target.split("/")]
+    )
+    resolved: list[str] = []
     for part in parts:
-        at = at[:-1] if part == ".." else [*at, part]
-    return "/".join(at).startswith(_LIVE)
+        resolved = resolved[:-1] if part == ".." else [*resolved, part]
+    return "/".join(resolved).startswith(_RUNTIME_DIRECTORIES)

@@ -8,11 +8,14 @@ SUGGESTED: Final[Mapping[tuple[str, str], str]] = {
         "deb:libcaca0",
         "libgl_plugin.so",
     ): "draws text pictures in a window, if GLUT is there; the library goes on without",
-    ("deb:libqt5core5t64", "qtchooser/default.conf"): "the choice of qtchooser, which runs development tools",
+    (
+        "deb:libqt5core5t64",
+        "qtchooser/default.conf",
+    ): "the choice of qtchooser, which runs development tools",
 }
 """(owner, part of the path) -> why nothing in the image needs it."""
 
 
-def suggested(owner: str, path: str) -> bool:
+def is_suggested(owner: str, path: str) -> bool:
     """True for such a file or link."""
-    return any(owner == who and part in path for who, part in SUGGESTED)
+    return any(owner == known_owner and part in path for known_owner, part in SUGGESTED)

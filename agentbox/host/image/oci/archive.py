@@ -25,13 +25,17 @@ _MTIME = 1
 def check_owners(layers: list[tuple[str, Path]]) -> None:
     """Layers share folders, never anything else. Raises AgentboxError naming the path and both layers."""
     seen: dict[str, str] = {}
-    folders: dict[str, str] = {}
+    directories: dict[str, str] = {}
     for layer, listed in layers:
         for entry in read_entries(listed):
-            other = seen.get(entry.path) or (folders.get(entry.path) if entry.type != "dir" else None)
+            other = seen.get(entry.path) or (
+                directories.get(entry.path) if entry.type != "dir" else None
+            )
             if other:
-                raise AgentboxError(f"cannot pack the image: layers {other} and {layer} both have {entry.path}")
-            (folders if entry.type == "dir" else seen)[entry.path] = layer
+                raise AgentboxError(
+                    f"cannot pack the image: layers {other} and {layer} both have {entry.path}"
+                )
+            (directories if entry.type == "dir" else seen)[entry.path] = layer
 
 
 def write_archive(spec: dict[str, Any], out: BinaryIO) -> None:
@@ -49,11 +53,15 @@ def write_archive(spec: dict[str, Any], out: BinaryIO) -> None:
 
 def _layer(row: dict[str, str]) -> dict[str, Any]:
     packed = Path(row["packed"])
-    return {"name": row["name"], "file": packed / "layer.tar.gz", **json.loads((packed / "layer.json").read_bytes())}
+    return {
+        "name": row["name"],
+        "file": packed / "layer.tar.gz",
+        **json.loads((packed / "layer.json").read_bytes()),
+    }
 
 
-def _descriptor(kind: str, data: bytes) -> dict[str, Any]:
-    return {"mediaType": kind, "digest": digest(data), "size": len(data)}
+def _descriptor(media_type: str, data: bytes) -> dict[str, Any]:
+    return {"mediaType": media_type, "digest": digest(data), "size": len(data)}
 
 
 def _manifest(config: bytes, layers: list[dict[str, Any]]) -> dict[str, Any]:
@@ -61,20 +69,33 @@ def _manifest(config: bytes, layers: list[dict[str, Any]]) -> dict[str, Any]:
         "schemaVersion": 2,
         "mediaType": _MANIFEST,
         "config": _descriptor(_CONFIG, config),
-        "layers": [{"mediaType": _LAYER, "digest": layer["digest"], "size": layer["size"]} for layer in layers],
+        "layers": [
+            {"mediaType": _LAYER, "digest": layer["digest"], "size": layer["size"]}
+            for layer in layers
+        ],
     }
 
 
-def _blob(of: str) -> str:
-    return f"blobs/sha256/{of.removeprefix('sha256:')}"
+def _blob(blob_digest: str) -> str:
+    return f"blobs/sha256/{blob_digest.removeprefix('sha256:')}"
 
 
-def _members(tar: tarfile.TarFile, tag: str, config: bytes, manifest: bytes, layers: list[dict[str, Any]]) -> None:
+def _members(
+    tar: tarfile.TarFile, tag: str, config: bytes, manifest: bytes, layers: list[dict[str, Any]]
+) -> None:
     """In the order that a streaming reader needs: what describes before what is described."""
-    described = _descriptor(_MANIFEST, manifest) | {"annotations": {"org.opencontainers.image.ref.name": tag}}
-    docker = [{"Config": _blob(digest(config)), "RepoTags": [tag], "Layers": [_blob(row["digest"]) for row in layers]}]
+    descriptor = _descriptor(_MANIFEST, manifest) | {
+        "annotations": {"org.opencontainers.image.ref.name": tag}
+    }
+    docker = [
+        {
+            "Config": _blob(digest(config)),
+            "RepoTags": [tag],
+            "Layers": [_blob(row["digest"]) for row in layers],
+        }
+    ]
     _add(tar, "oci-layout", canonical_json({"imageLayoutVersion": "1.0.0"}))
-    _add(tar, "index.json", canonical_json({"schemaVersion": 2, "manifests": [described]}))
+    _add(tar, "index.json", canonical_json({"schemaVersion": 2, "manifests": [descriptor]}))
     _add(tar, "manifest.json", canonical_json(docker))
     _add(tar, _blob(digest(manifest)), manifest)
     _add(tar, _blob(digest(config)), config)

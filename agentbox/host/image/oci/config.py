@@ -36,12 +36,16 @@ def image_config(
                 f"AGENTBOX_CLOSURE_DIGEST={closure}",
                 f"AGENTBOX_REVISION={revision}",
             ],
-            "ExposedPorts": {f"{port['port']}/tcp": {} for port in plan["ports"] if port["publish"]},
+            "ExposedPorts": {
+                f"{port['port']}/tcp": {} for port in plan["ports"] if port["publish"]
+            },
             "Healthcheck": _healthcheck(plan["api"]["port"]),
             "Labels": _labels(plan, closure, revision, plan_digest),
         },
         "rootfs": {"type": "layers", "diff_ids": [layer["diff_id"] for layer in layers]},
-        "history": [{"created": _EPOCH, "created_by": f"agentbox layer {layer['name']}"} for layer in layers],
+        "history": [
+            {"created": _EPOCH, "created_by": f"agentbox layer {layer['name']}"} for layer in layers
+        ],
     }
 
 

@@ -15,22 +15,22 @@ from pathlib import Path
 from typing import BinaryIO
 
 from agentbox.core.canonical import canonical_json
-from agentbox.host.image.tree.entry import Entry, read_entries, sort_key
+from agentbox.host.image.tree.entry import TreeEntry, read_entries, sort_key
 
 _LEVEL = 6
 _GZIP = 31  # wbits of zlib: a gzip header with time 0 and no name
 _MTIME = 1
 _BLOCK = 1 << 20
-_LINKED_FROM = 4096  # bytes: one block of most file systems; below it a link saves nothing
+_MIN_LINKED_SIZE = 4096  # bytes: one block of most file systems; below it a link saves nothing
 
 
-class Packed(io.RawIOBase):
+class CompressedWriter(io.RawIOBase):
     """A sink that compresses, and digests both sides of it."""
 
     def __init__(self, out: BinaryIO) -> None:
         self._out = out
         self._zip = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
-        self.plain, self.packed = hashlib.sha256(), hashlib.sha256()
+        self.tar_hash, self.gzip_hash = hashlib.sha256(), hashlib.sha256()
         self.length, self.size = 0, 0
 
     def writable(self) -> bool:
@@ -40,7 +40,7 @@ class Packed(io.RawIOBase):
         return self.length
 
     def write(self, data: bytes) -> int:  # type: ignore[override]  # tarfile gives bytes
-        self.plain.update(data)
+        self.tar_hash.update(data)
         self.length += len(data)
         self._emit(self._zip.compress(data))
         return len(data)
@@ -50,34 +50,34 @@ class Packed(io.RawIOBase):
         self._emit(self._zip.flush())
 
     def _emit(self, data: bytes) -> None:
-        self.packed.update(data)
+        self.gzip_hash.update(data)
         self.size += len(data)
         self._out.write(data)
 
 
-def write_layer(entries: list[Entry], root: Path, out: BinaryIO) -> dict[str, object]:
+def write_layer(entries: list[TreeEntry], root: Path, out: BinaryIO) -> dict[str, object]:
     """Packs the entries in order of their bytes. Returns the descriptor."""
-    sink = Packed(out)
+    sink = CompressedWriter(out)
     with tarfile.open(fileobj=sink, mode="w", format=tarfile.PAX_FORMAT, bufsize=_BLOCK) as tar:
         stored: dict[tuple[object, ...], str] = {}
         for entry in sorted(entries, key=sort_key):
             _add(tar, entry, root, _first_equal(stored, entry))
     sink.finish()
     return {
-        "digest": f"sha256:{sink.packed.hexdigest()}",
-        "diff_id": f"sha256:{sink.plain.hexdigest()}",
+        "digest": f"sha256:{sink.gzip_hash.hexdigest()}",
+        "diff_id": f"sha256:{sink.tar_hash.hexdigest()}",
         "size": sink.size,
     }
 
 
-def _first_equal(stored: dict[tuple[object, ...], str], entry: Entry) -> str:
+def _first_equal(stored: dict[tuple[object, ...], str], entry: TreeEntry) -> str:
     """The path of the file that this one may be a hard link to; its own path where it is the first."""
-    if entry.type != "file" or entry.size < _LINKED_FROM:
+    if entry.type != "file" or entry.size < _MIN_LINKED_SIZE:
         return entry.path
     return stored.setdefault((entry.sha256, entry.mode, entry.uid, entry.gid), entry.path)
 
 
-def _add(tar: tarfile.TarFile, entry: Entry, root: Path, first: str) -> None:
+def _add(tar: tarfile.TarFile, entry: TreeEntry, root: Path, first: str) -> None:
     info = tarfile.TarInfo(entry.path)
     info.mode, info.uid, info.gid, info.mtime = entry.mode, entry.uid, entry.gid, _MTIME
     if first != entry.path:
@@ -94,12 +94,12 @@ def _add(tar: tarfile.TarFile, entry: Entry, root: Path, first: str) -> None:
     tar.addfile(info)
 
 
-def main(tree: str, listed: str, out: str) -> None:
-    folder = Path(out)
-    folder.mkdir()
-    with (folder / "layer.tar.gz").open("wb") as stream:
-        found = write_layer(read_entries(Path(listed)), Path(tree), stream)
-    (folder / "layer.json").write_bytes(canonical_json(found))
+def main(tree: str, list_file: str, out: str) -> None:
+    directory = Path(out)
+    directory.mkdir()
+    with (directory / "layer.tar.gz").open("wb") as stream:
+        descriptor = write_layer(read_entries(Path(list_file)), Path(tree), stream)
+    (directory / "layer.json").write_bytes(canonical_json(descriptor))
 
 
 if __name__ == "__main__":

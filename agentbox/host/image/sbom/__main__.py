@@ -11,13 +11,13 @@ from pathlib import Path
 from agentbox.core.canonical import canonical_json, digest
 from agentbox.host.image.sbom.cyclonedx import make_bom, to_text
 
-PLACE = "opt/agentbox/share/sbom.cdx.json"
+SBOM_PATH = "opt/agentbox/share/sbom.cdx.json"
 
 
 def main(spec: str, plan: str, out: str) -> None:
     plan_data = json.loads(Path(plan).read_bytes())
     bom = make_bom(json.loads(Path(spec).read_text()), plan_data, digest(canonical_json(plan_data)))
-    file = Path(out) / PLACE
+    file = Path(out) / SBOM_PATH
     file.parent.mkdir(parents=True)
     file.write_text(to_text(bom))
 

@@ -20,7 +20,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def purl(source: str, row: dict[str, Any], *, arch: str, suite: str) -> PackageURL:
     """The package URL of a lock row (`source` is deb, wheel or npm)."""
     if source == "deb":
-        return PackageURL("deb", "debian", row["name"], row["version"], {"arch": arch, "distro": suite})
+        return PackageURL(
+            "deb", "debian", row["name"], row["version"], {"arch": arch, "distro": suite}
+        )
     if source == "wheel":
         return PackageURL("pypi", None, row["name"].lower().replace("_", "-"), row["version"])
     scope, _, name = row["name"].rpartition("/")
@@ -29,7 +31,7 @@ def purl(source: str, row: dict[str, Any], *, arch: str, suite: str) -> PackageU
 
 def owner(component: Component) -> str:
     """Who this component is in the lists of the layers (`deb:git`)."""
-    return next(each.value or "" for each in component.properties if each.name == "agentbox:owner")
+    return next(item.value or "" for item in component.properties if item.name == "agentbox:owner")
 
 
 def make_bom(spec: dict[str, Any], plan: dict[str, Any], plan_digest: str) -> Bom:
@@ -53,7 +55,7 @@ def to_text(bom: Bom) -> str:
 
 def _component(source: str, row: dict[str, Any], *, arch: str, suite: str) -> Component:
     url = purl(source, row, arch=arch, suite=suite)
-    stated = _license(source, row)
+    license_name = _license(source, row)
     return Component(
         type=ComponentType.LIBRARY,
         name=row["name"],
@@ -61,7 +63,7 @@ def _component(source: str, row: dict[str, Any], *, arch: str, suite: str) -> Co
         purl=url,
         bom_ref=url.to_string(),
         hashes=[HashType(alg=HashAlgorithm.SHA_256, content=row["sha256"])],
-        licenses=[DisjunctiveLicense(name=stated)] if stated else [],
+        licenses=[DisjunctiveLicense(name=license_name)] if license_name else [],
         properties=[
             Property(name="agentbox:features", value=" ".join(row["features"])),
             Property(name="agentbox:file", value=row["file"]),
@@ -73,5 +75,5 @@ def _component(source: str, row: dict[str, Any], *, arch: str, suite: str) -> Co
 def _license(source: str, row: dict[str, Any]) -> str:
     file = Path(row["path"])
     if source == "deb":
-        return licenses.of_deb(file, row["name"])
-    return licenses.of_wheel(file) if source == "wheel" else licenses.of_npm(file)
+        return licenses.deb_license(file, row["name"])
+    return licenses.wheel_license(file) if source == "wheel" else licenses.npm_license(file)

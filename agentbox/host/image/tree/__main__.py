@@ -18,8 +18,8 @@ from agentbox.host.image.tree.entry import write_entries
 from agentbox.host.image.tree.listing import add_listing
 from agentbox.host.image.tree.npm import add_tarball
 from agentbox.host.image.tree.pyc import add_bytecode
-from agentbox.host.image.tree.rules import place
-from agentbox.host.image.tree.wheel import add_environment, add_installed, add_wheel
+from agentbox.host.image.tree.rules import image_path
+from agentbox.host.image.tree.wheel import add_environment, add_tree, add_wheel
 
 
 def build(spec: dict[str, Any], root: Path) -> Tree:
@@ -34,31 +34,35 @@ def build(spec: dict[str, Any], root: Path) -> Tree:
     if version := spec.get("environment"):
         add_environment(tree, python, version)
     for row in spec.get("wheels", ()):
-        add_wheel(tree, row["name"], Path(row["path"]), python, bare=bool(version))  # of what every image holds
+        add_wheel(
+            tree, row["name"], Path(row["path"]), python, without_tests=bool(version)
+        )  # of what every image holds
     for row in spec.get("npm", ()):
         add_tarball(tree, row["name"], Path(row["path"]), row["paths"], spec["arch"])
     for path, target in spec.get("links", ()):
-        tree.link(place(path), target, "generated:links")
+        tree.link(image_path(path), target, "generated:links")
     for path, target in spec.get("wrappers", ()):
-        tree.file(place(path), f'#!/bin/sh\nexec {target} "$@"\n'.encode(), "generated:links", 0o755)
+        tree.file(
+            image_path(path), f'#!/bin/sh\nexec {target} "$@"\n'.encode(), "generated:links", 0o755
+        )
     for path in spec.get("folders", ()):
-        tree.folder(place(path))
+        tree.directory(image_path(path))
     if source := spec.get("application"):
         add_application(tree, Path(source), python)
-    for owner, folder in spec.get("overlays", ()):
-        add_installed(tree, Path(folder), owner)
+    for owner, directory in spec.get("overlays", ()):
+        add_tree(tree, Path(directory), owner)
     add_bytecode(tree, spec["interpreter"])
     add_listing(tree, spec["layer"])
     return tree
 
 
-def main(spec: str, out: str, listed: str) -> None:
+def main(spec: str, out: str, list_file: str) -> None:
     """One sentence and exit 1 on an error: it is the last line of the derivation's log."""
     try:
         tree = build(json.loads(Path(spec).read_text()), Path(out))
     except AgentboxError as error:
         sys.exit(f"{error.message}. {error.hint}")
-    write_entries(tree.entries, Path(listed))
+    write_entries(tree.entries, Path(list_file))
 
 
 if __name__ == "__main__":

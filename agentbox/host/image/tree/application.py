@@ -15,7 +15,7 @@ _OWNER = "source:agentbox"
 _SHARE = "opt/agentbox/share"
 _IGNORED = ("__pycache__", ".pyc")
 # The operator's commands, and what tests share: no program of a box imports them (.importlinter).
-_NOT_IN_A_BOX = ("__main__.py", "host", "testing")
+_HOST_ONLY = ("__main__.py", "host", "testing")
 _SCRIPT = """#!{python}
 import sys
 
@@ -28,23 +28,25 @@ sys.exit({function}())
 def add_application(tree: Tree, source: Path, python: str) -> None:
     """`source` holds `agentbox/`, `config/`, `schema/` and `pyproject.toml`."""
     site = site_packages(python)
-    _copy(tree, source / "agentbox", f"{site}/agentbox", without=_NOT_IN_A_BOX)
-    _copy(tree, source / "schema", f"{_SHARE}/schema")
-    for one in sorted((source / "config").iterdir()):
-        place = "etc" if one.name == "etc" else f"{_SHARE}/config/{one.name}"
-        if one.is_file():
-            tree.copy(place, one, _OWNER)
+    _copy_tree(tree, source / "agentbox", f"{site}/agentbox", excluded=_HOST_ONLY)
+    _copy_tree(tree, source / "schema", f"{_SHARE}/schema")
+    for path in sorted((source / "config").iterdir()):
+        target = "etc" if path.name == "etc" else f"{_SHARE}/config/{path.name}"
+        if path.is_file():
+            tree.copy(target, path, _OWNER)
         else:
-            _copy(tree, one, place)
+            _copy_tree(tree, path, target)
     _add_metadata(tree, source, site)
 
 
-def _copy(tree: Tree, folder: Path, into: str, without: Collection[str] = ()) -> None:
-    for path in sorted(folder.rglob("*")):
-        below = path.relative_to(folder)
-        ignored = any(mark in path.as_posix() for mark in _IGNORED) or below.parts[0] in without
+def _copy_tree(tree: Tree, directory: Path, prefix: str, excluded: Collection[str] = ()) -> None:
+    for path in sorted(directory.rglob("*")):
+        relative = path.relative_to(directory)
+        ignored = (
+            any(marker in path.as_posix() for marker in _IGNORED) or relative.parts[0] in excluded
+        )
         if path.is_file() and not ignored:
-            tree.copy(f"{into}/{below.as_posix()}", path, _OWNER)
+            tree.copy(f"{prefix}/{relative.as_posix()}", path, _OWNER)
 
 
 def version_of(source: Path) -> str:
@@ -60,7 +62,11 @@ def _add_metadata(tree: Tree, source: Path, site: str) -> None:
     project = tomllib.loads((source / "pyproject.toml").read_text())["project"]
     version = version_of(source)
     info = f"{site}/{project['name']}-{version}.dist-info"
-    scripts = {name: target for name, target in project["scripts"].items() if target.split(".")[1] not in _NOT_IN_A_BOX}
+    scripts = {
+        name: target
+        for name, target in project["scripts"].items()
+        if target.split(".")[1] not in _HOST_ONLY
+    }
     files = {
         f"{info}/METADATA": _metadata(project, version),
         f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: agentbox\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
@@ -77,23 +83,27 @@ def _add_metadata(tree: Tree, source: Path, site: str) -> None:
 
 
 def _metadata(project: dict[str, Any], version: str) -> str:
-    needs = "".join(f"Requires-Dist: {need}\n" for need in project["dependencies"])
+    dependencies = "".join(
+        f"Requires-Dist: {dependency}\n" for dependency in project["dependencies"]
+    )
     return (
         f"Metadata-Version: 2.4\nName: {project['name']}\nVersion: {version}\nSummary: {project['description']}\n"
-        f"License-Expression: {project['license']}\nRequires-Python: {project['requires-python']}\n{needs}"
+        f"License-Expression: {project['license']}\nRequires-Python: {project['requires-python']}\n{dependencies}"
     )
 
 
 def _entry_points(scripts: dict[str, str]) -> str:
-    return "[console_scripts]\n" + "".join(f"{name} = {target}\n" for name, target in sorted(scripts.items()))
+    return "[console_scripts]\n" + "".join(
+        f"{name} = {target}\n" for name, target in sorted(scripts.items())
+    )
 
 
-def _record(tree: Tree, site: str, itself: str) -> bytes:
+def _record(tree: Tree, site: str, record_path: str) -> bytes:
     lines = []
     for entry in sorted(tree.entries, key=lambda e: e.path.encode()):
-        inside = entry.path.removeprefix(site + "/")
-        if entry.type == "file" and inside != entry.path:
+        relative = entry.path.removeprefix(site + "/")
+        if entry.type == "file" and relative != entry.path:
             code = base64.urlsafe_b64encode(bytes.fromhex(entry.sha256)).rstrip(b"=").decode()
-            lines.append(f"{inside},sha256={code},{entry.size}\n")
-    lines.append(f"{itself.removeprefix(site + '/')},,\n")
+            lines.append(f"{relative},sha256={code},{entry.size}\n")
+    lines.append(f"{record_path.removeprefix(site + '/')},,\n")
     return "".join(lines).encode()

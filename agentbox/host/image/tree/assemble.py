@@ -6,7 +6,7 @@ from pathlib import Path
 
 from agentbox.core.errors import AgentboxError
 from agentbox.host.image.tree import rules
-from agentbox.host.image.tree.entry import Entry
+from agentbox.host.image.tree.entry import TreeEntry
 
 
 class Tree:
@@ -14,72 +14,87 @@ class Tree:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, TreeEntry] = {}
         root.mkdir(parents=True, exist_ok=True)
 
     @property
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[TreeEntry]:
         return list(self._entries.values())
 
-    def folder(self, path: str) -> None:
+    def directory(self, path: str) -> None:
         """A folder and its parents. Its mode and owner follow from the path."""
         if path in ("", "."):
             return
-        known = self._entries.get(path)
-        if known is not None and known.type == "dir":
+        existing = self._entries.get(path)
+        if existing is not None and existing.type == "dir":
             return
         self._parents(path)
-        mode, uid, gid = rules.folder(path)
-        if self._fresh(Entry(path=path, type="dir", mode=mode, uid=uid, gid=gid)):
-            self.at(path).mkdir(exist_ok=True)
+        mode, uid, gid = rules.directory_mode(path)
+        if self._add_entry(TreeEntry(path=path, type="dir", mode=mode, uid=uid, gid=gid)):
+            self.disk_path(path).mkdir(exist_ok=True)
 
     def file(self, path: str, data: bytes, owner: str, mode: int = 0o644) -> None:
         """A regular file with these bytes."""
         self._parents(path)
         digest = hashlib.sha256(data).hexdigest()
-        entry = Entry(path=path, type="file", mode=rules.file_mode(mode), size=len(data), sha256=digest, owner=owner)
-        if self._fresh(entry):
-            self.at(path).write_bytes(data)
+        entry = TreeEntry(
+            path=path,
+            type="file",
+            mode=rules.file_mode(mode),
+            size=len(data),
+            sha256=digest,
+            owner=owner,
+        )
+        if self._add_entry(entry):
+            self.disk_path(path).write_bytes(data)
 
     def copy(self, path: str, source: Path, owner: str) -> None:
         """A copy of a file of the store, which keeps of a mode only whether it is executable."""
-        self.file(path, source.read_bytes(), owner, 0o755 if source.stat().st_mode & 0o111 else 0o644)
+        self.file(
+            path, source.read_bytes(), owner, 0o755 if source.stat().st_mode & 0o111 else 0o644
+        )
 
     def adopt(self, path: str, owner: str) -> None:
         """A file that something else wrote below the root."""
-        self.file(path, self.at(path).read_bytes(), owner)
+        self.file(path, self.disk_path(path).read_bytes(), owner)
 
     def link(self, path: str, target: str, owner: str) -> None:
         """A symbolic link."""
         self._parents(path)
-        if self._fresh(Entry(path=path, type="link", mode=0o777, target=target, owner=owner)):
-            self.at(path).symlink_to(target)
+        if self._add_entry(
+            TreeEntry(path=path, type="link", mode=0o777, target=target, owner=owner)
+        ):
+            self.disk_path(path).symlink_to(target)
 
     def has(self, path: str) -> bool:
         return path in self._entries
 
-    def at(self, path: str) -> Path:
+    def disk_path(self, path: str) -> Path:
         return self.root / path
 
     def _parents(self, path: str) -> None:
         parent, _, _ = path.rpartition("/")
-        self.folder(parent)
+        self.directory(parent)
 
-    def _fresh(self, entry: Entry) -> bool:
-        known = self._entries.get(entry.path)
-        if known is None:
+    def _add_entry(self, entry: TreeEntry) -> bool:
+        existing = self._entries.get(entry.path)
+        if existing is None:
             self._entries[entry.path] = entry
             return True
-        if replace(known, owner="") != replace(entry, owner=""):
+        if replace(existing, owner="") != replace(entry, owner=""):
             raise AgentboxError(
-                f"cannot put {entry.path} into the tree: {_said(known)} and {_said(entry)} differ",
+                f"cannot put {entry.path} into the tree: {_describe(existing)} and {_describe(entry)} differ",
                 "One path has one owner. Drop one of the packages.",
             )
         return False
 
 
-def _said(entry: Entry) -> str:
-    what = f"{entry.owner or 'a folder'} ({entry.type}"
+def _describe(entry: TreeEntry) -> str:
+    text = f"{entry.owner or 'a folder'} ({entry.type}"
     if entry.type == "link":
-        return f"{what} to {entry.target})"
-    return f"{what}, mode {entry.mode:o}, sha256 {entry.sha256[:12]})" if entry.type == "file" else f"{what})"
+        return f"{text} to {entry.target})"
+    return (
+        f"{text}, mode {entry.mode:o}, sha256 {entry.sha256[:12]})"
+        if entry.type == "file"
+        else f"{text})"
+    )

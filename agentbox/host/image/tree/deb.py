@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agentbox.core.errors import AgentboxError
-from agentbox.host.packages.apt.deb import members
+from agentbox.host.packages.apt.deb import ar_members
 
 
 def open_tar(package: Path, part: str) -> tarfile.TarFile:
     """The tar `control` or `data` of a package. Raises AgentboxError for what is none, or is compressed otherwise."""
     try:
-        for member, content in members(package.read_bytes()):
+        for member, content in ar_members(package.read_bytes()):
             if member.startswith(f"{part}.tar"):
                 return tarfile.open(fileobj=io.BytesIO(content), mode="r:*")  # the caller closes it
     except (ValueError, tarfile.ReadError) as error:

@@ -14,7 +14,7 @@ _OWNER = "generated:ca-bundle"
 def add_skeleton(tree: Tree) -> None:
     """The folders that every box has, and the four links that merge `/bin` and its like into `/usr`."""
     for path in rules.SKELETON:
-        tree.folder(path)
+        tree.directory(path)
     for name in rules.MERGED:
         tree.link(name, f"usr/{name}", "generated:skeleton")
 
@@ -23,17 +23,19 @@ def add_package(tree: Tree, name: str, file: Path) -> None:
     """Unpacks one package and writes its stanza for scanners. Raises AgentboxError for devices and for conflicts."""
     owner = f"deb:{name}"
     for info, data in deb.contents(file):
-        path = rules.place(info.name)
-        if not path or path in rules.MERGED or path in rules.REPLACED or rules.dropped(path):
+        path = rules.image_path(info.name)
+        if not path or path in rules.MERGED or path in rules.REPLACED or rules.is_dropped(path):
             continue
         if info.isdir():
-            tree.folder(path)
+            tree.directory(path)
         elif info.issym():
             tree.link(path, info.linkname, owner)
         elif info.isreg() or info.islnk():
             tree.file(path, data, owner, info.mode)
         else:
-            raise AgentboxError(f"cannot unpack {info.name} of {file.name}: it is neither file, folder nor link")
+            raise AgentboxError(
+                f"cannot unpack {info.name} of {file.name}: it is neither file, folder nor link"
+            )
     tree.file(f"var/lib/dpkg/status.d/{name}", deb.control(file).encode(), owner)
 
 
@@ -42,9 +44,11 @@ def add_certificates(tree: Tree) -> None:
 
     `cert.pem` is where OpenSSL looks when no hashed links exist, which a maintainer script would have made.
     """
-    found = sorted(path for path in (tree.root / _CERTIFICATES).rglob("*.crt"))
-    if not found:
+    certificates = sorted(path for path in (tree.root / _CERTIFICATES).rglob("*.crt"))
+    if not certificates:
         return
-    tree.file(_BUNDLE, b"".join(path.read_bytes().rstrip(b"\n") + b"\n" for path in found), _OWNER)
+    tree.file(
+        _BUNDLE, b"".join(path.read_bytes().rstrip(b"\n") + b"\n" for path in certificates), _OWNER
+    )
     tree.link("etc/ssl/certs/ca-bundle.crt", "ca-certificates.crt", _OWNER)
     tree.link("usr/lib/ssl/cert.pem", f"/{_BUNDLE}", _OWNER)

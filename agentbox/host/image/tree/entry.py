@@ -11,7 +11,7 @@ Kind = Literal["dir", "file", "link"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
+class TreeEntry:
     """A path as the image has it. `owner` says who put it there: `deb:git`, `wheel:uvicorn`, `source:agentbox`,
     `generated:<what>`; "" for a folder, which layers and packages share."""
 
@@ -30,16 +30,16 @@ class Entry:
         return cls(**data)  # type: ignore[arg-type]  # written by write_entries, from the same fields
 
 
-def sort_key(entry: Entry) -> bytes:
+def sort_key(entry: TreeEntry) -> bytes:
     """By bytes, which puts parents first."""
     return entry.path.encode()
 
 
-def write_entries(entries: list[Entry], file: Path) -> None:
+def write_entries(entries: list[TreeEntry], file: Path) -> None:
     """Writes `tree.json`: canonical, so equal trees have equal bytes."""
     file.write_bytes(canonical_json([asdict(entry) for entry in sorted(entries, key=sort_key)]))
 
 
-def read_entries(file: Path) -> list[Entry]:
+def read_entries(file: Path) -> list[TreeEntry]:
     """The inverse of `write_entries`."""
-    return [Entry.from_json(row) for row in json.loads(file.read_bytes())]
+    return [TreeEntry.from_json(row) for row in json.loads(file.read_bytes())]

@@ -5,7 +5,7 @@ from collections import defaultdict
 from agentbox.core.canonical import canonical_json
 from agentbox.host.image.tree.assemble import Tree
 
-_FOLDER = "opt/agentbox/share/files"
+_DIRECTORY = "opt/agentbox/share/files"
 
 
 def add_listing(tree: Tree, layer: str) -> None:
@@ -22,4 +22,4 @@ def add_listing(tree: Tree, layer: str) -> None:
             for owner, files in packages.items()
         },
     }
-    tree.file(f"{_FOLDER}/{layer}.json", canonical_json(listing), "generated:files")
+    tree.file(f"{_DIRECTORY}/{layer}.json", canonical_json(listing), "generated:files")

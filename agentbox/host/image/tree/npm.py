@@ -23,38 +23,47 @@ def add_tarball(tree: Tree, name: str, file: Path, paths: Sequence[str], arch: s
     npm never packs."""
     owner = f"npm:{name}"
     files = dict(_files(file))
-    runs = _commands(files.get(_MANIFEST, (b"{}", False))[0], file)
+    commands = _commands(files.get(_MANIFEST, (b"{}", False))[0], file)
     for inside, (data, executable) in files.items():
-        if _foreign(data, arch):
+        if _is_foreign(data, arch):
             continue
-        for place in paths:
-            tree.file(f"{_ROOT}/{place}/{inside}", data, owner, 0o755 if executable or inside in runs else 0o644)
+        for path in paths:
+            tree.file(
+                f"{_ROOT}/{path}/{inside}",
+                data,
+                owner,
+                0o755 if executable or inside in commands else 0o644,
+            )
 
 
 def _files(file: Path) -> Iterator[tuple[str, tuple[bytes, bool]]]:
     """Path within the package -> bytes, and whether the packer made it executable."""
     with tarfile.open(file, mode="r:gz") as tar:
         for info in tar:
-            inside = rules.inside("/".join(info.name.split("/")[1:]))
+            inside = rules.relative_path("/".join(info.name.split("/")[1:]))
             stream = tar.extractfile(info) if info.isreg() else None
             if not inside or info.isdir():
                 continue
             if stream is None:
-                raise AgentboxError(f"cannot unpack {info.name} of {file.name}: it is no regular file")
+                raise AgentboxError(
+                    f"cannot unpack {info.name} of {file.name}: it is no regular file"
+                )
             yield inside, (stream.read(), bool(info.mode & 0o111))
 
 
 def _commands(manifest: bytes, file: Path) -> frozenset[str]:
     """The files that `bin` of a package.json names: one string, or a table of them."""
     try:
-        stated: Any = json.loads(manifest).get("bin", {})
+        declared: Any = json.loads(manifest).get("bin", {})
     except ValueError as error:
-        raise AgentboxError(f"cannot unpack {file.name}: its {_MANIFEST} is no JSON ({error})") from error
-    named = [stated] if isinstance(stated, str) else stated.values()
-    return frozenset(rules.inside(path) for path in named)
+        raise AgentboxError(
+            f"cannot unpack {file.name}: its {_MANIFEST} is no JSON ({error})"
+        ) from error
+    paths = [declared] if isinstance(declared, str) else declared.values()
+    return frozenset(rules.relative_path(path) for path in paths)
 
 
-def _foreign(data: bytes, arch: str) -> bool:
+def _is_foreign(data: bytes, arch: str) -> bool:
     if not data.startswith(b"\x7fELF") or len(data) < 20:
         return False
     return int(struct.unpack_from("<H", data, 18)[0]) != _ELF_MACHINES[arch]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from agentbox.core.errors import AgentboxError
 from agentbox.host.image.tree.assemble import Tree
-from agentbox.host.image.tree.entry import Entry
+from agentbox.host.image.tree.entry import TreeEntry
 from agentbox.host.image.tree.wheel import VENV
 
 _ROOTS = ("usr/lib/python3", f"{VENV}/lib/python3")
@@ -21,17 +21,21 @@ def add_bytecode(tree: Tree, interpreter: list[str]) -> None:
     One process an owner: what a process compiled before leaks into its byte code as reference flags of `marshal`.
     Raises AgentboxError naming the owner whose source does not compile.
     """
-    sources = sorted((e for e in tree.entries if _is_module(e)), key=lambda e: (e.owner, e.path.encode()))
-    owned = [(owner, [e.path for e in group]) for owner, group in groupby(sources, key=lambda e: e.owner)]
+    sources = sorted(
+        (e for e in tree.entries if _is_module(e)), key=lambda e: (e.owner, e.path.encode())
+    )
+    owned = [
+        (owner, [e.path for e in group]) for owner, group in groupby(sources, key=lambda e: e.owner)
+    ]
     with ThreadPoolExecutor(cpu_count()) as pool:
         for _ in pool.map(lambda job: _compile(tree.root, interpreter, *job), owned):
             pass
     for owner, paths in owned:
         for path in paths:
-            tree.adopt(_cached(path), owner)
+            tree.adopt(_bytecode_path(path), owner)
 
 
-def _is_module(entry: Entry) -> bool:
+def _is_module(entry: TreeEntry) -> bool:
     return entry.type == "file" and entry.path.endswith(".py") and entry.path.startswith(_ROOTS)
 
 
@@ -51,6 +55,6 @@ def _compile(root: Path, interpreter: list[str], owner: str, paths: list[str]) -
         raise AgentboxError(f"cannot compile {owner}: {done.stdout.strip()}")
 
 
-def _cached(path: str) -> str:
-    folder, _, name = path.rpartition("/")
-    return f"{folder}/__pycache__/{name.removesuffix('.py')}.{sys.implementation.cache_tag}.pyc"
+def _bytecode_path(path: str) -> str:
+    directory, _, name = path.rpartition("/")
+    return f"{directory}/__pycache__/{name.removesuffix('.py')}.{sys.implementation.cache_tag}.pyc"

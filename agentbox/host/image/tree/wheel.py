@@ -16,27 +16,31 @@ def site_packages(python: str) -> str:
     return f"{VENV}/lib/python{python}/site-packages"
 
 
-def add_wheel(tree: Tree, name: str, file: Path, python: str, *, bare: bool = False) -> None:
+def add_wheel(
+    tree: Tree, name: str, file: Path, python: str, *, without_tests: bool = False
+) -> None:
     """Installs one wheel, `bare` without its own test suites. Two wheels that fill one path differently raise
     AgentboxError."""
     with tempfile.TemporaryDirectory() as scratch:
         _install(file, Path(scratch), python)
-        for suite in [path for path in Path(scratch).rglob("tests") if bare and path.is_dir()]:
+        for suite in [
+            path for path in Path(scratch).rglob("tests") if without_tests and path.is_dir()
+        ]:
             if suite.exists():  # one may lie in another
                 shutil.rmtree(suite)
-        add_installed(tree, Path(scratch), f"wheel:{name}")
+        add_tree(tree, Path(scratch), f"wheel:{name}")
 
 
-def add_installed(tree: Tree, folder: Path, owner: str) -> None:
+def add_tree(tree: Tree, directory: Path, owner: str) -> None:
     """Copies a folder into the tree, path by path."""
-    for path in sorted(folder.rglob("*")):
-        inside = path.relative_to(folder).as_posix()
+    for path in sorted(directory.rglob("*")):
+        relative = path.relative_to(directory).as_posix()
         if path.is_symlink():
-            tree.link(inside, str(path.readlink()), owner)
+            tree.link(relative, str(path.readlink()), owner)
         elif path.is_dir():
-            tree.folder(inside)
+            tree.directory(relative)
         else:
-            tree.copy(inside, path, owner)
+            tree.copy(relative, path, owner)
 
 
 def _install(file: Path, root: Path, python: str) -> None:
@@ -52,10 +56,18 @@ def _install(file: Path, root: Path, python: str) -> None:
         "data": f"/{VENV}",
         "headers": f"/{VENV}/include/site/python{python}",
     }
-    destination = SchemeDictionaryDestination(scheme, interpreter=PYTHON, script_kind="posix", destdir=str(root))
+    destination = SchemeDictionaryDestination(
+        scheme, interpreter=PYTHON, script_kind="posix", destdir=str(root)
+    )
     with ZipFile(file) as archive:
-        archive.filename = file.name.partition("-")[2]  # the library checks the name, the store put a hash before it
-        install(source=WheelFile(archive), destination=destination, additional_metadata={"INSTALLER": b"agentbox"})
+        archive.filename = file.name.partition("-")[
+            2
+        ]  # the library checks the name, the store put a hash before it
+        install(
+            source=WheelFile(archive),
+            destination=destination,
+            additional_metadata={"INSTALLER": b"agentbox"},
+        )
 
 
 def add_environment(tree: Tree, python: str, version: str) -> None:

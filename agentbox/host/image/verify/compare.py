@@ -4,64 +4,78 @@ from dataclasses import dataclass, fields
 
 from agentbox.host.image.verify.members import Archive, Member, Members
 
-_SHOWN = 12
+_DIGEST_CHARS = 12
 
 
 @dataclass(frozen=True)
 class Difference:
     """`where` is "layer app", a derivation's name, or "" for the image as a whole."""
 
-    where: str
+    location: str
     path: str
-    what: str
+    attribute: str
     expected: str
-    found: str
+    actual: str
 
     def __str__(self) -> str:
-        place = ", ".join(part for part in (self.where, self.path) if part)
-        what = f"{self.what} " if self.what else ""
-        return f"{place}: {what}{_short(self.expected)} != {_short(self.found)}"
+        location = ", ".join(part for part in (self.location, self.path) if part)
+        prefix = f"{self.attribute} " if self.attribute else ""
+        return f"{location}: {prefix}{_short(self.expected)} != {_short(self.actual)}"
 
 
 def _short(text: str) -> str:
     bare = text.removeprefix("sha256:")
-    return f"{bare[:_SHOWN]}…" if len(bare) == 64 else text or "none"
+    return f"{bare[:_DIGEST_CHARS]}…" if len(bare) == 64 else text or "none"
 
 
-def first_of_members(where: str, expected: Members, found: Members) -> Difference | None:
+def first_member_difference(location: str, expected: Members, actual: Members) -> Difference | None:
     """By path, what follows from other files last; at a path: missing, type, mode, owner, size, content, link target."""
-    for path in sorted(expected.keys() | found.keys(), key=lambda path: (_follows(path), path)):
-        one, other = expected.get(path), found.get(path)
-        if one is None or other is None:
+    for path in sorted(expected.keys() | actual.keys(), key=lambda path: (_is_derived(path), path)):
+        expected_member, actual_member = expected.get(path), actual.get(path)
+        if expected_member is None or actual_member is None:
             present, absent = "present", "missing"
-            return Difference(where, path, "", present if one else absent, present if other else absent)
-        if one != other:
-            return _first_field(where, path, one, other)
+            return Difference(
+                location,
+                path,
+                "",
+                present if expected_member else absent,
+                present if actual_member else absent,
+            )
+        if expected_member != actual_member:
+            return _first_field_difference(location, path, expected_member, actual_member)
     return None
 
 
-def _follows(path: str) -> bool:
+def _is_derived(path: str) -> bool:
     """True for byte code and lists of files: they differ because something else does."""
     return path.endswith((".pyc", "/RECORD")) or path.startswith("opt/agentbox/share/files/")
 
 
-def _first_field(where: str, path: str, one: Member, other: Member) -> Difference | None:
-    for each in fields(Member):
-        left, right = getattr(one, each.name), getattr(other, each.name)
+def _first_field_difference(
+    location: str, path: str, expected: Member, actual: Member
+) -> Difference | None:
+    for member_field in fields(Member):
+        left, right = getattr(expected, member_field.name), getattr(actual, member_field.name)
         if left != right:
-            return Difference(where, path, each.name, str(left), str(right))
+            return Difference(location, path, member_field.name, str(left), str(right))
     return None
 
 
-def first_of_images(expected: Archive, found: Archive) -> Difference | None:
+def first_image_difference(expected: Archive, actual: Archive) -> Difference | None:
     """The first differing layer's first differing path, else the configs. None when the image ids are equal."""
-    if expected.image_id == found.image_id:
+    if expected.image_id == actual.image_id:
         return None
-    for index, (one, other) in enumerate(zip(expected.diff_ids, found.diff_ids, strict=False)):
-        if one != other:
-            where = f"layer {expected.names[index]}"
-            named = first_of_members(where, expected.members(index), found.members(index))
-            return named or Difference(where, "", "diff id", one, other)
-    if len(expected.diff_ids) != len(found.diff_ids):
-        return Difference("image", "", "layers", str(len(expected.diff_ids)), str(len(found.diff_ids)))
-    return Difference("image config", "", "sha256", expected.image_id, found.image_id)
+    for index, (expected_id, actual_id) in enumerate(
+        zip(expected.diff_ids, actual.diff_ids, strict=False)
+    ):
+        if expected_id != actual_id:
+            location = f"layer {expected.names[index]}"
+            difference = first_member_difference(
+                location, expected.members(index), actual.members(index)
+            )
+            return difference or Difference(location, "", "diff id", expected_id, actual_id)
+    if len(expected.diff_ids) != len(actual.diff_ids):
+        return Difference(
+            "image", "", "layers", str(len(expected.diff_ids)), str(len(actual.diff_ids))
+        )
+    return Difference("image config", "", "sha256", expected.image_id, actual.image_id)

@@ -30,37 +30,54 @@ class Member:
 Members = Mapping[str, Member]
 
 
-def of_tar(stream: IO[bytes]) -> Members:
+def tar_members(stream: IO[bytes]) -> Members:
     """The members of a tar, compressed or not; a hard link is the file that it names."""
-    found: dict[str, Member] = {}
+    members: dict[str, Member] = {}
     with tarfile.open(fileobj=stream, mode="r|*") as tar:
         for info in tar:
-            found[info.name] = found[info.linkname] if info.islnk() else _tar_member(tar, info)
-    return found
+            members[info.name] = members[info.linkname] if info.islnk() else _tar_member(tar, info)
+    return members
 
 
 def _tar_member(tar: tarfile.TarFile, info: tarfile.TarInfo) -> Member:
     stream = tar.extractfile(info) if info.isreg() else None
-    kind = "file" if info.isreg() else "dir" if info.isdir() else "link" if info.issym() else f"type {info.type!r}"
+    kind = (
+        "file"
+        if info.isreg()
+        else "dir"
+        if info.isdir()
+        else "link"
+        if info.issym()
+        else f"type {info.type!r}"
+    )
     code = _sha256(stream) if stream else ""
     return Member(kind, f"{info.mode:o}", f"{info.uid}:{info.gid}", info.size, code, info.linkname)
 
 
-def of_folder(root: Path) -> Members:
+def directory_members(root: Path) -> Members:
     """The paths below a folder of the Nix store, which keeps no owner and of the mode only one bit."""
-    return {path.relative_to(root).as_posix(): _path_member(path) for path in sorted(root.rglob("*"))}
+    return {
+        path.relative_to(root).as_posix(): _path_member(path) for path in sorted(root.rglob("*"))
+    }
 
 
-def of_path(path: Path) -> Members:
+def path_members(path: Path) -> Members:
     """A folder, or a single file under the name `.`."""
-    return of_folder(path) if path.is_dir() else {".": _path_member(path)}
+    return directory_members(path) if path.is_dir() else {".": _path_member(path)}
 
 
-def of_list(file: Path) -> Members:
+def list_members(file: Path) -> Members:
     """What a tree.json lists."""
     return {
-        each.path: Member(each.type, f"{each.mode:o}", f"{each.uid}:{each.gid}", each.size, each.sha256, each.target)
-        for each in read_entries(file)
+        entry.path: Member(
+            entry.type,
+            f"{entry.mode:o}",
+            f"{entry.uid}:{entry.gid}",
+            entry.size,
+            entry.sha256,
+            entry.target,
+        )
+        for entry in read_entries(file)
     }
 
 
@@ -69,16 +86,18 @@ def _path_member(path: Path) -> Member:
         return Member("link", "", "", 0, "", str(path.readlink()))
     if path.is_dir():
         return Member("dir", "", "", 0, "", "")
-    found = path.stat()
+    status = path.stat()
     with path.open("rb") as stream:
-        return Member("file", f"{found.st_mode & 0o111:o}", "", found.st_size, _sha256(stream), "")
+        return Member(
+            "file", f"{status.st_mode & 0o111:o}", "", status.st_size, _sha256(stream), ""
+        )
 
 
 def _sha256(stream: IO[bytes]) -> str:
-    found = hashlib.sha256()
-    while piece := stream.read(_BLOCK):
-        found.update(piece)
-    return found.hexdigest()
+    hasher = hashlib.sha256()
+    while chunk := stream.read(_BLOCK):
+        hasher.update(chunk)
+    return hasher.hexdigest()
 
 
 class Archive:
@@ -88,15 +107,19 @@ class Archive:
         self.path = path
         try:
             self._tar = tarfile.open(path)  # noqa: SIM115  # closed by close()
-            described = json.load(self._open("manifest.json"))[0]
-            self.config_bytes = self._open(described["Config"]).read()
+            descriptor = json.load(self._open("manifest.json"))[0]
+            self.config_bytes = self._open(descriptor["Config"]).read()
         except (OSError, tarfile.TarError, KeyError, ValueError) as error:
-            raise AgentboxError(f"cannot read the image archive {path}: {error}", exit_code=ExitCode.USAGE) from error
-        self._layers: list[str] = described["Layers"]
-        self.tag: str = (described["RepoTags"] or [""])[0]
+            raise AgentboxError(
+                f"cannot read the image archive {path}: {error}", exit_code=ExitCode.USAGE
+            ) from error
+        self._layers: list[str] = descriptor["Layers"]
+        self.tag: str = (descriptor["RepoTags"] or [""])[0]
         config = json.loads(self.config_bytes)
         self.diff_ids: list[str] = config["rootfs"]["diff_ids"]
-        self.names = [row["created_by"].removeprefix("agentbox layer ") for row in config["history"]]
+        self.names = [
+            row["created_by"].removeprefix("agentbox layer ") for row in config["history"]
+        ]
 
     @property
     def image_id(self) -> str:
@@ -104,7 +127,7 @@ class Archive:
 
     def members(self, index: int) -> Members:
         """Those of one layer."""
-        return of_tar(self._open(self._layers[index]))
+        return tar_members(self._open(self._layers[index]))
 
     def read(self, layer: str, path: str) -> bytes:
         """One file of a layer. Raises AgentboxError when the layer has none of that path."""
@@ -119,9 +142,9 @@ class Archive:
         for info in self._tar:
             name = info.name.removeprefix("blobs/sha256/")
             if info.isreg() and name != info.name:
-                found = _sha256(self._open(info.name))
-                if blob_name(found) != info.name:
-                    yield f"blob {name[:12]}…: sha256 {found[:12]}…"
+                actual = _sha256(self._open(info.name))
+                if blob_name(actual) != info.name:
+                    yield f"blob {name[:12]}…: sha256 {actual[:12]}…"
 
     def close(self) -> None:
         self._tar.close()

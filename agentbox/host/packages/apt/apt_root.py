@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from agentbox.host.packages.apt.apt_sources import Mirror, Source
-from agentbox.host.packages.errors import FetchError, NoNetworkError, NoRoomError
-from agentbox.host.packages.tool import Result, run
+from agentbox.host.packages.apt.apt_sources import DebianMirror, Source
+from agentbox.host.packages.errors import DiskFullError, FetchError, NoNetworkError
+from agentbox.host.packages.host_command import CommandResult, run
 
 _CLEARED = (
     "APT::Architectures",
@@ -24,28 +24,34 @@ _CLEARED = (
     "APT::Update::Post-Invoke-Success",
 )
 # What apt prints when a mirror answers, but not with lists that can be trusted.
-_REFUSED = re.compile(r" 40\d |GPG error|NO_PUBKEY|not signed|Hash Sum mismatch|does not have a Release file")
-_UNREACHED = re.compile(r"^[EW]: Failed to fetch \S+ +(?P<why>.+?)\.?$", re.MULTILINE)  # apt's words, one line a file
-_FULL = "No space left on device"
-_ROOM = 128 << 20  # bytes; the lists of one suite and apt's caches of them take 105 MB (trixie, amd64)
+_REFUSED = re.compile(
+    r" 40\d |GPG error|NO_PUBKEY|not signed|Hash Sum mismatch|does not have a Release file"
+)
+_UNREACHED = re.compile(
+    r"^[EW]: Failed to fetch \S+ +(?P<why>.+?)\.?$", re.MULTILINE
+)  # apt's words, one line a file
+_DISK_FULL = "No space left on device"
+_MIN_FREE_BYTES = (
+    128 << 20
+)  # bytes; the lists of one suite and apt's caches of them take 105 MB (trixie, amd64)
 _UPDATE_SECONDS = 900  # each of apt's connections gives up by itself after 30 s
-_SHARED = ("apt-get", "-q", "-y", "--no-install-recommends")
+_APT_GET = ("apt-get", "-q", "-y", "--no-install-recommends")
 
 
 class AptRoot:
     """The private root below `folder`. Two processes that use the same one take turns (`held`)."""
 
-    def __init__(self, folder: Path, mirror: Mirror, suite: str, arch: str) -> None:
+    def __init__(self, directory: Path, mirror: DebianMirror, suite: str, arch: str) -> None:
         self.mirror, self.suite, self.arch = mirror, suite, arch
         name = hashlib.sha256(repr((mirror, suite)).encode()).hexdigest()[:12]
-        self.folder = folder / f"{suite}-{arch}-{name}"
-        self._sources = self.folder / "agentbox.sources"
+        self.directory = directory / f"{suite}-{arch}-{name}"
+        self._sources = self.directory / "agentbox.sources"
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
         """Exclusive use of the folder, between processes."""
-        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with (self.folder / "lock").open("w") as lock:
+        self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with (self.directory / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             self._prepare()
             yield
@@ -55,74 +61,79 @@ class AptRoot:
 
         Room is looked for first: on a full disk apt's download method dies in silence and apt waits for it for ever.
         """
-        if (free := shutil.disk_usage(self.folder).free) < _ROOM:
-            raise NoRoomError(
+        if (free := shutil.disk_usage(self.directory).free) < _MIN_FREE_BYTES:
+            raise DiskFullError(
                 f"cannot read the package lists of {self.suite} for {self.arch}: {free >> 20} MiB are free below "
-                f"{self.folder.parent}, {_ROOM >> 20} MiB are wanted"
+                f"{self.directory.parent}, {_MIN_FREE_BYTES >> 20} MiB are wanted"
             )
-        done = self._get_lists()
-        if done.code != 0 and self.mirror.security is None:
+        result = self._update_lists()
+        if result.code != 0 and self.mirror.security is None:
             # A mirror of which the host names only the main part may have no security part beside it.
             self._write_sources(_sources(self.mirror, self.suite, guess=False))
-            done = self._get_lists()
-        if done.code != 0:
-            reading = f"cannot read the package lists of {self.suite} for {self.arch}"
-            if _FULL in done.err:
-                raise NoRoomError(f"{reading}: {done.why}")
+            result = self._update_lists()
+        if result.code != 0:
+            message = f"cannot read the package lists of {self.suite} for {self.arch}"
+            if _DISK_FULL in result.err:
+                raise DiskFullError(f"{message}: {result.reason}")
             hint = "Connect to the Debian mirror that this host's apt uses, and try again."
-            if _REFUSED.search(done.err):
-                raise FetchError(f"{reading}: {done.why}", hint)
-            unreached = _UNREACHED.search(done.err)
-            raise NoNetworkError(f"{reading}: no network: {unreached['why'] if unreached else done.why}", hint)
+            if _REFUSED.search(result.err):
+                raise FetchError(f"{message}: {result.reason}", hint)
+            match = _UNREACHED.search(result.err)
+            raise NoNetworkError(
+                f"{message}: no network: {match['why'] if match else result.reason}", hint
+            )
 
-    def _get_lists(self) -> Result:
-        return run([*self._call, "update", "--error-on=any"], timeout=_UPDATE_SECONDS)
+    def _update_lists(self) -> CommandResult:
+        return run([*self._command, "update", "--error-on=any"], timeout=_UPDATE_SECONDS)
 
     @property
-    def updated(self) -> bool:
+    def is_updated(self) -> bool:
         """True when package lists are there, however old."""
-        return any((self.folder / "state/lists").glob("*_Packages*"))
+        return any((self.directory / "state/lists").glob("*_Packages*"))
 
-    def get(self, *arguments: str, cwd: Path | None = None) -> Result:
+    def apt_get(self, *arguments: str, cwd: Path | None = None) -> CommandResult:
         """apt-get in this root."""
-        return run([*self._call, *arguments], cwd=cwd)
+        return run([*self._command, *arguments], cwd=cwd)
 
     @property
-    def _call(self) -> tuple[str, ...]:
-        return (*_SHARED, "-c", str(self.folder / "apt.conf"))
+    def _command(self) -> tuple[str, ...]:
+        return (*_APT_GET, "-c", str(self.directory / "apt.conf"))
 
-    def show(self, names: Sequence[str]) -> Result:
+    def show(self, names: Sequence[str]) -> CommandResult:
         """The records of packages, each `name` or `name=version`."""
-        return run(["apt-cache", "-q", "-c", str(self.folder / "apt.conf"), "show", *names])
+        return run(["apt-cache", "-q", "-c", str(self.directory / "apt.conf"), "show", *names])
 
     def pin(self, versions: Mapping[str, str]) -> None:
         """Prefers these versions. One that is not served is passed over."""
-        rows = [f"Package: {name}\nPin: version {version}\nPin-Priority: 1001\n" for name, version in versions.items()]
-        (self.folder / "preferences").write_text("\n".join(rows))
+        rows = [
+            f"Package: {name}\nPin: version {version}\nPin-Priority: 1001\n"
+            for name, version in versions.items()
+        ]
+        (self.directory / "preferences").write_text("\n".join(rows))
 
     def _prepare(self) -> None:
         for name in ("state/lists/partial", "cache/archives/partial"):
-            (self.folder / name).mkdir(parents=True, exist_ok=True)
-        (self.folder / "status").touch()
+            (self.directory / name).mkdir(parents=True, exist_ok=True)
+        (self.directory / "status").touch()
         self.pin({})
         if not self._sources.exists():
             self._write_sources(_sources(self.mirror, self.suite, guess=True))
-        (self.folder / "apt.conf").write_text(self._configuration())
+        (self.directory / "apt.conf").write_text(self._configuration())
 
     def _write_sources(self, sources: Sequence[Source]) -> None:
         self._sources.write_text("\n".join(_stanza(source) for source in sources))
 
     def _configuration(self) -> str:
         values = {
-            "Dir::State": self.folder / "state",
-            "Dir::State::status": self.folder / "status",
-            "Dir::State::extended_states": self.folder / "extended_states",
-            "Dir::Cache": self.folder / "cache",
+            "Dir::State": self.directory / "state",
+            "Dir::State::status": self.directory / "status",
+            "Dir::State::extended_states": self.directory / "extended_states",
+            "Dir::Cache": self.directory / "cache",
             "Dir::Cache::pkgcache": "pkgcache.bin",
             "Dir::Cache::srcpkgcache": "srcpkgcache.bin",
             "Dir::Etc::sourcelist": self._sources,
             "Dir::Etc::sourceparts": "/dev/null",
-            "Dir::Etc::preferences": self.folder / "preferences",
+            "Dir::Etc::preferences": self.directory / "preferences",
             "Dir::Etc::preferencesparts": "/dev/null",
             "APT::Architecture": self.arch,
             "APT::Default-Release": "",
@@ -140,13 +151,13 @@ class AptRoot:
         return "\n".join(lines) + "\n"
 
 
-def _sources(mirror: Mirror, suite: str, *, guess: bool) -> list[Source]:
+def _sources(mirror: DebianMirror, suite: str, *, guess: bool) -> list[Source]:
     main = replace(mirror.main, suites=(suite, f"{suite}-updates"))
-    security = mirror.security or (_beside(mirror.main) if guess else None)
+    security = mirror.security or (_guess_security(mirror.main) if guess else None)
     return [main] + ([replace(security, suites=(f"{suite}-security",))] if security else [])
 
 
-def _beside(main: Source) -> Source | None:
+def _guess_security(main: Source) -> Source | None:
     """The security archive of a mirror that lies where full mirrors have it: `debian-security` beside `debian`."""
     uris = tuple(uri.rstrip("/") for uri in main.uris if uri.rstrip("/").endswith("/debian"))
     return replace(main, uris=tuple(f"{uri}-security" for uri in uris)) if uris else None

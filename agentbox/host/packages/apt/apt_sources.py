@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentbox.host.packages.apt.control import paragraphs
+from agentbox.host.packages.apt.control import parse_paragraphs
 from agentbox.host.packages.errors import PrerequisiteError
-from agentbox.host.packages.tool import run
+from agentbox.host.packages.host_command import run
 
 _CODE_NAMES = ("bullseye", "bookworm", "trixie", "forky", "duke", "sid")
 _SUITES = frozenset([*_CODE_NAMES, "stable", "oldstable", "oldoldstable", "testing", "unstable"])
@@ -18,7 +18,9 @@ _KEYRINGS = (
     Path("/usr/share/keyrings/debian-archive-keyring.gpg"),
 )
 _HINT = "Lock on a Debian machine; fetching needs no apt once files are at hand."
-_ONE_LINE = re.compile(r"^deb\s+(?:\[(?P<options>[^]]*)\]\s+)?(?P<uri>\S+)\s+(?P<suite>\S+)\s+(?P<components>.+)$")
+_LEGACY_ENTRY = re.compile(
+    r"^deb\s+(?:\[(?P<options>[^]]*)\]\s+)?(?P<uri>\S+)\s+(?P<suite>\S+)\s+(?P<components>.+)$"
+)
 
 
 @dataclass(frozen=True)
@@ -32,36 +34,41 @@ class Source:
     trusted: bool = False
 
     @property
-    def debian(self) -> bool:
+    def is_debian(self) -> bool:
         """True when this looks like Debian's own archive: a suite of Debian's with the component main."""
-        return "main" in self.components and any(_release(suite) in _SUITES for suite in self.suites)
+        return "main" in self.components and any(
+            _release(suite) in _SUITES for suite in self.suites
+        )
 
     @property
-    def security(self) -> bool:
+    def is_security(self) -> bool:
         return any(suite.endswith(("-security", "/updates")) for suite in self.suites)
 
     @property
-    def doubt(self) -> int:
+    def distrust(self) -> int:
         """Less is likelier Debian's own: others publish under Debian's suite names, with their own key."""
         return 0 if "debian-archive" in self.signed_by else 2 if self.signed_by else 1
 
 
 @dataclass(frozen=True)
-class Mirror:
+class DebianMirror:
     """The host's Debian mirror. `security` is None when its apt names none."""
 
     main: Source
     security: Source | None
 
 
-def host_mirror() -> Mirror:
+def host_mirror() -> DebianMirror:
     """The Debian mirror of this host's apt. Raises PrerequisiteError (exit 3) without apt or such a mirror."""
-    candidates = sorted((source for source in host_sources() if source.debian), key=lambda source: source.doubt)
-    main = next((source for source in candidates if not source.security), None)
+    candidates = sorted(
+        (source for source in host_sources() if source.is_debian),
+        key=lambda source: source.distrust,
+    )
+    main = next((source for source in candidates if not source.is_security), None)
     if main is None:
         raise PrerequisiteError("cannot resolve Debian packages: apt names no Debian mirror", _HINT)
-    security = next((source for source in candidates if source.security), None)
-    return Mirror(with_keyring(main), with_keyring(security) if security else None)
+    security = next((source for source in candidates if source.is_security), None)
+    return DebianMirror(with_keyring(main), with_keyring(security) if security else None)
 
 
 def with_keyring(source: Source) -> Source:
@@ -74,30 +81,48 @@ def with_keyring(source: Source) -> Source:
 
 def host_sources() -> list[Source]:
     """Every active binary entry of apt's configuration, in apt's order."""
-    return [source for path in _files() for source in parse(path.read_text(), deb822=path.suffix == ".sources")]
+    return [
+        source
+        for path in _source_files()
+        for source in parse_sources(path.read_text(), deb822=path.suffix == ".sources")
+    ]
 
 
-def parse(text: str, *, deb822: bool) -> list[Source]:
+def parse_sources(text: str, *, deb822: bool) -> list[Source]:
     """The active binary entries of one file, in either of the two formats (sources.list(5))."""
-    return list(_stanzas(text) if deb822 else _one_line(text.splitlines()))
+    return list(_stanzas(text) if deb822 else _legacy_sources(text.splitlines()))
 
 
-def _files() -> Iterator[Path]:
+def _source_files() -> Iterator[Path]:
     if shutil.which("apt-config") is None:
         raise PrerequisiteError("cannot resolve Debian packages: apt is not installed", _HINT)
-    answer = run(["apt-config", "shell", "FILE", "Dir::Etc::sourcelist/f", "PARTS", "Dir::Etc::sourceparts/d"])
-    found = dict(word.split("=", 1) for word in shlex.split(answer.out) if "=" in word)
-    single, folder = Path(found.get("FILE", "")), Path(found.get("PARTS", ""))
-    if single.is_file():
-        yield single
-    if folder.is_dir():
-        yield from sorted(path for path in folder.iterdir() if path.suffix in (".list", ".sources"))
+    result = run(
+        [
+            "apt-config",
+            "shell",
+            "FILE",
+            "Dir::Etc::sourcelist/f",
+            "PARTS",
+            "Dir::Etc::sourceparts/d",
+        ]
+    )
+    settings = dict(part.split("=", 1) for part in shlex.split(result.out) if "=" in part)
+    file, directory = Path(settings.get("FILE", "")), Path(settings.get("PARTS", ""))
+    if file.is_file():
+        yield file
+    if directory.is_dir():
+        yield from sorted(
+            path for path in directory.iterdir() if path.suffix in (".list", ".sources")
+        )
 
 
 def _stanzas(text: str) -> Iterator[Source]:
-    for fields in paragraphs(text):
+    for fields in parse_paragraphs(text):
         values = {key.lower(): value for key, value in fields.items()}
-        if "deb" not in values.get("types", "").split() or values.get("enabled", "yes").lower() in ("no", "false"):
+        if "deb" not in values.get("types", "").split() or values.get("enabled", "yes").lower() in (
+            "no",
+            "false",
+        ):
             continue
         yield Source(
             tuple(values.get("uris", "").split()),
@@ -108,15 +133,19 @@ def _stanzas(text: str) -> Iterator[Source]:
         )
 
 
-def _one_line(lines: Iterable[str]) -> Iterator[Source]:
+def _legacy_sources(lines: Iterable[str]) -> Iterator[Source]:
     for line in lines:
-        match = _ONE_LINE.match(line.split("#", 1)[0].strip())
+        match = _LEGACY_ENTRY.match(line.split("#", 1)[0].strip())
         if match is None:
             continue
-        options = dict(word.split("=", 1) for word in (match["options"] or "").split() if "=" in word)
+        options = dict(
+            part.split("=", 1) for part in (match["options"] or "").split() if "=" in part
+        )
         trusted = options.get("trusted", "no") in ("yes", "true")
         components = tuple(match["components"].split())
-        yield Source((match["uri"],), (match["suite"],), components, options.get("signed-by", ""), trusted)
+        yield Source(
+            (match["uri"],), (match["suite"],), components, options.get("signed-by", ""), trusted
+        )
 
 
 def _release(suite: str) -> str:

@@ -20,7 +20,7 @@ class Package:
     provides: tuple[str, ...]
 
 
-def paragraphs(text: str) -> Iterator[dict[str, str]]:
+def parse_paragraphs(text: str) -> Iterator[dict[str, str]]:
     """The paragraphs of a control file. A continued value keeps its line breaks; comments are dropped."""
     fields: dict[str, str] = {}
     last = ""
@@ -38,20 +38,20 @@ def paragraphs(text: str) -> Iterator[dict[str, str]]:
             fields[last] = value.strip()
 
 
-def package(fields: dict[str, str]) -> Package:
+def parse_package(fields: dict[str, str]) -> Package:
     """The record of one paragraph. Raises KeyError for one without size or SHA256."""
-    needs = ", ".join(fields[key] for key in ("Pre-Depends", "Depends") if key in fields)
+    dependencies = ", ".join(fields[key] for key in ("Pre-Depends", "Depends") if key in fields)
     return Package(
         name=fields["Package"],
         version=fields["Version"],
         arch=fields["Architecture"],
         size=int(fields["Size"]),
         sha256=fields["SHA256"],
-        depends=tuple(_names(group, "|") for group in needs.split(",") if group.strip()),
+        depends=tuple(_names(group, "|") for group in dependencies.split(",") if group.strip()),
         provides=_names(fields.get("Provides", ""), ","),
     )
 
 
 def _names(text: str, separator: str) -> tuple[str, ...]:
-    found = (_NAME.match(part) for part in text.split(separator))
-    return tuple(match[1] for match in found if match)
+    matches = (_NAME.match(part) for part in text.split(separator))
+    return tuple(match[1] for match in matches if match)

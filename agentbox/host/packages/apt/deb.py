@@ -13,45 +13,45 @@ _MAGIC = b"!<arch>\n"
 _HEADER = 60
 
 
-def members(data: bytes) -> Iterator[tuple[str, bytes]]:
+def ar_members(data: bytes) -> Iterator[tuple[str, bytes]]:
     """Name and content of each member of an `ar` archive. Raises ValueError when it is none, or was cut."""
     if not data.startswith(_MAGIC):
         raise ValueError("no ar archive")
-    place = len(_MAGIC)
-    while place < len(data):
-        header = data[place : place + _HEADER]
+    offset = len(_MAGIC)
+    while offset < len(data):
+        header = data[offset : offset + _HEADER]
         if len(header) < _HEADER or header[58:] != b"`\n":
             raise ValueError("a broken ar header")
         name, size = header[:16].decode().rstrip(" /"), int(header[48:58])
-        place += _HEADER
-        if place + size > len(data):
+        offset += _HEADER
+        if offset + size > len(data):
             raise ValueError(f"{name} was cut")
-        yield name, data[place : place + size]
-        place += size + size % 2
+        yield name, data[offset : offset + size]
+        offset += size + size % 2
 
 
-def extract(deb: Path, wanted: Iterable[str]) -> dict[str, bytes]:
+def extract(deb: Path, names: Iterable[str]) -> dict[str, bytes]:
     """The content of the first file of each base name in `wanted`. Raises FetchError when the package lacks one."""
-    missing = set(wanted)
-    found: dict[str, bytes] = {}
+    missing = set(names)
+    contents: dict[str, bytes] = {}
     try:
-        with tarfile.open(fileobj=io.BytesIO(_data(deb.read_bytes()))) as archive:
+        with tarfile.open(fileobj=io.BytesIO(_data_tar(deb.read_bytes()))) as archive:
             for item in archive:
                 name = item.name.rpartition("/")[2]
                 if name in missing and item.isreg():
                     stream = archive.extractfile(item)
                     assert stream is not None
-                    found[name] = stream.read()
+                    contents[name] = stream.read()
                     missing.discard(name)
     except (ValueError, tarfile.TarError, lzma.LZMAError, zlib.error) as error:
         raise FetchError(f"cannot unpack {deb.name}: {error}") from error
     if missing:
         raise FetchError(f"cannot unpack {deb.name}: it has no {', '.join(sorted(missing))}")
-    return found
+    return contents
 
 
-def _data(deb: bytes) -> bytes:
-    for name, content in members(deb):
+def _data_tar(deb: bytes) -> bytes:
+    for name, content in ar_members(deb):
         if name == "data.tar":
             return content
         if name == "data.tar.xz":

@@ -6,7 +6,7 @@ from agentbox.host.packages.errors import ResolveError
 
 
 @dataclass(frozen=True)
-class Suite:
+class DebianSuite:
     """`python` is `major.minor`; `glibc_minor` is that of glibc 2.x."""
 
     name: str
@@ -14,10 +14,13 @@ class Suite:
     glibc_minor: int
 
 
-_SUITES = {suite.name: suite for suite in (Suite("bookworm", "3.11", 36), Suite("trixie", "3.13", 41))}
+_SUITES = {
+    suite.name: suite
+    for suite in (DebianSuite("bookworm", "3.11", 36), DebianSuite("trixie", "3.13", 41))
+}
 
 
-def suite_named(name: str) -> Suite:
+def suite_by_name(name: str) -> DebianSuite:
     """Raises ResolveError (exit 5) for a suite that no wheel can be chosen for."""
     if name not in _SUITES:
         raise ResolveError(

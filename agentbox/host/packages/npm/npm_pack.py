@@ -8,40 +8,52 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agentbox.host.packages.errors import FetchError, NoNetworkError, NotServedError
-from agentbox.host.packages.tool import Result, run
+from agentbox.host.packages.host_command import CommandResult, run
 
-Package = tuple[str, str]  # name, exact version
+PackageVersion = tuple[str, str]  # name, exact version
 BATCH = 16  # packages a call of npm, which takes most of a second to start
 
-_GONE = ("ETARGET", "E404", "ENOVERSIONS")
-_UNREACHED = ("ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "ECONNRESET", "ETIMEDOUT", "ENETUNREACH", "ERR_SOCKET_TIMEOUT")
+_NOT_FOUND_CODES = ("ETARGET", "E404", "ENOVERSIONS")
+_NETWORK_CODES = (
+    "ENOTFOUND",
+    "EAI_AGAIN",
+    "ECONNREFUSED",
+    "ECONNRESET",
+    "ETIMEDOUT",
+    "ENETUNREACH",
+    "ERR_SOCKET_TIMEOUT",
+)
 _PREFIX = re.compile(r"^npm (?:error|ERR!) ?")
 
 
-def npm(folder: Path, *arguments: str) -> Result:
+def run_npm(directory: Path, *arguments: str) -> CommandResult:
     """One call of npm in a folder. Raises PrerequisiteError without npm."""
-    return run(["npm", *arguments, "--ignore-scripts", "--loglevel=error"], cwd=folder)
+    return run(["npm", *arguments, "--ignore-scripts", "--loglevel=error"], cwd=directory)
 
 
-def why(result: Result) -> str:
+def failure_reason(result: CommandResult) -> str:
     """The first sentence of npm's own account that is no code and no path of a log."""
-    said = [_PREFIX.sub("", line).strip() for line in result.err.splitlines() if _PREFIX.match(line)]
-    sentences = [line for line in said if line and not line.startswith(("code ", "A complete log", "/"))]
-    return sentences[0] if sentences else result.why
+    messages = [
+        _PREFIX.sub("", line).strip() for line in result.err.splitlines() if _PREFIX.match(line)
+    ]
+    sentences = [
+        line for line in messages if line and not line.startswith(("code ", "A complete log", "/"))
+    ]
+    return sentences[0] if sentences else result.reason
 
 
-class Packer:
+class NpmPacker:
     """Fetches tarballs a batch at a time: whoever asks first for one of a batch waits for all of it, the others find
     theirs. Safe to call from several threads."""
 
-    def __init__(self, packages: Sequence[Package]) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="agentbox-npm-")
+    def __init__(self, packages: Sequence[PackageVersion]) -> None:
+        self._directory = tempfile.TemporaryDirectory(prefix="agentbox-npm-")
         rows = sorted(set(packages))
-        batches = [rows[at : at + BATCH] for at in range(0, len(rows), BATCH)]
+        batches = [rows[start : start + BATCH] for start in range(0, len(rows), BATCH)]
         self._batch_of = {package: batch for batch in batches for package in batch}
         self._locks = {batch[0]: threading.Lock() for batch in batches}
 
-    def file(self, package: Package) -> Path:
+    def file(self, package: PackageVersion) -> Path:
         """Where its tarball is, for as long as this object lives. Raises NotServedError (exit 5) when a version of the
         batch is gone, NoNetworkError and FetchError (exit 4)."""
         batch = self._batch_of[package]
@@ -50,26 +62,40 @@ class Packer:
                 self._fetch(batch)
         return self._path(package)
 
-    def copy(self, package: Package, target: Path) -> None:
+    def copy(self, package: PackageVersion, target: Path) -> None:
         """The same into a file of the caller's."""
         shutil.copyfile(self.file(package), target)
 
-    def _path(self, package: Package) -> Path:
-        return Path(self._folder.name) / tarball_name(*package)
+    def _path(self, package: PackageVersion) -> Path:
+        return Path(self._directory.name) / tarball_name(*package)
 
-    def _fetch(self, batch: Sequence[Package]) -> None:
-        into = Path(self._folder.name)
-        done = npm(into, "pack", *(f"{name}@{version}" for name, version in batch), f"--pack-destination={into}")
-        absent = [package for package in batch if not self._path(package).exists()]
-        if done.code == 0 and not absent:
+    def _fetch(self, batch: Sequence[PackageVersion]) -> None:
+        target = Path(self._directory.name)
+        result = run_npm(
+            target,
+            "pack",
+            *(f"{name}@{version}" for name, version in batch),
+            f"--pack-destination={target}",
+        )
+        missing = [package for package in batch if not self._path(package).exists()]
+        if result.code == 0 and not missing:
             return
-        if any(code in done.err for code in _GONE):
-            names = tuple(name for name, version in absent if f"{name}@{version}" in done.err) or (absent[0][0],)
+        if any(code in result.err for code in _NOT_FOUND_CODES):
+            names = tuple(
+                name for name, version in missing if f"{name}@{version}" in result.err
+            ) or (missing[0][0],)
             raise NotServedError(
-                f"cannot fetch {names[0]}: {why(done)}", f"Run `agentbox lock --upgrade {names[0]}`.", names
+                f"cannot fetch {names[0]}: {failure_reason(result)}",
+                f"Run `agentbox lock --upgrade {names[0]}`.",
+                names,
             )
-        kind = NoNetworkError if any(code in done.err for code in _UNREACHED) else FetchError
-        raise kind(f"cannot download {absent[0][0]} {absent[0][1]}: {why(done)}", "Connect and try again.")
+        error_class = (
+            NoNetworkError if any(code in result.err for code in _NETWORK_CODES) else FetchError
+        )
+        raise error_class(
+            f"cannot download {missing[0][0]} {missing[0][1]}: {failure_reason(result)}",
+            "Connect and try again.",
+        )
 
 
 def tarball_name(name: str, version: str) -> str:

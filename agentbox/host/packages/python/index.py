@@ -11,7 +11,7 @@ from packaging.utils import canonicalize_name
 
 from agentbox.host.packages.errors import FetchError
 from agentbox.host.packages.python.pip_config import PipConfig
-from agentbox.host.packages.transfer.web import Web, split_credentials
+from agentbox.host.packages.transfer.http_client import HttpClient, split_credentials
 
 _JSON = "application/vnd.pypi.simple.v1+json"
 _ACCEPT = f"{_JSON}, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
@@ -33,54 +33,58 @@ class Index:
 
     def __init__(self, config: PipConfig) -> None:
         self._url, credentials = split_credentials(config.index_url.rstrip("/"))
-        self.web = Web(config.settings, credentials)
-        self._known: dict[str, dict[str, IndexFile]] = {}
+        self.web = HttpClient(config.settings, credentials)
+        self._cached: dict[str, dict[str, IndexFile]] = {}
         self._lock = threading.Lock()
 
     def files(self, project: str) -> dict[str, IndexFile]:
         """The files of a project by name; empty for a project that the index does not have. Raises FetchError."""
         name = canonicalize_name(project)
         with self._lock:
-            known = self._known.get(name)
-        if known is None:
-            known = self._ask(f"{self._url}/{name}/")
+            cached = self._cached.get(name)
+        if cached is None:
+            cached = self._request_files(f"{self._url}/{name}/")
             with self._lock:
-                self._known[name] = known
-        return known
+                self._cached[name] = cached
+        return cached
 
-    def sized(self, found: IndexFile) -> int:
+    def file_size(self, entry: IndexFile) -> int:
         """The size in bytes, asked of the file's server where the index does not say."""
-        size = found.size if found.size is not None else self.web.size(found.url)
+        size = entry.size if entry.size is not None else self.web.size(entry.url)
         if size is None:
-            raise FetchError(f"cannot lock {found.file}: its server tells no size", "Use an index that does.")
+            raise FetchError(
+                f"cannot lock {entry.file}: its server tells no size", "Use an index that does."
+            )
         return size
 
-    def _ask(self, url: str) -> dict[str, IndexFile]:
-        answer = self.web.get(url, _ACCEPT)
-        if answer is None:
+    def _request_files(self, url: str) -> dict[str, IndexFile]:
+        response = self.web.get(url, _ACCEPT)
+        if response is None:
             return {}
-        final = str(answer.url)
-        if "json" in answer.headers.get("content-type", ""):
-            listed = [_of_json(final, row) for row in answer.json()["files"]]
+        final = str(response.url)
+        if "json" in response.headers.get("content-type", ""):
+            entries = [_parse_entry(final, row) for row in response.json()["files"]]
         else:
-            listed = _Links(final).read(answer.text)
-        return {found.file: found for found in listed}
+            entries = _LinkParser(final).parse(response.text)
+        return {entry.file: entry for entry in entries}
 
 
-def _of_json(base: str, row: dict[str, Any]) -> IndexFile:
+def _parse_entry(base: str, row: dict[str, Any]) -> IndexFile:
     url, hashes = urljoin(base, row["url"]), row.get("hashes", {})
-    return IndexFile(row["filename"], url, hashes.get("sha256", ""), row.get("size"), bool(row.get("yanked")))
+    return IndexFile(
+        row["filename"], url, hashes.get("sha256", ""), row.get("size"), bool(row.get("yanked"))
+    )
 
 
-class _Links(HTMLParser):
+class _LinkParser(HTMLParser):
     def __init__(self, base: str) -> None:
         super().__init__()
         self._base = base
-        self._found: list[IndexFile] = []
+        self._entries: list[IndexFile] = []
 
-    def read(self, text: str) -> list[IndexFile]:
+    def parse(self, text: str) -> list[IndexFile]:
         self.feed(text)
-        return self._found
+        return self._entries
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = dict(attrs)
@@ -89,4 +93,6 @@ class _Links(HTMLParser):
         url, fragment = urldefrag(urljoin(self._base, values["href"] or ""))
         match = re.search(r"sha256=([0-9a-f]{64})", fragment)
         file = unquote(url.rpartition("/")[2])
-        self._found.append(IndexFile(file, url, match[1] if match else "", None, "data-yanked" in values))
+        self._entries.append(
+            IndexFile(file, url, match[1] if match else "", None, "data-yanked" in values)
+        )

@@ -9,10 +9,19 @@ from dataclasses import dataclass
 from functools import cache
 
 from agentbox.core.paths import environment
-from agentbox.host.packages.tool import run
+from agentbox.host.packages.host_command import run
 
 # Of pip's options, those that say how to reach an index (pip config reference, "General options").
-_KEPT = ("cert", "client-cert", "index-url", "proxy", "retries", "timeout", "default-timeout", "trusted-host")
+_INDEX_OPTIONS = (
+    "cert",
+    "client-cert",
+    "index-url",
+    "proxy",
+    "retries",
+    "timeout",
+    "default-timeout",
+    "trusted-host",
+)
 
 
 @dataclass(frozen=True)
@@ -25,9 +34,16 @@ class PipConfig:
     @property
     def environment(self) -> dict[str, str]:
         """For a pip that knows this configuration and no other."""
-        kept = {f"PIP_{key.upper().replace('-', '_')}": value for key, value in self.settings.items()}
+        variables = {
+            f"PIP_{key.upper().replace('-', '_')}": value for key, value in self.settings.items()
+        }
         cleared = dict.fromkeys((name for name in environment() if name.startswith("PIP_")), "")
-        return {**cleared, "PIP_CONFIG_FILE": os.devnull, "PIP_DISABLE_PIP_VERSION_CHECK": "1", **kept}
+        return {
+            **cleared,
+            "PIP_CONFIG_FILE": os.devnull,
+            "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+            **variables,
+        }
 
 
 @cache
@@ -37,16 +53,16 @@ def pip_config() -> PipConfig:
     return PipConfig(settings.get("index-url") or _default_index(), settings)
 
 
-def _settings(listed: str) -> dict[str, str]:
+def _settings(output: str) -> dict[str, str]:
     """Of lines `global.index-url='…'`: a command's section outranks global, the environment outranks both."""
-    found: dict[str, tuple[int, str]] = {}
-    for line in listed.splitlines():
-        place, _, value = line.partition("=")
-        section, _, key = place.lstrip(":").replace(":.", ".").partition(".")
+    ranked: dict[str, tuple[int, str]] = {}
+    for line in output.splitlines():
+        option, _, value = line.partition("=")
+        section, _, key = option.lstrip(":").replace(":.", ".").partition(".")
         rank = {"global": 1, "install": 2, "env": 3}.get(section, 0)
-        if key in _KEPT and rank and rank >= found.get(key, (0, ""))[0]:
-            found[key] = (rank, str(ast.literal_eval(value)))
-    return {key: value for key, (_, value) in sorted(found.items())}
+        if key in _INDEX_OPTIONS and rank and rank >= ranked.get(key, (0, ""))[0]:
+            ranked[key] = (rank, str(ast.literal_eval(value)))
+    return {key: value for key, (_, value) in sorted(ranked.items())}
 
 
 def _default_index() -> str:

@@ -13,18 +13,27 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from agentbox.host.packages.errors import ResolveError
+from agentbox.host.packages.host_command import CommandResult, run
 from agentbox.host.packages.python.index import Index
 from agentbox.host.packages.python.pip_config import PipConfig
 from agentbox.host.packages.python.pip_failures import TRUST, untrusted_certificate
 from agentbox.host.packages.python.target import Target
-from agentbox.host.packages.tool import Result, run
 
 _NO_MATCH = re.compile(r"No matching distribution found for ([A-Za-z0-9._-]+)")
-_QUIET = ("--quiet", "--no-input", "--dry-run", "--ignore-installed", "--only-binary", ":all:", "--report", "-")
+_DRY_RUN_OPTIONS = (
+    "--quiet",
+    "--no-input",
+    "--dry-run",
+    "--ignore-installed",
+    "--only-binary",
+    ":all:",
+    "--report",
+    "-",
+)
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ResolvedWheel:
     """A wheel that pip chose. `name` is the normalised one."""
 
     name: str
@@ -33,30 +42,33 @@ class Chosen:
     requires: tuple[Requirement, ...]
 
 
-def choose(
+def resolve_wheels(
     config: PipConfig,
     target: Target,
-    wanted: Sequence[str],
+    requirements: Sequence[str],
     pins: Mapping[str, str],
     unused: Mapping[str, Sequence[str]],
-) -> dict[str, Chosen]:
+) -> dict[str, ResolvedWheel]:
     """What pip would install, by name. Raises ResolveError when it finds no set of wheels; `pins` are constraints.
 
     The requirements that `unused` names, per distribution, are not in the `requires` of the answer.
     """
-    done = _pip(config, target, wanted, pins)
-    while done.code != 0 and pins:
+    result = _pip(config, target, requirements, pins)
+    while result.code != 0 and pins:
         # A kept version that is gone is named by pip; otherwise nobody knows which one is in the way.
-        gone = [canonicalize_name(name) for name in _NO_MATCH.findall(done.err)]
-        pins = {name: version for name, version in pins.items() if gone and name not in gone}
-        done = _pip(config, target, wanted, pins)
-    if done.code != 0:
-        raise _PipFailed(target, done)
-    rows = json.loads(done.out)["install"]
-    return {chosen.name: _without(chosen, unused.get(chosen.name, ())) for chosen in map(_chosen, rows)}
+        missing = [canonicalize_name(name) for name in _NO_MATCH.findall(result.err)]
+        pins = {name: version for name, version in pins.items() if missing and name not in missing}
+        result = _pip(config, target, requirements, pins)
+    if result.code != 0:
+        raise _PipFailed(target, result)
+    rows = json.loads(result.out)["install"]
+    return {
+        wheel.name: _without_dependencies(wheel, unused.get(wheel.name, ()))
+        for wheel in map(_parse_wheel, rows)
+    }
 
 
-def explain(error: "ResolveError", index: Index) -> ResolveError:
+def explain_error(error: "ResolveError", index: Index) -> ResolveError:
     """The same failure, said as `has no wheel` where the index has the project but no wheel of it fits."""
     if isinstance(error, _PipFailed) and error.project and index.files(error.project):
         return ResolveError(
@@ -67,33 +79,53 @@ def explain(error: "ResolveError", index: Index) -> ResolveError:
 
 
 class _PipFailed(ResolveError):
-    def __init__(self, target: Target, done: Result) -> None:
-        untrusted = untrusted_certificate(done.err)
+    def __init__(self, target: Target, result: CommandResult) -> None:
+        untrusted = untrusted_certificate(result.err)
         hint = TRUST if untrusted else "Mend the requirement."
-        super().__init__(f"cannot resolve Python packages for {target.arch}: {untrusted or done.why}", hint)
+        super().__init__(
+            f"cannot resolve Python packages for {target.arch}: {untrusted or result.reason}", hint
+        )
         self.target = target
-        match = _NO_MATCH.search(done.err)
+        match = _NO_MATCH.search(result.err)
         self.project = match[1] if match else ""
 
 
-def _pip(config: PipConfig, target: Target, wanted: Sequence[str], pins: Mapping[str, str]) -> Result:
-    with tempfile.TemporaryDirectory(prefix="agentbox-pip-") as folder:
-        constraints = Path(folder) / "constraints.txt"
-        constraints.write_text("".join(f"{name}=={version}\n" for name, version in sorted(pins.items())))
-        argv = [sys.executable, "-m", "pip", "install", *_QUIET, "--target", folder, "--constraint", str(constraints)]
-        return run([*argv, *target.pip_flags, *wanted], extra=config.environment)
+def _pip(
+    config: PipConfig, target: Target, requirements: Sequence[str], pins: Mapping[str, str]
+) -> CommandResult:
+    with tempfile.TemporaryDirectory(prefix="agentbox-pip-") as directory:
+        constraints = Path(directory) / "constraints.txt"
+        constraints.write_text(
+            "".join(f"{name}=={version}\n" for name, version in sorted(pins.items()))
+        )
+        argv = [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            *_DRY_RUN_OPTIONS,
+            "--target",
+            directory,
+            "--constraint",
+            str(constraints),
+        ]
+        return run([*argv, *target.pip_flags, *requirements], extra=config.environment)
 
 
-def _without(chosen: Chosen, unused: Sequence[str]) -> Chosen:
-    requires = tuple(need for need in chosen.requires if canonicalize_name(need.name) not in unused)
-    return replace(chosen, requires=requires)
+def _without_dependencies(wheel: ResolvedWheel, unused: Sequence[str]) -> ResolvedWheel:
+    requires = tuple(
+        requirement
+        for requirement in wheel.requires
+        if canonicalize_name(requirement.name) not in unused
+    )
+    return replace(wheel, requires=requires)
 
 
-def _chosen(row: Mapping[str, dict[str, object]]) -> Chosen:
+def _parse_wheel(row: Mapping[str, dict[str, object]]) -> ResolvedWheel:
     metadata, url = row["metadata"], str(row["download_info"]["url"])
     requires = metadata.get("requires_dist") or []
     assert isinstance(requires, list)
-    return Chosen(
+    return ResolvedWheel(
         name=canonicalize_name(str(metadata["name"])),
         version=str(metadata["version"]),
         file=unquote(urlsplit(url).path.rpartition("/")[2]),

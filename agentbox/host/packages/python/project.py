@@ -27,18 +27,26 @@ def read_project(checkout: Path) -> Project:
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
         table = document["project"]
-        extras, settings = table["optional-dependencies"], document.get("tool", {}).get("agentbox", {})
+        extras, settings = (
+            table["optional-dependencies"],
+            document.get("tool", {}).get("agentbox", {}),
+        )
         return Project(
-            _listed(table["dependencies"]),
-            _listed(extras["host"]),
-            _listed(extras["test"]),
-            {name: _listed(rows) for name, rows in settings.get("unused-dependencies", {}).items()},
+            _sorted_tuple(table["dependencies"]),
+            _sorted_tuple(extras["host"]),
+            _sorted_tuple(extras["test"]),
+            {
+                name: _sorted_tuple(rows)
+                for name, rows in settings.get("unused-dependencies", {}).items()
+            },
         )
     except (OSError, ValueError, KeyError) as error:
         raise AgentboxError(
-            f"cannot read {path}: {error}", "Run the command from a checkout.", exit_code=ExitCode.USAGE
+            f"cannot read {path}: {error}",
+            "Run the command from a checkout.",
+            exit_code=ExitCode.USAGE,
         ) from error
 
 
-def _listed(rows: list[str]) -> tuple[str, ...]:
+def _sorted_tuple(rows: list[str]) -> tuple[str, ...]:
     return tuple(sorted(rows))

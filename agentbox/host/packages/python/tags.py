@@ -12,20 +12,28 @@ from agentbox.host.packages.python.target import Target
 
 def installable(index: Index, target: Target, name: str, version: str) -> list[IndexFile]:
     """The wheels of one version that the target's pip would take one of; empty when it has none."""
-    return [row for row in index.files(name).values() if row.sha256 and _fits(row.file, target, name, version)]
+    return [
+        row
+        for row in index.files(name).values()
+        if row.sha256 and _is_installable(row.file, target, name, version)
+    ]
 
 
-def _fits(file: str, target: Target, name: str, version: str) -> bool:
+def _is_installable(file: str, target: Target, name: str, version: str) -> bool:
     try:
-        project, found, _, tags = parse_wheel_filename(file)
+        project, wheel_version, _, tags = parse_wheel_filename(file)
     except InvalidWheelFilename:
         return False  # an sdist
-    return project == canonicalize_name(name) and found == Version(version) and not tags.isdisjoint(_tags(target))
+    return (
+        project == canonicalize_name(name)
+        and wheel_version == Version(version)
+        and not tags.isdisjoint(_tags(target))
+    )
 
 
 @cache
 def _tags(target: Target) -> frozenset[Tag]:
     major, minor = (int(part) for part in target.python.split("."))
     platforms = list(target.platforms)
-    own = cpython_tags((major, minor), platforms=platforms)
-    return frozenset([*own, *compatible_tags((major, minor), f"cp{major}{minor}", platforms)])
+    native = cpython_tags((major, minor), platforms=platforms)
+    return frozenset([*native, *compatible_tags((major, minor), f"cp{major}{minor}", platforms)])

@@ -24,8 +24,15 @@ class Target:
     def platforms(self) -> tuple[str, ...]:
         """Every manylinux tag that this C library runs, newest first. glibc 2.17 is the first that arm64 has."""
         oldest = 5 if self.arch == "amd64" else 17
-        modern = tuple(f"manylinux_2_{minor}_{self.machine}" for minor in range(self.glibc_minor, oldest - 1, -1))
-        legacy = ("manylinux2014", "manylinux2010", "manylinux1") if self.arch == "amd64" else ("manylinux2014",)
+        modern = tuple(
+            f"manylinux_2_{minor}_{self.machine}"
+            for minor in range(self.glibc_minor, oldest - 1, -1)
+        )
+        legacy = (
+            ("manylinux2014", "manylinux2010", "manylinux1")
+            if self.arch == "amd64"
+            else ("manylinux2014",)
+        )
         return (*modern, *(f"{name}_{self.machine}" for name in legacy), f"linux_{self.machine}")
 
     @property
@@ -33,21 +40,38 @@ class Target:
         """What makes pip choose for this target and not for the Python it runs on."""
         tag = "cp" + self.python.replace(".", "")
         flags = ["--python-version", self.python, "--implementation", "cp"]
-        flags += [word for abi in (tag, "abi3", "none") for word in ("--abi", abi)]
+        flags += [flag for abi in (tag, "abi3", "none") for flag in ("--abi", abi)]
         return (*flags, *(word for name in self.platforms for word in ("--platform", name)))
 
     def environment(self, extra: str = "") -> Environment:
         """The marker variables of this target. The patch level is not known: `.0` is the least that holds."""
-        here = default_environment()
-        here["python_version"], here["python_full_version"] = self.python, f"{self.python}.0"
-        here["implementation_version"] = f"{self.python}.0"
-        here["implementation_name"], here["platform_python_implementation"] = "cpython", "CPython"
-        here["os_name"], here["sys_platform"], here["platform_system"] = "posix", "linux", "Linux"
-        here["platform_machine"], here["platform_release"], here["platform_version"] = self.machine, "", ""
-        return {**here, "extra": extra}  # type: ignore[typeddict-unknown-key]
+        variables = default_environment()
+        variables["python_version"], variables["python_full_version"] = (
+            self.python,
+            f"{self.python}.0",
+        )
+        variables["implementation_version"] = f"{self.python}.0"
+        variables["implementation_name"], variables["platform_python_implementation"] = (
+            "cpython",
+            "CPython",
+        )
+        variables["os_name"], variables["sys_platform"], variables["platform_system"] = (
+            "posix",
+            "linux",
+            "Linux",
+        )
+        (
+            variables["platform_machine"],
+            variables["platform_release"],
+            variables["platform_version"],
+        ) = self.machine, "", ""
+        return {**variables, "extra": extra}  # type: ignore[typeddict-unknown-key]
 
-    def needs(self, requirement: Requirement, extras: frozenset[str] = frozenset()) -> bool:
+    def requires(self, requirement: Requirement, extras: frozenset[str] = frozenset()) -> bool:
         """True when the requirement's marker holds here, with any of these extras of its owner."""
         if requirement.marker is None:
             return True
-        return any(requirement.marker.evaluate(dict(self.environment(extra))) for extra in extras or {""})  # type: ignore[arg-type]
+        return any(
+            requirement.marker.evaluate(dict(self.environment(extra)))  # type: ignore[arg-type]
+            for extra in extras or {""}
+        )

@@ -7,24 +7,24 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentbox.core.progress import Progress
-from agentbox.host.packages.errors import FetchError, GoneError, NoNetworkError
-from agentbox.host.packages.locate import locate
+from agentbox.host.packages.errors import FetchError, FileGoneError, NoNetworkError
+from agentbox.host.packages.lock_inputs import host_system
+from agentbox.host.packages.origin_lookup import find_origins
 from agentbox.host.packages.relock import require_system
-from agentbox.host.packages.select import Needed, needed
-from agentbox.host.packages.store import nixstore
-from agentbox.host.packages.store.seed import STORE_NAME, unpacked
-from agentbox.host.packages.transfer.cache import Cache, difference, mismatch
+from agentbox.host.packages.selection import RequiredFile, required_files
+from agentbox.host.packages.store import nix_store
+from agentbox.host.packages.store.seed import STORE_NAME, unpacked_seed
+from agentbox.host.packages.transfer.cache import Cache, describe_difference, mismatch_error
 from agentbox.host.packages.transfer.download import Downloads
-from agentbox.host.packages.wanted import host_system
 from agentbox.plan.lockfile.model import ARCH_OF_SYSTEM, Lock
-from agentbox.plan.lockfile.writer import write
+from agentbox.plan.lockfile.writer import serialize_lock
 
-_NAMED = 5
+_MAX_NAMED = 5
 _SOURCES = {"debian": "Debian packages", "wheels": "Python packages", "npm": "npm packages"}
 
 
 @dataclass(frozen=True)
-class Fetched:
+class FetchResult:
     """What a fetch did: files in all, files and bytes that had to be added to the store."""
 
     total: int
@@ -35,7 +35,9 @@ class Fetched:
     def summary(self) -> str:
         if not self.added:
             return f"all {self.total} files are in the store; no network needed"
-        return f"added {self.added} of {self.total} files ({megabytes(self.added_bytes)}) to the store"
+        return (
+            f"added {self.added} of {self.total} files ({megabytes(self.added_bytes)}) to the store"
+        )
 
 
 def fetch_all(
@@ -48,7 +50,7 @@ def fetch_all(
     source: Path | None = None,
     target: Path | None = None,
     jobs: int = 8,
-) -> Fetched:
+) -> FetchResult:
     """Brings what images for `systems` (none given: this machine's) need into the store and roots it there.
 
     `source` is a folder that an earlier call filled as its `target`. Files that came are kept when others fail.
@@ -56,111 +58,138 @@ def fetch_all(
     FetchError (exit 4): no network, other bytes than locked; PrerequisiteError (exit 3): no Nix, no apt.
     """
     host = host_system()
-    items = _items(lock, systems or (host,), host)
-    have = nixstore.valid([nixstore.flat_path(item.entry) for item in items])
-    missing = [item for item in items if nixstore.flat_path(item.entry) not in have]
+    items = _select_files(lock, systems or (host,), host)
+    present = nix_store.valid_paths([nix_store.flat_path(item.entry) for item in items])
+    missing = [item for item in items if nix_store.flat_path(item.entry) not in present]
     store = Cache(cache / "files")
     if source is not None:
-        _take(store, missing, source)
-    _bring(lock, [item for item in missing if not store.has(item.entry)], len(items), store, progress, offline, jobs)
-    nixstore.add_files([(item.entry, store.path(item.entry)) for item in missing])
+        _import_files(store, missing, source)
+    _fetch_missing(
+        lock,
+        [item for item in missing if not store.has(item.entry)],
+        len(items),
+        store,
+        progress,
+        offline,
+        jobs,
+    )
+    nix_store.add_files([(item.entry, store.path(item.entry)) for item in missing])
     seeds = [_seed(lock, ARCH_OF_SYSTEM[host], store)]
-    paths = [nixstore.flat_path(item.entry) for item in items]
-    nixstore.root_paths(roots_folder(cache, lock) / "+".join(sorted(systems or (host,))), [*paths, *seeds])
+    paths = [nix_store.flat_path(item.entry) for item in items]
+    nix_store.root_paths(
+        roots_directory(cache, lock) / "+".join(sorted(systems or (host,))), [*paths, *seeds]
+    )
     if target is not None:
-        _give(lock, items, target)
-    return Fetched(len(items), len(missing), sum(item.entry.size for item in missing))
+        _export_files(lock, items, target)
+    return FetchResult(len(items), len(missing), sum(item.entry.size for item in missing))
 
 
-def roots_folder(cache: Path, lock: Lock) -> Path:
+def roots_directory(cache: Path, lock: Lock) -> Path:
     """Where the links lie, a folder for each set of systems, that keep a lock's files from Nix's garbage collection."""
-    return cache / "roots" / hashlib.sha256(write(lock)).hexdigest()[:12]
+    return cache / "roots" / hashlib.sha256(serialize_lock(lock)).hexdigest()[:12]
 
 
 def megabytes(size: int) -> str:
     return f"{size / 1e6:.1f} MB" if size < 1e7 else f"{size / 1e6:.0f} MB"
 
 
-def _items(lock: Lock, systems: Sequence[str], host: str) -> list[Needed]:
-    found: dict[str, Needed] = {}
+def _select_files(lock: Lock, systems: Sequence[str], host: str) -> list[RequiredFile]:
+    by_file: dict[str, RequiredFile] = {}
     for system in (host, *systems):
         require_system(lock, system)
     for system in systems:
-        found |= {item.entry.file: item for item in needed(lock, system, host)}
-    return list(found.values())
+        by_file |= {item.entry.file: item for item in required_files(lock, system, host)}
+    return list(by_file.values())
 
 
-def _bring(
-    lock: Lock, absent: Sequence[Needed], total: int, store: Cache, progress: Progress, offline: bool, jobs: int
+def _fetch_missing(
+    lock: Lock,
+    missing: Sequence[RequiredFile],
+    total: int,
+    store: Cache,
+    progress: Progress,
+    offline: bool,
+    jobs: int,
 ) -> None:
-    if not absent:
+    if not missing:
         return
     if offline:
-        raise _incomplete(absent, total)
+        raise _incomplete_error(missing, total)
     try:
         try:
-            _download(lock, absent, store, progress, jobs, fresh=False)
-        except GoneError:
+            _download(lock, missing, store, progress, jobs, fresh=False)
+        except FileGoneError:
             # The lists at hand are older than the mirror. Newer ones say what it serves now, or where the file went.
-            left = [item for item in absent if not store.path(item.entry).exists()]
-            _download(lock, left, store, progress, jobs, fresh=True)
+            remaining = [item for item in missing if not store.path(item.entry).exists()]
+            _download(lock, remaining, store, progress, jobs, fresh=True)
     except NoNetworkError as error:
-        left = [item for item in absent if not store.path(item.entry).exists()]
-        raise _incomplete(left, total) from error
+        remaining = [item for item in missing if not store.path(item.entry).exists()]
+        raise _incomplete_error(remaining, total) from error
 
 
 def _download(
-    lock: Lock, absent: Sequence[Needed], store: Cache, progress: Progress, jobs: int, *, fresh: bool
+    lock: Lock,
+    missing: Sequence[RequiredFile],
+    store: Cache,
+    progress: Progress,
+    jobs: int,
+    *,
+    fresh: bool,
 ) -> None:
     progress.stage("ask the mirrors")
-    origins = {origin.entry.file: origin for origin in locate(lock, absent, store.folder.parent, fresh=fresh)}
+    origins = {
+        origin.entry.file: origin
+        for origin in find_origins(lock, missing, store.directory.parent, fresh=fresh)
+    }
     progress.done()
-    for name, shown in _SOURCES.items():
-        batch = [origins[item.entry.file] for item in absent if item.source == name]
-        Downloads(store, progress, jobs).run(f"fetch {shown}", batch)
+    for name, label in _SOURCES.items():
+        batch = [origins[item.entry.file] for item in missing if item.source == name]
+        Downloads(store, progress, jobs).run(f"fetch {label}", batch)
 
 
-def _take(store: Cache, items: Sequence[Needed], source: Path) -> None:
+def _import_files(store: Cache, items: Sequence[RequiredFile], source: Path) -> None:
     """Copies what a folder has into the cache. Raises FetchError for a file with other bytes."""
     for item in items:
-        given = source / item.entry.file
-        if given.is_file() and not store.has(item.entry):
-            if what := difference(item.entry, given):
-                raise mismatch(item.entry, what)
-            with store.part(item.entry) as part:
-                shutil.copyfile(given, part)
-                store.accept(item.entry, part)
+        candidate = source / item.entry.file
+        if candidate.is_file() and not store.has(item.entry):
+            if detail := describe_difference(item.entry, candidate):
+                raise mismatch_error(item.entry, detail)
+            with store.partial_file(item.entry) as partial:
+                shutil.copyfile(candidate, partial)
+                store.accept(item.entry, partial)
 
 
-def _give(lock: Lock, items: Sequence[Needed], target: Path) -> None:
+def _export_files(lock: Lock, items: Sequence[RequiredFile], target: Path) -> None:
     target.mkdir(parents=True, exist_ok=True)
     for item in items:
         copy = target / item.entry.file
-        if not (copy.is_file() and not difference(item.entry, copy)):
-            shutil.copyfile(nixstore.flat_path(item.entry), copy)
+        if not (copy.is_file() and not describe_difference(item.entry, copy)):
+            shutil.copyfile(nix_store.flat_path(item.entry), copy)
             copy.chmod(0o644)
-    (target / "agentbox.lock").write_bytes(write(lock))
+    (target / "agentbox.lock").write_bytes(serialize_lock(lock))
 
 
 def _seed(lock: Lock, arch: str, store: Cache) -> str:
     """The store path of the build tools, unpacked and added unless it is there."""
     seed = lock.seed[arch]
-    path = nixstore.recursive_path(seed, STORE_NAME)
-    if nixstore.valid([path]):
+    path = nix_store.recursive_path(seed, STORE_NAME)
+    if nix_store.valid_paths([path]):
         return path
-    debs = {row.name: Path(nixstore.flat_path(row)) for row in seed.files}
-    with unpacked(debs) as folder:
-        added = nixstore.add_folder(folder, STORE_NAME)
+    debs = {row.name: Path(nix_store.flat_path(row)) for row in seed.files}
+    with unpacked_seed(debs) as directory:
+        added = nix_store.add_directory(directory, STORE_NAME)
     if added != path:
-        raise FetchError("cannot unpack the build tools: they differ from the lock", "Run `agentbox lock`.")
+        raise FetchError(
+            "cannot unpack the build tools: they differ from the lock", "Run `agentbox lock`."
+        )
     return path
 
 
-def _incomplete(absent: Sequence[Needed], total: int) -> FetchError:
-    names = [item.entry.name for item in absent]
-    more = ", …" if len(names) > _NAMED else ""
-    size = megabytes(sum(item.entry.size for item in absent))
+def _incomplete_error(missing: Sequence[RequiredFile], total: int) -> FetchError:
+    names = [item.entry.name for item in missing]
+    suffix = ", …" if len(names) > _MAX_NAMED else ""
+    size = megabytes(sum(item.entry.size for item in missing))
     return FetchError(
-        f"cannot fetch {len(names)} of {total} files ({size}): no network. Missing: {', '.join(names[:_NAMED])}{more}",
+        f"cannot fetch {len(names)} of {total} files ({size}): no network. Missing: {', '.join(names[:_MAX_NAMED])}{suffix}",
         "Connect, or `agentbox fetch --from DIR`.",
     )

@@ -11,47 +11,47 @@ class _Sink(Protocol):
 
 def nar_sha256(path: Path) -> str:
     """`sha256:<hex>` of a file or folder, equal to `nix hash path --base16`. Links are hashed, not followed."""
-    found = hashlib.sha256()
-    _text(found, b"nix-archive-1")
-    _node(found, path)
-    return f"sha256:{found.hexdigest()}"
+    hasher = hashlib.sha256()
+    _write_string(hasher, b"nix-archive-1")
+    _write_node(hasher, path)
+    return f"sha256:{hasher.hexdigest()}"
 
 
-def _text(sink: _Sink, data: bytes) -> None:
+def _write_string(sink: _Sink, data: bytes) -> None:
     sink.update(len(data).to_bytes(8, "little"))
     sink.update(data + bytes(-len(data) % 8))
 
 
-def _node(sink: _Sink, path: Path) -> None:
-    _text(sink, b"(")
-    _text(sink, b"type")
+def _write_node(sink: _Sink, path: Path) -> None:
+    _write_string(sink, b"(")
+    _write_string(sink, b"type")
     if path.is_symlink():
-        _text(sink, b"symlink")
-        _text(sink, b"target")
-        _text(sink, str(path.readlink()).encode())
+        _write_string(sink, b"symlink")
+        _write_string(sink, b"target")
+        _write_string(sink, str(path.readlink()).encode())
     elif path.is_dir():
-        _folder(sink, path)
+        _write_directory(sink, path)
     else:
-        _file(sink, path)
-    _text(sink, b")")
+        _write_file(sink, path)
+    _write_string(sink, b")")
 
 
-def _folder(sink: _Sink, path: Path) -> None:
-    _text(sink, b"directory")
+def _write_directory(sink: _Sink, path: Path) -> None:
+    _write_string(sink, b"directory")
     for child in sorted(path.iterdir(), key=lambda child: child.name.encode()):
-        _text(sink, b"entry")
-        _text(sink, b"(")
-        _text(sink, b"name")
-        _text(sink, child.name.encode())
-        _text(sink, b"node")
-        _node(sink, child)
-        _text(sink, b")")
+        _write_string(sink, b"entry")
+        _write_string(sink, b"(")
+        _write_string(sink, b"name")
+        _write_string(sink, child.name.encode())
+        _write_string(sink, b"node")
+        _write_node(sink, child)
+        _write_string(sink, b")")
 
 
-def _file(sink: _Sink, path: Path) -> None:
-    _text(sink, b"regular")
+def _write_file(sink: _Sink, path: Path) -> None:
+    _write_string(sink, b"regular")
     if path.stat().st_mode & 0o100:
-        _text(sink, b"executable")
-        _text(sink, b"")
-    _text(sink, b"contents")
-    _text(sink, path.read_bytes())
+        _write_string(sink, b"executable")
+        _write_string(sink, b"")
+    _write_string(sink, b"contents")
+    _write_string(sink, path.read_bytes())

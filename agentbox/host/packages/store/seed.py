@@ -16,14 +16,14 @@ PACKAGES: Mapping[str, tuple[str, str]] = {
 
 
 @contextmanager
-def unpacked(debs: Mapping[str, Path]) -> Iterator[Path]:
+def unpacked_seed(debs: Mapping[str, Path]) -> Iterator[Path]:
     """The seed folder of these packages, by name; gone afterwards. Raises FetchError for another content."""
-    with tempfile.TemporaryDirectory(prefix="agentbox-seed-") as folder:
-        root = Path(folder) / STORE_NAME
+    with tempfile.TemporaryDirectory(prefix="agentbox-seed-") as directory:
+        root = Path(directory) / STORE_NAME
         (root / "bin").mkdir(parents=True)
-        for package, (inside, name) in PACKAGES.items():
+        for package, (member, name) in PACKAGES.items():
             target = root / "bin" / name
-            target.write_bytes(extract(debs[package], [inside])[inside])
+            target.write_bytes(extract(debs[package], [member])[member])
             target.chmod(0o555)
         yield root
 

@@ -8,67 +8,73 @@ from pathlib import Path
 
 from agentbox.core.canonical import file_sha256
 from agentbox.host.packages.errors import FetchError
-from agentbox.plan.lockfile.model import Entry
+from agentbox.plan.lockfile.model import LockEntry
 
 
 class Cache:
     """The folder `files/`: `<sha256>` is whole and was checked, `<sha256>.part` is being written or was broken off."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
 
-    def path(self, entry: Entry) -> Path:
-        return self.folder / entry.sha256
+    def path(self, entry: LockEntry) -> Path:
+        return self.directory / entry.sha256
 
-    def has(self, entry: Entry) -> bool:
+    def has(self, entry: LockEntry) -> bool:
         """True when the file is there, whole. Its bytes are hashed again; a file that decayed is deleted."""
         path = self.path(entry)
         if not path.exists():
             return False
-        if not difference(entry, path):
+        if not describe_difference(entry, path):
             return True
         path.unlink(missing_ok=True)
         return False
 
     @contextmanager
-    def part(self, entry: Entry) -> Iterator[Path]:
+    def partial_file(self, entry: LockEntry) -> Iterator[Path]:
         """Exclusive use of the entry's `.part` file; waits for another process that is writing it."""
-        path = self.folder / f"{entry.sha256}.part"
+        path = self.directory / f"{entry.sha256}.part"
         while True:
-            with path.open("ab") as held:
-                fcntl.flock(held, fcntl.LOCK_EX)
-                if _same(held.fileno(), path):
+            with path.open("ab") as stream:
+                fcntl.flock(stream, fcntl.LOCK_EX)
+                if _is_same_file(stream.fileno(), path):
                     yield path
                     return
 
-    def accept(self, entry: Entry, part: Path) -> bool:
+    def accept(self, entry: LockEntry, partial: Path) -> bool:
         """Makes a `.part` file the entry's own when its bytes are the locked ones; says whether they are."""
-        if difference(entry, part):
+        if describe_difference(entry, partial):
             return False
-        part.rename(self.path(entry))
+        partial.rename(self.path(entry))
         return True
 
 
-def difference(entry: Entry, path: Path) -> str:
+def describe_difference(entry: LockEntry, path: Path) -> str:
     """In what a file differs from its entry, in words; "" when it does not."""
     size = path.stat().st_size
     if size != entry.size:
         return f"its size is {size}, the lock says {entry.size}"
-    found = file_sha256(path)
-    return "" if found == entry.sha256 else f"SHA-256 is {found[:12]}…, the lock says {entry.sha256[:12]}…"
+    actual = file_sha256(path)
+    return (
+        ""
+        if actual == entry.sha256
+        else f"SHA-256 is {actual[:12]}…, the lock says {entry.sha256[:12]}…"
+    )
 
 
-def mismatch(entry: Entry, what: str) -> FetchError:
+def mismatch_error(entry: LockEntry, detail: str) -> FetchError:
     """The failure for bytes that are not the locked ones."""
-    return FetchError(f"cannot accept {entry.file}: {what}", "The mirror or the network altered it.")
+    return FetchError(
+        f"cannot accept {entry.file}: {detail}", "The mirror or the network altered it."
+    )
 
 
-def _same(descriptor: int, path: Path) -> bool:
+def _is_same_file(descriptor: int, path: Path) -> bool:
     """False when the file was renamed or deleted while its lock was waited for."""
     try:
-        now = path.stat()
+        current = path.stat()
     except FileNotFoundError:
         return False
     opened = os.fstat(descriptor)
-    return (now.st_dev, now.st_ino) == (opened.st_dev, opened.st_ino)
+    return (current.st_dev, current.st_ino) == (opened.st_dev, opened.st_ino)

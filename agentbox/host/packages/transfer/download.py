@@ -6,11 +6,11 @@ import time
 from collections.abc import Sequence
 
 from agentbox.core.progress import Progress
-from agentbox.host.packages.origin import Origin
+from agentbox.host.packages.origin import FileOrigin
 from agentbox.host.packages.transfer.cache import Cache
-from agentbox.host.packages.transfer.transfer import Stopped, Transfer
+from agentbox.host.packages.transfer.transfer import Transfer, TransferCancelled
 
-_TAKE_LEAVE_SECONDS = 2.0
+_JOIN_SECONDS = 2.0
 
 
 class Downloads:
@@ -20,48 +20,51 @@ class Downloads:
         self._cache, self._progress, self._jobs = cache, progress, jobs
         self._lock = threading.Lock()
 
-    def run(self, name: str, origins: Sequence[Origin]) -> None:
+    def run(self, name: str, origins: Sequence[FileOrigin]) -> None:
         """Returns when every file is in the cache, as the stage `name`. Raises the first failure (FetchError)."""
         if not origins:
             return
         self._progress.stage(name, sum(origin.entry.size for origin in origins))
-        todo: queue.SimpleQueue[Origin] = queue.SimpleQueue()
+        pending: queue.SimpleQueue[FileOrigin] = queue.SimpleQueue()
         # The longest first: what ends last should be short.
         for origin in sorted(origins, key=lambda origin: -origin.entry.size):
-            todo.put(origin)
-        ended: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
+            pending.put(origin)
+        results: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
         stop = threading.Event()
         # Daemons: a read that hangs must not hold up an interrupted command. A part file is good at any moment.
-        crew = [threading.Thread(target=self._work, args=(todo, ended, stop), daemon=True) for _ in range(self._jobs)]
-        for worker in crew:
+        workers = [
+            threading.Thread(target=self._work, args=(pending, results, stop), daemon=True)
+            for _ in range(self._jobs)
+        ]
+        for worker in workers:
             worker.start()
         try:
             for _ in origins:
-                if (failure := ended.get()) is not None:
+                if (failure := results.get()) is not None:
                     raise failure
         finally:
             stop.set()
-            _leave(crew)
+            _join_threads(workers)
         self._progress.done()
 
     def _work(
         self,
-        todo: "queue.SimpleQueue[Origin]",
-        ended: "queue.SimpleQueue[BaseException | None]",
+        pending: "queue.SimpleQueue[FileOrigin]",
+        results: "queue.SimpleQueue[BaseException | None]",
         stop: threading.Event,
     ) -> None:
         while not stop.is_set():
             try:
-                origin = todo.get_nowait()
+                origin = pending.get_nowait()
             except queue.Empty:
                 return
             try:
                 Transfer(origin, self._cache, stop, self._advance).run()
-                ended.put(None)
-            except Stopped:
+                results.put(None)
+            except TransferCancelled:
                 return
             except BaseException as failure:  # noqa: BLE001 - handed to the caller's thread, which raises it
-                ended.put(failure)
+                results.put(failure)
                 return
 
     def _advance(self, amount: int) -> None:
@@ -69,7 +72,7 @@ class Downloads:
             self._progress.advance(amount)
 
 
-def _leave(crew: Sequence[threading.Thread]) -> None:
-    until = time.monotonic() + _TAKE_LEAVE_SECONDS
-    for worker in crew:
-        worker.join(max(0.0, until - time.monotonic()))
+def _join_threads(workers: Sequence[threading.Thread]) -> None:
+    deadline = time.monotonic() + _JOIN_SECONDS
+    for worker in workers:
+        worker.join(max(0.0, deadline - time.monotonic()))

@@ -7,96 +7,107 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from agentbox.host.packages.errors import FetchError, GoneError, NoRoomError
-from agentbox.host.packages.origin import Origin
-from agentbox.host.packages.transfer.cache import Cache, difference, mismatch
+from agentbox.host.packages.errors import DiskFullError, FetchError, FileGoneError
+from agentbox.host.packages.origin import FileOrigin
+from agentbox.host.packages.transfer.cache import Cache, describe_difference, mismatch_error
 
-_TRIES = 4
-_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO}
+_ATTEMPTS = 4
+_DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO}
 
 
-class Stopped(Exception):
+class TransferCancelled(Exception):
     """Another file failed, or the user interrupted; what came so far is kept."""
 
 
 class Transfer:
     """Fetches one entry into the cache. `advance` is told of bytes once, even when they are sent again."""
 
-    def __init__(self, origin: Origin, cache: Cache, stop: threading.Event, advance: Callable[[int], None]) -> None:
+    def __init__(
+        self,
+        origin: FileOrigin,
+        cache: Cache,
+        stop: threading.Event,
+        advance: Callable[[int], None],
+    ) -> None:
         self._origin, self._entry, self._cache = origin, origin.entry, cache
         self._stop, self._advance = stop, advance
-        self._told = 0
+        self._reported = 0
 
     def run(self) -> None:
         """Raises FetchError: no answer, a refusal, other bytes than locked (which are deleted). Raises NoRoomError, Stopped."""
         try:
-            with self._cache.part(self._entry) as part:
-                self._fill(part)
+            with self._cache.partial_file(self._entry) as partial:
+                self._fill(partial)
         except OSError as error:
-            if error.errno not in _DISK:
+            if error.errno not in _DISK_ERRORS:
                 raise
-            folder = self._cache.folder
-            raise NoRoomError(f"cannot keep {self._entry.file} in {folder}: {error.strerror}") from error
-        self._tell(self._entry.size)
+            directory = self._cache.directory
+            raise DiskFullError(
+                f"cannot keep {self._entry.file} in {directory}: {error.strerror}"
+            ) from error
+        self._report_progress(self._entry.size)
 
-    def _fill(self, part: Path) -> None:
+    def _fill(self, partial: Path) -> None:
         if self._cache.path(self._entry).exists():
-            part.unlink()  # another process was quicker
-        elif not (self._complete(part) or self._anew(part)):
-            what = difference(self._entry, part)
-            part.unlink()
-            raise mismatch(self._entry, what)
+            partial.unlink()  # another process was quicker
+        elif not (self._fetch_and_accept(partial) or self._restart(partial)):
+            detail = describe_difference(self._entry, partial)
+            partial.unlink()
+            raise mismatch_error(self._entry, detail)
 
-    def _complete(self, part: Path) -> bool:
-        self._bring(part)
-        return self._cache.accept(self._entry, part)
+    def _fetch_and_accept(self, partial: Path) -> bool:
+        self._download(partial)
+        return self._cache.accept(self._entry, partial)
 
-    def _anew(self, part: Path) -> bool:
+    def _restart(self, partial: Path) -> bool:
         """Once more from nothing: what an earlier run left may have been the wrong bytes, not what the server has."""
-        with part.open("r+b") as whole:
-            whole.truncate(0)
-        return self._complete(part)
+        with partial.open("r+b") as stream:
+            stream.truncate(0)
+        return self._fetch_and_accept(partial)
 
-    def _bring(self, part: Path) -> None:
+    def _download(self, partial: Path) -> None:
         if self._origin.make is not None:
-            _make(self._origin.make, part)
+            _produce(self._origin.make, partial)
             return
-        for left in reversed(range(_TRIES)):
+        for attempts_left in reversed(range(_ATTEMPTS)):
             try:
-                self._stream(part)
+                self._stream(partial)
                 return
-            except GoneError:
+            except FileGoneError:
                 raise
             except FetchError:
-                if left == 0 or self._stop.is_set():
+                if attempts_left == 0 or self._stop.is_set():
                     raise
 
-    def _stream(self, part: Path) -> None:
-        web, have = self._origin.web, part.stat().st_size
-        assert web is not None
-        offset = have if have < self._entry.size else 0
-        with web.stream(self._origin.url, offset) as (place, pieces), part.open("r+b", buffering=0) as target:
-            target.truncate(place)
-            target.seek(place)
-            for piece in pieces:
+    def _stream(self, partial: Path) -> None:
+        client, size = self._origin.client, partial.stat().st_size
+        assert client is not None
+        offset = size if size < self._entry.size else 0
+        with (
+            client.stream(self._origin.url, offset) as (position, chunks),
+            partial.open("r+b", buffering=0) as target,
+        ):
+            target.truncate(position)
+            target.seek(position)
+            for chunk in chunks:
                 if self._stop.is_set():
-                    raise Stopped
-                target.write(piece)
-                place += len(piece)
-                self._tell(min(place, self._entry.size))
-                if place > self._entry.size:
+                    raise TransferCancelled
+                target.write(chunk)
+                position += len(chunk)
+                self._report_progress(min(position, self._entry.size))
+                if position > self._entry.size:
                     return
 
-    def _tell(self, place: int) -> None:
-        if place > self._told:
-            self._advance(place - self._told)
-            self._told = place
+    def _report_progress(self, position: int) -> None:
+        if position > self._reported:
+            self._advance(position - self._reported)
+            self._reported = position
 
 
-def _make(make: Callable[[Path], None], part: Path) -> None:
-    with tempfile.TemporaryDirectory(prefix="make-", dir=part.parent) as folder:
-        made = Path(folder) / "file"
-        make(made)
-        with made.open("rb") as source, part.open("r+b") as target:
+def _produce(make: Callable[[Path], None], partial: Path) -> None:
+    with tempfile.TemporaryDirectory(prefix="make-", dir=partial.parent) as directory:
+        output = Path(directory) / "file"
+        make(output)
+        with output.open("rb") as source, partial.open("r+b") as target:
             target.truncate(0)
             shutil.copyfileobj(source, target)

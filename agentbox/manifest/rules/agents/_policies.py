@@ -5,81 +5,85 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agentbox.manifest.rules.context import View
-from agentbox.manifest.tables.policies import Policy as Written
+from agentbox.manifest.rules.context import RuleContext
+from agentbox.manifest.tables.policies import PolicyTable as Written
 from agentbox.policy.patterns.base import PatternError
 from agentbox.policy.patterns.scopes import SCOPES, Scope, parse
-from agentbox.policy.policy import Policy, WrittenRule, make
-from agentbox.policy.profiles import ChainError, chain, profiles, tables_of
+from agentbox.policy.policy import Policy, PolicyRuleSpec, build_policy
+from agentbox.policy.profiles import ChainError, chain, profiles, rule_specs
 
 
 @dataclass(frozen=True)
-class _Read(Mapping[str, Written]):
+class _TrackedPolicies(Mapping[str, Written]):
     """The policies of a manifest; each look at one is a read of its base."""
 
-    view: View
+    context: RuleContext
 
     def __contains__(self, name: object) -> bool:
-        return self.view.has("policies", str(name))
+        return self.context.has("policies", str(name))
 
     def __getitem__(self, name: str) -> Written:
-        self.view[f"policies.{name}.base"]
-        return self.view.model.policies[name]
+        self.context[f"policies.{name}.base"]
+        return self.context.model.policies[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.view.names("policies"))
+        return iter(self.context.names("policies"))
 
     def __len__(self) -> int:
-        return len(self.view.names("policies"))
+        return len(self.context.names("policies"))
 
 
-def chain_of(view: View, name: str) -> tuple[str, ...]:
+def policy_chain(context: RuleContext, name: str) -> tuple[str, ...]:
     """The names from the built-in profile to this one. Raises ChainError."""
-    return chain(name, _Read(view))
+    return chain(name, _TrackedPolicies(context))
 
 
-def resolves(view: View, name: str) -> bool:
+def is_resolvable(context: RuleContext, name: str) -> bool:
     """Whether a profile or policy name leads to a built-in profile; E301 reports one that does not."""
     try:
-        return bool(chain_of(view, name))
+        return bool(policy_chain(context, name))
     except ChainError:
         return False
 
 
-def policy_of(view: View, name: str, *scopes: Scope) -> Policy:
+def effective_policy(context: RuleContext, name: str, *scopes: Scope) -> Policy:
     """The effective policy of a name that resolves; only these scopes of it may be looked at.
 
     A text that is no pattern is left out: E303 reports it.
     """
-    names = chain_of(view, name)
-    for step in names[1:]:
+    names = policy_chain(context, name)
+    for name_in_chain in names[1:]:
         for scope in scopes or SCOPES:
-            view[f"policies.{step}.{scope}"]
-    made = view.given.policies
-    made.setdefault(names[0], profiles()[names[0]])
-    for below, step in itertools.pairwise(names):
-        if step not in made:
-            made[step] = make(step, _patterns_only(view.model.policies[step]), made[below])
-    return made[name]
+            context[f"policies.{name_in_chain}.{scope}"]
+    cache = context.inputs.policies
+    cache.setdefault(names[0], profiles()[names[0]])
+    for base, name_in_chain in itertools.pairwise(names):
+        if name_in_chain not in cache:
+            cache[name_in_chain] = build_policy(
+                name_in_chain, _valid_rules(context.model.policies[name_in_chain]), cache[base]
+            )
+    return cache[name]
 
 
-def bound_policy(view: View, agent: str, *scopes: Scope) -> Policy | None:
+def agent_policy(context: RuleContext, agent: str, *scopes: Scope) -> Policy | None:
     """The policy of an agent with its own lists in place of the variables; None when its profile does not resolve.
 
     $COMMAND, $TMP and $TOOLCHAIN stay: each agent has its own.
     """
-    profile = view[f"agents.{agent}.profile"]
-    if not resolves(view, profile):
+    profile = context[f"agents.{agent}.profile"]
+    if not is_resolvable(context, profile):
         return None
-    return policy_of(view, profile, *scopes).bound(_bindings(view, agent, scopes or SCOPES))
+    return effective_policy(context, profile, *scopes).with_bindings(
+        _bindings(context, agent, scopes or SCOPES)
+    )
 
 
-def enabled_agents(view: View) -> tuple[str, ...]:
+def enabled_agents(context: RuleContext) -> tuple[str, ...]:
     """The agents that may be started."""
-    return tuple(name for name in view.names("agents") if view[f"agents.{name}.enabled"])
+    return tuple(name for name in context.names("agents") if context[f"agents.{name}.enabled"])
 
 
-def fits(scope: Scope, text: str, operation: str = "") -> bool:
+def is_pattern(scope: Scope, text: str, operation: str = "") -> bool:
     """Whether a text is a pattern of the scope."""
     try:
         parse(scope, text, operation)
@@ -88,28 +92,32 @@ def fits(scope: Scope, text: str, operation: str = "") -> bool:
     return True
 
 
-def _bindings(view: View, agent: str, scopes: tuple[Scope, ...]) -> dict[str, list[str]]:
+def _bindings(context: RuleContext, agent: str, scopes: tuple[Scope, ...]) -> dict[str, list[str]]:
     table = f"agents.{agent}"
-    found: dict[str, list[str]] = {}
-    if ("fs" in scopes or "exec" in scopes) and (place := view[f"{table}.workspace_dir"]):
-        found["$WORKSPACE"] = [place]
+    bindings: dict[str, list[str]] = {}
+    if ("fs" in scopes or "exec" in scopes) and (workspace := context[f"{table}.workspace_dir"]):
+        bindings["$WORKSPACE"] = [workspace]
     if "net" in scopes:
-        found["$EGRESS"] = [text for text in view["egress.allow"] if fits("net", text)]
+        bindings["$EGRESS"] = [text for text in context["egress.allow"] if is_pattern("net", text)]
     if "env" in scopes:
-        found["$ENV"] = list(view[f"{table}.env"])
+        bindings["$ENV"] = list(context[f"{table}.env"])
     if "llm" in scopes:
-        found["$PROVIDER"] = [name for name in [view[f"{table}.provider"]] if name]
+        bindings["$PROVIDER"] = [name for name in [context[f"{table}.provider"]] if name]
     if "agent" in scopes:
-        found["$CHILDREN"] = list(view[f"{table}.children"])
-    return found
+        bindings["$CHILDREN"] = list(context[f"{table}.children"])
+    return bindings
 
 
-def _patterns_only(policy: Written) -> dict[Scope, tuple[WrittenRule, ...]]:
-    return {scope: tuple(_clean(scope, rules)) for scope, rules in tables_of(policy).items()}
+def _valid_rules(policy: Written) -> dict[Scope, tuple[PolicyRuleSpec, ...]]:
+    return {scope: tuple(_keep_valid(scope, rules)) for scope, rules in rule_specs(policy).items()}
 
 
-def _clean(scope: Scope, rules: Any) -> Iterator[WrittenRule]:
+def _keep_valid(scope: Scope, rules: Any) -> Iterator[PolicyRuleSpec]:
     for rule in rules:
-        texts = tuple(text for text in rule.patterns if all(fits(scope, text, name) for name in rule.operations))
+        texts = tuple(
+            text
+            for text in rule.patterns
+            if all(is_pattern(scope, text, name) for name in rule.operations)
+        )
         if texts:
             yield replace(rule, patterns=texts)

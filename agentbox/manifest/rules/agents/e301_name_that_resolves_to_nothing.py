@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator
 
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.rules.agents._policies import chain_of, enabled_agents
-from agentbox.manifest.rules.context import View
-from agentbox.manifest.suggest import nearest
+from agentbox.manifest.rules.agents._policies import enabled_agents, policy_chain
+from agentbox.manifest.rules.context import RuleContext
+from agentbox.manifest.suggest import suggest_names
 from agentbox.policy.profiles import ChainError, profiles
 
 CODE, SINCE = "E301", "0.1"
@@ -44,67 +44,90 @@ provider = "openai"
 EACH = ("agents", "policies")
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """One finding a key and name."""
-    found = _of_policy(view) if view.table == "policies" else _of_agent(view) if view["agents.*.enabled"] else ()
-    for key, text, choices, word in found:
-        near = nearest(word, choices)
-        hint = f"Did you mean {' or '.join(near)}?" if near else _choose(choices)
-        yield view.finding(key, message=text, remedy=f"{hint} Mend {view.path(key)}.")
+    problems = (
+        _check_policy(context)
+        if context.table == "policies"
+        else _check_agent(context)
+        if context["agents.*.enabled"]
+        else ()
+    )
+    for key, text, choices, wrong_name in problems:
+        suggestions = suggest_names(wrong_name, choices)
+        hint = f"Did you mean {' or '.join(suggestions)}?" if suggestions else _choose(choices)
+        yield context.finding(key, message=text, remedy=f"{hint} Mend {context.path(key)}.")
 
 
-_Wrong = tuple[str, str, tuple[str, ...], str]  # key, message, names that would do, name that does not
+_Problem = tuple[
+    str, str, tuple[str, ...], str
+]  # key, message, names that would do, name that does not
 
 
-def _of_agent(view: View) -> Iterator[_Wrong]:
-    profile, known = view["agents.*.profile"], (*profiles(), *view.names("policies"))
-    if profile not in profiles() and not view.has("policies", profile):
-        yield "agents.*.profile", f"{profile} is neither a built-in profile nor a policy", known, profile
-    if provider := view["agents.*.provider"]:
-        yield from _provider(view, "agents.*.provider", provider)
-    for child in view["agents.*.children"]:
-        yield from _agent(view, "agents.*.children", child)
+def _check_agent(context: RuleContext) -> Iterator[_Problem]:
+    profile, names = context["agents.*.profile"], (*profiles(), *context.names("policies"))
+    if profile not in profiles() and not context.has("policies", profile):
+        yield (
+            "agents.*.profile",
+            f"{profile} is neither a built-in profile nor a policy",
+            names,
+            profile,
+        )
+    if provider := context["agents.*.provider"]:
+        yield from _find_provider(context, "agents.*.provider", provider)
+    for child in context["agents.*.children"]:
+        yield from _find_agent(context, "agents.*.children", child)
 
 
-def _of_policy(view: View) -> Iterator[_Wrong]:
-    known = (*profiles(), *view.names("policies"))
+def _check_policy(context: RuleContext) -> Iterator[_Problem]:
+    names = (*profiles(), *context.names("policies"))
     try:
-        chain_of(view, view.entry)
+        policy_chain(context, context.entry)
     except ChainError as error:
-        base = view["policies.*.base"]
-        if error.ring and view.entry == min(_ring(view)):
-            yield "policies.*.base", f"{view.entry} is its own base: {' -> '.join(_ring(view))}", (), base
-        if not error.ring and error.name == base:
-            yield "policies.*.base", f"{base} is neither a built-in profile nor a policy", known, base
+        base = context["policies.*.base"]
+        if error.is_cycle and context.entry == min(_base_cycle(context)):
+            yield (
+                "policies.*.base",
+                f"{context.entry} is its own base: {' -> '.join(_base_cycle(context))}",
+                (),
+                base,
+            )
+        if not error.is_cycle and error.name == base:
+            yield (
+                "policies.*.base",
+                f"{base} is neither a built-in profile nor a policy",
+                names,
+                base,
+            )
     for scope in ("llm", "agent"):
-        for at, rule in enumerate(view[f"policies.*.{scope}"]):
+        for index, rule in enumerate(context[f"policies.*.{scope}"]):
             for text in rule.patterns:
-                key = f"policies.*.{scope}[{at}].patterns"
+                key = f"policies.*.{scope}[{index}].patterns"
                 if scope == "llm" and text[:1] not in ("$", "*"):
-                    yield from _provider(view, key, text.partition("/")[0])
+                    yield from _find_provider(context, key, text.partition("/")[0])
                 if scope == "agent" and text[:1] != "$" and "*" not in text:
-                    yield from _agent(view, key, text)
+                    yield from _find_agent(context, key, text)
 
 
-def _ring(view: View) -> tuple[str, ...]:
+def _base_cycle(context: RuleContext) -> tuple[str, ...]:
     """The names from this policy back to itself; only "~", which is no name, when the ring lies below it."""
-    names = [view.entry]
-    while (below := view[f"policies.{names[-1]}.base"]) not in names:
-        names.append(below)
-    return (*names, below) if below == view.entry else ("~",)
+    names = [context.entry]
+    while (base := context[f"policies.{names[-1]}.base"]) not in names:
+        names.append(base)
+    return (*names, base) if base == context.entry else ("~",)
 
 
-def _provider(view: View, key: str, name: str) -> Iterator[_Wrong]:
-    if not view.has("providers", name):
-        yield key, f"there is no provider {name}", view.names("providers"), name
-    elif not view[f"providers.{name}.enabled"]:
+def _find_provider(context: RuleContext, key: str, name: str) -> Iterator[_Problem]:
+    if not context.has("providers", name):
+        yield key, f"there is no provider {name}", context.names("providers"), name
+    elif not context[f"providers.{name}.enabled"]:
         yield key, f"the provider {name} is not enabled (providers.{name}.enabled)", (), name
 
 
-def _agent(view: View, key: str, name: str) -> Iterator[_Wrong]:
-    if not view.has("agents", name):
-        yield key, f"there is no agent {name}", enabled_agents(view), name
-    elif not view[f"agents.{name}.enabled"]:
+def _find_agent(context: RuleContext, key: str, name: str) -> Iterator[_Problem]:
+    if not context.has("agents", name):
+        yield key, f"there is no agent {name}", enabled_agents(context), name
+    elif not context[f"agents.{name}.enabled"]:
         yield key, f"the agent {name} is not enabled (agents.{name}.enabled)", (), name
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.rules.agents._policies import bound_policy, fits
-from agentbox.manifest.rules.context import View
+from agentbox.manifest.rules.agents._policies import agent_policy, is_pattern
+from agentbox.manifest.rules.context import RuleContext
 from agentbox.policy.patterns.scopes import parse
 from agentbox.policy.policy import Policy
 
@@ -47,29 +47,41 @@ provider = "openai"
 EACH = "agents"
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """One finding a key."""
-    if not view["agents.*.enabled"] or (policy := bound_policy(view, view.entry, "fs", "exec", "llm")) is None:
+    if (
+        not context["agents.*.enabled"]
+        or (policy := agent_policy(context, context.entry, "fs", "exec", "llm")) is None
+    ):
         return
-    profile = view["agents.*.profile"]
-    for key, what in _denied(view, policy):
-        yield view.finding(
+    profile = context["agents.*.profile"]
+    for key, granted in _denied(context, policy):
+        yield context.finding(
             key,
-            message=f"{what}, and the profile {profile} denies it",
-            remedy=f"Allow it in policies.{profile}, give another profile, or drop {view.path(key)}.",
+            message=f"{granted}, and the profile {profile} denies it",
+            remedy=f"Allow it in policies.{profile}, give another profile, or drop {context.path(key)}.",
             related=("agents.*.profile",),
         )
 
 
-def _denied(view: View, policy: Policy) -> Iterator[tuple[str, str]]:
+def _denied(context: RuleContext, policy: Policy) -> Iterator[tuple[str, str]]:
     """Each key that the policy works against, and what it gives."""
-    if provider := view["agents.*.provider"]:
+    if provider := context["agents.*.provider"]:
         models = parse("llm", provider)
-        if not any(grant.scope == "llm" and grant.pattern.overlaps(models) for grant in policy.grants):
-            yield "agents.*.provider", f"{view.entry} is given the provider {provider}"
-    folder = view["agents.*.workspace_dir"]
-    if folder and view.written("agents.*.workspace_dir") and not policy.decide("fs", "read", folder):
-        yield "agents.*.workspace_dir", f"{view.entry} is given the workspace {folder}"
-    command = view["agents.*.command"][0]
-    if fits("exec", command) and not policy.bound({"$COMMAND": [command]}).decide("exec", "run", command):
-        yield "agents.*.command", f"{view.entry} is to run {command}"
+        if not any(
+            permission.scope == "llm" and permission.pattern.overlaps(models)
+            for permission in policy.permissions
+        ):
+            yield "agents.*.provider", f"{context.entry} is given the provider {provider}"
+    directory = context["agents.*.workspace_dir"]
+    if (
+        directory
+        and context.is_written("agents.*.workspace_dir")
+        and not policy.decide("fs", "read", directory)
+    ):
+        yield "agents.*.workspace_dir", f"{context.entry} is given the workspace {directory}"
+    command = context["agents.*.command"][0]
+    if is_pattern("exec", command) and not policy.with_bindings({"$COMMAND": [command]}).decide(
+        "exec", "run", command
+    ):
+        yield "agents.*.command", f"{context.entry} is to run {command}"

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from dataclasses import fields
 
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.rules.agents._policies import bound_policy, enabled_agents
-from agentbox.manifest.rules.context import View
-from agentbox.manifest.tables.limits import Limits
+from agentbox.manifest.rules.agents._policies import agent_policy, enabled_agents
+from agentbox.manifest.rules.context import RuleContext
+from agentbox.manifest.tables.limits import LimitsTable
 from agentbox.manifest.types import Size
 from agentbox.policy.patterns.scopes import SCOPES
 
-_LIMITS = tuple(item.name for item in fields(Limits))
+_LIMITS = tuple(item.name for item in fields(LimitsTable))
 _LLM = ("max_tokens", "max_calls", "window_seconds", "max_concurrent")
 
 CODE, SINCE = "E304", "0.1"
@@ -19,7 +19,10 @@ WHY = """Starting another agent narrows: a right that the parent does not hold c
 agent would only have to start the right child. The start would be refused."""
 READS = (
     "agents",
-    *(f"agents.*.{name}" for name in ("enabled", "children", "profile", "env", "secrets", "provider", "workspace")),
+    *(
+        f"agents.*.{name}"
+        for name in ("enabled", "children", "profile", "env", "secrets", "provider", "workspace")
+    ),
     "agents.*.workspace_dir",
     *(f"agents.*.limits.{name}" for name in _LIMITS),
     *(f"agents.*.llm.{name}" for name in _LLM),
@@ -47,54 +50,56 @@ command = ["reviewer"]
 profile = "readonly"
 """
 EACH = "agents"
-_SHOWN = 3
+_MAX_LISTED = 3
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """One finding a child, with its first differences."""
-    if not view["agents.*.enabled"]:
+    if not context["agents.*.enabled"]:
         return
-    for child in view["agents.*.children"]:
-        if child not in enabled_agents(view):
+    for child in context["agents.*.children"]:
+        if child not in enabled_agents(context):
             continue  # E301 says so
-        wider = list(_wider(view, child))
-        if wider:
-            more = f" and {len(wider) - _SHOWN} more" if len(wider) > _SHOWN else ""
-            yield view.finding(
+        excess = list(_excess(context, child))
+        if excess:
+            more = f" and {len(excess) - _MAX_LISTED} more" if len(excess) > _MAX_LISTED else ""
+            yield context.finding(
                 "agents.*.children",
-                message=f"{child} may do more than {view.entry}: {'; '.join(wider[:_SHOWN])}{more}",
-                remedy=f"Narrow agents.{child}, widen agents.{view.entry}, or drop {child} from its children.",
+                message=f"{child} may do more than {context.entry}: {'; '.join(excess[:_MAX_LISTED])}{more}",
+                remedy=f"Narrow agents.{child}, widen agents.{context.entry}, or drop {child} from its children.",
                 related=(f"agents.{child}",),
             )
 
 
-def _wider(view: View, child: str) -> Iterator[str]:
-    mine, its = bound_policy(view, view.entry), bound_policy(view, child)
-    if mine is not None and its is not None:
-        yield from (str(grant) for grant in its.beyond(mine))
-    own = f"agents.{child}"
-    for name in view[f"{own}.secrets"]:
-        if name not in view["agents.*.secrets"]:
+def _excess(context: RuleContext, child: str) -> Iterator[str]:
+    parent_policy, child_policy = agent_policy(context, context.entry), agent_policy(context, child)
+    if parent_policy is not None and child_policy is not None:
+        yield from (
+            str(permission) for permission in child_policy.permissions_beyond(parent_policy)
+        )
+    child_key = f"agents.{child}"
+    for name in context[f"{child_key}.secrets"]:
+        if name not in context["agents.*.secrets"]:
             yield f"secret {name}"
-    if (view[f"{own}.workspace"], view["agents.*.workspace"]) == ("direct", "branch"):
+    if (context[f"{child_key}.workspace"], context["agents.*.workspace"]) == ("direct", "branch"):
         yield "workspace direct"
     for name in _LIMITS:
-        left, right = view[f"{own}.limits.{name}"], view[f"agents.*.limits.{name}"]
+        left, right = context[f"{child_key}.limits.{name}"], context[f"agents.*.limits.{name}"]
         if isinstance(left, tuple):
             yield from (f"limits.{name} {item}" for item in left if item not in right)
         elif _amount(name, left) > _amount(name, right):
             yield f"limits.{name} {left} over {right}"
-    yield from _budget(view, own)
+    yield from _budget(context, child_key)
 
 
-def _budget(view: View, own: str) -> Iterator[str]:
+def _budget(context: RuleContext, child_key: str) -> Iterator[str]:
     """Tokens and calls per second of window, and calls in flight."""
-    windows = view[f"{own}.llm.window_seconds"], view["agents.*.llm.window_seconds"]
+    windows = context[f"{child_key}.llm.window_seconds"], context["agents.*.llm.window_seconds"]
     for name in ("max_tokens", "max_calls"):
-        left, right = view[f"{own}.llm.{name}"], view[f"agents.*.llm.{name}"]
+        left, right = context[f"{child_key}.llm.{name}"], context[f"agents.*.llm.{name}"]
         if left * windows[1] > right * windows[0]:
             yield f"llm.{name} {left} in {windows[0]} s over {right} in {windows[1]} s"
-    left, right = view[f"{own}.llm.max_concurrent"], view["agents.*.llm.max_concurrent"]
+    left, right = context[f"{child_key}.llm.max_concurrent"], context["agents.*.llm.max_concurrent"]
     if left > right:
         yield f"llm.max_concurrent {left} over {right}"
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.rules.context import View
+from agentbox.manifest.rules.context import RuleContext
 from agentbox.manifest.tables.slots import SLOTS
 
 _FIXED = (
@@ -40,20 +40,20 @@ env = ["LANG"]
 EACH = "agents"
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """One finding a variable."""
-    if not view["agents.*.enabled"]:
+    if not context["agents.*.enabled"]:
         return
-    owners = {view[key]: key for key in _credential_keys(view) if view[key]}
-    for name in view["agents.*.env"]:
+    owners = {context[key]: key for key in _credential_keys(context) if context[key]}
+    for name in context["agents.*.env"]:
         if name in owners:
-            yield view.finding(
+            yield context.finding(
                 "agents.*.env",
-                message=f"{view.entry} is handed {name}, the credential of {owners[name]}",
-                remedy=f"Drop it from agents.{view.entry}.env; a secret of the agent's own goes into agents.{view.entry}.secrets.",
+                message=f"{context.entry} is handed {name}, the credential of {owners[name]}",
+                remedy=f"Drop it from agents.{context.entry}.env; a secret of the agent's own goes into agents.{context.entry}.secrets.",
                 related=(owners[name],),
             )
 
 
-def _credential_keys(view: View) -> tuple[str, ...]:
-    return (*_FIXED, *(f"providers.{name}.env_var" for name in view.names("providers")))
+def _credential_keys(context: RuleContext) -> tuple[str, ...]:
+    return (*_FIXED, *(f"providers.{name}.env_var" for name in context.names("providers")))

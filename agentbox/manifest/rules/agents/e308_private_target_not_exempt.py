@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
 from agentbox.manifest.rules._hosts import is_loopback
-from agentbox.manifest.rules.agents._policies import fits
-from agentbox.manifest.rules.context import View
+from agentbox.manifest.rules.agents._policies import is_pattern
+from agentbox.manifest.rules.context import RuleContext
+from agentbox.policy.patterns.blocked_ranges import is_blocked
 from agentbox.policy.patterns.hosts import HostPattern
-from agentbox.policy.patterns.refused import is_refused
 from agentbox.policy.patterns.scopes import parse
 
 CODE, SINCE = "E308", "0.1"
@@ -27,15 +27,23 @@ allow_private = ["10.0.0.5:443"]
 EACH = ("", "policies")
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """One finding a target."""
-    exempt = [HostPattern.parse(text) for text in view["egress.allow_private"] if fits("net", text)]
-    for key, text in _targets(view):
-        if not fits("net", text):
+    exempt = [
+        HostPattern.parse(text)
+        for text in context["egress.allow_private"]
+        if is_pattern("net", text)
+    ]
+    for key, text in _targets(context):
+        if not is_pattern("net", text):
             continue  # E303 says so
         target = parse("net", text)
-        if isinstance(target, HostPattern) and _is_private(target) and not any(one.covers(target) for one in exempt):
-            yield view.finding(
+        if (
+            isinstance(target, HostPattern)
+            and _is_private(target)
+            and not any(exemption.covers(target) for exemption in exempt)
+        ):
+            yield context.finding(
                 key,
                 message=f"{text} lies in a range that the proxy always refuses",
                 remedy=f'Add "{target.address_and_port}" to egress.allow_private, if agents may reach it.',
@@ -43,14 +51,18 @@ def check(view: View) -> Iterator[Finding]:
             )
 
 
-def _targets(view: View) -> Iterator[tuple[str, str]]:
-    if not view.table:
-        yield from (("egress.allow", text) for text in view["egress.allow"])
+def _targets(context: RuleContext) -> Iterator[tuple[str, str]]:
+    if not context.table:
+        yield from (("egress.allow", text) for text in context["egress.allow"])
         return
-    for at, rule in enumerate(view["policies.*.net"]):
+    for index, rule in enumerate(context["policies.*.net"]):
         if rule.mode == "allow" and "connect" in rule.operations:
-            yield from ((f"policies.*.net[{at}].patterns", text) for text in rule.patterns)
+            yield from ((f"policies.*.net[{index}].patterns", text) for text in rule.patterns)
 
 
 def _is_private(target: HostPattern) -> bool:
-    return is_refused(target.network) if target.network is not None else is_loopback(target.name.removeprefix("*."))
+    return (
+        is_blocked(target.network)
+        if target.network is not None
+        else is_loopback(target.name.removeprefix("*."))
+    )

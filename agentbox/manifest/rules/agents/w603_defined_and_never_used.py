@@ -3,8 +3,13 @@
 from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.rules.agents._policies import enabled_agents, fits, policy_of, resolves
-from agentbox.manifest.rules.context import View
+from agentbox.manifest.rules.agents._policies import (
+    effective_policy,
+    enabled_agents,
+    is_pattern,
+    is_resolvable,
+)
+from agentbox.manifest.rules.context import RuleContext
 from agentbox.policy.patterns.scopes import parse
 from agentbox.policy.profiles import profiles
 
@@ -36,46 +41,57 @@ profile = "web"
 """
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """One finding a policy or provider."""
-    agents = enabled_agents(view)
-    used = {view[f"agents.{name}.profile"] for name in agents}
-    reached = {step for name in used for step in _steps(view, name)}
-    for name in view.names("policies"):
-        view[f"policies.{name}.base"]
+    agents = enabled_agents(context)
+    used = {context[f"agents.{name}.profile"] for name in agents}
+    reached = {policy for name in used for policy in _policy_steps(context, name)}
+    for name in context.names("policies"):
+        context[f"policies.{name}.base"]
         if name not in reached:
-            yield view.finding(
+            yield context.finding(
                 f"policies.{name}",
                 message=f"no enabled agent has the policy {name}, by its profile or by the base of one",
                 remedy=f'Give it to an agent (profile = "{name}"), or remove it.',
             )
-    called = {view[f"agents.{name}.provider"] for name in agents}
-    for name in view.names("providers"):
-        if view[f"providers.{name}.enabled"] and name not in called and not _is_covered(view, name, used):
-            yield view.finding(
+    called = {context[f"agents.{name}.provider"] for name in agents}
+    for name in context.names("providers"):
+        if (
+            context[f"providers.{name}.enabled"]
+            and name not in called
+            and not _is_covered(context, name, used)
+        ):
+            yield context.finding(
                 f"providers.{name}",
                 message=f"the provider {name} is enabled, and no enabled agent may call it",
                 remedy=f'Give it to an agent (provider = "{name}"), or set providers.{name}.enabled = false.',
             )
 
 
-def _steps(view: View, name: str) -> list[str]:
+def _policy_steps(context: RuleContext, name: str) -> list[str]:
     """The policies from a profile name down, as far as they lead: E301 reports a name that is missing or comes twice."""
-    found: list[str] = []
-    while name not in (*profiles(), *found) and view.has("policies", name):
-        found.append(name)
-        name = view[f"policies.{name}.base"]
-    return found
+    result: list[str] = []
+    while name not in (*profiles(), *result) and context.has("policies", name):
+        result.append(name)
+        name = context[f"policies.{name}.base"]
+    return result
 
 
-def _is_covered(view: View, provider: str, used: set[str]) -> bool:
+def _is_covered(context: RuleContext, provider: str, used: set[str]) -> bool:
     """Whether a model pattern of a profile in use, or of any policy, is about that provider."""
     written = [
-        text for name in view.names("policies") for rule in view[f"policies.{name}.llm"] for text in rule.patterns
+        text
+        for name in context.names("policies")
+        for rule in context[f"policies.{name}.llm"]
+        for text in rule.patterns
     ]
-    patterns = [parse("llm", text) for text in written if fits("llm", text)]
+    patterns = [parse("llm", text) for text in written if is_pattern("llm", text)]
     for name in used:
-        if resolves(view, name):
-            patterns += [grant.pattern for grant in policy_of(view, name, "llm").grants if grant.scope == "llm"]
+        if is_resolvable(context, name):
+            patterns += [
+                permission.pattern
+                for permission in effective_policy(context, name, "llm").permissions
+                if permission.scope == "llm"
+            ]
     models = parse("llm", provider)
     return any(not pattern.variable and pattern.overlaps(models) for pattern in patterns)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
 from agentbox.manifest.rules.agents._policies import enabled_agents
-from agentbox.manifest.rules.context import View
+from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "W604", "0.1"
 TITLE = "agents, but nothing starts them"
@@ -24,10 +24,10 @@ command = ["builder"]
 """
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """At most one finding."""
-    if view["adapters.orchestrator.use"] == "off" and (agents := enabled_agents(view)):
-        yield view.finding(
+    if context["adapters.orchestrator.use"] == "off" and (agents := enabled_agents(context)):
+        yield context.finding(
             "adapters.orchestrator.use",
             message=f"the orchestrator is off, so nothing can start {', '.join(agents)}",
             remedy='Set adapters.orchestrator.use = "local-process", or enabled = false for each of these agents.',

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.rules.context import View
+from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E000", "0.1"
 TITLE = "not TOML"
@@ -14,6 +14,6 @@ BAD = "x = "
 GOOD = ""
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """Never called on a broken file: the engine ends the run with the loader's finding."""
-    yield from (found for found in view.given.manifest.findings if found.code == CODE)
+    yield from (finding for finding in context.inputs.manifest.findings if finding.code == CODE)

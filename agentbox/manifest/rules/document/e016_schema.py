@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.rules.context import View
+from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E016", "0.1"
 TITLE = "does not fit the schema"
@@ -20,7 +20,7 @@ memory = "4GiB"
 """
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """What the schema refused."""
-    view.read.add("**")
-    yield from (found for found in view.given.manifest.findings if found.code == CODE)
+    context.keys_read.add("**")
+    yield from (finding for finding in context.inputs.manifest.findings if finding.code == CODE)

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.rules.context import View
-from agentbox.manifest.rules.document._dead import dead_keys
-from agentbox.manifest.toml_text import spell
+from agentbox.manifest.rules.context import RuleContext
+from agentbox.manifest.rules.document._unread_keys import unread_keys
+from agentbox.manifest.toml_text import format_toml
 
 CODE, SINCE = "W601", "0.1"
 TITLE = "key that nothing reads"
@@ -26,15 +26,15 @@ pool_size = 4
 LAST = True
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """One finding a key that no error names."""
-    for key, failed in dead_keys(view):
+    for key, failed in unread_keys(context):
         choices = [condition for condition in failed if not condition.is_switch]
-        if choices and key not in view.errors:
-            why = choices[0]
-            yield view.finding(
+        if choices and key not in context.errors:
+            condition_failed = choices[0]
+            yield context.finding(
                 key,
-                message=f"nothing reads {key} while {why.key} is {spell(view[why.key])}",
-                remedy=f"Remove {key}, or change {why.key}.",
-                related=(why.key,),
+                message=f"nothing reads {key} while {condition_failed.key} is {format_toml(context[condition_failed.key])}",
+                remedy=f"Remove {key}, or change {condition_failed.key}.",
+                related=(condition_failed.key,),
             )

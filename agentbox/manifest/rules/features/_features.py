@@ -3,28 +3,28 @@
 from collections.abc import Iterator
 
 from agentbox.manifest.features.model import Feature
-from agentbox.manifest.rules.context import View
-from agentbox.manifest.toml_text import spell
+from agentbox.manifest.rules.context import RuleContext
+from agentbox.manifest.toml_text import format_toml
 
 
-def features_on(view: View) -> Iterator[tuple[Feature, str]]:
+def gated_features(context: RuleContext) -> Iterator[tuple[Feature, str]]:
     """Each feature that is on, with its gate; those without one are always on and left out."""
-    for name in view.on:
-        feature = view.features[name]
+    for name in context.enabled_features:
+        feature = context.features[name]
         if feature.gate is not None:
             yield feature, feature.gate.key
 
 
-def turn_off(view: View, gate: str) -> str:
+def turn_off(context: RuleContext, gate: str) -> str:
     """What to write so that a gate is off."""
-    return f"{gate} = {spell(False if isinstance(view[gate], bool) else 'none')}"
+    return f"{gate} = {format_toml(False if isinstance(context[gate], bool) else 'none')}"
 
 
 def turn_on(feature: Feature) -> str:
     """What to write so that a feature is on."""
-    return f"{feature.gate.key} = {spell(feature.gate.values[0])}" if feature.gate else ""
+    return f"{feature.gate.key} = {format_toml(feature.gate.values[0])}" if feature.gate else ""
 
 
-def block(view: View, key: str) -> bool:
+def has_exception_block(context: RuleContext, key: str) -> bool:
     """Whether the exception's block is written."""
-    return view.has("security.exceptions", key)
+    return context.has("security.exceptions", key)

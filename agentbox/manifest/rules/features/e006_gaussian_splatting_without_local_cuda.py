@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.rules.context import View
+from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E006", "0.1"
 TITLE = "Gaussian splatting without local CUDA"
@@ -21,13 +21,13 @@ backend = "local-cuda"
 """
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """At most one finding."""
     key = "skills.spatial_and_3d.gaussian_splatting"
-    if view[key] and view["gpu.backend"] != "local-cuda":
-        yield view.finding(
+    if context[key] and context["gpu.backend"] != "local-cuda":
+        yield context.finding(
             key,
-            message=f'Gaussian splatting trains on CUDA only, and gpu.backend is "{view["gpu.backend"]}"',
+            message=f'Gaussian splatting trains on CUDA only, and gpu.backend is "{context["gpu.backend"]}"',
             remedy=f'Set gpu.backend = "local-cuda", or {key} = false.',
             related=("gpu.backend",),
         )

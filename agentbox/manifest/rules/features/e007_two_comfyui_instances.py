@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.rules.context import View
+from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E007", "0.1"
 TITLE = "two ComfyUI instances"
@@ -20,10 +20,10 @@ comfyui_url = "https://pictures.example"
 """
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """At most one finding."""
-    if view["skills.media.comfyui_builtin"] and view["skills.media.comfyui_url"]:
-        yield view.finding(
+    if context["skills.media.comfyui_builtin"] and context["skills.media.comfyui_url"]:
+        yield context.finding(
             "skills.media.comfyui_url",
             message="ComfyUI is built in, and skills.media.comfyui_url names an instance elsewhere",
             remedy="Keep one: remove skills.media.comfyui_url, or set skills.media.comfyui_builtin = false.",

@@ -3,11 +3,13 @@
 from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.rules.context import View
+from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E010", "0.1"
 TITLE = "headed browser without a desktop"
-WHY = """A browser that shows its window needs a display; without one it ends as soon as it starts."""
+WHY = (
+    """A browser that shows its window needs a display; without one it ends as soon as it starts."""
+)
 READS = ("skills.browser.playwright", "skills.browser.headed", "desktop.enabled")
 BAD = """
 [skills.browser]
@@ -23,10 +25,14 @@ enabled = true
 """
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """At most one finding."""
-    if view["skills.browser.playwright"] and view["skills.browser.headed"] and not view["desktop.enabled"]:
-        yield view.finding(
+    if (
+        context["skills.browser.playwright"]
+        and context["skills.browser.headed"]
+        and not context["desktop.enabled"]
+    ):
+        yield context.finding(
             "skills.browser.headed",
             message="the browser is to show its window, and there is no desktop to show it on",
             remedy="Set desktop.enabled = true, or skills.browser.headed = false.",

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.rules.context import View
-from agentbox.manifest.suggest import nearest
+from agentbox.manifest.rules.context import RuleContext
+from agentbox.manifest.suggest import suggest_names
 from agentbox.policy.patterns import globs
 
 CODE, SINCE = "E011", "0.1"
@@ -21,12 +21,18 @@ include = ["git-*"]
 """
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """One finding an entry."""
     for key in ("skills.corpus.include", "skills.corpus.exclude"):
-        for text in view[key] if view.written(key) else ():
-            if text == "*" or any(globs.matches(text, name) for name in view.skills):
+        for text in context[key] if context.is_written(key) else ():
+            if text == "*" or any(globs.matches(text, name) for name in context.skills):
                 continue
-            near = nearest(text, view.skills)
-            hint = f"Did you mean {' or '.join(near)}?" if near else f"There are {', '.join(sorted(view.skills))}."
-            yield view.finding(key, message=f'the corpus has no skill "{text}"', remedy=f"{hint} Mend {key}.")
+            suggestions = suggest_names(text, context.skills)
+            hint = (
+                f"Did you mean {' or '.join(suggestions)}?"
+                if suggestions
+                else f"There are {', '.join(sorted(context.skills))}."
+            )
+            yield context.finding(
+                key, message=f'the corpus has no skill "{text}"', remedy=f"{hint} Mend {key}."
+            )

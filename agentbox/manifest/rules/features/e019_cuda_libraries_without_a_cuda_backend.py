@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.rules.context import View
+from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E019", "0.1"
 TITLE = "CUDA libraries without a CUDA backend"
@@ -23,12 +23,12 @@ backend = "local-cuda"
 """
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """At most one finding."""
-    if view["toolchains.cuda"] and view["gpu.backend"] != "local-cuda":
-        yield view.finding(
+    if context["toolchains.cuda"] and context["gpu.backend"] != "local-cuda":
+        yield context.finding(
             "toolchains.cuda",
-            message=f'the CUDA libraries would have no device: gpu.backend is "{view["gpu.backend"]}"',
+            message=f'the CUDA libraries would have no device: gpu.backend is "{context["gpu.backend"]}"',
             remedy='Set gpu.backend = "local-cuda", or toolchains.cuda = false.',
             related=("gpu.backend",),
         )

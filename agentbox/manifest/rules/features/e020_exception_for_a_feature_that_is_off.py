@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from agentbox.manifest.features.exceptions import gates_on
+from agentbox.manifest.features.exceptions import open_gates
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.rules.context import GATES, View
+from agentbox.manifest.rules.context import GATES, RuleContext
 
 CODE, SINCE = "E020", "0.1"
 TITLE = "exception for a feature that is off"
@@ -15,16 +15,19 @@ GOOD = ""
 EACH = "security.exceptions"
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """One finding a block."""
-    if view.entry in gates_on(view.features, view.on):
+    if context.entry in open_gates(context.features, context.enabled_features):
         return
     owners = [
-        feature for feature in view.features.values() if feature.exception and feature.exception.key == view.entry
+        feature
+        for feature in context.features.values()
+        if feature.exception and feature.exception.key == context.entry
     ]
     gates = " or ".join(feature.gate.key for feature in owners if feature.gate)
-    yield view.finding(
+    yield context.finding(
         "security.exceptions.*",
-        message=f"the exception {view.entry} is written and {f'{gates} is off' if gates else 'no feature of this release needs it'}",
-        remedy=f"Remove [security.exceptions.{view.entry}]" + (f", or turn {gates} on." if gates else "."),
+        message=f"the exception {context.entry} is written and {f'{gates} is off' if gates else 'no feature of this release needs it'}",
+        remedy=f"Remove [security.exceptions.{context.entry}]"
+        + (f", or turn {gates} on." if gates else "."),
     )

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.rules.context import GATES, View
-from agentbox.manifest.rules.features._features import block, features_on
+from agentbox.manifest.rules.context import GATES, RuleContext
+from agentbox.manifest.rules.features._features import gated_features, has_exception_block
 
 CODE, SINCE = "E201", "0.1"
 TITLE = "feature cannot run without its exception"
@@ -23,12 +23,16 @@ audit_acknowledged = true
 """
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """One finding a feature."""
-    for feature, gate in features_on(view):
+    for feature, gate in gated_features(context):
         need = feature.exception
-        if need is not None and need.need == "required" and not block(view, need.key):
-            yield view.finding(
+        if (
+            need is not None
+            and need.need == "required"
+            and not has_exception_block(context, need.key)
+        ):
+            yield context.finding(
                 gate,
                 message=f"{feature.name} cannot run without the exception {need.key}: what it works with would be missing",
                 remedy=f"Add the block [security.exceptions.{need.key}], and security.audit_acknowledged = true once read.",

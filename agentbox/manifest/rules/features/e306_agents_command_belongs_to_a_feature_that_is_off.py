@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.rules.context import GATES, View
-from agentbox.manifest.rules.features._features import features_on, turn_on
+from agentbox.manifest.rules.context import GATES, RuleContext
+from agentbox.manifest.rules.features._features import gated_features, turn_on
 
 CODE, SINCE = "E306", "0.1"
 TITLE = "agent's command belongs to a feature that is off"
@@ -24,16 +24,18 @@ claude_code = true
 EACH = "agents"
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """At most one finding an agent."""
-    if not view["agents.*.enabled"]:
+    if not context["agents.*.enabled"]:
         return
-    command = view["agents.*.command"][0].rpartition("/")[2]
-    owners = [feature for feature in view.features.values() if command in feature.commands]
-    there = {feature.name for feature, _ in features_on(view)}
-    if owners and not any(feature.gate is None or feature.name in there for feature in owners):
+    command = context["agents.*.command"][0].rpartition("/")[2]
+    owners = [feature for feature in context.features.values() if command in feature.commands]
+    enabled_names = {feature.name for feature, _ in gated_features(context)}
+    if owners and not any(
+        feature.gate is None or feature.name in enabled_names for feature in owners
+    ):
         switches = " or ".join(turn_on(feature) for feature in owners)
-        yield view.finding(
+        yield context.finding(
             "agents.*.command",
             message=f"{command} is not in the image: it comes with {' or '.join(feature.name for feature in owners)}",
             remedy=f"Set {switches}.",

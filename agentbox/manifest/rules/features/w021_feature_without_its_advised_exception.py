@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.rules.context import GATES, View
-from agentbox.manifest.rules.features._features import block, features_on
+from agentbox.manifest.rules.context import GATES, RuleContext
+from agentbox.manifest.rules.features._features import gated_features, has_exception_block
 
 CODE, SINCE = "W021", "0.1"
 TITLE = "feature without its advised exception"
@@ -22,12 +22,16 @@ enabled = true
 """
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """One finding a feature."""
-    for feature, gate in features_on(view):
+    for feature, gate in gated_features(context):
         need = feature.exception
-        if need is not None and need.need == "advised" and not block(view, need.key):
-            yield view.finding(
+        if (
+            need is not None
+            and need.need == "advised"
+            and not has_exception_block(context, need.key)
+        ):
+            yield context.finding(
                 gate,
                 message=f"{feature.name} runs on the bare baseline: it may fail, or lose its state",
                 remedy=f"Add the empty block [security.exceptions.{need.key}].",

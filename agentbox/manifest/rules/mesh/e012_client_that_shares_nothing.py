@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.rules.context import View
+from agentbox.manifest.rules.context import RuleContext
 from agentbox.manifest.tables.slots import SLOTS
 
 CODE, SINCE = "E012", "0.1"
@@ -32,10 +32,12 @@ beads.use = "external-http"
 """
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """At most one finding."""
-    if view["mesh.mode"] == "client" and not any(view.slot_class(slot) == "external" for slot in SLOTS):
-        yield view.finding(
+    if context["mesh.mode"] == "client" and not any(
+        context.slot_class(slot) == "external" for slot in SLOTS
+    ):
+        yield context.finding(
             "mesh.mode",
             message="the box is a mesh client and no slot is external: it would keep everything to itself",
             remedy='Give a slot an external implementation, such as adapters.beads.use = "external-http", or go standalone.',

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.rules.context import View
+from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E014", "0.1"
 TITLE = "Telegram mirror without credentials"
@@ -28,21 +28,24 @@ ENVIRONMENT = True
 _TABLE = "sovereign_mesh.telegram_mirror"
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """One finding a variable; that it is set is asked only with the environment."""
-    if not view[f"{_TABLE}.enabled"]:
+    if not context[f"{_TABLE}.enabled"]:
         return
-    for name, need in (("bot_token_env", "the token of the bot"), ("chat_id_env", "the number of the chat")):
+    for name, need in (
+        ("bot_token_env", "the token of the bot"),
+        ("chat_id_env", "the number of the chat"),
+    ):
         key = f"{_TABLE}.{name}"
-        if not view[key]:
-            yield view.finding(
+        if not context[key]:
+            yield context.finding(
                 key,
                 message=f"the mirror is enabled, and nothing names {need}",
                 remedy=f"Set {key} to the name of a variable.",
             )
-        elif view.unset(view[key]):
-            yield view.finding(
+        elif context.is_unset(context[key]):
+            yield context.finding(
                 key,
-                message=f"the variable {view[key]} is not set; it holds {need}",
-                remedy=f"Set {view[key]} in .env beside the manifest or in the environment, or name another in {key}.",
+                message=f"the variable {context[key]} is not set; it holds {need}",
+                remedy=f"Set {context[key]} in .env beside the manifest or in the environment, or name another in {key}.",
             )

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.rules.context import View
+from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E026", "0.1"
 TITLE = "relay without the sovereign mesh"
@@ -21,10 +21,10 @@ enabled = true
 """
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """At most one finding."""
-    if view["sovereign_mesh.relay.enabled"] and not view["sovereign_mesh.enabled"]:
-        yield view.finding(
+    if context["sovereign_mesh.relay.enabled"] and not context["sovereign_mesh.enabled"]:
+        yield context.finding(
             "sovereign_mesh.relay.enabled",
             message="a relay needs the identity of the box, and sovereign_mesh.enabled is false",
             remedy="Set sovereign_mesh.enabled = true, or sovereign_mesh.relay.enabled = false.",

@@ -3,12 +3,17 @@
 from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.rules.context import View
+from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E027", "0.1"
 TITLE = "external relay without an address"
 WHY = """An external relay is found by its own address or through the mesh host; without either no event is stored."""
-READS = ("sovereign_mesh.relay.enabled", "sovereign_mesh.relay.implementation", "sovereign_mesh.relay.url", "mesh.mode")
+READS = (
+    "sovereign_mesh.relay.enabled",
+    "sovereign_mesh.relay.implementation",
+    "sovereign_mesh.relay.url",
+    "mesh.mode",
+)
 BAD = """
 [sovereign_mesh]
 enabled = true
@@ -26,12 +31,15 @@ url = "wss://relay.example"
 """
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """At most one finding."""
-    if not view["sovereign_mesh.relay.enabled"] or view["sovereign_mesh.relay.implementation"] != "external":
+    if (
+        not context["sovereign_mesh.relay.enabled"]
+        or context["sovereign_mesh.relay.implementation"] != "external"
+    ):
         return
-    if not view["sovereign_mesh.relay.url"] and view["mesh.mode"] != "client":
-        yield view.finding(
+    if not context["sovereign_mesh.relay.url"] and context["mesh.mode"] != "client":
+        yield context.finding(
             "sovereign_mesh.relay.implementation",
             message="the relay is external and nothing says where it is",
             remedy='Set sovereign_mesh.relay.url = "wss://<the relay>".',

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.rules.context import PORT_KEYS, View
-from agentbox.manifest.rules.ports._ports import others_on, taken
+from agentbox.manifest.rules.context import PORT_KEYS, RuleContext
+from agentbox.manifest.rules.ports._ports import other_listeners, port_conflict
 
 CODE, SINCE = "E028", "0.1"
 TITLE = "relay port taken"
@@ -26,9 +26,12 @@ port = 7777
 """
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """One finding a listener that has the same port; the metrics port is E013's, the privacy port E025's."""
     key = "sovereign_mesh.relay.port"
-    if any(row.owner == key for row in view.ports):
-        besides = (key, "observability.metrics_port", "privacy.port")
-        yield from (taken(view, key, row.owner) for row in others_on(view, view[key], besides=besides))
+    if any(row.owner == key for row in context.ports):
+        excluding = (key, "observability.metrics_port", "privacy.port")
+        yield from (
+            port_conflict(context, key, row.owner)
+            for row in other_listeners(context, context[key], excluding=excluding)
+        )

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
 from agentbox.manifest.rules._hosts import is_loopback, is_wildcard
-from agentbox.manifest.rules.context import View
+from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E029", "0.1"
 TITLE = "relay bind and expose disagree"
@@ -34,20 +34,20 @@ expose = true
 _TABLE = "sovereign_mesh.relay"
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """At most one finding."""
-    if not view[f"{_TABLE}.enabled"] or view[f"{_TABLE}.implementation"] != "embedded":
+    if not context[f"{_TABLE}.enabled"] or context[f"{_TABLE}.implementation"] != "embedded":
         return
-    bind, expose = view[f"{_TABLE}.bind"], view[f"{_TABLE}.expose"]
+    bind, expose = context[f"{_TABLE}.bind"], context[f"{_TABLE}.expose"]
     if is_wildcard(bind) and not expose:
-        yield view.finding(
+        yield context.finding(
             f"{_TABLE}.bind",
             message=f"the relay listens on {bind} and is not published: it listens widely for nobody",
             remedy=f'Set {_TABLE}.bind = "127.0.0.1", or {_TABLE}.expose = true.',
             related=(f"{_TABLE}.expose",),
         )
     if expose and is_loopback(bind):
-        yield view.finding(
+        yield context.finding(
             f"{_TABLE}.expose",
             message=f"the relay is published and listens on {bind} only: it cannot be reached",
             remedy=f'Set {_TABLE}.bind = "0.0.0.0", or {_TABLE}.expose = false.',

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.rules.context import View
+from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E031", "0.1"
 TITLE = "NIP-04 messages leave the box"
@@ -33,17 +33,24 @@ allow_nip04 = true
 """
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """At most one finding."""
-    if not view["sovereign_mesh.relay.enabled"] or not view["sovereign_mesh.relay.allow_nip04"]:
+    if (
+        not context["sovereign_mesh.relay.enabled"]
+        or not context["sovereign_mesh.relay.allow_nip04"]
+    ):
         return
     ways = {
-        "expose": view["sovereign_mesh.relay.expose"],
-        "external_fanout": view["sovereign_mesh.relay.external_fanout"],
+        "expose": context["sovereign_mesh.relay.expose"],
+        "external_fanout": context["sovereign_mesh.relay.external_fanout"],
     }
-    open_ways = [f"sovereign_mesh.relay.{name}" for name, value in ways.items() if value not in (False, "off")]
+    open_ways = [
+        f"sovereign_mesh.relay.{name}"
+        for name, value in ways.items()
+        if value not in (False, "off")
+    ]
     if open_ways:
-        yield view.finding(
+        yield context.finding(
             "sovereign_mesh.relay.allow_nip04",
             message=f"NIP-04 messages leave the box through {' and '.join(open_ways)}; anyone may read who writes to whom",
             remedy="Set sovereign_mesh.relay.allow_nip04 = false, or keep the relay local.",

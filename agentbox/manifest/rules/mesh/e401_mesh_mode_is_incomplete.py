@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.rules.context import View
+from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E401", "0.1"
 TITLE = "mesh mode is incomplete"
@@ -24,18 +24,18 @@ beads.use = "external-http"
 """
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """One finding a missing part."""
-    mode = view["mesh.mode"]
-    if mode == "client" and not view["mesh.host_url"]:
-        yield view.finding(
+    mode = context["mesh.mode"]
+    if mode == "client" and not context["mesh.host_url"]:
+        yield context.finding(
             "mesh.host_url",
             message="the box is a mesh client and has no host",
             remedy='Set mesh.host_url = "https://<the host>:9090".',
             related=("mesh.mode",),
         )
-    if mode != "standalone" and not view["mesh.token_env"] and not view["mesh.token_file"]:
-        yield view.finding(
+    if mode != "standalone" and not context["mesh.token_env"] and not context["mesh.token_file"]:
+        yield context.finding(
             "mesh.token_env",
             message=f"the box is a mesh {mode} and has no enrolment token",
             remedy="Set mesh.token_env to the name of a variable, or mesh.token_file to a file in the container.",

@@ -3,12 +3,16 @@
 from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.rules.context import View
+from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E402", "0.1"
 TITLE = "open relay that federates both ways"
 WHY = """What anyone writes to an open relay would be sent on to the other relays in this box's name."""
-READS = ("sovereign_mesh.relay.enabled", "sovereign_mesh.relay.ingress_policy", "sovereign_mesh.relay.external_fanout")
+READS = (
+    "sovereign_mesh.relay.enabled",
+    "sovereign_mesh.relay.ingress_policy",
+    "sovereign_mesh.relay.external_fanout",
+)
 BAD = """
 [sovereign_mesh]
 enabled = true
@@ -27,12 +31,15 @@ external_fanout = "publish-only"
 """
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """At most one finding."""
-    if not view["sovereign_mesh.relay.enabled"] or view["sovereign_mesh.relay.ingress_policy"] != "open":
+    if (
+        not context["sovereign_mesh.relay.enabled"]
+        or context["sovereign_mesh.relay.ingress_policy"] != "open"
+    ):
         return
-    if view["sovereign_mesh.relay.external_fanout"] == "bidirectional":
-        yield view.finding(
+    if context["sovereign_mesh.relay.external_fanout"] == "bidirectional":
+        yield context.finding(
             "sovereign_mesh.relay.external_fanout",
             message="the relay is open and federates both ways: strangers' events would be sent on in this box's name",
             remedy='Set sovereign_mesh.relay.ingress_policy = "allowlist", or external_fanout = "publish-only".',

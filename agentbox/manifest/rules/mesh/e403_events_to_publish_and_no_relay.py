@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.rules.context import View
+from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E403", "0.1"
 TITLE = "events to publish, no relay"
@@ -27,12 +27,12 @@ relays = ["wss://relay.example"]
 """
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """At most one finding."""
-    if not view["sovereign_mesh.enabled"] or not view["sovereign_mesh.publish_agent_events"]:
+    if not context["sovereign_mesh.enabled"] or not context["sovereign_mesh.publish_agent_events"]:
         return
-    if not view["sovereign_mesh.relays"] and not view["sovereign_mesh.relay.enabled"]:
-        yield view.finding(
+    if not context["sovereign_mesh.relays"] and not context["sovereign_mesh.relay.enabled"]:
+        yield context.finding(
             "sovereign_mesh.publish_agent_events",
             message="events are to be published and there is no relay: `/ready` would never turn 200",
             remedy='Add a relay: sovereign_mesh.relays = ["wss://<the relay>"], or sovereign_mesh.relay.enabled = true.',

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
 from agentbox.manifest.rules._hosts import clear_text_host, is_loopback
-from agentbox.manifest.rules.context import View
+from agentbox.manifest.rules.context import RuleContext
 from agentbox.manifest.tables.slots import SLOTS
 
 CODE, SINCE = "E404", "0.1"
@@ -38,16 +38,16 @@ beads.use = "external-http"
 """
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """One finding a key, and one for each word of the bridge's command that is such an address."""
     keys = [f"adapters.{slot}.endpoint" for slot in SLOTS]
-    if view["mesh.mode"] == "client":
+    if context["mesh.mode"] == "client":
         keys.insert(0, "mesh.host_url")
-    asked = [(key, view[key]) for key in keys]
-    asked += [(_COMMAND, word.removeprefix("--url=")) for word in view[_COMMAND]]
-    for key, text in asked:
+    addresses = [(key, context[key]) for key in keys]
+    addresses += [(_COMMAND, argument.removeprefix("--url=")) for argument in context[_COMMAND]]
+    for key, text in addresses:
         if (host := clear_text_host(text)) is not None and not is_loopback(host):
-            yield view.finding(
+            yield context.finding(
                 key,
                 message=f"{key} sends tokens and records to {host} in the clear",
                 remedy=f"Write {key} with https.",

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.rules.context import View
+from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "W030", "0.1"
 TITLE = "anyone may write to the relay"
@@ -25,10 +25,13 @@ ingress_policy = "signed-only"
 """
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """At most one finding."""
-    if view["sovereign_mesh.relay.enabled"] and view["sovereign_mesh.relay.ingress_policy"] == "open":
-        yield view.finding(
+    if (
+        context["sovereign_mesh.relay.enabled"]
+        and context["sovereign_mesh.relay.ingress_policy"] == "open"
+    ):
+        yield context.finding(
             "sovereign_mesh.relay.ingress_policy",
             message="anyone may write to the relay",
             remedy='Set sovereign_mesh.relay.ingress_policy = "allowlist" or "signed-only".',

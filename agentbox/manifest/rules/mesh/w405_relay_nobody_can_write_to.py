@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.rules.context import View
+from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "W405", "0.1"
 TITLE = "relay nobody can write to"
@@ -30,12 +30,18 @@ enabled = true
 """
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """At most one finding."""
-    if not view["sovereign_mesh.relay.enabled"] or view["sovereign_mesh.relay.ingress_policy"] != "allowlist":
+    if (
+        not context["sovereign_mesh.relay.enabled"]
+        or context["sovereign_mesh.relay.ingress_policy"] != "allowlist"
+    ):
         return
-    if not view["sovereign_mesh.relay.allowed_pubkeys"] and not view["sovereign_mesh.operator.pubkey"]:
-        yield view.finding(
+    if (
+        not context["sovereign_mesh.relay.allowed_pubkeys"]
+        and not context["sovereign_mesh.operator.pubkey"]
+    ):
+        yield context.finding(
             "sovereign_mesh.relay.ingress_policy",
             message="only the box itself may write to the relay: its allowlist is empty and no operator's key is set",
             remedy="Add keys to sovereign_mesh.relay.allowed_pubkeys, or set sovereign_mesh.operator.pubkey.",

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
 from agentbox.manifest.rules._hosts import clear_text_host, is_loopback
-from agentbox.manifest.rules.context import View
+from agentbox.manifest.rules.context import RuleContext
 
 _KEYS = ("observability.otlp_endpoint", "sovereign_mesh.relays", "sovereign_mesh.relay.url")
 
@@ -27,14 +27,14 @@ EACH = ("", "providers")
 _THIS_MACHINE = "host.docker.internal"
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """One finding a key and address."""
-    for key in ("providers.*.base_url",) if view.table else _KEYS:
-        for url in [view[key]] if isinstance(view[key], str) else view[key]:
+    for key in ("providers.*.base_url",) if context.table else _KEYS:
+        for url in [context[key]] if isinstance(context[key], str) else context[key]:
             host = clear_text_host(url)
             if host is not None and host != _THIS_MACHINE and not is_loopback(host):
-                yield view.finding(
+                yield context.finding(
                     key,
-                    message=f"{view.path(key)} sends content to {host} in the clear",
-                    remedy=f"Write {view.path(key)} with {'wss' if url.startswith('ws') else 'https'}.",
+                    message=f"{context.path(key)} sends content to {host} in the clear",
+                    remedy=f"Write {context.path(key)} with {'wss' if url.startswith('ws') else 'https'}.",
                 )

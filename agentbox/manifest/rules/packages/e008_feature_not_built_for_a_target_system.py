@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.rules.context import GATES, View
-from agentbox.manifest.rules.features._features import features_on, turn_off
+from agentbox.manifest.rules.context import GATES, RuleContext
+from agentbox.manifest.rules.features._features import gated_features, turn_off
 
 CODE, SINCE = "E008", "0.1"
 TITLE = "feature not built for a target system"
@@ -24,14 +24,14 @@ backend = "local-cuda"
 """
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """One finding a feature and system; silent without a target system."""
-    for feature, gate in features_on(view):
-        for system in view.systems:
+    for feature, gate in gated_features(context):
+        for system in context.systems:
             if feature.systems and system not in feature.systems:
-                yield view.finding(
+                yield context.finding(
                     gate,
                     message=f"{feature.name} is not built for {system}",
-                    remedy=f"Narrow image.systems to {' and '.join(feature.systems)}, or set {turn_off(view, gate)}.",
+                    remedy=f"Narrow image.systems to {' and '.join(feature.systems)}, or set {turn_off(context, gate)}.",
                     related=("image.systems",),
                 )

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from agentbox.manifest.features.npm_spec import npm_specs
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.rules.context import GATES, View
+from agentbox.manifest.rules.context import GATES, RuleContext
 from agentbox.manifest.rules.lock_input import LockInput
 
 CODE, SINCE = "E015", "0.1"
@@ -27,40 +27,58 @@ CONTEXT = {side: {"lock": _LOCK, "features": {}} for side in ("bad", "good")}
 _ARCHITECTURES = {"x86_64-linux": "amd64", "aarch64-linux": "arm64"}
 
 
-_SHOWN = 5
+_MAX_LISTED = 5
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """One finding for another suite, one for what is missing."""
-    if view["image.source"] != "debian" or view.lock is None or not view.lock.present:
+    if context["image.source"] != "debian" or context.lock is None or not context.lock.present:
         return
-    locked = view.lock.tables.get("suite", "")
-    if locked != view["image.suite"]:
-        yield view.finding(
+    locked = context.lock.tables.get("suite", "")
+    if locked != context["image.suite"]:
+        yield context.finding(
             "image.suite",
-            message=f'the lock was made for "{locked}", the manifest asks for "{view["image.suite"]}"',
+            message=f'the lock was made for "{locked}", the manifest asks for "{context["image.suite"]}"',
             remedy="Run `agentbox lock`.",
         )
-    absent = list(dict.fromkeys(_missing(view, view.lock)))
-    if absent:
-        shown = ", ".join(absent[:_SHOWN]) + (f" and {len(absent) - _SHOWN} more" if len(absent) > _SHOWN else "")
-        yield view.finding("image", message=f"the lock has no {shown}", remedy="Run `agentbox lock`.")
+    missing = list(dict.fromkeys(_missing(context, context.lock)))
+    if missing:
+        listing = ", ".join(missing[:_MAX_LISTED]) + (
+            f" and {len(missing) - _MAX_LISTED} more" if len(missing) > _MAX_LISTED else ""
+        )
+        yield context.finding(
+            "image", message=f"the lock has no {listing}", remedy="Run `agentbox lock`."
+        )
 
 
-def _missing(view: View, lock: LockInput) -> Iterator[str]:
+def _missing(context: RuleContext, lock: LockInput) -> Iterator[str]:
     """`package (feature or key)`, for every target system."""
-    wanted = view.systems
-    architectures = [_ARCHITECTURES[system] for system in wanted] if wanted else lock.architectures
+    systems = context.systems
+    architectures = (
+        [_ARCHITECTURES[system] for system in systems] if systems else lock.architectures
+    )
     for architecture in architectures:
-        held = lock.names(f"debian.{architecture}")
-        yield from (f"{name} (image.extra_packages)" for name in view["image.extra_packages"] if name not in held)
-        for feature in view.on:
-            yield from (f"{name} ({feature})" for name in view.features[feature].debian if name not in held)
+        locked_names = lock.names(f"debian.{architecture}")
+        yield from (
+            f"{name} (image.extra_packages)"
+            for name in context["image.extra_packages"]
+            if name not in locked_names
+        )
+        for feature in context.enabled_features:
+            yield from (
+                f"{name} ({feature})"
+                for name in context.features[feature].debian
+                if name not in locked_names
+            )
     wheels, tarballs = {_canonical(name) for name in lock.names("wheels")}, lock.names("npm")
-    for feature in view.on:
-        asked = view.features[feature]
-        yield from (f"{name} ({feature})" for name in asked.pypi if _canonical(_project(name)) not in wheels)
-        specs = (spec for arch in architectures for spec in npm_specs(asked.npm, arch))
+    for feature in context.enabled_features:
+        definition = context.features[feature]
+        yield from (
+            f"{name} ({feature})"
+            for name in definition.pypi
+            if _canonical(_project(name)) not in wheels
+        )
+        specs = (spec for arch in architectures for spec in npm_specs(definition.npm, arch))
         yield from (f"{spec.name} ({feature})" for spec in specs if spec.name not in tarballs)
 
 

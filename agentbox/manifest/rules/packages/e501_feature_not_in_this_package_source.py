@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.rules.context import GATES, View
-from agentbox.manifest.rules.features._features import features_on, turn_off
+from agentbox.manifest.rules.context import GATES, RuleContext
+from agentbox.manifest.rules.features._features import gated_features, turn_off
 
 CODE, SINCE = "E501", "0.1"
 TITLE = "feature not in this package source"
@@ -22,14 +22,14 @@ backend = "ollama-cuda"
 """
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """One finding a feature."""
-    source = view["image.source"]
-    for feature, gate in features_on(view):
+    source = context["image.source"]
+    for feature, gate in gated_features(context):
         if feature.sources and source not in feature.sources:
-            yield view.finding(
+            yield context.finding(
                 gate,
                 message=f"{feature.name} is not in the package source {source}; {' and '.join(feature.sources)} has it",
-                remedy=f'Set image.source = "{feature.sources[0]}", or {turn_off(view, gate)}.',
+                remedy=f'Set image.source = "{feature.sources[0]}", or {turn_off(context, gate)}.',
                 related=("image.source",),
             )

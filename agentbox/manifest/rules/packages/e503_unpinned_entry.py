@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.rules.context import View
+from agentbox.manifest.rules.context import RuleContext
 from agentbox.manifest.rules.lock_input import LockInput
 
 CODE, SINCE = "E503", "0.1"
@@ -17,37 +17,51 @@ BAD = ""
 GOOD = ""
 _ROW = {"name": "git", "size": 1, "sha256": "0" * 64}
 CONTEXT = {
-    "bad": {"lock": LockInput(True, {"suite": "trixie", "wheels": {"files": [{"name": "git"}]}}), "features": {}},
-    "good": {"lock": LockInput(True, {"suite": "trixie", "wheels": {"files": [_ROW]}}), "features": {}},
+    "bad": {
+        "lock": LockInput(True, {"suite": "trixie", "wheels": {"files": [{"name": "git"}]}}),
+        "features": {},
+    },
+    "good": {
+        "lock": LockInput(True, {"suite": "trixie", "wheels": {"files": [_ROW]}}),
+        "features": {},
+    },
 }
 
 
-_SHOWN = 5
+_MAX_LISTED = 5
 _HASH = re.compile(r"[0-9a-f]{64}")
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """At most one finding, naming the entries."""
-    if view.lock is None:
+    if context.lock is None:
         return
-    if view["image.source"] == "nixpkgs":
-        if view.lock.flake is not None and not view.lock.nixpkgs_hash:
-            yield view.finding(
+    if context["image.source"] == "nixpkgs":
+        if context.lock.flake is not None and not context.lock.nixpkgs_hash:
+            yield context.finding(
                 "image.source",
                 message="flake.lock pins no nixpkgs: it has no node of that input with a narHash",
                 remedy="Run `nix flake lock` to write it anew.",
             )
         return
-    loose = [f"{row.get('name', '?')} ({table})" for table, row in view.lock.rows() if not _pinned(row)]
-    if loose:
-        more = f" and {len(loose) - _SHOWN} more" if len(loose) > _SHOWN else ""
-        yield view.finding(
+    unpinned = [
+        f"{row.get('name', '?')} ({table})"
+        for table, row in context.lock.rows()
+        if not _is_pinned(row)
+    ]
+    if unpinned:
+        more = f" and {len(unpinned) - _MAX_LISTED} more" if len(unpinned) > _MAX_LISTED else ""
+        yield context.finding(
             "image",
-            message=f"agentbox.lock has no SHA-256 or no size for {', '.join(loose[:_SHOWN])}{more}",
+            message=f"agentbox.lock has no SHA-256 or no size for {', '.join(unpinned[:_MAX_LISTED])}{more}",
             remedy="Run `agentbox lock` to write these entries anew.",
         )
 
 
-def _pinned(row: Mapping[str, Any]) -> bool:
+def _is_pinned(row: Mapping[str, Any]) -> bool:
     size = row.get("size")
-    return isinstance(size, int) and size > 0 and _HASH.fullmatch(str(row.get("sha256", ""))) is not None
+    return (
+        isinstance(size, int)
+        and size > 0
+        and _HASH.fullmatch(str(row.get("sha256", ""))) is not None
+    )

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.rules.context import View
+from agentbox.manifest.rules.context import RuleContext
 from agentbox.manifest.rules.lock_input import MISSING, LockInput
 
 CODE, SINCE = "W502", "0.1"
@@ -16,10 +16,14 @@ GOOD = ""
 CONTEXT = {"bad": {"lock": MISSING}, "good": {"lock": LockInput(present=True), "features": {}}}
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """At most one finding."""
-    if view["image.source"] == "debian" and view.lock is not None and not view.lock.present:
-        yield view.finding(
+    if (
+        context["image.source"] == "debian"
+        and context.lock is not None
+        and not context.lock.present
+    ):
+        yield context.finding(
             "image.source",
             message="there is no agentbox.lock: the next `up` takes what the mirrors serve that day",
             remedy="Run `agentbox lock` and keep the file beside the manifest.",

@@ -1,30 +1,36 @@
 """What the port rules share."""
 
-from agentbox.manifest.features.ports import Listener, free_port
+from agentbox.manifest.features.ports import ListenerSpec, free_port
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.rules.context import View
+from agentbox.manifest.rules.context import RuleContext
 
 
-def others_on(view: View, port: int, *, besides: tuple[str, ...]) -> list[Listener]:
+def other_listeners(
+    context: RuleContext, port: int, *, excluding: tuple[str, ...]
+) -> list[ListenerSpec]:
     """The other listeners on that port."""
-    return [row for row in view.ports if row.port == port and row.owner not in besides]
+    return [row for row in context.ports if row.port == port and row.owner not in excluding]
 
 
-def taken(view: View, owner: str, other: str) -> Finding:
+def port_conflict(context: RuleContext, owner: str, other: str) -> Finding:
     """The finding for two owners of one port, with the next free one. `owner` is a manifest key."""
-    port = next(row.port for row in view.ports if row.owner == owner)
-    key, second = _key(view, owner), _key(view, other)
-    if second in view.given.values and view.written(second) and not view.written(key):
+    port = next(row.port for row in context.ports if row.owner == owner)
+    key, second = _key(context, owner), _key(context, other)
+    if (
+        second in context.inputs.values
+        and context.is_written(second)
+        and not context.is_written(key)
+    ):
         key, second = second, key  # the one that a person chose
-    return view.finding(
+    return context.finding(
         key,
         message=f"port {port} is wanted by {owner} and by {other}",
-        remedy=f"Set {key} to a free port, such as {free_port(view.ports, port)}.",
+        remedy=f"Set {key} to a free port, such as {free_port(context.ports, port)}.",
         related=(second,),
     )
 
 
-def _key(view: View, owner: str) -> str:
+def _key(context: RuleContext, owner: str) -> str:
     """The manifest key of an owner: itself, or for a listener of a feature its gate."""
-    feature = view.features.get(owner.partition(":")[0])
+    feature = context.features.get(owner.partition(":")[0])
     return feature.gate.key if feature and feature.gate else owner

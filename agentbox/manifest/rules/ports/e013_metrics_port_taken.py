@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.rules.context import PORT_KEYS, View
-from agentbox.manifest.rules.ports._ports import others_on, taken
+from agentbox.manifest.rules.context import PORT_KEYS, RuleContext
+from agentbox.manifest.rules.ports._ports import other_listeners, port_conflict
 
 CODE, SINCE = "E013", "0.1"
 TITLE = "metrics port taken"
@@ -20,7 +20,10 @@ metrics_port = 9191
 """
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """One finding a listener that has the same port."""
     key = "observability.metrics_port"
-    yield from (taken(view, key, row.owner) for row in others_on(view, view[key], besides=(key,)))
+    yield from (
+        port_conflict(context, key, row.owner)
+        for row in other_listeners(context, context[key], excluding=(key,))
+    )

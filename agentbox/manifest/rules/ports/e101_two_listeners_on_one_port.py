@@ -4,8 +4,8 @@ import itertools
 from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.rules.context import PORT_KEYS, View
-from agentbox.manifest.rules.ports._ports import taken
+from agentbox.manifest.rules.context import PORT_KEYS, RuleContext
+from agentbox.manifest.rules.ports._ports import port_conflict
 
 CODE, SINCE = "E101", "0.1"
 TITLE = "two listeners on one port"
@@ -24,9 +24,9 @@ port = 9090
 _REPORTED_ELSEWHERE = ("observability.metrics_port", "privacy.port", "sovereign_mesh.relay.port")
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """One finding a pair that E013, E025 and E028 leave out."""
-    rows = [row for row in view.ports if row.owner not in _REPORTED_ELSEWHERE]
+    rows = [row for row in context.ports if row.owner not in _REPORTED_ELSEWHERE]
     for first, second in itertools.combinations(rows, 2):
         if first.port == second.port:
-            yield taken(view, first.owner, second.owner)
+            yield port_conflict(context, first.owner, second.owner)

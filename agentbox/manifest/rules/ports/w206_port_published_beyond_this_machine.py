@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
 from agentbox.manifest.rules._hosts import is_loopback
-from agentbox.manifest.rules.context import View
+from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "W206", "0.1"
 TITLE = "port published beyond this machine"
@@ -21,12 +21,12 @@ publish_address = "127.0.0.1"
 """
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """One finding an address."""
     for key in ("api.publish_address", "observability.publish_address"):
-        if not is_loopback(view[key]):
-            yield view.finding(
+        if not is_loopback(context[key]):
+            yield context.finding(
                 key,
-                message=f"the port is published on {view[key]}: reachable from the network, without TLS",
+                message=f"the port is published on {context[key]}: reachable from the network, without TLS",
                 remedy=f'Set {key} = "127.0.0.1" and use a tunnel or a proxy that speaks TLS.',
             )

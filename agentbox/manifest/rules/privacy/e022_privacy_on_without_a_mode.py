@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.rules.context import View
+from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E022", "0.1"
 TITLE = "privacy on, no mode"
@@ -19,10 +19,10 @@ mode = "rules"
 """
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """At most one finding."""
-    if view["privacy.enabled"] and view["privacy.mode"] == "off":
-        yield view.finding(
+    if context["privacy.enabled"] and context["privacy.mode"] == "off":
+        yield context.finding(
             "privacy.mode",
             message="privacy is enabled and its mode is off: nothing would be filtered",
             remedy='Set privacy.mode = "rules", or privacy.enabled = false.',

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.rules.context import View
+from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E023", "0.1"
 TITLE = "privacy on a GPU that is not there"
@@ -21,10 +21,14 @@ backend = "local-cuda"
 """
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """At most one finding."""
-    if view["privacy.enabled"] and view["privacy.mode"] == "local-gpu" and view["gpu.backend"] == "none":
-        yield view.finding(
+    if (
+        context["privacy.enabled"]
+        and context["privacy.mode"] == "local-gpu"
+        and context["gpu.backend"] == "none"
+    ):
+        yield context.finding(
             "privacy.mode",
             message='privacy.mode is "local-gpu" and gpu.backend is "none"',
             remedy='Set gpu.backend, or privacy.mode = "local-cpu" or "rules".',

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.rules.context import View
+from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E024", "0.1"
 TITLE = "q4 weights on a GPU"
@@ -21,10 +21,14 @@ dtype = "q4"
 """
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """At most one finding."""
-    if view["privacy.enabled"] and view["privacy.dtype"] == "q4" and view["privacy.mode"] == "local-gpu":
-        yield view.finding(
+    if (
+        context["privacy.enabled"]
+        and context["privacy.dtype"] == "q4"
+        and context["privacy.mode"] == "local-gpu"
+    ):
+        yield context.finding(
             "privacy.dtype",
             message="q4 weights run on the CPU only, and privacy.mode is local-gpu",
             remedy='Set privacy.dtype = "bf16", or privacy.mode = "local-cpu".',

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.rules.context import PORT_KEYS, View
-from agentbox.manifest.rules.ports._ports import others_on, taken
+from agentbox.manifest.rules.context import PORT_KEYS, RuleContext
+from agentbox.manifest.rules.ports._ports import other_listeners, port_conflict
 
 CODE, SINCE = "E025", "0.1"
 TITLE = "privacy port taken"
@@ -22,9 +22,12 @@ port = 9092
 """
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """One finding a listener that has the same port; the metrics port is E013's."""
     key = "privacy.port"
-    if any(row.owner == key for row in view.ports):
-        besides = (key, "observability.metrics_port")
-        yield from (taken(view, key, row.owner) for row in others_on(view, view[key], besides=besides))
+    if any(row.owner == key for row in context.ports):
+        excluding = (key, "observability.metrics_port")
+        yield from (
+            port_conflict(context, key, row.owner)
+            for row in other_listeners(context, context[key], excluding=excluding)
+        )

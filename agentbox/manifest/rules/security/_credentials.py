@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from agentbox.manifest.rules.context import View
+from agentbox.manifest.rules.context import RuleContext
 from agentbox.manifest.tables.slots import SLOTS
 
 READS: Final = (
@@ -17,14 +17,18 @@ READS: Final = (
 )
 
 
-def credentials(view: View) -> Iterator[tuple[str, str]]:
+def credentials(context: RuleContext) -> Iterator[tuple[str, str]]:
     """The key that names the variable, and what needs it."""
-    if view["mesh.mode"] != "standalone" and view["mesh.token_env"] and not view["mesh.token_file"]:
+    if (
+        context["mesh.mode"] != "standalone"
+        and context["mesh.token_env"]
+        and not context["mesh.token_file"]
+    ):
         yield "mesh.token_env", "the mesh"
     for slot in SLOTS:
         key = f"adapters.{slot}.token_env"
-        if view.slot_class(slot) == "external" and view[key]:
+        if context.slot_class(slot) == "external" and context[key]:
             yield key, f"the slot {slot}"
-    for name in view.names("providers"):
-        if view[f"providers.{name}.enabled"] and view[f"providers.{name}.env_var"]:
+    for name in context.names("providers"):
+        if context[f"providers.{name}.enabled"] and context[f"providers.{name}.env_var"]:
             yield f"providers.{name}.env_var", f"the provider {name}"

@@ -2,25 +2,37 @@
 
 from collections.abc import Iterator
 
-from agentbox.manifest.features.exceptions import active, effective_delta, widenings
-from agentbox.manifest.rules.context import GATES, View
+from agentbox.manifest.features.exceptions import active_keys, effective_delta, widenings
+from agentbox.manifest.rules.context import GATES, RuleContext
 
 READS = ("security.exceptions", "policies", "policies.*.net", *GATES)
 
 
-def widened(view: View) -> Iterator[tuple[str, str, str]]:
+def find_widenings(context: RuleContext) -> Iterator[tuple[str, str, str]]:
     """Key, what it adds, why; one row an exception or policy."""
-    written = view.names("security.exceptions")
-    for key in (key for key in active(view.model, view.features, view.on) if key in written):
-        delta = effective_delta(view.model, key)
-        if found := widenings(delta):
-            yield f"security.exceptions.{key}", f"the exception {key} adds {', '.join(found)}", delta.reason
-    for name in view.names("policies"):
+    written = context.names("security.exceptions")
+    for key in (
+        key
+        for key in active_keys(context.model, context.features, context.enabled_features)
+        if key in written
+    ):
+        delta = effective_delta(context.model, key)
+        if additions := widenings(delta):
+            yield (
+                f"security.exceptions.{key}",
+                f"the exception {key} adds {', '.join(additions)}",
+                delta.reason,
+            )
+    for name in context.names("policies"):
         ports = [
             text
-            for rule in view[f"policies.{name}.net"]
+            for rule in context[f"policies.{name}.net"]
             if rule.mode == "allow" and "tcp" in rule.operations
             for text in rule.patterns
         ]
         if ports:
-            yield f"policies.{name}.net", f"the policy {name} opens TCP {', '.join(ports)} to any address", ""
+            yield (
+                f"policies.{name}.net",
+                f"the policy {name} opens TCP {', '.join(ports)} to any address",
+                "",
+            )

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.rules.context import View
+from agentbox.manifest.rules.context import RuleContext
 from agentbox.manifest.rules.security._credentials import READS as _READS
 from agentbox.manifest.rules.security._credentials import credentials
 
@@ -24,12 +24,12 @@ ENVIRONMENT = True
 CONTEXT = {"bad": {"environment": {}}, "good": {"environment": {"AGENTBOX_MESH_TOKEN": "t"}}}
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """One finding a variable; silent without the environment."""
-    for key, need in credentials(view):
-        name = view[key]
-        if view.unset(name):
-            yield view.finding(
+    for key, need in credentials(context):
+        name = context[key]
+        if context.is_unset(name):
+            yield context.finding(
                 key,
                 message=f"the variable {name} is not set; {need} needs it",
                 remedy=f"Set {name} in .env beside the manifest or in the environment, or name another in {key}.",

@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.rules.context import View
+from agentbox.manifest.rules.context import RuleContext
 from agentbox.manifest.rules.security._credentials import READS as _READS
 from agentbox.manifest.rules.security._credentials import credentials
 from agentbox.manifest.secrets import is_placeholder
-from agentbox.manifest.toml_text import show
+from agentbox.manifest.toml_text import format_short
 
 CODE, SINCE = "E018", "0.1"
 TITLE = "placeholder left in"
@@ -29,21 +29,21 @@ ENVIRONMENT = True
 _HOST = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#@]*@)?(\[[^]]*\]|[^:/?#]*)")
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """One finding a text; for variables only with the environment, and without their value."""
-    for key, text in view.strings():
+    for key, text in context.strings():
         if key.rpartition(".")[2] in ("command", "args", "patterns"):
             continue
         if is_placeholder(text) or ((host := _HOST.match(text)) and is_placeholder(host[1])):
-            yield view.finding(
+            yield context.finding(
                 key,
-                message=f"the placeholder {show(text)} stands where a value is needed",
+                message=f"the placeholder {format_short(text)} stands where a value is needed",
                 remedy=f"Write the value of {key}.",
             )
-    for key, need in credentials(view):
-        if is_placeholder(view.variable(view[key])):
-            yield view.finding(
+    for key, need in credentials(context):
+        if is_placeholder(context.variable(context[key])):
+            yield context.finding(
                 key,
-                message=f"the variable {view[key]} holds a placeholder; {need} needs a value",
-                remedy=f"Set {view[key]} in .env beside the manifest or in the environment.",
+                message=f"the variable {context[key]} holds a placeholder; {need} needs a value",
+                remedy=f"Set {context[key]} in .env beside the manifest or in the environment.",
             )

@@ -2,16 +2,22 @@
 
 from collections.abc import Iterator
 
-from agentbox.manifest.features.exceptions import active, effective_delta
-from agentbox.manifest.features.tmpfs import baseline, total_bytes
+from agentbox.manifest.features.exceptions import active_keys, effective_delta
+from agentbox.manifest.features.tmpfs import baseline_mounts, total_bytes
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.rules.context import GATES, View
+from agentbox.manifest.rules.context import GATES, RuleContext
 
 CODE, SINCE = "E102", "0.1"
 TITLE = "box smaller than what is on"
 WHY = """Pages of memory file systems count in the memory of the box. When the sum does not fit, the kernel kills
 programs as soon as the file systems fill."""
-READS = ("resources.memory", "resources.tmp_size", "resources.log_size", "security.exceptions", *GATES)
+READS = (
+    "resources.memory",
+    "resources.tmp_size",
+    "resources.log_size",
+    "security.exceptions",
+    *GATES,
+)
 BAD = """
 [resources]
 memory = "1GiB"
@@ -30,20 +36,28 @@ _MIB = 1 << 20
 _CONTROL_PLANE = 256 * _MIB
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """At most one finding, with the sum."""
-    memory = view["resources.memory"]
-    mounts = baseline(view["resources.tmp_size"], view["resources.log_size"])
+    memory = context["resources.memory"]
+    mounts = baseline_mounts(context["resources.tmp_size"], context["resources.log_size"])
     parts = [("control plane", _CONTROL_PLANE), ("memory file systems", total_bytes(mounts))]
-    parts += [(name, need.bytes) for name in view.on if (need := view.features[name].min_memory) is not None]
-    written = view.names("security.exceptions")
-    for key in (key for key in active(view.model, view.features, view.on) if key in written):
-        parts.append((f"exception {key}", total_bytes(effective_delta(view.model, key).tmpfs)))
-    needed = sum(size for _, size in parts)
-    if needed > memory.bytes:
+    parts += [
+        (name, need.bytes)
+        for name in context.enabled_features
+        if (need := context.features[name].min_memory) is not None
+    ]
+    written = context.names("security.exceptions")
+    for key in (
+        key
+        for key in active_keys(context.model, context.features, context.enabled_features)
+        if key in written
+    ):
+        parts.append((f"exception {key}", total_bytes(effective_delta(context.model, key).tmpfs)))
+    required = sum(size for _, size in parts)
+    if required > memory.bytes:
         listed = " + ".join(f"{name} {size // _MIB} MiB" for name, size in parts)
-        yield view.finding(
+        yield context.finding(
             "resources.memory",
-            message=f"{listed} = {-(-needed // _MIB)} MiB do not fit in {memory}",
-            remedy=f'Set resources.memory to at least "{-(-needed // _MIB)}MiB", or turn something off.',
+            message=f"{listed} = {-(-required // _MIB)} MiB do not fit in {memory}",
+            remedy=f'Set resources.memory to at least "{-(-required // _MIB)}MiB", or turn something off.',
         )

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.rules.context import View
+from agentbox.manifest.rules.context import RuleContext
 from agentbox.manifest.types import Size
 
 CODE, SINCE = "E103", "0.1"
@@ -49,18 +49,24 @@ _PAIRS = (
 )
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """One finding a pair, at the key that is written. An agent that writes no limit of its own is left out."""
-    if view.table and not view["agents.*.enabled"]:
+    if context.table and not context["agents.*.enabled"]:
         return
-    for name, whole in _PAIRS:
-        limit = view.path(f"agents.*.limits.{name}" if view.table else f"limits.{name}")
-        if _amount(view[limit]) > _amount(view[whole]) and (view.written(limit) or not view.table):
-            at, other = (limit, whole) if view.written(limit) or not view.written(whole) else (whole, limit)
-            yield view.finding(
-                at,
-                message=f"{limit} is {view[limit]} and {whole} is {view[whole]}: no agent can be granted more than the box has",
-                remedy=f"Lower {limit} or raise {whole}.",
+    for name, box_key in _PAIRS:
+        limit = context.path(f"agents.*.limits.{name}" if context.table else f"limits.{name}")
+        if _amount(context[limit]) > _amount(context[box_key]) and (
+            context.is_written(limit) or not context.table
+        ):
+            reported_key, other = (
+                (limit, box_key)
+                if context.is_written(limit) or not context.is_written(box_key)
+                else (box_key, limit)
+            )
+            yield context.finding(
+                reported_key,
+                message=f"{limit} is {context[limit]} and {box_key} is {context[box_key]}: no agent can be granted more than the box has",
+                remedy=f"Lower {limit} or raise {box_key}.",
                 related=(other,),
             )
 

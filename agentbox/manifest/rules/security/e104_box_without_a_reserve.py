@@ -2,10 +2,17 @@
 
 from collections.abc import Iterator
 
-from agentbox.manifest.features.tmpfs import baseline, total_bytes
+from agentbox.manifest.features.tmpfs import baseline_mounts, total_bytes
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.rules.context import View
-from agentbox.policy.limits.reserve import FILES, FILES_OF_ONE, MEMORY, TASKS_OF_ONE, THREADS_A_PROCESS, needed_tasks
+from agentbox.manifest.rules.context import RuleContext
+from agentbox.policy.limits.reserve import (
+    FILES,
+    FILES_PER_AGENT,
+    MEMORY,
+    TASKS_PER_AGENT,
+    THREADS_PER_PROCESS,
+    required_tasks,
+)
 
 CODE, SINCE = "E104", "0.1"
 TITLE = "box without a reserve for its control plane"
@@ -39,33 +46,35 @@ pids = 64
 _MIB = 1 << 20
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """At most one finding a resource, with its sum."""
-    if view["adapters.orchestrator.use"] != "local-process":
+    if context["adapters.orchestrator.use"] != "local-process":
         return
-    agents, pids = view["adapters.orchestrator.max_agents"], view["limits.pids"]
-    if (needed := needed_tasks(agents, pids)) > view["resources.pids"]:
-        parts = f"{agents} agents of at least {TASKS_OF_ONE}, one of {pids} times {THREADS_A_PROCESS} threads"
-        yield view.finding(
+    agents, pids = context["adapters.orchestrator.max_agents"], context["limits.pids"]
+    if (required := required_tasks(agents, pids)) > context["resources.pids"]:
+        parts = f"{agents} agents of at least {TASKS_PER_AGENT}, one of {pids} times {THREADS_PER_PROCESS} threads"
+        yield context.finding(
             "resources.pids",
-            message=f"{parts} and the reserve of the box need {needed} processes and threads, and it has {view['resources.pids']}",
-            remedy=f"Set resources.pids to at least {needed}, or lower limits.pids or adapters.orchestrator.max_agents.",
+            message=f"{parts} and the reserve of the box need {required} processes and threads, and it has {context['resources.pids']}",
+            remedy=f"Set resources.pids to at least {required}, or lower limits.pids or adapters.orchestrator.max_agents.",
             related=("limits.pids", "adapters.orchestrator.max_agents"),
         )
-    if (needed := FILES + FILES_OF_ONE * agents) > view["resources.nofile"]:
-        yield view.finding(
+    if (required := FILES + FILES_PER_AGENT * agents) > context["resources.nofile"]:
+        yield context.finding(
             "resources.nofile",
-            message=f"{agents} agents and the reserve of the box need {needed} open files, and it has {view['resources.nofile']}",
-            remedy=f"Set resources.nofile to at least {needed}, or lower adapters.orchestrator.max_agents.",
+            message=f"{agents} agents and the reserve of the box need {required} open files, and it has {context['resources.nofile']}",
+            remedy=f"Set resources.nofile to at least {required}, or lower adapters.orchestrator.max_agents.",
             related=("adapters.orchestrator.max_agents",),
         )
-    limit, whole = view["limits.memory"].bytes, view["resources.memory"]
-    file_systems = total_bytes(baseline(view["resources.tmp_size"], view["resources.log_size"]))
-    if limit <= whole.bytes < (needed := MEMORY + file_systems + limit):
-        yield view.finding(
+    limit, box_memory = context["limits.memory"].bytes, context["resources.memory"]
+    file_systems = total_bytes(
+        baseline_mounts(context["resources.tmp_size"], context["resources.log_size"])
+    )
+    if limit <= box_memory.bytes < (required := MEMORY + file_systems + limit):
+        yield context.finding(
             "resources.memory",
-            message=f"one agent of {view['limits.memory']}, control plane {MEMORY // _MIB} MiB and memory file systems "
-            f"{file_systems // _MIB} MiB do not fit in {whole}",
-            remedy=f'Set resources.memory to at least "{-(-needed // _MIB)}MiB", or lower limits.memory.',
+            message=f"one agent of {context['limits.memory']}, control plane {MEMORY // _MIB} MiB and memory file systems "
+            f"{file_systems // _MIB} MiB do not fit in {box_memory}",
+            remedy=f'Set resources.memory to at least "{-(-required // _MIB)}MiB", or lower limits.memory.',
             related=("limits.memory",),
         )

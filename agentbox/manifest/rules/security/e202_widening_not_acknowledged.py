@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.rules.context import View
+from agentbox.manifest.rules.context import RuleContext
 from agentbox.manifest.rules.security import _widening
 
 CODE, SINCE = "E202", "0.1"
@@ -25,12 +25,12 @@ audit_acknowledged = true
 """
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """One finding an exception or policy."""
-    if view["security.audit_acknowledged"]:
+    if context["security.audit_acknowledged"]:
         return
-    for key, added, reason in _widening.widened(view):
-        yield view.finding(
+    for key, added, reason in _widening.find_widenings(context):
+        yield context.finding(
             key,
             message=f"{added}{f', because {reason}' if reason else ''}",
             remedy="Set security.audit_acknowledged = true once you have read this.",

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.rules.context import View
-from agentbox.policy.protected_paths import undone
+from agentbox.manifest.rules.context import RuleContext
+from agentbox.policy.protected_paths import baseline_violations
 
 CODE, SINCE = "E203", "0.1"
 TITLE = "exception undoes the baseline"
@@ -33,16 +33,18 @@ EACH = "security.exceptions"
 _TABLE = "security.exceptions.*"
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """One finding a field that undoes something."""
-    remedy = "Exceptions add, they never undo: name the narrower field or place that the feature needs."
-    for field, message in _undone(view):
-        yield view.finding(f"{_TABLE}.{field}", message=message, remedy=remedy)
+    remedy = (
+        "Exceptions add, they never undo: name the narrower field or place that the feature needs."
+    )
+    for field, message in _violations(context):
+        yield context.finding(f"{_TABLE}.{field}", message=message, remedy=remedy)
 
 
-def _undone(view: View) -> Iterator[tuple[str, str]]:
+def _violations(context: RuleContext) -> Iterator[tuple[str, str]]:
     fields = ("cap_add", "tmpfs", "volumes")
-    yield from undone(**{field: view[f"{_TABLE}.{field}"] for field in fields})
-    seccomp = view[f"{_TABLE}.seccomp"]
-    if seccomp and seccomp not in view.seccomp_files:
+    yield from baseline_violations(**{field: context[f"{_TABLE}.{field}"] for field in fields})
+    seccomp = context[f"{_TABLE}.seccomp"]
+    if seccomp and seccomp not in context.seccomp_files:
         yield "seccomp", f'"{seccomp}" is no file of config/seccomp/'

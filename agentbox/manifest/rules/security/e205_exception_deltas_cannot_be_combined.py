@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Mapping
 
-from agentbox.manifest.features.exceptions import gates_on, parents
+from agentbox.manifest.features.exceptions import open_gates, parents
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.rules.context import GATES, View
+from agentbox.manifest.rules.context import GATES, RuleContext
 
 CODE, SINCE = "E205", "0.1"
 TITLE = "exception deltas cannot be combined"
@@ -38,74 +38,74 @@ inherits = ["playwright"]
 _TABLE = "security.exceptions"
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """One finding a cycle, an inherited key whose gate is off, or a value that two blocks give differently."""
-    names = view.names(_TABLE)
-    above = {name: _parents(view, name) for name in names}
+    names = context.names(_TABLE)
+    ancestry = {name: _parents(context, name) for name in names}
     for name in names:
-        if (chain := _cycle(name, above)) and name == min(chain):
-            yield view.finding(
+        if (chain := _cycle(name, ancestry)) and name == min(chain):
+            yield context.finding(
                 f"{_TABLE}.{name}.inherits",
                 message=f"inherits itself: {' -> '.join((*chain, name))}",
                 remedy="Remove one of these `inherits` entries.",
                 related=tuple(f"{_TABLE}.{other}.inherits" for other in chain[1:]),
             )
-        yield from _inherited_but_off(view, name)
-    yield from _conflicts(view, names)
+        yield from _check_gates(context, name)
+    yield from _conflicts(context, names)
 
 
-def _parents(view: View, name: str) -> tuple[str, ...]:
+def _parents(context: RuleContext, name: str) -> tuple[str, ...]:
     for key in ("inherits", "builtin"):
-        view[f"{_TABLE}.{name}.{key}"]
-    return parents(name, view.model.security.exceptions[name])  # type: ignore[arg-type,index]
+        context[f"{_TABLE}.{name}.{key}"]
+    return parents(name, context.model.security.exceptions[name])  # type: ignore[arg-type,index]
 
 
-def _cycle(start: str, above: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+def _cycle(start: str, ancestry: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
     """The chain from `start` back to itself, without the repeated end."""
-    waiting: list[tuple[str, ...]] = [(start,)]
-    seen: set[str] = set()
-    while waiting:
-        chain = waiting.pop()
-        for parent in above.get(chain[-1], ()):
+    pending: list[tuple[str, ...]] = [(start,)]
+    visited: set[str] = set()
+    while pending:
+        chain = pending.pop()
+        for parent in ancestry.get(chain[-1], ()):
             if parent == start:
                 return chain
-            if parent not in seen:
-                seen.add(parent)
-                waiting.append((*chain, parent))
+            if parent not in visited:
+                visited.add(parent)
+                pending.append((*chain, parent))
     return ()
 
 
-def _inherited_but_off(view: View, name: str) -> Iterator[Finding]:
-    gated = gates_on(view.features, view.on)
-    if name not in gated:
+def _check_gates(context: RuleContext, name: str) -> Iterator[Finding]:
+    gates = open_gates(context.features, context.enabled_features)
+    if name not in gates:
         return  # E020 says so already
-    for parent in view[f"{_TABLE}.{name}.inherits"]:
-        if parent not in gated:
-            yield view.finding(
+    for parent in context[f"{_TABLE}.{name}.inherits"]:
+        if parent not in gates:
+            yield context.finding(
                 f"{_TABLE}.{name}.inherits",
                 message=f"inherits {parent}, whose gate is off",
                 remedy=f"Turn its feature on, or remove {parent} from `inherits`.",
             )
 
 
-def _conflicts(view: View, names: tuple[str, ...]) -> Iterator[Finding]:
-    given: dict[tuple[str, str], tuple[str, str]] = {}
+def _conflicts(context: RuleContext, names: tuple[str, ...]) -> Iterator[Finding]:
+    owners: dict[tuple[str, str], tuple[str, str]] = {}
     for name in names:
-        for what, place, value in _single_values(view, name):
-            owner, first = given.setdefault((what, place), (name, value))
+        for field, target, value in _single_values(context, name):
+            owner, first = owners.setdefault((field, target), (name, value))
             if first != value:
-                yield view.finding(
-                    f"{_TABLE}.{name}.{what}",
-                    message=f'{place or what} is "{value}" here and "{first}" in {owner}',
+                yield context.finding(
+                    f"{_TABLE}.{name}.{field}",
+                    message=f'{target or field} is "{value}" here and "{first}" in {owner}',
                     remedy="Keep one of the two.",
-                    related=(f"{_TABLE}.{owner}.{what}",),
+                    related=(f"{_TABLE}.{owner}.{field}",),
                 )
 
 
-def _single_values(view: View, name: str) -> Iterator[tuple[str, str, str]]:
+def _single_values(context: RuleContext, name: str) -> Iterator[tuple[str, str, str]]:
     """Field, place, value of what can be there once."""
-    for volume in view[f"{_TABLE}.{name}.volumes"]:
+    for volume in context[f"{_TABLE}.{name}.volumes"]:
         yield "volumes", volume.target, volume.source
-    for what in ("runtime", "seccomp"):
-        if value := view[f"{_TABLE}.{name}.{what}"]:
-            yield what, "", value
+    for field in ("runtime", "seccomp"):
+        if value := context[f"{_TABLE}.{name}.{field}"]:
+            yield field, "", value

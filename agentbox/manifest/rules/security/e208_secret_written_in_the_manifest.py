@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.rules.context import View
+from agentbox.manifest.rules.context import RuleContext
 from agentbox.manifest.secrets import is_credential
 
 CODE, SINCE = "E208", "0.1"
@@ -23,10 +23,10 @@ command = ["/opt/bridge", "--key-file", "/run/secrets/KEY"]
 """
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """One finding a key; the value is never shown."""
-    for key in dict.fromkeys(key for key, text in view.strings() if is_credential(text)):
-        yield view.finding(
+    for key in dict.fromkeys(key for key, text in context.strings() if is_credential(text)):
+        yield context.finding(
             key,
             message="the value looks like a credential",
             remedy="Replace that credential where it was issued, and name a variable or a file here instead.",

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from agentbox.manifest.features.exceptions import active, effective_delta
+from agentbox.manifest.features.exceptions import active_keys, effective_delta
 from agentbox.manifest.findings import Finding
 from agentbox.manifest.rules._hosts import is_loopback
 from agentbox.manifest.rules.agents._policies import enabled_agents
-from agentbox.manifest.rules.context import View
+from agentbox.manifest.rules.context import RuleContext
 from agentbox.manifest.rules.security import _widening
 
 CODE, SINCE = "I204", "0.1"
@@ -34,44 +34,55 @@ dev = true
 GOOD = ""
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """At most one finding, at the first of what it lists."""
-    found = list(_widened(view))
-    if found:
-        first, _ = found[0]
-        yield view.finding(
+    widenings = list(_find_widenings(context))
+    if widenings:
+        first, _ = widenings[0]
+        yield context.finding(
             first,
-            message=f"widened: {'; '.join(text for _, text in found)}",
+            message=f"widened: {'; '.join(text for _, text in widenings)}",
             remedy="Nothing to do if each of these is meant.",
-            related=tuple(key for key, _ in found[1:]),
+            related=tuple(key for key, _ in widenings[1:]),
         )
 
 
-def _widened(view: View) -> Iterator[tuple[str, str]]:
-    written = view.names("security.exceptions")
-    for name in (name for name in active(view.model, view.features, view.on) if name in written):
-        delta = effective_delta(view.model, name)
-        if not delta.empty:
+def _find_widenings(context: RuleContext) -> Iterator[tuple[str, str]]:
+    written = context.names("security.exceptions")
+    for name in (
+        name
+        for name in active_keys(context.model, context.features, context.enabled_features)
+        if name in written
+    ):
+        delta = effective_delta(context.model, name)
+        if not delta.is_empty:
             yield f"security.exceptions.{name}", f"exception {name}: {delta.reason}"
     for key in ("api.publish_address", "observability.publish_address"):
-        if not is_loopback(view[key]):
-            yield key, f"{key} is {view[key]}"
-    if view["sovereign_mesh.relay.enabled"] and view["sovereign_mesh.relay.expose"]:
+        if not is_loopback(context[key]):
+            yield key, f"{key} is {context[key]}"
+    if context["sovereign_mesh.relay.enabled"] and context["sovereign_mesh.relay.expose"]:
         yield "sovereign_mesh.relay.expose", "the relay is published"
-    if everything := [text for text in view["egress.allow"] if text.partition(":")[0] == "*"]:
-        yield "egress.allow", f"agents may reach {' and '.join(everything)}"
-    if degraded := view["limits.allow_degraded"]:
+    if wildcards := [text for text in context["egress.allow"] if text.partition(":")[0] == "*"]:
+        yield "egress.allow", f"agents may reach {' and '.join(wildcards)}"
+    if degraded := context["limits.allow_degraded"]:
         yield "limits.allow_degraded", f"agents may start without {', '.join(degraded)}"
-    yield from ((key, added) for key, added, _ in _widening.widened(view) if key.startswith("policies."))
-    yield from _agents(view)
-    if view["meta.dev"]:
+    yield from (
+        (key, added)
+        for key, added, _ in _widening.find_widenings(context)
+        if key.startswith("policies.")
+    )
+    yield from _agent_widenings(context)
+    if context["meta.dev"]:
         yield "meta.dev", "a development box"
 
 
-def _agents(view: View) -> Iterator[tuple[str, str]]:
-    for name in enabled_agents(view):
-        degraded = view[f"agents.{name}.limits.allow_degraded"]
-        if degraded and view.written(f"agents.{name}.limits.allow_degraded"):
-            yield f"agents.{name}.limits.allow_degraded", f"{name} may start without {', '.join(degraded)}"
-        if view[f"agents.{name}.workspace"] == "direct":
+def _agent_widenings(context: RuleContext) -> Iterator[tuple[str, str]]:
+    for name in enabled_agents(context):
+        degraded = context[f"agents.{name}.limits.allow_degraded"]
+        if degraded and context.is_written(f"agents.{name}.limits.allow_degraded"):
+            yield (
+                f"agents.{name}.limits.allow_degraded",
+                f"{name} may start without {', '.join(degraded)}",
+            )
+        if context[f"agents.{name}.workspace"] == "direct":
             yield f"agents.{name}.workspace", f"{name} writes to the workspace without review"

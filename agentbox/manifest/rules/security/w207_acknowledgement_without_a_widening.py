@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.rules.context import View
+from agentbox.manifest.rules.context import RuleContext
 from agentbox.manifest.rules.security import _widening
 
 CODE, SINCE = "W207", "0.1"
@@ -20,10 +20,10 @@ audit_acknowledged = false
 """
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """At most one finding."""
-    if view["security.audit_acknowledged"] and not any(_widening.widened(view)):
-        yield view.finding(
+    if context["security.audit_acknowledged"] and not any(_widening.find_widenings(context)):
+        yield context.finding(
             "security.audit_acknowledged",
             message="a widening is acknowledged and nothing widens",
             remedy="Set security.audit_acknowledged = false.",

@@ -3,13 +3,19 @@
 from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.rules.context import View
+from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E001", "0.1"
 TITLE = "external slot without a target"
 WHY = """An external slot needs an address: its own endpoint, or a mesh host that offers one. Without either every call
 would fail."""
-READS = ("adapters.beads.use", "adapters.beads.endpoint", "adapters.pods.use", "adapters.pods.endpoint", "mesh.mode")
+READS = (
+    "adapters.beads.use",
+    "adapters.beads.endpoint",
+    "adapters.pods.use",
+    "adapters.pods.endpoint",
+    "mesh.mode",
+)
 BAD = """
 [adapters.beads]
 use = "external-http"
@@ -21,12 +27,16 @@ endpoint = "https://beads.example"
 """
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """One finding a slot."""
     for slot in ("beads", "pods"):
-        use, endpoint = view[f"adapters.{slot}.use"], view[f"adapters.{slot}.endpoint"]
-        if use in ("external-http", "external-solid") and not endpoint and view["mesh.mode"] != "client":
-            yield view.finding(
+        use, endpoint = context[f"adapters.{slot}.use"], context[f"adapters.{slot}.endpoint"]
+        if (
+            use in ("external-http", "external-solid")
+            and not endpoint
+            and context["mesh.mode"] != "client"
+        ):
+            yield context.finding(
                 f"adapters.{slot}.use",
                 message=f'the slot is "{use}" and nothing says where the service is',
                 remedy=f'Set adapters.{slot}.endpoint, or mesh.mode = "client" with mesh.host_url.',

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.rules.context import View
+from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E002", "0.1"
 TITLE = "PostgreSQL slot without its connection string"
@@ -33,29 +33,33 @@ ENVIRONMENT = True
 _FORM = re.compile(r"postgres(ql)?://\S+|[a-z_]+\s*=\s*\S+.*", re.DOTALL)
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """One finding a slot; with the environment also for a variable that holds no connection string."""
     for slot in ("beads", "memory"):
         table = f"adapters.{slot}"
-        if view[f"{table}.use"] != "external-pg" or view[f"{table}.dsn_file"]:
+        if context[f"{table}.use"] != "external-pg" or context[f"{table}.dsn_file"]:
             continue
-        name = view[f"{table}.dsn_env"]
+        name = context[f"{table}.dsn_env"]
         if not name:
-            yield view.finding(
+            yield context.finding(
                 f"{table}.use",
                 message="the slot is external-pg and no connection string is named",
                 remedy=f"Set {table}.dsn_env to the name of a variable, or {table}.dsn_file to a file in the container.",
             )
-        elif (reason := _reason(view, name)) is not None:
-            yield view.finding(
+        elif (reason := _reason(context, name)) is not None:
+            yield context.finding(
                 f"{table}.dsn_env",
                 message=f"the variable {name} {reason}",
                 remedy=f"Set {name} to a PostgreSQL URI or keyword string, in .env or the environment.",
             )
 
 
-def _reason(view: View, name: str) -> str | None:
-    if view.unset(name):
+def _reason(context: RuleContext, name: str) -> str | None:
+    if context.is_unset(name):
         return "is not set"
-    value = view.variable(name)
-    return "holds no PostgreSQL connection string" if value and not _FORM.fullmatch(value.strip()) else None
+    value = context.variable(name)
+    return (
+        "holds no PostgreSQL connection string"
+        if value and not _FORM.fullmatch(value.strip())
+        else None
+    )

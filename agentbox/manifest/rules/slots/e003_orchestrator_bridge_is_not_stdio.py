@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.rules.context import View
+from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E003", "0.1"
 TITLE = "orchestrator bridge is not stdio"
@@ -31,19 +31,19 @@ command = ["/opt/bridge"]
 _TABLE = "adapters.orchestrator"
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """One finding a network key, and one for a missing command."""
-    if view[f"{_TABLE}.use"] != "external-stdio":
+    if context[f"{_TABLE}.use"] != "external-stdio":
         return
     for name in ("endpoint", "token_env", "token_file"):
-        if view[f"{_TABLE}.{name}"]:
-            yield view.finding(
+        if context[f"{_TABLE}.{name}"]:
+            yield context.finding(
                 f"{_TABLE}.{name}",
                 message="the bridge speaks over stdin and stdout and opens no port",
                 remedy=f"Drop {_TABLE}.{name}.",
             )
-    if not view[f"{_TABLE}.command"]:
-        yield view.finding(
+    if not context[f"{_TABLE}.command"]:
+        yield context.finding(
             f"{_TABLE}.command",
             message="the slot is external-stdio and no bridge program is named",
             remedy=f'Give {_TABLE}.command = ["/path/of/the/bridge"].',

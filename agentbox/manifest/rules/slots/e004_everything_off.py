@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.rules.context import View
+from agentbox.manifest.rules.context import RuleContext
 from agentbox.manifest.tables.slots import SLOTS
 
 CODE, SINCE = "E004", "0.1"
@@ -38,12 +38,12 @@ orchestrator.use = "off"
 """
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """At most one finding."""
-    if any(view[f"adapters.{slot}.use"] != "off" for slot in SLOTS):
+    if any(context[f"adapters.{slot}.use"] != "off" for slot in SLOTS):
         return
-    if not (view.written("mesh.mode") and view["mesh.mode"] == "standalone"):
-        yield view.finding(
+    if not (context.is_written("mesh.mode") and context["mesh.mode"] == "standalone"):
+        yield context.finding(
             "adapters",
             message="all five slots are off: the box keeps nothing and starts nothing",
             remedy='Write mesh.mode = "standalone" if that is meant, or give a slot an implementation.',

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.rules.context import View
+from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E005", "0.1"
 TITLE = "external events without a destination"
@@ -21,11 +21,11 @@ endpoint = "https://events.example"
 """
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """At most one finding."""
-    external = view["adapters.events.use"] == "external-http"
-    if external and not view["adapters.events.endpoint"] and view["mesh.mode"] != "client":
-        yield view.finding(
+    external = context["adapters.events.use"] == "external-http"
+    if external and not context["adapters.events.endpoint"] and context["mesh.mode"] != "client":
+        yield context.finding(
             "adapters.events.use",
             message="events are external and have no destination",
             remedy='Set adapters.events.endpoint, or mesh.mode = "client" with mesh.host_url.',

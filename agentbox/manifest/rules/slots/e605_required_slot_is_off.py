@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.rules.context import View
+from agentbox.manifest.rules.context import RuleContext
 from agentbox.manifest.tables.slots import SLOTS
 
 CODE, SINCE = "E605", "0.1"
@@ -32,11 +32,14 @@ use = "off"
 """
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """One finding a slot."""
     for slot in SLOTS:
-        if view[f"adapters.{slot}.use"] == "off" and view.as_written(f"adapters.{slot}.required") is True:
-            yield view.finding(
+        if (
+            context[f"adapters.{slot}.use"] == "off"
+            and context.raw_value(f"adapters.{slot}.required") is True
+        ):
+            yield context.finding(
                 f"adapters.{slot}.required",
                 message=f"the slot {slot} is off and required: `/ready` would never turn 200",
                 remedy=f"Drop adapters.{slot}.required, or choose an implementation in adapters.{slot}.use.",

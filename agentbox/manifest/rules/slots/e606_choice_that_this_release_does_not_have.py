@@ -7,8 +7,8 @@ from agentbox.manifest.features.model import Gate
 from agentbox.manifest.findings import Finding
 from agentbox.manifest.keys import keys
 from agentbox.manifest.model import plain
-from agentbox.manifest.rules.context import View
-from agentbox.manifest.toml_text import spell
+from agentbox.manifest.rules.context import RuleContext
+from agentbox.manifest.toml_text import format_toml
 
 CODE, SINCE = "E606", "0.1"
 TITLE = "choice that this release does not have"
@@ -30,49 +30,59 @@ endpoint = "https://pods.example/"
 """
 
 
-def check(view: View) -> Iterator[Finding]:
+def check(context: RuleContext) -> Iterator[Finding]:
     """One finding a key."""
-    for key, served in AVAILABLE.items():
-        for path in _paths(view, key):
-            value = view[path]
-            if any(one not in served for one in (value if isinstance(value, tuple) else (value,))):
-                yield _refused(view, path, f"Choose {' or '.join(spell(plain(choice)) for choice in served)}.")
-    yield from _gates(view)
+    for key, available in AVAILABLE.items():
+        for path in _paths(context, key):
+            value = context[path]
+            if any(
+                item not in available for item in (value if isinstance(value, tuple) else (value,))
+            ):
+                yield _unavailable(
+                    context,
+                    path,
+                    f"Choose {' or '.join(format_toml(plain(choice)) for choice in available)}.",
+                )
+    yield from _check_gates(context)
     for key, reader in UNREAD.items():
-        if view.written(key):
-            yield view.finding(
+        if context.is_written(key):
+            yield context.finding(
                 key,
                 message=f"{key} is for {reader}, which is not in this release of agentbox",
                 remedy=f"Remove {key}: nothing reads it yet.",
             )
 
 
-def _paths(view: View, key: str) -> tuple[str, ...]:
+def _paths(context: RuleContext, key: str) -> tuple[str, ...]:
     """The key itself, or one path an entry of its map."""
     table, star, name = key.partition(".*")
-    return tuple(f"{table}.{entry}{name}" for entry in view.names(table)) if star else (key,)
+    return tuple(f"{table}.{entry}{name}" for entry in context.names(table)) if star else (key,)
 
 
-def _gates(view: View) -> Iterator[Finding]:
+def _check_gates(context: RuleContext) -> Iterator[Finding]:
     """Switches that no feature file has, and a desktop whose stack none has."""
-    files = [feature.gate for feature in view.features.values() if feature.gate]
+    files = [feature.gate for feature in context.features.values() if feature.gate]
     for key in gates():
-        off = keys()[key].default
-        if view[key] != off and not any(key == gate.when or _opens(view, gate, key) for gate in files):
-            yield _refused(view, key, f"Choose {spell(off)}.")
-    stack = view[_STACK]
+        off_value = keys()[key].default
+        if context[key] != off_value and not any(
+            key == gate.when or _is_opened_by(context, gate, key) for gate in files
+        ):
+            yield _unavailable(context, key, f"Choose {format_toml(off_value)}.")
+    stack = context[_STACK]
     stacks = [gate for gate in files if gate.when == "desktop.enabled"]
-    if view["desktop.enabled"] and stacks and not any(stack in gate.values for gate in stacks):
-        served = sorted(value for gate in stacks for value in gate.values)
-        yield _refused(view, _STACK, f"Choose {' or '.join(map(spell, served))}.")
+    if context["desktop.enabled"] and stacks and not any(stack in gate.values for gate in stacks):
+        available = sorted(value for gate in stacks for value in gate.values)
+        yield _unavailable(context, _STACK, f"Choose {' or '.join(map(format_toml, available))}.")
 
 
-def _opens(view: View, gate: Gate, key: str) -> bool:
-    return gate.key == key and view[key] in gate.values
+def _is_opened_by(context: RuleContext, gate: Gate, key: str) -> bool:
+    return gate.key == key and context[key] in gate.values
 
 
-def _refused(view: View, key: str, remedy: str) -> Finding:
-    default = "" if view.written(key) else " (the default)"
-    return view.finding(
-        key, message=f"{key} = {spell(plain(view[key]))}{default} is not in this release of agentbox", remedy=remedy
+def _unavailable(context: RuleContext, key: str, remedy: str) -> Finding:
+    default = "" if context.is_written(key) else " (the default)"
+    return context.finding(
+        key,
+        message=f"{key} = {format_toml(plain(context[key]))}{default} is not in this release of agentbox",
+        remedy=remedy,
     )

@@ -24,7 +24,7 @@ def label(name: str, owner: str) -> str:
     return name
 
 
-def own_labels(plan: Plan) -> dict[str, str]:
+def selector_labels(plan: Plan) -> dict[str, str]:
     """By which the objects of one box find each other."""
     return {"app.kubernetes.io/name": "agentbox", "app.kubernetes.io/instance": plan.name}
 

@@ -4,10 +4,10 @@ import ipaddress
 from typing import Any
 
 from agentbox.plan.model import Destination, Plan
-from agentbox.plan.render.kubernetes.names import CLIENT, SCRAPE, own_labels
+from agentbox.plan.render.kubernetes.names import CLIENT, SCRAPE, selector_labels
 
 # What the box's proxy refuses (`policy/patterns/refused.py`), as far as address ranges say it.
-_NEVER = ("127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/3", "::1/128", "fe80::/10", "ff00::/8")
+_BLOCKED = ("127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/3", "::1/128", "fe80::/10", "ff00::/8")
 _PRIVATE = ("10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7")
 _EVERYWHERE = ("0.0.0.0/0", "::/0")
 
@@ -15,15 +15,21 @@ _EVERYWHERE = ("0.0.0.0/0", "::/0")
 def network_policy(plan: Plan) -> dict[str, Any]:
     """Ingress to the two ports from labelled pods of the same namespace; egress to cluster DNS and to what the plan names."""
     return {
-        "podSelector": {"matchLabels": own_labels(plan)},
+        "podSelector": {"matchLabels": selector_labels(plan)},
         "policyTypes": ["Ingress", "Egress"],
-        "ingress": [_from(CLIENT, plan.api.port), _from(SCRAPE, plan.observability.metrics_port)],
+        "ingress": [
+            _ingress_rule(CLIENT, plan.api.port),
+            _ingress_rule(SCRAPE, plan.observability.metrics_port),
+        ],
         "egress": [_dns(), *_egress(plan.egress)],
     }
 
 
-def _from(labelled: dict[str, str], port: int) -> dict[str, Any]:
-    return {"from": [{"podSelector": {"matchLabels": labelled}}], "ports": [{"protocol": "TCP", "port": port}]}
+def _ingress_rule(labels: dict[str, str], port: int) -> dict[str, Any]:
+    return {
+        "from": [{"podSelector": {"matchLabels": labels}}],
+        "ports": [{"protocol": "TCP", "port": port}],
+    }
 
 
 def _dns() -> dict[str, Any]:
@@ -32,7 +38,10 @@ def _dns() -> dict[str, Any]:
         "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}},
         "podSelector": {"matchLabels": {"k8s-app": "kube-dns"}},
     }
-    return {"to": [peer], "ports": [{"protocol": protocol, "port": 53} for protocol in ("UDP", "TCP")]}
+    return {
+        "to": [peer],
+        "ports": [{"protocol": protocol, "port": 53} for protocol in ("UDP", "TCP")],
+    }
 
 
 def _egress(rows: tuple[Destination, ...]) -> list[dict[str, Any]]:
@@ -44,7 +53,8 @@ def _egress(rows: tuple[Destination, ...]) -> list[dict[str, Any]]:
             continue
         ports.setdefault((row.host, row.private), set()).add(row.port)
     return [
-        {"to": _peers(host, private=private), "ports": _ports(ports[host, private])} for host, private in sorted(ports)
+        {"to": _peers(host, private=private), "ports": _ports(ports[host, private])}
+        for host, private in sorted(ports)
     ]
 
 
@@ -58,11 +68,11 @@ def _ports(numbers: set[int]) -> list[dict[str, Any]]:
 def _peers(host: str, *, private: bool) -> list[dict[str, Any]]:
     if host:
         return [{"ipBlock": {"cidr": host}}]
-    refused = _NEVER if private else (*_NEVER, *_PRIVATE)
-    return [_block(block, refused) for block in _EVERYWHERE]
+    excluded = _BLOCKED if private else (*_BLOCKED, *_PRIVATE)
+    return [_block(block, excluded) for block in _EVERYWHERE]
 
 
-def _block(block: str, refused: tuple[str, ...]) -> dict[str, Any]:
+def _block(block: str, excluded: tuple[str, ...]) -> dict[str, Any]:
     version = ipaddress.ip_network(block).version
-    inside = [row for row in sorted(refused) if ipaddress.ip_network(row).version == version]
+    inside = [row for row in sorted(excluded) if ipaddress.ip_network(row).version == version]
     return {"ipBlock": {"cidr": block, "except": inside}}

@@ -7,11 +7,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from agentbox.plan.merge import effective
+from agentbox.plan.merge import effective_profile
 from agentbox.plan.model import Plan
 from agentbox.plan.render import yaml
 from agentbox.plan.render.errors import RenderError
-from agentbox.plan.render.kubernetes.names import annotations, label, own_labels
+from agentbox.plan.render.kubernetes.names import annotations, label, selector_labels
 from agentbox.plan.render.kubernetes.network import network_policy
 from agentbox.plan.render.kubernetes.pod import MANIFEST_KEY, pod_spec
 from agentbox.plan.render.kubernetes.security import RESTRICTED, check
@@ -27,7 +27,9 @@ _HEADER = (
 )
 
 
-def kubernetes(plan: Plan, options: Options, *, manifest: bytes, allow_psa: str = RESTRICTED) -> str:
+def kubernetes(
+    plan: Plan, options: Options, *, manifest: bytes, allow_psa: str = RESTRICTED
+) -> str:
     """The file as text, for `kubectl apply`. `manifest` is what the box mounts at its manifest's place.
 
     Raises PodSecurityError when the pod needs a wider Pod Security level than `allow_psa`; RenderError for an image
@@ -41,7 +43,8 @@ def kubernetes(plan: Plan, options: Options, *, manifest: bytes, allow_psa: str 
         )
     if options.project is not None:
         raise RenderError(
-            f"cannot mount {options.project} in a pod: it is a folder of this host", "render without a project folder"
+            f"cannot mount {options.project} in a pod: it is a folder of this host",
+            "render without a project folder",
         )
     rows = objects(plan, options, manifest)
     check(plan, rows[-1]["spec"]["template"], allow_psa)
@@ -60,7 +63,11 @@ def objects(plan: Plan, options: Options, manifest: bytes) -> list[dict[str, Any
 
 
 def _object(plan: Plan, version: str, kind: str, content: Mapping[str, Any]) -> dict[str, Any]:
-    metadata = {"name": label(plan.name, "meta.name"), "labels": own_labels(plan), "annotations": annotations(plan)}
+    metadata = {
+        "name": label(plan.name, "meta.name"),
+        "labels": selector_labels(plan),
+        "annotations": annotations(plan),
+    }
     return {"apiVersion": version, "kind": kind, "metadata": metadata, **content}
 
 
@@ -68,21 +75,24 @@ def _service(plan: Plan) -> dict[str, Any]:
     ports = (("api", plan.api.port), ("metrics", plan.observability.metrics_port))
     return {
         "type": "ClusterIP",
-        "selector": own_labels(plan),
-        "ports": [{"name": name, "port": port, "targetPort": name, "protocol": "TCP"} for name, port in ports],
+        "selector": selector_labels(plan),
+        "ports": [
+            {"name": name, "port": port, "targetPort": name, "protocol": "TCP"}
+            for name, port in ports
+        ],
     }
 
 
 def _budget(plan: Plan) -> dict[str, Any]:
-    return {"maxUnavailable": 1, "selector": {"matchLabels": own_labels(plan)}}
+    return {"maxUnavailable": 1, "selector": {"matchLabels": selector_labels(plan)}}
 
 
 def _stateful_set(plan: Plan, options: Options) -> dict[str, Any]:
-    metadata = {"labels": own_labels(plan), "annotations": annotations(plan)}
+    metadata = {"labels": selector_labels(plan), "annotations": annotations(plan)}
     return {
         "serviceName": plan.name,
         "replicas": 1,
-        "selector": {"matchLabels": own_labels(plan)},
+        "selector": {"matchLabels": selector_labels(plan)},
         "template": {"metadata": metadata, "spec": pod_spec(plan, options)},
-        "volumeClaimTemplates": claims(plan, effective(plan).volumes),
+        "volumeClaimTemplates": claims(plan, effective_profile(plan).volumes),
     }

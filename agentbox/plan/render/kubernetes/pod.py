@@ -4,13 +4,13 @@ from typing import Any
 
 from agentbox.core.data_files import config_dir
 from agentbox.core.paths import Paths
-from agentbox.plan.merge import GID, UID, Profile, effective
+from agentbox.plan.merge import GID, UID, ContainerProfile, effective_profile
 from agentbox.plan.model import Plan
 from agentbox.plan.names import KUBERNETES, TARGET_VARIABLE
 from agentbox.plan.render import yaml
 from agentbox.plan.render.errors import RenderError
 from agentbox.plan.render.kubernetes.storage import host_volumes, mebibytes, memory_volumes, mounts
-from agentbox.plan.render.options import Options, container_environment, passed
+from agentbox.plan.render.options import Options, container_environment, passed_variables
 
 MANIFEST_KEY = "agentbox.toml"
 _BOX = Paths()
@@ -22,7 +22,7 @@ _DEVICES = {frozenset(["/dev/kfd", "/dev/dri"]): "amd.com/gpu"}
 
 def pod_spec(plan: Plan, options: Options) -> dict[str, Any]:
     """No host namespace, no service account, uid and gid 1000. Raises RenderError for a device that no plugin grants."""
-    profile = effective(plan)
+    profile = effective_profile(plan)
     return {
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
@@ -42,7 +42,7 @@ def pod_spec(plan: Plan, options: Options) -> dict[str, Any]:
     }
 
 
-def _container(plan: Plan, profile: Profile, options: Options) -> dict[str, Any]:
+def _container(plan: Plan, profile: ContainerProfile, options: Options) -> dict[str, Any]:
     return {
         "name": "agentbox",
         "image": options.image_ref,
@@ -59,7 +59,11 @@ def _container(plan: Plan, profile: Profile, options: Options) -> dict[str, Any]
         "env": _environment(plan, options),
         "ports": [
             {"name": "api", "containerPort": plan.api.port, "protocol": "TCP"},
-            {"name": "metrics", "containerPort": plan.observability.metrics_port, "protocol": "TCP"},
+            {
+                "name": "metrics",
+                "containerPort": plan.observability.metrics_port,
+                "protocol": "TCP",
+            },
         ],
         "resources": _resources(plan, profile),
         **_probes(),
@@ -70,11 +74,20 @@ def _container(plan: Plan, profile: Profile, options: Options) -> dict[str, Any]
 def _environment(plan: Plan, options: Options) -> list[dict[str, Any]]:
     """With the word by which the box knows what its pod cannot hold. A cluster has no operator's environment: a ConfigMap
     that may be missing, and so may each of its keys, has the values of what is passed through."""
-    found = {**container_environment(plan, options, options.image_ref), TARGET_VARIABLE: KUBERNETES}
+    environment = {
+        **container_environment(plan, options, options.image_ref),
+        TARGET_VARIABLE: KUBERNETES,
+    }
     source = {"name": f"{plan.name}-environment", "optional": True}
     return [
-        *({"name": name, "value": yaml.Quoted(_literal(value))} for name, value in sorted(found.items())),
-        *({"name": name, "valueFrom": {"configMapKeyRef": {**source, "key": name}}} for name in passed(plan, *found)),
+        *(
+            {"name": name, "value": yaml.Quoted(_literal(value))}
+            for name, value in sorted(environment.items())
+        ),
+        *(
+            {"name": name, "valueFrom": {"configMapKeyRef": {**source, "key": name}}}
+            for name in passed_variables(plan, *environment)
+        ),
     ]
 
 
@@ -83,50 +96,57 @@ def _literal(value: str) -> str:
     return value.replace("$(", "$$(")
 
 
-def _resources(plan: Plan, profile: Profile) -> dict[str, Any]:
+def _resources(plan: Plan, profile: ContainerProfile) -> dict[str, Any]:
     millis = round(plan.resources.cpus * 1000)
     cpu = str(millis // 1000) if millis % 1000 == 0 else f"{millis}m"
-    bound = {"cpu": yaml.Quoted(cpu), "memory": mebibytes(plan.resources.memory), **_plugins(profile)}
-    return {"requests": bound, "limits": bound}
+    limits = {
+        "cpu": yaml.Quoted(cpu),
+        "memory": mebibytes(plan.resources.memory),
+        **_plugins(profile),
+    }
+    return {"requests": limits, "limits": limits}
 
 
-def _plugins(profile: Profile) -> dict[str, str]:
+def _plugins(profile: ContainerProfile) -> dict[str, str]:
     """A plugin hands out whole devices by number: one, where the plan says all."""
-    found: dict[str, str] = {}
+    resources: dict[str, str] = {}
     for row in profile.device_requests:
         if row.driver not in _DRIVERS:
-            raise _ungrantable(f"devices of driver {row.driver}")
-        found[_DRIVERS[row.driver]] = yaml.Quoted(str(max(row.count, 1)))
-    left = set(profile.devices)
+            raise _device_error(f"devices of driver {row.driver}")
+        resources[_DRIVERS[row.driver]] = yaml.Quoted(str(max(row.count, 1)))
+    remaining = set(profile.devices)
     for paths, resource in _DEVICES.items():
-        if paths <= left:
-            found[resource] = yaml.Quoted("1")
-            left -= paths
-    if left:
-        raise _ungrantable(f"device {min(left)}")
-    return found
+        if paths <= remaining:
+            resources[resource] = yaml.Quoted("1")
+            remaining -= paths
+    if remaining:
+        raise _device_error(f"device {min(remaining)}")
+    return resources
 
 
-def _ungrantable(what: str) -> RenderError:
+def _device_error(device: str) -> RenderError:
     return RenderError(
-        f"cannot render {what} for kubernetes: a pod gets devices from device plugins only, and none is known for it",
+        f"cannot render {device} for kubernetes: a pod gets devices from device plugins only, and none is known for it",
         f"known: drivers {', '.join(_DRIVERS)}; {', '.join(' with '.join(sorted(paths)) for paths in _DEVICES)}",
     )
 
 
-def _groups(profile: Profile) -> dict[str, Any]:
+def _groups(profile: ContainerProfile) -> dict[str, Any]:
     """Kubernetes knows groups by number. A name means what the image's /etc/group says."""
     if not profile.group_add:
         return {}
-    known = {row.split(":")[0]: int(row.split(":")[2]) for row in (config_dir() / "etc/group").read_text().splitlines()}
+    group_ids = {
+        row.split(":")[0]: int(row.split(":")[2])
+        for row in (config_dir() / "etc/group").read_text().splitlines()
+    }
     numbers = []
     for name in profile.group_add:
-        if not name.isdecimal() and name not in known:
+        if not name.isdecimal() and name not in group_ids:
             raise RenderError(
                 f"cannot render group {name} for kubernetes: the image's /etc/group has no such name",
                 "write its number, as the nodes have it",
             )
-        numbers.append(int(name) if name.isdecimal() else known[name])
+        numbers.append(int(name) if name.isdecimal() else group_ids[name])
     return {"supplementalGroups": numbers}
 
 
@@ -139,13 +159,18 @@ def _probes() -> dict[str, Any]:
     }
 
 
-def _mounts(plan: Plan, profile: Profile) -> list[dict[str, Any]]:
+def _mounts(plan: Plan, profile: ContainerProfile) -> list[dict[str, Any]]:
     secrets = {"name": _SECRETS, "mountPath": str(_BOX.mounted_secrets), "readOnly": True}
-    manifest = {"name": _MANIFEST, "mountPath": str(_BOX.manifest), "subPath": MANIFEST_KEY, "readOnly": True}
+    manifest = {
+        "name": _MANIFEST,
+        "mountPath": str(_BOX.manifest),
+        "subPath": MANIFEST_KEY,
+        "readOnly": True,
+    }
     return [*mounts(profile.volumes, profile.tmpfs), *([secrets] if plan.secrets else []), manifest]
 
 
-def _volumes(plan: Plan, profile: Profile) -> list[dict[str, Any]]:
+def _volumes(plan: Plan, profile: ContainerProfile) -> list[dict[str, Any]]:
     """The Secret may be missing, and so may each of its keys: an unset secret is no fault on any target."""
     secret = {
         "secretName": f"{plan.name}-secrets",

@@ -33,7 +33,9 @@ _BASELINE_CAPABILITIES = frozenset(
     ]
 )
 _RESTRICTED_CAPABILITIES = frozenset(["NET_BIND_SERVICE"])
-_SELINUX_TYPES = frozenset(["", "container_t", "container_init_t", "container_kvm_t", "container_engine_t"])
+_SELINUX_TYPES = frozenset(
+    ["", "container_t", "container_init_t", "container_kvm_t", "container_engine_t"]
+)
 _CONFINED = frozenset(["RuntimeDefault", "Localhost"])
 _SYSCTLS = frozenset(
     [
@@ -50,11 +52,21 @@ _SYSCTLS = frozenset(
     ]
 )
 _VOLUMES = frozenset(
-    ["configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "persistentVolumeClaim", "projected", "secret", "name"]
+    [
+        "configMap",
+        "csi",
+        "downwardAPI",
+        "emptyDir",
+        "ephemeral",
+        "persistentVolumeClaim",
+        "projected",
+        "secret",
+        "name",
+    ]
 )
 _PROBES = ("startupProbe", "livenessProbe", "readinessProbe")
 
-Found = Iterator[str]
+Findings = Iterator[str]
 
 
 @dataclass(frozen=True)
@@ -63,7 +75,7 @@ class Violation:
 
     level: str
     control: str
-    found: str
+    evidence: str
 
 
 class PodSecurityError(AgentboxError):
@@ -74,24 +86,32 @@ class PodSecurityError(AgentboxError):
 
 def check(plan: Plan, template: Mapping[str, Any], allowed: str) -> None:
     """Raises PodSecurityError with every violation of `allowed`, unless there is none."""
-    found = violations(template, allowed)
-    if not found:
+    violated = violations(template, allowed)
+    if not violated:
         return
-    needed = BASELINE if not violations(template, BASELINE) else PRIVILEGED
-    rows = "".join(f"\n  {row.control} ({row.level}): {row.found}" for row in found)
+    required = BASELINE if not violations(template, BASELINE) else PRIVILEGED
+    rows = "".join(f"\n  {row.control} ({row.level}): {row.evidence}" for row in violated)
     keys = ", ".join(f"security.exceptions.{row.key}" for row in plan.exceptions)
     raise PodSecurityError(
-        f"cannot render kubernetes at Pod Security level {allowed}: {keys or 'the plan'} needs {needed}{rows}",
-        f"remove what widens, or give --allow-psa {needed} and run the pod in a namespace of that level",
+        f"cannot render kubernetes at Pod Security level {allowed}: {keys or 'the plan'} needs {required}{rows}",
+        f"remove what widens, or give --allow-psa {required} and run the pod in a namespace of that level",
     )
 
 
 def violations(template: Mapping[str, Any], level: str = RESTRICTED) -> tuple[Violation, ...]:
     """What of a pod template (`metadata`, `spec`) the level forbids, in the standard's order."""
-    found = [Violation(BASELINE, name, text) for name, rule in _BASELINE.items() for text in rule(template)]
-    found += [Violation(RESTRICTED, name, text) for name, rule in _RESTRICTED.items() for text in rule(template)]
+    result = [
+        Violation(BASELINE, name, text)
+        for name, rule in _BASELINE.items()
+        for text in rule(template)
+    ]
+    result += [
+        Violation(RESTRICTED, name, text)
+        for name, rule in _RESTRICTED.items()
+        for text in rule(template)
+    ]
     allowed = LEVELS.index(level)
-    return tuple(row for row in found if LEVELS.index(row.level) <= allowed)
+    return tuple(row for row in result if LEVELS.index(row.level) <= allowed)
 
 
 def _containers(template: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -102,128 +122,152 @@ def _containers(template: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str,
 
 def _contexts(template: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     yield "securityContext", template["spec"].get("securityContext") or {}
-    yield from _own_contexts(template)
+    yield from _container_contexts(template)
 
 
-def _own_contexts(template: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    for where, container in _containers(template):
-        yield f"{where}.securityContext", container.get("securityContext") or {}
+def _container_contexts(template: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for location, container in _containers(template):
+        yield f"{location}.securityContext", container.get("securityContext") or {}
 
 
-def _host_namespaces(template: Mapping[str, Any]) -> Found:
+def _host_namespaces(template: Mapping[str, Any]) -> Findings:
     return (name for name in ("hostNetwork", "hostPID", "hostIPC") if template["spec"].get(name))
 
 
-def _privileged(template: Mapping[str, Any]) -> Found:
-    return (f"{where}.privileged" for where, own in _own_contexts(template) if own.get("privileged"))
+def _privileged(template: Mapping[str, Any]) -> Findings:
+    return (
+        f"{location}.privileged"
+        for location, context in _container_contexts(template)
+        if context.get("privileged")
+    )
 
 
-def _added(template: Mapping[str, Any], allowed: frozenset[str]) -> Found:
-    for where, own in _own_contexts(template):
-        for name in (own.get("capabilities") or {}).get("add") or ():
+def _added_capabilities(template: Mapping[str, Any], allowed: frozenset[str]) -> Findings:
+    for location, context in _container_contexts(template):
+        for name in (context.get("capabilities") or {}).get("add") or ():
             if name not in allowed:
-                yield f"{where}.capabilities.add {name}"
+                yield f"{location}.capabilities.add {name}"
 
 
-def _host_path(template: Mapping[str, Any]) -> Found:
-    return (f"volume {row['name']}: hostPath" for row in template["spec"].get("volumes") or () if "hostPath" in row)
+def _host_path(template: Mapping[str, Any]) -> Findings:
+    return (
+        f"volume {row['name']}: hostPath"
+        for row in template["spec"].get("volumes") or ()
+        if "hostPath" in row
+    )
 
 
-def _host_ports(template: Mapping[str, Any]) -> Found:
-    for where, container in _containers(template):
+def _host_ports(template: Mapping[str, Any]) -> Findings:
+    for location, container in _containers(template):
         for port in container.get("ports") or ():
             if port.get("hostPort"):
-                yield f"{where}.ports hostPort {port['hostPort']}"
+                yield f"{location}.ports hostPort {port['hostPort']}"
 
 
-def _host_probes(template: Mapping[str, Any]) -> Found:
-    for where, container in _containers(template):
+def _host_probes(template: Mapping[str, Any]) -> Findings:
+    for location, container in _containers(template):
         hooks = container.get("lifecycle") or {}
         rows = chain(((name, container.get(name) or {}) for name in _PROBES), hooks.items())
         for name, row in rows:
             for kind in ("httpGet", "tcpSocket"):
                 if (row.get(kind) or {}).get("host"):
-                    yield f"{where}.{name}.{kind}.host"
+                    yield f"{location}.{name}.{kind}.host"
 
 
-def _app_armor(template: Mapping[str, Any]) -> Found:
-    for where, own in _contexts(template):
-        if (own.get("appArmorProfile") or {}).get("type", "RuntimeDefault") not in _CONFINED:
-            yield f"{where}.appArmorProfile.type"
+def _app_armor(template: Mapping[str, Any]) -> Findings:
+    for location, context in _contexts(template):
+        if (context.get("appArmorProfile") or {}).get("type", "RuntimeDefault") not in _CONFINED:
+            yield f"{location}.appArmorProfile.type"
     for name, value in (template.get("metadata", {}).get("annotations") or {}).items():
         allowed = value in ("", "runtime/default") or value.startswith("localhost/")
         if name.startswith("container.apparmor.security.beta.kubernetes.io/") and not allowed:
             yield f"annotation {name}"
 
 
-def _selinux(template: Mapping[str, Any]) -> Found:
-    for where, own in _contexts(template):
-        options = own.get("seLinuxOptions") or {}
+def _selinux(template: Mapping[str, Any]) -> Findings:
+    for location, context in _contexts(template):
+        options = context.get("seLinuxOptions") or {}
         if options.get("type", "") not in _SELINUX_TYPES:
-            yield f"{where}.seLinuxOptions.type {options['type']}"
-        yield from (f"{where}.seLinuxOptions.{name}" for name in ("user", "role") if options.get(name))
+            yield f"{location}.seLinuxOptions.type {options['type']}"
+        yield from (
+            f"{location}.seLinuxOptions.{name}" for name in ("user", "role") if options.get(name)
+        )
 
 
-def _proc_mount(template: Mapping[str, Any]) -> Found:
+def _proc_mount(template: Mapping[str, Any]) -> Findings:
     return (
-        f"{where}.procMount" for where, own in _own_contexts(template) if own.get("procMount", "Default") != "Default"
+        f"{location}.procMount"
+        for location, context in _container_contexts(template)
+        if context.get("procMount", "Default") != "Default"
     )
 
 
-def _seccomp_unconfined(template: Mapping[str, Any]) -> Found:
-    for where, own in _contexts(template):
-        if (own.get("seccompProfile") or {}).get("type", "RuntimeDefault") not in _CONFINED:
-            yield f"{where}.seccompProfile.type"
+def _seccomp_unconfined(template: Mapping[str, Any]) -> Findings:
+    for location, context in _contexts(template):
+        if (context.get("seccompProfile") or {}).get("type", "RuntimeDefault") not in _CONFINED:
+            yield f"{location}.seccompProfile.type"
 
 
-def _sysctls(template: Mapping[str, Any]) -> Found:
+def _sysctls(template: Mapping[str, Any]) -> Findings:
     rows = (template["spec"].get("securityContext") or {}).get("sysctls") or ()
     return (f"securityContext.sysctls {row['name']}" for row in rows if row["name"] not in _SYSCTLS)
 
 
-def _volume_types(template: Mapping[str, Any]) -> Found:
+def _volume_types(template: Mapping[str, Any]) -> Findings:
     for row in template["spec"].get("volumes") or ():
-        yield from (f"volume {row['name']}: {kind}" for kind in row if kind != "name" and kind not in _VOLUMES)
+        yield from (
+            f"volume {row['name']}: {kind}"
+            for kind in row
+            if kind != "name" and kind not in _VOLUMES
+        )
 
 
-def _escalation(template: Mapping[str, Any]) -> Found:
-    for where, own in _own_contexts(template):
-        if own.get("allowPrivilegeEscalation") is not False:
-            yield f"{where}.allowPrivilegeEscalation is not false"
+def _escalation(template: Mapping[str, Any]) -> Findings:
+    for location, context in _container_contexts(template):
+        if context.get("allowPrivilegeEscalation") is not False:
+            yield f"{location}.allowPrivilegeEscalation is not false"
 
 
-def _effective(template: Mapping[str, Any], name: str) -> Iterator[tuple[str, Any]]:
+def _effective_values(template: Mapping[str, Any], name: str) -> Iterator[tuple[str, Any]]:
     """The value of a field that a container takes from its pod unless it has its own."""
-    of_pod = (template["spec"].get("securityContext") or {}).get(name)
-    for where, own in _own_contexts(template):
-        yield f"{where}.{name}", own.get(name, of_pod)
+    pod_value = (template["spec"].get("securityContext") or {}).get(name)
+    for location, context in _container_contexts(template):
+        yield f"{location}.{name}", context.get(name, pod_value)
 
 
-def _non_root(template: Mapping[str, Any]) -> Found:
-    return (f"{where} is not true" for where, value in _effective(template, "runAsNonRoot") if value is not True)
+def _non_root(template: Mapping[str, Any]) -> Findings:
+    return (
+        f"{location} is not true"
+        for location, value in _effective_values(template, "runAsNonRoot")
+        if value is not True
+    )
 
 
-def _root_user(template: Mapping[str, Any]) -> Found:
-    return (f"{where}.runAsUser 0" for where, own in _contexts(template) if own.get("runAsUser") == 0)
+def _root_user(template: Mapping[str, Any]) -> Findings:
+    return (
+        f"{location}.runAsUser 0"
+        for location, context in _contexts(template)
+        if context.get("runAsUser") == 0
+    )
 
 
-def _seccomp_unset(template: Mapping[str, Any]) -> Found:
-    for where, value in _effective(template, "seccompProfile"):
+def _seccomp_unset(template: Mapping[str, Any]) -> Findings:
+    for location, value in _effective_values(template, "seccompProfile"):
         if (value or {}).get("type") not in _CONFINED:
-            yield f"{where} is not set"
+            yield f"{location} is not set"
 
 
-def _not_dropped(template: Mapping[str, Any]) -> Found:
-    for where, own in _own_contexts(template):
-        if "ALL" not in ((own.get("capabilities") or {}).get("drop") or ()):
-            yield f"{where}.capabilities.drop lacks ALL"
+def _not_dropped(template: Mapping[str, Any]) -> Findings:
+    for location, context in _container_contexts(template):
+        if "ALL" not in ((context.get("capabilities") or {}).get("drop") or ()):
+            yield f"{location}.capabilities.drop lacks ALL"
 
 
-_Rule = Callable[[Mapping[str, Any]], Found]
+_Rule = Callable[[Mapping[str, Any]], Findings]
 _BASELINE: Mapping[str, _Rule] = {
     "Host Namespaces": _host_namespaces,
     "Privileged Containers": _privileged,
-    "Capabilities": lambda template: _added(template, _BASELINE_CAPABILITIES),
+    "Capabilities": lambda template: _added_capabilities(template, _BASELINE_CAPABILITIES),
     "HostPath Volumes": _host_path,
     "Host Ports": _host_ports,
     "Host Probes / Lifecycle Hooks": _host_probes,
@@ -239,5 +283,7 @@ _RESTRICTED: Mapping[str, _Rule] = {
     "Running as Non-root": _non_root,
     "Running as Non-root user": _root_user,
     "Seccomp": _seccomp_unset,
-    "Capabilities": lambda template: chain(_added(template, _RESTRICTED_CAPABILITIES), _not_dropped(template)),
+    "Capabilities": lambda template: chain(
+        _added_capabilities(template, _RESTRICTED_CAPABILITIES), _not_dropped(template)
+    ),
 }

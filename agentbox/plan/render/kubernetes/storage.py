@@ -5,70 +5,85 @@ from collections.abc import Iterable
 from hashlib import sha256
 from typing import Any
 
-from agentbox.plan.model import Plan, Tmpfs, Volume
+from agentbox.plan.model import Plan, TmpfsPlan, VolumePlan
 from agentbox.plan.names import STATE
-from agentbox.plan.render.kubernetes.names import label, own_labels
+from agentbox.plan.render.kubernetes.names import label, selector_labels
 
 _STATE = 15  # GiB: the quota of pods and the journal at their defaults, and one more
 _OTHER = 10  # GiB; a claim can be enlarged, never shrunk
 
 
-def claims(plan: Plan, volumes: Iterable[Volume]) -> list[dict[str, Any]]:
+def claims(plan: Plan, volumes: Iterable[VolumePlan]) -> list[dict[str, Any]]:
     """One claim template for each named volume. A size is a request to the cluster, not a right of the box.
 
     It follows no key: quotas are live, and a cluster refuses a changed template of a StatefulSet that exists.
     """
     return [
         {
-            "metadata": {"name": label(row.source, f"volume at {row.target}"), "labels": own_labels(plan)},
+            "metadata": {
+                "name": label(row.source, f"volume at {row.target}"),
+                "labels": selector_labels(plan),
+            },
             "spec": {
                 "accessModes": ["ReadWriteOnce"],
-                "resources": {"requests": {"storage": f"{_STATE if row.source == STATE else _OTHER}Gi"}},
+                "resources": {
+                    "requests": {"storage": f"{_STATE if row.source == STATE else _OTHER}Gi"}
+                },
             },
         }
         for row in volumes
-        if not _of_host(row)
+        if not _is_host_path(row)
     ]
 
 
-def host_volumes(volumes: Iterable[Volume]) -> list[dict[str, Any]]:
+def host_volumes(volumes: Iterable[VolumePlan]) -> list[dict[str, Any]]:
     """The widening kind, which Pod Security allows at level privileged only."""
-    return [{"name": _name("host", row.source), "hostPath": {"path": row.source}} for row in volumes if _of_host(row)]
+    return [
+        {"name": _name("host", row.source), "hostPath": {"path": row.source}}
+        for row in volumes
+        if _is_host_path(row)
+    ]
 
 
-def memory_volumes(rows: Iterable[Tmpfs]) -> list[dict[str, Any]]:
+def memory_volumes(rows: Iterable[TmpfsPlan]) -> list[dict[str, Any]]:
     """An `emptyDir` has no mount options: noexec, nosuid, nodev and mode are what other targets write."""
     return [
-        {"name": _name("memory", row.target), "emptyDir": {"medium": "Memory", "sizeLimit": mebibytes(row.size)}}
+        {
+            "name": _name("memory", row.target),
+            "emptyDir": {"medium": "Memory", "sizeLimit": mebibytes(row.size)},
+        }
         for row in rows
     ]
 
 
-def mounts(volumes: Iterable[Volume], rows: Iterable[Tmpfs]) -> list[dict[str, Any]]:
+def mounts(volumes: Iterable[VolumePlan], rows: Iterable[TmpfsPlan]) -> list[dict[str, Any]]:
     """Sorted by path, so that a parent comes before what lies in it."""
-    found: list[dict[str, Any]] = [
+    result: list[dict[str, Any]] = [
         *({"name": _name("memory", row.target), "mountPath": row.target} for row in rows),
         *(
             {
-                "name": _name("host", row.source) if _of_host(row) else row.source,
+                "name": _name("host", row.source) if _is_host_path(row) else row.source,
                 "mountPath": row.target,
                 **({"readOnly": True} if row.read_only else {}),
             }
             for row in volumes
         ),
     ]
-    return sorted(found, key=lambda mount: str(mount["mountPath"]))
+    return sorted(result, key=lambda mount: str(mount["mountPath"]))
 
 
-def _of_host(row: Volume) -> bool:
+def _is_host_path(row: VolumePlan) -> bool:
     return row.source.startswith("/")
 
 
 def _name(kind: str, path: str) -> str:
     """A DNS label from a path. Where the path holds more than a label may, a digest keeps two paths apart."""
-    words = re.sub("[^a-z0-9]+", "-", path.lower()).strip("-")
-    plain = re.fullmatch("[a-z0-9/]+", path)
-    return label(f"{kind}-{words}" if plain else f"{kind}-{words}-{sha256(path.encode()).hexdigest()[:6]}", path)
+    slug = re.sub("[^a-z0-9]+", "-", path.lower()).strip("-")
+    is_plain = re.fullmatch("[a-z0-9/]+", path)
+    return label(
+        f"{kind}-{slug}" if is_plain else f"{kind}-{slug}-{sha256(path.encode()).hexdigest()[:6]}",
+        path,
+    )
 
 
 def mebibytes(count: int) -> str:

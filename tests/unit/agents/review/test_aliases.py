@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from review_desk import Desk
 
-from agentbox.agents.review.aliases import mark
-from agentbox.agents.review.change import Change, Side
+from agentbox.agents.review.aliases import mark_autorun
+from agentbox.agents.review.change import FileChange, FileState
 
-NEW = Side(kind="file", mode=0o644, size=0, said="")
+NEW = FileState(kind="file", mode=0o644, size=0, said="")
 
 
 @pytest.fixture
@@ -61,8 +61,10 @@ def test_a_link_of_the_workspace_does_so_too(desk: Desk) -> None:
 def test_links_without_end_cost_no_time_without_end() -> None:
     """Beyond what is worth trying everything that may be led to is marked."""
     links = {f"{number}/workflows": ".." for number in range(3_000)}
-    changes = [Change(path=f"file{number}", what="added", old=None, new=NEW) for number in range(2_000)]
+    changes = [
+        FileChange(path=f"file{number}", what="added", old=None, new=NEW) for number in range(2_000)
+    ]
     began = time.process_time()
-    marked = mark(changes, links)
+    marked = mark_autorun(changes, links)
     assert time.process_time() - began < 60
     assert marked[-1].runs

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.agents.review import branch, listing
+from agentbox.agents.review import baseline, branch
+from agentbox.agents.review.baseline import BaselineEntry
 from agentbox.agents.review.branch import Branch
-from agentbox.agents.review.copying import Copier
-from agentbox.agents.review.listing import Row
+from agentbox.agents.review.copying import TreeCopier
 
 WHO = ("worker", "worker@agentbox.invalid")
 
 
 def made(tmp_path: Path) -> Branch:
-    return branch.make(tmp_path / "workspace", tmp_path / "branch", tmp_path / "start.jsonl", WHO)
+    return branch.create(tmp_path / "workspace", tmp_path / "branch", tmp_path / "start.jsonl", WHO)
 
 
 @pytest.fixture
@@ -30,7 +30,9 @@ def workspace(tmp_path: Path) -> Path:
 
 def git(folder: Path, *argv: str) -> str:
     env = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1"}
-    done = subprocess.run(["git", *argv], cwd=folder, env=env, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["git", *argv], cwd=folder, env=env, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -46,7 +48,9 @@ def repository(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("few", [branch.FEW, 0], ids=["one thread", "several programs"])
-def test_files_are_as_they_are(tmp_path: Path, workspace: Path, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_are_as_they_are(
+    tmp_path: Path, workspace: Path, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Modes, times, links, empty folders, names of any bytes; a large file; no setuid bit, and nothing special."""
     monkeypatch.setattr(branch, "FEW", few)
     (workspace / "run").write_text("#!/bin/sh\n")
@@ -67,10 +71,13 @@ def test_files_are_as_they_are(tmp_path: Path, workspace: Path, few: int, monkey
     assert stat.S_IMODE((work / "read-only").stat().st_mode) == 0o444
     assert (work / "large").read_bytes() == b"x" * (1 << 20)
     assert stat.S_IMODE((work / "empty").stat().st_mode) == 0o750
-    assert [(work / name).readlink() for name in ("link", "out")] == [Path("run"), Path("/etc/passwd")]
+    assert [(work / name).readlink() for name in ("link", "out")] == [
+        Path("run"),
+        Path("/etc/passwd"),
+    ]
     assert (work / os.fsdecode(b"new\nline-\xff")).read_text() == "odd"
     assert not (work / "pipe").exists()
-    known = listing.read(tmp_path / "start.jsonl")
+    known = baseline.read(tmp_path / "start.jsonl")
     assert known is not None
     assert known.rows["pipe"].kind == "s"
     assert sorted(known.rows) == sorted(one.name for one in workspace.iterdir())
@@ -78,15 +85,18 @@ def test_files_are_as_they_are(tmp_path: Path, workspace: Path, few: int, monkey
 
 def test_bytes_count_and_not_the_size_that_is_told(tmp_path: Path) -> None:
     """A file of the kernel says that it is empty, as one says that grew since: what is read is copied, and its hash listed."""
-    ends = [os.open(path, os.O_RDONLY | os.O_DIRECTORY) for path in ("/proc/sys/kernel/random", tmp_path)]
-    copier = Copier(*ends)
+    ends = [
+        os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        for path in ("/proc/sys/kernel/random", tmp_path)
+    ]
+    copier = TreeCopier(*ends)
     copier.copy()
     for descriptor in ends:
         os.close(descriptor)
     data = Path("/proc/sys/kernel/random/boot_id").read_bytes()
     assert (tmp_path / "boot_id").read_bytes() == data
-    rows = {row.path: row for row in (Row(*json.loads(line)) for line in copier.lines)}
-    assert rows["boot_id"].said == hashlib.sha256(data).hexdigest()
+    rows = {row.path: row for row in (BaselineEntry(*json.loads(line)) for line in copier.lines)}
+    assert rows["boot_id"].content == hashlib.sha256(data).hexdigest()
 
 
 def test_a_branch_is_made_once(tmp_path: Path, workspace: Path) -> None:
@@ -107,7 +117,9 @@ def test_ten_thousand_files(tmp_path: Path, workspace: Path) -> None:
         for file in range(100):
             (workspace / f"d{folder}/f{file}").touch()
     told: list[int] = []
-    found = branch.make(workspace, tmp_path / "branch", tmp_path / "start.jsonl", WHO, told.append)
+    found = branch.create(
+        workspace, tmp_path / "branch", tmp_path / "start.jsonl", WHO, told.append
+    )
     assert sum(len(files) for _, _, files in os.walk(found.work)) == 10_000
     assert not told or max(told) <= 10_000
 
@@ -151,7 +163,16 @@ def test_repositories_inside(tmp_path: Path, workspace: Path) -> None:
     """A submodule and a clone have repositories of their own too; a linked worktree has none: it would share the refs."""
     repository(workspace)
     repository(tmp_path / "other")
-    git(workspace, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(tmp_path / "other"), "sub")
+    git(
+        workspace,
+        "-c",
+        "protocol.file.allow=always",
+        "submodule",
+        "add",
+        "-q",
+        str(tmp_path / "other"),
+        "sub",
+    )
     git(workspace, "commit", "-q", "-m", "with a submodule")
     repository(workspace / "clone")
     git(workspace, "worktree", "add", "-q", "tree")
@@ -173,7 +194,9 @@ def test_repositories_inside(tmp_path: Path, workspace: Path) -> None:
         )
         assert git(workspace / folder, "log", "--format=%s") == "first\n"
     assert not (found.work / "tree/.git").exists()
-    assert git(found.work, "diff", "--name-only", "--ignore-submodules=untracked").split() == ["sub"]  # its new commit
+    assert git(found.work, "diff", "--name-only", "--ignore-submodules=untracked").split() == [
+        "sub"
+    ]  # its new commit
 
 
 @pytest.mark.parametrize("at", [".git/objects", ".git/index", ".git/refs", ".git"])
@@ -198,7 +221,9 @@ def test_pointers_out_of_the_workspace(tmp_path: Path, workspace: Path) -> None:
         (workspace / name / ".git").write_text(f"gitdir: {leads}\n")
     repository(workspace / "c")
     (workspace / "c/.git/objects/info").mkdir(exist_ok=True)
-    (workspace / "c/.git/objects/info/alternates").write_text(f"{tmp_path}/elsewhere/.git/objects\n")
+    (workspace / "c/.git/objects/info/alternates").write_text(
+        f"{tmp_path}/elsewhere/.git/objects\n"
+    )
     found = made(tmp_path)
     assert found.objects == (str(workspace / "c/.git/objects"),)
     assert not (found.work / "a/.git").exists()

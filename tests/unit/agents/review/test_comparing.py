@@ -11,7 +11,7 @@ from review_desk import ODD, Desk, by_path
 
 from agentbox.agents.review import compare
 from agentbox.agents.review.change import Review
-from agentbox.agents.review.compare import MOST_HOLES, TooMuch, stays_inside
+from agentbox.agents.review.compare import MAX_HOLES, ReviewTooLarge, is_inside
 from agentbox.agents.runs import home
 
 
@@ -30,7 +30,7 @@ def test_no_change(desk: Desk) -> None:
     (work / "large").write_bytes(bytes(1 << 20))
     os.utime(work / "large", (1, 1))
     found = desk.found()
-    assert (found.changes, found.left_out, found.emptied) == ([], [], [])
+    assert (found.changes, found.skipped, found.emptied) == ([], [], [])
 
 
 def test_a_change_that_hides_behind_its_time(desk: Desk) -> None:
@@ -139,7 +139,7 @@ def test_digest_is_over_all(desk: Desk) -> None:
 )  # fmt: skip
 def test_links(path: str, leads: str, inside: bool) -> None:
     """Relative, and up only at the beginning, no further than the workspace."""
-    assert stays_inside(path, leads) is inside
+    assert is_inside(path, leads) is inside
 
 
 def test_folders_in_folders_without_end_are_left_out(desk: Desk) -> None:
@@ -156,7 +156,7 @@ def test_folders_in_folders_without_end_are_left_out(desk: Desk) -> None:
     os.close(place)
     found = desk.found()
     assert by_path(found.changes) == {"near": "added"}
-    assert [(len(one.path), one.why) for one in found.left_out] == [(513, "deeper than 256 folders")]
+    assert [(len(one.path), one.why) for one in found.skipped] == [(513, "deeper than 256 folders")]
     home.remove(work)
 
 
@@ -166,10 +166,10 @@ def test_holes_without_end_are_left_out(desk: Desk) -> None:
     (work / "text").write_text("text")
     for name in ("first", "second"):
         with (work / name).open("wb") as out:
-            out.truncate(MOST_HOLES - (1 << 20) if name == "first" else 1 << 40)
+            out.truncate(MAX_HOLES - (1 << 20) if name == "first" else 1 << 40)
     found = desk.found()
     assert by_path(found.changes) == {"first": "added", "text": "added"}
-    assert [(one.path, "holes" in one.why) for one in found.left_out] == [("second", True)]
+    assert [(one.path, "holes" in one.why) for one in found.skipped] == [("second", True)]
 
 
 def test_more_paths_than_a_review_holds(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,7 +182,7 @@ def test_more_paths_than_a_review_holds(desk: Desk, monkeypatch: pytest.MonkeyPa
         (work / f"new {number}").touch()
     assert len(desk.found().changes) == 5
     (work / "one more").symlink_to("/etc")
-    with pytest.raises(TooMuch, match="5 changed paths"):
+    with pytest.raises(ReviewTooLarge, match="5 changed paths"):
         desk.found()
 
 
@@ -268,5 +268,5 @@ def test_a_path_that_no_program_can_open_is_left_out(desk: Desk) -> None:
     os.close(here)
     found = desk.found()
     assert by_path(found.changes) == {"fine": "added"}
-    assert [one.why for one in found.left_out] == ["its path is longer than 4095 bytes"]
+    assert [one.why for one in found.skipped] == ["its path is longer than 4095 bytes"]
     assert desk.take() == 1

@@ -48,7 +48,9 @@ def test_a_workspace_that_became_a_link_is_not_written(tmp_path: Path) -> None:
     assert sorted(target.iterdir()) == []
 
 
-def test_a_folder_that_was_a_link_is_not_written_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_was_a_link_is_not_written_through(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A link was copied; then it is a folder with a repository, whose copy would land where the link leads."""
     workspace, outside = tmp_path / "workspace", tmp_path / "outside"
     (workspace / "p").mkdir(parents=True)
@@ -62,7 +64,7 @@ def test_a_folder_that_was_a_link_is_not_written_through(tmp_path: Path, monkeyp
 
     copied_then(monkeypatch, flip)
     with pytest.raises(OSError):
-        branch.make(workspace, tmp_path / "branch", tmp_path / "start.jsonl", WHO)
+        branch.create(workspace, tmp_path / "branch", tmp_path / "start.jsonl", WHO)
     assert sorted(outside.iterdir()) == []
     assert not (tmp_path / "start.jsonl").exists()
 
@@ -79,7 +81,7 @@ def test_no_part_of_a_repository_is_read_through_a_link(tmp_path: Path, part: st
     if part == "objects/info":
         (workspace / ".git/objects/info").rmdir()
     (workspace / ".git" / part).symlink_to(outside)
-    made = branch.make(workspace, tmp_path / "branch", tmp_path / "start.jsonl", WHO)
+    made = branch.create(workspace, tmp_path / "branch", tmp_path / "start.jsonl", WHO)
     assert made.objects == (f"{workspace}/.git/objects",)
     assert not (made.work / ".git/info/exclude").exists()
 
@@ -104,5 +106,5 @@ def test_the_source_that_is_copied_is_the_one_that_was_opened(
         return answer
 
     monkeypatch.setattr(branch, "_few", then_swap)
-    made = branch.make(workspace, tmp_path / "branch", tmp_path / "start.jsonl", WHO)
+    made = branch.create(workspace, tmp_path / "branch", tmp_path / "start.jsonl", WHO)
     assert [one.name for one in made.work.iterdir()] == ["mine"]

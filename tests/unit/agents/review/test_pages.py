@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from agentbox.agents.review.change import Change, LeftOut, Review, Side
+from agentbox.agents.review.change import FileChange, FileState, Review, SkippedPath
 from agentbox.agents.review.pages import page
 from agentbox.core.records.wire import to_json
 from agentbox.core.rpc.messages import LINE_LIMIT
@@ -23,12 +23,25 @@ def pages(review: Review, sealed: Path, limit: int) -> list[dict[str, Any]]:
 def test_pages_of_the_longest_paths_fit_into_messages(tmp_path: Path) -> None:
     """Links whose names and targets are as long as can be, as many paths left out."""
     changes = tuple(
-        Change(path=f"{number:04}{LONG}", what="added", old=None, new=Side(kind="link", mode=0o777, size=1, said=LONG))
+        FileChange(
+            path=f"{number:04}{LONG}",
+            what="added",
+            old=None,
+            new=FileState(kind="link", mode=0o777, size=1, said=LONG),
+        )
         for number in range(400)
     )
-    left_out = tuple(LeftOut(path=f"{number:04}{LONG}", why="a device") for number in range(400))
+    left_out = tuple(
+        SkippedPath(path=f"{number:04}{LONG}", why="a device") for number in range(400)
+    )
     review = Review(
-        agent_id="id", name="a", workspace=str(tmp_path), sealed_at=0, changes=changes, left_out=left_out, emptied=()
+        agent_id="id",
+        name="a",
+        workspace=str(tmp_path),
+        sealed_at=0,
+        changes=changes,
+        left_out=left_out,
+        emptied=(),
     )
     found = pages(review, tmp_path, 400)
     assert max(len(to_json(one, ensure_ascii=True)) for one in found) < LINE_LIMIT // 4
@@ -45,10 +58,18 @@ def test_diffs_beyond_a_page_are_cut_to_nothing(tmp_path: Path) -> None:
     text = "x" * 60 + "\n"
     for number in range(30):
         (sealed / f"{number:02}").write_text(text * 2_000)
-    new = Side(kind="file", mode=0o644, size=len(text) * 2_000, said="0" * 64)
-    changes = tuple(Change(path=f"{number:02}", what="added", old=None, new=new) for number in range(30))
+    new = FileState(kind="file", mode=0o644, size=len(text) * 2_000, said="0" * 64)
+    changes = tuple(
+        FileChange(path=f"{number:02}", what="added", old=None, new=new) for number in range(30)
+    )
     review = Review(
-        agent_id="id", name="a", workspace=str(workspace), sealed_at=0, changes=changes, left_out=(), emptied=()
+        agent_id="id",
+        name="a",
+        workspace=str(workspace),
+        sealed_at=0,
+        changes=changes,
+        left_out=(),
+        emptied=(),
     )
     rows = page(review, sealed, 0, 30)["changes"]
     assert len(rows) == 30

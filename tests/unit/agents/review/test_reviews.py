@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.agents.registry.store import Happening
+from agentbox.agents.registry.store import LifecycleEvent
 from agentbox.agents.review import compare
-from agentbox.agents.review.reviews import Reviews
+from agentbox.agents.review.reviews import ReviewManager
 from agentbox.agents.runs import home
 from agentbox.core.paths import Paths
 from agentbox.core.slot_errors import NotFound
@@ -19,18 +19,18 @@ async def test_a_branch_that_cannot_be_looked_at_is_kept_and_can_be_discarded(
     """The agent host starts all the same, and nothing is lost before the operator says so."""
     told: list[str] = []
 
-    async def tell(happened: Happening) -> None:
+    async def tell(happened: LifecycleEvent) -> None:
         told.append(happened.type)
 
     monkeypatch.setattr(compare, "MOST_PATHS", 0)
     paths = Paths(tmp_path)
-    branch = home.of_agent(paths, "id")
+    branch = home.agent_dir(paths, "id")
     (branch / "work").mkdir(parents=True)
     (branch / "work/file").touch()
     (tmp_path / "reviews/id").mkdir(parents=True)
-    reviews = Reviews(paths, tmp_path / "reviews", tell)
+    reviews = ReviewManager(paths, tmp_path / "reviews", tell)
     await reviews.load(frozenset())
-    await reviews.tidy("id")
+    await reviews.clean_up("id")
     assert reviews.page() == []
     assert (branch / "sealed/file").exists()
     assert await reviews.discard("id", "operator") == {"agent_id": "id", "digest": ""}
@@ -43,22 +43,22 @@ async def test_a_branch_that_cannot_be_looked_at_is_kept_and_can_be_discarded(
 async def test_a_review_that_is_discarded_while_the_agent_is_tidied_away(tmp_path: Path) -> None:
     """Both remove the branch; neither fails for what the other removed."""
 
-    async def tell(_: Happening) -> None:
+    async def tell(_: LifecycleEvent) -> None:
         pass
 
     paths = Paths(tmp_path)
-    work = home.of_agent(paths, "id") / "work"
+    work = home.agent_dir(paths, "id") / "work"
     work.mkdir(parents=True)
     for number in range(2000):
         (work / str(number)).touch()
     (tmp_path / "reviews/id").mkdir(parents=True)
     (tmp_path / "workspace").mkdir(parents=True)
-    reviews = Reviews(paths, tmp_path / "reviews", tell)
+    reviews = ReviewManager(paths, tmp_path / "reviews", tell)
     await reviews.load(frozenset())
     assert reviews.page()
     discarded = asyncio.create_task(reviews.discard("id", "operator"))
     while not discarded.done():
-        await reviews.tidy("id")
+        await reviews.clean_up("id")
         await asyncio.sleep(0)
     await discarded
-    assert not home.of_agent(paths, "id").exists()
+    assert not home.agent_dir(paths, "id").exists()

@@ -7,18 +7,33 @@ import unicodedata
 import pytest
 
 from agentbox.agents.review.escaping import diff
-from agentbox.core.visible import visible
+from agentbox.core.visible import escape_invisible
 
-EMPTY = ("FILLER", "VARIATION SELECTOR", "GRAPHEME JOINER", "VOWEL INHERENT", "BRAILLE PATTERN BLANK", "NULL NOTEHEAD")
+EMPTY = (
+    "FILLER",
+    "VARIATION SELECTOR",
+    "GRAPHEME JOINER",
+    "VOWEL INHERENT",
+    "BRAILLE PATTERN BLANK",
+    "NULL NOTEHEAD",
+)
 INK = re.compile("(GAP|LINE|PUNCTUATION SPACE)[ -]FILLER")  # what scribes draw
 
 
 def test_every_character_that_shows_nothing_is_an_escape() -> None:
     """By its name, wherever in Unicode it is; a letter beside it stays."""
-    names = ((chr(number), unicodedata.name(chr(number), "")) for number in range(sys.maxunicode + 1))
-    blank = [letter for letter, name in names if any(word in name for word in EMPTY) and not INK.search(name)]
+    names = (
+        (chr(number), unicodedata.name(chr(number), "")) for number in range(sys.maxunicode + 1)
+    )
+    blank = [
+        letter
+        for letter, name in names
+        if any(word in name for word in EMPTY) and not INK.search(name)
+    ]
     assert len(blank) > 260
-    assert [f"{ord(letter):x}" for letter in blank if letter in visible(f"a{letter}")] == []
+    assert [
+        f"{ord(letter):x}" for letter in blank if letter in escape_invisible(f"a{letter}")
+    ] == []
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from review_desk import ODD, Desk, by_path, filled
 
-from agentbox.agents.review import branch, listing
+from agentbox.agents.review import baseline, branch
 from agentbox.agents.review.apply import Conflicts
 from agentbox.agents.review.change import Review
 from agentbox.agents.review.compare import compare
@@ -35,14 +35,18 @@ def test_every_kind_of_change(desk: Desk) -> None:
         "same", "text", "mode", "link", "read-only", "becomes-a-folder", "becomes-a-folder/x", "becomes-a-file", "made",
         "made/deeper", f"made/deeper/{ODD}",
     ])  # fmt: skip
-    assert (desk.workspace / "text").read_text() == (desk.workspace / "read-only").read_text() == "new"
+    assert (
+        (desk.workspace / "text").read_text() == (desk.workspace / "read-only").read_text() == "new"
+    )
     assert (desk.workspace / "mode").stat().st_mode & 0o777 == 0o755
     assert (desk.workspace / "link").readlink() == Path("same")
     assert not desk.journal.exists()
     assert desk.take(review) == 0
 
 
-@pytest.mark.parametrize("what", ["changed", "mode", "gone", "link", "folder", "parent-link", "touched large"])
+@pytest.mark.parametrize(
+    "what", ["changed", "mode", "gone", "link", "folder", "parent-link", "touched large"]
+)
 def test_the_workspace_changed_meanwhile(desk: Desk, what: str) -> None:
     """Nothing is taken, not even what could be; both versions are kept."""
     ws, outside = desk.workspace, desk.root / "outside"
@@ -75,7 +79,7 @@ def test_the_workspace_changed_meanwhile(desk: Desk, what: str) -> None:
     before = desk.tree()
     with pytest.raises(Conflicts) as refused:
         desk.take()
-    assert list(refused.value.found) == ["large" if "large" in what else "d/file"]
+    assert list(refused.value.reasons) == ["large" if "large" in what else "d/file"]
     assert desk.tree() == before
     assert not (outside / "x").exists()
     assert (work / "d/file").read_text() == "agent's"
@@ -94,7 +98,7 @@ def test_changed_between_the_look_and_the_exchange(desk: Desk) -> None:
 
     with pytest.raises(Conflicts) as refused:
         desk.take(step=step)
-    assert list(refused.value.found) == ["text"]
+    assert list(refused.value.reasons) == ["text"]
     assert steps > 10
     assert {**desk.tree(), "text": before["text"]} == before
     assert (desk.workspace / "text").read_text() == "operator's"
@@ -127,10 +131,10 @@ def test_what_is_written_to_a_file_that_was_put_survives_the_undoing(desk: Desk)
     with pytest.raises(Conflicts) as refused:
         desk.take(step=step)
     assert written >= 1
-    assert set(refused.value.kept) <= {"a", "new"}
-    assert "a" in refused.value.kept
+    assert set(refused.value.preserved) <= {"a", "new"}
+    assert "a" in refused.value.preserved
     assert (desk.workspace / "a").read_text() == "agent's\noperator's\n"
-    assert (desk.workspace / refused.value.kept["a"]).read_text() == "old\n"
+    assert (desk.workspace / refused.value.preserved["a"]).read_text() == "old\n"
     assert (desk.workspace / "last").read_text() == "changed\n"
     assert not (desk.workspace / "zz").exists()
 
@@ -210,20 +214,27 @@ def test_two_reviews_touch_one_file(tmp_path: Path) -> None:
     works = []
     for name in ("one", "two", "three"):
         folder, start = tmp_path / name, tmp_path / f"{name}.jsonl"
-        works.append((branch.make(desk.workspace, folder, start, ("a", "b")).work, start))
+        works.append((branch.create(desk.workspace, folder, start, ("a", "b")).work, start))
         (works[-1][0] / "file").write_text("two" if name == "two" else "same")
     reviews = []
     for work, start in works:
-        known = listing.read(start)
+        known = baseline.read(start)
         assert known is not None
         found = compare(work, desk.workspace, known.rows)
-        reviews.append((work, Review(agent_id="id", name="a", workspace="", sealed_at=0, changes=tuple(found.changes))))
+        reviews.append(
+            (
+                work,
+                Review(
+                    agent_id="id", name="a", workspace="", sealed_at=0, changes=tuple(found.changes)
+                ),
+            )
+        )
     answers: list[object] = []
     for desk.work, review in reviews:
         try:
             answers.append(desk.take(review))
         except Conflicts as refused:
-            answers.append(list(refused.found))
+            answers.append(list(refused.reasons))
     assert answers == [1, ["file"], 0]
 
 
@@ -246,6 +257,7 @@ def test_nothing_is_opened_to_others(desk: Desk) -> None:
     }  # fmt: skip
     desk.take(review)
     modes = {
-        name: stat.S_IMODE((desk.workspace / name).stat().st_mode) for name in ("shared", "own", "folder", "folder/new")
+        name: stat.S_IMODE((desk.workspace / name).stat().st_mode)
+        for name in ("shared", "own", "folder", "folder/new")
     }
     assert modes == {"shared": 0o775, "own": 0o755, "folder": 0o755, "folder/new": 0o755}

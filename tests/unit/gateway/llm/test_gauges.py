@@ -6,10 +6,10 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry, generate_latest
 
 from agentbox.api.metrics.model_metrics import ModelMetrics
-from agentbox.gateway.llm.gauges import tell
+from agentbox.gateway.llm.gauges import write_changes
+from agentbox.testing.model_gateway import BUDGET, model_gateway
 from agentbox.testing.model_server import ModelServer
-from agentbox.testing.models import BUDGET, room
-from agentbox.testing.until import until
+from agentbox.testing.wait import wait_until
 
 
 async def test_calls_tokens_budgets_and_queues_are_shown(tmp_path: Path) -> None:
@@ -19,18 +19,20 @@ async def test_calls_tokens_budgets_and_queues_are_shown(tmp_path: Path) -> None
     registry.register(ModelMetrics(told))
     assert "agentbox_model_calls_total" in generate_latest(registry).decode()
     with ModelServer() as server:
-        async with room(tmp_path / "state", server) as here:
-            here.standings.enter("coder")
-            telling = asyncio.create_task(tell(here.app.state, told))
+        async with model_gateway(tmp_path / "state", server) as here:
+            here.authorizer.add_agent("coder")
+            telling = asyncio.create_task(write_changes(here.app.state, told))
             answer = await here.chat("coder")
             used = answer.json()["usage"]
             row = 'agentbox_model_calls_total{agent="coder",outcome="ok",provider="openai"} 1.0'
-            await until(lambda: row in generate_latest(registry).decode(), "the call is shown")
+            await wait_until(lambda: row in generate_latest(registry).decode(), "the call is shown")
             shown = generate_latest(registry).decode()
             made = f'agentbox_model_tokens_total{{agent="coder",direction="output",provider="openai"}} {used["completion_tokens"]}.0'
             assert made in shown
             left = BUDGET.max_tokens - used["total_tokens"]
-            assert f'agentbox_model_budget_tokens{{agent="coder",state="left"}} {float(left)}' in shown
+            assert (
+                f'agentbox_model_budget_tokens{{agent="coder",state="left"}} {float(left)}' in shown
+            )
             assert 'agentbox_model_queue_depth{provider="openai"} 0.0' in shown
             assert oct(told.stat().st_mode)[-3:] == "600"
             telling.cancel()

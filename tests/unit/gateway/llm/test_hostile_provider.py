@@ -10,35 +10,44 @@ from typing import Any
 import pytest
 
 from agentbox.gateway.llm import exchange
-from agentbox.gateway.llm.types import MOST_TOKENS
-from agentbox.testing.gateway_room import served
+from agentbox.gateway.llm.types import MAX_TOKENS
+from agentbox.testing.gateway_fixture import serve_tcp
+from agentbox.testing.model_gateway import ModelGatewayFixture, model_gateway
 from agentbox.testing.model_server import ModelServer
-from agentbox.testing.models import Room, room
-from agentbox.testing.until import until
+from agentbox.testing.wait import wait_until
 
 
 @asynccontextmanager
-async def saying(folder: Path, *answers: tuple[str, bytes]) -> AsyncIterator[Room]:
+async def saying(folder: Path, *answers: tuple[str, bytes]) -> AsyncIterator[ModelGatewayFixture]:
     """A gateway before a provider that gives these heads and bodies, one a request, the last for ever."""
     waiting = list(answers)
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
-        length = next(int(line[15:]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:"))
+        length = next(
+            int(line[15:])
+            for line in head.split(b"\r\n")
+            if line.lower().startswith(b"content-length:")
+        )
         await reader.readexactly(length)
         said, body = waiting.pop(0) if len(waiting) > 1 else waiting[0]
-        writer.write(f"HTTP/1.1 {said}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body)
+        writer.write(
+            f"HTTP/1.1 {said}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode()
+            + body
+        )
         await writer.drain()
 
-    async with served(talk) as port:
+    async with serve_tcp(talk) as port:
         server = ModelServer()
         server._port = port
-        async with room(folder, server) as here:
+        async with model_gateway(folder, server) as here:
             yield here
 
 
 def told(usage: Mapping[str, Any]) -> tuple[str, bytes]:
-    return "200 OK\r\nContent-Type: application/json", json.dumps({"choices": [], "usage": usage}).encode()
+    return "200 OK\r\nContent-Type: application/json", json.dumps(
+        {"choices": [], "usage": usage}
+    ).encode()
 
 
 async def test_numbers_of_a_provider_break_no_account(tmp_path: Path) -> None:
@@ -47,14 +56,16 @@ async def test_numbers_of_a_provider_break_no_account(tmp_path: Path) -> None:
         ({"prompt_tokens": -5, "completion_tokens": -5}, {"prompt_tokens": "1", "x": 1e300})
     ):
         async with saying(tmp_path / str(number), told(usage)) as here:
-            here.standings.enter("coder")
+            here.authorizer.add_agent("coder")
             assert (await here.chat("coder")).status_code == 200
             assert here.app.ledger.accounts["coder"].tokens >= 0
-    async with saying(tmp_path / "huge", told({"prompt_tokens": 10**30, "completion_tokens": 10**30})) as here:
-        here.standings.enter("coder")
-        here.standings.enter("neighbour")
+    async with saying(
+        tmp_path / "huge", told({"prompt_tokens": 10**30, "completion_tokens": 10**30})
+    ) as here:
+        here.authorizer.add_agent("coder")
+        here.authorizer.add_agent("neighbour")
         assert (await here.chat("coder")).status_code == 200
-        assert here.app.ledger.accounts["coder"].tokens == 2 * MOST_TOKENS
+        assert here.app.ledger.accounts["coder"].tokens == 2 * MAX_TOKENS
         assert [(await here.chat("coder")).status_code for _ in range(2)] == [429, 429]
         assert (await here.chat("neighbour")).status_code == 200
 
@@ -63,8 +74,10 @@ async def test_a_wait_that_is_no_number_is_none(tmp_path: Path) -> None:
     """The gateway tries again in its own time; a wait without end is passed on."""
     busy = "429 Too Many Requests\r\nContent-Type: application/json\r\nRetry-After: {}"
     for words, status in (("nan", 200), ("-1", 200), ("inf", 429), ("1e999", 429)):
-        async with saying(tmp_path / words, (busy.format(words), b"{}"), told({"prompt_tokens": 1})) as here:
-            here.standings.enter("coder")
+        async with saying(
+            tmp_path / words, (busy.format(words), b"{}"), told({"prompt_tokens": 1})
+        ) as here:
+            here.authorizer.add_agent("coder")
             assert (await here.chat("coder")).status_code == status, words
 
 
@@ -77,7 +90,11 @@ async def test_an_agent_that_takes_nothing_of_its_answer_loses_its_slot(
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
-        length = next(int(line[15:]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:"))
+        length = next(
+            int(line[15:])
+            for line in head.split(b"\r\n")
+            if line.lower().startswith(b"content-length:")
+        )
         endless = json.loads(await reader.readexactly(length)).get("stream")
         kind = b"text/event-stream" if endless else b"application/json"
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: " + kind + b"\r\nConnection: close\r\n\r\n")
@@ -86,17 +103,23 @@ async def test_an_agent_that_takes_nothing_of_its_answer_loses_its_slot(
             await writer.drain()
         writer.write(told({"prompt_tokens": 1})[1])
 
-    async with served(talk) as port:
+    async with serve_tcp(talk) as port:
         server = ModelServer()
         server._port = port
-        async with room(tmp_path, server, max_concurrent=1, timeout_seconds=600) as here:
-            here.standings.enter("lazy")
-            here.standings.enter("coder")
-            body = json.dumps({"model": "small-1", "messages": [], "stream": True, "max_tokens": 5000}).encode()
-            _, writer = await asyncio.open_connection("127.0.0.1", int(here.url.rpartition(":")[2]), limit=1)
+        async with model_gateway(tmp_path, server, max_concurrent=1, timeout_seconds=600) as here:
+            here.authorizer.add_agent("lazy")
+            here.authorizer.add_agent("coder")
+            body = json.dumps(
+                {"model": "small-1", "messages": [], "stream": True, "max_tokens": 5000}
+            ).encode()
+            _, writer = await asyncio.open_connection(
+                "127.0.0.1", int(here.url.rpartition(":")[2]), limit=1
+            )
             head = "POST /llm/openai/v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer token-lazy\r\n"
             writer.write(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
-            await until(lambda: here.app.lines["openai"].queue.running == 1, "it has the slot")
+            await wait_until(
+                lambda: here.app.runtimes["openai"].queue.running == 1, "it has the slot"
+            )
             async with asyncio.timeout(60):
                 assert (await here.chat("coder")).status_code == 200
             assert here.app.ledger.accounts["lazy"].tokens >= 5000
@@ -106,7 +129,9 @@ async def test_an_agent_that_takes_nothing_of_its_answer_loses_its_slot(
 async def test_an_event_nested_without_end_breaks_no_stream(tmp_path: Path) -> None:
     """It is passed on; what it says of usage is not believed."""
     deep = b'data: {"usage": ' + b"[" * 100_000 + b"]" * 100_000 + b"}\n\n"
-    async with saying(tmp_path, ("200 OK\r\nContent-Type: text/event-stream", deep + b"data: [DONE]\n\n")) as here:
-        here.standings.enter("coder")
+    async with saying(
+        tmp_path, ("200 OK\r\nContent-Type: text/event-stream", deep + b"data: [DONE]\n\n")
+    ) as here:
+        here.authorizer.add_agent("coder")
         answer = await here.chat("coder", stream=True)
         assert (answer.status_code, answer.content.endswith(b"[DONE]\n\n")) == (200, True)

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentbox.gateway.llm.ledger import LEAST_OUTPUT, Ledger, Reservation
-from agentbox.gateway.llm.types import Answer
-from agentbox.policy.rights.standing import Budget, Standing
-from agentbox.testing.models import BUDGET, Standings
+from agentbox.gateway.llm.ledger import MIN_OUTPUT, BudgetLedger, Reservation
+from agentbox.gateway.llm.types import ModelGatewayError
+from agentbox.policy.rights.authorization import Authorization, Budget
+from agentbox.testing.model_gateway import BUDGET, ModelAuthorizer
 
 SMALL = Budget(max_tokens=1000, max_calls=5, window_seconds=100, max_concurrent=4, weight=1)
 
 
-def coder(budget: Budget = SMALL) -> Standing:
-    return Standings().enter("coder", budget=budget)
+def coder(budget: Budget = SMALL) -> Authorization:
+    return ModelAuthorizer().add_agent("coder", budget=budget)
 
 
 class Clock:
@@ -30,11 +30,11 @@ class Clock:
 
 async def test_the_cap_is_lowered_to_what_is_left_and_set_where_absent(tmp_path: Path) -> None:
     """A reservation holds the input and every answer's cap; what a call did not take comes back."""
-    ledger = Ledger(tmp_path)
+    ledger = BudgetLedger(tmp_path)
     await ledger.open()
     held = await ledger.reserve(coder(), 100, None, 1)
     assert (held.tokens, held.output) == (1000, 900)
-    with pytest.raises(Answer, match="held by calls in flight"):
+    with pytest.raises(ModelGatewayError, match="held by calls in flight"):
         await ledger.reserve(coder(), 100, 50, 1)
     ledger.settle(held, 300)
     again = await ledger.reserve(coder(), 100, 50, 2)
@@ -47,17 +47,17 @@ async def test_the_cap_is_lowered_to_what_is_left_and_set_where_absent(tmp_path:
 async def test_over_budget_says_when_the_window_ends(tmp_path: Path) -> None:
     """Tokens and calls each name their rule; a new window begins after the old one."""
     clock = Clock()
-    ledger = Ledger(tmp_path, clock)
+    ledger = BudgetLedger(tmp_path, clock)
     await ledger.open()
     ledger.settle(await ledger.reserve(coder(), 0, 990, 1), 990)
     clock.now += 40
-    with pytest.raises(Answer) as told:
-        await ledger.reserve(coder(), 0, LEAST_OUTPUT, 1)
-    assert (told.value.rule, told.value.wait) == ("budget:tokens", 60)
+    with pytest.raises(ModelGatewayError) as told:
+        await ledger.reserve(coder(), 0, MIN_OUTPUT, 1)
+    assert (told.value.rule, told.value.retry_after) == ("budget:tokens", 60)
     clock.now += 60
     for _ in range(5):
         ledger.settle(await ledger.reserve(coder(), 1, 10, 1), 1)
-    with pytest.raises(Answer) as told:
+    with pytest.raises(ModelGatewayError) as told:
         ledger.check(coder(), 1, 1)
     assert told.value.rule == "budget:calls"
     await ledger.close()
@@ -65,11 +65,13 @@ async def test_over_budget_says_when_the_window_ends(tmp_path: Path) -> None:
 
 async def test_a_restart_and_a_new_generation_find_what_was_spent(tmp_path: Path) -> None:
     """The account belongs to the name: another id and generation change nothing, and a killed call stays charged."""
-    ledger = Ledger(tmp_path)
+    ledger = BudgetLedger(tmp_path)
     await ledger.open()
     ledger.settle(await ledger.reserve(coder(), 0, 600, 1), 600)
-    await ledger.reserve(coder(), 0, 100, 1)  # in flight when the gateway is killed: its worst case stays
-    ledger = Ledger(tmp_path)
+    await ledger.reserve(
+        coder(), 0, 100, 1
+    )  # in flight when the gateway is killed: its worst case stays
+    ledger = BudgetLedger(tmp_path)
     await ledger.open()
     newer = replace(coder(), agent_id="another", generation=7)
     held = await ledger.reserve(newer, 0, None, 1)
@@ -79,25 +81,25 @@ async def test_a_restart_and_a_new_generation_find_what_was_spent(tmp_path: Path
 
 async def test_a_child_spends_what_is_its_parent_s(tmp_path: Path) -> None:
     """Every ancestor's account is charged, and the smallest rest bounds the call."""
-    standings = Standings()
-    parent = standings.enter("coder", budget=SMALL)
-    child = standings.enter("tester", budget=BUDGET, parent=parent)
-    grandchild = standings.enter("helper", budget=BUDGET, parent=child)
-    ledger = Ledger(tmp_path)
+    standings = ModelAuthorizer()
+    parent = standings.add_agent("coder", budget=SMALL)
+    child = standings.add_agent("tester", budget=BUDGET, parent=parent)
+    grandchild = standings.add_agent("helper", budget=BUDGET, parent=child)
+    ledger = BudgetLedger(tmp_path)
     await ledger.open()
     ledger.settle(await ledger.reserve(grandchild, 0, 700, 1), 700)
     assert (await ledger.reserve(child, 0, None, 1)).output == 300
-    with pytest.raises(Answer):
+    with pytest.raises(ModelGatewayError):
         await ledger.reserve(parent, 0, 100, 1)
     await ledger.close()
 
 
 async def test_without_a_disk_no_call_is_made(tmp_path: Path) -> None:
     """A reservation that cannot be kept is none."""
-    ledger = Ledger(tmp_path)
+    ledger = BudgetLedger(tmp_path)
     await ledger.open()
     await ledger.close()
-    with pytest.raises(Answer, match="cannot be written down"):
+    with pytest.raises(ModelGatewayError, match="cannot be written down"):
         await ledger.reserve(coder(), 1, 1, 1)
     assert ledger.accounts["coder"].tokens == 0
 
@@ -120,11 +122,11 @@ def test_no_order_of_calls_overdraws(steps: list[tuple[object, ...]]) -> None:
 
 async def _play(folder: Path, steps: list[tuple[object, ...]]) -> None:
     """A provider that keeps to the caps: what is used is never more than what was reserved."""
-    clock, standings = Clock(), Standings()
-    parent = standings.enter("coder", budget=SMALL)
-    child = standings.enter("tester", budget=replace(SMALL, max_tokens=600), parent=parent)
-    agents = [parent, child, standings.enter("other", budget=replace(SMALL, window_seconds=60))]
-    ledger = Ledger(folder, clock)
+    clock, standings = Clock(), ModelAuthorizer()
+    parent = standings.add_agent("coder", budget=SMALL)
+    child = standings.add_agent("tester", budget=replace(SMALL, max_tokens=600), parent=parent)
+    agents = [parent, child, standings.add_agent("other", budget=replace(SMALL, window_seconds=60))]
+    ledger = BudgetLedger(folder, clock)
     await ledger.open()
     held: list[Reservation] = []
     spent: dict[str, int] = {}  # by account, in its window
@@ -134,7 +136,7 @@ async def _play(folder: Path, steps: list[tuple[object, ...]]) -> None:
             who, given_, wanted, answers = agents[int(str(values[0]))], *values[1:]
             try:
                 held.append(await ledger.reserve(who, given_, wanted, answers))  # type: ignore[arg-type]
-            except Answer:
+            except ModelGatewayError:
                 continue
         elif name == "settle" and held:
             one = held.pop(int(str(values[0])) % len(held))
@@ -143,13 +145,20 @@ async def _play(folder: Path, steps: list[tuple[object, ...]]) -> None:
             clock.now += float(str(values[0]))
         elif name == "restart":
             await ledger.close()
-            ledger, held = Ledger(folder, clock), []
+            ledger, held = BudgetLedger(folder, clock), []
             await ledger.open()
         for account in ledger.accounts.values():
             assert account.budget is None or account.tokens <= account.budget.max_tokens
             assert account.budget is None or account.calls <= account.budget.max_calls
-            assert account.tokens >= account.reserved == sum(r.tokens for r in held if account in r.accounts)
+            assert (
+                account.tokens
+                >= account.reserved
+                == sum(r.tokens for r in held if account in r.accounts)
+            )
             if since.get(account.name) == account.since and not held and name != "settle":
                 assert account.tokens >= spent.get(account.name, 0)
-            since[account.name], spent[account.name] = account.since, account.tokens - account.reserved
+            since[account.name], spent[account.name] = (
+                account.since,
+                account.tokens - account.reserved,
+            )
     await ledger.close()

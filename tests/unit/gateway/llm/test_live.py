@@ -4,13 +4,13 @@ import asyncio
 from dataclasses import replace
 from pathlib import Path
 
-from agentbox.box.supervision.applied import keep
+from agentbox.box.supervision.applied_plan import store_applied
 from agentbox.core.paths import Paths
-from agentbox.gateway.llm.live import follow
+from agentbox.gateway.llm.live_config import watch_config
 from agentbox.testing.api_box import api_plan
+from agentbox.testing.model_gateway import VARIABLE, model_gateway
 from agentbox.testing.model_server import ModelServer
-from agentbox.testing.models import VARIABLE, room
-from agentbox.testing.until import until
+from agentbox.testing.wait import wait_until
 
 
 async def test_an_applied_manifest_holds_for_the_next_call(tmp_path: Path) -> None:
@@ -18,21 +18,23 @@ async def test_an_applied_manifest_holds_for_the_next_call(tmp_path: Path) -> No
     paths = Paths(tmp_path)
     paths.run.mkdir(parents=True)
     with ModelServer() as server:
-        async with room(tmp_path / "state", server) as here:
-            here.standings.enter("coder")
-            following = asyncio.create_task(follow(here.app, paths))
+        async with model_gateway(tmp_path / "state", server) as here:
+            here.authorizer.add_agent("coder")
+            following = asyncio.create_task(watch_config(here.app, paths))
             await asyncio.sleep(0)
             paths.applied_plan.write_text("{")
             table = {
                 "enabled": True, "kind": "openai", "base_url": f"{server.url}/v1", "env_var": VARIABLE, "models": ["large-*"],
                 "max_concurrent": 9, "timeout_seconds": 30,
             }  # fmt: skip
-            keep(paths, replace(api_plan(), providers={"openai": table}))
-            await until(lambda: here.app.lines["openai"].queue.slots == 9, "the new bound holds")
+            store_applied(paths, replace(api_plan(), providers={"openai": table}))
+            await wait_until(
+                lambda: here.app.runtimes["openai"].queue.slots == 9, "the new bound holds"
+            )
             assert (await here.chat("coder")).status_code == 403
             assert (await here.chat("coder", model="large-1")).status_code == 200
             paths.applied_plan.write_text("{")
             await asyncio.sleep(1.2)
             assert not following.done()
-            assert here.app.lines["openai"].queue.slots == 9
+            assert here.app.runtimes["openai"].queue.slots == 9
             following.cancel()

@@ -4,9 +4,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from agentbox.testing.fake_authorizer import right
+from agentbox.testing.model_gateway import model_gateway
 from agentbox.testing.model_server import ModelServer
-from agentbox.testing.models import room
-from agentbox.testing.told_authority import right
 
 CHAT: dict[str, Any] = {"model": "small-1", "messages": [{"role": "user", "content": "Hi."}]}
 RESPONSES: dict[str, Any] = {"model": "small-1", "input": [{"role": "user", "content": "Hi."}]}
@@ -14,7 +14,10 @@ MESSAGES: dict[str, Any] = {**CHAT, "max_tokens": 50}
 CONTENTS: dict[str, Any] = {"contents": [{"parts": [{"text": "Hi."}]}]}
 COUNT = "gemini/v1beta/models/small-1:countTokens"
 GENERATE = "gemini/v1beta/models/small-1:generateContent"
-FUNCTION = {"type": "object", "properties": {"file_id": {"type": "string"}, "server_url": {"type": "string"}}}
+FUNCTION = {
+    "type": "object",
+    "properties": {"file_id": {"type": "string"}, "server_url": {"type": "string"}},
+}
 
 PARTS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("openai/v1/responses", RESPONSES, {"tools": [{"type": "web_search"}]}),
@@ -81,59 +84,86 @@ FETCHED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
 async def test_parts_that_work_outside_of_the_box_are_refused_by_name(tmp_path: Path) -> None:
     """Hosted tools, remote servers, background jobs, stored objects, of each kind and spelling."""
     with ModelServer() as server:
-        async with room(tmp_path, server) as here:
-            here.standings.enter("coder")
+        async with model_gateway(tmp_path, server) as here:
+            here.authorizer.add_agent("coder")
             for count, (path, body, part) in enumerate(PARTS, 1):
                 answer = await here.post("coder", path, {**body, **part})
                 assert answer.status_code == 403, part
-                assert here.standings.counted["coder", "llm:part"] == count
+                assert here.authorizer.refusal_counts["coder", "llm:part"] == count
             assert not server.requests
 
 
 async def test_tools_that_the_agent_carries_out_itself_pass(tmp_path: Path) -> None:
     """Names within a tool's schema or data are only names."""
     with ModelServer() as server:
-        async with room(tmp_path, server) as here:
-            here.standings.enter("coder")
+        async with model_gateway(tmp_path, server) as here:
+            here.authorizer.add_agent("coder")
             function = {"type": "function", "name": "look", "parameters": FUNCTION}
             own = [function, {"type": "custom", "name": "patch"}, {"type": "local_shell"}]
-            given = {"type": "function_call", "call_id": "c", "name": "look", "arguments": '{"file_id": "1"}'}
+            given = {
+                "type": "function_call",
+                "call_id": "c",
+                "name": "look",
+                "arguments": '{"file_id": "1"}',
+            }
             asked = {**RESPONSES, "tools": own, "input": [*RESPONSES["input"], given]}
             assert (await here.post("coder", "openai/v1/responses", asked)).status_code == 200
-            tools = [{"name": "look", "input_schema": FUNCTION}, {"type": "bash_20250124", "name": "bash"}]
-            used = {"type": "tool_use", "id": "t", "name": "look", "input": {"file_id": "1", "type": "url", "url": "x"}}
+            tools = [
+                {"name": "look", "input_schema": FUNCTION},
+                {"type": "bash_20250124", "name": "bash"},
+            ]
+            used = {
+                "type": "tool_use",
+                "id": "t",
+                "name": "look",
+                "input": {"file_id": "1", "type": "url", "url": "x"},
+            }
             messages = [*MESSAGES["messages"], {"role": "assistant", "content": [used]}]
             assert (
-                await here.post("coder", "anthropic/v1/messages", {**MESSAGES, "tools": tools, "messages": messages})
+                await here.post(
+                    "coder",
+                    "anthropic/v1/messages",
+                    {**MESSAGES, "tools": tools, "messages": messages},
+                )
             ).is_success
             declared = {"tools": [{"functionDeclarations": [{"name": "look"}]}]}
             assert (await here.post("coder", GENERATE, {**CONTENTS, **declared})).status_code == 200
 
 
-async def test_what_the_provider_would_fetch_the_agent_must_be_allowed_to_reach(tmp_path: Path) -> None:
+async def test_what_the_provider_would_fetch_the_agent_must_be_allowed_to_reach(
+    tmp_path: Path,
+) -> None:
     """A URL in each place that takes one needs a net right."""
     with ModelServer() as server:
-        async with room(tmp_path, server) as here:
-            who = here.standings.enter("coder")
+        async with model_gateway(tmp_path, server) as here:
+            who = here.authorizer.add_agent("coder")
             for count, (path, body, part) in enumerate(FETCHED, 1):
                 assert (await here.post("coder", path, {**body, **part})).status_code == 403
-                assert here.standings.counted["coder", "net connect"] == count
+                assert here.authorizer.refusal_counts["coder", "net connect"] == count
             assert not server.requests
-            here.standings.put(replace(who, rights=(*who.rights, right("net", "connect", "img.example.org"))))
+            here.authorizer.replace_authorization(
+                replace(who, rights=(*who.rights, right("net", "connect", "img.example.org")))
+            )
             for path, body, part in FETCHED:
                 assert (await here.post("coder", path, {**body, **part})).status_code == 200
 
 
-async def test_what_the_provider_would_fetch_waits_for_the_approval_that_its_host_needs(tmp_path: Path) -> None:
+async def test_what_the_provider_would_fetch_waits_for_the_approval_that_its_host_needs(
+    tmp_path: Path,
+) -> None:
     """A person is shown the whole URL; without a yes nothing is sent."""
     path, body, part = FETCHED[0]
     with ModelServer() as server:
-        async with room(tmp_path, server) as here:
+        async with model_gateway(tmp_path, server) as here:
             rights = (right("llm", "call", "openai"), right("net", "connect", "img.example.org"))
-            who = here.standings.enter("coder", rights=rights, approval_required=("host:*.example.org",))
+            who = here.authorizer.add_agent(
+                "coder", rights=rights, approval_required=("host:*.example.org",)
+            )
             assert (await here.post("coder", path, {**body, **part})).status_code == 403
             told = {"target": "img.example.org:443", "url": "https://img.example.org/a.png"}
-            assert here.standings.asked == [(who.agent_id, "host", told["target"], told)]
+            assert here.authorizer.approval_requests == [
+                (who.agent_id, "host", told["target"], told)
+            ]
             assert not server.requests
-            here.standings.approves = True
+            here.authorizer.approves = True
             assert (await here.post("coder", path, {**body, **part})).status_code == 200

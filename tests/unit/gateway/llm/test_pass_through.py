@@ -4,33 +4,42 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.testing.model_forms import Said
-from agentbox.testing.model_server import Fault, ModelServer, turns
-from agentbox.testing.models import KEY, Room, room
+from agentbox.testing.model_formats import ModelTurn
+from agentbox.testing.model_gateway import KEY, ModelGatewayFixture, model_gateway
+from agentbox.testing.model_server import ModelServer, ServerFault, play_script
 
 TEXT = "The answer is forty-two, as everybody knows."
 CALLS = {
-    "openai/v1/chat/completions": {"model": "small-1", "messages": [{"role": "user", "content": "Hi."}]},
+    "openai/v1/chat/completions": {
+        "model": "small-1",
+        "messages": [{"role": "user", "content": "Hi."}],
+    },
     "openai/v1/responses": {"model": "small-1", "input": [{"role": "user", "content": "Hi."}]},
-    "anthropic/v1/messages": {"model": "small-1", "max_tokens": 100, "messages": [{"role": "user", "content": "Hi."}]},
+    "anthropic/v1/messages": {
+        "model": "small-1",
+        "max_tokens": 100,
+        "messages": [{"role": "user", "content": "Hi."}],
+    },
 }
 GEMINI = {"contents": [{"role": "user", "parts": [{"text": "Hi."}]}]}
 
 
 def said() -> ModelServer:
-    return ModelServer(say=turns([Said(text=TEXT, tokens=20)]), key=KEY)
+    return ModelServer(reply=play_script([ModelTurn(text=TEXT, tokens=20)]), key=KEY)
 
 
-def used(here: Room) -> int:
+def used(here: ModelGatewayFixture) -> int:
     return here.app.ledger.accounts["coder"].tokens
 
 
 @pytest.mark.parametrize("path", CALLS)
-async def test_a_call_has_the_box_s_key_and_is_charged_what_the_provider_says(tmp_path: Path, path: str) -> None:
+async def test_a_call_has_the_box_s_key_and_is_charged_what_the_provider_says(
+    tmp_path: Path, path: str
+) -> None:
     """The agent's token never leaves the box."""
     with said() as server:
-        async with room(tmp_path, server) as here:
-            here.standings.enter("coder")
+        async with model_gateway(tmp_path, server) as here:
+            here.authorizer.add_agent("coder")
             answer = await here.post("coder", path, CALLS[path])
             assert answer.status_code == 200, answer.text
             assert TEXT in answer.text
@@ -46,8 +55,8 @@ async def test_a_call_has_the_box_s_key_and_is_charged_what_the_provider_says(tm
 async def test_a_stream_is_the_provider_s_to_the_byte(tmp_path: Path, path: str) -> None:
     """Compared with the same body sent directly, less the chunk of usage that only the gateway asked for."""
     with said() as server:
-        async with room(tmp_path, server) as here:
-            here.standings.enter("coder")
+        async with model_gateway(tmp_path, server) as here:
+            here.authorizer.add_agent("coder")
             body = {**CALLS[path], "stream": True}
             through = await here.post("coder", path, body)
             assert through.headers["content-type"].startswith("text/event-stream")
@@ -66,8 +75,8 @@ async def test_a_stream_is_the_provider_s_to_the_byte(tmp_path: Path, path: str)
 async def test_usage_that_the_agent_asked_for_itself_reaches_it(tmp_path: Path) -> None:
     """Nothing is taken away that was asked for."""
     with said() as server:
-        async with room(tmp_path, server) as here:
-            here.standings.enter("coder")
+        async with model_gateway(tmp_path, server) as here:
+            here.authorizer.add_agent("coder")
             answer = await here.chat("coder", stream=True, stream_options={"include_usage": True})
             assert '"choices": []' in answer.text
 
@@ -75,18 +84,23 @@ async def test_usage_that_the_agent_asked_for_itself_reaches_it(tmp_path: Path) 
 async def test_gemini_whole_and_streamed(tmp_path: Path) -> None:
     """The token comes as `?key=` or header, and is not in the provider's query."""
     with said() as server:
-        async with room(tmp_path, server) as here:
-            here.standings.enter("coder")
+        async with model_gateway(tmp_path, server) as here:
+            here.authorizer.add_agent("coder")
             base = f"{here.url}/llm/gemini/v1beta/models/small-1"
             whole = await here.client.post(f"{base}:generateContent?key=token-coder", json=GEMINI)
             assert TEXT in whole.text
             assert server.requests[-1].key == KEY
             assert "key" not in server.requests[-1].query
             head = {"x-goog-api-key": "token-coder"}
-            stream = await here.client.post(f"{base}:streamGenerateContent?alt=sse", json=GEMINI, headers=head)
+            stream = await here.client.post(
+                f"{base}:streamGenerateContent?alt=sse", json=GEMINI, headers=head
+            )
             assert stream.text.count("data: ") > 2
             assert server.requests[-1].body["generationConfig"]["maxOutputTokens"] > 0
-            assert used(here) == 2 * whole.json()["usageMetadata"]["totalTokenCount"] or used(here) > 40
+            assert (
+                used(here) == 2 * whole.json()["usageMetadata"]["totalTokenCount"]
+                or used(here) > 40
+            )
             counted = await here.client.post(f"{base}:countTokens", json=GEMINI, headers=head)
             assert counted.json()["totalTokens"] > 0
 
@@ -94,24 +108,29 @@ async def test_gemini_whole_and_streamed(tmp_path: Path) -> None:
 async def test_a_list_names_only_models_that_the_agent_may_call(tmp_path: Path) -> None:
     """By the provider's `models` and the agent's rights, for every kind."""
     with said() as server:
-        async with room(tmp_path, server, models=("small-*",)) as here:
-            here.standings.enter("coder")
+        async with model_gateway(tmp_path, server, models=("small-*",)) as here:
+            here.authorizer.add_agent("coder")
             head = {"x-api-key": "token-coder"}
             for path in ("openai/v1/models", "anthropic/v1/models"):
                 answer = await here.client.get(f"{here.url}/llm/{path}", headers=head)
                 assert [row["id"] for row in answer.json()["data"]] == ["small-1", "small-2"]
             answer = await here.client.get(f"{here.url}/llm/gemini/v1beta/models", headers=head)
-            assert [row["name"] for row in answer.json()["models"]] == ["models/small-1", "models/small-2"]
+            assert [row["name"] for row in answer.json()["models"]] == [
+                "models/small-1",
+                "models/small-2",
+            ]
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_provider_that_sends_the_key_back_is_not_heard(tmp_path: Path, stream: bool) -> None:
+async def test_a_provider_that_sends_the_key_back_is_not_heard(
+    tmp_path: Path, stream: bool
+) -> None:
     """In a body, a header and an event; it is counted."""
     with said() as server:
-        async with room(tmp_path, server) as here:
-            here.standings.enter("coder")
+        async with model_gateway(tmp_path, server) as here:
+            here.authorizer.add_agent("coder")
             for path in CALLS:
-                server.faults.append(Fault(kind="echo"))
+                server.faults.append(ServerFault(kind="echo"))
                 answer = await here.post("coder", path, {**CALLS[path], "stream": stream})
                 assert answer.status_code == 200
                 told = answer.text + str(answer.headers)
@@ -123,8 +142,8 @@ async def test_a_provider_that_sends_the_key_back_is_not_heard(tmp_path: Path, s
 async def test_a_refused_key_is_said_without_the_provider_s_words(tmp_path: Path) -> None:
     """A vendor's 401 quotes a part of the key."""
     with ModelServer(key="another") as server:
-        async with room(tmp_path, server) as here:
-            here.standings.enter("coder")
+        async with model_gateway(tmp_path, server) as here:
+            here.authorizer.add_agent("coder")
             answer = await here.chat("coder")
             assert answer.status_code == 502
             assert KEY not in answer.text
@@ -135,13 +154,18 @@ async def test_a_refused_key_is_said_without_the_provider_s_words(tmp_path: Path
 async def test_no_token_no_model(tmp_path: Path) -> None:
     """401 in the provider's shape, and nothing is sent."""
     with said() as server:
-        async with room(tmp_path, server) as here:
+        async with model_gateway(tmp_path, server) as here:
             answer = await here.chat("nobody")
             assert answer.status_code == 401
             assert answer.json()["error"]["type"] == "authentication_error"
-            answer = await here.post("nobody", "anthropic/v1/messages", CALLS["anthropic/v1/messages"])
+            answer = await here.post(
+                "nobody", "anthropic/v1/messages", CALLS["anthropic/v1/messages"]
+            )
             assert answer.json() == {
                 "type": "error",
-                "error": {"type": "authentication_error", "message": "the token is unknown, or its agent has ended"},
+                "error": {
+                    "type": "authentication_error",
+                    "message": "the token is unknown, or its agent has ended",
+                },
             }
             assert not server.requests

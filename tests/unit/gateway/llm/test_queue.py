@@ -6,25 +6,29 @@ from dataclasses import replace
 
 import pytest
 
-from agentbox.gateway.llm.crowd import Crowd, Place
-from agentbox.gateway.llm.queue import WAITING, FairQueue
-from agentbox.gateway.llm.types import Answer
-from agentbox.testing.models import BUDGET, Standings
+from agentbox.gateway.llm.concurrency import ConcurrencyLimit, ConcurrencyTicket
+from agentbox.gateway.llm.fair_queue import MAX_WAITING, FairQueue
+from agentbox.gateway.llm.types import ModelGatewayError
+from agentbox.testing.model_gateway import BUDGET, ModelAuthorizer
 
 WIDE = replace(BUDGET, max_concurrent=64)
 
 
-async def shares(queue: FairQueue, calls: dict[Place, tuple[int, int]], turns: int) -> list[Place]:
+async def shares(
+    queue: FairQueue, calls: dict[ConcurrencyTicket, tuple[int, int]], turns: int
+) -> list[ConcurrencyTicket]:
     """Who had the first turns when each place asks for (calls, cost) at once and a turn takes one round of the loop."""
-    order: list[Place] = []
+    order: list[ConcurrencyTicket] = []
 
-    async def one(place: Place, cost: int) -> None:
-        await queue.enter(place, cost)
+    async def one(place: ConcurrencyTicket, cost: int) -> None:
+        await queue.acquire(place, cost)
         order.append(place)
         await asyncio.sleep(0)
-        queue.leave(place)
+        queue.release(place)
 
-    await asyncio.gather(*(one(place, cost) for place, (count, cost) in calls.items() for _ in range(count)))
+    await asyncio.gather(
+        *(one(place, cost) for place, (count, cost) in calls.items() for _ in range(count))
+    )
     assert queue.running == 0
     assert queue.depth == 0
     return order[:turns]
@@ -32,49 +36,65 @@ async def shares(queue: FairQueue, calls: dict[Place, tuple[int, int]], turns: i
 
 async def test_ten_agents_have_equal_shares_and_a_greedy_one_starves_none() -> None:
     """Shares are tokens, not calls, within one round's quantum."""
-    standings = Standings()
-    places = [Place.of(standings.enter(f"a{number}", budget=WIDE)) for number in range(10)]
-    calls = {place: (WAITING if number == 0 else 6, 4096) for number, place in enumerate(places)}
-    order = await shares(FairQueue(2, Crowd()), calls, 52)
+    standings = ModelAuthorizer()
+    places = [
+        ConcurrencyTicket.for_caller(standings.add_agent(f"a{number}", budget=WIDE))
+        for number in range(10)
+    ]
+    calls = {
+        place: (MAX_WAITING if number == 0 else 6, 4096) for number, place in enumerate(places)
+    }
+    order = await shares(FairQueue(2, ConcurrencyLimit()), calls, 52)
     counts = Counter(place.flow for place in order)
     assert max(counts.values()) - min(counts.values()) <= 3
-    small = Place.of(standings.enter("small", budget=WIDE))
-    order = await shares(FairQueue(1, Crowd()), {places[0]: (20, 60_000), small: (20, 600)}, 21)
+    small = ConcurrencyTicket.for_caller(standings.add_agent("small", budget=WIDE))
+    order = await shares(
+        FairQueue(1, ConcurrencyLimit()), {places[0]: (20, 60_000), small: (20, 600)}, 21
+    )
     assert Counter(order)[small] == 20  # large calls are as many tokens, not as many calls
 
 
 async def test_weights_are_shares() -> None:
     """Three to one."""
-    standings = Standings()
-    heavy = Place.of(standings.enter("heavy", budget=replace(WIDE, weight=3)))
-    light = Place.of(standings.enter("light", budget=WIDE))
-    counts = Counter(await shares(FairQueue(1, Crowd()), {light: (30, 5000), heavy: (30, 5000)}, 24))
+    standings = ModelAuthorizer()
+    heavy = ConcurrencyTicket.for_caller(
+        standings.add_agent("heavy", budget=replace(WIDE, weight=3))
+    )
+    light = ConcurrencyTicket.for_caller(standings.add_agent("light", budget=WIDE))
+    counts = Counter(
+        await shares(FairQueue(1, ConcurrencyLimit()), {light: (30, 5000), heavy: (30, 5000)}, 24)
+    )
     assert 16 <= counts[heavy] <= 20
 
 
 async def test_children_share_the_turn_of_their_outermost_ancestor() -> None:
     """Five children have as much as one agent beside them."""
-    standings = Standings()
-    parent = standings.enter("parent", budget=WIDE)
-    family = [Place.of(standings.enter(f"child-{n}", budget=WIDE, parent=parent)) for n in range(5)]
-    other = Place.of(standings.enter("other", budget=WIDE))
+    standings = ModelAuthorizer()
+    parent = standings.add_agent("parent", budget=WIDE)
+    family = [
+        ConcurrencyTicket.for_caller(standings.add_agent(f"child-{n}", budget=WIDE, parent=parent))
+        for n in range(5)
+    ]
+    other = ConcurrencyTicket.for_caller(standings.add_agent("other", budget=WIDE))
     calls = {**dict.fromkeys(family, (5, 4096)), other: (20, 4096)}
-    order = await shares(FairQueue(1, Crowd()), calls, 20)
+    order = await shares(FairQueue(1, ConcurrencyLimit()), calls, 20)
     assert 8 <= sum(place is other for place in order) <= 12
 
 
 async def test_an_agent_s_own_bound_and_its_parent_s_hold() -> None:
     """Calls over the bound wait, and others pass them by."""
-    standings = Standings()
-    parent = standings.enter("parent", budget=replace(WIDE, max_concurrent=2))
-    child = Place.of(standings.enter("child", budget=WIDE, parent=parent))
-    queue = FairQueue(8, Crowd())
-    entered = [asyncio.ensure_future(queue.enter(child, 10)) for _ in range(4)]
-    other = asyncio.ensure_future(queue.enter(Place.of(standings.enter("other")), 10))
+    standings = ModelAuthorizer()
+    parent = standings.add_agent("parent", budget=replace(WIDE, max_concurrent=2))
+    child = ConcurrencyTicket.for_caller(standings.add_agent("child", budget=WIDE, parent=parent))
+    queue = FairQueue(8, ConcurrencyLimit())
+    entered = [asyncio.ensure_future(queue.acquire(child, 10)) for _ in range(4)]
+    other = asyncio.ensure_future(
+        queue.acquire(ConcurrencyTicket.for_caller(standings.add_agent("other")), 10)
+    )
     await asyncio.wait({other}, timeout=5)
     assert other.done()
     assert [one.done() for one in entered] == [True, True, False, False]
-    queue.leave(child)
+    queue.release(child)
     await asyncio.wait({entered[2]}, timeout=5)
     entered[3].cancel()
     await asyncio.gather(entered[3], return_exceptions=True)
@@ -83,30 +103,33 @@ async def test_an_agent_s_own_bound_and_its_parent_s_hold() -> None:
 
 async def test_first_come_first_served_and_not_without_end() -> None:
     """A large call keeps its place; over the bound of waiting calls the next is refused."""
-    queue = FairQueue(1, Crowd())
-    place = Place.of(Standings().enter("a", budget=WIDE))
-    await queue.enter(place, 1)
-    waiting = [asyncio.ensure_future(queue.enter(place, cost)) for cost in [90_000, *[1] * (WAITING - 1)]]
+    queue = FairQueue(1, ConcurrencyLimit())
+    place = ConcurrencyTicket.for_caller(ModelAuthorizer().add_agent("a", budget=WIDE))
+    await queue.acquire(place, 1)
+    waiting = [
+        asyncio.ensure_future(queue.acquire(place, cost))
+        for cost in [90_000, *[1] * (MAX_WAITING - 1)]
+    ]
     await asyncio.sleep(0)
-    with pytest.raises(Answer) as told:
-        await queue.enter(place, 1)
+    with pytest.raises(ModelGatewayError) as told:
+        await queue.acquire(place, 1)
     assert told.value.rule == "budget:concurrent"
     for one in waiting:
-        queue.leave(place)
+        queue.release(place)
         await asyncio.wait({one}, timeout=5)
         assert one.done()
-    queue.leave(place)
+    queue.release(place)
     assert queue.running == 0
 
 
 async def test_whoever_goes_as_its_turn_comes_leaves_no_slot_taken() -> None:
     """A cancelled call gives back what it was given."""
-    queue = FairQueue(1, Crowd())
-    place = Place.of(Standings().enter("a", budget=WIDE))
-    await queue.enter(place, 1)
-    second = asyncio.ensure_future(queue.enter(place, 1))
+    queue = FairQueue(1, ConcurrencyLimit())
+    place = ConcurrencyTicket.for_caller(ModelAuthorizer().add_agent("a", budget=WIDE))
+    await queue.acquire(place, 1)
+    second = asyncio.ensure_future(queue.acquire(place, 1))
     await asyncio.sleep(0)
-    queue.leave(place)
+    queue.release(place)
     second.cancel()
     await asyncio.gather(second, return_exceptions=True)
     assert queue.running == 0
@@ -114,19 +137,26 @@ async def test_whoever_goes_as_its_turn_comes_leaves_no_slot_taken() -> None:
 
 async def test_a_greedy_child_holds_up_neither_its_parent_nor_its_siblings() -> None:
     """Not by calls over its own bound, not by the calls that may wait, and not by having come first."""
-    standings = Standings()
-    parent = standings.enter("parent", budget=WIDE)
+    standings = ModelAuthorizer()
+    parent = standings.add_agent("parent", budget=WIDE)
     narrow = replace(WIDE, max_concurrent=1)
-    greedy = Place.of(standings.enter("greedy", budget=narrow, parent=parent))
-    sibling = Place.of(standings.enter("sibling", budget=WIDE, parent=parent))
-    queue = FairQueue(2, Crowd())
-    calls = [asyncio.ensure_future(queue.enter(greedy, 10)) for _ in range(1 + WAITING)]
+    greedy = ConcurrencyTicket.for_caller(
+        standings.add_agent("greedy", budget=narrow, parent=parent)
+    )
+    sibling = ConcurrencyTicket.for_caller(
+        standings.add_agent("sibling", budget=WIDE, parent=parent)
+    )
+    queue = FairQueue(2, ConcurrencyLimit())
+    calls = [asyncio.ensure_future(queue.acquire(greedy, 10)) for _ in range(1 + MAX_WAITING)]
     await asyncio.sleep(0)
-    others = [asyncio.ensure_future(queue.enter(place, 10)) for place in (sibling, Place.of(parent))]
+    others = [
+        asyncio.ensure_future(queue.acquire(place, 10))
+        for place in (sibling, ConcurrencyTicket.for_caller(parent))
+    ]
     await asyncio.wait({others[0]}, timeout=10)
     assert (others[0].done(), calls[1].done()) == (True, False)
-    queue.leave(greedy)  # two calls of the child were let in, or one and the parent's: by turns
-    queue.leave(sibling)
+    queue.release(greedy)  # two calls of the child were let in, or one and the parent's: by turns
+    queue.release(sibling)
     await asyncio.wait({others[1]}, timeout=10)
     assert others[1].done()
     for one in calls:
@@ -137,13 +167,16 @@ async def test_a_greedy_child_holds_up_neither_its_parent_nor_its_siblings() -> 
 
 async def test_a_call_of_any_size_is_weighed_at_once() -> None:
     """The rounds until its turn are bounded: nobody's number keeps the gateway counting."""
-    queue = FairQueue(1, Crowd())
-    standings = Standings()
-    first, second = (Place.of(standings.enter(name, budget=WIDE)) for name in ("first", "second"))
-    calls = [asyncio.ensure_future(queue.enter(place, 10**30)) for place in (first, second)]
+    queue = FairQueue(1, ConcurrencyLimit())
+    standings = ModelAuthorizer()
+    first, second = (
+        ConcurrencyTicket.for_caller(standings.add_agent(name, budget=WIDE))
+        for name in ("first", "second")
+    )
+    calls = [asyncio.ensure_future(queue.acquire(place, 10**30)) for place in (first, second)]
     await asyncio.wait({calls[0]}, timeout=10)
-    queue.leave(first)
+    queue.release(first)
     await asyncio.wait({calls[1]}, timeout=10)
     assert calls[1].done()
-    queue.leave(second)
+    queue.release(second)
     assert (queue.depth, queue.running) == (0, 0)

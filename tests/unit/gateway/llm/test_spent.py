@@ -1,8 +1,8 @@
 """What of a budget is used and left: by the clock and along the line of ancestors."""
 
-from agentbox.policy.rights.spent import Spent, line_of, use_of
-from agentbox.policy.rights.standing import Budget
-from agentbox.testing.models import BUDGET, Standings
+from agentbox.policy.rights.authorization import Budget
+from agentbox.policy.rights.budget_usage import BudgetUsage, budget_line, usage_report
+from agentbox.testing.model_gateway import BUDGET, ModelAuthorizer
 
 SMALL = Budget(max_tokens=1000, max_calls=5, window_seconds=100, max_concurrent=4, weight=1)
 NONE = {"cap": 1000, "used": 0, "reserved": 0, "left": 1000}
@@ -10,27 +10,37 @@ NONE = {"cap": 1000, "used": 0, "reserved": 0, "left": 1000}
 
 def test_left_is_the_least_in_the_line() -> None:
     """A child shows its own cap and use, and never more left than an ancestor has."""
-    standings = Standings()
-    parent = standings.enter("coder", budget=SMALL)
-    child = standings.enter("tester", budget=BUDGET, parent=parent)
+    standings = ModelAuthorizer()
+    parent = standings.add_agent("coder", budget=SMALL)
+    child = standings.add_agent("tester", budget=BUDGET, parent=parent)
     spent = {
-        "coder": Spent(since=1000, tokens=700, calls=4, reserved=50),
-        "tester": Spent(since=1010, tokens=5, calls=1),
+        "coder": BudgetUsage(since=1000, tokens=700, calls=4, reserved=50),
+        "tester": BudgetUsage(since=1010, tokens=5, calls=1),
     }
-    use = use_of(line_of(child), spent.get, 1050)
+    use = usage_report(budget_line(child), spent.get, 1050)
     assert use["tokens"] == {"cap": BUDGET.max_tokens, "used": 5, "reserved": 0, "left": 300}
     assert use["calls"] == {"cap": BUDGET.max_calls, "used": 1, "left": 1}
     assert use["resets_at"] == "1970-01-01T01:16:50.000Z"  # 1010 s + its window of an hour
-    assert use_of(line_of(parent), spent.get, 1050)["tokens"]["reserved"] == 50
+    assert usage_report(budget_line(parent), spent.get, 1050)["tokens"]["reserved"] == 50
 
 
 def test_of_a_window_that_is_over_only_what_is_in_flight_is_left() -> None:
     """Nobody has to call for the numbers to fall; without a window nothing says when it ends; overdrawn is 0 left."""
     line = {"coder": SMALL}
-    full = {"coder": Spent(since=1000, tokens=1200, calls=5)}
-    assert use_of(line, full.get, 1099.9)["tokens"] == {"cap": 1000, "used": 1200, "reserved": 0, "left": 0}
-    after = use_of(line, full.get, 1100)
+    full = {"coder": BudgetUsage(since=1000, tokens=1200, calls=5)}
+    assert usage_report(line, full.get, 1099.9)["tokens"] == {
+        "cap": 1000,
+        "used": 1200,
+        "reserved": 0,
+        "left": 0,
+    }
+    after = usage_report(line, full.get, 1100)
     assert (after["tokens"], after["calls"]["left"], after["resets_at"]) == (NONE, 5, None)
-    flying = {"coder": Spent(since=1000, tokens=900, calls=5, reserved=400)}
-    assert use_of(line, flying.get, 1100)["tokens"] == {"cap": 1000, "used": 400, "reserved": 400, "left": 600}
-    assert use_of({}, full.get, 0) == {}
+    flying = {"coder": BudgetUsage(since=1000, tokens=900, calls=5, reserved=400)}
+    assert usage_report(line, flying.get, 1100)["tokens"] == {
+        "cap": 1000,
+        "used": 400,
+        "reserved": 400,
+        "left": 600,
+    }
+    assert usage_report({}, full.get, 0) == {}

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agentbox.core.errors import ExitCode
-from agentbox.core.visible import visible
-from agentbox.host.cli.context import Cli
-from agentbox.host.cli.terminal import Output
+from agentbox.core.visible import escape_invisible
+from agentbox.host.cli.agent_output import AgentOutput
+from agentbox.host.cli.context import CliContext
 
 if TYPE_CHECKING:
     from agentbox.client import Agent
@@ -30,53 +30,78 @@ def command() -> None:
 
 
 @command.command(name="list")
-@click.option("--state", type=click.Choice(_STATES), default=None, help="Only agents in this state.")
+@click.option(
+    "--state", type=click.Choice(_STATES), default=None, help="Only agents in this state."
+)
 @click.option("--name", default=None, metavar="NAME", help="Only agents of this name.")
 @click.pass_obj
-def list_agents(cli: Cli, state: str | None, name: str | None) -> None:
+def list_agents(cli: CliContext, state: str | None, name: str | None) -> None:
     """Every agent, oldest first."""
     from agentbox.client import every
 
     with cli.client() as client:
-        found: list[Agent] = list(every(client.agents.list, state=state, name=name))
-    cli.out.document([agent.to_wire() for agent in found])
-    for agent in found:
+        agents: list[Agent] = list(every(client.agents.list, state=state, name=name))
+    cli.out.document([agent.to_wire() for agent in agents])
+    for agent in agents:
         spec = agent.spec
         line = f"{agent.agent_id}  {agent.state:<9} {agent.generation:>3}  {spec['profile']:<12} {spec['name']:<16}"
-        cli.out.line(f"{visible(line)} {visible(' '.join(spec['argv']))[:60]}".rstrip())
+        cli.out.line(
+            f"{escape_invisible(line)} {escape_invisible(' '.join(spec['argv']))[:60]}".rstrip()
+        )
 
 
 @command.command()
 @click.argument("agent_id")
 @click.pass_obj
-def show(cli: Cli, agent_id: str) -> None:
+def show(cli: CliContext, agent_id: str) -> None:
     """One agent: its state, its policy, and each grant with its id."""
     with cli.client() as client:
-        _show(cli, client.agents.get(agent_id))
+        _print_agent(cli, client.agents.get(agent_id))
 
 
 @command.command(context_settings={"allow_interspersed_args": False})
-@click.option("--profile", default=None, metavar="P", help="A built-in profile, or a policy of the manifest.")
-@click.option("--parent", default=None, metavar="ID", help="It is a child of this agent, and holds no more than it.")
+@click.option(
+    "--profile", default=None, metavar="P", help="A built-in profile, or a policy of the manifest."
+)
+@click.option(
+    "--parent",
+    default=None,
+    metavar="ID",
+    help="It is a child of this agent, and holds no more than it.",
+)
 @click.option("--cwd", default=None, metavar="DIR", help="Folder in the box. [default: /workspace]")
-@click.option("--interactive", "-i", is_flag=True, help="Give it a pipe for its standard input, for `attach`.")
+@click.option(
+    "--interactive", "-i", is_flag=True, help="Give it a pipe for its standard input, for `attach`."
+)
 @click.argument("name")
 @click.argument("argv", nargs=-1, type=click.UNPROCESSED, metavar="[-- CMD...]")
 @click.pass_obj
 def spawn(
-    cli: Cli, profile: str | None, parent: str | None, cwd: str | None, interactive: bool, name: str,
+    cli: CliContext,
+    profile: str | None,
+    parent: str | None,
+    cwd: str | None,
+    interactive: bool,
+    name: str,
     argv: tuple[str, ...],
-) -> None:  # fmt: skip
+) -> None:
     """Start the agent NAME of the manifest, or the command CMD with NAME for people; print its id."""
     if argv and argv[0] != "--" and argv[0].startswith("-"):
-        raise click.UsageError(f"Put {argv[0]} before {name}, or -- between them if it is the command.")
-    words = argv[1:] if argv[:1] == ("--",) else argv
-    said: dict[str, Any] = {"profile": profile, "parent_id": parent, "cwd": cwd, "argv": list(words) or None}
+        raise click.UsageError(
+            f"Put {argv[0]} before {name}, or -- between them if it is the command."
+        )
+    cmd_argv = argv[1:] if argv[:1] == ("--",) else argv
+    options: dict[str, Any] = {
+        "profile": profile,
+        "parent_id": parent,
+        "cwd": cwd,
+        "argv": list(cmd_argv) or None,
+    }
     spec = {
         "name": name,
-        **({} if words else {"agent": name}),
+        **({} if cmd_argv else {"agent": name}),
         "stdin": "pipe" if interactive else "null",
-        **{k: v for k, v in said.items() if v is not None},
+        **{k: v for k, v in options.items() if v is not None},
     }
     with cli.client() as client:
         agent = client.agents.spawn(spec)
@@ -85,25 +110,32 @@ def spawn(
 
 
 @command.command()
-@click.option("--grace", "grace_s", type=click.FloatRange(0, 60), default=None, metavar="S", help="From TERM to KILL.")
+@click.option(
+    "--grace",
+    "grace_s",
+    type=click.FloatRange(0, 60),
+    default=None,
+    metavar="S",
+    help="From TERM to KILL.",
+)
 @click.argument("agent_id")
 @click.pass_obj
-def stop(cli: Cli, grace_s: float | None, agent_id: str) -> None:
+def stop(cli: CliContext, grace_s: float | None, agent_id: str) -> None:
     """End an agent with all its processes; it is not started again."""
     with cli.client() as client:
         agent = client.agents.get(agent_id)
-        ended = client.agents.terminate(agent_id, agent.generation, grace_s=grace_s)
-    cli.out.document(ended.to_wire())
-    cli.out.line(f"{ended.reason}  {ended.signal or ended.code}")
+        exit_status = client.agents.terminate(agent_id, agent.generation, grace_s=grace_s)
+    cli.out.document(exit_status.to_wire())
+    cli.out.line(f"{exit_status.reason}  {exit_status.signal or exit_status.code}")
 
 
 @command.command()
 @click.option("-f", "--follow", is_flag=True, help="Go on until the agent is over.")
 @click.argument("agent_id")
 @click.pass_obj
-def logs(cli: Cli, follow: bool, agent_id: str) -> None:
+def logs(cli: CliContext, follow: bool, agent_id: str) -> None:
     """Output of an agent, as far as the box has kept it."""
-    with cli.client() as client, closing(Output()) as output:
+    with cli.client() as client, closing(AgentOutput()) as output:
         for item in client.agents.stream(agent_id, follow=follow):
             output.write(item.kind, item.data)
 
@@ -111,12 +143,15 @@ def logs(cli: Cli, follow: bool, agent_id: str) -> None:
 @command.command()
 @click.argument("agent_id")
 @click.pass_obj
-def attach(cli: Cli, agent_id: str) -> None:
+def attach(cli: CliContext, agent_id: str) -> None:
     """Join this terminal to an agent's standard input and output. Ctrl-D closes its input, Ctrl-C lets go of it."""
     with cli.client() as client:
         agent = client.agents.get(agent_id)
-        with client.agents.attach(agent_id, agent.generation) as attached, closing(Output()) as output:
-            threading.Thread(target=_feed, args=(attached,), daemon=True).start()
+        with (
+            client.agents.attach(agent_id, agent.generation) as attached,
+            closing(AgentOutput()) as output,
+        ):
+            threading.Thread(target=_forward_stdin, args=(attached,), daemon=True).start()
             for chunk in attached:
                 output.write("stdout", chunk)
 
@@ -125,7 +160,7 @@ def attach(cli: Cli, agent_id: str) -> None:
 @click.argument("agent_id")
 @click.argument("grant_id")
 @click.pass_obj
-def revoke(cli: Cli, agent_id: str, grant_id: str) -> int:
+def revoke(cli: CliContext, agent_id: str, grant_id: str) -> int:
     """Take a grant back for good, from all that descends from the agent too.
 
     What the kernel holds (fs, exec, env, a raw port) ends its processes; its restart policy then applies.
@@ -133,13 +168,13 @@ def revoke(cli: Cli, agent_id: str, grant_id: str) -> int:
     with cli.client() as client:
         agent = client.agents.revoke(agent_id, grant_id)
     cli.out.document(agent.to_wire())
-    for row in _rows(agent):
-        if row["grant_id"] == grant_id:
-            cli.out.line(_grant(row))
+    for grant in _grants(agent):
+        if grant["grant_id"] == grant_id:
+            cli.out.line(_format_grant(grant))
     return ExitCode.DONE
 
 
-def _feed(attached: Attached) -> None:
+def _forward_stdin(attached: Attached) -> None:
     """What is typed, until its end or that of the agent."""
     from agentbox.core.errors import AgentboxError
 
@@ -148,51 +183,71 @@ def _feed(attached: Attached) -> None:
             attached.send(data)
         attached.close_stdin()
     except AgentboxError as error:
-        print(visible(f"agentbox: {error.message}"), file=sys.stderr, flush=True)
+        print(escape_invisible(f"agentbox: {error.message}"), file=sys.stderr, flush=True)
 
 
-def _show(cli: Cli, agent: Agent) -> None:
+def _print_agent(cli: CliContext, agent: Agent) -> None:
     cli.out.document(agent.to_wire())
     policy, spec = agent.policy, agent.spec
-    facts = {
-        "agent": agent.agent_id, "name": spec["name"], "state": agent.state, "generation": agent.generation,
-        "command": " ".join(spec["argv"]), "profile": spec["profile"], "parent": spec.get("parent_id") or "",
-        "provider": policy.get("provider", ""), "children": " ".join(policy.get("children", ())),
-        "budget": _figures(policy.get("budget")), "used": _used(agent.budget), "approval": " ".join(policy.get("approval_required", ())),
-        "denied": " ".join(f"{layer}:{rule}={n}" for layer, rules in agent.denials.items() for rule, n in rules.items()),
-    }  # fmt: skip
-    for name, value in facts.items():
+    fields = {
+        "agent": agent.agent_id,
+        "name": spec["name"],
+        "state": agent.state,
+        "generation": agent.generation,
+        "command": " ".join(spec["argv"]),
+        "profile": spec["profile"],
+        "parent": spec.get("parent_id") or "",
+        "provider": policy.get("provider", ""),
+        "children": " ".join(policy.get("children", ())),
+        "budget": _format_budget(policy.get("budget")),
+        "used": _format_budget_use(agent.budget),
+        "approval": " ".join(policy.get("approval_required", ())),
+        "denied": " ".join(
+            f"{layer}:{rule}={count}"
+            for layer, rules in agent.denials.items()
+            for rule, count in rules.items()
+        ),
+    }
+    for name, value in fields.items():
         if value != "":
-            cli.out.line(f"{name:<10} {visible(str(value))}")
-    for row in _rows(agent):
-        cli.out.line(_grant(row))
+            cli.out.line(f"{name:<10} {escape_invisible(str(value))}")
+    for grant in _grants(agent):
+        cli.out.line(_format_grant(grant))
 
 
-def _rows(agent: Agent) -> list[Mapping[str, Any]]:
-    secrets = [{**row, "scope": "secret"} for row in agent.policy.get("secrets", ())]
+def _grants(agent: Agent) -> list[Mapping[str, Any]]:
+    secrets = [{**secret, "scope": "secret"} for secret in agent.policy.get("secrets", ())]
     return [*agent.policy.get("grants", ()), *secrets]
 
 
-def _grant(row: Mapping[str, Any]) -> str:
-    bounds = [f"{name}={row[name]}" for name in ("expires_at", "uses", "used", "rate") if name in row]
-    words = (
-        row["grant_id"],
-        row["state"],
-        row["mode"],
-        row["scope"],
-        "/".join(row["operations"]),
-        *row["patterns"],
-        *bounds,
+def _format_grant(grant: Mapping[str, Any]) -> str:
+    limits = [
+        f"{name}={grant[name]}" for name in ("expires_at", "uses", "used", "rate") if name in grant
+    ]
+    columns = (
+        grant["grant_id"],
+        grant["state"],
+        grant["mode"],
+        grant["scope"],
+        "/".join(grant["operations"]),
+        *grant["patterns"],
+        *limits,
     )
-    return visible("  ".join(words))
+    return escape_invisible("  ".join(columns))
 
 
-def _used(budget: Mapping[str, Any]) -> str:
+def _format_budget_use(budget: Mapping[str, Any]) -> str:
     if not budget:
         return ""
-    rows = (f"{name} {row['used']} of {row['cap']}, {row['left']} left" for name, row in budget.items() if name in ("tokens", "calls"))  # fmt: skip
-    return "; ".join((*rows, f"window ends {budget['resets_at'] or 'a while after the next call'}"))
+    parts = (
+        f"{name} {usage['used']} of {usage['cap']}, {usage['left']} left"
+        for name, usage in budget.items()
+        if name in ("tokens", "calls")
+    )
+    return "; ".join(
+        (*parts, f"window ends {budget['resets_at'] or 'a while after the next call'}")
+    )
 
 
-def _figures(budget: Mapping[str, Any] | None) -> str:
+def _format_budget(budget: Mapping[str, Any] | None) -> str:
     return "" if not budget else " ".join(f"{name}={value}" for name, value in budget.items())

@@ -14,27 +14,27 @@ import click
 
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.core.ids import uuid7
-from agentbox.host.cli.context import Cli
-from agentbox.host.cli.output import counted
-from agentbox.host.cli.streams import abandon
-from agentbox.host.cli.terminal import Output
+from agentbox.host.cli.agent_output import AgentOutput
+from agentbox.host.cli.context import CliContext
+from agentbox.host.cli.output import pluralize
+from agentbox.host.cli.stdio import discard_unwritten
 
 if TYPE_CHECKING:
     from agentbox.client import BoxClient, LogItem, Task
 
-CONFINED = (
-    "confined by the kernel to its profile, its network is the gateway; what that does not stop: docs/security.md"
+CONFINED_NOTICE = "confined by the kernel to its profile, its network is the gateway; what that does not stop: docs/security.md"
+DECLARED_NOTICE = "confined by the kernel as the manifest has this agent; what that does not stop: docs/security.md"
+OPEN_NOTICE = (
+    "confined by the kernel to its files and processes, its network is open; docs/security.md"
 )
-DECLARED = "confined by the kernel as the manifest has this agent; what that does not stop: docs/security.md"
-OPEN = "confined by the kernel to its files and processes, its network is open; docs/security.md"
-DROPPED = "some of the output is missing here: the box does not keep it any more"
-FAILED_ITSELF = 125
-TIMED_OUT = 124
-BY_SIGNAL = 128
-_PATIENCE_SECONDS = 15.0  # a killed API is back within two
-_RETRY_SECONDS = 0.2
+OUTPUT_DROPPED = "some of the output is missing here: the box does not keep it any more"
+EXIT_AGENTBOX_FAILED = 125
+EXIT_TIMED_OUT = 124
+EXIT_SIGNAL_BASE = 128
+_RETRY_TIMEOUT_SECONDS = 15.0  # a killed API is back within two
+_RETRY_DELAY_SECONDS = 0.2
 _OPERATOR = "urn:agentbox:operator"
-_NO_STATE = (403, 404)  # whose use is refused, or that is made now
+_NO_STATE_STATUSES = (403, 404)  # whose use is refused, or that is made now
 
 
 @click.command(
@@ -43,20 +43,48 @@ _NO_STATE = (403, 404)  # whose use is refused, or that is made now
     epilog="Exit code: the command's own; 128 + n when signal n ended it, 124 at the time limit, 125 when agentbox failed or "
     "output was lost.",
 )
-@click.option("--agent", default="", metavar="NAME", help="Run this agent of the manifest, with its own command.")
 @click.option(
-    "--name", "state", default="", metavar="N", help="Share the state of this name: memory and pods that stay."
+    "--agent",
+    default="",
+    metavar="NAME",
+    help="Run this agent of the manifest, with its own command.",
 )
-@click.option("--profile", default="", metavar="P", help="Profile of the agent. [default: sandboxed, or that of NAME]")
 @click.option(
-    "--timeout", "timeout_s", type=click.FloatRange(min=0, min_open=True), default=600.0, show_default=True, metavar="S",
+    "--name",
+    "state",
+    default="",
+    metavar="N",
+    help="Share the state of this name: memory and pods that stay.",
+)
+@click.option(
+    "--profile",
+    default="",
+    metavar="P",
+    help="Profile of the agent. [default: sandboxed, or that of NAME]",
+)
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(min=0, min_open=True),
+    default=600.0,
+    show_default=True,
+    metavar="S",
     help="End it after S seconds.",
-)  # fmt: skip
+)
 @click.option("--cwd", default="", metavar="DIR", help="Folder in the box. [default: /workspace]")
 @click.option(
-    "--env", "-e", multiple=True, metavar="NAME=VALUE", help="Set a variable of its environment; may be repeated."
+    "--env",
+    "-e",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Set a variable of its environment; may be repeated.",
 )
-@click.option("--input", "given", type=click.File("rb"), help="Feed this file (- for stdin) to its standard input.")
+@click.option(
+    "--input",
+    "given",
+    type=click.File("rb"),
+    help="Feed this file (- for stdin) to its standard input.",
+)
 @click.option(
     "--direct",
     is_flag=True,
@@ -66,9 +94,18 @@ _NO_STATE = (403, 404)  # whose use is refused, or that is made now
 @click.argument("argv", nargs=-1, type=click.UNPROCESSED, metavar="[--] CMD...")
 @click.pass_obj
 def command(
-    cli: Cli, agent: str, state: str, profile: str, timeout_s: float, cwd: str, env: tuple[str, ...], given: IO[bytes] | None, direct: bool,
-    no_stream: bool, argv: tuple[str, ...],
-) -> int:  # fmt: skip
+    cli: CliContext,
+    agent: str,
+    state: str,
+    profile: str,
+    timeout_s: float,
+    cwd: str,
+    env: tuple[str, ...],
+    given: IO[bytes] | None,
+    direct: bool,
+    no_stream: bool,
+    argv: tuple[str, ...],
+) -> int:
     """Run one command in the box, or an agent of the manifest by its name, and return its exit code.
 
     Its output streams to this terminal. Ctrl-C ends it. A bead in the box is its receipt. It works in a copy of the
@@ -77,50 +114,62 @@ def command(
     if bool(argv) == bool(agent):
         raise click.UsageError("Say what to run: either CMD..., or --agent NAME.")
     name, profile = agent or Path(argv[0]).name[:64], profile or ("" if agent else "sandboxed")
-    spec = {"name": name, "argv": list(argv), "profile": profile, "cwd": cwd, "env": _variables(env)}
+    spec = {
+        "name": name,
+        "argv": list(argv),
+        "profile": profile,
+        "cwd": cwd,
+        "env": _parse_env(env),
+    }
     spec |= {"agent": agent} if agent else {}
     spec |= {"state": state} if state else {}
     spec |= {"workspace": "direct"} if direct else {}
-    cli.out.note(f"agentbox: {OPEN if profile == 'unrestricted' else CONFINED if profile else DECLARED}")
+    cli.out.note(
+        f"agentbox: {OPEN_NOTICE if profile == 'unrestricted' else CONFINED_NOTICE if profile else DECLARED_NOTICE}"
+    )
     try:
         with cli.client() as client:
             stdin = given.read() if given else None
             if state:
-                _tell_owner(cli, client, state)
-            task_id = _submit(client, spec, timeout_s, stdin)
-            sink = _Collected() if no_stream or cli.json else _Terminal()
-            reader = _Reader(client, task_id, sink)
+                _note_state_owner(cli, client, state)
+            task_id = _submit_task(client, spec, timeout_s, stdin)
+            sink = _BufferSink() if no_stream or cli.json else _TerminalSink()
+            reader = _LogReader(client, task_id, sink)
             with contextlib.closing(sink):
-                task = _follow(cli, client, reader)
-        _finish(cli, task, sink, reader.review)
+                task = _follow_log(cli, client, reader)
+        _print_result(cli, task, sink, reader.review)
     except AgentboxError as error:
         cli.out.error(f"agentbox: {error.message}" + (f"\n  {error.hint}" if error.hint else ""))
-        return FAILED_ITSELF
+        return EXIT_AGENTBOX_FAILED
     except BrokenPipeError:
         raise  # as every command
     except OSError as error:
         with contextlib.suppress(OSError):
             cli.out.error(f"agentbox: cannot finish run: {error.strerror}")
-        abandon()
-        return FAILED_ITSELF
-    return FAILED_ITSELF if reader.lost else exit_code(task)
+        discard_unwritten()
+        return EXIT_AGENTBOX_FAILED
+    return EXIT_AGENTBOX_FAILED if reader.output_lost else exit_code(task)
 
 
-def _tell_owner(cli: Cli, client: BoxClient, state: str) -> None:
+def _note_state_owner(cli: CliContext, client: BoxClient, state: str) -> None:
     """That a token made the state, where one did: an admin uses it all the same, with all that was left there."""
     from agentbox.client import ApiError
 
     try:
         owner = client.states.get(state)["owner"]
     except ApiError as error:
-        if error.status not in _NO_STATE:
+        if error.status not in _NO_STATE_STATUSES:
             raise
     else:
         if owner != _OPERATOR:
-            cli.out.note(f"agentbox: state {state} is of {owner}: the command reads what its runs left there")
+            cli.out.note(
+                f"agentbox: state {state} is of {owner}: the command reads what its runs left there"
+            )
 
 
-def _submit(client: BoxClient, spec: Mapping[str, Any], timeout_s: float, stdin: bytes | None) -> str:
+def _submit_task(
+    client: BoxClient, spec: Mapping[str, Any], timeout_s: float, stdin: bytes | None
+) -> str:
     """The task's id. Asked again under the same key when the answer was lost, so that nothing starts twice.
 
     Raises BoxUnreachable at once when nothing listens at the first try, else when nothing does for 15 s.
@@ -128,57 +177,61 @@ def _submit(client: BoxClient, spec: Mapping[str, Any], timeout_s: float, stdin:
     from agentbox.client import BoxUnreachable
     from agentbox.client.http_transport import ConnectError
 
-    key, deadline, sent = f"run:{uuid7()}", time.monotonic() + _PATIENCE_SECONDS, False
+    key, deadline, maybe_sent = f"run:{uuid7()}", time.monotonic() + _RETRY_TIMEOUT_SECONDS, False
     while True:
         try:
-            return client.submit_task(spec, timeout_s=timeout_s, input=stdin, dedup_key=key, attached=True).task_id
+            return client.submit_task(
+                spec, timeout_s=timeout_s, input=stdin, dedup_key=key, attached=True
+            ).task_id
         except BoxUnreachable as error:
-            sent = sent or not isinstance(error.__cause__, ConnectError)
-            if not sent or time.monotonic() > deadline:
+            maybe_sent = maybe_sent or not isinstance(error.__cause__, ConnectError)
+            if not maybe_sent or time.monotonic() > deadline:
                 raise
-        time.sleep(_RETRY_SECONDS)
+        time.sleep(_RETRY_DELAY_SECONDS)
 
 
-def _variables(env: tuple[str, ...]) -> dict[str, str]:
+def _parse_env(env: tuple[str, ...]) -> dict[str, str]:
     for entry in env:
         if "=" not in entry:
             raise click.BadParameter(f"{entry!r} is not NAME=VALUE", param_hint="--env")
     return dict(entry.split("=", 1) for entry in env)
 
 
-class _Terminal:
+class _TerminalSink:
     """Writes each piece where it belongs, as it comes."""
 
     def __init__(self) -> None:
-        self._output = Output()
+        self._output = AgentOutput()
 
-    def take(self, item: LogItem) -> None:
+    def write(self, item: LogItem) -> None:
         self._output.write(item.kind, item.data)
 
     def close(self) -> None:
         self._output.close()
 
 
-class _Collected:
+class _BufferSink:
     """Keeps the output until the end."""
 
     def __init__(self) -> None:
         self.items: list[LogItem] = []
 
-    def take(self, item: LogItem) -> None:
+    def write(self, item: LogItem) -> None:
         self.items.append(item)
 
     def close(self) -> None:
         """There is nothing to end."""
 
     def text(self, kind: str) -> str:
-        return b"".join(item.data for item in self.items if item.kind == kind).decode("utf-8", "replace")
+        return b"".join(item.data for item in self.items if item.kind == kind).decode(
+            "utf-8", "replace"
+        )
 
 
-Sink = _Terminal | _Collected
+Sink = _TerminalSink | _BufferSink
 
 
-def _follow(cli: Cli, client: BoxClient, reader: _Reader) -> Task:
+def _follow_log(cli: CliContext, client: BoxClient, reader: _LogReader) -> Task:
     """Reads the log to its end. The first Ctrl-C, or a terminal that went away, cancels the task."""
     try:
         return reader.read()
@@ -191,7 +244,7 @@ def _follow(cli: Cli, client: BoxClient, reader: _Reader) -> Task:
         raise
 
 
-class _Reader:
+class _LogReader:
     """The log of one task; reading goes on where it was left. `review`: what the log said that its agent changed; `lost`:
     that some of the output is not in it, which is told on stderr."""
 
@@ -199,7 +252,7 @@ class _Reader:
         self._client, self.task_id, self._sink = client, task_id, sink
         self._cursor = 0
         self.review: Mapping[str, Any] | None = None
-        self.lost = False
+        self.output_lost = False
 
     def read(self) -> Task:
         """The finished task."""
@@ -207,71 +260,77 @@ class _Reader:
 
         while True:
             try:
-                return self._read_on()
+                return self._read_items()
             except ApiError as error:
                 if error.code != "cursor-expired":
                     raise
-                self._lose(DROPPED)
+                self._report_loss(OUTPUT_DROPPED)
                 self._cursor = int(error.problem["oldest"])
 
-    def _read_on(self) -> Task:
+    def _read_items(self) -> Task:
         from agentbox.client import Task
 
         for item in self._client.task_logs(self.task_id, since=self._cursor):
             if isinstance(item, Task):
                 return item
-            self._sink.take(item)
+            self._sink.write(item)
             self._cursor = item.cursor
             if item.kind == "state":
-                self._note(json.loads(item.data))
+                self._handle_state(json.loads(item.data))
         raise AgentboxError(f"cannot follow task {self.task_id}: its log ended without a result")
 
-    def _note(self, said: Mapping[str, Any]) -> None:
-        if said.get("state") == "review":
-            self.review = {name: value for name, value in said.items() if name != "state"}
-        elif said.get("state") == "truncated":
-            self._lose(DROPPED)
-        elif said.get("state") == "unkept":
-            self._lose(f"{said.get('bytes')} bytes of output were lost: the box could not store them")
+    def _handle_state(self, message: Mapping[str, Any]) -> None:
+        if message.get("state") == "review":
+            self.review = {name: value for name, value in message.items() if name != "state"}
+        elif message.get("state") == "truncated":
+            self._report_loss(OUTPUT_DROPPED)
+        elif message.get("state") == "unkept":
+            self._report_loss(
+                f"{message.get('bytes')} bytes of output were lost: the box could not store them"
+            )
 
-    def _lose(self, what: str) -> None:
-        self.lost = True
-        print(f"agentbox: {what}", file=sys.stderr, flush=True)
+    def _report_loss(self, message: str) -> None:
+        self.output_lost = True
+        print(f"agentbox: {message}", file=sys.stderr, flush=True)
 
 
-def _finish(cli: Cli, task: Task, sink: Sink, review: Mapping[str, Any] | None) -> None:
-    if isinstance(sink, _Collected) and not cli.json:
-        with contextlib.closing(_Terminal()) as terminal:
+def _print_result(
+    cli: CliContext, task: Task, sink: Sink, review: Mapping[str, Any] | None
+) -> None:
+    if isinstance(sink, _BufferSink) and not cli.json:
+        with contextlib.closing(_TerminalSink()) as terminal:
             for item in sink.items:
-                terminal.take(item)
-    if isinstance(sink, _Collected):
+                terminal.write(item)
+    if isinstance(sink, _BufferSink):
         texts = {"stdout": sink.text("stdout"), "stderr": sink.text("stderr")}
         cli.out.document({**task.to_wire(), **texts, "review": review})
     if not cli.json:
         cli.out.note(f"agentbox: task {task.task_id} {task.state}: {task.note}")
         if review is not None:
-            cli.out.note(f"agentbox: {_changed(review)}: agentbox review show {review['agent_id']}")
+            cli.out.note(
+                f"agentbox: {_format_changed(review)}: agentbox review show {review['agent_id']}"
+            )
 
 
-def _changed(review: Mapping[str, Any]) -> str:
-    return f"{counted(sum(review[what] for what in ('added', 'modified', 'deleted')), 'file')} changed"
+def _format_changed(review: Mapping[str, Any]) -> str:
+    return f"{pluralize(sum(review[kind] for kind in ('added', 'modified', 'deleted')), 'file')} changed"
 
 
 def exit_code(task: Task) -> int:
     """The code that this command returns for a finished task."""
-    ended: dict[str, Any] = dict(task.exit or {})
+    status: dict[str, Any] = dict(task.exit or {})
     if task.state == "cancelled":
         return ExitCode.INTERRUPTED
-    if ended.get("reason") == "timeout":
-        return TIMED_OUT
-    if ended.get("reason") in ("exit", "limit", "signal") and ended.get("code") is not None:
-        return int(ended["code"])
-    if ended.get("reason") in ("signal", "limit") and ended.get("signal"):
-        return BY_SIGNAL + _number(str(ended["signal"]))
-    return FAILED_ITSELF
+    if status.get("reason") == "timeout":
+        return EXIT_TIMED_OUT
+    if status.get("reason") in ("exit", "limit", "signal") and status.get("code") is not None:
+        return int(status["code"])
+    if status.get("reason") in ("signal", "limit") and status.get("signal"):
+        return EXIT_SIGNAL_BASE + _signal_number(str(status["signal"]))
+    return EXIT_AGENTBOX_FAILED
 
 
-def _number(name: str) -> int:
+def _signal_number(name: str) -> int:
     import signal
 
     full = name if name.startswith("SIG") else f"SIG{name}"

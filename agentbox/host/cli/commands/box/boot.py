@@ -8,13 +8,13 @@ from typing import Any
 
 import click
 
+from agentbox.box.seal.event_timeline import timeline_from_events
 from agentbox.box.seal.explain import Explanation, Row, explain
-from agentbox.box.seal.from_events import timeline_from_events
 from agentbox.box.supervision.timeline import Timeline
 from agentbox.client import BoxUnreachable
 from agentbox.core.errors import AgentboxError, ExitCode
-from agentbox.host.cli.context import Cli
-from agentbox.host.engines.named import engine_named
+from agentbox.host.cli.context import CliContext
+from agentbox.host.engines.registry import engine_by_name
 
 
 @click.group(name="boot")
@@ -23,38 +23,44 @@ def command() -> None:
 
 
 @command.command(name="explain")
-@click.option("--boot", "boot_id", metavar="ID", default="", help="An earlier boot. [default: the last one]")
+@click.option(
+    "--boot", "boot_id", metavar="ID", default="", help="An earlier boot. [default: the last one]"
+)
 @click.pass_obj
-def explain_command(cli: Cli, boot_id: str) -> None:
+def explain_command(cli: CliContext, boot_id: str) -> None:
     """Show each phase and program of a boot on one time line.
 
     Rows marked * are the critical chain: what the seal waited for last, back to the start of PID 1.
     """
-    found = explain(_timeline(cli, boot_id))
-    cli.out.document(found.to_json())
-    for line in _text(found):
+    explanation = explain(_fetch_timeline(cli, boot_id))
+    cli.out.document(explanation.to_json())
+    for line in _format_explanation(explanation):
         cli.out.line(line)
 
 
 @command.command(name="history")
-@click.option("--verify", is_flag=True, help="Check that each sentinel names the one before it; exit 1 if not.")
+@click.option(
+    "--verify",
+    is_flag=True,
+    help="Check that each sentinel names the one before it; exit 1 if not.",
+)
 @click.pass_obj
-def history_command(cli: Cli, verify: bool) -> int:
+def history_command(cli: CliContext, verify: bool) -> int:
     """List the boots that the state volume remembers."""
     with cli.client() as client:
         report: Mapping[str, Any] = client.boot()
     cli.out.document({"boots": report["history"], "broken": report["broken"]})
     for boot in report["history"]:
-        cli.out.line(_history_line(boot))
+        cli.out.line(_format_boot(boot))
     if not verify:
         return ExitCode.DONE
-    for sentence in report["broken"]:
-        cli.out.error(sentence)
+    for problem in report["broken"]:
+        cli.out.error(problem)
     cli.out.line("the chain is whole" if not report["broken"] else "the chain is broken")
     return ExitCode.BAD if report["broken"] else ExitCode.DONE
 
 
-def _timeline(cli: Cli, boot_id: str) -> Timeline:
+def _fetch_timeline(cli: CliContext, boot_id: str) -> Timeline:
     """From the box itself; for the last boot also from its log, when the box does not answer."""
     try:
         with cli.client() as client:
@@ -65,7 +71,7 @@ def _timeline(cli: Cli, boot_id: str) -> Timeline:
         report = {"timeline": None}
     if report["timeline"] is not None:
         return Timeline.from_json(report["timeline"])
-    if not boot_id and (timeline := timeline_from_events(_logged(cli))):
+    if not boot_id and (timeline := timeline_from_events(_logged_events(cli))):
         return timeline
     raise AgentboxError(
         f"cannot explain boot {boot_id or 'of this box'}: nothing is recorded of it",
@@ -73,26 +79,34 @@ def _timeline(cli: Cli, boot_id: str) -> Timeline:
     )
 
 
-def _logged(cli: Cli) -> list[dict[str, Any]]:
+def _logged_events(cli: CliContext) -> list[dict[str, Any]]:
     record = cli.running_record()
-    lines = engine_named(record.engine).logs(record, follow=False, lines=None, since=None)
+    lines = engine_by_name(record.engine).logs(record, follow=False, lines=None, since=None)
     return [json.loads(line) for line in lines if line.startswith('{"agentbox.stage"')]
 
 
-def _text(found: Explanation) -> list[str]:
-    head = f"{'':2}{'':<8} {'':<16} {'start':>9} {'end':>9} {'budget':>9}"
-    chain = [f"  {link.ms:>8.1f} ms  {link.name}" for link in found.chain]
-    return [f"boot {found.boot_id}", head, *(_line(row) for row in found.rows), "", *chain, "", found.sentence]
+def _format_explanation(explanation: Explanation) -> list[str]:
+    header = f"{'':2}{'':<8} {'':<16} {'start':>9} {'end':>9} {'budget':>9}"
+    chain = [f"  {link.ms:>8.1f} ms  {link.name}" for link in explanation.chain]
+    return [
+        f"boot {explanation.boot_id}",
+        header,
+        *(_format_row(row) for row in explanation.rows),
+        "",
+        *chain,
+        "",
+        explanation.sentence,
+    ]
 
 
-def _line(row: Row) -> str:
+def _format_row(row: Row) -> str:
     end = "never" if row.end_ms is None else f"{row.end_ms:.1f}"
     budget = "" if row.budget_ms is None else f"{row.budget_ms} ms{'!' if row.slow else ''}"
     mark = "*" if row.critical else " "
     return f"{mark} {row.kind:<8} {row.name:<16} {row.start_ms:>9.1f} {end:>9} {budget:>9}  |{row.bar}|"
 
 
-def _history_line(boot: Mapping[str, Any]) -> str:
+def _format_boot(boot: Mapping[str, Any]) -> str:
     seconds = "not sealed" if boot["seconds"] is None else f"{boot['seconds']:.2f} s"
     sentinel = (boot["sentinel_sha256"] or "-")[:19]
     return f"{boot['boot_id']}  {boot['started_at']}  {seconds:>10}  {boot['shutdown'] or 'running':<8}  {sentinel}"

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import click
 
 from agentbox.core.errors import AgentboxError, ExitCode
-from agentbox.host.cli.context import Cli
-from agentbox.host.engines.choose import choose
-from agentbox.host.engines.named import NAMES
+from agentbox.host.cli.context import CliContext
+from agentbox.host.engines.engine_choice import select_engine
+from agentbox.host.engines.registry import ENGINE_NAMES
 
 if TYPE_CHECKING:
+    from agentbox.host.doctor.check_result import DoctorReport
     from agentbox.host.doctor.host import Host
-    from agentbox.host.doctor.row import Scorecard
 
-_FORMS = ("text", "json", "sarif", "junit")
+_FORMATS = ("text", "json", "sarif", "junit")
 
 
 @click.command(
@@ -26,17 +26,36 @@ _FORMS = ("text", "json", "sarif", "junit")
     " read; 3 --fix without a terminal and without --yes; 8 --attack and no box runs. With --attack 1 says that a line was"
     " not stopped, or could not be tried.",
 )
-@click.option("--fix", is_flag=True, help="Ask before each repair that can be made here, make it, and look again.")
-@click.option("--attack", "attacked", is_flag=True, help="Instead: let agents of the running box try to break out.")
+@click.option(
+    "--fix",
+    is_flag=True,
+    help="Ask before each repair that can be made here, make it, and look again.",
+)
+@click.option(
+    "--attack",
+    "attacked",
+    is_flag=True,
+    help="Instead: let agents of the running box try to break out.",
+)
 @click.option("--yes", "-y", is_flag=True, help="With --fix: consent to every repair.")
 @click.option(
-    "--engine", "asked", type=click.Choice(NAMES), default="auto", show_default=True, help="What would run the box."
+    "--engine",
+    "asked",
+    type=click.Choice(ENGINE_NAMES),
+    default="auto",
+    show_default=True,
+    help="What would run the box.",
 )
 @click.option(
-    "--format", "form", type=click.Choice(_FORMS), default="text", show_default=True, help="How the result is written."
+    "--format",
+    "form",
+    type=click.Choice(_FORMATS),
+    default="text",
+    show_default=True,
+    help="How the result is written.",
 )
 @click.pass_obj
-def command(cli: Cli, fix: bool, yes: bool, attacked: bool, asked: str, form: str) -> int:
+def command(cli: CliContext, fix: bool, yes: bool, attacked: bool, asked: str, form: str) -> int:
     """Say whether this host is fit for a box, and whether the box that runs is as its plan promises.
 
     Engine, compose, Nix, kernel, Landlock, seccomp, control groups, limits, memory, disk, ports,
@@ -47,57 +66,67 @@ def command(cli: Cli, fix: bool, yes: bool, attacked: bool, asked: str, form: st
     """
     if attacked:
         return _attack(cli, form)
-    from agentbox.host.doctor.catalogue import examine
-    from agentbox.host.doctor.repairing import repair
+    from agentbox.host.doctor.catalogue import run_checks
+    from agentbox.host.doctor.fixes import apply_fixes
 
     if fix and not yes and not sys.stdin.isatty():
         raise AgentboxError(
-            "cannot ask before each repair: there is no terminal", "Give --yes, or leave --fix out.",
+            "cannot ask before each repair: there is no terminal",
+            "Give --yes, or leave --fix out.",
             exit_code=ExitCode.PREREQUISITE,
-        )  # fmt: skip
-    card = examine(_host(cli, asked))
-    if fix and repair(card, lambda question: yes or click.confirm(question, default=False, err=True), cli.out.note):
-        card = examine(_host(cli, asked))
-    show(cli, card, form)
-    return card.exit_code
+        )
+    report = run_checks(_build_host(cli, asked))
+    if fix and apply_fixes(
+        report,
+        lambda question: yes or click.confirm(question, default=False, err=True),
+        cli.out.note,
+    ):
+        report = run_checks(_build_host(cli, asked))
+    print_report(cli, report, form)
+    return report.exit_code
 
 
-def _attack(cli: Cli, form: str) -> int:
+def _attack(cli: CliContext, output_format: str) -> int:
     """Raises AgentboxError: exit 8 when no box runs, 1 when it starts no agents."""
     from pathlib import Path
 
     from agentbox.core.paths import Paths
-    from agentbox.host.doctor.attacking import attack, facts_of
+    from agentbox.host.doctor.attack_runner import run_attack, target_info
 
     record = cli.running_record()
     paths = Paths(Path(record.root)) if record.root else Paths()
     cli.out.note("agents of the box try to break out: about a minute")
     with cli.client() as client:
-        card = attack(client, facts_of(_host(cli, record.engine).plan, paths))
-    show(cli, card, form)
-    return card.exit_code
+        report = run_attack(client, target_info(_build_host(cli, record.engine).plan, paths))
+    print_report(cli, report, output_format)
+    return report.exit_code
 
 
-def show(cli: Cli, card: Scorecard, form: str) -> None:
+def print_report(cli: CliContext, report: DoctorReport, output_format: str) -> None:
     """Writes the scorecard on stdout in that form; `--json` means json."""
-    from agentbox.host.doctor.formats import junit, plain, sarif, text
+    from agentbox.host.doctor.formats import junit, report_data, sarif, text
 
-    if cli.json or form == "json":
-        click.echo(json.dumps(plain.plain(card), indent=2))
-    elif form == "sarif":
-        click.echo(json.dumps(sarif.sarif(card), indent=2))
-    elif form == "junit":
-        click.echo(junit.junit(card), nl=False)
+    if cli.json or output_format == "json":
+        click.echo(json.dumps(report_data.report_data(report), indent=2))
+    elif output_format == "sarif":
+        click.echo(json.dumps(sarif.render_sarif(report), indent=2))
+    elif output_format == "junit":
+        click.echo(junit.render_junit(report), nl=False)
     else:
-        cli.out.block(text.text(card))
+        cli.out.block(text.render_text(report))
 
 
-def _host(cli: Cli, asked: str) -> Host:
+def _build_host(cli: CliContext, engine_name: str) -> Host:
     """Raises AgentboxError for a manifest or a lock that cannot be read."""
-    from agentbox.host.cli.stages.image import plan_of
+    from agentbox.host.cli.stages.image import plan_for
     from agentbox.host.doctor.host import Host
 
-    manifest, record = cli.load_manifest(), cli.known_record()
-    hooks = record is not None and record.test_hooks
-    plan = plan_of(manifest, cli.lock, test_hooks=hooks)
-    return Host(plan=plan, state=cli.state(), engine=choose(asked, record).engine, record=record)
+    manifest, record = cli.load_manifest(), cli.find_record()
+    test_hooks = record is not None and record.test_hooks
+    plan = plan_for(manifest, cli.lock, test_hooks=test_hooks)
+    return Host(
+        plan=plan,
+        state=cli.state(),
+        engine=select_engine(engine_name, record).engine,
+        record=record,
+    )

@@ -10,12 +10,12 @@ from urllib.parse import urlsplit
 import click
 
 from agentbox.core.errors import AgentboxError, ExitCode
-from agentbox.host.cli.context import Cli
+from agentbox.host.cli.context import CliContext
 
 
 @click.command(name="health")
 @click.pass_obj
-def command(cli: Cli) -> int:
+def command(cli: CliContext) -> int:
     """Show /health and scrape the metrics port that /v1/meta names. Exit 1 if anything is degraded."""
     record = cli.running_record()
     health = json.loads(_get(record.api_url, "/health"))
@@ -23,7 +23,9 @@ def command(cli: Cli) -> int:
     port = int(meta["observability"]["metrics_port"])
     host = urlsplit(record.api_url).hostname
     samples = [
-        line for line in _get(f"http://{host}:{port}", "/metrics").splitlines() if line and not line.startswith("#")
+        line
+        for line in _get(f"http://{host}:{port}", "/metrics").splitlines()
+        if line and not line.startswith("#")
     ]
     cli.out.document(
         {
@@ -32,19 +34,25 @@ def command(cli: Cli) -> int:
             "metrics": {"port": port, "samples": len(samples)},
         }
     )
-    _for_people(cli, health)
-    cli.out.line(f"exceptions   {', '.join(meta['security']['exceptions']) or 'none: the baseline holds'}")
+    _print_health(cli, health)
+    cli.out.line(
+        f"exceptions   {', '.join(meta['security']['exceptions']) or 'none: the baseline holds'}"
+    )
     cli.out.line(f"metrics      {len(samples)} samples on port {port}")
     return ExitCode.DONE if health["status"] == "ok" else ExitCode.BAD
 
 
-def _for_people(cli: Cli, health: dict[str, Any]) -> None:
-    cli.out.line(f"status       {health['status']}   up {health['uptime']:.0f} s   version {health['version']}")
-    for slot, found in sorted(health["adapters"].items()):
-        cli.out.line(f"slot         {slot:<13} {found['state']:<10} {found['impl']}")
+def _print_health(cli: CliContext, health: dict[str, Any]) -> None:
+    cli.out.line(
+        f"status       {health['status']}   up {health['uptime']:.0f} s   version {health['version']}"
+    )
+    for slot, adapter in sorted(health["adapters"].items()):
+        cli.out.line(f"slot         {slot:<13} {adapter['state']:<10} {adapter['impl']}")
     for program, state in sorted(health["programs"].items()):
         cli.out.line(f"program      {program:<13} {state}")
-    cli.out.line(f"drift        {'; '.join(health['posture']['drift']) or 'none: the box is as its plan promises'}")
+    cli.out.line(
+        f"drift        {'; '.join(health['posture']['drift']) or 'none: the box is as its plan promises'}"
+    )
     for text in health["protections_absent"]:
         cli.out.line(f"unprotected  {text}")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from agentbox.host.cli.context import Cli
+from agentbox.host.cli.context import CliContext
 
 
 @click.group(name="mesh")
@@ -14,30 +14,41 @@ def command() -> None:
 
 @command.command()
 @click.pass_obj
-def status(cli: Cli) -> None:
+def status(cli: CliContext) -> None:
     """Say the mode, and of a client its state, its host and what it was given; of a host its sessions."""
     with cli.client() as client:
-        found = client.call("mesh_status")
-        readable = found["mode"] == "host" and found["state"] != "down"
-        rows = client.call("mesh_sessions", query={"state": "active"})["items"] if readable else []
-    cli.out.document({**found, "active": rows} if found["mode"] == "host" else found)
-    cli.out.line(f"{found['mode']}: {found['state']}" + (f" ({found['reason']})" if found["reason"] else ""))
-    if found["host"]:
-        cli.out.line(f"host {found['host']}, session {found['session_id'] or 'none'}, instance {found['instance_id']}")
-    for slot, given in found["slots"].items():
-        cli.out.line(f"{slot}  {given}")
-    for row in rows:
-        cli.out.line(f"{row['id']}  instance {row['instance_id']}  last beat {row['last_beat_at'] or 'none yet'}")
+        mesh_status = client.call("mesh_status")
+        readable = mesh_status["mode"] == "host" and mesh_status["state"] != "down"
+        sessions = (
+            client.call("mesh_sessions", query={"state": "active"})["items"] if readable else []
+        )
+    cli.out.document(
+        {**mesh_status, "active": sessions} if mesh_status["mode"] == "host" else mesh_status
+    )
+    cli.out.line(
+        f"{mesh_status['mode']}: {mesh_status['state']}"
+        + (f" ({mesh_status['reason']})" if mesh_status["reason"] else "")
+    )
+    if mesh_status["host"]:
+        cli.out.line(
+            f"host {mesh_status['host']}, session {mesh_status['session_id'] or 'none'}, instance {mesh_status['instance_id']}"
+        )
+    for slot, assigned in mesh_status["slots"].items():
+        cli.out.line(f"{slot}  {assigned}")
+    for session in sessions:
+        cli.out.line(
+            f"{session['id']}  instance {session['instance_id']}  last beat {session['last_beat_at'] or 'none yet'}"
+        )
 
 
 @command.command()
 @click.pass_obj
-def join(cli: Cli) -> None:
+def join(cli: CliContext) -> None:
     """Ask the host again now: after a refusal a box waits 10 minutes by itself."""
     with cli.client() as client:
-        found = client.call("mesh_join")
-    cli.out.document(found)
-    cli.out.line(f"{found['mode']}: {found['state']}")
+        mesh_status = client.call("mesh_join")
+    cli.out.document(mesh_status)
+    cli.out.line(f"{mesh_status['mode']}: {mesh_status['state']}")
 
 
 @command.group()
@@ -47,19 +58,21 @@ def outbox() -> None:
 
 @outbox.command(name="list")
 @click.pass_obj
-def list_(cli: Cli) -> None:
+def list_(cli: CliContext) -> None:
     """List them, the oldest first."""
     with cli.client() as client:
         items = client.call("mesh_outbox")["items"]
     cli.out.document(items)
     for item in items:
-        cli.out.line(f"{item['id']}  {item['op']}  {item['bead_id']}  {item['outcome']}  {item['created_at']}")
+        cli.out.line(
+            f"{item['id']}  {item['op']}  {item['bead_id']}  {item['outcome']}  {item['created_at']}"
+        )
 
 
 @outbox.command()
 @click.argument("id")
 @click.pass_obj
-def drop(cli: Cli, id: str) -> None:
+def drop(cli: CliContext, id: str) -> None:
     """Give one up by its id: it is never sent. The journal keeps its digest."""
     with cli.client() as client:
         client.call("mesh_drop", {"id": id})

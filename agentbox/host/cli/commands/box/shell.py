@@ -7,16 +7,16 @@ import sys
 import click
 
 from agentbox.core.errors import AgentboxError
-from agentbox.host.cli.context import Cli
-from agentbox.host.engines.named import engine_named
+from agentbox.host.cli.context import CliContext
+from agentbox.host.engines.registry import engine_by_name
 
-FAILED_ITSELF = 125  # as `run`: every smaller code may be the command's own
+EXIT_AGENTBOX_FAILED = 125  # as `run`: every smaller code may be the command's own
 
 
 @click.command(name="shell", context_settings={"allow_interspersed_args": False})
 @click.argument("argv", nargs=-1, type=click.UNPROCESSED, metavar="[-- CMD...]")
 @click.pass_obj
-def command(cli: Cli, argv: tuple[str, ...]) -> int:
+def command(cli: CliContext, argv: tuple[str, ...]) -> int:
     """Open a shell in the box as its own user (uid 1000), or run CMD there, to look around.
 
     This is no agent: no bead, no journal, no limits of its own. Returns the exit code of the command; 125 when agentbox
@@ -25,12 +25,13 @@ def command(cli: Cli, argv: tuple[str, ...]) -> int:
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
     try:
         record = cli.running_record()
-        engine = engine_named(record.engine)
+        engine = engine_by_name(record.engine)
         if (state := engine.inspect(record).state) != "running":
             raise AgentboxError(
-                f"cannot enter the box {record.name}: it does not run (it is {state})", "Start it: ./agentbox.sh up"
+                f"cannot enter the box {record.name}: it does not run (it is {state})",
+                "Start it: ./agentbox.sh up",
             )
     except AgentboxError as error:
-        cli.out.failed(error)
-        return FAILED_ITSELF
+        cli.out.report_error(error)
+        return EXIT_AGENTBOX_FAILED
     return engine.execute(record, argv or ("/bin/bash", "-l"), terminal=terminal)

@@ -8,13 +8,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agentbox.core.errors import AgentboxError, ExitCode
-from agentbox.host.cli.context import Cli
-from agentbox.host.engines.named import engine_named
-from agentbox.host.engines.waiting import SILENT, ask, ask_ready, boot_lines, failure
-from agentbox.host.engines.waiting import fix as remedy
+from agentbox.host.cli.context import CliContext
+from agentbox.host.engines.readiness import (
+    NO_ANSWER,
+    boot_failure,
+    boot_lines,
+    query_json,
+    query_ready,
+)
+from agentbox.host.engines.readiness import suggested_fix as remedy
+from agentbox.host.engines.registry import engine_by_name
 
 if TYPE_CHECKING:
-    from agentbox.host.engines.base import Engine, Running
+    from agentbox.host.engines.base import BoxStatus, Engine
     from agentbox.host.engines.state import BoxRecord
 
 _WATCH_SECONDS = 1.0
@@ -22,75 +28,87 @@ _CLEAR = "\x1b[H\x1b[2J"  # cursor home, erase the screen
 
 
 @click.command(name="status")
-@click.option("--watch", is_flag=True, help="Again every second until Ctrl-C; with --json one document a line.")
+@click.option(
+    "--watch",
+    is_flag=True,
+    help="Again every second until Ctrl-C; with --json one document a line.",
+)
 @click.pass_obj
-def command(cli: Cli, watch: bool) -> int:
+def command(cli: CliContext, watch: bool) -> int:
     """Show what runs and whether it is ready: engine, image, plan, what is missing.
 
     `drift` lists keys of the manifest that differ from what runs, `posture drift` what of the
     container is not as its plan promises, `exceptions` what the manifest widens. Exit code 0: ready, 1: not ready, 8: off.
     """
     if not watch:
-        found = _status(cli)
-        cli.out.document(found)
-        _for_people(cli, found)
-        return _exit_code(found)
+        report = _collect_status(cli)
+        cli.out.document(report)
+        _print_status(cli, report)
+        return _exit_code(report)
     try:
         while True:
-            found = _status(cli)
-            cli.out.row(found)
+            report = _collect_status(cli)
+            cli.out.row(report)
             cli.out.raw(_CLEAR if cli.out.redrawable else "")
-            _for_people(cli, found)
+            _print_status(cli, report)
             time.sleep(_WATCH_SECONDS)
     except KeyboardInterrupt:  # how it is meant to end
         return ExitCode.DONE
 
 
-def _status(cli: Cli) -> dict[str, Any]:
-    record = cli.known_record()
+def _collect_status(cli: CliContext) -> dict[str, Any]:
+    record = cli.find_record()
     if record is None:
         return {"state": "off"}
-    engine = engine_named(record.engine)
+    engine = engine_by_name(record.engine)
     running = engine.inspect(record)
     if running.state != "running":
-        return {"name": record.name, "engine": engine.name, **_ended(engine, record, running)}
-    code, verdict = ask_ready(record.api_url)
+        return {
+            "name": record.name,
+            "engine": engine.name,
+            **_describe_ended(engine, record, running),
+        }
+    code, verdict = query_ready(record.api_url)
     return {
         "state": "ready" if code == 200 else "not ready",
-        "missing": verdict.get("missing", [] if code == 200 else [SILENT]),
+        "missing": verdict.get("missing", [] if code == 200 else [NO_ANSWER]),
         "degraded": verdict.get("degraded", []),
-        "drift": _drift(cli, record),
-        **_facts(record, engine, running),
+        "drift": _manifest_drift(cli, record),
+        **_record_fields(record, engine, running),
         "boot_id": verdict.get("boot_id", ""),
-        **_posture(record),
-        **_inside(cli),
+        **_fetch_posture(record),
+        **_fetch_activity(cli),
         "protections_absent": list(engine.protections_absent),
     }
 
 
-def _ended(engine: Engine, record: BoxRecord, running: Running) -> dict[str, Any]:
+def _describe_ended(engine: Engine, record: BoxRecord, running: BoxStatus) -> dict[str, Any]:
     """How a box ended that does not run, and what to do."""
-    found: dict[str, Any] = {"state": running.state, "exit_code": running.exit_code, "restarts": running.restarts}
+    report: dict[str, Any] = {
+        "state": running.state,
+        "exit_code": running.exit_code,
+        "restarts": running.restarts,
+    }
     if running.state != "exited":
-        return found
+        return report
     from agentbox.host.engines.shutdown import last_shutdown
 
-    last, lines = last_shutdown(engine, record), boot_lines(engine, record)
-    if last.clean:
-        why, fix = f"it was stopped: {last.mark}", "run ./agentbox.sh up"
-    elif failed := failure(lines):
-        why = f"{failed}{f'; {engine.name} started it again {running.restarts} times' if running.restarts else ''}"
-        fix = f"{remedy(lines) or './agentbox.sh logs says more.'} Then run ./agentbox.sh up"
+    shutdown, lines = last_shutdown(engine, record), boot_lines(engine, record)
+    if shutdown.clean:
+        reason, advice = f"it was stopped: {shutdown.summary}", "run ./agentbox.sh up"
+    elif failed_step := boot_failure(lines):
+        reason = f"{failed_step}{f'; {engine.name} started it again {running.restarts} times' if running.restarts else ''}"
+        advice = f"{remedy(lines) or './agentbox.sh logs says more.'} Then run ./agentbox.sh up"
     elif running.restarts:
-        why = f"it ended by itself; {engine.name} started it again {running.restarts} times, its limit"
-        fix = "./agentbox.sh logs says why it ended; ./agentbox.sh up starts it and counts from 0 again"
+        reason = f"it ended by itself; {engine.name} started it again {running.restarts} times, its limit"
+        advice = "./agentbox.sh logs says why it ended; ./agentbox.sh up starts it and counts from 0 again"
     else:
-        why = "its first process was killed, or ended by itself; what it ran ended with it"
-        fix = "./agentbox.sh logs says more; ./agentbox.sh up boots it again"
-    return {**found, "why": why, "fix": fix}
+        reason = "its first process was killed, or ended by itself; what it ran ended with it"
+        advice = "./agentbox.sh logs says more; ./agentbox.sh up boots it again"
+    return {**report, "why": reason, "fix": advice}
 
 
-def _facts(record: BoxRecord, engine: Engine, running: Running) -> dict[str, Any]:
+def _record_fields(record: BoxRecord, engine: Engine, running: BoxStatus) -> dict[str, Any]:
     return {
         "name": record.name,
         "engine": engine.name,
@@ -102,15 +120,18 @@ def _facts(record: BoxRecord, engine: Engine, running: Running) -> dict[str, Any
     }
 
 
-def _posture(record: BoxRecord) -> dict[str, Any]:
+def _fetch_posture(record: BoxRecord) -> dict[str, Any]:
     """What the box widens, and what of it is not as its plan promises; empty while it does not answer."""
-    (_, health), (_, meta) = (ask(record.api_url, path) for path in ("/health", "/v1/meta"))
+    (_, health), (_, meta) = (query_json(record.api_url, path) for path in ("/health", "/v1/meta"))
     if not (health and meta):
         return {}
-    return {"exceptions": meta["security"]["exceptions"], "posture_drift": health["posture"]["drift"]}
+    return {
+        "exceptions": meta["security"]["exceptions"],
+        "posture_drift": health["posture"]["drift"],
+    }
 
 
-def _inside(cli: Cli) -> dict[str, Any]:
+def _fetch_activity(cli: CliContext) -> dict[str, Any]:
     """What only the box knows; empty while its API does not answer this caller."""
     try:
         with cli.client() as client:
@@ -123,30 +144,30 @@ def _inside(cli: Cli) -> dict[str, Any]:
         return {}
 
 
-def _drift(cli: Cli, record: BoxRecord) -> list[str]:
-    from agentbox.plan.drift import drift
+def _manifest_drift(cli: CliContext, record: BoxRecord) -> list[str]:
+    from agentbox.plan.drift import find_drift
 
     if not record.settled:
         return ["unknown: an earlier `up` was cut off, run it again"]
-    found = drift(record.apply, cli.apply())
-    return [*found.rebuild, *found.recreate, *found.boot, *found.live]
+    changes = find_drift(record.apply, cli.apply_fingerprints())
+    return [*changes.rebuild, *changes.recreate, *changes.boot, *changes.live]
 
 
-def _for_people(cli: Cli, found: dict[str, Any]) -> None:
-    for key, value in found.items():
-        shown = (
+def _print_status(cli: CliContext, report: dict[str, Any]) -> None:
+    for key, value in report.items():
+        text = (
             (", ".join(map(str, value)) or "none")
             if isinstance(value, list)
             else value
             if value not in ("", None)
             else "-"
         )
-        cli.out.line(f"{key.replace('_', ' '):<19} {shown}")
-    if found.get("drift"):
+        cli.out.line(f"{key.replace('_', ' '):<19} {text}")
+    if report.get("drift"):
         cli.out.line(f"{'':<19} run ./agentbox.sh up to bring the box to the manifest")
 
 
-def _exit_code(found: dict[str, Any]) -> int:
-    if found["state"] == "ready":
+def _exit_code(report: dict[str, Any]) -> int:
+    if report["state"] == "ready":
         return ExitCode.DONE
-    return ExitCode.NOT_RUNNING if found["state"] in {"off", "absent", "exited"} else ExitCode.BAD
+    return ExitCode.NOT_RUNNING if report["state"] in {"off", "absent", "exited"} else ExitCode.BAD

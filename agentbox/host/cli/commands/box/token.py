@@ -6,19 +6,19 @@ import re
 
 import click
 
-from agentbox.host.cli.context import Cli
+from agentbox.host.cli.context import CliContext
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
-def _span(_ctx: click.Context, _param: click.Parameter, value: str) -> int | None:
+def _parse_span(_ctx: click.Context, _param: click.Parameter, value: str) -> int | None:
     """Seconds of `90d`, `12h`, `30m` or `10s`; None of `never`."""
     if value == "never":
         return None
-    found = re.fullmatch(r"(\d{1,9})([smhd])", value)
-    if found is None or int(found[1]) == 0:
+    match = re.fullmatch(r"(\d{1,9})([smhd])", value)
+    if match is None or int(match[1]) == 0:
         raise click.BadParameter("must be a span of time such as 90d, 12h, 30m or 10s, or never")
-    return int(found[1]) * _UNITS[found[2]]
+    return int(match[1]) * _UNITS[match[2]]
 
 
 @click.group(name="token")
@@ -29,21 +29,39 @@ def command() -> None:
 @command.command()
 @click.argument("name")
 @click.option(
-    "--scope", "scopes", multiple=True, required=True, metavar="S", help="Such as beads:read; may be repeated."
+    "--scope",
+    "scopes",
+    multiple=True,
+    required=True,
+    metavar="S",
+    help="Such as beads:read; may be repeated.",
 )
 @click.option(
-    "--expires", callback=_span, default="90d", show_default=True, metavar="SPAN", help="90d, 12h, 30m, or never."
+    "--expires",
+    callback=_parse_span,
+    default="90d",
+    show_default=True,
+    metavar="SPAN",
+    help="90d, 12h, 30m, or never.",
 )
 @click.option("--pod-prefix", default="", metavar="P", help="Only pods whose path starts so.")
-@click.option("--memory-prefix", default="", metavar="N", help="Only memory namespaces that start so.")
-@click.option("--event-source", default="", metavar="S", help="The one source its events may have.")
-@click.option("--origin-box", default="", metavar="B", help="The box whose journal it may deliver here.")
 @click.option(
-    "--rate", type=click.IntRange(0), default=0, metavar="N", help="At most N requests a second; 0: any number."
+    "--memory-prefix", default="", metavar="N", help="Only memory namespaces that start so."
+)
+@click.option("--event-source", default="", metavar="S", help="The one source its events may have.")
+@click.option(
+    "--origin-box", default="", metavar="B", help="The box whose journal it may deliver here."
+)
+@click.option(
+    "--rate",
+    type=click.IntRange(0),
+    default=0,
+    metavar="N",
+    help="At most N requests a second; 0: any number.",
 )
 @click.pass_obj
 def create(
-    cli: Cli,
+    cli: CliContext,
     rate: int,
     name: str,
     scopes: tuple[str, ...],
@@ -55,31 +73,41 @@ def create(
 ) -> None:
     """Make a token and show its value, this once: the box keeps only a hash of it."""
     body = {
-        "name": name, "scopes": list(scopes), "ttl_s": expires, "pod_prefix": pod_prefix, "memory_prefix": memory_prefix,
-        "event_source": event_source, "rate": rate, "origin_box": origin_box,
-    }  # fmt: skip
+        "name": name,
+        "scopes": list(scopes),
+        "ttl_s": expires,
+        "pod_prefix": pod_prefix,
+        "memory_prefix": memory_prefix,
+        "event_source": event_source,
+        "rate": rate,
+        "origin_box": origin_box,
+    }
     with cli.client() as client:
-        made = client.call("create_token", body=body)
-    cli.out.document(made)
-    cli.out.line(made["value"])
-    cli.out.note(f"id {made['id']}, expires {made['expires_at'] or 'never'}; the value is not shown again")
+        token = client.call("create_token", body=body)
+    cli.out.document(token)
+    cli.out.line(token["value"])
+    cli.out.note(
+        f"id {token['id']}, expires {token['expires_at'] or 'never'}; the value is not shown again"
+    )
 
 
 @command.command(name="list")
 @click.pass_obj
-def list_(cli: Cli) -> None:
+def list_(cli: CliContext) -> None:
     """List tokens: id, name, end, scopes."""
     with cli.client() as client:
         items = client.call("list_tokens")["items"]
     cli.out.document(items)
     for item in items:
-        cli.out.line(f"{item['id']}  {item['name']}  {item['expires_at'] or 'never'}  {' '.join(item['scopes'])}")
+        cli.out.line(
+            f"{item['id']}  {item['name']}  {item['expires_at'] or 'never'}  {' '.join(item['scopes'])}"
+        )
 
 
 @command.command()
 @click.argument("id")
 @click.pass_obj
-def revoke(cli: Cli, id: str) -> None:
+def revoke(cli: CliContext, id: str) -> None:
     """Revoke a token by its id, at once."""
     with cli.client() as client:
         client.call("revoke_token", {"id": id})

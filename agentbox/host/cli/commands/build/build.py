@@ -11,25 +11,42 @@ import click
 
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.core.paths import CHECKOUT
-from agentbox.host.cli.context import Cli
+from agentbox.host.cli.context import CliContext
 from agentbox.host.cli.stages.image import build_key
 from agentbox.host.cli.stages.lock import lock_and_fetch
-from agentbox.host.cli.stages.validate import validated
-from agentbox.host.engines.docker import reach
-from agentbox.host.engines.docker.docker import Docker
+from agentbox.host.cli.stages.validate import load_valid_manifest
+from agentbox.host.engines.docker import daemon_status
+from agentbox.host.engines.docker.docker import DockerEngine
 from agentbox.host.engines.state import BoxState, BuildStamp
 from agentbox.host.image.archive import BuildResult, read_archive
-from agentbox.host.image.nixbuild import build
-from agentbox.host.packages.wanted import host_system
+from agentbox.host.image.nix_build import build
+from agentbox.host.packages.lock_inputs import host_system
 
 
 @click.command(name="build")
-@click.option("--system", default=None, metavar="S", help="x86_64-linux or aarch64-linux. [default: this machine's]")
-@click.option("--locked", is_flag=True, help="Refuse instead of re-locking when agentbox.lock does not fit.")
-@click.option("--test-hooks", is_flag=True, help="Let AGENTBOX_TEST_* variables work in this image: for tests only.")
-@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Copy the archive to this file as well.")
+@click.option(
+    "--system",
+    default=None,
+    metavar="S",
+    help="x86_64-linux or aarch64-linux. [default: this machine's]",
+)
+@click.option(
+    "--locked", is_flag=True, help="Refuse instead of re-locking when agentbox.lock does not fit."
+)
+@click.option(
+    "--test-hooks",
+    is_flag=True,
+    help="Let AGENTBOX_TEST_* variables work in this image: for tests only.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Copy the archive to this file as well.",
+)
 @click.pass_obj
-def command(cli: Cli, system: str | None, locked: bool, test_hooks: bool, out: Path | None) -> None:
+def command(
+    cli: CliContext, system: str | None, locked: bool, test_hooks: bool, out: Path | None
+) -> None:
     """Build the image with Nix and load it into the container engine.
 
     Locks and fetches the packages first if needed. Nothing that is already built is built again; the same inputs give
@@ -37,11 +54,11 @@ def command(cli: Cli, system: str | None, locked: bool, test_hooks: bool, out: P
     """
     started = time.monotonic()
     system = system or host_system()
-    with cli.state().exclusively():
-        manifest = validated(cli)
+    with cli.state().exclusive_lock():
+        manifest = load_valid_manifest(cli)
         lock_and_fetch(cli, manifest, locked=locked, system=system)
-        link = cli.state().folder / ("image" if system == host_system() else f"image-{system}")
-        before = _layers_before(link)
+        link = cli.state().directory / ("image" if system == host_system() else f"image-{system}")
+        previous_layers = _previous_layers(link)
         with cli.out.stage("build") as stage:
             result = build(
                 CHECKOUT,
@@ -52,38 +69,38 @@ def command(cli: Cli, system: str | None, locked: bool, test_hooks: bool, out: P
                 out_link=link,
                 progress=cli.out.progress(),
             )
-            stage.said = f"built {len(result.built)} derivations" if result.built else "unchanged"
+            stage.result = f"built {len(result.built)} derivations" if result.built else "unchanged"
         with cli.out.stage("load") as stage:
-            stage.said = _load(result, foreign=system != host_system())
+            stage.result = _load_image(result, foreign=system != host_system())
         if system == host_system():
             key = build_key(manifest, cli.lock, test_hooks=test_hooks)
-            _remember(cli.state(), key, result)
+            _store_stamp(cli.state(), key, result)
     if out is not None:
-        _copy(result.path, out)
-    _say(cli, result, before, time.monotonic() - started)
+        _copy_archive(result.path, out)
+    _print_result(cli, result, previous_layers, time.monotonic() - started)
 
 
-def _layers_before(link: Path) -> frozenset[str]:
+def _previous_layers(link: Path) -> frozenset[str]:
     """The digests of the layers of the image built last."""
     if not link.exists():
         return frozenset()
     return frozenset(layer.digest for layer in read_archive(link.resolve()).layers)
 
 
-def _load(result: BuildResult, *, foreign: bool) -> str:
+def _load_image(result: BuildResult, *, foreign: bool) -> str:
     if foreign:
         return "not loaded: the image is for another system"
-    if not reach.answers():
+    if not daemon_status.is_reachable():
         return "not loaded: no container engine answers"
-    engine = Docker()
+    engine = DockerEngine()
     if engine.has_image(result.image_id):
         return "unchanged"
     engine.load(result.path)
     return f"loaded {result.tag}"
 
 
-def _remember(state: BoxState, key: str, result: BuildResult) -> None:
-    state.remember_build(
+def _store_stamp(state: BoxState, key: str, result: BuildResult) -> None:
+    state.add_build(
         BuildStamp(
             key=key,
             image_id=result.image_id,
@@ -94,15 +111,19 @@ def _remember(state: BoxState, key: str, result: BuildResult) -> None:
     )
 
 
-def _copy(archive: Path, out: Path) -> None:
+def _copy_archive(archive: Path, out: Path) -> None:
     try:
         shutil.copyfile(archive, out)
     except OSError as error:
-        raise AgentboxError(f"cannot write {out}: {error.strerror}", exit_code=ExitCode.USAGE) from error
+        raise AgentboxError(
+            f"cannot write {out}: {error.strerror}", exit_code=ExitCode.USAGE
+        ) from error
 
 
-def _say(cli: Cli, result: BuildResult, before: frozenset[str], seconds: float) -> None:
-    new = [layer.name for layer in result.layers if layer.digest not in before]
+def _print_result(
+    cli: CliContext, result: BuildResult, previous_layers: frozenset[str], seconds: float
+) -> None:
+    new = [layer.name for layer in result.layers if layer.digest not in previous_layers]
     cli.out.document(asdict(result) | {"new_layers": new, "seconds": round(seconds, 3)})
     cli.out.line(f"image    {result.tag}@{result.manifest_digest}")
     cli.out.line(f"id       {result.image_id}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agentbox.host.cli.context import Cli
+from agentbox.host.cli.context import CliContext
 
 if TYPE_CHECKING:
     from agentbox.manifest.load import Manifest
@@ -22,16 +22,36 @@ def command() -> None:
 
 @command.command()
 @click.argument("path", required=False, type=click.Path(path_type=Path, allow_dash=True))
-@click.option("--format", "form", type=click.Choice(["text", "json", "sarif"]), default=None, help="[default: text]")
-@click.option("--strict", is_flag=True, help="Warnings decide the exit code as errors do.")
-@click.option("--check-env", is_flag=True, help="Check too that the variables the manifest names are set.")
 @click.option(
-    "--system", "systems", type=click.Choice(SYSTEMS), multiple=True, help="A system to check for. Repeatable."
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "sarif"]),
+    default=None,
+    help="[default: text]",
 )
-@click.option("--quiet", is_flag=True, help="Text: only findings that decide the exit code, no summary.")
+@click.option("--strict", is_flag=True, help="Warnings decide the exit code as errors do.")
+@click.option(
+    "--check-env", is_flag=True, help="Check too that the variables the manifest names are set."
+)
+@click.option(
+    "--system",
+    "systems",
+    type=click.Choice(SYSTEMS),
+    multiple=True,
+    help="A system to check for. Repeatable.",
+)
+@click.option(
+    "--quiet", is_flag=True, help="Text: only findings that decide the exit code, no summary."
+)
 @click.pass_obj
 def validate(
-    cli: Cli, path: Path | None, form: str | None, strict: bool, check_env: bool, systems: tuple[str, ...], quiet: bool
+    cli: CliContext,
+    path: Path | None,
+    form: str | None,
+    strict: bool,
+    check_env: bool,
+    systems: tuple[str, ...],
+    quiet: bool,
 ) -> int:
     """Check a manifest (PATH, `-` = stdin) against the schema and every rule.
 
@@ -54,11 +74,13 @@ def validate(
 @command.command()
 @click.argument("what", metavar="KEY|CODE")
 @click.pass_obj
-def explain(cli: Cli, what: str) -> int:
+def explain(cli: CliContext, what: str) -> int:
     """Say what a rule's CODE or a manifest KEY means. Exit 2 for one that does not exist."""
     from agentbox.host.cli.explanation import explain_code, explain_key, is_code
 
-    explanation = explain_code(what.upper()) if is_code(what) else explain_key(_maybe(cli), what)
+    explanation = (
+        explain_code(what.upper()) if is_code(what) else explain_key(_load_if_usable(cli), what)
+    )
     cli.out.document(explanation.data)
     cli.out.block(explanation.text)
     return 0
@@ -71,40 +93,44 @@ def explain(cli: Cli, what: str) -> int:
     help="Say of each value where it comes from and what it touches, and what the manifest turns on.",
 )
 @click.pass_obj
-def show(cli: Cli, resolved: bool) -> int:
+def show(cli: CliContext, resolved: bool) -> int:
     """Print every key with its value, defaults included, as TOML.
 
     With --resolved each key is followed by its source (a line, the default, or the key it is taken from), what a change
     of it needs, the generated files that another value alters, why nothing reads it if so, and the rules that read it.
     """
-    from agentbox.host.cli.shown import tables
+    from agentbox.host.cli.effective_manifest import effective_tables
 
     manifest = cli.load_manifest()
     if resolved:
         _show_resolved(cli, manifest)
         return 0
-    cli.out.document(tables(manifest))
+    cli.out.document(effective_tables(manifest))
     if not cli.json:
         import tomli_w
 
-        cli.out.raw(tomli_w.dumps(tables(manifest)).rstrip())
+        cli.out.raw(tomli_w.dumps(effective_tables(manifest)).rstrip())
     return 0
 
 
-def _show_resolved(cli: Cli, manifest: Manifest) -> None:
-    from agentbox.host.cli.output import counted
-    from agentbox.host.cli.resolved import resolved
-    from agentbox.host.cli.shown import commented, resolution, tables
+def _show_resolved(cli: CliContext, manifest: Manifest) -> None:
+    from agentbox.host.cli.effective_manifest import (
+        commented_toml,
+        effective_tables,
+        enabled_summary,
+    )
+    from agentbox.host.cli.output import pluralize
+    from agentbox.host.cli.resolved_keys import resolve_keys
     from agentbox.manifest.features.loader import load_features
 
     features = load_features()
     with cli.out.stage("resolve") as stage:
-        notes = resolved(manifest, features)
-        stage.said = counted(len(notes), "key")
-    summary = resolution(manifest, features)
+        notes = resolve_keys(manifest, features)
+        stage.result = pluralize(len(notes), "key")
+    summary = enabled_summary(manifest, features)
     keys = {path: note.to_json() for path, note in notes.items()}
-    cli.out.document({**tables(manifest), "resolved": {**summary, "keys": keys}})
-    cli.out.raw(commented(manifest, notes).lstrip("\n"))
+    cli.out.document({**effective_tables(manifest), "resolved": {**summary, "keys": keys}})
+    cli.out.raw(commented_toml(manifest, notes).lstrip("\n"))
     cli.out.raw("\n# resolved")
     for name, value in summary.items():
         cli.out.line(f"# {name}: {', '.join(value)}")
@@ -113,9 +139,11 @@ def _show_resolved(cli: Cli, manifest: Manifest) -> None:
 @command.command()
 @click.argument("old", type=click.Path(path_type=Path))
 @click.argument("new", type=click.Path(path_type=Path))
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default=None, help="[default: text]")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default=None, help="[default: text]"
+)
 @click.pass_obj
-def diff(cli: Cli, old: Path, new: Path, form: str | None) -> int:
+def diff(cli: CliContext, old: Path, new: Path, form: str | None) -> int:
     """Compare the effective values of two manifests, and say what a change from OLD to NEW needs.
 
     Exit 0: equal. 1: different. 2: one of them could not be read.
@@ -130,7 +158,7 @@ def diff(cli: Cli, old: Path, new: Path, form: str | None) -> int:
     return 1 if difference.changes else 0
 
 
-def _maybe(cli: Cli) -> Manifest | None:
+def _load_if_usable(cli: CliContext) -> Manifest | None:
     """The manifest where there is a usable one: `explain` also works without."""
     from agentbox.manifest.load import load
 

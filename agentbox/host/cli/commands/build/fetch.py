@@ -7,13 +7,15 @@ from pathlib import Path
 
 import click
 
-from agentbox.host.cli.context import Cli
+from agentbox.host.cli.context import CliContext
 from agentbox.host.cli.stages.cache import host_cache
 
 
 @click.command(name="fetch")
 @click.option(
-    "--offline", is_flag=True, help="Use what is on this machine. Exit 4, naming what is missing, if it is not all."
+    "--offline",
+    is_flag=True,
+    help="Use what is on this machine. Exit 4, naming what is missing, if it is not all.",
 )
 @click.option(
     "--from",
@@ -27,26 +29,37 @@ from agentbox.host.cli.stages.cache import host_cache
     type=click.Path(path_type=Path, file_okay=False),
     help="Copy every file to this folder, for another machine.",
 )
-@click.option("--jobs", type=click.IntRange(1, 32), default=8, show_default=True, help="Downloads at a time.")
 @click.option(
-    "--system", "systems", multiple=True, metavar="S", help="For an image of this system. [default: this machine's]"
+    "--jobs", type=click.IntRange(1, 32), default=8, show_default=True, help="Downloads at a time."
+)
+@click.option(
+    "--system",
+    "systems",
+    multiple=True,
+    metavar="S",
+    help="For an image of this system. [default: this machine's]",
 )
 @click.pass_obj
 def command(
-    cli: Cli, offline: bool, source: Path | None, target: Path | None, jobs: int, systems: tuple[str, ...]
+    cli: CliContext,
+    offline: bool,
+    source: Path | None,
+    target: Path | None,
+    jobs: int,
+    systems: tuple[str, ...],
 ) -> None:
     """Download every package that agentbox.lock names, check it, and add it to the Nix store.
 
     After this a build needs no network. An interrupted fetch goes on where it stopped. Files come from the mirrors that
     this host's apt, pip and npm use. For a machine without network: `fetch --to DIR` here, `fetch --from DIR` there.
     """
-    from agentbox.host.packages.bring import lock_path
+    from agentbox.host.packages.lock_ensurer import lock_path
     from agentbox.host.packages.store.fetch import fetch_all
-    from agentbox.plan.lockfile.reader import read
+    from agentbox.plan.lockfile.reader import parse_lock
 
-    lock = read(lock_path(cli.manifest))
+    lock = parse_lock(lock_path(cli.manifest))
     with host_cache() as cache:
-        done = fetch_all(
+        result = fetch_all(
             lock,
             cache=cache,
             progress=cli.out.progress(),
@@ -56,7 +69,7 @@ def command(
             target=target,
             jobs=jobs,
         )
-    cli.out.document(asdict(done))
-    cli.out.block(done.summary)
+    cli.out.document(asdict(result))
+    cli.out.block(result.summary)
     if target is not None:
-        cli.out.line(f"copied {done.total} files and the lock to {target}")
+        cli.out.line(f"copied {result.total} files and the lock to {target}")

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import click
 
 from agentbox.core.errors import ExitCode
-from agentbox.host.cli.context import Cli
+from agentbox.host.cli.context import CliContext
 
 if TYPE_CHECKING:
-    from agentbox.plan.render.targets import Given
+    from agentbox.plan.render.targets import RenderInput
 
 TARGETS = (
     "all",
@@ -29,31 +29,48 @@ TARGETS = (
     "supervisord",
 )
 
-_OF_BOX = {"all": "compose", "compose": "compose", "env": "env"}
+_BOX_TARGETS = {"all": "compose", "compose": "compose", "env": "env"}
 """What `up` writes into the state folder, by the target that asks for it."""
 
 
 @click.command()
 @click.argument("target", type=click.Choice(TARGETS))
-@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder to write to. [default: stdout]")
 @click.option(
-    "--check", is_flag=True, help="Write nothing: show how the files in --out (or of the box) differ; exit 1."
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder to write to. [default: stdout]",
 )
 @click.option(
-    "--image-ref", default="", metavar="NAME@sha256:…", help="The image that the files name. [default: the plan's tag]"
+    "--check",
+    is_flag=True,
+    help="Write nothing: show how the files in --out (or of the box) differ; exit 1.",
 )
 @click.option(
-    "--project", type=click.Path(path_type=Path, file_okay=False, exists=True, resolve_path=True),
+    "--image-ref",
+    default="",
+    metavar="NAME@sha256:…",
+    help="The image that the files name. [default: the plan's tag]",
+)
+@click.option(
+    "--project",
+    type=click.Path(path_type=Path, file_okay=False, exists=True, resolve_path=True),
     help="A folder of this host in place of the volume `workspace`, as with `up --project`.",
-)  # fmt: skip
+)
 @click.option(
-    "--allow-psa", type=click.Choice(("restricted", "baseline", "privileged")), default="restricted", show_default=True,
+    "--allow-psa",
+    type=click.Choice(("restricted", "baseline", "privileged")),
+    default="restricted",
+    show_default=True,
     help="kubernetes: the Pod Security level that the pod's namespace allows.",
-)  # fmt: skip
-@click.option("--strict", is_flag=True, help="Boot warnings about posture and drift are fatal, as with `up --strict`.")
+)
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Boot warnings about posture and drift are fatal, as with `up --strict`.",
+)
 @click.pass_obj
 def command(
-    cli: Cli,
+    cli: CliContext,
     target: str,
     out: Path | None,
     check: bool,
@@ -68,53 +85,64 @@ def command(
     the files that `up` wrote for this box. kubernetes needs --image-ref with a digest; without one `all` leaves it out
     and says so. Exit 1 when an exception needs a wider Pod Security level than --allow-psa.
     """
-    from agentbox.plan.render.targets import left_out, render
+    from agentbox.plan.render.targets import excluded_targets, render
 
-    of_box = check and out is None
-    if of_box and target not in _OF_BOX:
-        raise click.UsageError(f"`up` writes no file for {target}: name the folder to check with --out")
-    given = _given(cli, image_ref, of_box=of_box)
-    given = replace(given, allow_psa=allow_psa, project=project or given.project, strict=strict or given.strict)
-    chosen = _OF_BOX[target] if of_box else target
-    for name in left_out(chosen, given):
+    for_box = check and out is None
+    if for_box and target not in _BOX_TARGETS:
+        raise click.UsageError(
+            f"`up` writes no file for {target}: name the folder to check with --out"
+        )
+    inputs = _render_inputs(cli, image_ref, for_box=for_box)
+    inputs = replace(
+        inputs,
+        allow_psa=allow_psa,
+        project=project or inputs.project,
+        strict=strict or inputs.strict,
+    )
+    selected = _BOX_TARGETS[target] if for_box else target
+    for name in excluded_targets(selected, inputs):
         cli.out.error(f"{name} left out: it needs --image-ref NAME@sha256:… and no --project")
-    files = render(chosen, given)
+    files = render(selected, inputs)
     if check:
-        return _check(cli, files, out or cli.state().compose_dir)
+        return _compare_files(cli, files, out or cli.state().compose_dir)
     if out is None:
-        return _show(cli, target, files)
-    return _write(cli, files, out)
+        return _print_files(cli, target, files)
+    return _write_files(cli, files, out)
 
 
-def _given(cli: Cli, image_ref: str, *, of_box: bool) -> Given:
+def _render_inputs(cli: CliContext, image_ref: str, *, for_box: bool) -> RenderInput:
     """With `of_box` the options that the box was last started with are taken from its record."""
     from agentbox.core.paths import CHECKOUT
-    from agentbox.host.cli.stages.image import plan_of
-    from agentbox.plan.render.targets import Given
+    from agentbox.host.cli.stages.image import plan_for
+    from agentbox.plan.render.targets import RenderInput
 
     manifest = cli.load_manifest()
     lock = cli.manifest.parent / "agentbox.lock"
-    plan = plan_of(manifest, lock if lock.exists() else CHECKOUT / "agentbox.lock", test_hooks=False)
-    record = cli.state().record() if of_box else None
+    plan = plan_for(
+        manifest, lock if lock.exists() else CHECKOUT / "agentbox.lock", test_hooks=False
+    )
+    record = cli.state().record() if for_box else None
     if record is None:
-        return Given(plan, manifest.raw, image_ref)
+        return RenderInput(plan, manifest.raw, image_ref)
     project = Path(record.project) if record.project else None
-    return Given(plan, manifest.raw, image_ref or record.image_ref, record.local_id, project, record.strict)
+    return RenderInput(
+        plan, manifest.raw, image_ref or record.image_ref, record.local_id, project, record.strict
+    )
 
 
-def _show(cli: Cli, target: str, files: Mapping[str, bytes]) -> int:
+def _print_files(cli: CliContext, target: str, files: Mapping[str, bytes]) -> int:
     from agentbox.plan.render.targets import MAIN_FILE
 
     texts = {name: content.decode() for name, content in sorted(files.items())}
     cli.out.document(texts)
     main = MAIN_FILE.get(target)
-    shown = {name: text for name, text in texts.items() if main in (None, name)}
-    for name, text in shown.items():
-        cli.out.raw(f"==> {name} <==\n{text}" if len(shown) > 1 else text.rstrip("\n"))
+    selected = {name: text for name, text in texts.items() if main in (None, name)}
+    for name, text in selected.items():
+        cli.out.raw(f"==> {name} <==\n{text}" if len(selected) > 1 else text.rstrip("\n"))
     return ExitCode.DONE
 
 
-def _write(cli: Cli, files: Mapping[str, bytes], out: Path) -> int:
+def _write_files(cli: CliContext, files: Mapping[str, bytes], out: Path) -> int:
     from agentbox.plan.render.files import write
 
     written = [str(path) for path in write(files, out)]
@@ -124,20 +152,24 @@ def _write(cli: Cli, files: Mapping[str, bytes], out: Path) -> int:
     return ExitCode.DONE
 
 
-def _check(cli: Cli, files: Mapping[str, bytes], folder: Path) -> int:
-    differences = {name: text for name, content in sorted(files.items()) if (text := _diff(folder / name, content))}
-    cli.out.document({"folder": str(folder), "different": sorted(differences)})
+def _compare_files(cli: CliContext, files: Mapping[str, bytes], directory: Path) -> int:
+    differences = {
+        name: text
+        for name, content in sorted(files.items())
+        if (text := _diff(directory / name, content))
+    }
+    cli.out.document({"folder": str(directory), "different": sorted(differences)})
     for text in differences.values():
         cli.out.raw(text)
     if not differences:
-        cli.out.line(f"same: {len(files)} files in {folder}")
+        cli.out.line(f"same: {len(files)} files in {directory}")
     return ExitCode.BAD if differences else ExitCode.DONE
 
 
 def _diff(path: Path, content: bytes) -> str:
     """A unified diff from the file to what it should be; empty when equal. A missing file counts as empty."""
-    found = path.read_bytes() if path.is_file() else b""
-    if found == content and path.is_file():
+    existing = path.read_bytes() if path.is_file() else b""
+    if existing == content and path.is_file():
         return ""
-    old, new = (data.decode(errors="replace").splitlines() for data in (found, content))
+    old, new = (data.decode(errors="replace").splitlines() for data in (existing, content))
     return "\n".join(difflib.unified_diff(old, new, str(path), f"{path} (rendered)", lineterm=""))

@@ -8,8 +8,8 @@ import click
 
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.core.paths import Paths
-from agentbox.host.cli.context import Cli
-from agentbox.host.engines.named import engine_named
+from agentbox.host.cli.context import CliContext
+from agentbox.host.engines.registry import engine_by_name
 
 
 @click.group(name="memory")
@@ -19,7 +19,7 @@ def command() -> None:
 
 @command.command()
 @click.pass_obj
-def reembed(cli: Cli) -> int:
+def reembed(cli: CliContext) -> int:
     """Rewrite every vector by the embedding model of the running box.
 
     For a memory that says that its vectors are of another model. It may be interrupted and run again: it goes on
@@ -27,12 +27,19 @@ def reembed(cli: Cli) -> int:
     minute.
     """
     record = cli.running_record()
-    engine = engine_named(record.engine)
+    engine = engine_by_name(record.engine)
     if (state := engine.inspect(record).state) != "running":
         raise AgentboxError(
             f"cannot rewrite vectors in the box {record.name}: it does not run (it is {state})",
-            "Start it: ./agentbox.sh up", exit_code=ExitCode.NOT_RUNNING,
-        )  # fmt: skip
+            "Start it: ./agentbox.sh up",
+            exit_code=ExitCode.NOT_RUNNING,
+        )
     paths = Paths(Path(record.root or "/"))
-    argv = [str(paths.python), "-I", "-m", "agentbox.api.reembed", *(["--json"] if cli.json else [])]
+    argv = [
+        str(paths.python),
+        "-I",
+        "-m",
+        "agentbox.api.reembed",
+        *(["--json"] if cli.json else []),
+    ]
     return engine.execute(record, argv, terminal=False)

@@ -8,14 +8,14 @@ import sys
 import click
 
 from agentbox.core.errors import AgentboxError, ExitCode
-from agentbox.host.cli.context import Cli
+from agentbox.host.cli.context import CliContext
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
-_LARGEST = 64 << 10  # bytes; compose and Kubernetes take more, no program of ours does
+_NAME_PATTERN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+_MAX_BYTES = 64 << 10  # bytes; compose and Kubernetes take more, no program of ours does
 
 
-def _name(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
-    if not _NAME.fullmatch(value):
+def _validate_name(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
+    if not _NAME_PATTERN.fullmatch(value):
         raise click.BadParameter("must be the name of a variable")
     return value
 
@@ -29,24 +29,24 @@ def command() -> None:
 
 
 @command.command(name="set")
-@click.argument("name", callback=_name)
+@click.argument("name", callback=_validate_name)
 @click.pass_obj
-def set_(cli: Cli, name: str) -> None:
+def set_(cli: CliContext, name: str) -> None:
     """Keep a value, read from stdin: `agentbox secrets set NAME < file`. At a terminal it is asked for and not shown.
 
     One line end at its end is taken off. The next `agentbox up` gives it to the box.
     """
-    from agentbox.host.engines.secrets import keep, source_of
+    from agentbox.host.engines.secrets import secret_source, store_secret
 
-    value = _value(name)
-    folder = cli.state().secrets_dir
-    with cli.state().exclusively():
-        keep(folder, name, value)
+    value = _read_value(name)
+    directory = cli.state().secrets_dir
+    with cli.state().exclusive_lock():
+        store_secret(directory, name, value)
     cli.out.document({"set": name})
     cli.out.line(f"set {name}")
-    if name not in _needed(cli):
+    if name not in _required_names(cli):
         cli.out.note(f"no key of the manifest that is on names {name}: the box does not get it")
-    elif (source := source_of(name, cli.manifest, folder)) != "set":
+    elif (source := secret_source(name, cli.manifest, directory)) != "set":
         cli.out.note(f"the {source} has a value of {name} too, which goes first")
     else:
         cli.out.note("./agentbox.sh up gives it to the box, which boots again if it runs")
@@ -54,73 +54,80 @@ def set_(cli: Cli, name: str) -> None:
 
 @command.command(name="list")
 @click.pass_obj
-def list_(cli: Cli) -> None:
+def list_(cli: CliContext) -> None:
     """List the names that the box needs and those that are kept, and where each value comes from. No value is read out."""
-    from agentbox.host.engines.secrets import kept_names, source_of
+    from agentbox.host.engines.secrets import secret_source, stored_names
 
-    folder = cli.state().secrets_dir
-    needed = _needed(cli)
-    names = sorted({*needed, *kept_names(folder)})
+    directory = cli.state().secrets_dir
+    required = _required_names(cli)
+    names = sorted({*required, *stored_names(directory)})
     items = [
-        {"name": name, "needed": name in needed, "source": source_of(name, cli.manifest, folder) or ""}
+        {
+            "name": name,
+            "needed": name in required,
+            "source": secret_source(name, cli.manifest, directory) or "",
+        }
         for name in names
     ]
     cli.out.document(items)
     for item in items:
         source = item["source"] or "not set"
-        cli.out.line(f"{item['name']}  {source}{'' if item['needed'] else '  (no key of the manifest names it)'}")
+        cli.out.line(
+            f"{item['name']}  {source}{'' if item['needed'] else '  (no key of the manifest names it)'}"
+        )
 
 
 @command.command()
-@click.argument("name", callback=_name)
+@click.argument("name", callback=_validate_name)
 @click.pass_obj
-def remove(cli: Cli, name: str) -> None:
+def remove(cli: CliContext, name: str) -> None:
     """Forget a value that was set. The box has its copy until the next `agentbox up`."""
-    from agentbox.host.engines.secrets import forget
+    from agentbox.host.engines.secrets import remove_secret
 
-    with cli.state().exclusively():
-        found = forget(cli.state().secrets_dir, name)
-    if not found:
+    with cli.state().exclusive_lock():
+        removed = remove_secret(cli.state().secrets_dir, name)
+    if not removed:
         raise AgentboxError(f"cannot remove {name}: it was not set", "See `agentbox secrets list`.")
     cli.out.document({"removed": name})
     cli.out.line(f"removed {name}")
 
 
-def _needed(cli: Cli) -> tuple[str, ...]:
+def _required_names(cli: CliContext) -> tuple[str, ...]:
     """The names that the box gets, as the plan has them: a lock is not needed for that."""
     from agentbox.manifest.keys import apply_class
     from agentbox.plan.secrets import secret_names
-    from agentbox.plan.values import by_key, in_bytes
+    from agentbox.plan.values import flatten_keys, sizes_to_bytes
 
-    values = by_key(in_bytes(cli.load_manifest().usable))
+    values = flatten_keys(sizes_to_bytes(cli.load_manifest().usable))
     return secret_names(values, {key: apply_class(key) for key in values})
 
 
-def _value(name: str) -> str:
+def _read_value(name: str) -> str:
     """What stdin has. Raises AgentboxError (exit 2) for nothing, a placeholder, or what is no text."""
     from agentbox.box.supervision.secrets import is_placeholder
 
     if sys.stdin.isatty():
         raw = click.prompt(f"value of {name}", hide_input=True, err=True).encode()
     else:
-        raw = sys.stdin.buffer.read(_LARGEST + 1)
-    why = ""
+        raw = sys.stdin.buffer.read(_MAX_BYTES + 1)
+    reason = ""
     try:
         text = raw.decode()
     except UnicodeDecodeError:
-        text, why = "", "it is no UTF-8 text"
+        text, reason = "", "it is no UTF-8 text"
     value = text.removesuffix("\n").removesuffix("\r")
-    if len(raw) > _LARGEST:
-        why = f"it is longer than {_LARGEST} bytes"
+    if len(raw) > _MAX_BYTES:
+        reason = f"it is longer than {_MAX_BYTES} bytes"
     elif "\0" in value:
-        why = "it holds a zero byte"
-    elif not why and not value.strip():
-        why = "stdin has no value"
-    elif not why and is_placeholder(value.strip()):
-        why = "the value only marks the place of one"
-    if why:
+        reason = "it holds a zero byte"
+    elif not reason and not value.strip():
+        reason = "stdin has no value"
+    elif not reason and is_placeholder(value.strip()):
+        reason = "the value only marks the place of one"
+    if reason:
         raise AgentboxError(
-            f"cannot set {name}: {why}", f"Give the value on stdin: agentbox secrets set {name} < file",
+            f"cannot set {name}: {reason}",
+            f"Give the value on stdin: agentbox secrets set {name} < file",
             exit_code=ExitCode.USAGE,
-        )  # fmt: skip
+        )
     return value

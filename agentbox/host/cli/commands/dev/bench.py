@@ -12,67 +12,87 @@ import click
 
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.core.paths import CHECKOUT
-from agentbox.host.cli.context import Cli
+from agentbox.host.cli.context import CliContext
 from agentbox.host.cli.stages.test_requirements import install_requirements
 
-_FOLDER = CHECKOUT / "bench"
+_DIRECTORY = CHECKOUT / "bench"
 _HELPERS = {
-    *("measure", "conftest", "privacy_texts", "slot_calls", "slot_peers", "slot_rooms", "slot_stream"),
+    *(
+        "measure",
+        "conftest",
+        "privacy_texts",
+        "slot_calls",
+        "slot_peers",
+        "slot_rooms",
+        "slot_stream",
+    ),
     *("sandbox_peers", "agents_kills", "leftovers", "ten_load", "ten_writers"),
 }
 _TOLERANCE = 1.15  # 15 % worse than the file compared with is a failure
 
 
-def benches() -> list[str]:
+def bench_names() -> list[str]:
     """Names of the files in bench/ that measure something."""
-    return sorted(path.stem for path in _FOLDER.glob("*.py") if path.stem not in _HELPERS)
+    return sorted(path.stem for path in _DIRECTORY.glob("*.py") if path.stem not in _HELPERS)
 
 
 @click.command(name="bench")
 @click.argument("names", nargs=-1)
-@click.option("--runs", type=click.IntRange(min=1), default=20, show_default=True, help="Samples of each slow claim.")
-@click.option("--compare", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="An earlier result file.")
+@click.option(
+    "--runs",
+    type=click.IntRange(min=1),
+    default=20,
+    show_default=True,
+    help="Samples of each slow claim.",
+)
+@click.option(
+    "--compare",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="An earlier result file.",
+)
 @click.pass_obj
-def command(cli: Cli, names: tuple[str, ...], runs: int, compare: Path | None) -> int:
+def command(cli: CliContext, names: tuple[str, ...], runs: int, compare: Path | None) -> int:
     """Run the benches NAMES (default: all); raw samples go to bench/results. Exit 1 on a missed bound or 15 % worse."""
-    chosen = benches() if not names or "all" in names else list(names)
-    if unknown := [name for name in chosen if name not in benches()]:
+    selected = bench_names() if not names or "all" in names else list(names)
+    if unknown := [name for name in selected if name not in bench_names()]:
         raise AgentboxError(
             f"cannot measure {unknown[0]}: no such bench",
-            f"There are: {', '.join(benches())}.",
+            f"There are: {', '.join(bench_names())}.",
             exit_code=ExitCode.USAGE,
         )
     install_requirements()
     worst = 0
-    for name in chosen:
-        done = subprocess.run(
-            [sys.executable, str(_FOLDER / f"{name}.py"), "--runs", str(runs)], cwd=CHECKOUT, check=False
+    for name in selected:
+        process = subprocess.run(
+            [sys.executable, str(_DIRECTORY / f"{name}.py"), "--runs", str(runs)],
+            cwd=CHECKOUT,
+            check=False,
         )
-        worst = max(worst, done.returncode, _missed(cli, name, compare))
+        worst = max(worst, process.returncode, _check_claims(cli, name, compare))
     return ExitCode.BAD if worst else ExitCode.DONE
 
 
-def _missed(cli: Cli, name: str, compare: Path | None) -> int:
-    result = _FOLDER / "results" / f"{name}.json"
+def _check_claims(cli: CliContext, name: str, compare: Path | None) -> int:
+    result = _DIRECTORY / "results" / f"{name}.json"
     if not result.exists():
         return 1
-    claims = _claims(result)
+    claims = _read_claims(result)
     cli.out.document(claims)
-    failed = [
+    missed = [
         f"{key}: p95 {claim['p95']:.3f} > {claim['must_p95']}"
         for key, claim in claims.items()
         if claim["must_p95"] and claim["p95"] > claim["must_p95"]
     ]
-    earlier = _claims(compare) if compare else {}
-    failed += [
-        f"{key}: p50 {claim['p50']:.3f}, was {earlier[key]['p50']:.3f}"
+    baseline = _read_claims(compare) if compare else {}
+    missed += [
+        f"{key}: p50 {claim['p50']:.3f}, was {baseline[key]['p50']:.3f}"
         for key, claim in claims.items()
-        if key in earlier and claim["p50"] > earlier[key]["p50"] * _TOLERANCE
+        if key in baseline and claim["p50"] > baseline[key]["p50"] * _TOLERANCE
     ]
-    for line in failed:
+    for line in missed:
         cli.out.error(f"missed: {line}")
-    return int(bool(failed))
+    return int(bool(missed))
 
 
-def _claims(path: Path) -> dict[str, dict[str, Any]]:
+def _read_claims(path: Path) -> dict[str, dict[str, Any]]:
     return {claim["name"]: claim for claim in json.loads(path.read_text())["claims"]}

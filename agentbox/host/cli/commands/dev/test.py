@@ -9,22 +9,22 @@ import click
 
 from agentbox.core.errors import ExitCode
 from agentbox.core.paths import CHECKOUT
-from agentbox.host.cli.context import Cli
-from agentbox.host.cli.output import counted
+from agentbox.host.cli.context import CliContext
+from agentbox.host.cli.output import pluralize
 from agentbox.host.cli.stages.test_requirements import install_requirements
-from agentbox.host.cli.stages.tools import install_test_tools
+from agentbox.host.cli.stages.test_tools import install_test_tools
 from agentbox.host.cli.suites import report
 from agentbox.host.cli.suites.catalogue import SUITES, Suite, lanes, timed_suites, with_options
-from agentbox.host.cli.suites.init import run_below_init
-from agentbox.host.cli.suites.running import Runner
+from agentbox.host.cli.suites.init_process import run_under_init
+from agentbox.host.cli.suites.runner import Runner
 
-FOLDER = CHECKOUT / "build" / "tests"
-RESULTS = FOLDER / "results.json"
+DIRECTORY = CHECKOUT / "build" / "tests"
+RESULTS = DIRECTORY / "results.json"
 DURATIONS = CHECKOUT / "tests" / "durations.json"
 
 
 @dataclass(frozen=True)
-class Wish:
+class SuiteOptions:
     """What was asked for beside the names of suites."""
 
     full: bool
@@ -35,19 +35,55 @@ class Wish:
 
 @click.command(name="test")
 @click.argument("names", nargs=-1, type=click.Choice([suite.name for suite in SUITES] + ["all"]))
-@click.option("--full", is_flag=True, help="Every case of every matrix, not a sample of the large ones.")
-@click.option("--seed", metavar="TEXT", help="Which sample of the large matrices.  [default: the commit]")
-@click.option("--slowest", type=click.IntRange(0), default=0, metavar="N", help="Name the N slowest tests at the end.")
-@click.option("--store-durations", is_flag=True, help="Write tests/durations.json, by which files are spread.")
-@click.option("--all", "every", is_flag=True, help="Suite features: try each, not only a small one, and keep the rows.")
-@click.option("--feature", "some", multiple=True, metavar="NAME", help="Suite features: try this one; repeatable.")
+@click.option(
+    "--full", is_flag=True, help="Every case of every matrix, not a sample of the large ones."
+)
+@click.option(
+    "--seed", metavar="TEXT", help="Which sample of the large matrices.  [default: the commit]"
+)
+@click.option(
+    "--slowest",
+    type=click.IntRange(0),
+    default=0,
+    metavar="N",
+    help="Name the N slowest tests at the end.",
+)
+@click.option(
+    "--store-durations", is_flag=True, help="Write tests/durations.json, by which files are spread."
+)
+@click.option(
+    "--all",
+    "every",
+    is_flag=True,
+    help="Suite features: try each, not only a small one, and keep the rows.",
+)
+@click.option(
+    "--feature",
+    "some",
+    multiple=True,
+    metavar="NAME",
+    help="Suite features: try this one; repeatable.",
+)
 @click.option("--container", is_flag=True, help="Suite stories: in a container too.")
-@click.option("--yes", "-y", is_flag=True, help="Consent to installing the Debian packages that the suites need.")
+@click.option(
+    "--yes",
+    "-y",
+    is_flag=True,
+    help="Consent to installing the Debian packages that the suites need.",
+)
 @click.pass_obj
 def command(
-    cli: Cli, names: tuple[str, ...], full: bool, seed: str | None, slowest: int, store_durations: bool, every: bool,
-    some: tuple[str, ...], container: bool, yes: bool,
-) -> int:  # fmt: skip
+    cli: CliContext,
+    names: tuple[str, ...],
+    full: bool,
+    seed: str | None,
+    slowest: int,
+    store_durations: bool,
+    every: bool,
+    some: tuple[str, ...],
+    container: bool,
+    yes: bool,
+) -> int:
     """Run the test suites NAMES (default: all). Exit 1 if one fails.
 
     lint: style, types, layers. unit: fast. contract: every adapter against its clauses, meshes. images: fetches what is
@@ -61,56 +97,79 @@ def command(
     Suites run in three lanes beside each other: without containers; boxes; commands. Tests with a bound of wall-clock time run
     last, two at a time, and those in containers alone. build/tests has each suite's output and report, and results.json.
     """
-    run_below_init()
-    sampling = (*(["--full"] if full else []), *([f"--sample-seed={seed}"] if seed else []))
-    more = {"features": _features(every, some), "stories": ("--container",) if container else ()}
-    chosen = [
-        with_options(suite, *sampling, *more.get(suite.name, ()))
+    run_under_init()
+    sample_options = (*(["--full"] if full else []), *([f"--sample-seed={seed}"] if seed else []))
+    extra_options = {
+        "features": _feature_options(every, some),
+        "stories": ("--container",) if container else (),
+    }
+    selected = [
+        with_options(suite, *sample_options, *extra_options.get(suite.name, ()))
         for suite in SUITES
         if suite.name in names or "all" in names or not names
     ]
     install_requirements()
-    if any(suite.folders for suite in chosen):
-        install_test_tools(cli, containers=container or any(suite.containers for suite in chosen), yes=yes)
-    results = _run(cli, chosen, sampling)
-    _report(cli, results, Wish(full, seed, slowest, store_durations))
+    if any(suite.directories for suite in selected):
+        install_test_tools(
+            cli, containers=container or any(suite.containers for suite in selected), yes=yes
+        )
+    results = _run_suites(cli, selected, sample_options)
+    _print_report(cli, results, SuiteOptions(full, seed, slowest, store_durations))
     return ExitCode.DONE if all(result.passed for result in results) else ExitCode.BAD
 
 
-def _features(every: bool, some: tuple[str, ...]) -> tuple[str, ...]:
-    return (*(["--every-feature", "-vv"] if every else []), *(f"--feature={name}" for name in some))
+def _feature_options(all_features: bool, names: tuple[str, ...]) -> tuple[str, ...]:
+    return (
+        *(["--every-feature", "-vv"] if all_features else []),
+        *(f"--feature={name}" for name in names),
+    )
 
 
-def _run(cli: Cli, chosen: Sequence[Suite], sampling: Sequence[str]) -> list[report.Result]:
-    def ended(result: report.Result) -> None:
+def _run_suites(
+    cli: CliContext, selected: Sequence[Suite], sample_options: Sequence[str]
+) -> list[report.SuiteResult]:
+    def on_ended(result: report.SuiteResult) -> None:
         if result.output is not None:
             cli.out.note(f"\n{result.suite}\n{result.output.read_text(errors='replace')}")
-        cli.out.note(result.row)
+        cli.out.note(result.table_row)
 
-    runner = Runner(FOLDER, ended)
-    results = runner.run(lanes(chosen))
-    if timed := [with_options(suite, *sampling) for suite in timed_suites(chosen)]:
+    runner = Runner(DIRECTORY, on_ended)
+    results = runner.run(lanes(selected))
+    if timed := [with_options(suite, *sample_options) for suite in timed_suites(selected)]:
         results += runner.run([timed])
     return results
 
 
-def _report(cli: Cli, results: Sequence[report.Result], wish: Wish) -> None:
+def _print_report(
+    cli: CliContext, results: Sequence[report.SuiteResult], options: SuiteOptions
+) -> None:
     """The table, and below it what failed, was skipped and took longest; the same as JSON, kept and, if asked, shown."""
     cli.out.line(report.HEADINGS)
     for result in results:
-        cli.out.line(result.row)
+        cli.out.line(result.table_row)
     for title, lines in (
         ("failed", [line for result in results for line in result.failed]),
-        ("skipped: this machine does not give what their subject needs", [line for result in results for line in result.skipped]),
-        ("slowest", [f"{case.seconds:7.1f} s  {case.place}" for case in report.slowest(results, wish.slowest)]),
-    ):  # fmt: skip
+        (
+            "skipped: this machine does not give what their subject needs",
+            [line for result in results for line in result.skipped],
+        ),
+        (
+            "slowest",
+            [
+                f"{case.seconds:7.1f} s  {case.test_id}"
+                for case in report.slowest(results, options.slowest)
+            ],
+        ),
+    ):
         if lines:
             cli.out.line(f"{title}:")
         for line in lines:
             cli.out.line(f"  {line}")
     document = [result.document() for result in results]
     report.write_json(RESULTS, document)
-    if wish.store_durations:
-        report.write_json(DURATIONS, {**report.known_durations(DURATIONS), **report.durations(results)})
-        cli.out.note(f"wrote {counted(len(report.durations(results)), 'duration')}")
+    if options.store_durations:
+        report.write_json(
+            DURATIONS, {**report.stored_durations(DURATIONS), **report.file_durations(results)}
+        )
+        cli.out.note(f"wrote {pluralize(len(report.file_durations(results)), 'duration')}")
     cli.out.document(document)

@@ -1,0 +1,37 @@
+"""Records as the bodies of requests: CloudEvents, at most 100 and at most 1 MiB at once (V15)."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agentbox.adapters.events.cloudevents import cloud_event
+from agentbox.contracts.events import Event
+
+MAX_RECORDS = 100  # records
+MAX_BODY_BYTES = 1 << 20  # bytes of a body
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryRecord:
+    """A record, and its CloudEvent as JSON."""
+
+    event: Event
+    text: bytes
+
+
+def pack_batch(events: Sequence[Event]) -> tuple[DeliveryRecord, ...]:
+    """As many of them, from the first on, as one request may hold; never none."""
+    records: list[DeliveryRecord] = []
+    size = 2
+    for event in events[:MAX_RECORDS]:
+        text = json.dumps(cloud_event(event), ensure_ascii=False, separators=(",", ":")).encode()
+        size += len(text) + 1
+        if records and size > MAX_BODY_BYTES:
+            break
+        records.append(DeliveryRecord(event, text))
+    return tuple(records)
+
+
+def encode_batch(records: Sequence[DeliveryRecord]) -> bytes:
+    """A JSON array of them."""
+    return b"[%b]" % b",".join(record.text for record in records)

@@ -1,0 +1,231 @@
+"""The connection of pods `external-solid` to its server: requests by path of the pod, answers, and only typed errors."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Self
+from urllib.parse import quote, urlsplit
+
+import httpx
+
+from agentbox.adapters.pods.local.bodies import MAX_BUFFERED
+from agentbox.adapters.pods.solid.responses import refusal_error
+from agentbox.adapters.runtime.adapter import SlotConfig
+from agentbox.adapters.runtime.http_connection import (
+    MAX_ATTEMPTS,
+    RETRY_PAUSE_SECONDS,
+    TIMEOUT_SECONDS,
+    PendingRequests,
+    ReplyLost,
+    create_transport,
+    reply_lost,
+    reply_timeout,
+    unusable_slot,
+)
+from agentbox.client.transport import base_headers
+from agentbox.core.slot_errors import AdapterError
+from agentbox.core.storage.sqlite import closed_error
+
+MAX_IDLE = 20  # connections that stay open while nothing is asked
+REDIRECTS = 3
+PROBLEM_CAP = 64 << 10  # bytes: of the body of a refusal
+_READ_VERBS = ("GET", "HEAD", "OPTIONS")
+_AUTH_KINDS = ("none", "bearer")
+
+
+class SolidConnection:
+    """One root container of one server. None of the errors that come out holds the token."""
+
+    def __init__(self, cfg: SlotConfig) -> None:
+        self.cfg = cfg
+        self._seconds = float(cfg.option("timeout_seconds", TIMEOUT_SECONDS))
+        self._client: httpx.AsyncClient | None = None
+        self._requests = PendingRequests()
+        self._streams: set[httpx.Response] = set()
+        self.root = ""
+
+    def open(self) -> None:
+        """Makes the pool; connects to nothing. Raises BackendError for an address or a way to log in that may not be used."""
+        auth = str(self.cfg.option("auth", "bearer"))
+        if auth not in _AUTH_KINDS:
+            raise unusable_slot(
+                self.cfg,
+                f'adapters.pods.auth = "{auth}" comes with a later release: use "bearer" or "none"',
+            )
+        endpoint = str(self.cfg.option("endpoint", ""))
+        address = urlsplit(endpoint)
+        if address.query or address.fragment or address.username is not None:
+            raise unusable_slot(
+                self.cfg, "adapters.pods.endpoint is an address without query, fragment and login"
+            )
+        self.root = f"{address.scheme}://{address.netloc}{address.path.rstrip('/')}/"
+        token = self.cfg.secrets.get("token", "") if auth == "bearer" else ""
+        self._client = httpx.AsyncClient(
+            headers={
+                "Accept-Encoding": "identity",
+                "User-Agent": "agentbox",
+                **base_headers(token),
+            },
+            transport=create_transport(self.cfg, endpoint, max_idle=MAX_IDLE),
+            trust_env=False,
+            timeout=self._seconds,
+        )
+
+    async def close(self) -> None:
+        """Ends the connections, and what is still asked or read on them."""
+        client, self._client = self._client, None
+        await self._requests.cancel_all()
+        for response in list(self._streams):
+            await response.aclose()
+        if client is not None:
+            await client.aclose()
+
+    def check_open(self) -> None:
+        """Raises SlotUnavailable."""
+        if self._client is None:
+            raise closed_error(self.cfg.slot, self.cfg.use)
+
+    async def request(
+        self, verb: str, path: str, *, method: str, idempotent: bool = False, **request: Any
+    ) -> httpx.Response:
+        """The answer, a success. `method` is that of the slot, for errors; a request that may be sent twice is sent `again`
+        after a connection error. Raises what anything but a success stands for."""
+        response = await self.request_raw(
+            verb, path, method=method, idempotent=idempotent, **request
+        )
+        if not response.is_success:
+            raise refusal_error(
+                self.cfg, response, await self.read_body(response, method, PROBLEM_CAP), path
+            )
+        return response
+
+    async def request_raw(
+        self, verb: str, path: str, *, method: str, idempotent: bool = False, **request: Any
+    ) -> httpx.Response:
+        """The answer, whatever its status. Its body has been read, unless it is one of a GET that is larger than 1 MiB or of
+        unknown size: that one `pieces` gives."""
+        for attempt in range(1, MAX_ATTEMPTS + 1):
+            try:
+                return await self._follow_redirects(verb, path, method, **request)
+            except ReplyLost:
+                if not idempotent or attempt == MAX_ATTEMPTS:
+                    raise
+                await asyncio.sleep(RETRY_PAUSE_SECONDS * attempt)
+        raise AssertionError("the last try returned or raised")
+
+    def stream_body(self, response: httpx.Response, method: str) -> "BodyStream":
+        """The body of an answer that was not read yet."""
+        return BodyStream(self, response, method)
+
+    async def read_body(self, response: httpx.Response, method: str, cap: int) -> bytes:
+        """Its body, of which at most one byte over the cap is read."""
+        if response.is_closed:
+            return response.content
+        body = bytearray()
+        stream = self.stream_body(response, method)
+        async for chunk in stream:
+            body += chunk
+            if len(body) > cap:
+                await stream.aclose()
+                break
+        return bytes(body)
+
+    def transport_error(self, error: Exception, method: str) -> AdapterError:
+        """The typed error for what httpx raised."""
+        if isinstance(error, httpx.TimeoutException | TimeoutError):
+            return reply_timeout(self.cfg, method, self._seconds)
+        return reply_lost(self.cfg, type(error).__name__)
+
+    async def _follow_redirects(
+        self,
+        verb: str,
+        path: str,
+        method: str,
+        *,
+        query: str = "",
+        headers: Mapping[str, str] | None = None,
+        content: bytes | AsyncIterator[bytes] | None = None,
+        seconds: float | None = None,
+    ) -> httpx.Response:
+        """A reading request follows redirects on its own server; a change of anything follows none."""
+        url = httpx.URL(self.root + quote(path, safe="/") + (f"?{query}" if query else ""))
+        for _ in range(REDIRECTS + 1):
+            self.check_open()
+            assert self._client is not None
+            request = self._client.build_request(verb, url, headers=headers, content=content)
+            response = await self._send(self._client, request, method, seconds or self._seconds)
+            if not response.has_redirect_location:
+                return response
+            await response.aclose()
+            target = url.join(response.headers["location"])
+            if (target.scheme, target.host, target.port) != (url.scheme, url.host, url.port):
+                raise unusable_slot(self.cfg, f"the server redirects {method} to another origin")
+            if verb not in _READ_VERBS or target.path.rstrip("/") == url.path.rstrip("/"):
+                raise unusable_slot(self.cfg, f"the server redirects {method} to another address")
+            url = target
+        raise unusable_slot(self.cfg, "the server redirects in circles")
+
+    async def _send(
+        self, client: httpx.AsyncClient, request: httpx.Request, method: str, seconds: float
+    ) -> httpx.Response:
+        """A body in pieces takes the time that its caller gives it, and ends with its caller at once."""
+        try:
+            if not isinstance(request.stream, httpx.ByteStream):
+                return await _send_and_read(client, request)
+            return await self._requests.finish(_send_with_timeout(client, request, seconds))
+        except (httpx.TransportError, TimeoutError) as error:
+            raise self.transport_error(error, method) from error
+
+    def track_stream(self, response: httpx.Response, active: bool) -> None:
+        """Counts the answer among those whose body is still on its way, or no longer."""
+        (self._streams.add if active else self._streams.discard)(response)
+
+
+class BodyStream:
+    """The rest of a body as an iterator of pieces; frees its connection at the end, or when it is dropped."""
+
+    def __init__(self, connection: SolidConnection, response: httpx.Response, method: str) -> None:
+        self._connection, self._response, self._method = connection, response, method
+        self._chunks = response.aiter_raw()
+        self._loop = asyncio.get_running_loop()
+        connection.track_stream(response, True)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        try:
+            return await anext(self._chunks)
+        except StopAsyncIteration:
+            await self.aclose()
+            raise
+        except (httpx.TransportError, httpx.StreamError) as error:
+            await self.aclose()
+            raise self._connection.transport_error(error, self._method) from error
+
+    async def aclose(self) -> None:
+        """Ends the reading."""
+        self._connection.track_stream(self._response, False)
+        await self._response.aclose()
+
+    def __del__(self) -> None:
+        if not self._response.is_closed and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(lambda: self._loop.create_task(self._response.aclose()))
+            self._connection.track_stream(self._response, False)
+
+
+async def _send_and_read(client: httpx.AsyncClient, request: httpx.Request) -> httpx.Response:
+    response = await client.send(request, stream=True)
+    length = response.headers.get("content-length", "")
+    if request.method != "GET" or (length.isdecimal() and int(length) <= MAX_BUFFERED):
+        try:
+            await response.aread()
+        finally:
+            await response.aclose()
+    return response
+
+
+async def _send_with_timeout(
+    client: httpx.AsyncClient, request: httpx.Request, seconds: float
+) -> httpx.Response:
+    async with asyncio.timeout(seconds):
+        return await _send_and_read(client, request)

@@ -1,0 +1,151 @@
+"""What the answers of a Solid server mean: an object's meta, a refusal, the headers that tell what the server can."""
+
+import json
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import httpx
+
+from agentbox.adapters.runtime.adapter import SlotConfig
+from agentbox.contracts.pods import PodMeta
+from agentbox.core.slot_errors import (
+    ERRORS,
+    AdapterError,
+    ContainerNotEmpty,
+    NotFound,
+    PatchFailed,
+    PreconditionFailed,
+    QuotaExceeded,
+    UnsupportedPatch,
+    ValidationError,
+    from_problem,
+)
+
+CONTAINER_TYPE = "text/turtle"  # what a container is served as (Linked Data Platform 5.2.1)
+_RANGE = re.compile(r"bytes (\d+)-")
+_LINK = re.compile(r"<([^>]*)>\s*((?:;[^,<]*)*)")
+_REL = re.compile(r';\s*rel\s*=\s*"?([^";]+)"?', re.IGNORECASE)
+_INVALID_STATUSES = {
+    400,
+    405,
+    409,
+    414,
+    415,
+    416,
+    422,
+    431,
+    501,
+}  # of what was asked, where the server says no more
+_CODES = {507: QuotaExceeded.code}
+
+
+def pod_meta(path: str, response: httpx.Response, size: int | None = None) -> PodMeta:
+    """What an answer to GET or HEAD says of an object or a container; `size` where its headers do not say it."""
+    length = response.headers.get("content-range", "").rpartition("/")[2] or response.headers.get(
+        "content-length", ""
+    )
+    is_container = path.endswith("/")
+    return PodMeta(
+        path=path,
+        kind="container" if is_container else "object",
+        size=None if is_container else int(length) if length.isdecimal() else size,
+        content_type=CONTAINER_TYPE if is_container else response.headers.get("content-type", ""),
+        etag=None if is_container else response.headers.get("etag"),
+        modified_at=last_modified(response.headers),
+    )
+
+
+def range_start(response: httpx.Response) -> int:
+    """The first byte of the object that the body has."""
+    match = _RANGE.match(response.headers.get("content-range", ""))
+    return int(match[1]) if match and response.status_code == httpx.codes.PARTIAL_CONTENT else 0
+
+
+def last_modified(headers: Mapping[str, str]) -> datetime:
+    """`Last-Modified`, to the second as HTTP has it; without it the time of the answer."""
+    for name in ("last-modified", "date"):
+        try:
+            return parsedate_to_datetime(headers[name]).astimezone(UTC)
+        except (KeyError, ValueError):
+            continue
+    return datetime.now(UTC).replace(microsecond=0)
+
+
+def is_strong(etag: str | None) -> bool:
+    """A tag without `W/` counts as strong."""
+    return etag is not None and not etag.startswith("W/")
+
+
+def parse_links(headers: httpx.Headers) -> list[tuple[str, str]]:
+    """Relation and target of each `Link` (RFC 8288), as they stand."""
+    matches = _LINK.findall(", ".join(headers.get_list("link")))
+    return [
+        (rel, target)
+        for target, parameters in matches
+        for match in _REL.findall(parameters)
+        for rel in match.split()
+    ]
+
+
+def media_types(headers: Mapping[str, str], name: str) -> frozenset[str]:
+    """The media types of a list such as `Accept-Patch`, without parameters."""
+    items = headers.get(name, "").split(",")
+    return frozenset(kind for item in items if (kind := item.partition(";")[0].strip().lower()))
+
+
+def is_agentbox_refusal(response: httpx.Response) -> bool:
+    """Whether an answer is a refusal of an agentbox."""
+    return bool(_parse_problem(response.content).get("code") in ERRORS)
+
+
+def refusal_error(
+    cfg: SlotConfig, response: httpx.Response, body: bytes, path: str
+) -> AdapterError:
+    """The error that an answer which is no success stands for. Paths in it are those of this pod, whatever the server's are."""
+    problem, status, verb = _parse_problem(body), response.status_code, response.request.method
+    code = problem.get("code")
+    if status in (404, 410) and (code == NotFound.code or code not in ERRORS):
+        return NotFound(f"cannot find {path}", resource="pod", id=path)
+    if code == ContainerNotEmpty.code or (
+        code not in ERRORS and status == 409 and verb == "DELETE"
+    ):
+        return ContainerNotEmpty(f"cannot delete {path}: it has members", path=path)
+    retry_header = response.headers.get("retry-after", "")
+    retry_after = float(retry_header) if retry_header.isdecimal() else None
+    if code in ERRORS:
+        return from_problem(problem, status, retry_after=retry_after)
+    message = f"cannot serve {path or 'the root container'}: the server answers {status}"
+    if status == 412:
+        return PreconditionFailed(
+            f"cannot change {path}: what is there is not what was asked for", etag=None
+        )
+    if verb == "PATCH" and status in (415, 501):
+        return UnsupportedPatch(
+            message, supported=sorted(media_types(response.headers, "accept-patch"))
+        )
+    if verb == "PATCH" and status in (409, 422):
+        return PatchFailed(
+            f"cannot patch {path}: what it takes away is not there", index=None, op=""
+        )
+    if status in _INVALID_STATUSES:
+        return ValidationError(
+            message, errors=[{"pointer": "/path", "detail": f"is refused by the server ({status})"}]
+        )
+    generic_problem = {
+        "detail": message,
+        "slot": cfg.slot,
+        "impl": cfg.use,
+        "code": _CODES.get(status),
+    }
+    return from_problem(generic_problem, status, retry_after=retry_after)
+
+
+def _parse_problem(body: bytes) -> dict[str, Any]:
+    try:
+        document = json.loads(body)
+    except ValueError:
+        return {}
+    return document if isinstance(document, dict) else {}

@@ -1,0 +1,166 @@
+"""From what a caller asks for to what may be started: profile, limits, folder, environment. Refuses with typed errors."""
+
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from agentbox.agents.admission import injected_env
+from agentbox.agents.admission.confinement import (
+    PathBindings,
+    build_confinement,
+    protected_dirs,
+    resolve_in_box,
+    resolve_program,
+    workspace_path,
+)
+from agentbox.agents.config import HostConfig
+from agentbox.agents.registry.agent_record import AgentRecord
+from agentbox.agents.review.branch import Branch
+from agentbox.agents.runs import home
+from agentbox.contracts.orchestrator import Limits
+from agentbox.core.linux.path_opener import Boundary, OpenDenied, open_directory
+from agentbox.core.slot_errors import QuotaExceeded, SpawnError
+from agentbox.policy.rights import environment
+from agentbox.sandbox.launcher.orphans import MARK
+from agentbox.sandbox.spec import Launch
+
+SEARCH_PATH = "/usr/local/bin:/usr/bin:/bin"
+
+
+def effective_limits(
+    requested: Limits, maximum: Mapping[str, Any], *, once: bool, admin: bool
+) -> Limits:
+    """Every field set: what the spec lowers, else what `most`, keys of `[limits]`, says. Raising one needs scope admin:
+    QuotaExceeded."""
+    wall = "run_wall_seconds" if once else "agent_wall_seconds"
+    ceilings = {
+        name: maximum.get(wall if name == "wall_seconds" else name) for name in _LIMIT_NAMES
+    }
+    effective: dict[str, Any] = {}
+    for name, ceiling in ceilings.items():
+        value = getattr(requested, name)
+        key = f"limits.{wall if name == 'wall_seconds' else name}"
+        effective[name] = (
+            ceiling if value is None else _check_ceiling(name, value, ceiling, key, admin=admin)
+        )
+    return Limits(**effective)
+
+
+def build_launch(
+    entry: AgentRecord, config: HostConfig, mark: str, token: str, branch: Branch | None = None
+) -> Launch:
+    """What the sandbox is told; `token` is the bearer token of this life, `branch` where it works in place of the
+    workspace. Makes the private folders. Raises SpawnError (stage home, profile, secrets, confinement)."""
+    directory = resolve_in_box(config.paths, home.agent_dir(config.paths, entry.agent_id))
+    try:
+        home_dir, temp = home.create(directory)
+        workspace = workspace_path(entry, config) if branch is None else branch.work
+        os.close(
+            open_directory(
+                str(workspace),
+                Boundary(protected=protected_dirs(config.paths), exempt=(str(directory),)),
+            )
+        )
+    except OpenDenied as error:
+        raise SpawnError(
+            f"cannot start {entry.spec.name}: {error.strerror}", stage="confinement"
+        ) from error
+    except OSError as error:
+        raise SpawnError(
+            f"cannot make the folders of {entry.spec.name}: {error.strerror}", stage="home"
+        ) from error
+    limits, env, cwd = (
+        entry.limits,
+        {
+            **_environment(entry, config, home_dir, temp, mark, token),
+            "AGENTBOX_WORKSPACE": str(workspace),
+        },
+        str(_cwd(entry, config, workspace)),
+    )
+    program, objects = (
+        resolve_program(entry.spec.argv[0], cwd, env, config),
+        branch.objects if branch else (),
+    )
+    path_bindings = PathBindings(
+        workspace=workspace, private=(home_dir, temp), program=program, objects=objects
+    )
+    return Launch(
+        argv=entry.spec.argv,
+        env=env,
+        cwd=cwd,
+        confinement=build_confinement(entry, config, path_bindings),
+        roots=(str(workspace), str(directory)),
+        memory=limits.memory or 0,
+        cpu=limits.cpu or 0,
+        pids=limits.pids or 0,
+        fds=limits.fds or 0,
+        box_tasks=config.box_tasks,
+        box_memory=config.box_memory,
+        file_size=limits.branch_disk or 0,
+        wall_seconds=limits.wall_seconds or 0,
+        grace_seconds=config.grace_seconds,
+        private=str(directory),
+        tmp=limits.tmp or 0,
+        branch_disk=_disk_capacity(limits.branch_disk, branch),
+    )
+
+
+def _disk_capacity(limit: int | None, branch: Branch | None) -> int:
+    """What the branch may hold: the limit is on what the agent adds to the copy."""
+    return limit + (branch.size if branch else 0) if limit else 0
+
+
+def _environment(
+    entry: AgentRecord, config: HostConfig, home_dir: Path, temp: Path, mark: str, token: str
+) -> dict[str, str]:
+    """`spec.env` over the features' and this short list; what names the agent cannot be overridden."""
+    fixed = {"PATH": SEARCH_PATH, "LANG": "C.UTF-8", "HOME": str(home_dir), "TMPDIR": str(temp)}
+    return {
+        **config.feature_env,
+        **fixed,
+        **injected_env.build_variables(entry, time.time()),
+        **injected_env.write_secrets(entry, config.paths, temp, time.time()),
+        **environment.agent_environment(
+            entry.holding, token, config.gateway_port, config.providers
+        ),
+        "AGENTBOX_AGENT_ID": entry.agent_id,
+        MARK: f"{mark}:{entry.agent_id}",
+    }
+
+
+def _cwd(entry: AgentRecord, config: HostConfig, workspace: Path) -> Path:
+    """Relative to `workspace`, where it works; an absolute path is a path of the box, and one in the workspace means the same
+    place of the agent's. The sandbox checks where it really leads."""
+    requested, shared = entry.spec.cwd, config.paths.resolve(entry.holding.workspace_dir)
+    if not PurePosixPath(requested).is_absolute():
+        return workspace / requested
+    requested_path = Path(requested)
+    path = (
+        requested_path
+        if requested_path.is_relative_to(config.paths.prefix)
+        else config.paths.resolve(requested)
+    )
+    return workspace / path.relative_to(shared) if path.is_relative_to(shared) else path
+
+
+_LIMIT_NAMES = tuple(field.name for field in fields(Limits))
+
+
+def _check_ceiling(
+    name: str, value: float, ceiling: float | None, key: str, *, admin: bool
+) -> float:
+    is_wall_clock = name == "wall_seconds"
+    unbounded = is_wall_clock and value == 0
+    if ceiling and not admin and (value > ceiling or unbounded):
+        raise QuotaExceeded(
+            f"cannot raise {key} to {value:g}: the most is {ceiling:g}",
+            hint="lower it, or ask as admin",
+            limit=name,
+            observed=value,
+            cap=ceiling,
+            config_path=key,
+        )
+    return value

@@ -1,0 +1,137 @@
+"""Who holds what right now: one standing for each agent that runs, minted at its start, told to whoever follows."""
+
+import asyncio
+import hashlib
+import json
+import secrets
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from agentbox.agents.registry.agent_record import AgentRecord
+from agentbox.policy.rights.authorization import Ancestor, Authorization
+from agentbox.policy.rights.wire import authorization_to_json
+
+TOKEN_BYTES = 32
+Change = Mapping[str, Any]
+
+
+class AuthorizationRegistry:
+    """Used by one event loop. `entries` are all agents that are kept, by id."""
+
+    def __init__(self) -> None:
+        self.entries: Mapping[str, AgentRecord] = {}
+        self._active: dict[str, Authorization] = {}
+        self._subscribers: set[asyncio.Queue[Change]] = set()
+
+    def issue_token(self, entry: AgentRecord) -> str:
+        """The bearer token of the life that starts now: 32 random bytes, of which only the hash is kept. Tokens of earlier
+        lives are worth nothing from here on."""
+        token = secrets.token_urlsafe(TOKEN_BYTES)
+        entry.holding = replace(
+            entry.holding, token_sha256=hashlib.sha256(token.encode()).hexdigest()
+        )
+        self._active[entry.agent_id] = authorization = self.build(entry)
+        self._publish({"kind": "added", "standing": authorization_to_json(authorization)})
+        return token
+
+    def revoke_token(self, entry: AgentRecord) -> None:
+        """No process of it runs: its token is worth nothing."""
+        entry.holding = replace(entry.holding, token_sha256="")
+        if (authorization := self._active.pop(entry.agent_id, None)) is not None:
+            self._publish(
+                {"kind": "over", "agent_id": entry.agent_id, "generation": authorization.generation}
+            )
+
+    def refresh(self, entry: AgentRecord) -> None:
+        """Its grants are others now: tells of it and of all that descend from it."""
+        for agent_id in list(self._active):
+            if agent_id == entry.agent_id or any(
+                ancestor is entry for ancestor in self.ancestors(self.entries[agent_id])
+            ):
+                self._active[agent_id] = authorization = self.build(self.entries[agent_id])
+                self._publish({"kind": "changed", "standing": authorization_to_json(authorization)})
+
+    def active(self, agent_id: str) -> Authorization | None:
+        """None while no process of that agent runs."""
+        return self._active.get(agent_id)
+
+    def build(self, entry: AgentRecord) -> Authorization:
+        """What it holds at this moment."""
+        now, grant_set = time.time(), entry.holding
+        return Authorization(
+            agent_id=entry.agent_id,
+            generation=entry.generation,
+            name=entry.spec.name,
+            agent=grant_set.agent,
+            state=entry.state_id,
+            session_id=entry.session_id,
+            trace_id=entry.trace_id,
+            token_sha256=grant_set.token_sha256,
+            profile=entry.spec.profile,
+            parent_id=entry.spec.parent_id,
+            rights=grant_set.rights_and_secrets(now),
+            provider=grant_set.provider,
+            budget=grant_set.budget,
+            approval_required=grant_set.approval_required,
+            children=grant_set.children,
+            secrets=tuple(
+                text
+                for grant in grant_set.secrets
+                if not grant.has_ended(now)
+                for text in grant.right.patterns
+            ),
+            limits=_limits(entry),
+            ancestors=tuple(_ancestor(one, now) for one in self.ancestors(entry)),
+        )
+
+    def ancestors(self, entry: AgentRecord) -> Iterator[AgentRecord]:
+        """Parent first. Raises KeyError (a bug) when one is no longer kept."""
+        while (parent := entry.spec.parent_id) is not None:
+            entry = self.entries[parent]
+            yield entry
+
+    def has_all_ancestors(self, entry: AgentRecord) -> bool:
+        """Whether all of its ancestors are kept."""
+        parent = entry.spec.parent_id
+        return parent is None or (
+            parent in self.entries and self.has_all_ancestors(self.entries[parent])
+        )
+
+    async def subscribe(self) -> AsyncIterator[tuple[Change, int]]:
+        """Every standing as `added`, then `whole`, then each change: added, changed, over. With each its size in bytes."""
+        queue: asyncio.Queue[Change] = asyncio.Queue()
+        self._subscribers.add(queue)
+        try:
+            for authorization in list(self._active.values()):
+                queue.put_nowait(
+                    {"kind": "added", "standing": authorization_to_json(authorization)}
+                )
+            queue.put_nowait({"kind": "whole"})
+            while True:
+                change = await queue.get()
+                yield change, len(json.dumps(change))
+        finally:
+            self._subscribers.discard(queue)
+
+    def _publish(self, change: Change) -> None:
+        for queue in self._subscribers:
+            queue.put_nowait(change)
+
+
+def _limits(entry: AgentRecord) -> Mapping[str, Any]:
+    """Those of the gateway are of the table alone; those of the process are as they were lowered."""
+    return {**entry.holding.limits, **entry.limits.to_wire()}
+
+
+def _ancestor(entry: AgentRecord, now: float) -> Ancestor:
+    grant_set = entry.holding
+    return Ancestor(
+        agent_id=entry.agent_id,
+        name=entry.spec.name,
+        agent=grant_set.agent,
+        budget=grant_set.budget,
+        rights=grant_set.rights_and_secrets(now),
+        egress=_limits(entry).get("egress"),
+    )

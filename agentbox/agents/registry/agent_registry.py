@@ -1,0 +1,307 @@
+"""Every agent that this host knows, and the calls of the contract that need no more than that."""
+
+import asyncio
+import signal
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from agentbox.adapters.runtime.adapter import Page
+from agentbox.agents.admission.admit import Requester, admit
+from agentbox.agents.authorization.revoker import GrantRevoker
+from agentbox.agents.config import HostConfig
+from agentbox.agents.registry.agent_record import AgentRecord
+from agentbox.agents.registry.host_state import HostState
+from agentbox.agents.registry.listing import build_page
+from agentbox.agents.registry.store import REQUEST_SECONDS, RequestKey
+from agentbox.agents.runs import exits, home
+from agentbox.agents.runs.agent_runner import AgentRunner
+from agentbox.agents.runs.capture import OutputCapture
+from agentbox.agents.streams.attached_readers import AttachedReaders
+from agentbox.agents.streams.stream_log import EVENTS, StreamLog
+from agentbox.contracts.orchestrator import (
+    SHUTDOWN_GRACE,
+    AgentFilter,
+    AgentHandle,
+    AgentInfo,
+    AgentSpec,
+    ExitRecord,
+)
+from agentbox.core.slot_errors import InvalidTransition, NotFound, SlotUnavailable, StaleHandle
+
+log = structlog.get_logger()
+
+
+class AgentRegistry:
+    """Used by one event loop."""
+
+    def __init__(self, host: HostState) -> None:
+        self.host = host
+        self.entries = host.entries
+        self.runners: dict[str, AgentRunner] = {}
+        self.streams: dict[str, StreamLog] = {}
+        self._attached: dict[str, AttachedReaders] = {}  # of agents whose output waits, or waited
+        self._requests: dict[RequestKey, tuple[asyncio.Task[AgentHandle] | AgentHandle, float]] = {}
+        self._cleanups: set[asyncio.Task[None]] = set()
+        self.closing = False  # no agent is started any more
+        host.on_ended = self._on_ended
+        host.authorizations.entries = self.entries
+        self.revoker = GrantRevoker(host, self.entries, self.runners)
+
+    async def load(self) -> None:
+        """What an earlier process of this host kept. Nothing is started yet."""
+        for entry in await self.host.store.entries():
+            self.entries[entry.agent_id] = entry
+            self.streams[entry.agent_id] = StreamLog.recover(
+                self._stream_dir(entry.agent_id), *_retention(entry)
+            )
+            self.streams[entry.agent_id].closed = entry.over
+        self._requests.update(await self.host.store.requests())
+        await self.host.states.load()
+
+    async def spawn(
+        self,
+        spec: AgentSpec,
+        requester: Requester,
+        *,
+        once: bool = False,
+        capture: OutputCapture | None = None,
+        stdin: bytes | None = None,
+        attached: bool = False,
+    ) -> AgentHandle:
+        """The agent of that request: made once, however often it is asked for, and given `stdin` once. Goes on when the
+        caller is cancelled. With `attached` its output waits from the first byte for the reader that comes."""
+        key = (requester.principal, requester.request_id)
+        pending = self._existing_request(key)
+        if isinstance(pending, AgentHandle):
+            return pending
+        if pending is None:
+            pending = asyncio.create_task(
+                self._create(spec, requester, once, capture, stdin, attached)
+            )
+            self._requests[key] = (pending, time.time())
+            pending.add_done_callback(lambda task: self._finish_request(key, spec, requester, task))
+        return await asyncio.shield(pending)
+
+    def get(self, agent_id: str) -> AgentRecord:
+        """Raises NotFound."""
+        entry = self.entries.get(agent_id)
+        if entry is None:
+            raise NotFound(f"cannot find agent {agent_id}", resource="agent", id=agent_id)
+        return entry
+
+    def page(self, agent_filter: AgentFilter, limit: int, cursor: str | None) -> Page[AgentInfo]:
+        """In order of id, which is the order of creation."""
+        return build_page(self.entries.values(), agent_filter, limit, cursor)
+
+    def signal(self, handle: AgentHandle, name: str) -> None:
+        """Raises StaleHandle, NotFound, or InvalidTransition when no process runs."""
+        entry = self._current(handle)
+        if entry.pid is None:
+            raise _invalid_transition(entry, "signalled", "no process of it runs")
+        self.runners[entry.agent_id].signal(signal.Signals[f"SIG{name}"])
+
+    async def terminate(self, handle: AgentHandle, grace: float | None) -> ExitRecord:
+        """Ends it for good; the exit of an agent that is over already is answered as it was."""
+        entry = self._current(handle)
+        runner = self.runners.get(entry.agent_id)
+        if runner is not None:
+            await runner.end(self.host.config.grace_seconds if grace is None else grace)
+        return entry.exit or exits.lost_exit()
+
+    def attachable_runner(self, handle: AgentHandle) -> AgentRunner:
+        """The life whose stdin and stdout may be held now. Raises StaleHandle, NotFound or InvalidTransition."""
+        entry = self._current(handle)
+        runner = self.runners.get(entry.agent_id)
+        if runner is None or entry.pid is None:
+            raise _invalid_transition(entry, "attached", "no process of it runs")
+        if runner.stdin is None:
+            raise _invalid_transition(entry, "attached", "its stdin is null")
+        if runner.attached:
+            raise _invalid_transition(entry, "attached", "somebody else is attached")
+        return runner
+
+    def attached_readers(self, entry: AgentRecord) -> AttachedReaders:
+        """Those that its output waits for."""
+        return self._attached.setdefault(
+            entry.agent_id, AttachedReaders(self.streams[entry.agent_id])
+        )
+
+    async def close(self) -> None:
+        """Ends every agent, in the grace of the slot or LAST_GRACE, whichever is shorter."""
+        grace = min(self.host.config.grace_seconds, SHUTDOWN_GRACE)
+        await asyncio.gather(*(runner.end(grace) for runner in self.runners.values()))
+        while self._cleanups:
+            await asyncio.wait(self._cleanups)
+        await self.host.denials.flush()
+
+    def resume(self, entry: AgentRecord) -> None:
+        """An agent whose last life is over: its restart policy decides what follows."""
+        runner = self.runners[entry.agent_id] = AgentRunner(
+            self.host, entry, self.streams[entry.agent_id]
+        )
+        runner.resume()
+
+    async def _create(
+        self,
+        spec: AgentSpec,
+        requester: Requester,
+        once: bool,
+        capture: OutputCapture | None,
+        stdin: bytes | None,
+        attached: bool,
+    ) -> AgentHandle:
+        if self.closing:
+            raise SlotUnavailable(
+                "cannot start another agent: agent-host is ending",
+                slot="orchestrator",
+                impl="local-process",
+                since=None,
+            )
+        entry, state = admit(self.host, spec, requester, once=once)
+        self.entries[entry.agent_id] = entry
+        stream = self.streams[entry.agent_id] = StreamLog(
+            self._stream_dir(entry.agent_id), *_retention(entry)
+        )
+        if attached:
+            stream.hold(0)
+        runner = self.runners[entry.agent_id] = AgentRunner(self.host, entry, stream)
+        if capture is not None:
+            runner.capture, capture.runner = capture, runner
+        try:
+            await self.host.store.admit(entry, state)
+            await runner.start()
+            if attached:
+                self.attached_readers(entry).start_grace()
+            self.revoker.watch(entry)
+        except BaseException:
+            await self._roll_back(entry)
+            raise
+        if stdin is not None:
+            runner.feed(stdin)
+        return AgentHandle(agent_id=entry.agent_id, generation=1)
+
+    async def _roll_back(self, entry: AgentRecord) -> None:
+        self.entries.pop(entry.agent_id)
+        self.runners.pop(entry.agent_id).done.set_result(None)
+        self._attached.pop(entry.agent_id, None)
+        self.streams.pop(entry.agent_id).remove()
+        home.remove(home.agent_dir(self.host.config.paths, entry.agent_id))
+        self.host.reviews.drop(entry.agent_id)
+        await self.host.store.roll_back(entry, with_state=self.host.states.roll_back(entry))
+
+    def _existing_request(
+        self, key: RequestKey
+    ) -> "asyncio.Task[AgentHandle] | AgentHandle | None":
+        request = self._requests.get(key)
+        if request is None or request[1] <= time.time() - REQUEST_SECONDS:
+            return None
+        return request[0]
+
+    def _finish_request(
+        self,
+        key: RequestKey,
+        spec: AgentSpec,
+        requester: Requester,
+        task: "asyncio.Task[AgentHandle]",
+    ) -> None:
+        """A request that failed may be made again; one that worked needs only its handle."""
+        if task.cancelled() or task.exception() is not None:
+            self._requests.pop(key)
+            error = None if task.cancelled() else task.exception()
+            self.host.denials.on_spawn(
+                spec, error, session_id=requester.session_id, trace_id=requester.trace_id
+            )
+        else:
+            self._requests[key] = (task.result(), self._requests[key][1])
+        stale = time.time() - REQUEST_SECONDS
+        for old in [
+            request for request, (_, created_at) in self._requests.items() if created_at <= stale
+        ]:
+            del self._requests[old]
+
+    def _current(self, handle: AgentHandle) -> AgentRecord:
+        entry = self.get(handle.agent_id)
+        if entry.generation != handle.generation:
+            raise StaleHandle(
+                f"cannot use generation {handle.generation} of agent {entry.agent_id}: it is at {entry.generation}",
+                generation=handle.generation,
+                current=entry.generation,
+            )
+        return entry
+
+    def _on_ended(self, entry: AgentRecord, directory: Path) -> None:
+        self.host.denials.discard(entry.agent_id)
+        self.runners.pop(entry.agent_id, None)
+        cleanup = asyncio.create_task(self._clean_up(directory))
+        self._cleanups.add(cleanup)
+        cleanup.add_done_callback(self._cleanups.discard)
+
+    async def _clean_up(self, directory: Path) -> None:
+        try:
+            await asyncio.to_thread(home.remove_private, directory)
+            await self.host.reviews.clean_up(directory.name)
+        except OSError as error:
+            log.warning(
+                "private folder is not removed", folder=str(directory), reason=error.strerror
+            )
+        surplus = list(self._surplus())
+        for agent_id in surplus:
+            del self.entries[agent_id]
+            self._attached.pop(agent_id, None)
+            self.streams.pop(agent_id).remove()
+        if surplus:
+            await self.host.store.delete_agents(surplus)
+
+    def _surplus(self) -> Iterable[str]:
+        """Those that are over for longest, beyond what is kept: one that ran long is as worth looking at as the others."""
+        config = self.host.config
+        needed = {
+            agent.agent_id
+            for entry in self.entries.values()
+            if not entry.over and self.host.authorizations.has_all_ancestors(entry)
+            for agent in self.host.authorizations.ancestors(entry)
+        }
+        ended = [one for one in self.entries.values() if one.over and one.agent_id not in needed]
+        rows = [
+            (one.agent_id, self.streams[one.agent_id].size, one.spec_size)
+            for one in sorted(ended, key=_ended_at)
+        ]
+        return select_surplus(rows, config)
+
+    def _stream_dir(self, agent_id: str) -> Path:
+        return self.host.config.state_dir / "streams" / agent_id
+
+
+def select_surplus(ended: Sequence[tuple[str, int, int]], config: HostConfig) -> Iterator[str]:
+    """Of (id, bytes of output, characters of spec), oldest first, the ids that go so that the rest keeps to all bounds."""
+    output, specs = sum(row[1] for row in ended), sum(row[2] for row in ended)
+    for index, (agent_id, size, spec) in enumerate(ended):
+        within_count = len(ended) - index <= config.keep_ended
+        if within_count and output <= config.keep_output and specs <= config.keep_specs:
+            return
+        output, specs = output - size, specs - spec
+        yield agent_id
+
+
+def _retention(entry: AgentRecord) -> tuple[int, int]:
+    """Bytes of each stream of output, and events of its life."""
+    return entry.limits.stdout or 0, entry.limits.events_kept or EVENTS
+
+
+def _ended_at(entry: AgentRecord) -> tuple[float, str]:
+    """Unix seconds, and the id for those that ended at once."""
+    return (0.0 if entry.exit is None else entry.exit.at.timestamp(), entry.agent_id)
+
+
+def _invalid_transition(entry: AgentRecord, target: str, reason: str) -> InvalidTransition:
+    members: dict[str, Any] = {
+        "id": entry.agent_id,
+        "from": entry.state,
+        "to": target,
+        "blockers": [],
+    }
+    return InvalidTransition(f"cannot make agent {entry.agent_id} {target}: {reason}", **members)

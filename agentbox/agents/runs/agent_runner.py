@@ -1,0 +1,336 @@
+"""One agent from its first start to its last exit: start, watch, end, start again as its policy says."""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import structlog
+
+from agentbox.agents.admission.confinement import workspace_path
+from agentbox.agents.admission.launch_spec import build_launch
+from agentbox.agents.registry.agent_record import AgentRecord
+from agentbox.agents.registry.host_state import HostState
+from agentbox.agents.registry.store import LifecycleEvent
+from agentbox.agents.runs import exits, home, restart
+from agentbox.agents.runs.capture import OutputCapture
+from agentbox.agents.runs.limits import BREACHED, LimitWatch
+from agentbox.agents.runs.pump import Pump
+from agentbox.agents.runs.stdin import Stdin, StdinClosed
+from agentbox.agents.streams.stream_log import StreamLog
+from agentbox.contracts.orchestrator import AgentState, ExitRecord, StreamKind
+from agentbox.core import clock
+from agentbox.core.linux.kernel import boot_id
+from agentbox.core.slot_errors import SpawnError
+from agentbox.sandbox.errors import SpawnFailed
+from agentbox.sandbox.launcher.client import AgentProcess
+from agentbox.sandbox.report import report
+from agentbox.sandbox.spec import SyscallDenials
+
+log = structlog.get_logger()
+
+
+class AgentRunner:
+    """Drives one entry. `start` once; afterwards `done` tells when the agent is over for good."""
+
+    def __init__(self, host: HostState, entry: AgentRecord, stream: StreamLog) -> None:
+        self.host, self.entry, self.stream = host, entry, stream
+        self.stdin: Stdin | None = None
+        self.attached = False
+        self.capture: OutputCapture | None = None
+        self._limits = LimitWatch(entry, self._on_limit)
+        self._pending_events: list[LifecycleEvent] = []  # saved with the end of this life
+        self._lost_bytes = 0  # bytes of output that the disk did not take
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._process: AgentProcess | None = None
+        self._pumps: tuple[Pump, ...] = ()
+        self._stop = asyncio.Event()
+        self._grace = host.config.grace_seconds
+        self._task: asyncio.Task[None] | None = None
+        self._feeding: asyncio.Task[None] | None = None
+        self._revoked = False  # something was taken back since the kernel was told
+
+    async def start(self) -> None:
+        """The first start. Raises SpawnError; then nothing is left."""
+        await self._spawn("agent.started")
+        self._task = asyncio.create_task(self._run(), name=f"agent-{self.entry.agent_id}")
+
+    def feed(self, data: bytes) -> None:
+        """Writes the input to the agent's pipe as it reads, then closes it."""
+        self._feeding = asyncio.create_task(self._feed(data))
+
+    def detach(self) -> None:
+        """Nobody is attached any more."""
+        self.attached = False
+
+    def resume(self) -> None:
+        """For an agent whose host died: its last life is over, and the policy applies."""
+        self._task = asyncio.create_task(
+            self._run_generations(), name=f"agent-{self.entry.agent_id}"
+        )
+
+    def signal(self, number: int) -> None:
+        """To the leader, or for STOP and CONT to the tree. Nothing happens between two lives."""
+        if self._process is not None:
+            self._process.signal(number)
+
+    async def end(self, grace: float) -> None:
+        """Ends the tree and every further life; returns when no process lives."""
+        self.entry.stop_requested = True
+        self._grace = min(self._grace, grace)
+        self._stop.set()
+        if self._process is not None and self.entry.state == "running":
+            self._set_state("stopping")
+        if self._process is not None:
+            self._process.end(grace)
+        await asyncio.shield(self.done)
+
+    def end_generation(self) -> None:
+        """Ends the tree that runs, which the kernel still lets do what was taken back. The restart policy decides what
+        follows."""
+        self._revoked = True
+        if self._process is not None:
+            self._append_item("state", {"state": "parted"})
+            self._process.end(self._grace)
+
+    async def wait_for_stop(self) -> None:
+        """Returns once somebody has called `end`, or the agent is over."""
+        await self._stop.wait()
+
+    async def _feed(self, data: bytes) -> None:
+        if (stdin := self.stdin) is None:
+            return
+        try:
+            await stdin.write(data)
+        except StdinClosed:  # a program need not read its input
+            return
+        stdin.close()
+
+    async def _run(self) -> None:
+        await self._wait_for_exit()
+        await self._run_generations()
+
+    async def _run_generations(self) -> None:
+        try:
+            while await self._next_generation():
+                await self._wait_for_exit()
+        finally:
+            self._finish()
+
+    async def _spawn(self, event_type: str) -> None:
+        entry, self._revoked = self.entry, False
+        branch = await self.host.reviews.open_branch(
+            entry, workspace_path(entry, self.host.config), self._copy_progress()
+        )
+        token = self.host.authorizations.issue_token(
+            entry
+        )  # known before the process that holds it
+        try:
+            launch = build_launch(entry, self.host.config, self.host.mark, token, branch)
+            process = await self.host.launcher.spawn(launch, stdin=entry.spec.stdin)
+        except SpawnFailed as error:
+            self.host.authorizations.revoke_token(entry)
+            raise SpawnError(error.message, hint=error.hint, stage=error.stage) from error
+        except BaseException:
+            self.host.authorizations.revoke_token(entry)
+            raise
+        entry.delivered = self.stream.last
+        self._adopt(process)
+        entry.pid, entry.start_ticks, entry.boot_id = (
+            process.started.pid,
+            process.started.start_ticks,
+            boot_id(),
+        )
+        entry.started_at, entry.isolation = clock.now(), report(launch, process.started.measured)
+        self._set_state("running", pid=entry.pid)
+        if self._stop.is_set() or self._revoked:  # while it started
+            process.end(self._grace)
+        await self.host.save(
+            entry,
+            self._lifecycle_event(
+                event_type, pid=entry.pid, request_id=entry.request_id, state_id=entry.state_id
+            ),
+        )
+
+    def _adopt(self, process: AgentProcess) -> None:
+        self._process = process
+        self._limits.begin(process)
+        process.on_denied = self._on_denied
+        self.stdin = None if process.stdin is None else Stdin(process.stdin)
+        self._pumps = (
+            Pump(
+                process.stdout,
+                partial(self._store_output, "stdout"),
+                partial(self.stream.is_full, "stdout"),
+            ),
+            Pump(
+                process.stderr,
+                partial(self._store_output, "stderr"),
+                partial(self.stream.is_full, "stderr"),
+            ),
+        )
+        self.stream.on_writable = self._resume_pumps
+
+    def _resume_pumps(self) -> None:
+        for pump in self._pumps:
+            pump.resume()
+
+    def _on_denied(self, denials: SyscallDenials) -> None:
+        denial = (denials.rule, denials.count, denials.detail, denials.signature)
+        self.host.denials.on_denied(self.entry.agent_id, "reaper", *denial)
+
+    def _store_output(self, kind: StreamKind, data: bytes) -> None:
+        """Stores output. A disk that takes none costs the output, never the agent, and is told once at its end."""
+        if self.capture is not None:
+            self.capture.add(kind, data)
+        try:
+            self.stream.append(kind, self.entry.generation, data)
+        except OSError as error:
+            if not self._lost_bytes:
+                log.error("output is not kept", agent_id=self.entry.agent_id, reason=error.strerror)
+            self._lost_bytes += len(data)
+
+    async def _wait_for_exit(self) -> None:
+        assert self._process is not None
+        ended = await self._process.ended
+        self._process = None
+        self.host.authorizations.revoke_token(self.entry)
+        for pump in self._pumps:
+            pump.finish()
+        self.stream.on_writable, self._pumps = None, ()  # the stream outlives this object
+        if self.stdin is not None:
+            self.stdin.close()
+        if self._lost_bytes:
+            self._append_item("state", {"state": "unkept", "bytes": self._lost_bytes})
+            self._lost_bytes = 0
+        self.entry.pid = None
+        self.entry.exit_pending = True
+        self.entry.exit = exits.exit_record(ended, stop_requested=self.entry.stop_requested)
+        self._limits.end(ended.breach, timeout=ended.cause == "timeout")
+
+    async def _next_generation(self) -> bool:
+        """Decides after an end. True once the next life runs; False when there will be none."""
+        while (delay := self._restart_delay()) is not None:
+            await self._record_end(delay)
+            if await self._stopped_within(delay / self.host.config.clock_scale):
+                self.entry.exit = replace(self._exit_record(), reason="terminated", at=clock.now())
+                break
+            if await self._restart():
+                return True
+        await self._record_end(None)
+        return False
+
+    def _restart_delay(self) -> float | None:
+        """Seconds until the next start, None when there is none."""
+        entry, end = self.entry, self._exit_record()
+        if entry.stop_requested or not restart.should_restart(entry.spec.restart, end):
+            return None
+        now = time.time()
+        uptime = now - entry.started_at.timestamp() if entry.started_at else 0.0
+        delay = restart.delay(
+            entry.restarts, now, uptime, restart.RestartBackoff.from_table(entry.holding.restart)
+        )
+        if delay is None:
+            entry.exit = replace(end, reason="restart-intensity")
+        return delay
+
+    async def _restart(self) -> bool:
+        entry = self.entry
+        entry.generation += 1
+        entry.restart_count += 1
+        entry.restarts = [*entry.restarts, time.time()][
+            -restart.RestartBackoff.from_table(entry.holding.restart).max_restarts :
+        ]
+        self._set_state("starting")
+        try:
+            await self._spawn("agent.restarted")
+        except SpawnError as error:
+            log.warning("agent does not start again", agent_id=entry.agent_id, reason=error.message)
+            self.host.denials.on_spawn(entry.spec, error, entry.agent_id)
+            entry.exit = replace(exits.lost_exit(), reason="exit", code=127)
+            return False
+        return True
+
+    async def _stopped_within(self, seconds: float) -> bool:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._stop.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def _copy_progress(self) -> Callable[[int], None]:
+        """Told from other threads how far the copy of a large workspace is."""
+        loop = asyncio.get_running_loop()
+
+        def report_progress(files: int) -> None:
+            loop.call_soon_threadsafe(
+                self._append_item, "state", {"state": "copying", "files": files}
+            )
+
+        return report_progress
+
+    async def _record_end(self, delay: float | None) -> None:
+        entry, end = self.entry, self._exit_record()
+        if delay is None and (review := await self.host.reviews.seal(entry)) is not None:
+            self._append_item("state", {"state": "review", **review})
+        entry.state = exits.final_state(end) if delay is None else "backoff"
+        entry.over = delay is None
+        item: dict[str, Any] = (
+            {"state": entry.state} if delay is None else {"state": "backoff", "seconds": delay}
+        )
+        self._append_item("state", item)
+        self._append_item("exit", end.to_wire())
+        entry.exit_pending = False
+        event_type = "agent.lost" if end.reason == "lost" else "agent.exited"
+        pending, self._pending_events = self._pending_events, []
+        exit_event = self._lifecycle_event(
+            event_type, exit=end.to_wire(), state=entry.state, quiet=deepcopy(entry.quiet)
+        )
+        await self.host.save(entry, *pending, exit_event)
+
+    def _finish(self) -> None:
+        self._stop.set()
+        self.stream.close()
+        if not self.done.done():
+            self.done.set_result(None)
+        self.host.notify_ended(
+            self.entry, home.agent_dir(self.host.config.paths, self.entry.agent_id)
+        )
+
+    def _exit_record(self) -> ExitRecord:
+        assert self.entry.exit is not None
+        return self.entry.exit
+
+    def _set_state(self, state: AgentState, **more: Any) -> None:
+        self.entry.state = state
+        self._append_item("state", {"state": state, **more})
+
+    def _append_item(self, kind: StreamKind, value: Mapping[str, Any]) -> None:
+        try:
+            self.stream.append_json(kind, self.entry.generation, value)
+        except OSError as error:
+            log.error(
+                "state is not kept", agent_id=self.entry.agent_id, reason=error.strerror, what=value
+            )
+
+    def _on_limit(self, event_type: str, details: Mapping[str, Any]) -> None:
+        self._append_item(
+            "state", {"state": "limit" if event_type == BREACHED else "near-limit", **details}
+        )
+        if event_type == BREACHED:
+            self._pending_events.append(self._lifecycle_event(event_type, **details))
+        else:
+            self.host.save_soon(self.entry, self._lifecycle_event(event_type, **details))
+
+    def _lifecycle_event(self, event_type: str, **data: Any) -> LifecycleEvent:
+        entry = self.entry
+        common = {
+            "name": entry.spec.name,
+            "generation": entry.generation,
+            "profile": entry.spec.profile,
+        }
+        return LifecycleEvent(event_type, entry.agent_id, {**common, **data})

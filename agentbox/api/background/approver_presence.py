@@ -1,0 +1,53 @@
+"""Who keeps branches and approvals, and telling it that somebody who may decide follows the events."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from agentbox.adapters.orchestrator.over_rpc import RpcOrchestrator
+from agentbox.core.slot_errors import AdapterError, SlotUnavailable
+
+if TYPE_CHECKING:
+    from agentbox.api.services import Services
+
+SCOPE = "approvals:write"
+_RETRY_SECONDS = 0.2
+
+
+def agent_host(services: "Services") -> RpcOrchestrator:
+    """What serves the orchestrator slot. Raises SlotUnavailable where that keeps neither."""
+    serving = services.slots.serving("orchestrator")
+    if isinstance(serving, RpcOrchestrator) and "review" in serving.capabilities:
+        return serving
+    reason = "cannot use reviews and approvals: nothing here keeps them"
+    raise SlotUnavailable(reason, slot="orchestrator", impl=serving.impl, since=None)
+
+
+class ApproverPresence:
+    """Counts open streams of callers that may decide; while there is one, the keeper knows."""
+
+    def __init__(self, services: "Services") -> None:
+        self._services = services
+        self._count = 0
+        self._announcement: asyncio.Task[None] | None = None
+
+    def connect(self) -> Callable[[], None]:
+        """One more; call what is returned when it leaves."""
+        self._count += 1
+        if self._announcement is None:
+            self._announcement = asyncio.ensure_future(self._announce())
+        return self._disconnect
+
+    def _disconnect(self) -> None:
+        self._count -= 1
+        if not self._count and self._announcement is not None:
+            self._announcement.cancel()
+            self._announcement = None
+
+    async def _announce(self) -> None:
+        """Over every connection that there will be, until cancelled."""
+        while True:
+            with contextlib.suppress(AdapterError):
+                await agent_host(self._services).watch_approvals()
+            await asyncio.sleep(_RETRY_SECONDS)

@@ -1,0 +1,149 @@
+"""This box's part in the mesh, as the API holds it: a host, a client, or neither."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from agentbox.adapters.runtime.adapter import SlotConfig, SlotName
+from agentbox.api.auth.access import Caller
+from agentbox.api.boot_facts import BootFacts
+from agentbox.box.supervision.slot_secrets import slot_secrets
+from agentbox.contracts.mesh import MeshStatus
+from agentbox.core.paths import Paths, environment
+from agentbox.plan.model import Plan
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+
+    from agentbox.mesh.client.client import Client
+    from agentbox.mesh.host.host import Host
+
+SESSION = "mesh:session"
+EmitEvent = Callable[[str, dict[str, Any]], None]  # (event type, data)
+SCALE_HOOK = "AGENTBOX_TEST_CLOCK_SCALE"
+
+
+def box_principal(instance_id: str) -> str:
+    """The name under which a box acts on its host; its own callers are names below it."""
+    return f"urn:agentbox:box:{instance_id}"
+
+
+@dataclass(frozen=True)
+class MeshSlotStatus:
+    """What readiness reads of it, as of a slot."""
+
+    state: str
+    required: bool = False
+
+
+class MeshRole:
+    """`host` is None unless `mesh.mode` is host, `client` unless it is client."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.mode = str(plan.mesh.get("mode", "standalone"))
+        self.host: Host | None = None
+        self.client: Client | None = None
+
+    async def open(self) -> None:
+        """Before the first request is served."""
+        if self.host is not None:
+            await self.host.open()
+
+    async def close(self) -> None:
+        if self.host is not None:
+            await self.host.close()
+
+    def start(self) -> None:
+        """A client begins to join its host; the slots have been tried once by now."""
+        if self.client is not None:
+            self.client.start()
+
+    async def deregister(self) -> None:
+        """A client tells its host that it goes; 10 s at most."""
+        if self.client is not None:
+            await self.client.leave()
+
+    async def before_open(self, slot: SlotName) -> None:
+        """Raises SlotUnavailable for a slot that waits for its session."""
+        if self.client is not None:
+            await self.client.slots.before_open(slot)
+
+    def overlay(self, cfg: SlotConfig) -> SlotConfig:
+        """The configuration of a slot, with what the session gives it."""
+        return cfg if self.client is None else self.client.slots.overlay(cfg)
+
+    def find_caller(self, sha256: bytes) -> Caller | None:
+        """Who calls with the session token of that hash: a box, bound to what is its own."""
+        holder = self.host.find_holder(sha256) if self.host is not None else None
+        if holder is None or holder.reason:
+            return None
+        return Caller(
+            box_principal(holder.instance_id),
+            holder.scopes | {SESSION},
+            pod_prefix=f"boxes/{holder.instance_id}/",
+            box=holder.instance_id,
+            session=holder.session_id,
+        )
+
+    def find_ended_caller(self, sha256: bytes) -> Caller | None:
+        """Who called with it while its session lived; it may ask for nothing but why that is over."""
+        holder = self.host.find_holder(sha256) if self.host is not None else None
+        return (
+            Caller(scopes=frozenset({SESSION}), session=holder.session_id)
+            if holder and holder.reason
+            else None
+        )
+
+    @property
+    def degraded(self) -> bool:
+        """Whether sessions of a host cannot be read, all or some."""
+        return self.host is not None and self.host.condition[0] != "ok"
+
+    def slots(self) -> Mapping[str, "MeshSlotStatus"]:
+        """The host's part of what readiness judges: it keeps no box from being ready."""
+        return {"mesh": MeshSlotStatus("degraded")} if self.degraded else {}
+
+    def health(self) -> dict[str, Any]:
+        """What `/health` has of it: the state alone on a box that takes no part."""
+        return {"state": "off"} if self.mode == "standalone" else self.status().to_wire()
+
+    def status(self) -> MeshStatus:
+        """What `/v1/mesh/status` shows."""
+        if self.host is not None:
+            state, detail = self.host.condition
+            host_state = "hosting" if state == "ok" else state
+            return MeshStatus(
+                mode=self.mode, state=host_state, reason=detail, sessions=self.host.counts
+            )
+        if self.client is not None:
+            return self.client.status()
+        return MeshStatus(mode=self.mode, state="off")
+
+
+def make_mesh_host(
+    current: Callable[[], Plan],
+    paths: Paths,
+    emit_event: EmitEvent,
+    registry: "CollectorRegistry",
+    scale: float,
+) -> "Host":
+    """`current` is asked for live keys. What a mode needs is imported only where it is that mode."""
+    from agentbox.mesh.host.host import Host
+    from agentbox.mesh.host.session_store import SessionStore
+    from agentbox.mesh.metrics import HostMetrics
+
+    return Host(
+        current, SessionStore(paths.slot("mesh")), HostMetrics(registry), emit_event, scale=scale
+    )
+
+
+def enrolment_token(plan: Plan, paths: Paths) -> str:
+    """With which boxes join a host; "" where there is none. Raises AgentboxError for a file that cannot be read."""
+    return slot_secrets(paths, plan.mesh).get("token", "")
+
+
+def clock_scale(plan: Plan, boot: BootFacts) -> float:
+    """By which the times of the mesh are divided: 1 but in a test image. Where no boot ran the environment says it."""
+    if not boot.boot_id and plan.test_hooks:
+        return float(environment().get(SCALE_HOOK) or 1)
+    return boot.hooks.clock_scale

@@ -1,0 +1,26 @@
+"""Tells the running event loop what happens in a folder."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+from agentbox.core.linux.inotify import Inotify
+
+
+class DirectoryEvents:
+    """Calls `changed` with the names that something happened to, until closed. Makes the folder. Raises OSError."""
+
+    def __init__(self, directory: Path, mask: int, on_change: Callable[[list[str]], None]) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self._inotify = Inotify()
+        self._inotify.watch(directory, mask)
+        self._on_change = on_change
+        asyncio.get_running_loop().add_reader(self._inotify.fd, self._read_events)
+
+    def _read_events(self) -> None:
+        if names := self._inotify.read_names():
+            self._on_change(names)
+
+    def close(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._inotify.fd)
+        self._inotify.close()

@@ -1,0 +1,25 @@
+"""A program that cannot start says why where `up` and the seal look for it."""
+
+from agentbox.box.supervision.boot_record import read_boot_record
+from agentbox.box.supervision.events import read_events
+from agentbox.core.errors import AgentboxError
+from agentbox.core.paths import Paths
+
+FAILED = "ProgramFailed"
+
+
+def report_program_failure(paths: Paths, program: str, error: AgentboxError) -> None:
+    """Emits the event `ProgramFailed`. Nothing happens without a boot."""
+    record = read_boot_record(paths)
+    if record is not None:
+        record.log(paths).emit(FAILED, program=program, reason=error.message, fix=error.hint)
+
+
+def last_program_failure(paths: Paths, program: str) -> tuple[str, str]:
+    """What the program said last in this boot, and its remedy; "" where it said nothing."""
+    failures = [
+        event
+        for event in read_events(paths)
+        if event["event"] == FAILED and event["program"] == program
+    ]
+    return (str(failures[-1]["reason"]), str(failures[-1]["fix"])) if failures else ("", "")

@@ -1,0 +1,83 @@
+"""agent-host's own ordered record of what became of agents, taken once and for good (O15)."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+from functools import partial
+
+from agentbox.adapters.orchestrator.local_process import connect
+from agentbox.core.deadline import Deadline
+from agentbox.core.paths import Paths
+from agentbox.core.records.wire import JsonObj, Record, record
+from agentbox.core.rpc.client import RpcClient
+from agentbox.core.slot_errors import AdapterError
+
+_CONNECT_SECONDS = 10.0
+_WAIT_SECONDS = 30.0
+_PAUSE_SECONDS = 1.0
+
+
+@record
+class LifecycleRecord(Record):
+    """One happening. `id` stays the same however often it is read: appended under it, it is in the journal once.
+
+    `type` is agent.started, agent.restarted, agent.exited, agent.lost, policy.denied, limit.warning or limit.breached; `at` is
+    when agent-host stored it. `agent_id` is empty where a start was refused; `session_id` and `trace_id` where no run is meant.
+    """
+
+    seq: int
+    id: str
+    at: datetime
+    type: str
+    agent_id: str
+    data: JsonObj
+    session_id: str = ""
+    trace_id: str = ""
+
+
+RecordHandler = Callable[[tuple[LifecycleRecord, ...]], Awaitable[None]]
+RecordReader = Callable[
+    [int, float], Awaitable[Sequence[JsonObj]]
+]  # (after, seconds to wait) -> lines
+
+
+async def consume_record(paths: Paths, handler: RecordHandler) -> None:
+    """Gives `take` every line in order, until cancelled. What it returned from is never given again; what it raised an
+    AdapterError for is given again after a second. Connects anew as often as needed."""
+    while True:
+        try:
+            client, _ = await connect(paths, Deadline.after(_CONNECT_SECONDS))
+            try:
+                await _consume(partial(_request_lines, client), handler)
+            finally:
+                await client.close()
+        except AdapterError:
+            await asyncio.sleep(_PAUSE_SECONDS)
+
+
+async def consume_reader(reader: RecordReader, handler: RecordHandler) -> None:
+    """As `follow_record`, for a record that `read` reads."""
+    while True:
+        try:
+            await _consume(reader, handler)
+        except AdapterError:
+            await asyncio.sleep(_PAUSE_SECONDS)
+
+
+async def _request_lines(client: RpcClient, after: int, wait: float) -> Sequence[JsonObj]:
+    result = await client.call(
+        "record.read", {"after": after, "wait_s": wait}, Deadline.after(2 * wait)
+    )
+    lines: Sequence[JsonObj] = result["items"]
+    return lines
+
+
+async def _consume(reader: RecordReader, handler: RecordHandler) -> None:
+    position = 0
+    while True:
+        lines = tuple(
+            LifecycleRecord.from_wire(row) for row in await reader(position, _WAIT_SECONDS)
+        )
+        if lines:
+            await handler(lines)
+            position = lines[-1].seq

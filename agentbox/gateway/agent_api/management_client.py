@@ -1,0 +1,117 @@
+"""The management API as an agent may use it: by the gateway's own token, in the agent's name."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from agentbox.core.errors import AgentboxError
+from agentbox.gateway.agent_api.errors import DENIED, FAILED, AgentApiError
+from agentbox.gateway.config import GatewayConfig
+from agentbox.plan.names import GATEWAY
+from agentbox.plan.network import LOOPBACK
+from agentbox.policy.rights.authorization import Authorization
+
+if TYPE_CHECKING:
+    from agentbox.client.async_client.client import AsyncBoxClient
+    from agentbox.client.attach import AsyncAttached
+
+ON_BEHALF_HEADER: Final = "Agentbox-On-Behalf-Of"
+_DENIED_STATUSES: Final = (401, 403)
+_OMITTED_MEMBERS: Final = (
+    "title",
+    "detail",
+    "instance",
+    "type",
+    "code",
+    "rule",
+    "number",
+    "message",
+)  # elsewhere in the answer
+_TIMEOUT_SECONDS: Final = 3600.0  # for one call: the most that limits.tool_timeout_seconds can say; the door keeps the agent's own
+
+
+class ManagementClient:
+    """Opens its client at the first call; the token is this boot's."""
+
+    def __init__(self, config: GatewayConfig) -> None:
+        self._config = config
+        self._client: AsyncBoxClient | None = None
+        self._url = f"http://{LOOPBACK}:{config.plan.api.port}"
+
+    @property
+    def client(self) -> "AsyncBoxClient":
+        """Raises DoorError while there is no token to call with."""
+        if self._client is None:
+            from agentbox.client.async_client.client import (
+                AsyncBoxClient,
+            )  # large, and of no use to a gateway that only forwards
+
+            self._client = AsyncBoxClient(self._url, token=self._token(), timeout=_TIMEOUT_SECONDS)
+        return self._client
+
+    async def attach(
+        self, caller: Authorization, agent_id: str, generation: int
+    ) -> "AsyncAttached":
+        """The pipes of an agent. Raises ApiError, BoxUnreachable, and DoorError without a token."""
+        from agentbox.client import attach
+
+        headers = {"Authorization": f"Bearer {self._token()}", **on_behalf_headers(caller)}
+        url = attach.attach_url(self._url, agent_id, generation)
+        return await attach.attach_async(
+            self._url, url, **attach.connect_options(self._url, headers, None, _TIMEOUT_SECONDS)
+        )
+
+    def _token(self) -> str:
+        try:
+            return self._config.paths.token(GATEWAY).read_text(encoding="ascii").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise AgentApiError(
+                FAILED, "cannot use the box's API: the gateway has no token for it"
+            ) from error
+
+    async def close(self) -> None:
+        """Closes its connections."""
+        if self._client is not None:
+            await self._client.aclose()
+
+    async def call(
+        self,
+        caller: Authorization,
+        route: str,
+        parameters: Mapping[str, str] | None = None,
+        *,
+        query: Mapping[str, object] | None = None,
+        body: Any = None,
+    ) -> Any:
+        """The JSON of the answer. Raises DoorError."""
+        try:
+            return await self.client.call(
+                route, parameters, query=query, body=body, headers=on_behalf_headers(caller)
+            )
+        except (AgentboxError, ValueError) as error:
+            raise to_agent_api_error(error) from error
+
+
+def on_behalf_headers(caller: Authorization) -> dict[str, str]:
+    """The header that says for whom a call is: agent, state, session, trace, and the name in [agents] where it has one."""
+    return {
+        ON_BEHALF_HEADER: f"{caller.agent_id} {caller.state} {caller.session_id} {caller.trace_id} {caller.agent}".rstrip()
+    }
+
+
+def to_agent_api_error(error: AgentboxError | ValueError) -> AgentApiError:
+    """What the API answered, as the door says it: the problem is the data."""
+    from agentbox.client.errors import ApiError
+
+    if not isinstance(error, ApiError):
+        return AgentApiError(
+            FAILED,
+            str(error),
+            "slot-unavailable" if isinstance(error, AgentboxError) else "validation",
+        )
+    rule = (
+        f"api {error.problem.get('scope', '')}".strip() if error.status in _DENIED_STATUSES else ""
+    )
+    details = {name: value for name, value in error.problem.items() if name not in _OMITTED_MEMBERS}
+    return AgentApiError(
+        DENIED if rule else FAILED, error.message, error.code, rule=rule, **details
+    )

@@ -1,0 +1,189 @@
+"""What two manifests make of everything else: features, packages, programs, ports, privileges, files, findings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from agentbox.core.canonical import digest
+from agentbox.core.errors import AgentboxError
+from agentbox.host.packages.lock_inputs import host_system, lock_inputs
+from agentbox.manifest.features.loader import enabled_features
+from agentbox.manifest.features.model import Feature
+from agentbox.manifest.load import Manifest
+from agentbox.manifest.rules.engine import run_rules
+from agentbox.plan.build import build_plan
+from agentbox.plan.lockfile.model import Lock
+from agentbox.plan.lockfile.writer import serialize_lock
+from agentbox.plan.merge import effective_profile
+from agentbox.plan.model import Plan
+from agentbox.plan.render.targets import ALL, RenderInput, render
+
+AreaItems = Mapping[str, str]
+"""Names of one area with what is said of each."""
+
+_IMAGE = f"agentbox:diff@sha256:{'0' * 64}"
+_INPUT_FILES = ("agentbox.toml",)  # copied, not generated
+
+
+@dataclass(frozen=True)
+class EffectRow:
+    """One row of an area. `old` and `new` are "" on the side that does not have it."""
+
+    area: str
+    sign: str
+    name: str
+    old: str = ""
+    new: str = ""
+
+    @property
+    def detail(self) -> str:
+        """`old -> new` of a change, else what is said of the row."""
+        return (
+            f"{self.old} -> {self.new}"
+            if self.sign == "~" and (self.old or self.new)
+            else self.new or self.old
+        )
+
+
+@dataclass(frozen=True)
+class ManifestEffects:
+    """`why` says why one side could not be planned; the rows are then of features, packages and findings only."""
+
+    rows: tuple[EffectRow, ...]
+    planning_error: str = ""
+
+
+def compare_effects(
+    old: Manifest, new: Manifest, features: Mapping[str, Feature]
+) -> ManifestEffects:
+    """Both fit the schema. No lock is read: packages are those that the feature files and the manifest name."""
+    sides = [_manifest_items(manifest, features) for manifest in (old, new)]
+    planning_error = ""
+    try:
+        planned = [_plan_items(manifest, features) for manifest in (old, new)]
+    except AgentboxError as error:
+        planning_error = error.message
+    else:
+        sides = [
+            {**side, **planned_items} for side, planned_items in zip(sides, planned, strict=True)
+        ]
+    return ManifestEffects(tuple(_changed_rows(*sides)), planning_error)
+
+
+def generated_digests(manifest: Manifest, features: Mapping[str, Feature]) -> AreaItems:
+    """The digest of every generated file by name, without the digests that name one plan. Raises AgentboxError when the
+    manifest cannot be planned."""
+    return _file_digests(_build_plan(manifest, features))
+
+
+def _changed_rows(
+    before: Mapping[str, AreaItems], after: Mapping[str, AreaItems]
+) -> Iterator[EffectRow]:
+    for area in before:
+        old, new = before[area], after[area]
+        for name in sorted({*old, *new}):
+            if name not in old:
+                yield EffectRow(area, "+", name, new=new[name])
+            elif name not in new:
+                yield EffectRow(area, "-", name, old=old[name])
+            elif old[name] != new[name]:
+                hidden = area == "file"  # a digest says nothing to a reader
+                yield EffectRow(
+                    area, "~", name, "" if hidden else old[name], "" if hidden else new[name]
+                )
+
+
+def _manifest_items(manifest: Manifest, features: Mapping[str, Feature]) -> dict[str, AreaItems]:
+    enabled_names = enabled_features(manifest, features)
+    report = run_rules(manifest, features=features)
+    return {
+        "feature": dict.fromkeys(enabled_names, ""),
+        "package": {
+            **{
+                f"{kind} {name}": ""
+                for feature in enabled_names
+                for kind in ("debian", "npm", "pypi")
+                for name in getattr(features[feature], kind)
+            },
+            **dict.fromkeys(
+                (f"debian {name}" for name in manifest.usable.image.extra_packages), ""
+            ),
+        },
+        "finding": {
+            f"{finding.code} {finding.key}": finding.message for finding in report.findings
+        },
+    }
+
+
+def _plan_items(manifest: Manifest, features: Mapping[str, Feature]) -> dict[str, AreaItems]:
+    plan = _build_plan(manifest, features)
+    return {
+        "program": {row.name: "required" if row.required else "optional" for row in plan.programs},
+        "probe": {row.id: row.reason for row in plan.probes},
+        "port": {
+            f"{row.name} ({row.owner})": f"{row.port} on {row.publish}"
+            if row.publish
+            else f"{row.port} inside"
+            for row in plan.ports
+        },
+        "privilege": dict(_privileges(plan)),
+        "secret": dict.fromkeys(plan.secrets, ""),
+        "environment": dict(plan.environment),
+        "file": _file_digests(plan),
+    }
+
+
+def _build_plan(manifest: Manifest, features: Mapping[str, Feature]) -> Plan:
+    """With the lock that `agentbox lock` would make, its packages left out."""
+    inputs = lock_inputs(manifest, features=features)
+    lock = Lock(
+        inputs=inputs.digest(),
+        source=inputs.source,
+        suite=inputs.suite,
+        python=inputs.python,
+        systems=inputs.systems,
+        features=tuple(inputs.features),
+    )
+    host = host_system()
+    system = host if host in inputs.systems else inputs.systems[0]
+    return build_plan(manifest, features, serialize_lock(lock), lock, system)
+
+
+def _privileges(plan: Plan) -> Iterator[tuple[str, str]]:
+    """What the box may do and write, exceptions included; what it is denied has no key."""
+    merged = effective_profile(plan)
+    yield from ((f"device {path}", "") for path in merged.devices)
+    yield from (
+        (f"device request {row.driver}", f"{row.count} {', '.join(row.capabilities)}")
+        for row in merged.device_requests
+    )
+    yield from ((f"group {name}", "") for name in merged.group_add)
+    yield from ((f"capability {name}", "") for name in merged.cap_add)
+    yield from (
+        (f"memory at {row.target}", f"{row.size >> 20} MiB {row.mode}{' exec' if row.exec else ''}")
+        for row in merged.tmpfs
+    )
+    yield from (
+        (f"volume {row.source} at {row.target}", "read-only" if row.read_only else "writable")
+        for row in merged.volumes
+    )
+    yield "seccomp list", merged.seccomp
+    yield "runtime", merged.runtime or "the engine's own"
+
+
+def _file_digests(plan: Plan) -> AreaItems:
+    """Digest of every generated file, with the digests that name this one plan and manifest masked in it."""
+    inputs = RenderInput(plan, b"", _IMAGE, allow_psa="privileged")
+    rendered = {
+        name: text for name, text in render(ALL, inputs).items() if name not in _INPUT_FILES
+    }
+    return {
+        name: digest(_mask_digests(text.decode(), plan).encode()) for name, text in rendered.items()
+    }
+
+
+def _mask_digests(text: str, plan: Plan) -> str:
+    for value in (plan.digest, plan.digests.manifest, plan.digests.lock):
+        text = text.replace(value, "").replace(value.removeprefix("sha256:")[:12], "")
+    return text

@@ -1,0 +1,131 @@
+"""Runs suites: lanes beside each other, a lane's suites one after the other, the timed ones last."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import IO
+
+from agentbox.core.mount_namespace import preexec_function
+from agentbox.core.paths import CHECKOUT
+from agentbox.host.cli.suites.catalogue import Suite
+from agentbox.host.cli.suites.report import SuiteResult, read_result
+
+_HANDLED_BY_DEFAULT = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM)
+
+
+def reset_child_signals() -> None:
+    """A signal that this command was started to ignore (in the background, under nohup) keeps having no effect on it,
+    but programs that it starts have the default: an ignored signal is inherited, one with a handler is not."""
+    for signal_number in _HANDLED_BY_DEFAULT:
+        if signal.getsignal(signal_number) is signal.SIG_IGN:
+            signal.signal(signal_number, _no_effect)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _HANDLED_BY_DEFAULT)
+
+
+def _no_effect(_number: int, _frame: FrameType | None) -> None:
+    return
+
+
+@dataclass
+class Runner:
+    """Runs suites and keeps their reports and output in `folder`. An interrupt of this process interrupts every suite
+    once, which then removes its boxes, and is waited for."""
+
+    directory: Path
+    on_ended: Callable[[SuiteResult], None]
+    """Told of each suite as it ends."""
+    _running: set[subprocess.Popen[bytes]] = field(default_factory=set)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _interrupted: bool = False
+    _finished: dict[str, threading.Event] = field(default_factory=dict)
+    """Of each suite by name."""
+    _prepare: Callable[[], None] | None = None
+    """Below a plain chroot each program gets a mount namespace with that root on top: agents need user namespaces."""
+
+    def run(self, lanes: Sequence[Sequence[Suite]]) -> list[SuiteResult]:
+        """All of them. One lane speaks to the terminal; of several each suite's output is written when it ends."""
+        reset_child_signals()
+        self._prepare = preexec_function()
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self._finished.update({suite.name: threading.Event() for lane in lanes for suite in lane})
+        futures: list[Future[list[SuiteResult]]] = []
+        with ThreadPoolExecutor(len(lanes)) as pool:
+            while True:  # an interrupt may come at any moment, of a submission too
+                try:
+                    for lane in lanes[len(futures) :]:
+                        futures.append(pool.submit(self._run_lane, lane, direct=len(lanes) == 1))  # noqa: PERF401
+                    wait(futures)
+                except KeyboardInterrupt:
+                    self._interrupt()
+                else:
+                    break
+        if self._interrupted:
+            raise KeyboardInterrupt
+        return [result for future in futures for result in future.result()]
+
+    def _interrupt(self) -> None:
+        with self._lock:
+            self._interrupted = True
+            for process in self._running:
+                os.killpg(process.pid, signal.SIGINT)
+
+    def _run_lane(self, lane: Sequence[Suite], *, direct: bool) -> list[SuiteResult]:
+        results = []
+        for suite in lane:
+            if suite.after in self._finished:
+                self._finished[suite.after].wait()
+            try:
+                results.append(self._run_suite(suite, direct=direct))
+            finally:
+                self._finished[suite.name].set()
+            self.on_ended(results[-1])
+        return results
+
+    def _run_suite(self, suite: Suite, *, direct: bool) -> SuiteResult:
+        started = time.monotonic()
+        report, output = self.directory / f"{suite.name}.xml", self.directory / f"{suite.name}.log"
+        report.unlink(missing_ok=True)
+        with output.open("wb") as log:
+            stream = None if direct else log
+            codes = [
+                self._run_command(_with_report(command, report), stream)
+                for command in suite.commands()
+            ]
+        return read_result(
+            suite.name, codes, time.monotonic() - started, report, None if direct else output
+        )
+
+    def _run_command(self, command: Sequence[str], log: IO[bytes] | None) -> int:
+        """The exit code. The command has a session of its own, so that a terminal's Ctrl-C reaches it once, by us."""
+        with self._lock:
+            if self._interrupted:
+                return -signal.SIGINT
+            process = subprocess.Popen(
+                command,
+                cwd=CHECKOUT,
+                start_new_session=True,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                preexec_fn=self._prepare,
+            )
+            self._running.add(process)
+        code = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        assert code is not None
+        with self._lock:  # until it is reaped nobody else has its number
+            self._running.remove(process)
+            return process.wait()
+
+
+def _with_report(command: Sequence[str], report: Path) -> list[str]:
+    options = [f"--junit-xml={report}", "-o", "junit_family=xunit1"] if "pytest" in command else []
+    return [*command, *options]

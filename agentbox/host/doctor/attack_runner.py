@@ -1,0 +1,319 @@
+"""`doctor --attack`: real agents of a running box try the battery, through the API and with the default profile."""
+
+import json
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, Final
+
+from agentbox.client import BoxClient, RunOutput
+from agentbox.client.agent_calls import Agent
+from agentbox.core.errors import AgentboxError
+from agentbox.core.paths import Paths
+from agentbox.host.doctor import attack_archive
+from agentbox.host.doctor.check_result import CheckResult, DoctorReport
+from agentbox.host.doctor.planted_objects import try_planted_objects
+from agentbox.host.doctor.planted_review import check_review
+from agentbox.plan.model import Plan
+from agentbox.sandbox.attacks.case import (
+    ABSENT,
+    DEFAULT_LIMITS,
+    OFF,
+    PASSED,
+    AttackCase,
+    TargetInfo,
+    VictimAgent,
+)
+from agentbox.sandbox.attacks.catalogue import CASES
+from agentbox.sandbox.attacks.streams import FORGED_CODE
+
+PROFILE: Final = "sandboxed"
+_REPLY_SECONDS: Final = 20.0
+_RUN_SECONDS: Final = 240.0
+_POLL_SECONDS: Final = 0.1
+_MAX_OUTPUT: Final = 1 << 20  # bytes of output asked for, of each stream
+
+
+def target_info(plan: Plan, paths: Paths) -> TargetInfo:
+    """What there is to aim at in a box of that plan."""
+    secrets = (
+        *(
+            paths.api_key,
+            paths.token("supervisor"),
+            paths.token("agent-host"),
+            paths.token("gateway"),
+        ),
+        *(
+            paths.supervisor_auth,
+            paths.boot_record,
+            paths.sentinel,
+            paths.slot("orchestrator") / "agents.db",
+        ),
+        *(paths.mounted_secrets / name for name in plan.secrets),
+    )
+    directories = (
+        paths.state,
+        paths.state_secrets,
+        paths.run,
+        paths.branches,
+        paths.logs,
+        paths.tmp,
+    )
+    return TargetInfo(
+        secrets=tuple(map(str, secrets)),
+        folders=("/", *map(str, directories)),
+        sockets=(str(paths.supervisor_socket), str(paths.agent_host_socket)),
+        writable=str(paths.state),
+        ports=(plan.api.port, plan.observability.metrics_port),
+        workspace=str(paths.workspace),
+        providers=tuple(name for name, table in plan.providers.items() if table["enabled"]),
+        limits={name: int(plan.limits[name]) for name in DEFAULT_LIMITS if plan.limits.get(name)},
+    )
+
+
+@dataclass(frozen=True)
+class AttackRunner:
+    """Runs lines as agents of one box."""
+
+    client: BoxClient
+    archive: bytes
+
+    def run(
+        self, target: TargetInfo, *names: str, limits: Mapping[str, int] = MappingProxyType({})
+    ) -> RunOutput:
+        """An agent that tries those lines, none = all that share one; returns when it has ended."""
+        spec = {
+            **self._spec("attacker", (json.dumps(target.to_json()), *names)),
+            "limits": dict(limits),
+        }
+        return self.client.agents.run_once(
+            spec, stdin=self.archive, timeout_s=_RUN_SECONDS, max_output=_MAX_OUTPUT
+        )
+
+    def ended_token(self) -> str:
+        """The token of an agent that gave it away and has ended; "" where it had none."""
+        output = self.client.agents.run_once(
+            self._spec("lender", ("lend",)), stdin=self.archive, timeout_s=_REPLY_SECONDS
+        )
+        return output.stdout.decode().strip() if output.exit.code == 0 else ""
+
+    def attack_review(self, target: TargetInfo, name: str) -> str:
+        """The reply of an agent that plants something in its branch: what a review of it would take."""
+        spec = {**self._spec("planter", (json.dumps(target.to_json()), name)), "stdin": "pipe"}
+        agent, output = self.client.agents.spawn(spec, input=self.archive), b""
+        for item in self.client.agents.stream(agent.agent_id):
+            output += item.data if item.kind == "stdout" else b""
+            if item.kind == "exit":
+                break
+        reply = dict(_parse_replies(output)).get(name, "nothing: it did not come so far")
+        return check_review(self.client, agent.agent_id) if reply == "planted" else reply
+
+    def attack_objects(self, target: TargetInfo, name: str) -> str:
+        """The reply of an agent whose borrowed git objects another one, which writes the workspace, makes a link."""
+        spec = {
+            **self._spec("planter", (json.dumps(target.to_json()), name)),
+            "workspace": "direct",
+        }
+
+        def plant() -> str:
+            output = self.client.agents.run_once(spec, stdin=self.archive, timeout_s=_REPLY_SECONDS)
+            return dict(_parse_replies(output.stdout)).get(name, "nothing: it did not come so far")
+
+        return try_planted_objects(self.client, self._spec("reader", ()), target, plant)
+
+    def attack_connection(self, target: TargetInfo, name: str) -> str:
+        """The reply of an agent that has a connection open with the token of another, which is ended meanwhile."""
+        lender = self.client.agents.spawn(
+            {**self._spec("lender", ("stay",)), "stdin": "pipe"}, input=self.archive
+        )
+        lent_target = replace(target, lent_token=self._first_line(lender).strip())
+        spec = {
+            **self._spec("borrower", (json.dumps(lent_target.to_json()), name)),
+            "stdin": "pipe",
+        }
+        borrower, output, terminated = (
+            self.client.agents.spawn(spec, input=self.archive),
+            b"",
+            False,
+        )
+        for item in self.client.agents.stream(borrower.agent_id):
+            output += item.data if item.kind == "stdout" else b""
+            if not terminated and (b"\n" in output or item.kind == "exit"):
+                self.client.agents.terminate(lender.agent_id, lender.generation, grace_s=0)
+                terminated = True
+            if item.kind == "exit":
+                break
+        return dict(_parse_replies(output)).get(name, "nothing: it did not come so far")
+
+    def stored_bytes(self, target: TargetInfo, name: str) -> int:
+        """Bytes that the box keeps of the larger stream of an agent which tries that line, once it has ended."""
+        spec = {**self._spec("flooder", (json.dumps(target.to_json()), name)), "stdin": "pipe"}
+        agent, sizes = (
+            self.client.agents.spawn(spec, input=self.archive),
+            {"stdout": 0, "stderr": 0},
+        )
+        deadline = time.monotonic() + _RUN_SECONDS
+        while self.client.agents.get(agent.agent_id).exit is None and time.monotonic() < deadline:
+            time.sleep(_POLL_SECONDS)
+        for item in self.client.agents.stream(agent.agent_id, follow=False):
+            if item.kind in sizes:
+                sizes[item.kind] += len(item.data)
+        return max(sizes.values())
+
+    @contextmanager
+    def victim(self) -> Iterator[VictimAgent]:
+        """An agent that holds still until the end. Raises AgentboxError when it does not say where it is."""
+        spec = {**self._spec("attacker", ("neighbour",)), "stdin": "pipe"}
+        agent = self.client.agents.spawn(spec, input=self.archive)
+        try:
+            yield self._read_victim(agent)
+        finally:
+            self.client.agents.terminate(agent.agent_id, agent.generation, grace_s=0)
+
+    def _read_victim(self, agent: Agent) -> VictimAgent:
+        return VictimAgent(**{**json.loads(self._first_line(agent)), "agent_id": agent.agent_id})
+
+    def _first_line(self, agent: Agent) -> str:
+        """Raises AgentboxError when it ends, or says nothing for too long."""
+        deadline, output = time.monotonic() + _REPLY_SECONDS, b""
+        for item in self.client.agents.stream(agent.agent_id):
+            output += item.data if item.kind in ("stdout", "stderr") else b""
+            if item.kind == "stdout" and b"\n" in output:
+                return output.decode()
+            if item.kind == "exit" or time.monotonic() > deadline:
+                break
+        raise AgentboxError(
+            f"cannot begin: the agent beside the attacker did not start\n{output.decode(errors='replace')}"
+        )
+
+    def _spec(self, name: str, arguments: Iterable[str]) -> dict[str, Any]:
+        return {
+            "name": f"doctor-{name}",
+            "argv": attack_archive.attack_argv(*arguments),
+            "profile": PROFILE,
+        }
+
+
+def run_attack(
+    client: BoxClient, base_target: TargetInfo, cases: Iterable[AttackCase] = CASES
+) -> DoctorReport:
+    """Every line, in order. Raises AgentboxError when no agent can be started or the box does not answer."""
+    runner, selected = AttackRunner(client, attack_archive.build_archive()), tuple(cases)
+    with runner.victim() as victim:
+        target = replace(base_target, neighbour=victim, ended_token=runner.ended_token())
+        shared = tuple(case for case in selected if not case.isolated)
+        replies = (
+            dict(_parse_replies(runner.run(target, *(line.name for line in shared)).stdout))
+            if shared
+            else {}
+        )
+        for line in selected:
+            if line.name == "review.planted":
+                replies[line.name] = runner.attack_review(target, line.name)
+            elif line.name == "review.planted-objects":
+                replies[line.name] = runner.attack_objects(target, line.name)
+            elif line.name == "door.in-flight":
+                replies[line.name] = runner.attack_connection(target, line.name)
+            elif line.name == "streams.flood":
+                stored = runner.stored_bytes(target, line.name)
+                replies[line.name] = (
+                    "kept within bounds"
+                    if 0 < stored < target.above_limit("stdout")
+                    else f"{PASSED}: {stored} bytes are kept"
+                )
+            elif line.isolated:
+                lowered = target.lowered(line.lower)
+                limits = {name: lowered.limits[name] for name in line.lower}
+                replies[line.name] = _single_reply(
+                    line, runner.run(lowered, line.name, limits=limits)
+                )
+    titles = {"attack": "what an agent tries, and what stops it"}
+    return DoctorReport(
+        "doctor --attack",
+        titles,
+        tuple(case_result(line, replies) for line in selected),
+        strict=True,
+    )
+
+
+def _parse_replies(output: bytes) -> Iterator[tuple[str, str]]:
+    for text in output.decode(errors="replace").splitlines():
+        try:
+            entry = json.loads(text)
+            yield entry["line"], str(entry["reply"])
+        except (ValueError, KeyError, TypeError):
+            continue
+
+
+def _single_reply(case: AttackCase, output: RunOutput) -> str:
+    """The reply of an agent that tried one line and may have been ended for it."""
+    if case.name == "streams.forged":
+        is_own = (output.exit.reason, output.exit.code) == ("exit", FORGED_CODE)
+        return (
+            "its own exit code"
+            if is_own
+            else f"{PASSED}: the box says {output.exit.reason} {output.exit.code}"
+        )
+    if output.exit.reason == "limit":
+        return "ended: limit"
+    reply = dict(_parse_replies(output.stdout)).get(case.name)
+    return reply or f"ended: {output.exit.reason} {output.exit.signal or output.exit.code}"
+
+
+def case_result(case: AttackCase, replies: Mapping[str, str]) -> CheckResult:
+    """The row of one line: good when a layer of its own stopped it, bad when nothing did."""
+    result = _judge_case(case, replies)
+    return (
+        replace(result, message=f"{result.message}  [edition {case.since}]")
+        if case.since > 1
+        else result
+    )
+
+
+def _judge_case(case: AttackCase, replies: Mapping[str, str]) -> CheckResult:
+    reply = replies.get(case.name, "nothing: the attacker did not come so far")
+    layer = case.blocked_by.get(reply, "")
+    facts = {"reply": reply, "layer": layer, "tests": list(case.tests), "since": case.since}
+    if layer:
+        return CheckResult(
+            check="attack",
+            subject=case.name,
+            state="good",
+            message=f"{case.title}: {reply} from {layer}",
+            facts=facts,
+        )
+    if reply.startswith(PASSED):
+        return CheckResult(
+            check="attack",
+            subject=case.name,
+            state="bad",
+            message=f"NOT STOPPED: an agent {case.title} ({reply})",
+            facts=facts,
+            advice="Do not give this box to agents that you do not trust. docs/security.md says how to report it.",
+        )
+    if reply.startswith(ABSENT + OFF):
+        message = f"{case.title}: nothing to attack, {reply.removeprefix(ABSENT + OFF)}"
+        return CheckResult(
+            check="attack", subject=case.name, state="note", message=message, facts=facts
+        )
+    if reply.startswith(ABSENT):
+        message = f"not there yet: {case.title}: {reply.removeprefix(ABSENT)}"
+        return CheckResult(
+            check="attack",
+            subject=case.name,
+            state="unknown",
+            message=message,
+            facts=facts,
+            advice="Nothing was shown: what it is aimed at is not in this box.",
+        )
+    message = f"{case.title}: got {reply}, which none of its layers gives ({', '.join(sorted(set(case.blocked_by.values())))})"
+    return CheckResult(
+        check="attack",
+        subject=case.name,
+        state="unknown",
+        message=message,
+        facts=facts,
+        advice="Something else may have been in the way; look before you rely on it.",
+    )

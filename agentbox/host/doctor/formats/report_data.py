@@ -1,0 +1,16 @@
+"""A scorecard as plain data, for programs."""
+
+from typing import Any
+
+from agentbox.host.doctor.check_result import DoctorReport
+
+
+def report_data(report: DoctorReport) -> dict[str, Any]:
+    """`fine` is what the exit code says."""
+    return {
+        "name": report.name,
+        "fine": not report.failed,
+        "counts": report.counts,
+        "failed": [result.name for result in report.failed],
+        "rows": [row.to_wire() for row in report.results],
+    }

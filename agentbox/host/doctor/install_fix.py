@@ -1,0 +1,24 @@
+"""The repair for a program that is missing: its Debian package, installed as `up` does it."""
+
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from agentbox.host.doctor.check_result import Fix
+from agentbox.host.engines import system_packages
+from agentbox.host.engines.sudo_user import make_directory
+
+
+def install_fix(names: Sequence[str], log: Path) -> Fix | None:
+    """None where this user cannot install: no root, no apt, nothing missing. `log` gets what apt says."""
+    if not names or os.geteuid() != 0 or shutil.which("apt-get") is None:
+        return None
+    return Fix(f"Install {', '.join(names)} with apt?", lambda: _install(names, log))
+
+
+def _install(names: Sequence[str], log: Path) -> str:
+    make_directory(log.parent)
+    install_plan = system_packages.plan_install(names)
+    system_packages.install(install_plan, log, lambda: None)
+    return f"installed {', '.join(install_plan.all_packages)}"

@@ -1,0 +1,45 @@
+"""What a review would take of the work of an agent that planted things in its branch."""
+
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+
+from agentbox.client import BoxClient
+from agentbox.client.errors import ApiError
+from agentbox.sandbox.attacks.case import PASSED
+from agentbox.sandbox.attacks.review import DIRECTORY, PLANTED
+
+_SEALED_SECONDS: Final = 20.0
+_SET_ID_BITS: Final = 0o6000
+
+
+def check_review(client: BoxClient, agent_id: str) -> str:
+    """`left out` when nothing of what was planted would be taken; the review is thrown away. Raises AgentboxError."""
+    deadline = time.monotonic() + _SEALED_SECONDS
+    while not any(review["agent_id"] == agent_id for review in client.reviews.list()):
+        if time.monotonic() > deadline:
+            return f"no review within {_SEALED_SECONDS:.0f} s"
+        time.sleep(0.1)
+    try:
+        return judge_page(client.reviews.show(agent_id))
+    except ApiError as error:
+        return f"no review: {error.message}"
+    finally:
+        client.reviews.discard(agent_id)
+
+
+def judge_page(page: Mapping[str, Any]) -> str:
+    """The reply, from the first page of a review."""
+    changes = {change["path"]: change["new"] or {} for change in page["changes"]}
+    skipped = {entry["path"] for entry in page["left_out"]}
+    accepted = [
+        name for name in PLANTED if any(path.startswith(f"{DIRECTORY}/{name}") for path in changes)
+    ]
+    accepted += [
+        path for path, new in changes.items() if int(new.get("mode", "0"), 8) & _SET_ID_BITS
+    ]
+    accepted += [path for path in changes if any(ord(char) < 32 for char in path)]
+    if accepted:
+        return f"{PASSED}: {', '.join(map(repr, accepted))}"
+    missing = {f"{DIRECTORY}/{name}" for name in PLANTED} - skipped
+    return f"not told: {', '.join(sorted(missing))}" if missing else "left out"

@@ -1,0 +1,82 @@
+"""Which engine runs this box (`--engine auto`), and the packages it needs."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+
+from agentbox.core.paths import environment
+from agentbox.host.engines.docker import daemon, daemon_status
+from agentbox.host.engines.docker.docker import DockerEngine
+from agentbox.host.engines.process.process import ProcessEngine
+from agentbox.host.engines.registry import engine_by_name
+from agentbox.host.engines.state import BoxRecord, BoxState
+
+Engine = DockerEngine | ProcessEngine
+
+
+@dataclass(frozen=True)
+class EngineChoice:
+    """The engine, and why it was chosen."""
+
+    engine: Engine
+    reason: str
+
+
+def select_engine(requested: str, last: BoxRecord | None) -> EngineChoice:
+    """`asked`, else AGENTBOX_ENGINE, else the one this box last used, else docker. `auto` never picks `process`."""
+    if requested != "auto":
+        return EngineChoice(engine_by_name(requested), "asked for")
+    if configured := environment().get("AGENTBOX_ENGINE"):
+        return EngineChoice(engine_by_name(configured), "AGENTBOX_ENGINE")
+    if last is not None:
+        return EngineChoice(engine_by_name(last.engine), "last used")
+    return EngineChoice(
+        DockerEngine(), "answers" if daemon_status.is_reachable() else "the default"
+    )
+
+
+def find_running(name: str, state: BoxState, api_url: str) -> BoxRecord | None:
+    """A box of that name and state folder that runs though its record is lost, under whichever engine."""
+    return DockerEngine().find_running(name, state, api_url) or ProcessEngine().find_running(
+        name, state, api_url
+    )
+
+
+def find_stored(name: str, state: BoxState) -> list[BoxRecord]:
+    """What a box that is down has stored, under each engine."""
+    return [
+        record
+        for engine in (DockerEngine(), ProcessEngine())
+        if (record := engine.find_stored(name, state)) is not None
+    ]
+
+
+def missing_packages(engine: Engine, *, build: bool) -> list[str]:
+    """Debian packages that must be installed before this engine can start a box.
+
+    Raises AgentboxError when docker is there and installing would not help: denied, hung, or elsewhere.
+    """
+    packages: list[str] = []
+    if isinstance(engine, DockerEngine):
+        status = daemon_status.query_status()
+        if status.state != "answers":
+            if not status.is_startable:
+                raise daemon_status.unreachable_error("start a box", status)
+            packages += [] if daemon.is_installed() else ["docker.io"]
+            packages += (
+                ["docker-cli"] if daemon.is_installed() and shutil.which("docker") is None else []
+            )
+            packages += (
+                [] if shutil.which("iptables") else ["iptables"]
+            )  # dockerd needs it for its bridge
+        packages += [] if _has_compose() else ["docker-compose"]
+    if build and shutil.which("nix") is None:
+        packages.append("nix-bin")
+    return packages
+
+
+def _has_compose() -> bool:
+    from agentbox.host.engines.command import succeeds
+
+    return shutil.which("docker-compose") is not None or succeeds(["docker", "compose", "version"])

@@ -1,0 +1,49 @@
+"""Reading a log file as `docker logs` would: its last lines, then what is added, across its rotation."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TextIO
+
+from agentbox.box.supervision.boot_log import rotated_path
+
+_POLL_SECONDS = 0.2
+
+
+def read_lines(path: Path, *, follow: bool, lines: int | None) -> Iterator[str]:
+    """Lines without their ends. With `follow` it goes on until the caller stops. A missing file has no lines."""
+    if not path.exists():
+        return
+    stream = path.open(errors="replace")
+    try:
+        tail = deque[str](maxlen=lines)
+        if rotated_path(path).exists():
+            with rotated_path(path).open(errors="replace") as previous:
+                tail.extend(previous)
+        tail.extend(stream)
+        yield from (line.rstrip("\n") for line in tail)
+        while follow:
+            rotated = _was_replaced(
+                path, stream
+            )  # before the last of it is read, so that nothing of it is missed
+            if line := stream.readline():
+                yield line.rstrip("\n")
+            elif rotated:
+                stream.close()
+                stream = path.open(errors="replace")
+            else:
+                time.sleep(_POLL_SECONDS)
+    finally:
+        stream.close()
+
+
+def _was_replaced(path: Path, stream: TextIO) -> bool:
+    """Whether a new file stands at the path of an open one."""
+    try:
+        return not os.path.samestat(path.stat(), os.fstat(stream.fileno()))
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,120 @@
+"""Bringing a box to what the manifest says, by the least that the changed keys need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from agentbox.core.errors import AgentboxError, ExitCode
+from agentbox.host.engines.base import BoxStatus, Engine, StartSpec
+from agentbox.host.engines.shutdown import last_shutdown
+from agentbox.host.engines.state import BoxRecord
+from agentbox.plan.drift import find_drift
+
+ActionKind = Literal["nothing", "apply", "boot", "start", "recreate"]
+ApplyLive = Callable[[BoxRecord], bool]
+
+
+@dataclass(frozen=True)
+class UpResult:
+    """The box as it is now, and what was done, in words."""
+
+    record: BoxRecord
+    summary: str
+
+
+@dataclass(frozen=True)
+class RequiredAction:
+    """What must happen, and the keys or the circumstance that ask for it."""
+
+    kind: ActionKind
+    reason: str = ""
+
+
+def required_action(engine: Engine, start: StartSpec, last: BoxRecord | None) -> RequiredAction:
+    """Compares what the box was started from with what it would be started from now."""
+    status = engine.inspect(last) if last else BoxStatus("absent")
+    if last is None or status.state == "absent":
+        return RequiredAction("start", "new")
+    if not last.settled:
+        return RequiredAction("recreate", "an earlier change was not finished")
+    if last.made_of != start.made_of:
+        return RequiredAction("recreate", "another image, project or option")
+    changes = find_drift(last.apply, start.plan.apply)
+    if changes.rebuild or changes.recreate:
+        return RequiredAction("recreate", ", ".join([*changes.rebuild, *changes.recreate]))
+    if status.state != "running":
+        return RequiredAction("recreate" if status.state == "restarting" else "start", status.state)
+    if changes.boot or not engine.secrets_match(start):
+        return RequiredAction("boot", ", ".join(changes.boot) or "a secret changed")
+    return (
+        RequiredAction("apply", ", ".join(changes.live))
+        if changes.live
+        else RequiredAction("nothing")
+    )
+
+
+def check(engine: Engine, start: StartSpec, last: BoxRecord | None) -> None:
+    """Raises AgentboxError for what would stop the start: exit 7 when the box runs under another engine, and what
+    `Engine.check` names."""
+    if last is not None and last.engine != engine.name:
+        raise AgentboxError(
+            f"cannot start the box {last.name} with {engine.name}: it was started with {last.engine}",
+            "Run ./agentbox.sh down first.",
+            exit_code=ExitCode.BUSY,
+        )
+    engine.check(start)
+
+
+def reconcile(
+    engine: Engine,
+    start: StartSpec,
+    last: BoxRecord | None,
+    *,
+    apply_live: ApplyLive,
+    failed_boot: bool,
+) -> UpResult:
+    """Does what is needed. `apply_live` asks the box to take its mounted manifest over; False = it could not.
+
+    `failed_boot`: the box runs but its boot has failed, so it is booted again even if nothing changed. The record is
+    unsettled for as long as the change takes. Raises AgentboxError (exit 6) when the engine fails.
+    """
+    action = required_action(engine, start, last)
+    if action.kind in {"nothing", "apply"} and failed_boot:
+        action = RequiredAction("boot", "its boot had failed")
+    if action.kind == "nothing" and last is not None:
+        return UpResult(last, "unchanged")
+    if last is not None:
+        start.state.save_record(replace(last, settled=False))
+    record, summary = _perform(engine, start, last, action, apply_live)
+    start.state.save_record(record)
+    return UpResult(record, summary)
+
+
+def _perform(
+    engine: Engine,
+    start: StartSpec,
+    last: BoxRecord | None,
+    action: RequiredAction,
+    apply_live: ApplyLive,
+) -> tuple[BoxRecord, str]:
+    if last is None or action.kind in {"start", "recreate"}:
+        recreate = action.kind == "recreate"
+        ended = _stop_running(engine, start, last)
+        record = engine.start(replace(start, recreate=recreate))
+        return record, f"recreated ({action.reason}){ended}" if recreate else "started"
+    if action.kind == "apply":
+        record = engine.rewrite(start, last)
+        if apply_live(record):
+            return record, f"applied in place ({action.reason})"
+    ended = _stop_running(engine, start, last)
+    return engine.refresh(start, last), f"booted again ({action.reason}){ended}"
+
+
+def _stop_running(engine: Engine, start: StartSpec, last: BoxRecord | None) -> str:
+    """Stops what runs, whose log goes with it, and says how that ended and with which tasks."""
+    if last is None or engine.inspect(last).state != "running":
+        return ""
+    engine.stop(last, start.plan.resources.stop_seconds)
+    return f"; stopped before: {last_shutdown(engine, last).summary}"

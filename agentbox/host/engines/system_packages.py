@@ -1,0 +1,150 @@
+"""Installing what an engine needs from Debian, with the operator's consent and never without it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from agentbox.core.errors import AgentboxError, ExitCode
+from agentbox.core.files.atomic_text import wrap_os_errors
+from agentbox.core.paths import environment
+from agentbox.host.engines.command import failure_text, run, succeeds
+from agentbox.host.engines.interrupts import deferred_interrupts
+
+# Another apt at work (unattended upgrades) is waited for; without a pty dpkg draws no progress into the log.
+_APT_OPTIONS = ("-o", "DPkg::Lock::Timeout=300", "-o", "Dpkg::Use-Pty=0")
+_INSTALL = ("apt-get", "-y", *_APT_OPTIONS, "--no-install-recommends", "install")
+_STEPS = ("Get:", "Unpacking ", "Setting up ")  # what apt says of every package, in this order
+STEPS_PER_PACKAGE = len(_STEPS)
+
+
+@dataclass(frozen=True)
+class InstallPlan:
+    """Packages that would be installed, with everything they pull in, and the download size as apt words it."""
+
+    requested: tuple[str, ...]
+    all_packages: tuple[str, ...]
+    size: str
+
+
+def plan_install(packages: Sequence[str]) -> InstallPlan:
+    """Asks apt what installing would mean. Raises AgentboxError (exit 3) off Debian or without root."""
+    command = " ".join(["apt-get", "install", *packages])
+    if shutil.which("apt-get") is None:
+        raise AgentboxError(
+            f"cannot install {', '.join(packages)}: this is no Debian machine",
+            "Install docker, compose and Nix with your own package manager, then run up again.",
+            exit_code=ExitCode.PREREQUISITE,
+        )
+    if os.geteuid() != 0:
+        raise AgentboxError(
+            f"cannot install {', '.join(packages)}: that needs root",
+            f"Run: sudo {command}",
+            exit_code=ExitCode.PREREQUISITE,
+        )
+    _simulate(packages)  # refreshes the package lists where they are missing
+    packages = _add_client(packages)
+    output = _simulate(packages)
+    installed = tuple(line.split()[1] for line in output.splitlines() if line.startswith("Inst "))
+    return InstallPlan(tuple(packages), installed, _size(packages))
+
+
+def consent_error(packages: Sequence[str]) -> AgentboxError:
+    """What to raise when consent was refused or could not be asked for."""
+    return AgentboxError(
+        f"cannot start a box without {', '.join(packages)}: not installed, and not allowed to install",
+        f"Run: apt-get install {' '.join(packages)}   (or give --yes)",
+        exit_code=ExitCode.PREREQUISITE,
+    )
+
+
+def install(plan: InstallPlan, log: Path, advance: Callable[[], None]) -> None:
+    """Installs; apt's output goes to `log`, `advance` is called STEPS times a package.
+
+    An installation that was cut off earlier is finished first. Ctrl-C is handed to apt, which stops where nothing is
+    half-installed. Raises AgentboxError (exit 3).
+    """
+    with wrap_os_errors(f"write {log}"), log.open("w") as stream:
+        _run_apt(["dpkg", "--configure", "--pending"], stream, lambda _line: None)
+        code = _run_apt(
+            [*_INSTALL, *plan.requested],
+            stream,
+            lambda line: advance() if line.startswith(_STEPS) else None,
+        )
+    if code != 0:
+        failure = failure_text(log.read_text(errors="replace"))
+        raise AgentboxError(
+            f"cannot install {', '.join(plan.requested)}: {failure}",
+            f"Whole output: {log}. Mend it (often `apt-get update`, or disk space) and run up again.",
+            exit_code=ExitCode.PREREQUISITE,
+        )
+
+
+def _run_apt(argv: Sequence[str], stream: IO[str], on_line: Callable[[str], None]) -> int:
+    """In a session of its own: the terminal's Ctrl-C must not reach dpkg, which would stop in the middle."""
+    env = {**environment(), "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C"}
+    process = subprocess.Popen(
+        argv,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        env=env,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    try:
+        for line in process.stdout:
+            stream.write(line)
+            on_line(line)
+    except BaseException:
+        process.send_signal(signal.SIGINT)
+        with deferred_interrupts():
+            process.communicate()
+        raise
+    return process.wait()
+
+
+def _add_client(packages: Sequence[str]) -> Sequence[str]:
+    """From Debian 13 on the client is a package of its own, which docker.io only recommends."""
+    separate_client = "docker.io" in packages and succeeds(["apt-cache", "show", "docker-cli"])
+    return (
+        [*packages, "docker-cli"]
+        if separate_client and shutil.which("docker") is None
+        else packages
+    )
+
+
+def _simulate(packages: Sequence[str]) -> str:
+    argv = ["apt-get", "-s", "-y", "--no-install-recommends", "install", *packages]
+    try:
+        return run(argv, doing="ask apt", env={"LC_ALL": "C"}, exit_code=ExitCode.PREREQUISITE)
+    except AgentboxError:
+        run(
+            ["apt-get", "-qq", "update"],
+            doing="refresh the package lists",
+            exit_code=ExitCode.PREREQUISITE,
+        )
+        return run(
+            argv,
+            doing=f"find {', '.join(packages)} with apt",
+            env={"LC_ALL": "C"},
+            exit_code=ExitCode.PREREQUISITE,
+        )
+
+
+def _size(packages: Sequence[str]) -> str:
+    """What would be downloaded. `--print-uris` installs nothing, ever; `--assume-no` would where apt asks nothing."""
+    argv = ["apt-get", "-y", "--print-uris", "--no-install-recommends", "install", *packages]
+    output = run(
+        argv, doing="ask apt for sizes", env={"LC_ALL": "C"}, exit_code=ExitCode.PREREQUISITE
+    )
+    rows = [line.split() for line in output.splitlines() if line.startswith("'")]
+    return f"{sum(int(row[2]) for row in rows) / 1e6:.1f} MB"

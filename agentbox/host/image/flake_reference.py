@@ -1,0 +1,85 @@
+"""Which flake a build evaluates: a copy of what git tracks, with the manifest and its lock laid over.
+
+Always a copy, as a `path:` flake: for `git+file:` Nix runs git in the mount namespace that it was started in, where a
+caller inside a chroot has no checkout (Nix 2.8, restoreMountNamespace); for `path:` it starts no program.
+"""
+
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from agentbox.core.errors import AgentboxError, ExitCode
+
+_SOURCES = ("agentbox", "nix", "config", "schema")
+_REVISION = ".revision"  # nix/outputs.nix reads it where no git repository is
+
+
+@contextmanager
+def flake_reference(checkout: Path, manifest: Path, lock: Path) -> Iterator[str]:
+    """The flake reference for a build of `manifest` with `lock`. A copy lives as long as the context.
+
+    Raises AgentboxError (exit 2) listing files of the sources that git does not know: Nix would not see them.
+    """
+    is_repository = (checkout / ".git").exists()
+    if is_repository:
+        _refuse_untracked(checkout)
+    with tempfile.TemporaryDirectory(prefix="agentbox-flake-") as scratch:
+        copy = Path(scratch)
+        copy_sources(checkout, copy)
+        shutil.copyfile(manifest, copy / "agentbox.toml")
+        shutil.copyfile(lock, copy / "agentbox.lock")
+        if is_repository and not _git(checkout, "status", "--porcelain"):
+            (copy / _REVISION).write_text(_git(checkout, "rev-parse", "HEAD")[0] + "\n")
+        yield f"path:{copy}"
+
+
+def copy_sources(checkout: Path, target: Path) -> None:
+    """Copies what git tracks, as it is on disk now; without git the sources and the files at the top."""
+    for path in _tracked(checkout) if (checkout / ".git").exists() else _all_sources(checkout):
+        (target / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(checkout / path, target / path, follow_symlinks=False)
+
+
+def _refuse_untracked(checkout: Path) -> None:
+    untracked = _git(checkout, "ls-files", "--others", "--exclude-standard", "--", *_SOURCES)
+    if untracked:
+        listed = ", ".join(untracked[:8]) + (
+            f" and {len(untracked) - 8} more" if len(untracked) > 8 else ""
+        )
+        raise AgentboxError(
+            f"cannot build from {checkout}: git does not know {listed}, so Nix would not see it",
+            "Run `git add` on what belongs to the image, or delete it.",
+            exit_code=ExitCode.USAGE,
+        )
+
+
+def _tracked(checkout: Path) -> list[str]:
+    return [path for path in _git(checkout, "ls-files") if (checkout / path).is_file()]
+
+
+def _all_sources(checkout: Path) -> list[str]:
+    """Without git: the sources and the files at the top, less what Python leaves behind."""
+    directories = [
+        path
+        for name in _SOURCES
+        for path in (checkout / name).rglob("*")
+        if "__pycache__" not in path.parts
+    ]
+    files = [path for path in [*checkout.iterdir(), *directories] if path.is_file()]
+    return sorted(path.relative_to(checkout).as_posix() for path in files)
+
+
+def _git(checkout: Path, *arguments: str) -> list[str]:
+    result = subprocess.run(
+        ["git", "-C", str(checkout), *arguments], capture_output=True, text=True, check=False
+    )
+    if result.returncode:
+        raise AgentboxError(
+            f"cannot read the checkout {checkout}: git {arguments[0]}: {result.stderr.strip()}",
+            "Run agentbox as the owner of the checkout.",
+            exit_code=ExitCode.USAGE,
+        )
+    return result.stdout.splitlines()

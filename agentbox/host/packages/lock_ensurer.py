@@ -1,0 +1,110 @@
+"""What `up` and `build` do before Nix: a lock that fits the manifest, then its files in the store."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentbox.core.paths import CHECKOUT
+from agentbox.core.progress import Progress
+from agentbox.host.packages.changes import LockChanges
+from agentbox.host.packages.errors import NotServedError
+from agentbox.host.packages.lock_inputs import lock_inputs
+from agentbox.host.packages.relock import LOCK_NAME, check_inputs, relock, require_system
+from agentbox.host.packages.store.fetch import FetchResult, fetch_all
+from agentbox.manifest.load import Manifest
+from agentbox.plan.lockfile.errors import LockError
+from agentbox.plan.lockfile.inputs import LockInputs
+from agentbox.plan.lockfile.model import Lock
+
+Report = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class EnsuredLock:
+    """A lock that fits its manifest. `changes` None = it was right as it was."""
+
+    path: Path
+    lock: Lock
+    changes: LockChanges | None
+
+
+def lock_path(manifest: Path, checkout: Path = CHECKOUT) -> Path:
+    """The lock that goes with a manifest: beside it; until there is one, the checkout's."""
+    adjacent = manifest.absolute().parent / LOCK_NAME
+    return (
+        adjacent
+        if adjacent.is_file() or not (checkout / LOCK_NAME).is_file()
+        else checkout / LOCK_NAME
+    )
+
+
+@dataclass(frozen=True)
+class LockEnsurer:
+    """Brings the packages of one manifest for one system. With `locked` it refuses where it would lock again."""
+
+    manifest: Manifest
+    manifest_path: Path
+    system: str
+    cache: Path
+    progress: Progress
+    locked: bool = False
+    report: Report = lambda text: None
+    checkout: Path = CHECKOUT
+
+    def ensure_lock(self) -> EnsuredLock:
+        """The lock that fits, made anew where it must be.
+
+        Raises LockError (exit 5) with `locked`, or for a system that the manifest leaves out; else what `relock` raises.
+        """
+        path = lock_path(self.manifest_path, self.checkout)
+        try:
+            lock = check_inputs(path, self._inputs(path))
+            require_system(lock, self.system)
+        except LockError as error:
+            if self.locked or self.system not in self._inputs(path).systems:
+                raise
+            self.report(f"{error.message}; locking again")
+            return self._relock(path)
+        return EnsuredLock(path, lock, None)
+
+    def fetch_files(
+        self, ensured: EnsuredLock, *, offline: bool = False
+    ) -> tuple[EnsuredLock, FetchResult]:
+        """The files in the store; versions that are served no more are locked anew first, unless `locked`.
+
+        Raises NotServedError (exit 5) with `locked`, FetchError (exit 4), PrerequisiteError (exit 3).
+        """
+        try:
+            return ensured, self._fetch(ensured.lock, offline)
+        except NotServedError as error:
+            if self.locked or ensured.changes is not None:
+                raise
+            self.report(f"{error.message}; locking again")
+        # A version that is gone is passed over when the locked ones are asked for; the others stay as they are.
+        updated = self._relock(ensured.path)
+        return updated, self._fetch(updated.lock, offline)
+
+    def _inputs(self, path: Path) -> LockInputs:
+        configured = self.manifest.usable.image.systems
+        return lock_inputs(
+            self.manifest,
+            lock=path,
+            systems=() if configured else (self.system,),
+            checkout=self.checkout,
+        )
+
+    def _fetch(self, lock: Lock, offline: bool) -> FetchResult:
+        systems = (self.system,)
+        return fetch_all(
+            lock, cache=self.cache, progress=self.progress, systems=systems, offline=offline
+        )
+
+    def _relock(self, path: Path) -> EnsuredLock:
+        adjacent = self.manifest_path.absolute().parent / LOCK_NAME
+        update = relock(
+            adjacent, self._inputs(path), cache=self.cache, progress=self.progress, base=path
+        )
+        self.report(update.changes.summary)
+        for change in update.changes.rows:
+            self.report(f"  {change}")
+        return EnsuredLock(adjacent, update.lock, update.changes)

@@ -1,0 +1,102 @@
+"""Manifest, feature files and `pyproject.toml` -> the inputs of a lock."""
+
+import platform
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from agentbox.core.paths import CHECKOUT
+from agentbox.host.packages.apt.suites import suite_by_name
+from agentbox.host.packages.errors import ResolveError
+from agentbox.host.packages.python.project import read_project
+from agentbox.manifest.features.loader import enabled_features, load_features
+from agentbox.manifest.features.model import Feature
+from agentbox.manifest.load import Manifest
+from agentbox.plan.lockfile.errors import LockError
+from agentbox.plan.lockfile.inputs import LockInputs, RequestedPackages
+from agentbox.plan.lockfile.reader import parse_lock
+
+CORE = "core"
+SYSTEMS = ("aarch64-linux", "x86_64-linux")
+
+
+def host_system() -> str:
+    """The system of this machine, as Nix names it. Raises ResolveError (exit 5) for one without images."""
+    machine = platform.machine().lower()
+    system = {"amd64": "x86_64", "arm64": "aarch64"}.get(machine, machine) + "-linux"
+    if system not in SYSTEMS:
+        raise ResolveError(f"cannot build on {machine}: images exist for {' and '.join(SYSTEMS)}")
+    return system
+
+
+def lock_inputs(
+    manifest: Manifest,
+    *,
+    lock: Path | None = None,
+    systems: Sequence[str] = (),
+    features: Mapping[str, Feature] | None = None,
+    checkout: Path = CHECKOUT,
+) -> LockInputs:
+    """What the manifest asks to be locked, for the systems it names and `systems`.
+
+    A manifest that names none takes this machine's, and those that the `lock` covers already: a lock made for more
+    machines than this one is not stale here, and locking again does not narrow it. Raises ResolveError (exit 5) for a suite that is not known.
+    """
+    image, all_features = manifest.usable.image, load_features() if features is None else features
+    project = read_project(checkout)
+    enabled_names = enabled_features(manifest, all_features)
+    return LockInputs(
+        source=image.source,
+        suite=image.suite,
+        python=suite_by_name(image.suite).python,
+        systems=_systems(image.systems or (host_system(), *_locked_systems(lock)), systems),
+        features={name: _requested_packages(all_features[name]) for name in enabled_names},
+        extra_packages=tuple(sorted(image.extra_packages)),
+        requirements=project.runtime,
+        unused_requirements=project.unused,
+    )
+
+
+def debian_lists(inputs: LockInputs) -> dict[str, tuple[str, ...]]:
+    """Debian names by feature; what the manifest adds counts as core's."""
+    lists = {name: requested.debian for name, requested in inputs.features.items()}
+    return {**lists, CORE: (*lists.get(CORE, ()), *inputs.extra_packages)}
+
+
+def unused_debian(inputs: LockInputs) -> dict[str, tuple[str, ...]]:
+    """Per Debian package, the dependencies that no enabled feature uses."""
+    merged: dict[str, set[str]] = {}
+    for requested in inputs.features.values():
+        for package, dependencies in requested.unused_dependencies.items():
+            merged.setdefault(package, set()).update(dependencies)
+    return {package: tuple(sorted(dependencies)) for package, dependencies in merged.items()}
+
+
+def python_lists(inputs: LockInputs) -> dict[str, tuple[str, ...]]:
+    """Python requirements by feature; the application's own are core's."""
+    lists = {name: requested.pypi for name, requested in inputs.features.items()}
+    return {**lists, CORE: (*lists.get(CORE, ()), *inputs.requirements)}
+
+
+def _systems(configured: Sequence[str], added: Sequence[str]) -> tuple[str, ...]:
+    if unknown := sorted({*configured, *added} - set(SYSTEMS)):
+        raise ResolveError(
+            f"cannot lock for {unknown[0]}: images exist for {' and '.join(SYSTEMS)}"
+        )
+    return tuple(sorted({*configured, *added}))
+
+
+def _locked_systems(lock: Path | None) -> tuple[str, ...]:
+    try:
+        return parse_lock(lock).systems if lock is not None else ()
+    except LockError:
+        return ()
+
+
+def _requested_packages(feature: Feature) -> RequestedPackages:
+    return RequestedPackages(
+        debian=tuple(sorted(feature.debian)),
+        pypi=tuple(sorted(feature.pypi)),
+        npm=tuple(sorted(feature.npm)),
+        npm_scripts_ignored=feature.npm_scripts_ignored,
+        unused_dependencies=feature.unused_dependencies,
+    )

@@ -1,0 +1,71 @@
+"""Keeps `requirements.host` and `requirements.test` in step with `pyproject.toml` and with the lock."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from packaging.utils import canonicalize_name
+
+from agentbox.core.progress import Progress
+from agentbox.host.packages.python.index import Index
+from agentbox.host.packages.python.pip_config import pip_config
+from agentbox.host.packages.python.project import read_project
+from agentbox.host.packages.python.requirements import RequirementsFile, resolve
+from agentbox.host.packages.relock import replace_file
+from agentbox.plan.lockfile.model import Lock
+
+
+def requirement_files(checkout: Path) -> tuple[RequirementsFile, RequirementsFile]:
+    """Those of the host (which runs the same application) and of the tests."""
+    project = read_project(checkout)
+    host = (*project.runtime, *project.host)
+    return (
+        RequirementsFile(
+            checkout / "requirements.host", host, "What agentbox.sh installs.", project.unused
+        ),
+        RequirementsFile(
+            checkout / "requirements.test",
+            project.test,
+            "What `agentbox test` adds.",
+            project.unused,
+        ),
+    )
+
+
+def stale_files(checkout: Path) -> tuple[str, ...]:
+    """The names of those that `pyproject.toml` has left behind; offline."""
+    return tuple(file.path.name for file in requirement_files(checkout) if file.is_stale)
+
+
+def update_files(
+    checkout: Path, lock: Lock, *, progress: Progress, upgrade: Iterable[str] | None = None
+) -> tuple[str, ...]:
+    """Writes again those that are stale, or all when versions are to move; says which ones changed.
+
+    The host gets the versions that the image has, and the tests those that the host has, wherever they fit.
+    Raises ResolveError (exit 5), FetchError (exit 4).
+    """
+    host, test = requirement_files(checkout)
+    if upgrade is None and not host.is_stale and not test.is_stale:
+        return ()
+    upgraded: set[str] | None = (
+        None if upgrade is None else {str(canonicalize_name(name)) for name in upgrade}
+    )
+    index, changed = Index(pip_config()), []
+    shared: Mapping[str, str] = {row.name: row.version for row in lock.wheels}
+    for file in (host, test):
+        progress.stage(f"resolve {file.path.name}")
+        data = resolve(file, {**_pinned(file, upgraded), **shared}, index)
+        if not file.path.exists() or file.path.read_bytes() != data:
+            replace_file(file.path, data)
+            changed.append(file.path.name)
+        shared = {**shared, **file.pins()}
+        progress.done()
+    return tuple(changed)
+
+
+def _pinned(file: RequirementsFile, upgraded: set[str] | None) -> dict[str, str]:
+    if upgraded is None:
+        return file.pins()
+    return {
+        name: version for name, version in file.pins().items() if upgraded and name not in upgraded
+    }

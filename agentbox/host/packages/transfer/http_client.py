@@ -1,0 +1,141 @@
+"""HTTP as this host is configured for it: certificates, proxies, credentials of an index or of ~/.netrc."""
+
+import ssl
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.request import url2pathname
+
+import certifi
+import httpx
+
+from agentbox.core.errors import AgentboxError
+from agentbox.host.packages.errors import FetchError, FileGoneError, NoNetworkError
+
+_CHUNK_SIZE = 1 << 16
+_ATTEMPTS = 3
+NOT_FOUND = 404
+
+
+class HttpClient:
+    """A client that threads share. `credentials` are sent to their own host only."""
+
+    def __init__(
+        self, settings: Mapping[str, str], credentials: Mapping[str, tuple[str, str]] | None = None
+    ) -> None:
+        self._credentials = dict(credentials or {})
+        timeout = float(settings.get("timeout") or settings.get("default-timeout") or 30)
+        self._client = httpx.Client(
+            verify=_tls(settings),
+            proxy=settings.get("proxy") or None,
+            timeout=httpx.Timeout(timeout, connect=15),
+            limits=httpx.Limits(max_connections=32, max_keepalive_connections=16),
+            follow_redirects=True,
+        )
+
+    def close(self) -> None:
+        self._client.close()
+
+    def get(self, url: str, accept: str = "*/*") -> httpx.Response | None:
+        """The answer, or None for 404. Raises FetchError when the host cannot be had or refuses."""
+        response = self._request_with_retry("GET", url, {"Accept": accept})
+        return None if response.status_code == NOT_FOUND else response
+
+    def size(self, url: str) -> int | None:
+        """The length of a file in bytes, where its server says one."""
+        if url.startswith("file:"):
+            return local_path(url).stat().st_size
+        response = self._request_with_retry("HEAD", url, {"Accept-Encoding": "identity"})
+        length = response.headers.get("content-length", "")
+        return int(length) if response.status_code == 200 and length.isdigit() else None
+
+    @contextmanager
+    def stream(self, url: str, offset: int) -> Iterator[tuple[int, Iterator[bytes]]]:
+        """Pieces of a file from `offset`, or from 0 when the server cannot; which of the two comes first.
+
+        Raises FetchError.
+        """
+        if url.startswith("file:"):
+            with local_path(url).open("rb") as source:
+                source.seek(offset)
+                yield offset, iter(lambda: source.read(_CHUNK_SIZE), b"")
+            return
+        headers = {"Accept-Encoding": "identity"} | (
+            {"Range": f"bytes={offset}-"} if offset else {}
+        )
+        try:
+            with self._client.stream("GET", url, headers=headers, auth=self._auth(url)) as response:
+                if response.status_code not in (200, 206):
+                    raise refused_error(url, response)
+                yield (offset if response.status_code == 206 else 0), response.iter_raw()
+        except httpx.HTTPError as error:
+            raise unreachable_error(url, error) from error
+
+    def _request_with_retry(
+        self, method: str, url: str, headers: Mapping[str, str]
+    ) -> httpx.Response:
+        failure: AgentboxError | None = None
+        for _ in range(_ATTEMPTS):
+            try:
+                response = self._client.request(
+                    method, url, headers=dict(headers), auth=self._auth(url)
+                )
+            except httpx.HTTPError as error:
+                failure = unreachable_error(url, error)
+                continue
+            if response.status_code < 400 or response.status_code == NOT_FOUND:
+                return response
+            failure = refused_error(url, response)
+        assert failure is not None
+        raise failure
+
+    def _auth(self, url: str) -> httpx.Auth | tuple[str, str] | None:
+        host = urlsplit(url).hostname or ""
+        if host in self._credentials:
+            return self._credentials[host]
+        return httpx.NetRCAuth() if (Path.home() / ".netrc").is_file() else None
+
+
+def split_credentials(url: str) -> tuple[str, dict[str, tuple[str, str]]]:
+    """A URL without its user and password, and these by host."""
+    parts = urlsplit(url)
+    if parts.username is None:
+        return url, {}
+    bare = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+    return bare, {parts.hostname or "": (unquote(parts.username), unquote(parts.password or ""))}
+
+
+def local_path(url: str) -> Path:
+    return Path(url2pathname(urlsplit(url).path))
+
+
+def display_name(url: str) -> str:
+    """What of a URL may be printed: its last part."""
+    return unquote(urlsplit(url).path.rstrip("/").rpartition("/")[2])
+
+
+def refused_error(url: str, response: httpx.Response) -> FetchError:
+    """A host that answers, but not with the file."""
+    error_class = FileGoneError if response.status_code == NOT_FOUND else FetchError
+    reason = f"the server answers {response.status_code}"
+    return error_class(
+        f"cannot download {display_name(url)}: {reason}", "Try again later, or use another mirror."
+    )
+
+
+def unreachable_error(url: str, error: Exception) -> NoNetworkError:
+    """A host that could not be reached, or broke off."""
+    return NoNetworkError(
+        f"cannot download {display_name(url)}: {error or type(error).__name__}",
+        "Connect to the network and try again.",
+    )
+
+
+def _tls(settings: Mapping[str, str]) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=settings.get("cert") or None)
+    if not settings.get("cert"):
+        context.load_verify_locations(certifi.where())
+    if client := settings.get("client-cert"):
+        context.load_cert_chain(client)
+    return context

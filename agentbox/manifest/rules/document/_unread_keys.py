@@ -1,0 +1,23 @@
+"""Keys that are written and not read."""
+
+from collections.abc import Iterator
+
+from agentbox.manifest.conditions import KeyCondition, conditions_of
+from agentbox.manifest.rules.context import InvalidValue, RuleContext
+
+
+def unread_keys(context: RuleContext) -> Iterator[tuple[str, tuple[KeyCondition, ...]]]:
+    """Each such key with the conditions that fail. A key whose condition cannot be read is left out."""
+    context.keys_read.add("**")
+    for key in context.inputs.values:
+        if key not in context.inputs.manifest.positions or not (required := conditions_of(key)):
+            continue
+        try:
+            context[key]
+            failed = tuple(
+                condition for condition in required if not condition.holds(context[condition.key])
+            )
+        except InvalidValue:
+            continue
+        if failed:
+            yield key, failed

@@ -1,0 +1,136 @@
+"""The calls of a client to its host, and what their answers mean for the state machine."""
+
+import ssl
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+
+from agentbox.adapters.runtime.http_connection import is_loopback
+from agentbox.client.async_client.client import AsyncBoxClient
+from agentbox.client.errors import ApiError, BoxUnreachable
+from agentbox.client.transport import Call, base_headers, build_call
+from agentbox.contracts.mesh import (
+    Heartbeat,
+    HeartbeatReply,
+    R,
+    Registered,
+    Registration,
+    decode_known,
+)
+from agentbox.contracts.mesh_errors import SessionEnded
+from agentbox.core.errors import AgentboxError
+from agentbox.core.slot_errors import ValidationError
+
+_RETRIED_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
+
+
+class HostUnreachable(Exception):
+    """No usable answer: it may be tried again, after `retry_after` seconds where the host said so."""
+
+    def __init__(self, reason: str, retry_after: float | None = None) -> None:
+        super().__init__(reason)
+        self.retry_after = retry_after
+
+
+class HostRefused(Exception):
+    """The host says no, and why: `code` is that of its problem, `mismatches` the contracts that do not fit."""
+
+    def __init__(self, code: str, reason: str, mismatches: tuple[Any, ...] = ()) -> None:
+        super().__init__(reason)
+        self.code, self.mismatches = code, mismatches
+
+
+class SessionOver(Exception):
+    """The session is over. `reason` is the host's word, `unknown` where it does not know the token."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class HostConnection:
+    """`seconds` is the deadline of each call."""
+
+    def __init__(
+        self, url: str, enrolment_token: str, *, timeout: float, ca_file: Path | None = None
+    ) -> None:
+        self.url, self._enrolment_token, self._timeout, self._ca_file = (
+            url,
+            enrolment_token,
+            timeout,
+            ca_file,
+        )
+        self._client: AsyncBoxClient | None = None
+
+    async def register(self, registration: Registration) -> Registered:
+        """Raises Lost, Refusal."""
+        return await self._send(
+            "mesh_register", registration.to_wire(), self._enrolment_token, Registered
+        )
+
+    async def heartbeat(self, heartbeat: Heartbeat, token: str) -> HeartbeatReply:
+        """Raises Lost, Refusal, Over."""
+        return await self._send("mesh_heartbeat", heartbeat.to_wire(), token, HeartbeatReply)
+
+    async def deregister(self, session_id: str, token: str) -> None:
+        """Raises Lost, Refusal, Over."""
+        call = build_call(
+            "mesh_deregister", body={"session_id": session_id}, headers=base_headers(token)
+        )
+        await self._send_call(call)
+
+    async def close(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
+
+    async def _send(self, name: str, body: Any, token: str, record_type: type[R]) -> R:
+        try:
+            headers = base_headers(token)
+        except AgentboxError as error:
+            raise HostRefused("unauthenticated", error.message) from None
+        response = await self._send_call(build_call(name, body=body, headers=headers))
+        try:
+            return decode_known(record_type, response.json())
+        except (ValueError, ValidationError) as error:
+            raise HostUnreachable(f"{self.url} answers, but it is no mesh host") from error
+
+    async def _send_call(self, call: Call) -> httpx.Response:
+        try:
+            return await self._open_client().send(call, wait_s=self._timeout)
+        except BoxUnreachable as error:
+            raise HostUnreachable(error.message) from error
+        except ApiError as error:
+            raise _to_mesh_error(error) from error
+        except (OSError, ssl.SSLError) as error:
+            raise HostUnreachable(f"cannot read the trust anchor: {error}") from error
+
+    def _open_client(self) -> AsyncBoxClient:
+        if self._client is None:
+            parts = urlsplit(self.url)
+            if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
+                raise HostRefused(
+                    "clear-text", "mesh.host_url is plain http to another machine: give it as https"
+                )
+            context = (
+                ssl.create_default_context(cafile=str(self._ca_file)) if self._ca_file else True
+            )
+            self._client = AsyncBoxClient(
+                self.url, transport=httpx.AsyncHTTPTransport(verify=context)
+            )
+        return self._client
+
+
+def _to_mesh_error(error: ApiError) -> HostUnreachable | HostRefused | SessionOver:
+    if error.status in _RETRIED_STATUSES:
+        return HostUnreachable(error.message, error.retry_after)
+    if error.code == SessionEnded.code:
+        return SessionOver(str(error.problem.get("reason") or "unknown"))
+    mismatches = error.problem.get("mismatches")
+    return HostRefused(
+        error.code or str(error.status),
+        error.message,
+        tuple(mismatches) if isinstance(mismatches, list) else (),
+    )

@@ -1,0 +1,140 @@
+"""The slots that a client has from its session: external ones without an `endpoint` of their own."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+from agentbox.adapters.runtime.adapter import SlotConfig, SlotName
+from agentbox.adapters.runtime.http_connection import is_loopback
+from agentbox.contracts.mesh import OFFERED_SLOTS, Endpoint
+from agentbox.core.slot_errors import SlotUnavailable
+
+NO_SESSION = "no mesh session"
+
+
+class Slots(Protocol):
+    """What of the container of slots is used here."""
+
+    def reconfigure(self, slot: SlotName, cfg: SlotConfig) -> None: ...
+    async def wait_applied(self, slot: SlotName) -> None: ...
+    def is_down(self, slot: SlotName) -> bool: ...
+
+
+class SessionSlots:
+    """`configs` are those of the manifest, asked for each time; `names` is the name of this box at its host."""
+
+    def __init__(
+        self,
+        configs: Callable[[], Mapping[SlotName, SlotConfig]],
+        slots: Slots,
+        *,
+        host_url: str,
+        ca_file: str,
+        box_name: str,
+    ) -> None:
+        self._configs, self._slots = configs, slots
+        self._host, self._ca_file, self._box_name = (
+            urlsplit(host_url).hostname or "",
+            ca_file,
+            box_name,
+        )
+        self._offers: Mapping[str, Endpoint] | None = None  # None = no session
+        self._token = ""
+        self._rejected: dict[str, str] = {}
+
+    @property
+    def needed(self) -> tuple[SlotName, ...]:
+        """Those that only a session can serve."""
+        return tuple(
+            slot
+            for slot, cfg in self._configs().items()
+            if slot in OFFERED_SLOTS
+            and cfg.use.startswith("external-")
+            and not cfg.option("endpoint", "")
+        )
+
+    def status(self) -> dict[str, str]:
+        """Slot -> the address it was given, or why it has none."""
+        return {slot: self._missing_reason(slot) or self._url(slot) for slot in self.needed}
+
+    async def before_open(self, slot: SlotName) -> None:
+        """Raises SlotUnavailable for a slot that has no address now. Events do without: the journal is this box's own."""
+        if slot in self.needed and slot != "events" and (reason := self._missing_reason(slot)):
+            raise SlotUnavailable(reason, slot=slot, impl=self._configs()[slot].use, since=None)
+
+    def overlay(self, cfg: SlotConfig) -> SlotConfig:
+        """The configuration with what the session gives."""
+        if cfg.slot not in self.needed or self._missing_reason(cfg.slot):
+            return cfg
+        session_options: dict[str, Any] = {"endpoint": self._url(cfg.slot)}
+        if self._ca_file:
+            session_options["ca_file"] = self._ca_file
+        if cfg.slot == "beads":
+            session_options["names"] = self._box_name
+        return replace(
+            cfg,
+            options={**cfg.options, **session_options},
+            secrets={**cfg.secrets, "token": self._token},
+        )
+
+    def apply(self, offers: Mapping[str, Endpoint], token: str) -> dict[str, str]:
+        """What the session offers from now on; slots change over in the background. Slot -> why its address may not be used."""
+        previous = {slot: self.overlay(self._configs()[slot]) for slot in self.needed}
+        self._offers, self._token = offers, token
+        self._rejected = {
+            slot: reason
+            for slot, endpoint in offers.items()
+            if (reason := self._invalid_reason(endpoint.url))
+        }
+        self._reconfigure(previous)
+        return dict(self._rejected)
+
+    def drop(self) -> None:
+        """The session is over: its slots go down."""
+        previous = {slot: self.overlay(self._configs()[slot]) for slot in self.needed}
+        self._offers, self._token, self._rejected = None, "", {}
+        self._reconfigure(previous)
+
+    def retry_down(self) -> None:
+        """The host is back: what is down is tried at once."""
+        for slot in self.needed:
+            if self._slots.is_down(slot) and not self._missing_reason(slot):
+                self._slots.reconfigure(slot, self.overlay(self._configs()[slot]))
+
+    async def wait_settled(self, seconds: float) -> None:
+        """Returns once every slot of the session is open, or failed; after `seconds` at the latest."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await asyncio.gather(*map(self._slots.wait_applied, self.needed))
+
+    def _reconfigure(self, previous: Mapping[SlotName, SlotConfig]) -> None:
+        for slot, old in previous.items():
+            new = self.overlay(self._configs()[slot])
+            if new != old or self._slots.is_down(slot):
+                self._slots.reconfigure(slot, new)
+
+    def _missing_reason(self, slot: str) -> str:
+        if self._offers is None:
+            return NO_SESSION
+        if slot not in self._offers:
+            return f"host offers no {slot}"
+        return self._rejected.get(slot, "")
+
+    def _url(self, slot: str) -> str:
+        return self._offers[slot].url if self._offers else ""
+
+    def _invalid_reason(self, url: str) -> str:
+        """Why an address that the host gave may not be used; "" when it may."""
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            return "the host's address for it is no http(s) address"
+        if parts.username is not None or parts.password is not None:
+            return "the host's address for it carries a credential"
+        if parts.hostname != self._host:
+            return f"the host's address for it is on {parts.hostname}, not on the host itself"
+        if parts.scheme == "http" and not is_loopback(parts.hostname):
+            return "the host's address for it is plain http"
+        return ""

@@ -1,0 +1,200 @@
+"""The policy: what is redacted for which slot, and what happens when that cannot be done."""
+
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from agentbox.core.errors import AgentboxError
+from agentbox.policy.redaction.detectors import RULES, is_card_number, is_secret_name
+from agentbox.policy.redaction.escapes import blank_escapes, decode_escapes
+from agentbox.policy.redaction.findings import Detector, TextSpan, mask, mask_spans
+from agentbox.policy.redaction.walk import rewrite
+
+Policy = Literal["strict", "soft", "off"]
+WINDOW_THRESHOLD = 1 << 20  # characters; a longer text is searched in windows
+WINDOW = 64 << 10
+OVERLAP = 1 << 10
+MAX_TOKEN = 16 << 10  # characters of the longest token, a JWT
+_SPACE = re.compile(r"\s")
+BASE_SECONDS = 0.05
+SECONDS_PER_MIB = 0.05
+MIN_PIN = 1000  # a smaller number under the name of a secret is a count or a switch
+
+
+class RedactionFailed(Exception):
+    """The policy is strict, and the write cannot be redacted. The text names no finding."""
+
+
+@dataclass(slots=True)
+class Redacted:
+    """The arguments to go on with, how often each class was masked, and how many texts could not be searched."""
+
+    document: dict[str, Any]
+    counts: Counter[str] = field(default_factory=Counter)
+    failed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Redactor:
+    """Detectors and the policy of each slot. A slot without a policy is not touched."""
+
+    detectors: Mapping[str, Detector]
+    policies: Mapping[str, Policy]
+    clock: Callable[[], float] = (
+        time.thread_time
+    )  # of this thread: a busy machine is no failure of detection
+
+    def redact(
+        self,
+        slot: str,
+        method: str,
+        document: dict[str, Any],
+        fields: tuple[str, ...],
+        identifiers: tuple[str, ...],
+    ) -> Redacted:
+        """The arguments of a call with every finding masked.
+
+        Raises Rejected under `strict` when detection fails or takes over 50 ms and 50 ms a MiB, or when an identifier
+        holds a finding (it cannot be masked without naming something else).
+        """
+        result = Redacted(document)
+        policy = self.policies.get(slot, "off")
+        if policy == "off" or not self.detectors:
+            return result
+        search = _Search(self, policy, result)
+        for pointer in identifiers:
+            rewrite(document, pointer, search.identifier)
+        for pointer in fields:
+            result.document = rewrite(
+                result.document, pointer, search.text, search.number, search.is_secret
+            )
+        search.check_time()
+        return result
+
+    def spans(self, text: str) -> list[TextSpan]:
+        """Every finding, long texts by windows."""
+        if len(text) <= WINDOW_THRESHOLD:
+            return self._search(text)
+        spans: set[TextSpan] = set()
+        start = 0
+        while start < len(text):
+            end = next_word_end(text, min(start + WINDOW, len(text)))
+            for span in self._search(text, start, end):
+                # What reaches the end of its window, such as a private key, is searched again from a little before it.
+                restart = max(0, span.start - OVERLAP)
+                spans.update(
+                    [span] if span.end < end else self._search(text, restart, restart + WINDOW)
+                )
+            start = end - OVERLAP if end < len(text) else end
+        return sorted(spans)
+
+    def _search(self, text: str, start: int = 0, end: int | None = None) -> list[TextSpan]:
+        window = text[start:end]
+        plain = blank_escapes(window)
+        spans = [span for detect in self.detectors.values() for span in detect(plain)]
+        if (
+            plain is not window and "secret" in self.detectors
+        ):  # a value may hold a backslash of its own
+            spans += self.detectors["secret"](window)
+        for decoded in decode_escapes(window):
+            spans += [
+                decoded.original(span)
+                for detect in self.detectors.values()
+                for span in detect(decoded.text)
+            ]
+        return [TextSpan(span.start + start, span.end + start, span.name) for span in spans]
+
+
+def next_word_end(text: str, end: int) -> int:
+    """That place, or a little after it, where no word is cut: a token may be longer than the overlap of two windows."""
+    space = _SPACE.search(text, end, end + MAX_TOKEN)
+    return space.start() if space is not None else min(end + MAX_TOKEN, len(text))
+
+
+class _Search:
+    """One call's search, with its time and its policy."""
+
+    def __init__(self, redactor: Redactor, policy: Policy, result: Redacted) -> None:
+        self._redactor, self._policy, self._result = redactor, policy, result
+        self._size = 0
+        self._started = redactor.clock()
+
+    def text(self, text: str, key: str) -> str:
+        self._size += len(text)
+        if text and self.is_secret(key) and text != mask("secret"):
+            return self._mask("secret")
+        spans = self._spans(text)
+        if not spans:
+            return text
+        new, names = mask_spans(text, spans)
+        self._result.counts.update(names)
+        return new
+
+    def number(self, number: float, key: str) -> Any:
+        """A number that is secret by its name, or the number of a payment card; else the number itself."""
+        if self.is_secret(key) and (abs(number) >= MIN_PIN or not float(number).is_integer()):
+            return self._mask("secret")
+        if "account_number" in self._redactor.detectors and is_card_number(number):
+            return self._mask("account_number")
+        return number
+
+    def is_secret(self, key: str) -> bool:
+        """Whether what is under that name is a secret."""
+        return bool(key) and "secret" in self._redactor.detectors and is_secret_name(key)
+
+    def _mask(self, name: str) -> str:
+        self._result.counts[name] += 1
+        return mask(name)
+
+    def identifier(self, text: str, key: str) -> str:
+        self._size += len(text)
+        names = [span.name for span in self._spans(text)]
+        if names and self._policy == "strict":
+            raise RedactionFailed(f"the {key.replace('_', ' ')} holds what must not be stored")
+        self._result.counts.update(names)
+        return text
+
+    def check_time(self) -> None:
+        """Raises Rejected, or counts a failure, when the search took too long."""
+        if self._redactor.clock() - self._started > BASE_SECONDS + SECONDS_PER_MIB * self._size / (
+            1 << 20
+        ):
+            self._fail("the search for private data took too long")
+
+    def _spans(self, text: str) -> list[TextSpan]:
+        try:
+            return self._redactor.spans(text)
+        except (RuntimeError, ValueError, RecursionError, MemoryError):
+            self._fail("the search for private data failed")
+            return []
+
+    def _fail(self, reason: str) -> None:
+        if self._policy == "strict":
+            raise RedactionFailed(reason)
+        self._result.failed += 1
+
+
+def build_redactor(privacy: Mapping[str, Any]) -> Redactor:
+    """The guard of an effective `[privacy]` table. Raises AgentboxError for a class or a mode without detector."""
+    mode = str(privacy.get("mode", "rules"))
+    if not privacy.get("enabled", True) or mode == "off":
+        return Redactor(detectors={}, policies={})
+    if mode != "rules":
+        raise AgentboxError(
+            f'cannot redact with privacy.mode = "{mode}": no such program in this release',
+            'use "rules" or "off"',
+        )
+    names = tuple(privacy.get("entities", ("secret",)))
+    selected = tuple(RULES) if "*" in names else names
+    for name in selected:
+        if name not in RULES:
+            raise AgentboxError(
+                f'cannot redact "{name}": no detector of mode "rules" finds it',
+                f"it finds {', '.join(RULES)}; name those in privacy.entities",
+            )
+    return Redactor(
+        detectors={name: RULES[name] for name in selected}, policies=dict(privacy.get("policy", {}))
+    )

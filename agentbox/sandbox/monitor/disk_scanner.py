@@ -1,0 +1,308 @@
+"""A child of the launcher that keeps agents within their disk: looks at free space often, walks folders only while it shrinks.
+
+A tree can have crossed its cap only if that much was written since its last walk, so it is walked once half of that has
+gone; one that was warned also once so much came free that it may warn again. Bytes that vanish into nobody's folder count for a tree that has descriptors under way in
+sockets meanwhile: a deleted file there is in no table of /proc. Below FREE_FLOOR every agent is stopped first, and goes
+on once it is known who wrote. Below FREE_RESERVE, where each keeps to its own cap, the one that holds most ends. /dev/shm is memory: what a tree holds there, on its own, may be as much as its memory, and goes with it.
+Datagrams of JSON: in come
+`{watch, bounds}` and `{forget}` with the pid of a reaper; out go `{reaper, peaks}`, `{reaper, warning}`, `{reaper, breach}`
+and `{freeze}`. It signals nobody itself.
+"""
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import Any, NoReturn
+
+from agentbox.core.linux import kernel
+from agentbox.policy.limits.gauge import Breach, Gauge
+from agentbox.policy.limits.registry import FREE_FLOOR, FREE_RESERVE, INODE_BYTES, SCAN_SECONDS
+from agentbox.sandbox.launcher import tree
+from agentbox.sandbox.monitor import usage
+from agentbox.sandbox.monitor.shared_memory import SharedMemoryUsage
+from agentbox.sandbox.monitor.watchdog import TreeLimits
+
+POLL_SECONDS = 0.2  # seconds between two looks at free space
+SLOW_WALK_SECONDS = 15.0  # seconds after which a tree is walked though little vanished: what one writes another may have freed
+SLOW_REST_FACTOR = 20  # times what all walks take is at least between two such, so that they cost a twentieth of a CPU at most
+REST_FACTOR = 4  # times what walking took is between two rounds of it
+MAX_WALK_SECONDS = (
+    0.5  # seconds of walks between two looks; who wrote most comes first, and the others next time
+)
+REFREEZE_BYTES = (
+    16 << 20
+)  # bytes that go on vanishing below the floor before all are stopped once more; who holds less is not ended for it
+_DATAGRAM = 1 << 16
+
+
+def main(commands: socket.socket, shared_memory: SharedMemoryUsage) -> NoReturn:
+    """Never returns; ends with the launcher."""
+    code = 1
+    try:
+        kernel.set_parent_death_signal(signal.SIGKILL)
+        DiskScanner(commands, shared_memory=shared_memory).run()
+        code = 0
+    finally:
+        os._exit(code)
+
+
+class _WatchedTree:
+    def __init__(self, limits: TreeLimits) -> None:
+        self.limits = limits
+        self.gauges = (Gauge("tmp", limits.tmp), Gauge("branch_disk", limits.branch_disk))
+        self.vanished = 0  # bytes that vanished since its last walk, whoever wrote them
+        self.freed = 0  # bytes that came free since then
+        self.explained = 0  # bytes by which others were found to have grown since then
+        self.device = 0
+        self.free = 0  # bytes, of that device
+        self.used = (
+            0  # at its last walk; before the first it is taken for having written all that it has
+        )
+        self.hidden = self.hidden_before = (
+            0  # bytes that vanished into no folder while descriptors of it were under way
+        )
+        self.walked_at = 0.0
+        self.walk_seconds = 0.0
+        self.written = 0
+        self.remaining = _remaining(limits.tmp, 0), _remaining(limits.branch_disk, 0)
+
+    def is_due(self, now: float, slow_after: float) -> bool:
+        elapsed = now - self.walked_at
+        if self.hidden:
+            return elapsed >= SCAN_SECONDS
+        if self.freed > min(gauge.to_rearm for gauge in self.gauges):
+            return elapsed >= SCAN_SECONDS
+        return elapsed >= SCAN_SECONDS and (
+            2 * self.vanished >= min(self.remaining)
+            or (elapsed >= slow_after and self.vanished > 0)
+        )
+
+
+def _remaining(cap: int, used: int) -> float:
+    return max(0, cap - used) if cap else float("inf")
+
+
+def _free_space(directory: str) -> tuple[int, int, int]:
+    """Its device, and of that what is free: bytes with what inodes cost, and bytes. Raises OSError."""
+    stats = os.statvfs(directory)
+    available = stats.f_bavail * stats.f_frsize
+    return os.stat(directory).st_dev, available + stats.f_favail * INODE_BYTES, available  # noqa: PTH116
+
+
+class DiskScanner:
+    """One loop."""
+
+    def __init__(
+        self,
+        commands: socket.socket,
+        floor: int = FREE_FLOOR,
+        shared_memory: SharedMemoryUsage | None = None,
+        reserve: int = FREE_RESERVE,
+    ) -> None:
+        self._commands, self._floor, self._shared_memory = (
+            commands,
+            floor,
+            shared_memory or SharedMemoryUsage(),
+        )
+        self._reserve = reserve
+        self._trees: dict[int, _WatchedTree] = {}  # by pid of the reaper
+        self._free: dict[int, int] = {}  # by device
+        self._frozen_at_free: float = float("inf")  # bytes free when all were stopped last
+        self._next_walk = 0.0  # before this moment no folder is walked, unless room runs out
+
+    def run(self) -> None:
+        """Until the launcher closes its end."""
+        poll = select.poll()
+        poll.register(self._commands, select.POLLIN)
+        pause = POLL_SECONDS
+        while True:
+            if poll.poll(int(pause * 1000) if self._trees else None):
+                if not self._handle_message():
+                    return
+                continue
+            started = time.monotonic()
+            self.poll()
+            pause = max(POLL_SECONDS, time.monotonic() - started)
+
+    def poll(self) -> None:
+        """Once at free space, and at the folders of whoever may have crossed a cap."""
+        low = self._record_free_space()
+        if low:
+            self._send({"freeze": True})
+        try:
+            if low or time.monotonic() >= self._next_walk:
+                started = time.process_time()
+                crossed = self._walk_due(walk_all=low)
+                self._next_walk = time.monotonic() + REST_FACTOR * (time.process_time() - started)
+                if low and not crossed:
+                    self._enforce_reserve()
+        finally:
+            if low:
+                self._send({"freeze": False})
+        if self._shared_memory.is_due():
+            self._poll_shared_memory()
+
+    def _poll_shared_memory(self) -> None:
+        table = tree.scan()
+        members = {
+            reaper: [row.procfs_id for row in rows]
+            for reaper, rows in tree.descendants_by_root(table, self._trees).items()
+        }
+        for reaper, used in self._shared_memory.poll(members, list(table)).items():
+            cap = self._trees[reaper].limits.memory
+            if cap and used > cap:
+                self._report_breach(reaper, "memory", used, cap)
+
+    def _report_breach(self, reaper: int, limit: str, used: float, cap: float) -> None:
+        self._send(
+            {"reaper": reaper, "breach": asdict(Breach(limit=limit, observed=used, cap=cap))}
+        )
+        del self._trees[reaper]
+
+    def _handle_message(self) -> bool:
+        data = self._commands.recv(_DATAGRAM)
+        if not data:
+            return False
+        message = json.loads(data)
+        if "watch" in message:
+            if not self._trees:  # nobody looked meanwhile
+                self._free.clear()
+            watched = self._trees[message["watch"]] = _WatchedTree(TreeLimits(**message["bounds"]))
+            with contextlib.suppress(OSError):  # before it writes
+                self._free.setdefault(*_free_space(watched.limits.private)[:2])
+            self._shared_memory.invalidate()
+        else:
+            self._trees.pop(message["forget"], None)
+            self._shared_memory.discard(message["forget"])
+        return True
+
+    def _record_free_space(self) -> bool:
+        """Books what vanished on every tree of that device. True when all must be stopped now."""
+        lowest = float("inf")
+        devices: dict[int, list[_WatchedTree]] = {}
+        for entry in self._trees.values():
+            with contextlib.suppress(OSError):  # its folder went with it
+                devices.setdefault(os.stat(entry.limits.private).st_dev, []).append(entry)  # noqa: PTH116
+        for device, watched in devices.items():
+            with contextlib.suppress(OSError):
+                _, free, available = _free_space(watched[0].limits.private)
+                lowest = min(lowest, available)
+                vanished = self._free.get(device, free) - free
+                self._free[device] = free
+                for entry in watched:
+                    entry.device, entry.free = device, available
+                    entry.vanished += max(0, vanished)
+                    entry.freed += max(0, -vanished)
+        if lowest >= self._floor:
+            self._frozen_at_free = float("inf")
+            return False
+        if lowest > self._frozen_at_free - REFREEZE_BYTES:
+            return False
+        self._frozen_at_free = lowest
+        return True
+
+    def _enforce_reserve(self) -> None:
+        """Nobody is over its own cap, and together they leave the box too little: the one that holds most there ends."""
+        candidates = [
+            (reaper, entry)
+            for reaper, entry in self._trees.items()
+            if entry.used >= REFREEZE_BYTES and entry.free < self._reserve
+        ]
+        if candidates:
+            reaper, one = max(candidates, key=lambda pair: pair[1].used)
+            self._report_breach(reaper, "free_reserve", one.free, self._reserve)
+
+    def _walk_due(self, *, walk_all: bool) -> bool:
+        """True when somebody crossed a cap."""
+        now = time.monotonic()
+        slow_after = max(
+            SLOW_WALK_SECONDS,
+            SLOW_REST_FACTOR * sum(entry.walk_seconds for entry in self._trees.values()),
+        )
+        due = {
+            reaper: one
+            for reaper, one in self._trees.items()
+            if walk_all or one.is_due(now, slow_after)
+        }
+        if not due:
+            return False
+        members = {
+            reaper: [row.procfs_id for row in rows]
+            for reaper, rows in tree.descendants_by_root(tree.scan(), due).items()
+        }
+        crossed = False
+        for reaper in self._by_bytes_written(due, members):
+            exceeded = self._walk(reaper, due[reaper], members[reaper])
+            crossed = crossed or exceeded
+            if exceeded if walk_all else time.monotonic() > now + MAX_WALK_SECONDS:
+                return crossed
+        for reaper in due.keys() & self._trees.keys():
+            crossed = self._check_hidden(reaper, due[reaper]) or crossed
+        return crossed
+
+    def _by_bytes_written(
+        self, due: Mapping[int, _WatchedTree], members: Mapping[int, list[int]]
+    ) -> Iterator[int]:
+        """Those that wrote most since their last walk first."""
+        new_bytes = {}
+        for reaper, entry in due.items():
+            total = usage.written_bytes(members[reaper])
+            new_bytes[reaper], entry.written = total - entry.written, total
+        yield from sorted(new_bytes, key=lambda reaper: -new_bytes[reaper])
+
+    def _walk(self, reaper: int, entry: _WatchedTree, members: list[int]) -> bool:
+        """True when it crossed a cap."""
+        vanished = entry.vanished - entry.freed - entry.explained
+        entry.vanished, entry.freed, entry.explained, started = 0, 0, 0, time.monotonic()
+        disk_usage = usage.measure_usage(entry.limits.private, members)
+        self._record_walk(entry, disk_usage, vanished)
+        entry.walked_at = time.monotonic()
+        entry.walk_seconds = entry.walked_at - started
+        entry.remaining = (
+            _remaining(entry.limits.tmp, disk_usage.tmp),
+            _remaining(entry.limits.branch_disk, disk_usage.branch_disk),
+        )
+        grown = False
+        for gauge, used in zip(entry.gauges, (disk_usage.tmp, disk_usage.branch_disk), strict=True):
+            if gauge.cap and used > gauge.cap:
+                self._report_breach(reaper, gauge.limit, used, gauge.cap)
+                return True
+            grown = grown or used > gauge.peak
+            if warning := gauge.observe(used):
+                self._send({"reaper": reaper, "warning": asdict(warning)})
+        if grown:
+            self._send(
+                {"reaper": reaper, "peaks": {gauge.limit: gauge.peak for gauge in entry.gauges}}
+            )
+        return False
+
+    def _record_walk(self, entry: _WatchedTree, disk_usage: usage.DiskUsage, vanished: int) -> None:
+        """What of the bytes that vanished since its last walk lies in its folder explains them to all; what lies in nobody's
+        may be in files that only descriptors under way keep."""
+        used = disk_usage.tmp + disk_usage.branch_disk
+        grown = used - entry.used
+        entry.hidden_before = entry.hidden
+        entry.hidden = max(0, entry.hidden + vanished - grown) if disk_usage.in_flight else 0
+        entry.used = used
+        for other in self._trees.values():
+            if other is not entry and other.device == entry.device:
+                other.explained += grown
+
+    def _check_hidden(self, reaper: int, entry: _WatchedTree) -> bool:
+        """By what two walks found: between them whoever else wrote was walked too. True when it crossed a cap."""
+        hidden = min(entry.hidden, entry.hidden_before)
+        gauge, remaining = min(
+            zip(entry.gauges, entry.remaining, strict=True), key=lambda pair: pair[1]
+        )
+        if hidden > remaining:
+            self._report_breach(reaper, gauge.limit, gauge.cap - remaining + hidden, gauge.cap)
+        return hidden > remaining
+
+    def _send(self, message: Mapping[str, Any]) -> None:
+        self._commands.send(json.dumps(message).encode())

@@ -1,0 +1,161 @@
+"""The kernel's queue of calls that wait for an answer: man 2 seccomp_unotify. Structures and numbers: linux/seccomp.h."""
+
+import errno
+import fcntl
+import os
+import struct
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import cache
+from typing import Final, NamedTuple
+
+from agentbox.sandbox.seccomp.syscalls import CALLS, Machine
+
+_NOTIFICATION: Final = struct.Struct(
+    "=QIIiIQ6Q"
+)  # struct seccomp_notif: id, pid, flags; nr, arch, ip, arguments
+_REPLY: Final = struct.Struct("=QqiI")  # struct seccomp_notif_resp: id, value, error, flags
+_ADD_FD: Final = struct.Struct(
+    "=QIIII"
+)  # struct seccomp_notif_addfd: id, flags, source, target, flags of the target
+_RECEIVE, _SEND, _VALID, _ADD, _SET_FLAGS = (
+    0xC0502100,
+    0xC0182101,
+    0x40082102,
+    0x40182103,
+    0x40082104,
+)
+_CONTINUE: Final = 1  # SECCOMP_USER_NOTIF_FLAG_CONTINUE
+_AND_SEND: Final = 2  # SECCOMP_ADDFD_FLAG_SEND
+_SYNC_WAKE_UP: Final = (
+    1  # SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP, since 6.6: both sides often share one CPU
+)
+
+Word = int
+
+
+@cache
+def syscall_names(machine: Machine) -> Mapping[int, str]:
+    """The calls that the filter speaks of, by number."""
+    return {number: call for call in CALLS if (number := machine.number(call)) is not None}
+
+
+class Notification(NamedTuple):
+    """A thread that waits inside a call. `arguments` are the registers, which nobody can change any more."""
+
+    id: int
+    pid: int  # of the thread
+    call: str
+    arguments: tuple[Word, ...]
+
+    def int_argument(self, index: int) -> int:
+        """An argument that the kernel reads as an int."""
+        word = self.arguments[index] & 0xFFFFFFFF
+        return word - (1 << 32) if word >> 31 else word
+
+
+class NotificationFd:
+    """The supervisor's end. Whoever waits is not answered twice: a thread that is gone takes no answer."""
+
+    def __init__(self, fd: int, machine: Machine) -> None:
+        self._fd = fd
+        self._names = syscall_names(machine)
+        with suppress(OSError):
+            fcntl.ioctl(fd, _SET_FLAGS, _SYNC_WAKE_UP)
+
+    def fileno(self) -> int:
+        """Readable when a thread waits."""
+        return self._fd
+
+    def close(self) -> None:
+        """Every call that waits, or comes later, gets ENOSYS."""
+        os.close(self._fd)
+
+    def receive(self) -> Notification | None:
+        """The next one; None when it is gone again."""
+        raw = bytearray(_NOTIFICATION.size)
+        try:
+            fcntl.ioctl(self._fd, _RECEIVE, raw)
+        except (FileNotFoundError, InterruptedError):
+            return None
+        notification_id, pid, _, call, _, _, *arguments = _NOTIFICATION.unpack(raw)
+        return Notification(
+            notification_id, pid, self._names.get(call, str(call)), tuple(arguments)
+        )
+
+    def is_waiting(self, notification: Notification) -> bool:
+        """Whether that thread still waits: then what was read of it, by its number, was its own."""
+        with suppress(FileNotFoundError):
+            self._ioctl(_VALID, struct.pack("=Q", notification.id))
+            return True
+        return False
+
+    def reply(self, notification: Notification, value: int = 0, error: int = 0) -> None:
+        """The call returns `value`, or fails with that errno."""
+        self._send(_REPLY.pack(notification.id, 0 if error else value, -error, 0))
+
+    def continue_syscall(self, notification: Notification) -> None:
+        """The kernel runs the call. Only for what its registers decide alone: memory can be changed by a second thread."""
+        self._send(_REPLY.pack(notification.id, 0, 0, _CONTINUE))
+
+    def send_fd(self, notification: Notification, fd: int, *, cloexec: bool) -> int | None:
+        """The thread gets that open file at a number of its own, which is what its call returns; None where it is gone. Raises
+        OSError (EMFILE)."""
+        with suppress(FileNotFoundError):
+            return self._ioctl(
+                _ADD,
+                _ADD_FD.pack(notification.id, _AND_SEND, fd, 0, os.O_CLOEXEC if cloexec else 0),
+            )
+        return None
+
+    def add_fd(self, notification: Notification, fd: int, *, cloexec: bool) -> int:
+        """As `give`, and the call goes on waiting: the number. Raises OSError."""
+        return self._ioctl(
+            _ADD, _ADD_FD.pack(notification.id, 0, fd, 0, os.O_CLOEXEC if cloexec else 0)
+        )
+
+    def read_memory(self, notification: Notification, address: Word, size: int) -> bytes:
+        """A copy of its memory, shorter where the memory ends. Raises OSError (EFAULT when there is nothing)."""
+        try:
+            memory = os.open(f"/proc/{notification.pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            raise PermissionError(errno.EPERM, "its memory cannot be read") from error
+        try:
+            if not self.is_waiting(notification):  # the number may be another's by now
+                raise ProcessLookupError(errno.ESRCH, "it is gone")
+            data = os.pread(memory, size, address)
+        except (OSError, OverflowError) as error:
+            raise OSError(errno.EFAULT, os.strerror(errno.EFAULT)) from error
+        finally:
+            os.close(memory)
+        if not data:
+            raise OSError(errno.EFAULT, os.strerror(errno.EFAULT))
+        return data
+
+    def read_exact(self, notification: Notification, address: Word, size: int) -> bytes:
+        """As `read`, never shorter. Raises OSError (EFAULT where the memory ends before)."""
+        data = self.read_memory(notification, address, size)
+        if len(data) < size:
+            raise OSError(errno.EFAULT, os.strerror(errno.EFAULT))
+        return data
+
+    def write_memory(self, notification: Notification, address: Word, data: bytes) -> None:
+        """Into its memory. Raises OSError."""
+        memory = os.open(f"/proc/{notification.pid}/mem", os.O_RDWR | os.O_CLOEXEC)
+        try:
+            if self.is_waiting(notification):
+                os.pwrite(memory, data, address)
+        except (OSError, OverflowError) as error:
+            raise OSError(errno.EFAULT, os.strerror(errno.EFAULT)) from error
+        finally:
+            os.close(memory)
+
+    def _send(self, packed: bytes) -> None:
+        with suppress(FileNotFoundError):
+            self._ioctl(_SEND, packed)
+
+    def _ioctl(self, request: int, packed: bytes) -> int:
+        while True:
+            with suppress(InterruptedError):
+                returned: int = fcntl.ioctl(self._fd, request, bytearray(packed))
+                return returned

@@ -1,0 +1,183 @@
+"""Where all calls that wait are answered: each kind by its own file, and what no file answers is refused and counted."""
+
+import errno
+import select
+import socket
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from agentbox.sandbox.confinement import Confinement
+from agentbox.sandbox.monitor.box_tasks import BoxShare
+from agentbox.sandbox.seccomp import agent_filter as seccomp
+from agentbox.sandbox.spec import SyscallDenials
+from agentbox.sandbox.syscalls.attributes import CALLS, FileAttributeHandler
+from agentbox.sandbox.syscalls.buffers import SocketBuffers
+from agentbox.sandbox.syscalls.connect import ConnectHandler
+from agentbox.sandbox.syscalls.denials import DenialCounter, DeniedCall
+from agentbox.sandbox.syscalls.epoll import EpollHandler
+from agentbox.sandbox.syscalls.forks import ForkHandler
+from agentbox.sandbox.syscalls.inotify import InotifyHandler
+from agentbox.sandbox.syscalls.inotify_instances import InotifyInstances
+from agentbox.sandbox.syscalls.listen import MAX_PORTS, ListenHandler
+from agentbox.sandbox.syscalls.notification_fd import Notification, NotificationFd
+from agentbox.sandbox.syscalls.paths import PathResolver, ReadablePaths, WritablePaths
+from agentbox.sandbox.syscalls.ports import AgentPorts
+from agentbox.sandbox.syscalls.rulesets import RulesetHandler
+from agentbox.sandbox.syscalls.scheduling import SchedulerHandler
+from agentbox.sandbox.syscalls.shared_mappings import SharedMappings
+from agentbox.sandbox.syscalls.sigaction import SigactionHandler
+from agentbox.sandbox.syscalls.sockets import SocketTable
+
+SyscallHandler = Callable[[Notification], int | None]
+
+_UNREACHABLE: Final = ("sendto", "sendmsg", "sendmmsg", *seccomp.NETWORK_CALLS)
+_ERRORS: Final = {
+    **dict.fromkeys(seccomp.UNKNOWN, errno.ENOSYS),
+    **dict.fromkeys(_UNREACHABLE, errno.EACCES),
+    # As on a file system that has none: a tool that copies them goes on.
+    **dict.fromkeys(("setxattr", "lsetxattr", "fsetxattr", "setxattrat"), errno.EOPNOTSUPP),
+    "close_range": errno.EINVAL,  # as for a flag that it does not know
+    "seccomp": errno.EBUSY,  # as the kernel says it
+}
+
+
+class NotificationServer:
+    """Of one agent, of `pids` processes and `memory` bytes at most (0: any number) and `most_ports` of its own. `locks`: as for Ports, `share`: as for Forks. `writable`: found from the confinement where not given. `fileno` is readable when `serve` has something to do; `patience` says when it wants to be called."""
+
+    def __init__(
+        self,
+        fd: int,
+        confinement: Confinement,
+        locks: int,
+        pids: int,
+        memory: int = 0,
+        max_ports: int = MAX_PORTS,
+        box_share: BoxShare | None = None,
+        writable: WritablePaths | None = None,
+    ) -> None:
+        self.denials = DenialCounter()
+        self._notify_fd = notify_fd = NotificationFd(fd, seccomp.current_machine())
+        self._callbacks: dict[int, Callable[[], None]] = {}
+        self._epoll = select.epoll()
+        self._epoll.register(notify_fd.fileno(), select.EPOLLIN)
+        self._handlers: dict[str, SyscallHandler] = dict.fromkeys(
+            (*seccomp.FORK_CALLS, "clone"), ForkHandler(notify_fd, pids, box_share).fork
+        )
+        self._handlers["mmap"] = SharedMappings(notify_fd, memory).map
+        polling, rulesets = (
+            EpollHandler(notify_fd, memory),
+            RulesetHandler(notify_fd, memory, len(confinement.grants)),
+        )
+        self._handlers |= {
+            **dict.fromkeys(seccomp.EPOLL_CALLS, polling.make),
+            "epoll_ctl": polling.add,
+        }
+        self._handlers |= zip(
+            seccomp.LANDLOCK_CALLS, (rulesets.make, rulesets.add, rulesets.restrict), strict=True
+        )
+        self._handlers["rt_sigaction"] = SigactionHandler(notify_fd).install
+        scheduling = SchedulerHandler(notify_fd)
+        self._handlers |= {
+            "sched_setscheduler": scheduling.policy,
+            "sched_setparam": scheduling.priority,
+        }
+        writable = writable or WritablePaths(confinement.grants, confinement.boundary)
+        paths = PathResolver(notify_fd, writable)
+        attributes = FileAttributeHandler(notify_fd, paths)
+        self._instances = InotifyInstances()
+        readable = ReadablePaths(confinement.grants, confinement.boundary)
+        watching = InotifyHandler(notify_fd, memory, self._instances, paths, readable)
+        self._handlers |= {
+            **dict.fromkeys(seccomp.INOTIFY_CALLS, watching.make),
+            seccomp.ADD_WATCH: watching.add,
+        }
+        self._handlers |= {call: getattr(attributes, name) for call, name in CALLS.items()}
+        buffers = SocketBuffers(memory)
+        sockets, ports = (
+            SocketTable(notify_fd, buffers, self._unwatch),
+            AgentPorts(confinement, locks),
+        )
+        self._handlers["socketpair"] = sockets.pair
+        self._connect_handler = ConnectHandler(notify_fd, sockets, ports, buffers, self._watch)
+        if confinement.ports is not None:
+            listening = ListenHandler(notify_fd, sockets, ports, max_ports)
+            self._handlers |= {
+                "socket": sockets.make,
+                "connect": self._connect_handler.connect,
+                "bind": listening.bind,
+                "listen": listening.listen,
+            }
+
+    def fileno(self) -> int:
+        """Of an epoll descriptor."""
+        return self._epoll.fileno()
+
+    def close(self) -> None:
+        """Of a desk where nobody asks."""
+        self._epoll.close()
+
+    def next_poll(self) -> float | None:
+        """Seconds; None while nothing is pending."""
+        waits = (
+            self._connect_handler.next_poll(),
+            self.denials.next_poll(),
+            self._instances.next_poll(),
+        )
+        return min((seconds for seconds in waits if seconds is not None), default=None)
+
+    def serve(self) -> None:
+        """Answers what waits now."""
+        for fd, event in self._epoll.poll(0):
+            if fd in self._callbacks:
+                self._epoll.unregister(fd)
+                self._callbacks.pop(fd)()
+            elif event & select.EPOLLIN:
+                self._handle_next()
+            else:  # no process is left that could ask
+                self._epoll.unregister(fd)
+        self._connect_handler.poll()
+        self._instances.poll()
+
+    def take_due(self, *, flush: bool = False) -> Iterator[SyscallDenials]:
+        """Refusals that are due to be told."""
+        return self.denials.take_due(flush=flush)
+
+    def _watch(self, fd: int, callback: Callable[[], None]) -> None:
+        if fd in self._callbacks:
+            self._epoll.modify(fd, select.EPOLLOUT)
+        else:
+            self._epoll.register(fd, select.EPOLLOUT)
+        self._callbacks[fd] = callback
+
+    def _unwatch(self, fd: int) -> None:
+        if self._callbacks.pop(fd, None):
+            self._epoll.unregister(fd)
+
+    def _handle_next(self) -> None:
+        notification = self._notify_fd.receive()
+        if notification is None:
+            return
+        try:
+            value = self._handlers.get(notification.call, _refuse)(notification)
+        except OSError as error:
+            if isinstance(error, DeniedCall):
+                self.denials.add(error)
+            self._notify_fd.reply(notification, error=error.errno or errno.EPERM)
+            return
+        if value is not None:
+            self._notify_fd.reply(notification, value)
+
+
+def send_notify_fd(sock: socket.socket, notify_fd: int) -> None:
+    """The agent's side, before its exec: sends the listener to the reaper. Raises OSError."""
+    socket.send_fds(sock, [b"x"], [notify_fd])
+
+
+def receive_notify_fd(sock: socket.socket) -> int | None:
+    """The reaper's side: the listener, None when the agent never came so far."""
+    data, fds, _, _ = socket.recv_fds(sock, 1, 1)
+    return fds[0] if data and fds else None
+
+
+def _refuse(notification: Notification) -> int | None:
+    raise DeniedCall(_ERRORS.get(notification.call, errno.EPERM), notification.call)

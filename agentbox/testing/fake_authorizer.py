@@ -1,0 +1,133 @@
+"""Rights that a test tells, decided as agent-host's are: for tests of what asks."""
+
+import asyncio
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from agentbox.gateway.authorizer import AccessDenied, Layer
+from agentbox.policy.patterns.scopes import Scope
+from agentbox.policy.rights.authorization import Authorization, Right
+from agentbox.policy.rights.rights import find_allowing_right
+
+
+def right(scope: Scope, operation: str, *patterns: str, **changes: Any) -> Right:
+    """An allowing one; `changes` are fields of Right."""
+    base = Right(
+        grant_id=f"{scope}-{patterns[0]}",
+        scope=scope,
+        mode="allow",
+        operations=(operation,),
+        patterns=patterns,
+    )
+    return replace(base, **changes)
+
+
+class FakeAuthorizer:
+    """An Authority of agents that a test adds, gives rights to, and ends. `refusals` are (agent, layer, rule)."""
+
+    def __init__(self) -> None:
+        self.refusals: list[tuple[str, Layer, str]] = []
+        self.approval_requests: list[tuple[str, str, str, dict[str, Any]]] = []
+        self.approves = False
+        self._agents: dict[str, Authorization] = {}
+        self._waiters: dict[str, asyncio.Future[None]] = {}
+
+    def add(
+        self, agent_id: str, token: str, rights: Sequence[Right] = (), **changes: Any
+    ) -> Authorization:
+        """Its bearer token is `token`; a `name` is one of [agents], and its state has its own id."""
+        authorization = Authorization(
+            **{
+                "agent_id": agent_id,
+                "generation": 1,
+                "name": agent_id,
+                "profile": "standard",
+                "rights": tuple(rights),
+                "token_sha256": hashlib.sha256(token.encode()).hexdigest(),
+                "state": agent_id,
+                "agent": changes.get("name", ""),
+                "session_id": agent_id,
+                "trace_id": "a" * 32,
+                **changes,
+            }
+        )
+        return self.replace_authorization(authorization)
+
+    def replace_authorization(self, authorization: Authorization) -> Authorization:
+        """In place of what that agent had; whoever waits for a change is told."""
+        self._agents[authorization.agent_id] = authorization
+        self._notify(authorization.agent_id)
+        return authorization
+
+    def set_rights(self, agent_id: str, rights: Sequence[Right]) -> None:
+        """These instead, from now on."""
+        self.replace_authorization(replace(self._agents[agent_id], rights=tuple(rights)))
+
+    def remove(self, agent_id: str) -> None:
+        """It is over."""
+        del self._agents[agent_id]
+        self._notify(agent_id)
+
+    def identify(self, bearer: str) -> Authorization:
+        """Raises Refused."""
+        digest = hashlib.sha256(bearer.encode()).hexdigest()
+        for authorization in self._agents.values():
+            if authorization.token_sha256 == digest:
+                return authorization
+        raise AccessDenied("token", "the token is unknown, or its agent has ended")
+
+    async def check(
+        self,
+        caller: Authorization,
+        scope: Scope,
+        operation: str,
+        value: str,
+        *,
+        method: str = "",
+        path: str = "",
+        consume: bool = True,
+    ) -> None:
+        """Raises Refused."""
+        current = self._agents.get(caller.agent_id)
+        if current is None or not find_allowing_right(
+            current.rights, scope, operation, value, method=method, path=path
+        ):
+            raise AccessDenied(
+                f"{scope} {operation}", f"no right of the agent allows {scope} {operation} here"
+            )
+
+    async def approve(
+        self,
+        caller: Authorization,
+        kind: str,
+        value: str,
+        parameters: Mapping[str, Any],
+        reason: str = "",
+        *,
+        for_next_use: bool = False,
+    ) -> None:
+        """Nobody is there to ask, unless `approves` says so. Raises Refused."""
+        self.approval_requests.append((caller.agent_id, kind, value, dict(parameters)))
+        if not self.approves:
+            raise AccessDenied(f"approval {kind}", "it waits for an approval, and none was given")
+
+    def revocation(self, caller: Authorization) -> "asyncio.Future[None]":
+        """Done at the next `give` or `end`."""
+        future = self._waiters.setdefault(
+            caller.agent_id, asyncio.get_running_loop().create_future()
+        )
+        if caller.agent_id not in self._agents and not future.done():
+            future.set_result(None)
+        return future
+
+    def report_denial(
+        self, caller: Authorization, layer: Layer, rule: str, detail: str = ""
+    ) -> None:
+        """Kept in `refusals`."""
+        self.refusals.append((caller.agent_id, layer, rule))
+
+    def _notify(self, agent_id: str) -> None:
+        if (future := self._waiters.pop(agent_id, None)) is not None and not future.done():
+            future.set_result(None)

@@ -1,0 +1,95 @@
+"""An adapter whose calls go wrong, as those over a bad connection do; for any class, without a network."""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping
+from functools import partial
+from typing import Any, Final
+
+from agentbox.adapters.runtime.adapter import Adapter
+from agentbox.contracts.methods import METHODS
+from agentbox.core.slot_errors import AdapterError, AdapterTimeout, BackendError, SlotUnavailable
+
+FAULTS: Final = ("slow", "flaky", "drop", "duplicate", "truncate")
+MAX_DELAY: Final = 0.05  # seconds that a slow call waits before it is made, at most
+CALLS_PER_ROUND: Final = 25  # calls after which every fault has had its share
+
+
+class FaultyAdapter:
+    """Stands before `adapter`; what is no method of the slot goes through. `happened` counts the faults of each kind.
+
+    slow: made after a wait. flaky: refused, nothing was done. drop: done, and its reply lost. duplicate: done twice, the first
+    reply given. truncate: done, and its reply broken; a stream ends in the middle.
+    """
+
+    def __init__(self, adapter: Adapter, seed: int, plan: Mapping[str, float]) -> None:
+        """`plan` gives kinds of `FAULTS` their share of the calls, 0 to 1 in all, rounded to a
+        25th: every 25 calls have that many of each kind, in an order that follows from the seed. Raises ValueError for another kind, or shares of more than 1."""
+        if set(plan) - set(FAULTS) or not 0 <= sum(plan.values()) <= 1:
+            raise ValueError(
+                f"a plan has shares of {', '.join(FAULTS)} that come to 1 at most: {dict(plan)}"
+            )
+        self._adapter, self._random = adapter, random.Random(seed)
+        faults = [
+            kind for kind, share in plan.items() for _ in range(round(share * CALLS_PER_ROUND))
+        ]
+        self._kinds = [*faults, *[""] * (CALLS_PER_ROUND - len(faults))]
+        self._next: list[str] = []
+        self._streams = {spec.name: spec.stream for spec in METHODS[adapter.slot]}
+        self.fault_counts: Counter[str] = Counter()
+
+    def __getattr__(self, name: str) -> Any:
+        attribute = getattr(self._adapter, name)
+        if name not in self._streams:
+            return attribute
+        return partial(self._stream if self._streams[name] else self._call, attribute, name)
+
+    async def _call(
+        self, method: Callable[..., Any], name: str, /, *args: Any, **kwargs: Any
+    ) -> Any:
+        match self._fault():
+            case "slow":
+                await asyncio.sleep(self._random.uniform(0, MAX_DELAY))
+            case "flaky":
+                raise self._unavailable()
+            case "duplicate":
+                first = await method(*args, **kwargs)
+                await asyncio.gather(method(*args, **kwargs), return_exceptions=True)
+                return first
+            case "drop":
+                await asyncio.gather(method(*args, **kwargs), return_exceptions=True)
+                raise AdapterTimeout(
+                    f"no reply to {name}", slot=self._adapter.slot, method=name, deadline_ms=0
+                )
+            case "truncate":
+                await asyncio.gather(method(*args, **kwargs), return_exceptions=True)
+                detail = f"the reply to {name} broke off"
+                raise BackendError(detail, slot=self._adapter.slot, impl=self._adapter.impl)
+        return await method(*args, **kwargs)
+
+    async def _stream(
+        self, method: Callable[..., Any], _name: str, /, *args: Any, **kwargs: Any
+    ) -> AsyncIterator[Any]:
+        fault = self._fault()
+        if fault == "flaky":
+            raise self._unavailable()
+        count = 0
+        async for item in method(*args, **kwargs):
+            if fault in ("drop", "truncate") and count == 3:
+                raise self._unavailable()
+            if fault == "slow":
+                await asyncio.sleep(self._random.uniform(0, MAX_DELAY / 10))
+            yield item
+            count += 1
+
+    def _fault(self) -> str:
+        if not self._next:
+            self._next = self._random.sample(self._kinds, len(self._kinds))
+        if kind := self._next.pop():
+            self.fault_counts[kind] += 1
+        return kind
+
+    def _unavailable(self) -> AdapterError:
+        slot, impl = self._adapter.slot, self._adapter.impl
+        return SlotUnavailable(f"cannot reach {slot}", slot=slot, impl=impl, since=None)
