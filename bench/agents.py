@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from measure import Claim, docker, keep, told
+from measure import Claim, docker, run_main, write_results
 
 from agentbox.client import AsyncBoxClient
 from agentbox.core.errors import AgentboxError
@@ -256,15 +256,15 @@ def main() -> int:
     given = parser.parse_args()
     if given.before:
         claims = beside_before(given.count, given.before)
-        keep("agents", claims, given.out, only=f"{MANY} agents at once")
+        write_results("agents", claims, given.out, only=f"{MANY} agents at once")
         return 1 if any(claim.extra.get("failed") for claim in claims) else 0
     count, runs = (20, given.docker and 3) if given.quick else (given.count, given.docker)
     claims = measure(count, 1 if given.quick else 3)
     if runs:
         claims += beside_docker(given.image or an_image(), runs, 10 if given.quick else MANY)
-    keep("agents", claims, given.out)
+    write_results("agents", claims, given.out)
     return 1 if claims[1].extra["failed"] else 0
 
 
 if __name__ == "__main__":
-    told(main)
+    run_main(main)

@@ -13,7 +13,7 @@ import sys
 import tempfile
 from dataclasses import replace
 
-from measure import Claim, keep
+from measure import Claim, write_results
 
 from agentbox.sandbox.confinement import Confinement
 from agentbox.testing.confined_process import EVERYWHERE, hello_server, run_python
@@ -59,7 +59,7 @@ def run(count: int) -> None:
     for name, samples in plain.items():
         claims.append(Claim(f"{name}, plain", "ms", samples))
         claims.append(Claim(f"{name}, in a sandbox", "ms", inside[name], peer=f"{name}, plain"))
-    keep("answers", claims)
+    write_results("answers", claims)
 
 
 if __name__ == "__main__":

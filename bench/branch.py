@@ -22,7 +22,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from measure import Claim, keep
+from measure import Claim, write_results
 
 from agentbox.agents.review import branch
 
@@ -121,7 +121,7 @@ def main() -> int:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=given.folder, prefix="abx-branch-") as folder:
         claims = measure(Path(folder), 2 if given.quick else given.runs, given.files)
-    keep("branch", claims, given.out)
+    write_results("branch", claims, given.out)
     median = claims[0].summary()["median"]
     if given.files == FILES and median > GOAL:
         print(f"a branch of {FILES} files: {median:.0f} ms, must be {GOAL:g}", file=sys.stderr)

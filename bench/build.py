@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from measure import Claim, docker, keep, seconds_of, told
+from measure import Claim, docker, measure_seconds, run_main, write_results
 
 from agentbox.core.errors import AgentboxError
 
@@ -47,8 +47,8 @@ def main() -> None:
     idle = [agentbox("build") for _ in range(runs)]
     agentbox("up")
     warm = [agentbox("up") for _ in range(runs)]
-    plain = [seconds_of(lambda: docker("version")) for _ in range(runs)]
-    keep("build", [
+    plain = [measure_seconds(lambda: docker("version")) for _ in range(runs)]
+    write_results("build", [
         Claim("no-op build", "s", idle, 2, "nothing changed since the last"),
         Claim("build and load after a one-line change", "s", changed, 15, "a comment added to agentbox/api/app.py"),
         Claim("warm up", "s", warm, 6, "box running and ready, nothing changed", peer="docker version"),
@@ -57,4 +57,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    told(main)
+    run_main(main)

@@ -38,7 +38,7 @@ from chaos import (
 )
 from chaos_agents import Agents, Bridge, over_bridge
 from chaos_sink import AWAY, P95_MS, UP, away, over_sink, sink_at
-from measure import Claim, keep
+from measure import Claim, write_results
 from postgres_server import running
 from slot_rooms import solid
 
@@ -174,7 +174,7 @@ def main() -> int:
         print(f"{name}: {[claim.extra for claim in found if claim.extra]}")
         claims += found
         wrong += [f"{name}: {sentence}" for sentence in said]
-    keep("chaos", claims, only=f"{chosen.only}:" if chosen.only else "")
+    write_results("chaos", claims, only=f"{chosen.only}:" if chosen.only else "")
     for sentence in wrong:
         print(sentence, file=sys.stderr)
     return 1 if wrong else 0

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import httpx
 import uvloop
-from measure import Claim, keep, told
+from measure import Claim, run_main, write_results
 
 from agentbox.client import ApiError, AsyncBoxClient, BoxUnreachable
 from agentbox.testing.api_box import ApiBox
@@ -275,10 +275,10 @@ def main() -> int:
     other = uvloop.run(peer(given.clients, given.rate, min(15.0, given.seconds)))
     words = f"{given.clients} clients, {given.rate:g} requests a second each, {given.seconds:g} s, one API process"
     claims = claims_of(found, other, words)
-    keep("clients", claims, given.out)
+    write_results("clients", claims, given.out)
     print(claims[0].extra)
     return int(bool(found.errors) or found.rss[-1] > GROWTH * found.rss[1])
 
 
 if __name__ == "__main__":
-    told(main)
+    run_main(main)

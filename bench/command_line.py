@@ -11,7 +11,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from measure import Claim, docker, keep, told
+from measure import Claim, docker, run_main, write_results
 
 from agentbox.core.errors import AgentboxError
 from agentbox.core.paths import CHECKOUT
@@ -102,11 +102,11 @@ def main() -> None:
     claims = [
         Claim(name, "s", row, must.get(name), conditions, peer=PEER) for name, row in wall.items()
     ]
-    keep(
+    write_results(
         "command_line",
         [*claims, *(Claim(name, "s", row, None, conditions) for name, row in processor.items())],
     )
 
 
 if __name__ == "__main__":
-    told(main)
+    run_main(main)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection
 
-from measure import Claim, keep, told
+from measure import Claim, run_main, write_results
 
 from agentbox.client import AgentApiClient
 from agentbox.testing.gateway_fixture import TOKEN
@@ -169,8 +169,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=1500)
     runs = parser.parse_args().runs
-    keep("door", [*round_trips(runs), *throughput(max(3, runs // 300))])
+    write_results("door", [*round_trips(runs), *throughput(max(3, runs // 300))])
 
 
 if __name__ == "__main__":
-    told(main)
+    run_main(main)

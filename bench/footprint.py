@@ -6,7 +6,7 @@ import argparse
 import json
 from pathlib import Path
 
-from measure import Claim, container, docker, keep, told
+from measure import Claim, container, docker, run_main, write_results
 
 from agentbox.host.cli.context import CliContext
 from agentbox.host.image.archive import read_archive
@@ -55,7 +55,7 @@ def main() -> None:
     totals = [sum(size for key, size in sample.items() if key != "peer") for sample in seen]
     archive = read_archive(Path(state.directory / "image").resolve())
     layers = {layer.name: layer.size / 1e6 for layer in archive.layers}
-    keep("footprint", [
+    write_results("footprint", [
         Claim("control plane idle, sum of PSS", "MiB", totals, 100, "supervisord, API, gateway, agent-host, launcher; box idle",
               peer="bare uvicorn", extra={"by_program": seen[0]}),
         Claim("bare uvicorn", "MiB", [sample["peer"] for sample in seen], None, "an ASGI application that does nothing"),
@@ -64,4 +64,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    told(main)
+    run_main(main)

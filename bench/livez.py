@@ -15,7 +15,7 @@ from multiprocessing.queues import Queue
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from measure import Claim, keep, told
+from measure import Claim, run_main, write_results
 
 from agentbox.core.errors import AgentboxError, ExitCode
 
@@ -87,8 +87,10 @@ def main() -> None:
     given = parser.parse_args()
     samples = measure(given.url, given.seconds) if given.url else own_api(given.seconds)
     conditions = f"{CLIENTS} clients, {RATE} requests a second each, {given.seconds:g} s, of {given.url or 'an API of its own'}"
-    keep("livez", [Claim("livez under load", "ms", samples, MUST_P99, conditions)], given.out)
+    write_results(
+        "livez", [Claim("livez under load", "ms", samples, MUST_P99, conditions)], given.out
+    )
 
 
 if __name__ == "__main__":
-    told(main)
+    run_main(main)

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from measure import Claim, keep, told
+from measure import Claim, run_main, write_results
 
 from agentbox.core.errors import AgentboxError
 from agentbox.testing.story_box import StoryBox
@@ -146,8 +146,8 @@ def main() -> None:
             until(lambda: gateway.status(body_of(1, False)) == 200, "the gateway has heard of it")
             claims = measured(Line(url, "/v1/chat/completions", KEY), gateway, chosen.runs)
         server.terminate()
-    keep("llm", claims, chosen.out)
+    write_results("llm", claims, chosen.out)
 
 
 if __name__ == "__main__":
-    told(main)
+    run_main(main)

@@ -30,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests/api"))
 import httpx
 from agents import MANY, an_image, cpu_of, docker_at_once, first_byte, launcher_of
 from leftovers import left_behind, pss, pss_of_reapers, temp_files
-from measure import Claim, keep, told
+from measure import Claim, run_main, write_results
 from test_supervised import TOKEN, Sealed, plan, started
 
 from agentbox.client import ApiError, AsyncBoxClient
@@ -254,7 +254,7 @@ def main() -> int:
     claims = claims_of(many, asked, default, raised, weights)
     if runs:
         claims.append(docker_at_once(given.image or an_image(), runs))
-    keep("many", claims, given.out)
+    write_results("many", claims, given.out)
     said += left + wrong(many, asked, default, raised)
     for sentence in said:
         print(sentence, file=sys.stderr)
@@ -262,4 +262,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    told(main)
+    run_main(main)

@@ -1,4 +1,4 @@
-"""Samples, percentiles, host, and the JSON file that keeps every raw number."""
+"""Samples, percentiles, host, and the JSON files of results."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ from agentbox.host.cli.context import CliContext
 from agentbox.host.engines.state import BoxRecord
 
 RESULTS = Path(__file__).parent / "results"
+RAW = Path(__file__).parent / "raw"  # every sample; not in git
+_BINS = 20
 
 
 def percentile(samples: Sequence[float], share: float) -> float:
@@ -43,20 +45,34 @@ class Claim:
     extra: dict[str, Any] = field(default_factory=dict)
 
     def summary(self) -> dict[str, Any]:
-        """Percentiles beside the raw samples, which keep five digits."""
-        numbers = {
-            "p50": percentile(self.samples, 0.5),
-            "p95": percentile(self.samples, 0.95),
-            "p99": percentile(self.samples, 0.99),
-        }
-        raw = [float(f"{sample:.5g}") for sample in self.samples]
+        """Count, percentiles and a histogram, in the unit of the claim."""
+        fields = {name: value for name, value in self.__dict__.items() if name != "samples"}
         return {
-            **self.__dict__,
-            "samples": raw,
-            **numbers,
-            "n": len(raw),
-            "median": statistics.median(raw),
+            **fields,
+            "n": len(self.samples),
+            "min": _rounded(min(self.samples)),
+            "p50": _rounded(percentile(self.samples, 0.5)),
+            "p95": _rounded(percentile(self.samples, 0.95)),
+            "p99": _rounded(percentile(self.samples, 0.99)),
+            "max": _rounded(max(self.samples)),
+            "median": _rounded(statistics.median(self.samples)),
+            "histogram": histogram(self.samples),
         }
+
+
+def histogram(samples: Sequence[float]) -> list[int]:
+    """Counts of 20 bins of equal width from the smallest to the largest sample; one if all are equal."""
+    low, high = min(samples), max(samples)
+    if low == high:
+        return [len(samples)]
+    counts = [0] * _BINS
+    for sample in samples:
+        counts[min(_BINS - 1, int((sample - low) / (high - low) * _BINS))] += 1
+    return counts
+
+
+def _rounded(number: float) -> float:
+    return float(f"{number:.5g}")
 
 
 def host() -> dict[str, Any]:
@@ -82,46 +98,67 @@ def host() -> dict[str, Any]:
     }  # fmt: skip
 
 
-def keep(bench: str, claims: Sequence[Claim], out: Path | None = None, *, only: str = "") -> Path:
-    """Writes `results/<bench>.json`, or `out`, and prints a table; a claim whose peer was measured too says how many times its
-    median it took. With `only`, rows whose names begin so are replaced, each with the host it was measured on; the file keeps the
-    others, and its own host."""
-    RESULTS.mkdir(exist_ok=True)
+def write_results(
+    bench: str, claims: Sequence[Claim], out: Path | None = None, *, only: str = ""
+) -> Path:
+    """Writes `results/<bench>.json` and every sample to `raw/<bench>.json`, or both to `out`, and
+    prints a table. A claim whose peer was measured in the same run has the ratio of the medians.
+    With `only`, rows whose names begin so are replaced, each with the host it was measured on; the
+    file keeps the others, and its own host."""
     rows = [claim.summary() for claim in claims]
     medians = {row["name"]: row["median"] for row in rows}
     for row in rows:
         if row["peer"] in medians:
             row["times_the_peer"] = float(f"{row['median'] / medians[row['peer']]:.3g}")
-    target, at, kept = out or RESULTS / f"{bench}.json", host(), []
-    if only and target.exists():
-        before = json.loads(target.read_text())
-        kept = [row for row in before["claims"] if not row["name"].startswith(only)]
-        rows, at = [{**row, "host": at} for row in rows], before["host"]
-    lines = ",\n".join(
-        json.dumps(row, sort_keys=True, separators=(",", ":")) for row in kept + rows
-    )
+    this_host = host()
+    samples = {claim.name: [_rounded(sample) for sample in claim.samples] for claim in claims}
+    if out:
+        _write(out, bench, this_host, [{**row, "samples": samples[row["name"]]} for row in rows])
+    else:
+        _write(RESULTS / f"{bench}.json", bench, *_merged(bench, this_host, rows, only))
+        RAW.mkdir(exist_ok=True)
+        (RAW / f"{bench}.json").write_text(json.dumps({"host": this_host, "samples": samples}))
+    for row in rows:
+        _print_row(row)
+    return out or RESULTS / f"{bench}.json"
+
+
+def _merged(
+    bench: str, this_host: dict[str, Any], rows: list[dict[str, Any]], only: str
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    target = RESULTS / f"{bench}.json"
+    if not only or not target.exists():
+        return this_host, rows
+    before = json.loads(target.read_text())
+    others = [row for row in before["claims"] if not row["name"].startswith(only)]
+    return before["host"], others + [{**row, "host": this_host} for row in rows]
+
+
+def _write(target: Path, bench: str, at: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+    """A line for each claim."""
+    target.parent.mkdir(exist_ok=True)
+    lines = ",\n".join(json.dumps(row, sort_keys=True, separators=(",", ":")) for row in rows)
     head = f'"bench": {json.dumps(bench)},\n"host": {json.dumps(at, sort_keys=True)}'
     target.write_text(f'{{{head},\n"claims": [\n{lines}\n]}}\n')
-    for row in rows:
-        bound = f"  must {row['must_p95']:g}" if row["must_p95"] is not None else ""
-        bound += (
-            f"  {row['times_the_peer']:g} times {row['peer']}" if "times_the_peer" in row else ""
-        )
-        print(
-            f"{row['name']:<44} n={row['n']:<5} p50 {row['p50']:9.3f}  p95 {row['p95']:9.3f}  p99 {row['p99']:9.3f} {row['unit']}{bound}"
-        )
-    return target
 
 
-def seconds_of(action: Callable[[], object]) -> float:
+def _print_row(row: dict[str, Any]) -> None:
+    bound = f"  must {row['must_p95']:g}" if row["must_p95"] is not None else ""
+    if "times_the_peer" in row:
+        bound += f"  {row['times_the_peer']:g} times {row['peer']}"
+    percentiles = "  ".join(f"{name} {row[name]:9.3f}" for name in ("p50", "p95", "p99"))
+    print(f"{row['name']:<44} n={row['n']:<5} {percentiles} {row['unit']}{bound}")
+
+
+def measure_seconds(action: Callable[[], object]) -> float:
     """Wall time of one call."""
     started = time.perf_counter()
     action()
     return time.perf_counter() - started
 
 
-def told(main: Callable[[], int | None]) -> NoReturn:
-    """Runs a bench and leaves with its exit code. What it lacks is told in a sentence, as by the command line."""
+def run_main(main: Callable[[], int | None]) -> NoReturn:
+    """Runs a bench and exits with its code. A missing requirement is one sentence, as on the command line."""
     try:
         sys.exit(main() or 0)
     except AgentboxError as error:

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests/peers"))
 
 import numpy as np
 import psycopg
-from measure import Claim, keep
+from measure import Claim, write_results
 from memory_fill import fill, texts
 from postgres_server import PostgresServer, running
 from postgres_store import PostgresStore
@@ -213,7 +213,7 @@ def main() -> int:
     claims = asyncio.run(
         measure([int(size) for size in chosen.sizes.split(",")], max(chosen.runs, 200))
     )
-    keep("memory", claims)
+    write_results("memory", claims)
     return int(
         any(
             claim.must_p95 is not None and claim.summary()["p95"] > claim.must_p95

@@ -16,7 +16,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests/peers"))
 
 import apsw
-from measure import Claim, keep
+from measure import Claim, write_results
 from memory import HITS, OPTIONS, _store, timed
 from memory_fill import texts
 
@@ -94,7 +94,7 @@ def main() -> int:
     """Holds no bound."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--runs", type=int, default=12, help="counted calls of each operation")
-    keep("memory_million", asyncio.run(measure(arguments.parse_args().runs)))
+    write_results("memory_million", asyncio.run(measure(arguments.parse_args().runs)))
     return 0
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from measure import Claim, keep
+from measure import Claim, write_results
 from privacy_texts import texts
 
 from agentbox.policy.redaction.detectors import RULES
@@ -119,7 +119,7 @@ def main() -> None:
             conditions="50 ms + 50 ms a MiB is the limit",
         )
     )
-    keep("privacy", claims, chosen.out)
+    write_results("privacy", claims, chosen.out)
 
 
 if __name__ == "__main__":

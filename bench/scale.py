@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests/peers"))
 
 import psycopg
 from draining import Drained, create, drain
-from measure import Claim, keep
+from measure import Claim, write_results
 from postgres_server import PostgresServer, running
 from postgres_store import PostgresStore
 
@@ -170,7 +170,7 @@ def main() -> int:
     arguments.add_argument("--processes", type=int, default=PROCESSES)
     chosen = arguments.parse_args()
     claims, wrong = asyncio.run(measure(min(chosen.runs, 3), chosen.beads, chosen.processes))
-    keep("scale", claims)
+    write_results("scale", claims)
     for sentence in wrong:
         print(sentence, file=sys.stderr)
     return 1 if wrong else 0

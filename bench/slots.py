@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from measure import Claim, keep
+from measure import Claim, write_results
 from slot_calls import CALLS, Call, Prepare
 from slot_peers import on_disk, on_server
 from slot_rooms import Room, room
@@ -156,7 +156,7 @@ def main() -> int:
     finally:
         shutil.rmtree(prefix)
     whole = not chosen.quick and chosen.only == ",".join(SLOTS)
-    keep("slots", claims, None if whole else Path(tempfile.gettempdir()) / "slots.json")
+    write_results("slots", claims, None if whole else Path(tempfile.gettempdir()) / "slots.json")
     for sentence in missed:
         print(f"missed: {sentence}", file=sys.stderr)
     return 1 if missed else 0

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 import sandbox_peers
-from measure import Claim, keep
+from measure import Claim, write_results
 
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
 from agentbox.adapters.runtime.adapter import Deps, SlotConfig
@@ -207,7 +207,7 @@ async def run(count: int, python: Path | None, older: Path | None) -> None:
         for name, samples in peers
         if samples
     ]
-    keep(
+    write_results(
         "spawn",
         [
             *others,

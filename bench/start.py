@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 
-from measure import Claim, container, docker, keep, told
+from measure import Claim, container, docker, run_main, write_results
 
 from agentbox.core.errors import AgentboxError
 from agentbox.host.engines.readiness import query_ready
@@ -63,11 +63,11 @@ def main() -> None:
     finally:
         docker("rm", "--force", _PEER)
     conditions = f"{_WARM_UPS} warm-ups, `docker start` of the stopped box to /ready 200, poll 5 ms"
-    keep("start", [
+    write_results("start", [
         Claim("container start to /ready", "s", samples, 2.5, conditions, peer="bare docker start"),
         Claim("bare docker start", "s", bare, None, "same image, entrypoint sleep, no network"),
     ])  # fmt: skip
 
 
 if __name__ == "__main__":
-    told(main)
+    run_main(main)

@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests/api"))
 
 from agents_kills import AFTER, Kill, apart, in_window, kill_in_turn
 from leftovers import left_behind, temp_files
-from measure import Claim, keep, percentile
+from measure import Claim, percentile, write_results
 from ten_load import KINDS, NEIGHBOURS, Load, Seen
 from ten_writers import Writers
 from test_supervised import Sealed, plan, started
@@ -161,7 +161,7 @@ def main() -> int:
         said += left_behind(box, before, stopped=True)
     claims = claims_of(run)
     said += wrong(run, claims)
-    keep("ten_agents", claims, given.out)
+    write_results("ten_agents", claims, given.out)
     print(dict(run.seen.ends), "in windows:", dict(_errors(run, inside=True)))
     for sentence in said:
         print(sentence, file=sys.stderr)

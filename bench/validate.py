@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from measure import Claim, keep, seconds_of
+from measure import Claim, measure_seconds, write_results
 
 from agentbox.core.paths import CHECKOUT, environment
 from agentbox.manifest.features.loader import load_features
@@ -39,7 +39,7 @@ def inside(name: str, path: Path, must: float) -> Claim:
     features, data = load_features(), load(path).raw
     run_rules(parse(data, name), features=features)  # imports and compiles
     samples = [
-        1000 * seconds_of(lambda: run_rules(parse(data, name), features=features))
+        1000 * measure_seconds(lambda: run_rules(parse(data, name), features=features))
         for _ in range(INSIDE_RUNS)
     ]
     conditions = f"{INSIDE_RUNS} runs, warm"
@@ -69,7 +69,7 @@ def processes(commands: Sequence[Sequence[str]], runs: int) -> list[list[float]]
     samples: list[list[float]] = [[] for _ in commands]
     for _ in range(runs):
         for command, kept in zip(commands, samples, strict=True):
-            kept.append(1000 * seconds_of(lambda command=command: once(command)))
+            kept.append(1000 * measure_seconds(lambda command=command: once(command)))
     return samples
 
 
@@ -111,4 +111,4 @@ if __name__ == "__main__":
     parser.add_argument("--runs", type=int, default=20)
     wanted = parser.parse_args().runs
     peer_reads_the_schema()
-    keep("validate", [*(inside(*subject) for subject in SUBJECTS), *whole(wanted)])
+    write_results("validate", [*(inside(*subject) for subject in SUBJECTS), *whole(wanted)])

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import sandbox_peers
-from measure import Claim, keep
+from measure import Claim, write_results
 
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
 from agentbox.adapters.runtime.adapter import Deps, SlotConfig
@@ -292,7 +292,7 @@ def main() -> int:
             )
         finally:
             box.stop()
-    target = keep("work", claims, given.out)
+    target = write_results("work", claims, given.out)
     rows = json.loads(target.read_text())["claims"]
     slow = [
         row for row in rows if row["name"].endswith(", agent") and row["times_the_peer"] > WORSE

@@ -32,7 +32,8 @@ def record(row: Row, inputs: str, file: Path = RESULTS, page: Path = features.TA
         "inputs": inputs,
     }
     rows[row.feature] = {**row.to_json(), **seen}
-    _write(file, json.dumps({"bench": "features", "rows": rows}, indent=1, sort_keys=True) + "\n")
+    lines = (f"{json.dumps(key)}: {json.dumps(rows[key], sort_keys=True)}" for key in sorted(rows))
+    _write(file, '{"bench": "features", "rows": {\n' + ",\n".join(lines) + "\n}}\n")
     _write(page, features.page(file))
 
 

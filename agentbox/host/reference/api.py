@@ -1,9 +1,10 @@
-"""Writes what is generated from the route table: `python -m agentbox.host.reference.api` mends a stale copy."""
+"""Writes what is generated from the route table: `python -m agentbox.host.reference.api` writes a stale copy anew."""
 
 import json
 from collections.abc import Iterable, Mapping
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from agentbox.api.openapi import document
 from agentbox.contracts.registry import ROUTES
@@ -41,8 +42,38 @@ query names are refused. Streams are server-sent events: `Last-Event-ID` resumes
 
 def outputs() -> Mapping[Path, str]:
     """Every generated file and its text."""
-    golden = json.dumps(document(), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
-    return {GOLDEN: golden, PAGE: page()}
+    return {GOLDEN: golden(document()), PAGE: page()}
+
+
+def golden(whole: Mapping[str, Any]) -> str:
+    """The OpenAPI document as JSON with a line for each operation and each component."""
+    members = []
+    for name, value in sorted(whole.items()):
+        match name:
+            case "paths":
+                text = _block(
+                    (path, _block(((verb, _json(row)) for verb, row in sorted(rows.items())), 2))
+                    for path, rows in sorted(value.items())
+                )
+            case "components":
+                text = _block(
+                    (kind, _block(((key, _json(row)) for key, row in sorted(rows.items())), 2))
+                    for kind, rows in sorted(value.items())
+                )
+            case _:
+                text = _json(value)
+        members.append((name, text))
+    return _block(members, 0) + "\n"
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False)
+
+
+def _block(members: Iterable[tuple[str, str]], depth: int = 1) -> str:
+    indent = " " * (depth + 1)
+    lines = ",\n".join(f"{indent}{_json(name)}: {text}" for name, text in members)
+    return f"{{\n{lines}\n{' ' * depth}}}"
 
 
 def page() -> str:

@@ -62,13 +62,13 @@ def test_where_nobody_answers(tmp_path):
     )
 
 
-def test_a_result_file_has_every_sample_in_little_room(tmp_path):
-    """A line a claim; five digits a sample."""
+def test_a_file_that_is_asked_for_has_every_sample(tmp_path):
+    """One line for each claim; five digits for each sample."""
     code = f"""
 import sys; sys.path.insert(0, {str(BENCH)!r})
 from pathlib import Path
-from measure import Claim, keep
-keep("x", [Claim("a", "ms", [1 / 3] * 1000), Claim("b", "ms", [2.0])], Path("out.json"))
+from measure import Claim, write_results
+write_results("x", [Claim("a", "ms", [1 / 3] * 1000), Claim("b", "ms", [2.0])], Path("out.json"))
 """
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
     text = (tmp_path / "out.json").read_text()
@@ -77,19 +77,47 @@ keep("x", [Claim("a", "ms", [1 / 3] * 1000), Claim("b", "ms", [2.0])], Path("out
     assert len(text.splitlines()) < 10
 
 
+def test_results_in_git_have_a_histogram_and_no_samples(tmp_path):
+    """`results/` has counts of 20 bins; `raw/`, which git ignores, has the samples."""
+    code = f"""
+import sys; sys.path.insert(0, {str(BENCH)!r})
+from pathlib import Path
+import measure
+measure.RESULTS, measure.RAW = Path("results"), Path("raw")
+measure.write_results("x", [measure.Claim("a", "ms", [float(n) for n in range(100)])])
+"""
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
+    (row,) = json.loads((tmp_path / "results/x.json").read_text())["claims"]
+    assert (row["min"], row["p50"], row["p99"], row["max"]) == (0.0, 49.0, 98.0, 99.0)
+    assert row["histogram"] == [5] * 20
+    assert "samples" not in row
+    raw = json.loads((tmp_path / "raw/x.json").read_text())
+    assert raw["samples"] == {"a": [float(n) for n in range(100)]}
+    assert "bench/raw/" in (BENCH.parent / ".gitignore").read_text().splitlines()
+
+
 def test_a_part_that_is_measured_again_replaces_its_own_rows(tmp_path):
     """The others stay, with the host of the file; what is new has its own."""
     code = f"""
 import sys; sys.path.insert(0, {str(BENCH)!r})
 from pathlib import Path
-from measure import Claim, keep
-out = Path("out.json")
-keep("x", [Claim("a: one", "s", [1.0]), Claim("a: gone", "s", [1.0]), Claim("ab: one", "s", [2.0])], out)
+import measure
+from measure import Claim, write_results
+measure.RESULTS, measure.RAW = Path("."), Path("raw")
+out = Path("x.json")
+write_results(
+    "x",
+    [
+        Claim("a: one", "s", [1.0]),
+        Claim("a: removed", "s", [1.0]),
+        Claim("ab: one", "s", [2.0]),
+    ],
+)
 out.write_text(out.read_text().replace('"at": "', '"at": "before '))
-keep("x", [Claim("a: one", "s", [3.0])], out, only="a:")
+write_results("x", [Claim("a: one", "s", [3.0])], only="a:")
 """
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
-    found = json.loads((tmp_path / "out.json").read_text())
+    found = json.loads((tmp_path / "x.json").read_text())
     assert [(row["name"], row["median"]) for row in found["claims"]] == [
         ("ab: one", 2.0),
         ("a: one", 3.0),

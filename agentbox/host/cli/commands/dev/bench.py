@@ -52,7 +52,7 @@ def bench_names() -> list[str]:
 )
 @click.pass_obj
 def command(cli: CliContext, names: tuple[str, ...], runs: int, compare: Path | None) -> int:
-    """Run the benches NAMES (default: all); raw samples go to bench/results. Exit 1 on a missed bound or 15 % worse."""
+    """Run the benches NAMES (default: all); results go to bench/results, samples to bench/raw. Exit 1 on a missed bound or 15 % worse."""
     selected = bench_names() if not names or "all" in names else list(names)
     if unknown := [name for name in selected if name not in bench_names()]:
         raise AgentboxError(
