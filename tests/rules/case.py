@@ -1,7 +1,9 @@
-"""A case of the rules: a manifest, its options in the leading comments, a lock (`.lock`, for Nix `.flake`), what must be found."""
+"""A case of a rule: a manifest with its options in leading comments, maybe a lock, and the findings
+that it must have."""
 
 import itertools
 import json
+import tomllib
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -9,34 +11,36 @@ from typing import Any
 
 from catalogue import FEATURES
 
-from agentbox.manifest.load import load
+from agentbox.manifest.load import parse
 from agentbox.manifest.rules.engine import ValidationReport, run_rules
-from agentbox.manifest.rules.lock_input import MISSING, LockInput, read_lock
+from agentbox.manifest.rules.lock_input import MISSING, LockInput
 
 FOLDER = Path(__file__).parent / "cases"
 
 
 @dataclass(frozen=True)
 class Case:
-    """`trips-*` lists its own code, `clean-*` never does."""
+    """One `[[case]]` of `cases/<code>.toml`: `trips-*` lists its own code, `clean-*` never does.
+    `lock` and `flake` are the texts of agentbox.lock and flake.lock."""
 
-    path: Path
+    code: str
+    name: str
+    manifest: str
+    expect: tuple[str, ...]
+    lock: str | None = None
+    flake: str | None = None
 
     @property
-    def code(self) -> str:
-        return self.path.parent.name
+    def id(self) -> str:
+        return f"{self.code}-{self.name}"
 
     @property
     def trips(self) -> bool:
-        return self.path.name.startswith("trips-")
-
-    @cached_property
-    def expected(self) -> list[str]:
-        return self.path.with_suffix(".expect").read_text().splitlines()
+        return self.name.startswith("trips-")
 
     @cached_property
     def options(self) -> list[str]:
-        lines = self.path.read_text().splitlines()
+        lines = self.manifest.splitlines()
         return [line.removeprefix("# ") for line in lines if line.startswith("# ")]
 
     @cached_property
@@ -56,13 +60,12 @@ class Case:
         found["systems"] = [
             after for word, after in itertools.pairwise(words) if word == "--system"
         ]
-        beside = self.path.with_suffix(".lock")
-        if beside.exists():
-            found["lock"] = read_lock(beside)
+        if self.lock is not None:
+            found["lock"] = LockInput(present=True, tables=tomllib.loads(self.lock))
         elif "lock: missing" in self.options:
             found["lock"] = MISSING
-        if (flake := self.path.with_suffix(".flake")).exists():
-            found["lock"] = LockInput(present=False, flake=json.loads(flake.read_text()))
+        if self.flake is not None:
+            found["lock"] = LockInput(present=False, flake=json.loads(self.flake))
         return found
 
     @property
@@ -71,7 +74,7 @@ class Case:
         return dict(self.arguments.get("environment", {}))
 
     def report(self) -> ValidationReport:
-        return run_rules(load(self.path), **self.arguments)
+        return run_rules(parse(self.manifest.encode(), f"{self.name}.toml"), **self.arguments)
 
     def found(self) -> list[str]:
         """One line a finding, `CODE KEY LINE:COL`, sorted.
@@ -85,6 +88,10 @@ class Case:
         return sorted(f"{f.code} {f.key or '-'} {f.line}:{f.column}" for f in findings)
 
 
-def cases() -> list[Case]:
-    """Every case."""
-    return [Case(path) for path in sorted(FOLDER.glob("*/*.toml"))]
+def cases(code: str = "*") -> list[Case]:
+    """Every case, or those of one rule."""
+    return [
+        Case(code=path.stem.upper(), **{**case, "expect": tuple(case["expect"])})
+        for path in sorted(FOLDER.glob(f"{code.lower()}.toml"))
+        for case in tomllib.loads(path.read_text(encoding="utf-8"))["case"]
+    ]

@@ -6,11 +6,11 @@ from case import Case, cases
 from agentbox.manifest.rules.discovery import discover
 
 
-@pytest.mark.parametrize("case", cases(), ids=lambda case: f"{case.code}-{case.path.stem}")
+@pytest.mark.parametrize("case", cases(), ids=lambda case: case.id)
 def test_case(case: Case) -> None:
     """The list is complete, and a case trips its own code exactly when its name says so."""
-    assert case.found() == case.expected
-    assert any(line.startswith(f"{case.code} ") for line in case.expected) == case.trips
+    assert case.found() == list(case.expect)
+    assert any(line.startswith(f"{case.code} ") for line in case.expect) == case.trips
 
 
 def test_every_rule_has_cases_and_every_case_a_rule() -> None:
@@ -23,7 +23,7 @@ def test_every_rule_has_cases_and_every_case_a_rule() -> None:
 
 
 @pytest.mark.parametrize(
-    "case", [case for case in cases() if case.environment], ids=lambda case: case.path.stem
+    "case", [case for case in cases() if case.environment], ids=lambda case: case.id
 )
 def test_no_value_of_the_environment_is_shown(case: Case) -> None:
     """Messages name variables; what they hold stays out of sight."""

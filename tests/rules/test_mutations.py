@@ -109,10 +109,10 @@ UNMOVED = [case for case in cases() if case.trips and "**" not in discover()[cas
 
 
 @pytest.mark.sampled(4)
-@pytest.mark.parametrize("case", UNMOVED, ids=lambda case: f"{case.code}-{case.path.stem}")
+@pytest.mark.parametrize("case", UNMOVED, ids=lambda case: case.id)
 def test_a_wrong_value_elsewhere_hides_nothing(case: Case) -> None:
     """A wrongly typed key that the rule does not read leaves its findings as they are."""
-    spoilt = run_rules(parse(_spoilt(case.path.read_text()), "x"), **case.arguments).findings
+    spoilt = run_rules(parse(_spoilt(case.manifest), "x"), **case.arguments).findings
     assert "resources.stop_seconds" not in discover()[case.code].reads
     assert "resources.stop_seconds" in [found.key for found in spoilt if found.code == "E016"]
     own = [found.key for found in case.report().findings if found.code == case.code]

@@ -37,15 +37,15 @@ CALLS_GIT = module(
     "    context.paths.screenshots.mkdir(exist_ok=True)\n    __import__('subprocess').run(['/usr/bin/git', 'init'])\n",
 )
 ROOT_IS_FINE = module(
-    "agentbox.box.posture.drift", "if found[control] != expected[control]", "if False"
+    "agentbox.box.posture.drift", "if actual[control] != expected[control]", "if False"
 )
 MISSING_IS_FINE = module(
     "agentbox.box.boot.steps.p5_artifacts", "    if required:\n", "    if not results:\n"
 )
 EVERY_PATH_IS_FINE = module(
     "agentbox.box.probes.path_probe",
-    "path = located(paths, probe.path)\n",
-    "path = located(paths, '/usr/bin/bash')\n",
+    "path = resolve_path(paths, probe.path)\n",
+    "path = resolve_path(paths, '/usr/bin/bash')\n",
 )
 ALWAYS_READY = module("agentbox.api.endpoints.probes", "    if verdict.ready:\n", "    if True:\n")
 NOTIFIES_EARLY = module(
@@ -53,8 +53,8 @@ NOTIFIES_EARLY = module(
 )
 CHECKS_PASS = module(
     "agentbox.box.readiness.evaluator",
-    "await _checked(requirement)\n",
-    "await _checked(requirement) and ()\n",
+    "await _check_in_time(requirement)\n",
+    "await _check_in_time(requirement) and ()\n",
 )
 EMPTY_SET_IS_FINE = module(
     "agentbox.box.seal.main",
@@ -62,29 +62,31 @@ EMPTY_SET_IS_FINE = module(
     "    if not plan.required_programs:\n        return plan.programs[1:2]\n    if not plan.required_programs:\n",
 )
 SLEEPS_INSTEAD = module(
-    "agentbox.box.seal.main", "running = watch.until_ready()", "running = [time.sleep(2.5)][:0]"
+    "agentbox.box.seal.main",
+    "ready_programs = watcher.until_ready()",
+    "ready_programs = [time.sleep(2.5)][:0]",
 )
 WRITES_IN_PLACE = module(
     "agentbox.box.supervision.sentinel",
-    'part = paths.sentinel.with_name(f"{paths.sentinel.name}.{os.getpid()}")',
-    "part = paths.sentinel",
+    'temporary = paths.sentinel.with_name(f"{paths.sentinel.name}.{os.getpid()}")',
+    "temporary = paths.sentinel",
 )
 
 UNCONFINED = module(
     "agentbox.agents.admission.launch_spec",
-    "confinement=confinement_of(",
-    "confinement=None and confinement_of(",
+    "confinement=build_confinement(",
+    "confinement=None and build_confinement(",
 )
 
 WAITS_FOR_A_FLOOD = module(
     "agentbox.agents.runs.pump",
-    "            self._loop.remove_reader(self._fd)\n            self._pause = self._loop.call_later(wait, self._paid)\n",
-    "            __import__('time').sleep(max(wait, 0.15))\n",
+    "            self._loop.remove_reader(self._fd)\n            self._pause_timer = self._loop.call_later(delay, self._unpause)\n",
+    "            __import__('time').sleep(max(delay, 0.15))\n",
 )
 LOOKS_ONCE = module(
     "agentbox.api.background.drift",
-    "        while True:\n            await self.look()\n",
-    "        await self.look()\n        while True:\n",
+    "        while True:\n            await self.check()\n",
+    "        await self.check()\n        while True:\n",
 )
 
 MUTANTS = (

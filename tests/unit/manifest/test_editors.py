@@ -7,7 +7,7 @@ from pathlib import Path
 
 import npm_tools
 import pytest
-from case import FOLDER
+from case import Case, cases
 from language_server import LanguageServer
 
 from agentbox.core.paths import CHECKOUT
@@ -109,9 +109,10 @@ def test_a_good_manifest_has_no_problem(server: LanguageServer, manifest: Path) 
 
 
 OF_THE_SCHEMA = [
-    path
-    for path in sorted((FOLDER / "E016").glob("trips-*.toml"))
-    if path.stem
+    case
+    for case in cases("E016")
+    if case.trips
+    and case.name
     not in (
         "trips-pair",
         "trips-nan",
@@ -119,14 +120,15 @@ OF_THE_SCHEMA = [
 ]
 
 
-@pytest.mark.parametrize("case", OF_THE_SCHEMA, ids=lambda path: path.stem)
-def test_what_e016_refuses_an_editor_marks(server: LanguageServer, case: Path) -> None:
+@pytest.mark.parametrize("case", OF_THE_SCHEMA, ids=lambda case: case.id)
+def test_what_e016_refuses_an_editor_marks(server: LanguageServer, case: Case) -> None:
     """At one of the lines that E016 names, or at the head of its table, where Taplo marks a key that is unknown."""
-    lines = case.with_suffix(".expect").read_text().splitlines()
-    named = {int(line.split()[-1].split(":")[0]) + 1 for line in lines if line.startswith("E016 ")}
+    named = {
+        int(line.split()[-1].split(":")[0]) + 1 for line in case.expect if line.startswith("E016 ")
+    }
     heads = {line - 1 for line in named}
-    text = DIRECTIVE + case.read_text()
-    if (server.name, case.stem) == (
+    text = DIRECTIVE + case.manifest
+    if (server.name, case.name) == (
         "taplo",
         "trips-reason-missing",
     ):  # it does not know dependentRequired

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import tomli_w
+from case import cases
 from catalogue import FEATURES
 
 from agentbox.core.paths import CHECKOUT
@@ -185,10 +186,9 @@ def reading(rule: Rule, data: bytes, arguments: dict[str, Any]) -> set[str]:
 
 def inputs(rule: Rule) -> Iterator[tuple[bytes, dict[str, Any]]]:
     """The cases of all rules: they also reach what a rule reads only in some situations."""
-    from_cases = CHECKOUT / "tests/rules/cases"
-    for path in sorted(from_cases.glob("*/*.toml")):
-        if path.parent.name != "E000":
-            yield path.read_bytes(), {"environment": {}}
+    for case in cases():
+        if case.code != "E000":
+            yield case.manifest.encode(), {"environment": {}}
     for side in ("bad", "good"):
         yield b"[meta]\nschema_version = 1\n", (rule.context or {}).get(side, {})
 
