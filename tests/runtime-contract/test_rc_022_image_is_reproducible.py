@@ -120,7 +120,7 @@ def test_rc_022_a_planted_change_is_named_by_its_path(built: BuildResult, tmp_pa
     original = Archive(built.path)
     step = compare_archives(original, changed)
     assert step.outcome == "different"
-    assert step.detail.startswith(f"layer app, {SEAL}: size ")
+    assert step.said.startswith(f"layer app, {SEAL}: size ")
     assert compare_archives(original, built.path).outcome == "same"
 
 

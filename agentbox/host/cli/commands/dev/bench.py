@@ -1,4 +1,4 @@
-"""`agentbox bench`: measure this box on this host, and compare with an earlier run."""
+"""`agentbox bench`: runs the benchmarks and compares with an earlier run."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _HELPERS = {
     ),
     *("sandbox_peers", "agents_kills", "leftovers", "ten_load", "ten_writers"),
 }
-_TOLERANCE = 1.15  # 15 % worse than the file compared with is a failure
+_TOLERANCE = 1.15  # more than 15 % worse than the earlier result is a failure
 
 
 def bench_names() -> list[str]:
-    """Names of the files in bench/ that measure something."""
+    """Names of the benchmarks in bench/."""
     return sorted(path.stem for path in _DIRECTORY.glob("*.py") if path.stem not in _HELPERS)
 
 
@@ -43,21 +43,24 @@ def bench_names() -> list[str]:
     type=click.IntRange(min=1),
     default=20,
     show_default=True,
-    help="Samples of each slow claim.",
+    help="Samples per slow claim.",
 )
 @click.option(
     "--compare",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="An earlier result file.",
+    help="Compare with an earlier result file.",
 )
 @click.pass_obj
 def command(cli: CliContext, names: tuple[str, ...], runs: int, compare: Path | None) -> int:
-    """Run the benches NAMES (default: all); results go to bench/results, samples to bench/raw. Exit 1 on a missed bound or 15 % worse."""
+    """Run the benchmarks NAMES (default: all); results go to bench/results, samples to a directory that git ignores.
+
+    Exit 1 if a limit is exceeded or a result is 15 % worse.
+    """
     selected = bench_names() if not names or "all" in names else list(names)
     if unknown := [name for name in selected if name not in bench_names()]:
         raise AgentboxError(
-            f"cannot measure {unknown[0]}: no such bench",
-            f"There are: {', '.join(bench_names())}.",
+            f"cannot run {unknown[0]}: unknown benchmark",
+            f"Choose one of {', '.join(bench_names())}.",
             exit_code=ExitCode.USAGE,
         )
     install_requirements()
