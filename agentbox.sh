@@ -1,6 +1,6 @@
 #!/bin/sh
-# Finds or makes the Python environment of this checkout, then hands over to the agentbox command.
-# --yes (anywhere before `--`) consents to installing Python itself; everything else is asked for by the command.
+# Finds or creates the Python environment of this checkout, then runs the agentbox command.
+# --yes (anywhere before `--`) consents to installing Python; the command asks for everything else.
 set -eu
 script=$0; [ ! -L "$script" ] || script=$(readlink -f -- "$script"); case $script in */*) ;; *) script=./$script ;; esac
 here=$(CDPATH='' cd -- "${script%/*}/" && pwd -P)
@@ -36,14 +36,14 @@ install_python() {
     exit 3
   fi
   exec 9<"$script"
-  flock 9 # two at once take turns
+  flock 9 # serialises concurrent runs
   if find_python; then return; fi
   say 'installing python3 and python3-venv ...'
   log=$(mktemp)
-  # What an installation that was cut off left half-done is finished first; should that fail, apt says why.
+  # Completes an interrupted installation first; if that fails, apt reports the reason.
   if ! { as_root dpkg --configure --pending; apt update && apt --no-install-recommends install python3 python3-venv; } >"$log" 2>&1; then
     say "agentbox: cannot install Python: $({ grep '^E: ' "$log" || cat "$log"; } | tail -n 1)"
-    say "  The whole output is in $log. Mend what it names (the network, disk space), then run the command again."
+    say "  See $log for the full output. Fix the cause (network, disk space), then run the command again."
     exit 3
   fi
   rm -f "$log"; find_python || { say 'agentbox: cannot run: Debian installed no Python 3.11 or later'; exit 3; }
@@ -56,4 +56,4 @@ if [ -L "$venv" ] || [ "$place" != "$here" ] || [ ! -x "$venv/bin/python" ] ||
   find_python || install_python "$@"; exec 9<&-
   "$python" "$here/agentbox/host/bootstrap.py" "$here" "${TERM:-dumb}"
 fi
-exec "$venv/bin/python" -P -m agentbox "$@" # -P: of this checkout, whatever lies in the working directory
+exec "$venv/bin/python" -P -m agentbox "$@" # -P: not from the working directory

@@ -23,10 +23,10 @@ from agentbox.testing.ports import free_port
 _WARM, _CHUNK, _MIB = 200, 1 << 16, 1 << 20
 _GATEWAY = """
 import asyncio, pathlib, sys, uvloop
-from agentbox.testing.gateway_fixture import Room
+from agentbox.testing.gateway_fixture import GatewayFixture
 from agentbox.testing.fake_authorizer import right
 async def main():
-    room = Room(pathlib.Path(sys.argv[1]), {}, {"egress": 1 << 50})
+    room = GatewayFixture(pathlib.Path(sys.argv[1]), {}, {"egress": 1 << 50})
     room.authority.give("one", [right("tool", "call", "*"), right("net", "connect", "*:*")])
     await room.server.open()
     print(room.port, flush=True)

@@ -27,9 +27,9 @@ from agentbox.testing.story_box import StoryBox
 KEY = "operator-key-0123456789abcdef"
 SERVER = """
 import sys
-from agentbox.testing.model_formats import Said
-from agentbox.testing.model_server import ModelServer, turns
-with ModelServer(say=turns([Said(text="word " * 40)])) as server:
+from agentbox.testing.model_formats import ModelTurn
+from agentbox.testing.model_server import ModelServer, play_script
+with ModelServer(say=play_script([ModelTurn(text="word " * 40)])) as server:
     print(server.url, flush=True)
     sys.stdin.read()
 """

@@ -99,14 +99,14 @@ async def of_class(
 @contextlib.contextmanager
 def words_by_sql() -> Iterator[None]:
     """Every store is too large to hold its words in memory."""
-    modules = {module: module.MOST for module in (sqlite_words, pg_words)}
+    modules = {module: module.MAX_ENTRIES for module in (sqlite_words, pg_words)}
     for module in modules:
-        module.MOST = -1
+        module.MAX_ENTRIES = -1
     try:
         yield
     finally:
         for module, most in modules.items():
-            module.MOST = most
+            module.MAX_ENTRIES = most
 
 
 async def beside(db: Any, size: int, lines: Sequence[str], queries: Sequence[str]) -> list[Claim]:

@@ -1,3 +1,2 @@
-"""The five slots: the runtime around an adapter, and the implementations. Slots do not import each
-other; what they share goes into `runtime` or `core`.
-"""
+"""The five slots: the adapter runtime and the implementations. Slots do not import each other;
+shared code belongs in `runtime` or `core`."""

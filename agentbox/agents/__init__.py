@@ -1,3 +1,2 @@
-"""The program agent-host: it owns every agent process, their output, and the record of what became
-of them. Who may do what over HTTP is decided by `api`.
-"""
+"""The program agent-host: owns every agent process, its output and its history. Authorization of
+HTTP calls is part of `api`."""

@@ -5,9 +5,7 @@ import sys
 from agentbox.core.trimmed_imports import block_imports
 
 block_imports("rich")  # structlog: tracebacks for a terminal
-block_imports(
-    "ssl", "_hashlib"
-)  # OpenSSL: this program speaks no TLS, and hashlib has algorithms of its own
+block_imports("ssl", "_hashlib")  # OpenSSL: no TLS here, and hashlib has its own implementations
 
 if __name__ == "__main__":
     from agentbox.agents.main import main

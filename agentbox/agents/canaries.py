@@ -1,4 +1,4 @@
-"""The canaries of this host: at its start and every few minutes a real agent's sandbox has to prove itself."""
+"""Canaries of this host: at startup and every few minutes they test the sandbox of a real agent."""
 
 import asyncio
 import os
@@ -26,47 +26,47 @@ from agentbox.sandbox.launcher.client import AgentProcess
 from agentbox.sandbox.spec import Launch
 
 INTERVAL_SECONDS: Final = 300.0
-LONGEST_SECONDS: Final = 10.0  # of one run; a slower one is no pass
-RETRY_SECONDS: Final = 5.0  # after a run that could not be made
+MAX_SECONDS: Final = 10.0  # of one run; a slower one fails
+RETRY_SECONDS: Final = 5.0  # after a run that could not start
 NOT_RUN: Final = "canary"
-WEAK_HOOK: Final = "weak-canary"  # test hook: a file in the box's run folder that names what the canary's sandbox lacks
+WEAK_HOOK: Final = "weak-canary"  # test hook: file in the run directory, names what is not enforced
 _MAX_OUTPUT: Final = 1 << 16  # bytes
 _END_SECONDS: Final = 3.0
 _HOOK_SECONDS: Final = 0.2
 _RULES_OF: Final = {
     "filesystem": ("read", "write"),
     "signals": ("signal",),
-}  # what `allow_degraded` may give up
+}  # what `allow_degraded` may waive
 log = structlog.get_logger()
 
 
 class CanaryRunner:
-    """`run` it as one task. Used by one event loop."""
+    """Start `run` as one task. Used by one event loop."""
 
     def __init__(self, host: HostState) -> None:
         self._host = host
         self._published = asyncio.Event()
-        self._hook = ""  # what the last run's hook said
+        self._hook = ""  # content of the hook file at the last run
         self.report = CanaryReport(revision=secrets.randbits(40))
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Run until cancelled."""
         while True:
             failed, rules = await self.run_once()
             await self._publish(failed, rules)
             await self._sleep(RETRY_SECONDS if failed == (NOT_RUN,) else INTERVAL_SECONDS)
 
     async def wait_for_report(self) -> None:
-        """Returns after the next run."""
+        """Return after the next run."""
         await self._published.wait()
 
     async def run_once(self) -> tuple[tuple[str, ...], int]:
-        """One run: the rules that did not hold, and how many were asked for."""
+        """Run once; return the rules that were not enforced and the number of required rules."""
         try:
-            async with asyncio.timeout(LONGEST_SECONDS):
+            async with asyncio.timeout(MAX_SECONDS):
                 passed, required = await self._probe()
         except (AdapterError, SpawnFailed, OSError, TimeoutError) as error:
-            log.error("canary could not run", reason=str(error) or "it took too long")
+            log.error("canary run failed", reason=str(error) or "timed out")
             return (NOT_RUN,), len(RULES)
         return tuple(rule for rule in required if rule not in passed), len(required)
 
@@ -77,7 +77,7 @@ class CanaryRunner:
             home.agent_dir(self._host.config.paths, entry.agent_id),
         )
         own_path = directory / "tmp" / "made"
-        await asyncio.to_thread(home.remove, directory)  # of a run that was cut short
+        await asyncio.to_thread(home.remove, directory)  # left by an interrupted run
         try:
             with CanaryTargets(paths.run) as targets:
                 entry.spec = replace(entry.spec, argv=targets.argv(own_path))
@@ -91,19 +91,19 @@ class CanaryRunner:
             await asyncio.to_thread(home.remove, directory)
 
     def _build_entry(self) -> AgentRecord:
-        """An agent as any other, but in no table."""
+        """An agent like any other, but not registered."""
         config = self._host.config
         spec = AgentSpec(name=NOT_RUN, argv=("",), profile="sandboxed")
         limits = replace(
             effective_limits(Limits(), config.limits, once=True, admin=False),
-            wall_seconds=LONGEST_SECONDS,
+            wall_seconds=MAX_SECONDS,
         )
         entry = AgentRecord(agent_id=NOT_RUN, spec=spec, limits=limits, principal="", request_id="")
         entry.holding = build_grant_set(spec, config)
         return entry
 
     def _required_rules(self, process: AgentProcess) -> tuple[str, ...]:
-        """All rules, but those of a mechanism that this kernel lacks and the operator gave up."""
+        """All rules except those of a mechanism that this kernel lacks and the operator waived."""
         enforced, waived = process.started.measured.get("held", {}), set[str]()
         for mechanism, key in (("filesystem", "paths"), ("signals", "signals")):
             if mechanism in self._host.config.limits.get("allow_degraded", ()) and not enforced.get(
@@ -113,7 +113,7 @@ class CanaryRunner:
         return tuple(rule for rule in RULES if rule not in waived)
 
     def _weaken(self, launch: Launch, targets: CanaryTargets) -> Launch:
-        """The launch itself, but where a test of a box with hooks asks for a sandbox that does not hold."""
+        """The launch, weakened if the hook of a test asks for it."""
         self._hook = hook = self._read_hook()
         if not hook or launch.confinement is None:
             return launch
@@ -142,7 +142,7 @@ class CanaryRunner:
             return ""
 
     async def _sleep(self, seconds: float) -> None:
-        """Until the next run; in a box with hooks no longer than until the hook changes."""
+        """Sleep until the next run; with test hooks, at most until the hook changes."""
         step = _HOOK_SECONDS if self._host.config.test_hooks else seconds
         for _ in range(round(seconds / step)):
             await asyncio.sleep(step)
@@ -163,7 +163,7 @@ class CanaryRunner:
         self._published.set()
         self._published = asyncio.Event()
         if failed and failed != previous.failed:
-            log.error("the sandbox does not hold", rules=failed)
+            log.error("sandbox canary failed", rules=failed)
             await self._host.save_all(
                 (), (LifecycleEvent("sandbox.failed", "", {"rules": list(failed)}),)
             )
@@ -172,7 +172,7 @@ class CanaryRunner:
 
 
 async def _output(process: AgentProcess) -> bytes:
-    """All that it printed. No process of its tree lives when this returns, or raises."""
+    """The output of the process. None of its tree runs when this returns or raises."""
     try:
         await asyncio.shield(process.ended)
         return os.read(process.stdout, _MAX_OUTPUT)

@@ -1,4 +1,4 @@
-"""What agent-host takes from the plan."""
+"""Configuration of agent-host, from the plan."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -13,13 +13,14 @@ from agentbox.plan.model import Plan
 from agentbox.plan.network import gateway_port, loopback_targets
 from agentbox.policy.limits.reserve import agent_memory, agent_tasks
 
-_RESERVED_PREFIX = "AGENTBOX_"  # what of the box's environment is for the control plane
+_RESERVED_PREFIX = "AGENTBOX_"  # prefix of variables reserved for the control plane
 SCALE_HOOK = "AGENTBOX_TEST_CLOCK_SCALE"
 
 
 @dataclass(frozen=True, kw_only=True)
 class HostConfig:
-    """Bounds of this host. `limits` are the defaults, and the ceiling, of every agent: keys of `[limits]`."""
+    """Limits of this host. `limits` are the default and maximum of every agent: keys of
+    `[limits]`."""
 
     paths: Paths
     limits: Mapping[str, Any]
@@ -38,38 +39,44 @@ class HostConfig:
     grace_seconds: float = 5
     log_level: str = "info"
     dev: bool = False
-    clock_scale: float = 1  # waits before a restart are divided by it; a test hook
+    clock_scale: float = 1  # divides the delays before restarts; a test hook
     test_hooks: bool = False
-    keep_ended: int = 200  # agents that ended, with their output
-    keep_output: int = 256 << 20  # bytes of output of agents that ended
-    keep_specs: int = 16 << 20  # characters of their specs: one may be as long as a request
+    keep_ended: int = 200  # agents that have ended, with their output
+    keep_output: int = 256 << 20  # bytes of output of agents that have ended
+    keep_specs: int = (
+        16 << 20
+    )  # characters of their specs, each of which may be as long as a request
     directory: str = "orchestrator"  # below the state of the box
-    box_tasks: int = 0  # processes and threads of all agents together; 0 = any number
-    box_memory: int = 0  # bytes of all agents together; 0 = any number
-    closed_ports: tuple[int, ...] = ()  # the box's own: no agent takes or reaches one
-    target_ports: tuple[int, ...] = ()  # of services on loopback that the manifest names: neither
+    box_tasks: int = 0  # processes and threads of all agents together; 0 = unlimited
+    box_memory: int = 0  # bytes of all agents together; 0 = unlimited
+    closed_ports: tuple[
+        int, ...
+    ] = ()  # ports of the box that agents may neither bind nor connect to
+    target_ports: tuple[int, ...] = ()  # ports of loopback services in the manifest, likewise
     writable_dirs: tuple[
         str, ...
-    ] = ()  # folders where anybody in the box may write, as the plan names them
+    ] = ()  # directories that anybody in the box may write, from the plan
 
     @property
     def state_dir(self) -> Path:
-        """Where rows and output of this host's agents are kept."""
+        """Directory of the rows and output of this host's agents."""
         return self.paths.slot(self.directory)
 
     @property
     def store_record(self) -> StoreRecord:
-        """What the database of this host's agents held last."""
+        """Record of the last content of this host's database."""
         return StoreRecord(self.paths.slot("stores") / f"{self.directory}.json")
 
     def with_bounds(self, bounds: Mapping[str, Any]) -> Self:
-        """These bounds instead, for what is started from now on: BOUNDS, and `limits` by name. The rest stays."""
+        """Replace limits for agents started from now on: BOUNDS, and `limits` by name. Others are
+        kept."""
         overrides = {name: bounds[name] for name in LIVE_LIMITS if name in bounds}
         return replace(self, limits={**self.limits, **bounds.get("limits", {})}, **overrides)
 
     @classmethod
     def from_plan(cls, plan: Plan, paths: Paths) -> Self:
-        """Options that the plan leaves out keep their defaults. The test hook works only in a plan that allows hooks."""
+        """Options missing from the plan keep their defaults. Test hooks need a plan that allows
+        them."""
         options = plan.slots["orchestrator"].options
         overrides = {name: options[name] for name in LIVE_LIMITS if name in options}
         scale = float(environment().get(SCALE_HOOK, "1")) if plan.test_hooks else 1.0

@@ -1,4 +1,4 @@
-"""Live keys of agents, policies, providers and egress: taken over from the plan that was applied last."""
+"""Live keys of agents, policies, providers and egress, from the plan that was applied last."""
 
 from dataclasses import replace
 
@@ -12,14 +12,14 @@ log = structlog.get_logger()
 
 
 class LiveConfig:
-    """Looks at the file of the applied plan whenever an agent is asked for; reads it when it is another one."""
+    """Checks the applied plan at each request for an agent; reads it if it has changed."""
 
     def __init__(self) -> None:
         self._applied: tuple[int, int] | None = None
 
     def apply(self, config: HostConfig) -> HostConfig:
-        """The same with what was applied since. Agents that run keep what they were started with. A file that cannot be
-        read changes nothing."""
+        """Return the configuration with the applied plan. Running agents keep theirs. An unreadable
+        file changes nothing."""
         path = config.paths.applied_plan
         try:
             stats = path.stat()
@@ -31,7 +31,7 @@ class LiveConfig:
         try:
             plan = load_plan(path)
         except AgentboxError as error:
-            log.error("applied plan is not taken over", reason=error.message)
+            log.error("cannot load the applied plan", reason=error.message)
             return config
         return replace(
             config,

@@ -1,4 +1,4 @@
-"""agent-host from its start to its end: load, end leftovers, listen, notify, serve, end every agent."""
+"""Lifecycle of agent-host: load, end orphaned processes, listen, notify, serve, end every agent."""
 
 import asyncio
 import contextlib
@@ -35,7 +35,7 @@ log = structlog.get_logger()
 
 
 def main() -> int:
-    """The exit code. An error of the operator's making is one line on stderr."""
+    """Return the exit code. Operator errors are one line on stderr."""
     paths = Paths.for_this_process()
     try:
         backoff(paths, PROGRAM)
@@ -53,7 +53,7 @@ def main() -> int:
 
 
 async def serve(config: HostConfig) -> None:
-    """Returns after SIGTERM, SIGINT or the method `shutdown`, when no agent lives any more."""
+    """Return after SIGTERM, SIGINT or the method `shutdown`, when no agent runs any more."""
     async with open_service(config, token=_token(config.paths)) as service:
         await _serve_connections(service)
 
@@ -62,7 +62,7 @@ async def serve(config: HostConfig) -> None:
 async def open_service(
     config: HostConfig, *, token: str | None, capabilities: tuple[str, ...] = CAPABILITIES
 ) -> AsyncIterator[Service]:
-    """A host with what an earlier process of it kept; what that one left running is ended. Nothing is answered yet."""
+    """A host with the state of its predecessor, whose processes are ended. Serves nothing yet."""
     store = AgentStore(config.state_dir, config.store_record)
     await store.open()
     try:
@@ -73,7 +73,7 @@ async def open_service(
         if remaining := await asyncio.to_thread(
             reconcile.end_orphans, registry, config, is_restart=is_restart
         ):
-            log.error("leftovers do not end", pids=remaining)
+            log.error("orphaned processes do not exit", pids=remaining)
         await asyncio.to_thread(reconcile.remove_private_dirs, registry, config)
         await host.approvals.load()
         await host.reviews.load(
@@ -135,7 +135,7 @@ async def _serve_connections(service: Service) -> None:
 
 
 def _token(paths: Paths) -> str:
-    """The per-boot token: read where it exists, else made, 0400."""
+    """The per-boot token: read if it exists, else created, 0400."""
     path = paths.token(PROGRAM)
     if not path.exists():
         descriptor = os.open(
@@ -144,4 +144,6 @@ def _token(paths: Paths) -> str:
         with os.fdopen(descriptor, "w", encoding="ascii") as stream:
             stream.write(secrets.token_hex(32))
         path.with_suffix(".new").rename(path)
-    return read_text(path, "the token of agent-host", "Boot the box again: a boot makes a new one.")
+    return read_text(
+        path, "the token of agent-host", "Restart the box: each boot creates a new token."
+    )

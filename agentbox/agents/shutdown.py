@@ -1,4 +1,4 @@
-"""The end of agent-host when the whole box goes down: the API ends the agents, and reads how they ended."""
+"""End of agent-host when the whole box stops: the API ends the agents and reads their exits."""
 
 import asyncio
 import contextlib
@@ -7,17 +7,18 @@ from collections.abc import Collection
 from agentbox.agents.registry.agent_registry import AgentRegistry
 from agentbox.core.paths import Paths
 
-REQUEST_SECONDS = 2.0  # for the API to ask each agent to end; then the grace of the slot follows
-LINGER_SECONDS = 7.0  # since the stop was asked for; supervisord allows 8 (plan/programs.py)
+REQUEST_SECONDS = 2.0  # for the API to terminate each agent; then the grace of the slot follows
+LINGER_SECONDS = 7.0  # since the stop was requested; supervisord allows 8 (plan/programs.py)
 _SUPERVISOR_SECONDS = 1.0
 
 
 async def wait_for_requests(
     registry: AgentRegistry, paths: Paths, callers: Collection[object]
 ) -> bool:
-    """Waits until somebody has asked every agent to end, so that the journal has each intent and each bead its receipt.
+    """Wait until every agent has been asked to end, so that the journal has each intent and each
+    bead its receipt.
 
-    False at once when nobody would: no caller is connected, or supervisord stops this program alone.
+    False at once if no caller is connected, or if supervisord stops this program alone.
     """
     if not callers:
         return False
@@ -32,18 +33,18 @@ async def wait_for_requests(
 
 
 async def wait_for_disconnects(callers: Collection["asyncio.Task[None]"], deadline: float) -> None:
-    """Waits until every caller has closed its connection. `deadline` is of the loop's clock."""
+    """Wait until every caller has closed its connection. `deadline` is in the loop's time."""
     remaining = deadline - asyncio.get_running_loop().time()
     if callers and remaining > 0:
         await asyncio.wait(callers, timeout=remaining)
 
 
 def _is_box_stopping(paths: Paths) -> bool:
-    """False while supervisord runs on, and where there is none: a bare program waits for nobody."""
+    """False while supervisord keeps running, and without supervisord."""
     from agentbox.box.supervision.rpc import (
         SupervisorClient,
         SupervisorUnavailable,
-    )  # slow, and needed at the end only
+    )  # slow to import, needed at the end only
 
     try:
         return SupervisorClient(paths, _SUPERVISOR_SECONDS).state() != "RUNNING"

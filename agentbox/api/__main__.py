@@ -8,7 +8,7 @@ block_imports("rich")  # structlog: tracebacks for a terminal
 stub_module(
     "uvicorn.main", Server=None, main=None, run=None
 )  # its command: click, reloaders, a process manager
-# prometheus_client: servers of its own for metrics
+# prometheus_client: its own metrics servers
 stub_module("http.server", BaseHTTPRequestHandler=object)
 stub_module("wsgiref.simple_server", WSGIRequestHandler=object, WSGIServer=object, make_server=None)
 

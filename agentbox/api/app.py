@@ -1,4 +1,4 @@
-"""Puts the API together: the one place of this program where concrete things are built."""
+"""The composition root of the API: builds all concrete objects."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -40,11 +40,13 @@ if TYPE_CHECKING:
 def build(
     plan: Plan, paths: Paths, record: BootRecord | None, *, clock: Clock | None = None
 ) -> Services:
-    """Everything, not yet started. `plan` is the one that the box booted with: digests are of it, and what was applied
-    since counts for the rest; `clock` is that of the slots. Raises AgentboxError for a plan that this release cannot serve."""
+    """Builds all objects without starting them. `plan` is the plan of the boot: digests refer to
+    it; otherwise the plan applied since is used. `clock` is the clock of the slots. Raises
+    AgentboxError for a plan that this release cannot serve.
+    """
     if plan.api.auth != "token":
         raise AgentboxError(
-            f"cannot serve api.auth = {plan.api.auth}: this release knows token",
+            f"cannot serve api.auth = {plan.api.auth}: this release supports token only",
             "Set api.auth = token.",
         )
     boot, applied = load_boot_facts(record, plan, paths), plan_in_force(paths, plan)
@@ -98,7 +100,7 @@ def build(
     if mesh.mode == "client":
         from agentbox.api.mesh.client_setup import (
             make_mesh_client,
-        )  # costs start time, and is for clients only
+        )  # costs start time, and only clients need it
 
         mesh.client = make_mesh_client(services)
     services.background, services.drift = BackgroundWork(services), DriftWatcher(services)
@@ -113,7 +115,7 @@ def build(
         hooks=boot.hooks,
         canaries=(lambda: services.background.canaries.report) if proves_sandbox(plan) else None,
         recorded_sentinel=lambda: services.background.sealed_sha256,
-        on_shutdown=lambda: _ignore(services.drain.begin("supervisord shuts down")),
+        on_shutdown=lambda: _ignore(services.drain.begin("supervisord is shutting down")),
     )
     services.evaluator = Evaluator(
         services.requirements.all,
@@ -124,19 +126,21 @@ def build(
 
 
 def _timing(clock_scale: float) -> Timing:
-    """A test's clock scales waits, not the time in which agent-host starts: opening keeps at least 2 s."""
+    """A test's clock scales waits, but not the start time of agent-host: opening keeps at least 2
+    s.
+    """
     scaled = Timing().scaled(1 / clock_scale)
     return replace(scaled, open=max(scaled.open, 2.0))
 
 
 def _ignore(_: object) -> None:
-    """The drain runs by itself."""
+    """The drain runs as its own task."""
 
 
 def _outbox(
     plan: Plan, paths: Paths, slots: "Slots", registry: CollectorRegistry
 ) -> "Outbox | None":
-    """Where beads are shared with other boxes; its library is imported there alone."""
+    """The outbox, where beads are shared with other boxes; only then its library is imported."""
     if not plan.slots["beads"].use.startswith("external-"):
         return None
     from agentbox.mesh.outbox.metrics import register_metrics
@@ -162,14 +166,14 @@ def _token(plan: Plan, paths: Paths) -> str:
     token = find_token(paths, plan)
     if token is None:
         raise AgentboxError(
-            f"cannot serve the API: there is no admin token, not even {paths.api_key}",
-            "Phase 2 of the boot makes one; `agentbox boot explain` shows whether it ran.",
+            f"cannot serve the API: no admin token found, {paths.api_key} does not exist",
+            "Run `agentbox boot explain` to see whether phase 2 of the boot generated one.",
         )
     return token.value
 
 
 def _spans(plan: Plan) -> "Tracing | None":
-    """Tracing is imported only where an endpoint is configured: it costs start time."""
+    """Tracing is imported only with a configured endpoint: it costs start time."""
     if not plan.observability.otlp_endpoint:
         return None
     from agentbox.api.tracing import make_spans

@@ -1,4 +1,6 @@
-"""What this boot found out, as the probes tell it. Where no boot ran (a test, a bare start) the plan alone speaks."""
+"""Facts about this boot for the probes. Without a boot (a test, a bare start) only the plan is
+used.
+"""
 
 import hashlib
 from collections.abc import Mapping
@@ -37,7 +39,7 @@ def _digest(posture: Posture) -> str:
 def load_boot_facts(record: BootRecord | None, plan: Plan, paths: Paths) -> BootFacts:
     """Raises ValueError for a damaged `build.json`."""
     build = read_json(paths.build_record) or {}
-    # The image config says it, not a layer, or every commit would make a new layer.
+    # The revision is in the image config, not in a layer, or every commit would create a new layer.
     revision = build.get("revision") or environment().get("AGENTBOX_REVISION")
     if record is None:
         return BootFacts(boot_id="", plan_digest=plan.digest, revision=revision)

@@ -1,4 +1,4 @@
-"""The API from its start to its end."""
+"""The entry point of the API."""
 
 import gc
 import sys
@@ -18,7 +18,7 @@ from agentbox.plan.names import API
 
 
 def main() -> int:
-    """Exit 0 after SIGTERM; 1 (7 for something taken) with one sentence on stderr."""
+    """Exits 0 after SIGTERM; 1 (7 when a resource is in use) with one sentence on stderr."""
     paths = Paths.for_this_process()
     try:
         backoff(paths, API)
@@ -27,7 +27,7 @@ def main() -> int:
         logging.configure(API, plan.observability.log_level)
         state_lock = _lock_state_volume(paths)
         services = build(plan, paths, record)
-        gc.freeze()  # what start made lives for ever: collections need not look at it again
+        gc.freeze()  # objects created at start live until exit: the collector can skip them
         uvloop.run(serve(services, listen_addresses(services)))
         del state_lock
     except AgentboxError as error:
@@ -43,5 +43,5 @@ def _lock_state_volume(paths: Paths) -> int:
     except OSError as error:
         raise AgentboxError(
             f"cannot use the state volume: {error.strerror}",
-            "uid 1000 must be able to write to it.",
+            "Give uid 1000 write access to it.",
         ) from error

@@ -17,7 +17,8 @@ from agentbox.core.records.schema import Schemas
 
 _POINTER = {"type": "string", "pattern": "^(/([^/~]|~[01])*)*$"}
 
-# RFC 9110 renamed these (15.5); Python says so from 3.13 on, and the page is one whatever Python writes it.
+# RFC 9110 renamed these (15.5), Python follows from 3.13 on; the document must not depend on the
+# version.
 _PHRASES: Final = {
     413: "Content Too Large",
     416: "Range Not Satisfiable",
@@ -28,7 +29,7 @@ _PHRASES: Final = {
 def _patch_operation(
     names: tuple[str, ...], member: str = "", schema: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """A row of a JSON Patch."""
+    """An operation of a JSON Patch."""
     extra = {member: schema} if member else {}
     return {
         "properties": {"op": {"enum": list(names)}, "path": _POINTER, **extra},
@@ -39,7 +40,7 @@ def _patch_operation(
 PROBLEM_TYPE = "application/problem+json"
 STREAM_TYPE = "text/event-stream"
 JSON_TYPE = "application/json"
-# Bodies that are no record: bytes of any type, and a patch.
+# Bodies that are not records: bytes of any type, and a patch.
 BYTES: Mapping[str, Mapping[str, Any]] = {
     "Body": {"*/*": {}},
     "JsonPatch": {
@@ -63,7 +64,7 @@ PROBLEM_HEADERS = (
     "WWW-Authenticate",
     "Allow",
     "Accept-Patch",
-)  # each where its status has it
+)  # each only with a matching status
 _VALIDATORS = ("ETag", "Last-Modified")
 HEADERS: Mapping[tuple[str, int], tuple[str, ...]] = {
     ("spawn", 201): ("Location",),
@@ -79,7 +80,7 @@ HEADERS: Mapping[tuple[str, int], tuple[str, ...]] = {
 
 @cache
 def document() -> Mapping[str, Any]:
-    """The whole document, equal for equal tables and records."""
+    """The complete document; deterministic for equal tables and records."""
     schemas = Schemas()
     paths: dict[str, dict[str, Any]] = {}
     for route in ROUTES:

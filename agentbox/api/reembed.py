@@ -1,6 +1,8 @@
-"""`python -I -m agentbox.api.reembed [--json]`: the vectors of the memory slot rewritten by the model of this image.
+"""`python -I -m agentbox.api.reembed [--json]`: recomputes the vectors of the memory slot with the
+model of this image.
 
-Run in the box by `agentbox memory reembed`. It may be killed and run again. stdout: a line a commit, then what came of it.
+Run in the box by `agentbox memory reembed`. It may be killed and run again. stdout: a line per
+commit, then the summary.
 """
 
 import asyncio
@@ -17,15 +19,18 @@ from agentbox.core.paths import Paths
 
 
 def summary(report: ReembedReport) -> str:
-    """What came of a pass."""
+    """The summary of a run."""
     if report.old == report.new:
         return f"nothing to do: the vectors are those of {report.new}"
     before = f", {report.resumed} were done before" if report.resumed else ""
-    return f"rewrote the vectors of {report.rewritten} entries from {report.old} to {report.new}{before}"
+    return (
+        f"rewrote the vectors of {report.rewritten} entries from {report.old} to "
+        f"{report.new}{before}"
+    )
 
 
 def main() -> int:
-    """Exit 0 once every vector is rewritten; else one sentence on stderr."""
+    """Exits 0 once every vector is rewritten; else with one sentence on stderr."""
     paths, as_json = Paths.for_this_process(), "--json" in sys.argv[1:]
 
     def report_progress(done: int, total: int) -> None:

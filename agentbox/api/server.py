@@ -1,4 +1,4 @@
-"""The life of the program: listen, open the slots, say so, serve until told to end."""
+"""The lifecycle of the program: listen, open the slots, notify, serve until stopped."""
 
 import asyncio
 import signal
@@ -21,19 +21,21 @@ from agentbox.plan.names import API
 API_BOUNDS = ConnectionLimits(connections=512, reserved=16)
 METRICS_BOUNDS = ConnectionLimits(connections=64)
 WILDCARD = "0.0.0.0"
-CLOSE_SECONDS = 0.5  # seconds in which answers under way may end
+CLOSE_SECONDS = 0.5  # seconds in which running responses may end
 
 
 @dataclass(frozen=True)
 class Addresses:
-    """Where the two listeners bind."""
+    """The addresses of the two listeners."""
 
     api: tuple[str, int]
     metrics: tuple[str, int]
 
 
 def listen_addresses(services: Services) -> Addresses:
-    """In a container every address, since publishing decides who reaches it; else what the manifest publishes."""
+    """In a container every address, since publishing controls access; else the addresses in the
+    manifest.
+    """
     api, metrics = services.plan.api, services.plan.observability
     inside = services.paths.is_container
     return Addresses(
@@ -43,7 +45,9 @@ def listen_addresses(services: Services) -> Addresses:
 
 
 async def serve(services: Services, bind_addresses: Addresses) -> None:
-    """Runs until SIGTERM or SIGINT. Raises AgentboxError for a port in use or a required slot that does not open."""
+    """Runs until SIGTERM or SIGINT. Raises AgentboxError for a port in use or a required slot that
+    does not open.
+    """
     stop_requested = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop_requested.set)
@@ -90,8 +94,10 @@ async def _run(services: Services, stop_requested: asyncio.Event) -> None:
 
 
 async def _serve_until(stop_requested: asyncio.Event, evaluating: "asyncio.Future[None]") -> None:
-    """Waits to be told to end. Should the evaluator end before, so does this program, for supervisord to start anew:
-    agents go on, and no box stays alive with a verdict that nobody renews. Raises what ended the evaluator."""
+    """Waits for the stop request. If the evaluator ends first, so does this program, and
+    supervisord restarts it: agents continue, and no box stays up with a stale verdict. Raises the
+    error of the evaluator.
+    """
     stopping = asyncio.ensure_future(stop_requested.wait())
     futures: set[asyncio.Future[Any]] = {stopping, evaluating}
     try:
@@ -104,7 +110,7 @@ async def _serve_until(stop_requested: asyncio.Event, evaluating: "asyncio.Futur
 
 
 async def _open_slots(services: Services, stop_requested: asyncio.Event) -> bool:
-    """Opens the slots; False when the program was told to end meanwhile. Raises CannotStart."""
+    """Opens the slots; False when the program was stopped meanwhile. Raises CannotStart."""
     opening = asyncio.ensure_future(services.slots.start(lambda: _notify(services)))
     stopping = asyncio.ensure_future(stop_requested.wait())
     try:
@@ -119,13 +125,15 @@ async def _open_slots(services: Services, stop_requested: asyncio.Event) -> bool
 
 
 def _notify(services: Services) -> None:
-    """The seal waits for this: the listener accepts, and the required slots were tried. Without a boot nobody waits."""
+    """Notifies the seal: the listener accepts, and the required slots were tried. Does nothing
+    without a boot.
+    """
     if services.boot.boot_id:
         notify(services.paths, API)
 
 
 async def _end(services: Services) -> None:
-    """A drain when the box goes down; when only this program is stopped, agents and tasks go on without it."""
+    """Drains when the box goes down; when only this program stops, agents and tasks continue."""
     if services.drain.started or await asyncio.to_thread(_is_box_stopping, services):
         await services.drain.begin("SIGTERM")
         return
@@ -135,7 +143,9 @@ async def _end(services: Services) -> None:
 
 
 def _is_box_stopping(services: Services) -> bool:
-    """True unless supervisord runs on. Without one (a bare start) this program is all there is."""
+    """True unless supervisord keeps running. Without one (a bare start) this program is the whole
+    box.
+    """
     try:
         return SupervisorClient(services.paths).state() != "RUNNING"
     except (SupervisorUnavailable, OSError):

@@ -1,4 +1,4 @@
-"""What the endpoints work with; put together once, in `app.py`."""
+"""The dependencies of the endpoints; built once, in `app.py`."""
 
 import asyncio
 import time
@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True)
 class Services:
-    """The parts of a running API. `plan` changes when live keys are applied; `closing` is set when streams must end."""
+    """The parts of a running API. `plan` changes when live keys are applied; `closing` is set when
+    streams must end.
+    """
 
     plan: Plan
     paths: Paths
@@ -64,11 +66,11 @@ class Services:
 
     @property
     def uptime(self) -> float:
-        """Seconds since this process began to serve, to the millisecond."""
+        """Seconds since this process started to serve, to the millisecond."""
         return round(time.monotonic() - self.started, 3)
 
     def emit_event(self, event: str, **fields: Any) -> None:
-        """One event of the boot's table, on stdout and in `events.jsonl`."""
+        """Emits one boot event, on stdout and in `events.jsonl`."""
         BootLog(self.paths, self.boot.boot_id, self.boot.plan_digest, self.boot.image_ref).emit(
             event, **fields
         )

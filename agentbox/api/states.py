@@ -1,4 +1,4 @@
-"""What a state holds in the slots memory and pods: counted, removed, taken over."""
+"""The data of a state in the slots memory and pods: counted, removed, moved."""
 
 import math
 from collections.abc import AsyncIterator
@@ -17,30 +17,32 @@ if TYPE_CHECKING:
     from agentbox.contracts.pods import PodMeta
 
 LEGACY: Final = "legacy."
-"""Before the name of an agent: what it left before states were a run's own."""
+"""Prefix of agent names for data from before states existed."""
 _PAGE: Final = 500
 _Location = tuple[str, str]  # a namespace of memory, and a container of pods
 
 
 def state_location(state_id: str) -> _Location:
-    """Where a state's things lie."""
+    """The location of a state's data."""
     return f"state.{state_id}", f"state/{state_id}/"
 
 
 def legacy_location(name: str) -> _Location:
-    """Where the things of `legacy.<agent>` lie."""
+    """The location of the data of `legacy.<agent>`."""
     agent = name.removeprefix(LEGACY)
     return f"agent.{agent}", f"agents/{agent}/"
 
 
 async def call_agent_host(services: "Services", method: str, **params: Any) -> Any:
-    """A method of agent-host, which knows the states. Raises SlotUnavailable where agents are not this box's own."""
+    """Calls agent-host, which stores the states. Raises SlotUnavailable where agents are not
+    processes of this box.
+    """
     host: RpcOrchestrator = agent_host(services)
     return await host.call_peer(method, params)
 
 
 async def count_contents(slots: "Slots", location: _Location) -> StateHolds:
-    """How much lies there. A slot that is off holds nothing."""
+    """The number of items there. A slot that is off has none."""
     namespace, root = location
     entries = pods = 0
     if not _is_off(slots, "memory"):
@@ -52,7 +54,9 @@ async def count_contents(slots: "Slots", location: _Location) -> StateHolds:
 
 
 async def clear(slots: "Slots", location: _Location) -> StateHolds:
-    """Removes it, and says how much that was. May be done again after a crash. Raises AdapterError."""
+    """Removes the data and returns the number of items. May be repeated after a crash. Raises
+    AdapterError.
+    """
     namespace, root = location
     entries = pods = 0
     while not _is_off(slots, "memory") and (
@@ -64,7 +68,7 @@ async def clear(slots: "Slots", location: _Location) -> StateHolds:
     if not _is_off(slots, "pods"):
         for meta in [meta async for meta in _walk(slots, root)][
             ::-1
-        ]:  # what lies in a container before it
+        ]:  # children before their container
             with suppress(NotFound):
                 await slots.pods.delete(meta.path)
                 pods += meta.kind == "object"
@@ -74,7 +78,9 @@ async def clear(slots: "Slots", location: _Location) -> StateHolds:
 
 
 async def move(slots: "Slots", source: _Location, target: _Location) -> StateHolds:
-    """Each thing is stored there before it goes here: a crash loses none, and it may be done again."""
+    """Stores each item at the target before it removes the source: a crash loses none, and it may
+    be repeated.
+    """
     entries = pods = 0
     while not _is_off(slots, "memory") and (
         batch := (await slots.memory.list(namespace=source[0], limit=_PAGE)).items
@@ -109,7 +115,7 @@ async def move(slots: "Slots", source: _Location, target: _Location) -> StateHol
 
 
 async def legacy_names(slots: "Slots") -> list[str]:
-    """The names `legacy.<agent>` that hold something, in order."""
+    """The names `legacy.<agent>` with data, in order."""
     names: set[str] = set()
     if not _is_off(slots, "memory"):
         names |= {
@@ -126,7 +132,7 @@ async def legacy_names(slots: "Slots") -> list[str]:
 async def remove_detached(
     services: "Services", state: State, by: str, *, report_empty: bool
 ) -> StateHolds:
-    """The data of a state that nothing uses any more, then the state; journaled with counts."""
+    """Removes the data of an unused state, then the state; recorded in the journal with counts."""
     removed = await clear(services.slots, state_location(state.state_id))
     if report_empty or removed.memory or removed.pods:
         data = {
@@ -142,7 +148,7 @@ async def remove_detached(
 
 
 async def _walk(slots: "Slots", root: str) -> AsyncIterator["PodMeta"]:
-    """All below a container, each container before what is in it."""
+    """All members below a container, each container before its members."""
     async for meta in _list_members(slots, root):
         yield meta
         if meta.kind == "container":
@@ -170,5 +176,5 @@ def _is_off(slots: "Slots", slot: Any) -> bool:
 def _check_progress(slot: str, location: str, progressed: bool) -> None:
     if not progressed:
         raise BackendError(
-            f"cannot empty {location}: the store lists what it does not remove", slot=slot, impl=""
+            f"cannot empty {location}: the store still lists removed items", slot=slot, impl=""
         )

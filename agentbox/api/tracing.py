@@ -12,7 +12,7 @@ from agentbox.adapters.runtime.spans import OtelTracing
 
 
 class _TraceIdGenerator(RandomIdGenerator):
-    """A trace has the id that the journal has for it."""
+    """Traces use the trace id of the journal."""
 
     def generate_trace_id(self) -> int:
         trace_id = current().trace_id
@@ -20,7 +20,9 @@ class _TraceIdGenerator(RandomIdGenerator):
 
 
 def make_spans(endpoint: str, box: str) -> OtelTracing:
-    """Spans that are sent to `<endpoint>/v1/traces` in the background; what cannot be sent is dropped and logged."""
+    """Spans are sent to `<endpoint>/v1/traces` in the background; failures are dropped and
+    logged.
+    """
     resource = Resource(
         {"service.name": "agentbox", "service.version": __version__, "service.instance.id": box}
     )

@@ -1,6 +1,7 @@
-"""A small typed client of a box's API, synchronous and asynchronous, built on the route table.
+"""Typed client of a box's API, synchronous and asynchronous, built on the operation registry.
 
-The clients are bound at first use: the API shares the records, and must not pay for an HTTP client at its start.
+Clients are imported on first use: the API shares the records and must not import an HTTP client at
+start.
 """
 
 from typing import TYPE_CHECKING, Any

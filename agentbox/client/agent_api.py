@@ -1,4 +1,5 @@
-"""The door of a box as an agent calls it: `Door` waits, `AsyncDoor` is awaited. Both read AGENTBOX_URL and AGENTBOX_TOKEN."""
+"""Clients of the agent API for agents: `AgentApiClient` blocks, `AsyncAgentApiClient` is awaited.
+Both read AGENTBOX_URL and AGENTBOX_TOKEN."""
 
 import http.client
 import itertools
@@ -17,11 +18,11 @@ if TYPE_CHECKING:
 
 URL, TOKEN = "AGENTBOX_URL", "AGENTBOX_TOKEN"
 PATH: Final = "/rpc"
-_KEEP_ALIVE_SECONDS: Final = 4.0  # the door closes a connection that was idle for 5 s
+_KEEP_ALIVE_SECONDS: Final = 4.0  # the server closes a connection idle for 5 s
 
 
 class AgentApiDenied(AgentboxError):
-    """The door answered with an error: `number` is JSON-RPC's, `code` a word, `data` all that was said."""
+    """An error response: `number` is the JSON-RPC code, `code` the agent API's, `data` its data."""
 
     def __init__(self, number: int, message: str, data: Mapping[str, Any]) -> None:
         super().__init__(message)
@@ -30,14 +31,15 @@ class AgentApiDenied(AgentboxError):
 
 
 class AgentApiUnreachable(AgentboxError):
-    """Nothing that speaks JSON-RPC answered."""
+    """No JSON-RPC response was received."""
 
 
 class AgentApiClient:
-    """Calls over one kept connection. Not for several threads at once."""
+    """Calls over one persistent connection. Not thread-safe."""
 
     def __init__(self, url: str = "", token: str = "", *, timeout: float = 60.0) -> None:
-        """`url` and `token` are by default those that an agent finds in its environment. Raises DoorUnreachable without."""
+        """`url` and `token` default to the environment variables. Raises AgentApiUnreachable if one
+        is missing."""
         self._url, self._token = _resolve_credentials(url, token)
         parts = urlsplit(self._url)
         self._http = http.client.HTTPConnection(
@@ -61,7 +63,7 @@ class AgentApiClient:
         self._http.close()
 
     def call(self, method: str, /, **params: Any) -> Any:
-        """The result. Raises DoorRefused, DoorUnreachable."""
+        """Returns the result. Raises AgentApiDenied, AgentApiUnreachable."""
         if time.monotonic() - self._last_used > _KEEP_ALIVE_SECONDS:
             self._http.close()
         try:
@@ -79,20 +81,20 @@ class AgentApiClient:
         return _parse_response(self._url, response)
 
     def hello(self) -> Mapping[str, Any]:
-        """Who this agent is, what it may do, and what it may use up."""
+        """Identity, rights and budgets of this agent."""
         info: Mapping[str, Any] = self.call("hello")
         return info
 
     def tool(self, name: str, /, **arguments: Any) -> Any:
-        """A tool by its name, such as `memory/search`."""
+        """Calls a tool by name, such as `memory/search`."""
         return self.call("tool.invoke", name=name, arguments=arguments)
 
 
 class AsyncAgentApiClient:
-    """The same, awaited; several calls may be under way."""
+    """The asynchronous version; calls may run concurrently."""
 
     def __init__(self, url: str = "", token: str = "", *, timeout: float = 60.0) -> None:
-        """As Door."""
+        """Like AgentApiClient."""
         self._url, self._token = _resolve_credentials(url, token)
         self._timeout = timeout
         self._ids = itertools.count(1)
@@ -116,8 +118,8 @@ class AsyncAgentApiClient:
             self._http = None
 
     async def call(self, method: str, /, **params: Any) -> Any:
-        """The result. Raises DoorRefused, DoorUnreachable."""
-        import httpx  # rarely needed beside Door, and slow to import
+        """Returns the result. Raises AgentApiDenied, AgentApiUnreachable."""
+        import httpx  # rarely needed, slow to import
 
         if self._http is None:
             limits = httpx.Limits(keepalive_expiry=_KEEP_ALIVE_SECONDS)
@@ -132,12 +134,12 @@ class AsyncAgentApiClient:
         return _parse_response(self._url, response.content)
 
     async def hello(self) -> Mapping[str, Any]:
-        """As Door.hello."""
+        """Like AgentApiClient.hello."""
         info: Mapping[str, Any] = await self.call("hello")
         return info
 
     async def tool(self, name: str, /, **arguments: Any) -> Any:
-        """As Door.tool."""
+        """Like AgentApiClient.tool."""
         return await self.call("tool.invoke", name=name, arguments=arguments)
 
 
@@ -146,7 +148,8 @@ def _resolve_credentials(url: str, token: str) -> tuple[str, str]:
     if not url or not token:
         missing = URL if not url else TOKEN
         raise AgentApiUnreachable(
-            f"cannot find the door of the box: {missing} is not set", "An agent of a box has both."
+            f"cannot find the agent API: {missing} is not set",
+            "Run this in an agent of a box, where both variables are set.",
         )
     return url.rstrip("/"), token
 
@@ -170,10 +173,12 @@ def _parse_response(url: str, response: bytes) -> Any:
         denied = AgentApiDenied(int(error["code"]), str(error["message"]), error.get("data") or {})
     except (ValueError, AttributeError, KeyError, TypeError) as cause:
         raise AgentApiUnreachable(
-            f"cannot understand what answers at {url}: it speaks no JSON-RPC"
+            f"cannot parse the response of {url}: it is not JSON-RPC"
         ) from cause
     raise denied
 
 
 def _unreachable(url: str, error: Exception) -> AgentApiUnreachable:
-    return AgentApiUnreachable(f"cannot reach the door at {url}: {error or type(error).__name__}")
+    return AgentApiUnreachable(
+        f"cannot reach the agent API at {url}: {error or type(error).__name__}"
+    )

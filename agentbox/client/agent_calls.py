@@ -1,4 +1,4 @@
-"""Requests about agents, and what their answers mean: shared by the two clients."""
+"""Agent requests and records, shared by both clients."""
 
 import base64
 from collections.abc import Mapping
@@ -8,12 +8,12 @@ from typing import Any, Self
 from agentbox.client.records import Wire
 from agentbox.client.transport import Call, build_call
 
-EXTRA_WAIT_SECONDS = 10.0  # beyond a timeout or a grace that the box holds itself
+EXTRA_WAIT_SECONDS = 10.0  # added to a timeout or grace enforced by the box
 
 
 @dataclass(frozen=True, kw_only=True)
 class AgentExit(Wire):
-    """How a life ended. `at` is RFC 3339."""
+    """How a generation ended. `at` is RFC 3339."""
 
     code: int | None
     signal: str | None
@@ -23,10 +23,11 @@ class AgentExit(Wire):
 
 @dataclass(frozen=True, kw_only=True)
 class Agent(Wire):
-    """An agent as it is now. `generation` grows by 1 with each restart; `isolation` says what the sandbox enforced,
-    `denials` how often it was refused something, by layer and rule. `policy` says what a single agent holds: profile, grants
-    with their ids, model budget; `branch` where its files are, and the review that waits; `budget` what it has used of a model
-    and what is left; all three are empty in a list. `limits` has each cap and the most that was seen of it; `state_id` is whose memory and pods it uses."""
+    """The current state of an agent. `generation` increases by 1 with each restart; `isolation`:
+    what the sandbox enforced; `denials`: counts by layer and rule; `policy`: profile, grants with
+    ids, model budget; `branch`: location of its files and the pending review; `budget`: model usage
+    and remaining budget (these three are empty in lists); `limits`: each cap with its highest use;
+    `state_id`: the state whose memory and pods it uses."""
 
     agent_id: str
     generation: int
@@ -53,7 +54,7 @@ class Agent(Wire):
 
 @dataclass(frozen=True, kw_only=True)
 class RunOutput(Wire):
-    """What a one-shot run gave. `truncated`: output beyond `max_output` was cut."""
+    """The result of a one-shot run. `truncated`: output beyond `max_output` was dropped."""
 
     exit: AgentExit
     stdout: bytes
@@ -68,7 +69,7 @@ class RunOutput(Wire):
 
 
 def spawn_agent(spec: Mapping[str, Any], request_id: str, input_data: bytes | None) -> Call:
-    """POST of a spec; `given` is input that is closed afterwards."""
+    """POST of a spec; `input_data` is written to stdin, which is then closed."""
     extra = {} if input_data is None else {"input": _encode_base64(input_data)}
     return build_call("spawn", body={**spec, **extra}, headers=_idempotency_header(request_id))
 
@@ -109,7 +110,7 @@ def revoke_grant(agent_id: str, grant_id: str) -> Call:
 
 
 def terminate_agent(agent_id: str, generation: int, grace_s: float | None) -> Call:
-    """DELETE of a tree."""
+    """DELETE of a process tree."""
     return build_call(
         "terminate_agent", {"id": agent_id}, query={"generation": generation, "grace_s": grace_s}
     )

@@ -1,4 +1,4 @@
-"""A WebSocket on an agent's pipes, for both clients: bytes each way, a typed error where the box refuses."""
+"""WebSockets to an agent's pipes, for both clients: bytes in both directions, typed errors."""
 
 import json
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from websockets.asyncio.client import ClientConnection
     from websockets.sync.client import ClientConnection as SyncConnection
 
-MAX_MESSAGE = 1 << 20  # bytes; what the box takes in one message
-FIRST_PROBLEM_CODE = 4000  # close codes from here on: a problem was sent before
+MAX_MESSAGE = 1 << 20  # maximum bytes per message of the box
+FIRST_PROBLEM_CODE = 4000  # from this close code on, a problem was sent before
 
 
 def attach_url(base: str, agent_id: str, generation: int) -> str:
-    """The URL of the socket."""
+    """The WebSocket URL."""
     parts = urlsplit(base)
     path = build_call("attach_agent", {"id": agent_id}, query={"generation": generation}).url
     return parts._replace(scheme={"http": "ws", "https": "wss"}[parts.scheme]).geturl() + path
@@ -35,7 +35,7 @@ def attach_url(base: str, agent_id: str, generation: int) -> str:
 def connect_options(
     base: str, headers: Mapping[str, str], ssl: Any, timeout: float
 ) -> dict[str, Any]:
-    """What both ways to connect are given: no proxy, no compression, bounded messages."""
+    """Options of both connect functions: no proxy, no compression, bounded messages."""
     tls_options = {"ssl": ssl} if ssl is not None and base.startswith("https") else {}
     return {
         "additional_headers": dict(headers),
@@ -50,7 +50,7 @@ def connect_options(
 
 
 def to_client_error(url: str, error: Exception) -> AgentboxError:
-    """Why there is no socket: the problem that the box answered, or that it did not."""
+    """The problem document of the response, or BoxUnreachable."""
     if isinstance(error, InvalidStatus):
         response = error.response
         return parse_error(
@@ -64,7 +64,7 @@ def to_client_error(url: str, error: Exception) -> AgentboxError:
 
 
 class _ReceivedProblems:
-    """Problems that came between the bytes."""
+    """Problem documents received between the bytes."""
 
     def __init__(self, url: str) -> None:
         self._url, self._problem = url, None
@@ -76,28 +76,29 @@ class _ReceivedProblems:
         self._problem = ApiError(int(problem.get("status", 500)), problem)
 
     def check(self) -> None:
-        """Raises what the box said of earlier input, once."""
+        """Raises a received problem once; it concerns earlier input."""
         problem, self._problem = self._problem, None
         if problem is not None:
             raise problem
 
     def check_end(self, error: ConnectionClosed) -> None:
-        """Returns for the end of the agent's output. Raises ApiError or BoxUnreachable for any other end."""
+        """Returns at the end of the agent's output. Raises ApiError or BoxUnreachable otherwise."""
         if isinstance(error, ConnectionClosedOK):
             return
         if error.rcvd is not None and error.rcvd.code >= FIRST_PROBLEM_CODE:
             self.check()
-        raise BoxUnreachable(self._url, "the attachment was cut") from error
+        raise BoxUnreachable(self._url, "the attached connection was closed") from error
 
 
 class AsyncAttached:
-    """Iterate it for chunks of stdout; it ends with the agent's output. One holder at a time."""
+    """Iterates over chunks of stdout until the end of the agent's output. One client at a time."""
 
     def __init__(self, url: str, socket: "ClientConnection") -> None:
         self._socket, self._problems = socket, _ReceivedProblems(url)
 
     async def send(self, data: bytes) -> None:
-        """Bytes for stdin; waits while the box does not take more. Raises the ApiError of input that was refused before."""
+        """Writes to stdin; waits while the box's buffer is full. Raises the ApiError of rejected
+        earlier input."""
         self._problems.check()
         try:
             for offset in range(0, len(data), MAX_MESSAGE):
@@ -106,7 +107,7 @@ class AsyncAttached:
             self._problems.check_end(error)
 
     async def close_stdin(self) -> None:
-        """The agent reads end of file."""
+        """Closes the agent's stdin."""
         self._problems.check()
         try:
             await self._socket.send(b"")
@@ -114,7 +115,7 @@ class AsyncAttached:
             self._problems.check_end(error)
 
     async def aclose(self) -> None:
-        """Lets go; the agent runs on. Idempotent."""
+        """Detaches; the agent continues. Idempotent."""
         await self._socket.close()
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -131,13 +132,13 @@ class AsyncAttached:
 
 
 class Attached:
-    """As AsyncAttached, for threads: one may send while another iterates."""
+    """Like AsyncAttached, for threads: one may send while another iterates."""
 
     def __init__(self, url: str, socket: "SyncConnection") -> None:
         self._socket, self._problems = socket, _ReceivedProblems(url)
 
     def send(self, data: bytes) -> None:
-        """As AsyncAttached.send."""
+        """Like AsyncAttached.send."""
         self._problems.check()
         try:
             for offset in range(0, len(data), MAX_MESSAGE):
@@ -146,7 +147,7 @@ class Attached:
             self._problems.check_end(error)
 
     def close_stdin(self) -> None:
-        """The agent reads end of file."""
+        """Closes the agent's stdin."""
         self._problems.check()
         try:
             self._socket.send(b"")
@@ -154,7 +155,7 @@ class Attached:
             self._problems.check_end(error)
 
     def close(self) -> None:
-        """Lets go; the agent runs on. Idempotent."""
+        """Detaches; the agent continues. Idempotent."""
         self._socket.close()
 
     def __iter__(self) -> Iterator[bytes]:
@@ -181,7 +182,7 @@ async def attach_async(base: str, url: str, **connect_args: Any) -> AsyncAttache
 
 
 def attach_sync(base: str, url: str, **connect_args: Any) -> Attached:
-    """As attach_async."""
+    """Like attach_async."""
     from websockets.sync.client import connect
 
     try:

@@ -1,4 +1,4 @@
-"""Beads and events as the clients give them."""
+"""Bead and event records of the clients."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from agentbox.client.records import Wire
 
 @dataclass(frozen=True, kw_only=True)
 class Bead(Wire):
-    """A work item. Times are RFC 3339. No read shows a lease id."""
+    """A work item. Times are RFC 3339. Lease ids are never included."""
 
     id: str
     kind: str
@@ -46,7 +46,7 @@ class Bead(Wire):
 
 @dataclass(frozen=True, kw_only=True)
 class BeadClaim(Wire):
-    """A lease on a bead: who shows `lease_id` may heartbeat, release and close."""
+    """A lease on a bead. Heartbeat, release and close require its `lease_id`."""
 
     bead: Bead
     lease_id: str
@@ -59,7 +59,8 @@ class BeadClaim(Wire):
 
 @dataclass(frozen=True, kw_only=True)
 class Event(Wire):
-    """An event of the journal. `origin` says where it stands in another box's journal; None for this box's own."""
+    """An event of the journal. `origin`: its position in another box's journal; None for a local
+    event."""
 
     seq: int
     id: str
@@ -77,5 +78,5 @@ class Event(Wire):
 
 
 def without_none(values: Mapping[str, Any]) -> dict[str, Any]:
-    """What is not None."""
+    """The entries whose value is not None."""
     return {name: value for name, value in values.items() if value is not None}

@@ -1,10 +1,11 @@
-"""The command `agentbox-ctl`: one call of the door, for agents that are no Python programs.
+"""The command `agentbox-ctl`: calls the agent API once, for agents not written in Python.
 
     agentbox-ctl hello
     agentbox-ctl memory.store '{"key": "k", "value": 1}'
     echo '{"title": "look into it"}' | agentbox-ctl bead.create -
 
-One JSON object on stdout: `{"ok": true, "result": …}`, or `{"ok": false, "error": {"code", "message", "data"}}` and exit 1.
+Prints one JSON object: `{"ok": true, "result": …}`, or
+`{"ok": false, "error": {"code", "message", "data"}}` with exit code 1.
 """
 
 import json
@@ -19,7 +20,8 @@ USAGE = 2
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The exit code: 0, 1 for an error that the door answered or a door that is not there, 2 for wrong words."""
+    """Returns the exit code: 0, 1 for an error response or an unreachable agent API, 2 for wrong
+    arguments."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if len(arguments) not in (1, 2) or arguments[0].startswith("-"):
         sys.stderr.write(f"usage: agentbox-ctl METHOD [PARAMS | -]\n\n{(__doc__ or '').strip()}\n")
@@ -31,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             else "{}"
         )
         if not isinstance(params, dict):
-            raise ValueError("it is no object")
+            raise ValueError("it must be an object")
     except ValueError as error:
         return _print_error("usage", f"cannot read the params: {error}", exit_code=USAGE)
     try:

@@ -1,4 +1,4 @@
-"""How a call of the API fails, as the caller sees it."""
+"""Errors of API calls."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,9 +7,10 @@ from agentbox.core.errors import AgentboxError, ExitCode
 
 
 class ApiError(AgentboxError):
-    """The API answered with a problem document. `code` is its `code`, `problem` the whole document.
+    """An error response with a problem document: `code` is its `code`, `problem` the whole
+    document.
 
-    `retry_after` is in seconds, None where the API named none.
+    `retry_after` is in seconds, None if not set.
     """
 
     def __init__(
@@ -29,21 +30,22 @@ class ApiError(AgentboxError):
 
     @property
     def retryable(self) -> bool:
-        """True when the same call may succeed later."""
+        """Whether the same call may succeed later."""
         return bool(self.problem.get("retryable")) or self.status == 503
 
 
 class BoxUnreachable(AgentboxError):
-    """Nothing answered at the API's address."""
+    """No response from the API's address."""
 
     exit_code = ExitCode.NOT_RUNNING
 
     def __init__(self, url: str, reason: str) -> None:
         super().__init__(
-            f"cannot reach the box at {url}: {reason}", "Is it running? `agentbox status` says."
+            f"cannot reach the box at {url}: {reason}",
+            "Check that it is running: `agentbox status`.",
         )
 
 
 def unreachable(url: str, error: Exception) -> BoxUnreachable:
-    """The error for a call that got no answer."""
+    """Creates the error for a call without a response."""
     return BoxUnreachable(url, str(error) or type(error).__name__)

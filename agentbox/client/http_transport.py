@@ -1,6 +1,7 @@
-"""HTTP/1.1 for the synchronous client, on `http.client`: a library costs every command 60 to 180 ms of imports.
+"""HTTP/1.1 for the synchronous client, on `http.client`: importing a library would cost each
+command 60 to 180 ms.
 
-A connection is used again while it is idle for less than the box keeps it; one that broke is never reused.
+Connections are reused while idle for less than the box's limit; broken ones never.
 """
 
 import http.client
@@ -15,21 +16,21 @@ from ssl import SSLContext
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-IDLE_SECONDS: Final = 4.0  # a box closes a connection that was idle for 5 s
+IDLE_SECONDS: Final = 4.0  # a box closes connections idle for 5 s
 _MAX_IDLE: Final = 20  # idle connections
 _CHUNK: Final = 64 << 10
 
 
 class TransportError(Exception):
-    """No complete answer came."""
+    """No complete response was received."""
 
 
 class ConnectError(TransportError):
-    """No connection was made, so nothing was sent."""
+    """The connection failed, so nothing was sent."""
 
 
 class Headers(Mapping[str, str]):
-    """Names in any case; values of a repeated name are joined by a comma."""
+    """Case-insensitive headers; repeated values are joined by a comma."""
 
     def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
         self._values: dict[str, str] = {}
@@ -48,7 +49,7 @@ class Headers(Mapping[str, str]):
 
 
 class Response:
-    """An answer; its `content` is there once it was read."""
+    """A response; `content` is set once it was read."""
 
     def __init__(self, raw: http.client.HTTPResponse) -> None:
         self._raw = raw
@@ -66,22 +67,22 @@ class Response:
         return json.loads(self.content)
 
     def read(self) -> bytes:
-        """The whole body. Raises TransportError when it ends early."""
+        """The whole body. Raises TransportError if it is incomplete."""
         self.content += b"".join(self.iter_bytes())
         return self.content
 
     def iter_bytes(self) -> Iterator[bytes]:
-        """The body in pieces as they come. Raises TransportError when it ends early."""
+        """The body in chunks. Raises TransportError if it is incomplete."""
         with _translate_errors():
             while chunk := self._raw.read1(_CHUNK):
                 yield chunk
-            if self._raw.length:  # of a Content-Length
+            if self._raw.length:  # missing bytes of a Content-Length
                 raise http.client.IncompleteRead(b"", self._raw.length)
-            self._raw.close()  # the connection is free for the next request
+            self._raw.close()  # frees the connection for the next request
 
 
 class HttpTransport:
-    """Requests to one origin. Thread-safe. Asks no proxy."""
+    """Requests to one origin. Thread-safe. Ignores proxy settings."""
 
     def __init__(
         self, url: str, *, headers: Mapping[str, str], timeout: float, ssl: SSLContext | None = None
@@ -98,7 +99,7 @@ class HttpTransport:
             connection.close()
 
     def request(self, method: str, url: str, **options: Any) -> Response:
-        """The whole answer; `more` as of `stream`. Raises TransportError."""
+        """The whole response; `options` as for `stream`. Raises TransportError."""
         with self.stream(method, url, **options) as response:
             response.read()
         return response
@@ -115,8 +116,8 @@ class HttpTransport:
         timeout: float | None = None,
         connect_s: float | None = None,
     ) -> Iterator[Response]:
-        """The answer, its body still on its way. `body` is sent as JSON, `content` as it is; `timeout` (seconds) bounds
-        each silence, `connect_s` the connecting. Raises TransportError."""
+        """The response with its body unread. `body` is sent as JSON, `content` unchanged; `timeout`
+        (seconds) bounds each read, `connect_s` the connecting. Raises TransportError."""
         read_timeout = self._timeout if timeout is None else timeout
         all_headers = {**self._headers, **headers}
         if body is not None:
@@ -131,15 +132,15 @@ class HttpTransport:
             with _translate_errors():
                 with suppress(
                     BrokenPipeError, ConnectionResetError
-                ):  # refused before the end of the body: read why
+                ):  # the server may respond before the end of the body
                     connection.request(
                         method, f"{self._url.path}{url}", body=content, headers=all_headers
                     )
                 raw = connection.getresponse()
                 if (
                     raw.length is None and not raw.chunked
-                ):  # a head that was cut off, too, ends where the connection does
-                    raise http.client.HTTPException("the answer has no length")
+                ):  # would accept a truncated response as complete
+                    raise http.client.HTTPException("the response has no length")
             yield Response(raw)
             reusable = raw.isclosed() and not raw.will_close
         finally:
@@ -164,7 +165,7 @@ class HttpTransport:
         return connection
 
     def _take_idle(self) -> http.client.HTTPConnection | None:
-        """An idle connection that the other end still has open."""
+        """An idle connection that the server has not closed."""
         while True:
             with self._lock:
                 if not self._idle:
@@ -183,7 +184,7 @@ class HttpTransport:
 
 
 def _is_open(sock: socket.socket) -> bool:
-    """False when something came unasked: the end, mostly."""
+    """False if data or EOF arrived unexpectedly."""
     poll = select.poll()
     poll.register(sock, select.POLLIN)
     return not poll.poll(0)

@@ -1,4 +1,4 @@
-"""Every item of a listing, page after page: of any `list`, `ready` or `sessions` of the clients."""
+"""Iterates over all pages of the clients' `list`, `ready` and `sessions`."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from typing import Any, TypeVar
@@ -9,7 +9,8 @@ T = TypeVar("T")
 def every(
     listing: Callable[..., tuple[Sequence[T], str | None]], *args: Any, **options: Any
 ) -> Iterator[T]:
-    """`every(box.beads.list, status="open")`. An item that is there throughout comes once."""
+    """For example `every(box.beads.list, status="open")`. Items that exist throughout are yielded
+    once."""
     cursor: str | None = None
     while True:
         items, cursor = listing(*args, **options, cursor=cursor)
@@ -21,7 +22,7 @@ def every(
 async def every_async(
     listing: Callable[..., Awaitable[tuple[Sequence[T], str | None]]], *args: Any, **options: Any
 ) -> AsyncIterator[T]:
-    """As `every`, awaited."""
+    """Like `every`, asynchronously."""
     cursor: str | None = None
     while True:
         items, cursor = await listing(*args, **options, cursor=cursor)

@@ -1,4 +1,4 @@
-"""Requests of the slots pods and memory, and what their answers mean: shared by the two clients."""
+"""Pod and memory requests and records, shared by both clients."""
 
 import json
 from collections.abc import AsyncIterable, Iterable, Mapping
@@ -17,7 +17,8 @@ Content = bytes | Iterable[bytes] | AsyncIterable[bytes]
 
 @dataclass(frozen=True, kw_only=True)
 class PodMeta(Wire):
-    """What is known of an object or a container. `modified_at` is RFC 3339, of an object's own answer to the second."""
+    """Metadata of an object or a container. `modified_at` is RFC 3339; from an object's own
+    response it has a resolution of one second."""
 
     path: str
     kind: str
@@ -29,7 +30,8 @@ class PodMeta(Wire):
 
 @dataclass(frozen=True, kw_only=True)
 class WrittenPod:
-    """`etag` is None when the box stored something else than what was sent: private data was masked."""
+    """`etag` is None if the stored object differs from the sent one because private data was
+    masked."""
 
     created: bool
     etag: str | None
@@ -38,7 +40,7 @@ class WrittenPod:
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryEntry(Wire):
-    """One entry. Times are RFC 3339."""
+    """A memory entry. Times are RFC 3339."""
 
     namespace: str
     key: str
@@ -52,7 +54,7 @@ class MemoryEntry(Wire):
 
 @dataclass(frozen=True, kw_only=True)
 class Hit(Wire):
-    """An entry found, with the scores that ranked it."""
+    """A found entry with its scores."""
 
     entry: MemoryEntry
     score: float
@@ -67,7 +69,7 @@ class Hit(Wire):
 def write_pod(
     path: str, body: Content, content_type: str, if_match: str | None, if_none_match: str | None
 ) -> Call:
-    """PUT of an object; a body that is no bytes is streamed."""
+    """PUT of an object; a body other than bytes is streamed."""
     headers = {
         "Content-Type": content_type,
         **_without_none({"If-Match": if_match, "If-None-Match": if_none_match}),
@@ -78,7 +80,7 @@ def write_pod(
 def read_pod(
     path: str, byte_range: tuple[int, int | None] | None, if_none_match: str | None = None
 ) -> Call:
-    """GET of an object, or of the bytes from the first to the last of `byte_range`."""
+    """GET of an object, or of the `byte_range` (first, last)."""
     range_header = (
         None
         if byte_range is None
@@ -113,7 +115,7 @@ def list_pods(container: str, limit: int, cursor: str | None) -> Call:
 
 
 def parse_written_pod(response: HttpResponse) -> WrittenPod:
-    """The answer of a write or a patch."""
+    """Parses the response of a write or a patch."""
     return WrittenPod(
         created=response.status_code == 201,
         etag=response.headers.get("etag"),
@@ -122,7 +124,7 @@ def parse_written_pod(response: HttpResponse) -> WrittenPod:
 
 
 def parse_pod_meta(path: str, response: HttpResponse) -> PodMeta:
-    """The object that an answer to GET or HEAD describes; a container has no size and no tag."""
+    """Parses the response headers of GET or HEAD; a container has no size and no etag."""
     is_container = path == "" or path.endswith("/")
     length = response.headers.get("content-range", "").rpartition("/")[2] or response.headers.get(
         "content-length", "0"
@@ -143,13 +145,13 @@ def _modified(response: HttpResponse) -> str:
 
 
 def parse_pod_page(response: HttpResponse) -> tuple[list[PodMeta], str | None]:
-    """A page of members, and the cursor of the next."""
+    """Parses a page of members and the next cursor."""
     page = response.json()
     return [PodMeta.from_wire(item) for item in page["items"]], page["next_cursor"]
 
 
 def store_memory(namespace: str, key: str, value: Any, **members: Any) -> Call:
-    """PUT of an entry; `more` are the other members of its body, None for those not given."""
+    """PUT of an entry; `members` are the other members of its body, None if not set."""
     return build_call(
         "store_memory",
         {"ns": namespace, "key": key},
@@ -171,7 +173,7 @@ def list_memory(
 
 
 def search_memory(query: str, namespaces: tuple[str, ...], **members: Any) -> Call:
-    """A search; `more` are the other members of its body, None for those not given."""
+    """A search; `members` are the other members of its body, None if not set."""
     return build_call(
         "search_memory",
         body={"query": query, "namespaces": list(namespaces), **_without_none(members)},
@@ -179,7 +181,7 @@ def search_memory(query: str, namespaces: tuple[str, ...], **members: Any) -> Ca
 
 
 def parse_memory_page(response: HttpResponse) -> tuple[list[MemoryEntry], str | None]:
-    """A page of entries, and the cursor of the next."""
+    """Parses a page of entries and the next cursor."""
     page = response.json()
     return [MemoryEntry.from_wire(item) for item in page["items"]], page["next_cursor"]
 

@@ -1,6 +1,6 @@
-"""Records that belong to the API alone and to no slot: what the probes and tasks answer.
+"""Records of the API that belong to no slot: probes and tasks.
 
-Reading is tolerant of members that are unknown here: an older client may meet a newer box.
+Unknown members are ignored when reading: an older client may talk to a newer box.
 """
 
 import base64
@@ -13,22 +13,22 @@ FINAL: frozenset[str] = frozenset({"succeeded", "failed", "cancelled"})
 
 
 class Wire:
-    """Gives a flat frozen dataclass its JSON form."""
+    """JSON conversion for a flat frozen dataclass."""
 
     def to_wire(self) -> dict[str, Any]:
-        """Plain JSON data."""
+        """Returns plain JSON data."""
         return asdict(self)  # type: ignore[call-overload,no-any-return]
 
     @classmethod
     def from_wire(cls, data: Mapping[str, Any]) -> Self:
-        """The inverse of `to_wire`; members unknown here are left out. Raises TypeError when one is missing."""
+        """The inverse of `to_wire`; ignores unknown members. Raises TypeError if one is missing."""
         field_names = {field.name for field in fields(cls)}  # type: ignore[arg-type]
         return cls(**{name: value for name, value in data.items() if name in field_names})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Readiness(Wire):
-    """The verdict of `/ready`: `missing` is empty exactly when `ready`."""
+    """The state of `/ready`: `missing` is empty exactly if `ready`."""
 
     ready: bool
     missing: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ class Readiness(Wire):
 
 @dataclass(frozen=True, kw_only=True)
 class Submitted(Wire):
-    """What submitting a task answers."""
+    """The response to a submitted task."""
 
     task_id: str
     state: TaskState
@@ -53,10 +53,10 @@ class Submitted(Wire):
 
 @dataclass(frozen=True, kw_only=True)
 class Task(Wire):
-    """A task: the bead that is its receipt, read as one run. Times are RFC 3339.
+    """A task: the bead that records it, read as one run. Times are RFC 3339.
 
-    `exit` is the exit record of its agent, null until it ended and where no agent ever ran; `note` says in a sentence
-    what happened. `isolation` is what the sandbox enforced.
+    `exit` is the exit record of its agent, null until it ended or if no agent ran; `note` describes
+    the outcome. `isolation` is what the sandbox enforced.
     """
 
     task_id: str
@@ -76,7 +76,7 @@ class Task(Wire):
 
     @property
     def final(self) -> bool:
-        """True when nothing changes any more."""
+        """Whether the task has reached a final state."""
         return self.state in FINAL
 
     @classmethod
@@ -86,7 +86,7 @@ class Task(Wire):
 
 @dataclass(frozen=True, kw_only=True)
 class LogItem:
-    """One piece of an agent's output or life. `kind` is stdout, stderr, state or exit."""
+    """One item of an agent's output or lifecycle. `kind` is stdout, stderr, state or exit."""
 
     cursor: int
     kind: str
@@ -96,7 +96,7 @@ class LogItem:
 
     @classmethod
     def from_wire(cls, data: Mapping[str, Any]) -> Self:
-        """From the wire form of a stream item."""
+        """Parses a stream item."""
         return cls(
             cursor=data["cursor"],
             kind=data["kind"],

@@ -1,4 +1,4 @@
-"""When a broken stream is taken up again, and when it is given up."""
+"""When a broken stream is resumed and when it is abandoned."""
 
 import json
 import time
@@ -8,15 +8,15 @@ from agentbox.client.errors import ApiError
 from agentbox.core.http.sse_parser import SseEvent
 
 ENDED_EARLY = "the stream ended before its last event"
-RETRY_SECONDS = 0.25  # an API that supervisord restarts listens again within a second
+RETRY_SECONDS = 0.25  # an API restarted by supervisord listens again within a second
 IDLE_TIMEOUT = 45.0  # the server sends a comment every 15 s
 
 
 @dataclass
 class StreamResumption:
-    """Bookkeeping of one stream: the id to go on from, and how long nothing has come.
+    """State of one stream: the last event id, and since when it is disconnected.
 
-    A stream is given up after `patience` seconds without a connection; each event starts the count anew.
+    A stream is abandoned after `patience` seconds without a connection; each event resets the time.
     """
 
     patience: float = 60.0
@@ -24,11 +24,12 @@ class StreamResumption:
     _broken_at: float | None = field(default=None)
 
     def headers(self) -> dict[str, str]:
-        """The header by which the server goes on where the last connection broke."""
+        """The header that makes the server resume after the last event."""
         return {"Last-Event-ID": self.last_id} if self.last_id else {}
 
     def on_event(self, event: SseEvent) -> None:
-        """An event arrived whole. Raises ApiError for the one by which the server tells why it ends the stream."""
+        """Records a received event. Raises ApiError for the event with which the server ends a
+        stream."""
         if event.event == "error":
             problem = json.loads(event.data)
             raise ApiError(int(problem.get("status", 500)), problem)
@@ -36,7 +37,8 @@ class StreamResumption:
         self._broken_at = None
 
     def may_retry(self, error: Exception) -> bool:
-        """True when the stream should be opened again after RETRY_SECONDS; starts the count of patience."""
+        """Whether to reopen the stream after RETRY_SECONDS; the first failure starts the
+        timeout."""
         if isinstance(error, ApiError) and not error.retryable:
             return False
         now = time.monotonic()

@@ -1,4 +1,4 @@
-"""What a task is made of on the wire, and how its log stream is read."""
+"""Task requests and log events."""
 
 import base64
 import json
@@ -12,7 +12,7 @@ from agentbox.core.http.sse_parser import SseEvent
 def task_body(
     spec: Mapping[str, Any], timeout_s: float, options: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """A TaskBody. `input` in `options` is bytes."""
+    """Builds a TaskBody. `input` in `options` is bytes."""
     members = {
         name: value for name, value in options.items() if value is not None and name != "input"
     }
@@ -24,12 +24,12 @@ def task_body(
 
 
 def parse_log_event(event: SseEvent) -> LogItem | Task:
-    """A log event, or the finished task."""
+    """Parses a log event, or the finished task."""
     return (
         Task.from_wire(json.loads(event.data)) if event.event == "task" else parse_log_item(event)
     )
 
 
 def parse_log_item(event: SseEvent) -> LogItem:
-    """A piece of output or life."""
+    """Parses an item of output or lifecycle."""
     return LogItem.from_wire(json.loads(event.data))

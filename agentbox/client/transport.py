@@ -1,4 +1,4 @@
-"""From a row of the route table to a request, and from an answer to data or an error: what both clients share."""
+"""Builds requests from the operation registry and parses responses; shared by both clients."""
 
 import re
 from collections.abc import Mapping
@@ -9,13 +9,14 @@ from agentbox.client.errors import ApiError
 from agentbox.contracts.registry import BY_NAME
 from agentbox.core.errors import AgentboxError, ExitCode
 
-MAX_URL = 12 << 10  # characters, of the 16 KiB that a box reads of a head
+MAX_URL = 12 << 10  # characters, of the 16 KiB that a box accepts as request head
 _TOKEN = re.compile(r"[!-~]+")
 ACCEPT_STREAM = "text/event-stream"
 
 
 class HttpResponse(Protocol):
-    """A response of either client's transport, its body read where a function says so."""
+    """A response of either client's transport. Functions that use the body require it to be
+    read."""
 
     @property
     def status_code(self) -> int: ...
@@ -37,7 +38,7 @@ A = TypeVar("A", bound=HttpResponse)
 
 @dataclass(frozen=True)
 class Call:
-    """A request, ready to send. `url` is relative to the base; `body` is sent as JSON, `content` as it is."""
+    """A request. `url` is relative to the base; `body` is sent as JSON, `content` unchanged."""
 
     method: str
     url: str
@@ -56,48 +57,49 @@ def build_call(
     content: Any = None,
     method: str = "",
 ) -> Call:
-    """The request for a route by name; `method` is HEAD where no body of a GET is wanted.
+    """Builds the request of an operation; `method` may be HEAD for a GET.
 
-    Raises KeyError for an unknown route, ValueError for an unknown query name, a path that could change on its way, and for both
-    together where they are longer than a box reads.
+    Raises KeyError for an unknown operation, ValueError for an unknown query parameter, an
+    ambiguous path, or a URL longer than a box accepts.
     """
     route = BY_NAME[name]
     accept = ACCEPT_STREAM if route.stream else "application/json"
     url = route.url(parameters, query)
     if len(url) > MAX_URL:
         raise ValueError(
-            f"the path and query of {name} have {len(url)} characters: the most is {MAX_URL}"
+            f"the path and query of {name} have {len(url)} characters: the maximum is {MAX_URL}"
         )
     return Call(method or route.method, url, {"Accept": accept, **(headers or {})}, body, content)
 
 
 def base_headers(token: str) -> dict[str, str]:
-    """Headers of every request. An empty token sends no credential. Raises AgentboxError (exit 2), without the token, for one
-    that no header holds."""
+    """Headers of every request; none for an empty token. Raises AgentboxError (exit 2), without
+    showing the token, if it is not a valid header value."""
     if token and not _TOKEN.fullmatch(token):
         raise AgentboxError(
-            "cannot send the token: it has blanks, control characters or characters outside of ASCII",
-            "Set it again, as `agentbox token create` or the box printed it.",
+            "cannot send the token: it contains blanks, control or non-ASCII characters",
+            "Set it again, as printed by `agentbox token create` or the box.",
             exit_code=ExitCode.USAGE,
         )
     return {"Authorization": f"Bearer {token}"} if token else {}
 
 
 def parse_data(response: HttpResponse, *, accepted: tuple[int, ...] = ()) -> Any:
-    """The JSON of a success (None for 204), or of a status in `accepted`. Raises ApiError for everything else."""
+    """The JSON of a success (None for 204), or of a status in `accepted`. Raises ApiError
+    otherwise."""
     check_response(response, accepted)
     return response.json() if response.content else None
 
 
 def check_response(response: A, accepted: tuple[int, ...]) -> A:
-    """The answer, a success or a status in `accepted`. Raises ApiError for everything else."""
+    """Returns a success or a status in `accepted`. Raises ApiError otherwise."""
     if response.is_success or response.status_code in accepted:
         return response
     raise parse_error(response)
 
 
 def parse_error(response: HttpResponse) -> ApiError:
-    """The error that an answer stands for; its body must have been read."""
+    """Converts an error response, whose body must have been read."""
     try:
         problem = response.json()
     except ValueError:

@@ -1,3 +1,3 @@
-"""The interfaces of the product: for each resource its records, its Protocol and its operations. No
-implementation and no transport goes in.
+"""The product's interfaces: per resource its records, its Protocol and its operations.
+Implementations and transports belong elsewhere.
 """

@@ -1,4 +1,4 @@
-"""Bodies and answers of approvals."""
+"""Request and response bodies of approvals."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -10,8 +10,9 @@ from agentbox.core.records.wire import Record, record
 
 @record
 class Approval(Record):
-    """`parameters`: those of the action, as JSON text; `words`: what the agent says of it, quoted. All of the agent's making
-    is escaped. `used`: approved, and done with. `by` "" is the box itself."""
+    """`parameters`: those of the action, as JSON text; `words`: the agent's reason, quoted. Text
+    from the agent is escaped. `used`: approved and consumed. `by` "" is the box itself.
+    """
 
     id: str
     agent_id: str

@@ -35,7 +35,9 @@ Tags = Annotated[
 
 @record
 class BeadSpec(Record):
-    """What a creator states. `every` (5-field cron in UTC, or an ISO 8601 duration of 60 s or more) makes a schedule."""
+    """A new bead. `every` (5-field cron in UTC, or an ISO 8601 duration of 60 s or more) makes a
+    schedule.
+    """
 
     title: Name
     creator: Name
@@ -52,7 +54,7 @@ class BeadSpec(Record):
 
 @record
 class Bead(BeadSpec):
-    """A bead as stored. No read ever shows a lease id."""
+    """A stored bead. Reads never return a lease id."""
 
     id: str
     kind: Kind
@@ -73,7 +75,7 @@ class Bead(BeadSpec):
 
 @record
 class Claim(Record):
-    """A lease on a bead. Its id is the authority: whoever shows it may heartbeat, release and close."""
+    """A lease on a bead. Its id is the authorization to heartbeat, release and close."""
 
     bead: Bead
     lease_id: str
@@ -82,7 +84,7 @@ class Claim(Record):
 
 @record
 class BeadFilter(Record):
-    """All that is set must match."""
+    """All fields that are set must match."""
 
     status: Status | None = None
     kind: Kind | None = None
@@ -96,7 +98,9 @@ ALL = BeadFilter()
 
 
 class Beads(Protocol):
-    """The slot. Errors are those of `agentbox.core.slot_errors`; clauses B1 to B15 say when."""
+    """The slot. Errors are those of `agentbox.core.slot_errors`, as specified by clauses
+    B1 to B15.
+    """
 
     async def create_epic(self, spec: BeadSpec) -> tuple[Bead, bool]:
         """The bead, and whether it was created (False = `dedup_key` hit)."""
@@ -111,7 +115,9 @@ class Beads(Protocol):
     async def claim(
         self, bead_id: str, assignee: str, *, lease_id: str, lease_s: int | None = None
     ) -> Claim:
-        """`lease_id` is the caller's random UUID; `lease_s` None means the slot's `lease_seconds`."""
+        """`lease_id` is a random UUID of the caller; `lease_s` None means the slot's
+        `lease_seconds`.
+        """
         ...
 
     async def claim_next(

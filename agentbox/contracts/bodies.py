@@ -1,4 +1,4 @@
-"""Bodies of requests that are no record of a slot, and answers of routes of the box."""
+"""Request bodies that are not records of a slot, and responses of routes of the box."""
 
 from collections.abc import Mapping
 from dataclasses import field
@@ -36,14 +36,16 @@ Namespace = Annotated[str, bounded_text(pattern=NAMESPACE)]
 
 @record
 class NewBead(BeadSpec):
-    """A BeadSpec whose `creator` defaults to the caller; naming another needs the scope admin."""
+    """A BeadSpec whose `creator` defaults to the caller; another creator needs the scope admin."""
 
     creator: Name = ""
 
 
 @record
 class ClaimBody(Record):
-    """`lease_id` is a random UUID of the caller; `lease_s` None means the slot's `lease_seconds`."""
+    """`lease_id` is a random UUID of the caller; `lease_s` None means the slot's
+    `lease_seconds`.
+    """
 
     lease_id: LeaseId
     assignee: str | None = None
@@ -52,7 +54,7 @@ class ClaimBody(Record):
 
 @record
 class ClaimNextBody(ClaimBody):
-    """Only beads below `parent_id`, and with all of `tags`, where these are given."""
+    """Limited to beads below `parent_id`, and with all of `tags`, if set."""
 
     parent_id: str | None = None
     tags: Tags = ()
@@ -73,7 +75,7 @@ class ReleaseBody(Record):
 
 @record
 class CloseBody(Record):
-    """A claimed bead needs its lease id, or the scope admin and no `force` that is false."""
+    """A claimed bead needs its lease id, or the scope admin without `force` = false."""
 
     outcome: Outcome = "done"
     note: Document = ""
@@ -84,7 +86,7 @@ class CloseBody(Record):
 
 @record
 class StoreBody(Record):
-    """`text` is what is searched; without it the strings of the value. `ttl_s` None keeps the entry."""
+    """`text` is searched; by default the strings of the value. `ttl_s` None: no expiry."""
 
     value: JsonValue
     text: Annotated[str | None, bounded_text(maximum=MAX_VALUE)] = None
@@ -96,7 +98,7 @@ class StoreBody(Record):
 
 @record
 class SearchBody(Record):
-    """`flt` is a filter on metadata; `min_cosine` leaves out what is less alike."""
+    """`flt` is a filter on metadata; `min_cosine` excludes entries that are less similar."""
 
     query: Annotated[str, bounded_text(maximum=MAX_QUERY)]
     namespaces: Annotated[tuple[Namespace, ...], item_count(minimum=1, maximum=MAX_NAMESPACES)] = (
@@ -120,8 +122,9 @@ class EventsBody(Record):
 
 @record
 class Appended(Record):
-    """Of records that a box delivered the answer says its last one that is known here, too; then `first_seq` and `last_seq`
-    are -1 when all of them were."""
+    """For records that a box delivers, `watermark` is the last one known here; `first_seq` and
+    `last_seq` are -1 if all were known.
+    """
 
     first_seq: int
     last_seq: int
@@ -143,7 +146,9 @@ class VerifyBody(Record):
 
 @record
 class NewAgent(AgentSpec):
-    """An AgentSpec, and `input` (base64) for a `stdin` that is a pipe: given to the first life as it reads, then closed."""
+    """An AgentSpec, and `input` (base64) for a `stdin` that is a pipe: written to the first
+    generation as it reads, then closed.
+    """
 
     input: bytes | None = None
 
@@ -171,7 +176,7 @@ class Draining(Record):
 
 @record
 class Applied(Record):
-    """Changed key paths by what they need. Only when all are `live` was anything changed."""
+    """Changed key paths by apply class. Changes were applied only if all are `live`."""
 
     live: tuple[str, ...] = ()
     boot: tuple[str, ...] = ()

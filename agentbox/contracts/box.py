@@ -1,4 +1,4 @@
-"""What the probes answer, as records: shapes for OpenAPI and for readers. The endpoints fill them as plain data."""
+"""Responses of the probes as records, for OpenAPI and readers. The endpoints return plain data."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -34,7 +34,9 @@ class Live(Record):
 
 @record
 class Ready(Record):
-    """The cached verdict. 200 has `since`, `requirements` and `evidence`; 503 has `reason` and `missing`."""
+    """The cached readiness. 200 has `since`, `requirements` and `evidence`; 503 has `reason` and
+    `missing`.
+    """
 
     ready: bool
     degraded: tuple[str, ...]
@@ -59,7 +61,7 @@ class SlotHealth(Record):
 
 @record
 class ImageInfo(Record):
-    """`digest` is null when the reference carries none."""
+    """`digest` is null if the reference has none."""
 
     ref: str
     digest: str | None
@@ -96,7 +98,7 @@ class SlotContract(Record):
 
 @record
 class Meta(Record):
-    """What this box is."""
+    """Identity and configuration of this box."""
 
     name: str
     version: str
@@ -115,10 +117,9 @@ class Meta(Record):
 
 @record
 class BootReport(Record):
-    """Record, phases, events and sentinel of this boot; null or empty while not written.
-
-    `timeline` is of the boot asked for (the newest without an id), `history` has every kept boot, `broken` a sentence
-    for each link of the sentinels' chain that does not hold.
+    """Record, phases, events and sentinel of this boot; null or empty until written. `timeline` is
+    that of the requested boot (default: the newest), `history` has all stored boots, `broken` a
+    message for each invalid link of the sentinel chain.
     """
 
     record: JsonObj | None
@@ -132,7 +133,7 @@ class BootReport(Record):
 
 @record
 class Problem(Record):
-    """RFC 9457. `code` names the error; its own members stand beside these."""
+    """RFC 9457. `code` identifies the error, which may have members of its own."""
 
     type: str
     title: str

@@ -12,7 +12,7 @@ GENESIS = "0" * 64
 MAX_DATA = 64 << 10  # bytes of one event's data as RFC 8785
 LIMIT = (1, 1000)
 MAX_TYPE = 128  # characters
-MAX_NAME = 512  # characters, of each text beside the type
+MAX_NAME = 512  # characters, of each text except the type
 TYPE_PATTERN = r"^[a-z0-9_-]+(\.[a-z0-9_-]+)*$"
 
 Name = Annotated[str | None, bounded_text(maximum=MAX_NAME)]
@@ -20,7 +20,9 @@ Name = Annotated[str | None, bounded_text(maximum=MAX_NAME)]
 
 @record
 class NewEvent(Record):
-    """An event to append. `source`, `agent_id`, `session_id` and `trace_id` None mean the caller's; `id` None means a new one."""
+    """An event to append. `source`, `agent_id`, `session_id` and `trace_id` default to the
+    caller's; `id` to a new one.
+    """
 
     type: Annotated[str, bounded_text(maximum=MAX_TYPE, pattern=TYPE_PATTERN)]
     data: JsonObj
@@ -34,8 +36,9 @@ class NewEvent(Record):
 
 @record
 class Origin(Record):
-    """Where a record that another box delivered stands in the journal of that box. `hash` is over the record as it stands
-    there, with `seq` and `ts` from here."""
+    """Position of a delivered record in the journal of its own box. `hash` is over the record as it
+    is there, with `seq` and `ts` of this object.
+    """
 
     box: str
     seq: int
@@ -46,8 +49,9 @@ class Origin(Record):
 
 @record
 class Event(Record):
-    """An event as stored. `hash` = hex SHA-256 of ascii(prev_hash) and the RFC 8785 form of the rest. `origin` None: of this
-    box; then the member is absent on the wire and in the journal."""
+    """A stored event. `hash` = hex SHA-256 of ascii(prev_hash) and the RFC 8785 form of the rest.
+    `origin` None: of this box; then the member is absent on the wire and in the journal.
+    """
 
     seq: int
     id: str
@@ -73,7 +77,7 @@ class Event(Record):
 
 @record
 class EventFilter(Record):
-    """All that is set must match. `types` are exact, or `prefix.*`."""
+    """All fields that are set must match. `types` are exact, or `prefix.*`."""
 
     types: tuple[str, ...] = ()
     source: str | None = None
@@ -82,7 +86,7 @@ class EventFilter(Record):
     session_id: str | None = None
 
     def matches(self, event: Event) -> bool:
-        """Whether the event passes."""
+        """Whether the event matches."""
         return (
             (not self.types or any(type_matches(pattern, event.type) for pattern in self.types))
             and self.source in (None, event.source)
@@ -102,7 +106,9 @@ ALL = EventFilter()
 
 @record
 class EventBatch(Record):
-    """`next_since` covers the records that the filter left out, so that a filtered reader always advances."""
+    """`next_since` includes records that the filter excluded, so that a filtered reader always
+    advances.
+    """
 
     events: tuple[Event, ...]
     next_since: int
@@ -111,7 +117,7 @@ class EventBatch(Record):
 
 @record
 class VerifyError(Record):
-    """Where the journal is damaged, and how. `line` counts from 1; 0 when the file as a whole is meant."""
+    """Location and reason of damage in the journal. `line` counts from 1; 0 for the whole file."""
 
     file: str
     line: int
@@ -121,7 +127,7 @@ class VerifyError(Record):
 
 @record
 class VerifyReport(Record):
-    """What a verification found. `first_seq` and `last_seq` are -1 for an empty journal."""
+    """The result of a verification. `first_seq` and `last_seq` are -1 for an empty journal."""
 
     ok: bool
     first_seq: int
@@ -132,8 +138,10 @@ class VerifyReport(Record):
 
 @record
 class Received(Record):
-    """What became of records of another box. `stored` of them are new here; `watermark` is the last one known of that box.
-    `first_seq` and `last_seq` are of this journal, -1 when nothing was stored."""
+    """The result of a delivery from another box. `stored` records were new; `watermark` is the last
+    known record of that box. `first_seq` and `last_seq` are of this journal, -1 if nothing was
+    stored.
+    """
 
     stored: int
     watermark: int
@@ -143,7 +151,7 @@ class Received(Record):
 
 @record
 class DeadLetter(Record):
-    """A record that the sink refused for good, with the status of its answer and the sentence in it."""
+    """A record that the sink permanently rejected, with status and message of its response."""
 
     seq: int
     id: str
@@ -155,9 +163,10 @@ class DeadLetter(Record):
 
 @record
 class Delivery(Record):
-    """How far the sink of the events is. `cursor` is the last record that it has, -1 before the first. `held` says what a
-    person must do something about, `trouble` why it waits; "" for nothing. `dead` are all dead letters, `letters` the newest.
-    `sink` is false where events go nowhere else."""
+    """Delivery progress of the sink. `cursor` is the last delivered record, -1 before the first.
+    `held` is a problem that needs a person, `trouble` the reason of a retry; "" if none. `dead`
+    counts dead letters, `letters` are the newest. `sink` is false if there is none.
+    """
 
     sink: bool = False
     cursor: int = -1
@@ -170,7 +179,7 @@ class Delivery(Record):
 
 
 class Events(Protocol):
-    """The slot. Clauses V1 to V13 and V16 bind every implementation."""
+    """The slot. Clauses V1 to V13 and V16 apply to all implementations."""
 
     async def append(self, events: Sequence[NewEvent]) -> tuple[Event, ...]:
         """All or none, contiguous; returns once durable (capability `durable`)."""
@@ -183,7 +192,7 @@ class Events(Protocol):
     def subscribe(
         self, *, since: int | None = None, flt: EventFilter = ALL
     ) -> AsyncIterator[Event]:
-        """None = from now; else replay from after `since`, then live."""
+        """None = from now; else replays from after `since`, then follows."""
         ...
 
     async def head(self) -> tuple[int, str]:
@@ -193,11 +202,13 @@ class Events(Protocol):
     async def verify(self, *, from_seq: int = 0) -> VerifyReport: ...
 
     async def receive(self, box: str, records: Sequence[Event]) -> Received:
-        """Records as another box has them, in its order: stored here with `origin`, each once (V16). All or none."""
+        """Stores records of another box in their order, with `origin`, each once (V16). All or
+        none.
+        """
         ...
 
     async def delivery(self, *, limit: int = 100) -> Delivery:
-        """How far the sink is, with at most that many dead letters."""
+        """Delivery progress, with at most `limit` dead letters."""
         ...
 
 

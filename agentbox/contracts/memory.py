@@ -26,7 +26,7 @@ class MemoryEntry(Record):
 
 @record
 class Hit(Record):
-    """An entry found, with the scores that ranked it."""
+    """A search result, with its scores."""
 
     entry: MemoryEntry
     score: float
@@ -36,7 +36,7 @@ class Hit(Record):
 
 @record
 class MemoryStats(Record):
-    """What the store holds. `quotas` are those of one namespace."""
+    """Statistics of the store. `quotas` are per namespace."""
 
     entries: int
     bytes: int
@@ -47,7 +47,9 @@ class MemoryStats(Record):
 
 
 class Embedder(Protocol):
-    """Turns texts into float32 little-endian vectors of norm 1, or all zero where there were no tokens."""
+    """Converts texts to float32 little-endian vectors of norm 1, or all zero if there are no
+    tokens.
+    """
 
     model_id: str
     dims: int

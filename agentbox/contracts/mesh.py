@@ -1,4 +1,6 @@
-"""What box and host say to one another, and what is shown of it. Members that are not known are ignored on the way in."""
+"""Messages between box and mesh host, and their public state. Unknown members of received messages
+are ignored.
+"""
 
 from collections.abc import Mapping
 from dataclasses import field, fields
@@ -12,7 +14,7 @@ OFFERED_SLOTS = (
     "beads",
     "pods",
     "events",
-)  # slots that a session may give; memory and orchestrator name their own peers
+)  # slots that a session may offer; memory and orchestrator have their own peers
 SECRET_BYTES = 32
 R = TypeVar("R", bound=Record)
 
@@ -21,7 +23,9 @@ State = Literal["active", "evicted", "closed"]
 
 @record
 class Registration(Record):
-    """A box asks to join. `instance_secret` is 32 random bytes that only this box and its host know."""
+    """A request to join. `instance_secret` is 32 random bytes known to this box and its
+    host only.
+    """
 
     protocol: int
     instance_id: str
@@ -39,7 +43,7 @@ class Registration(Record):
 
 @record
 class Endpoint(Record):
-    """Where a slot is served, and by which class a box reaches it."""
+    """The URL of a slot, and the implementation to reach it."""
 
     impl: str
     url: str
@@ -47,7 +51,7 @@ class Endpoint(Record):
 
 @record
 class Registered(Record):
-    """A session. `heartbeat_s` and `lease_s` are seconds; `token` is shown this once."""
+    """A session. `heartbeat_s` and `lease_s` are seconds; `token` is returned only once."""
 
     session_id: str
     resumed: bool
@@ -62,7 +66,7 @@ class Registered(Record):
 
 @record
 class Heartbeat(Record):
-    """A sign of life. `beat` counts up; one that does not changes nothing."""
+    """A heartbeat. `beat` increases; one that does not is ignored."""
 
     session_id: str
     beat: int
@@ -75,7 +79,9 @@ class Heartbeat(Record):
 
 @record
 class HeartbeatReply(Record):
-    """The session lives. Another `endpoints_rev` than before: register again to learn what is offered now."""
+    """The session is active. If `endpoints_rev` has changed, register again to get the current
+    endpoints.
+    """
 
     host_time: datetime
     endpoints_rev: str
@@ -83,14 +89,14 @@ class HeartbeatReply(Record):
 
 @record
 class Deregister(Record):
-    """A box leaves its session."""
+    """Ends a session."""
 
     session_id: str
 
 
 @record
 class Deregistered(Record):
-    """How the session is now."""
+    """The state of the session."""
 
     session_id: str
     state: State
@@ -98,7 +104,7 @@ class Deregistered(Record):
 
 @record
 class MeshSession(Record):
-    """What a host knows of a session. `journal` and `outbox` are what the last beat said."""
+    """A session as known by its host. `journal` and `outbox` are from the last heartbeat."""
 
     id: str
     instance_id: str
@@ -125,7 +131,9 @@ class MeshSession(Record):
 
 @record
 class MeshStatus(Record):
-    """`mode` is that of the manifest. A client has `state`, `host` and the rest; a host counts its sessions by state."""
+    """`mode` is that of the manifest. A client has `state`, `host` and the rest; a host counts its
+    sessions by state.
+    """
 
     mode: str
     state: str
@@ -143,7 +151,7 @@ class MeshStatus(Record):
 
 
 def decode_known(kind: type[R], data: Any) -> R:
-    """The record, without the members that this release does not know. Raises ValidationError for those that do not fit."""
+    """Decodes a record, ignoring unknown members. Raises ValidationError for invalid ones."""
     names = {item.name for item in fields(kind)}  # type: ignore[arg-type]
     members = (
         {name: value for name, value in data.items() if name in names}

@@ -1,7 +1,6 @@
-"""One row for each method of each slot: what the dispatch pipeline must know of it.
-
-Text fields and identifiers are JSON pointers into the arguments by name; `*` is every item of an array, `/**` every
-string below, object keys included.
+"""One row per method of each slot, for the dispatch pipeline. Text fields and identifiers are JSON
+pointers into the named arguments; `*` is every item of an array, `/**` every string below,
+including object keys.
 """
 
 from collections.abc import Mapping
@@ -21,8 +20,10 @@ _LABELS = ("/spec/labels/**",)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MethodSpec:
-    """`deadline_s` is the method's own bound; `deadline_plus` names an argument whose value is added to it, and the
-    slot option that stands in when the argument is None. `intent` is the type of the event that precedes the effect."""
+    """`deadline_s` is the method's own limit; `deadline_plus` names an argument whose value is
+    added, and the slot option used if the argument is None. `intent` is the type of the event
+    written before the effect.
+    """
 
     name: str
     kind: Literal["read", "write"]

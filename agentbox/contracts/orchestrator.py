@@ -24,19 +24,19 @@ MIN_LIMITS: Mapping[str, float] = {
     "fds": 16,
     "stdout": 4096,
 }
-MAX_OUTPUT = 8 << 20  # bytes a stream, of a one-shot run
-MAX_RUN_SECONDS = 7 * 86400.0  # seconds, of a one-shot run
+MAX_OUTPUT = 8 << 20  # bytes per stream of a one-shot run
+MAX_RUN_SECONDS = 7 * 86400.0  # seconds of a one-shot run
 MAX_USES = 1_000_000_000
 MAX_RATE = 1_000_000  # uses a minute
 STATE_NAME = "^([a-z0-9][a-z0-9_-]{0,63})?$"
-SHUTDOWN_GRACE = 5.0  # seconds at most from TERM to KILL when the box goes down: agent-host has 8 (plan/programs.py)
+# maximum seconds from TERM to KILL at shutdown; agent-host has 8 (plan/programs.py)
+SHUTDOWN_GRACE = 5.0
 
 
 @record
 class Limits(Record):
-    """What one agent may use; None = the manifest's `[limits]`. A spec may only lower them. Sizes in bytes.
-
-    `wall_seconds` 0 means none.
+    """Limits of one agent; None = the manifest's `[limits]`. A spec may only lower them. Sizes in
+    bytes. `wall_seconds` 0 means none.
     """
 
     memory: Annotated[int | None, number_range(MIN_LIMITS["memory"])] = None
@@ -46,7 +46,7 @@ class Limits(Record):
     tmp: Annotated[int | None, number_range(1)] = None
     branch_disk: Annotated[int | None, number_range(1)] = None
     wall_seconds: Annotated[float | None, number_range(0)] = None
-    stdout: Annotated[int | None, number_range(MIN_LIMITS["stdout"])] = None  # kept a stream
+    stdout: Annotated[int | None, number_range(MIN_LIMITS["stdout"])] = None  # stored per stream
     frame: Annotated[int | None, number_range(1)] = None
     events_kept: Annotated[int | None, number_range(1)] = None
 
@@ -56,10 +56,12 @@ DEFAULT = Limits()
 
 @record
 class Constraint(Record):
-    """A bound on the grants of a scope that a new agent holds. `operation`, `pattern`: "" = any; a pattern is as the policy
-    has it. It ends them after `expires_s`, after `uses` in all, and lets `rate` uses a minute pass; None = no bound. What
-    the kernel holds (fs, exec, env, net tcp) takes no count and no rate. A secret has the scope env and its name for a pattern;
-    with a count or a rate it is no file, and each `secret.get` takes one use."""
+    """Constrains the grants of a scope of a new agent. `operation`, `pattern`: "" = any; patterns
+    as in policies. The grants end after `expires_s` or after `uses` in total, with at most `rate`
+    uses a minute; None = no limit. Grants enforced by the kernel (fs, exec, env, net tcp) have
+    neither count nor rate. A secret has the scope env and its name as pattern; with a count or a
+    rate it is not a file, and each `secret.get` counts as a use.
+    """
 
     scope: Literal["fs", "net", "exec", "env", "tool", "llm", "agent"]
     operation: str = ""
@@ -71,11 +73,13 @@ class Constraint(Record):
 
 @record
 class AgentSpec(Record):
-    """A program to run as an agent. `name` is for people. `agent` names a table of the manifest's [agents], and starts that
-    agent: what its table says is then left out here. `state` names the state that it shares with others of that name; "" means
-    a state of its own, or what the table says. `cwd` "" means the workspace. `profile` is a built-in profile or a policy of the manifest. `workspace`: `branch`
-    means that who may write the workspace writes a copy of it, which is reviewed at the end; `direct` means the workspace
-    itself, and needs scope admin."""
+    """A program to run as an agent. `name` is for people. `agent` is the name of a table in
+    [agents] that defines the agent; keys of that table are then omitted here. `state` is the name
+    of a state shared by agents; "" means a new state, or that of the table. `cwd` "" means the
+    workspace. `profile` is a built-in profile or a policy of the manifest. `workspace`: `branch`
+    means that a writer gets a copy of the workspace, which is reviewed at the end; `direct` means
+    the workspace itself, and needs scope admin.
+    """
 
     name: Annotated[str, bounded_text(minimum=1)]
     argv: Annotated[
@@ -99,7 +103,7 @@ class AgentSpec(Record):
 
 @record
 class AgentHandle(Record):
-    """An agent and one life of it: the generation grows by 1 with each restart."""
+    """One generation of an agent: it grows by 1 with each restart."""
 
     agent_id: str
     generation: int
@@ -107,7 +111,9 @@ class AgentHandle(Record):
 
 @record
 class ExitRecord(Record):
-    """How a life ended. Exactly one of `code` and `signal` is set where the kernel told us; `lost` has neither."""
+    """How a generation ended. Exactly one of `code` and `signal` is set if known from the kernel;
+    `lost` has neither.
+    """
 
     code: int | None
     signal: str | None
@@ -117,13 +123,15 @@ class ExitRecord(Record):
 
 @record
 class AgentInfo(Record):
-    """An agent as it is now. `isolation` says what the sandbox enforced; `denials` how often a process of ours refused it
-    something, by layer and rule, over all its lives; `limits` each cap and the most that was seen of it, `peak`, null where
-    nobody looks: `{limit: {cap, peak, unit, config_path}}`. Of a single agent (`get`) `policy` says what it
-    holds: the profile, each grant with its id, the model budget; never a token; `branch` where its files are: `state` (none,
-    open, sealed or over) and the summary of the `review` that waits; `budget` what it has used of a model and what is left:
-    `{tokens: {cap, used, reserved, left}, calls: {cap, used, left}, window_seconds, resets_at}`, empty without a model. In a
-    list all three are empty. `state_id`: whose memory and pods it uses; `session_id`: what its events have (docs/contracts/events.md)."""
+    """The current state of an agent. `isolation`: mechanisms enforced by the sandbox; `denials`:
+    denied actions by layer and rule, over all generations; `limits`: each cap and its observed
+    `peak`, null if it is not measured: `{limit: {cap, peak, unit, config_path}}`. Only `get` fills
+    the next three. `policy`: profile, grants with ids, model budget; never a token. `branch`:
+    `state` (none, open, sealed or over) and the summary of a pending `review`. `budget`: model
+    usage and remainder, `{tokens: {cap, used, reserved, left}, calls: {cap, used, left},
+    window_seconds, resets_at}`, empty without a model. `state_id`: the state whose memory and pods
+    it uses; `session_id`: that of its events (docs/contracts/events.md).
+    """
 
     handle: AgentHandle
     spec: AgentSpec
@@ -144,7 +152,9 @@ class AgentInfo(Record):
 
 @record
 class StreamItem(Record):
-    """One piece of an agent's output or life. `data` of kind `state` and `exit` is JSON."""
+    """An item of an agent's stream: output, or a change of state. `data` of kind `state` and `exit`
+    is JSON.
+    """
 
     cursor: int
     ts: datetime
@@ -155,7 +165,7 @@ class StreamItem(Record):
 
 @record
 class AgentFilter(Record):
-    """All that is set must match. `label` is `key` or `key=value`."""
+    """All fields that are set must match. `label` is `key` or `key=value`."""
 
     state: AgentState | None = None
     name: str | None = None
@@ -168,7 +178,7 @@ ALL = AgentFilter()
 
 @record
 class RunResult(Record):
-    """What a one-shot run gave. `truncated`: output beyond `max_output` was cut."""
+    """The result of a one-shot run. `truncated`: output beyond `max_output` was dropped."""
 
     exit: ExitRecord
     stdout: bytes
@@ -178,7 +188,9 @@ class RunResult(Record):
 
 
 class Attachment(Protocol):
-    """The agent's standard input and output, one holder at a time: iterate it for chunks of stdout."""
+    """Standard input and output of an agent, for one client at a time: iterate for chunks of
+    stdout.
+    """
 
     async def send(self, data: bytes) -> None: ...
 
@@ -190,11 +202,11 @@ class Attachment(Protocol):
 
 
 class Orchestrator(Protocol):
-    """The slot. Clauses O1 to O15 say what each call promises.
-
-    Capabilities: `detached`, agents outlive their callers, and several callers share them; `limits.raise`, who holds scope
-    admin may raise limits; `local`, they are processes of this box, whose drain ends them; `record`, the peer's own record of what became of agents is read through this class;
-    `denials`, so are its counts of what agents were refused; `backpressure`, it holds output for an attached reader.
+    """The slot. Clauses O1 to O15 specify each call. Capabilities: `detached`, agents outlive their
+    callers and are shared by several; `limits.raise`, scope admin may raise limits; `local`, agents
+    are processes of this box and end when it drains; `record`, the peer's lifecycle record is read
+    through this class; `denials`, as are its denial counts; `backpressure`, output waits for an
+    attached reader.
     """
 
     @property
@@ -208,9 +220,10 @@ class Orchestrator(Protocol):
         stdin: bytes | None = None,
         attached: bool = False,
     ) -> AgentHandle:
-        """`stdin` is given to the first life as it reads, then closed, whatever becomes of the caller. None leaves a pipe
-        to `attach`. `attached`: who asks will `stream` its output as attached, and output waits for that reader from the
-        first byte."""
+        """`stdin` is written to the first generation as it reads, then closed, even if the caller
+        disconnects. None leaves a pipe to `attach`. `attached`: the caller will `stream` the output
+        as attached reader, and output waits for it from the first byte.
+        """
         ...
 
     async def list(
@@ -222,8 +235,10 @@ class Orchestrator(Protocol):
     async def signal(self, handle: AgentHandle, sig: Signal) -> None: ...
 
     async def revoke(self, agent_id: str, grant_id: str) -> AgentInfo:
-        """Takes a grant back, from all that descends from the agent too, for good: the next request is refused. What the
-        kernel holds ends the process, whose restart policy then applies. Idempotent. Raises NotFound."""
+        """Permanently revokes a grant of the agent and of its descendants, from the next request
+        on. A grant enforced by the kernel ends the process, and its restart policy applies.
+        Idempotent. Raises NotFound.
+        """
         ...
 
     async def terminate(self, handle: AgentHandle, *, grace_s: float | None = None) -> ExitRecord:
@@ -233,8 +248,10 @@ class Orchestrator(Protocol):
     def stream(
         self, agent_id: str, *, since: int = 0, follow: bool = True, attached: bool = False
     ) -> AsyncIterator[StreamItem]:
-        """With `attached` the agent's output waits while this reader is behind, and some seconds after it left; without the
-        capability `backpressure`, and for every other reader, what was dropped is a `state` item."""
+        """With `attached` the agent's output waits while this reader is behind, and for some
+        seconds after it disconnects; without the capability `backpressure`, and for other readers,
+        dropped output is reported as a `state` item.
+        """
         ...
 
     async def attach(self, handle: AgentHandle) -> Attachment: ...

@@ -1,4 +1,4 @@
-"""What a parameter of a path, a query string or a header may hold, as JSON Schema: the words that OpenAPI has for it."""
+"""JSON Schemas of path, query and header parameters, as used in OpenAPI."""
 
 from collections.abc import Mapping
 from typing import Any, get_args
@@ -32,12 +32,13 @@ _PATH: Mapping[str, Schema] = {
         "description": "A `/` within it is sent as `%2F`.",
     },
     "seq": {"type": "string", "pattern": "^[0-9]+$"},
-    # OpenAPI has no parameter of more than one segment: what it can say is true of each segment.
+    # OpenAPI has no parameter of several segments: this schema applies to each segment.
     "path": {
         "type": "string",
         "maxLength": 255,
         "pattern": r"^[^/\\\x00-\x1f\x7f]+$",
-        "description": "One segment here; the API takes any number, divided by `/`, and a path that ends with `/` is a container.",
+        "description": "One segment here; the API accepts any number, separated by `/`. "
+        "A path that ends with `/` is a container.",
     },
 }
 _QUERY: Mapping[str, Schema] = {
@@ -69,22 +70,22 @@ _HEADERS: Mapping[str, Schema] = {
     "Idempotency-Key": {"type": "string", "pattern": IDEMPOTENCY_KEY},
     "Last-Event-ID": {"type": "string", "pattern": "^[0-9]+$"},
 }
-JSON_PARAMETERS = {"flt": FILTER}  # query names whose value is a JSON document
+JSON_PARAMETERS = {"flt": FILTER}  # query parameters whose value is a JSON document
 REQUIRED = frozenset(
     {("terminate_agent", "generation"), ("attach_agent", "generation")}
-)  # query names that may not be left out
+)  # required query parameters
 
 
 def path_schema(name: str) -> Schema:
-    """A segment of a path: any that is not empty, where nothing more is said."""
+    """The schema of a path segment; by default any that is not empty."""
     return _PATH.get(name, _SEGMENT)
 
 
 def query_schema(route: str, name: str) -> Schema:
-    """A name of a query string."""
+    """The schema of a query parameter."""
     return _ROUTE_OVERRIDES.get((route, name), _QUERY.get(name, TEXT))
 
 
 def header_schema(name: str) -> Schema:
-    """A header that means something to a route."""
+    """The schema of a request header."""
     return _HEADERS.get(name, TEXT)

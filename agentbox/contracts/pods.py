@@ -9,12 +9,12 @@ from agentbox.adapters.runtime.adapter import Page
 from agentbox.core.records.wire import Record, record
 
 CONTRACT_VERSION = "1.0.0"
-LIMIT = (1, 500)  # members a page
+LIMIT = (1, 500)  # members per page
 
 
 @record
 class PodMeta(Record):
-    """What is known of an object or a container without its body."""
+    """Metadata of an object or a container."""
 
     path: str
     kind: Literal["object", "container"]
@@ -26,7 +26,9 @@ class PodMeta(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodObject:
-    """An object being read: its meta and the pieces of its body. Has no wire form: the body is the answer itself."""
+    """An object being read: its metadata and the chunks of its body. It has no wire form: the body
+    is the response itself.
+    """
 
     meta: PodMeta
     body: AsyncIterator[bytes]
@@ -44,7 +46,7 @@ class Pods(Protocol):
         if_match: str | None = None,
         if_none_match: str | None = None,
     ) -> tuple[PodMeta, bool]:
-        """The object's meta, and whether it was created."""
+        """The object's metadata, and whether it was created."""
         ...
 
     async def read(

@@ -1,4 +1,6 @@
-"""The whole route table. Rows are matched in this order, so a fixed path stands before one with a parameter."""
+"""The complete route table. Rows are matched in this order, so a fixed path precedes one with a
+parameter.
+"""
 
 from collections.abc import Mapping
 
@@ -31,8 +33,8 @@ ROUTES: tuple[Route, ...] = (
 )
 BY_NAME: Mapping[str, Route] = {route.name: route for route in ROUTES}
 
-# Scopes that a token may hold. `admin` holds all but `core`; `core` is of per-boot tokens only, `mesh:session` of
-# the token that a mesh session has: nobody is given either.
+# Scopes of tokens. `admin` includes all but `core`; `core` is for per-boot tokens only,
+# `mesh:session` for the token of a mesh session: neither can be assigned.
 SCOPES: frozenset[str] = frozenset(
     f"{slot}:{verb}"
     for slot in ("beads", "pods", "memory", "events", "agents", "approvals")

@@ -1,4 +1,4 @@
-"""Bodies and answers of reviews."""
+"""Request and response bodies of reviews."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -10,8 +10,9 @@ from agentbox.core.records.wire import JsonObj, Record, record
 
 @record
 class ReviewSummary(Record):
-    """Counts are of paths. `runs_by_itself`: those among them that something runs where they land. `left_out`: paths that
-    are never taken."""
+    """Counts are of paths. `runs_by_itself`: paths that something executes automatically at their
+    destination. `left_out`: paths that are never applied.
+    """
 
     agent_id: str
     name: str
@@ -31,8 +32,9 @@ class Reviews(Record):
 
 @record
 class ReviewChange(Record):
-    """`old` and `new`: `{kind, mode, size, sha256 | leads_to}`, None where there is nothing. `diff`: hunks against the
-    workspace as it is now, or a sentence in brackets."""
+    """`old` and `new`: `{kind, mode, size, sha256 | leads_to}`, None if absent. `diff`: hunks
+    against the current workspace, or a remark in brackets.
+    """
 
     index: int
     path: str
@@ -52,8 +54,10 @@ class NotTaken(Record):
 
 @record
 class ReviewPage(Record):
-    """`next` is the place of the next page, None at the end. A page has fewer changes than asked for where they are large.
-    `left_out` is on the first page, as far as it fits; the summary has its count."""
+    """`next` is the index of the next page, None at the end. A page has fewer changes than
+    requested if they are large. `left_out` is on the first page, as far as it fits; the summary has
+    its count.
+    """
 
     summary: ReviewSummary
     changes: tuple[ReviewChange, ...]
@@ -68,7 +72,7 @@ class CommitBody(Record):
 
 @record
 class Committed(Record):
-    """`changed`: paths of the workspace that are another than before."""
+    """`changed`: number of changed paths in the workspace."""
 
     agent_id: str
     digest: str

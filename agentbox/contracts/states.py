@@ -1,4 +1,4 @@
-"""Bodies and answers of states."""
+"""Request and response bodies of states."""
 
 from collections.abc import Mapping
 from typing import Annotated
@@ -12,7 +12,7 @@ LEGACY_NAME = r"^legacy\.[^/]{1,128}$"
 
 @record
 class StateHolds(Record):
-    """Entries of memory, and objects of pods."""
+    """Number of memory entries and pod objects."""
 
     memory: int
     pods: int
@@ -20,9 +20,11 @@ class StateHolds(Record):
 
 @record
 class State(Record):
-    """Whose memory and pods a run uses. `name` None: those of one run, which `label` was called. `owner` is the principal that
-    made it, `first` its first agent, `agents` those that live. Times in Unix seconds; `used`: when a run of it began or ended last.
-    `removed`: its data is going. `source`: what was adopted into it. `holds` is of a single state."""
+    """The memory and pods that runs use. `name` None: of a single run, named `label`. `owner` is
+    the principal that created it, `first` its first agent, `agents` the running ones. Times in Unix
+    seconds; `used`: last start or end of a run. `removed`: its data is being deleted. `source`:
+    what was adopted into it. `holds` is set for a single state.
+    """
 
     state_id: str
     name: str | None
@@ -39,7 +41,9 @@ class State(Record):
 
 @record
 class States(Record):
-    """`legacy`: names of what agents left before states were a run's own; given to who asks with `legacy=true`."""
+    """`legacy`: agents with data from before runs had their own states; returned with
+    `legacy=true`.
+    """
 
     items: tuple[State, ...]
     next_cursor: str | None = None
@@ -48,7 +52,9 @@ class States(Record):
 
 @record
 class AdoptBody(Record):
-    """`source` is `legacy.<agent>`; `name` a new state, or `agents.<name>`, which the runs of that agent share."""
+    """`source` is `legacy.<agent>`; `name` a new state, or `agents.<name>`, which is shared by the
+    runs of that agent.
+    """
 
     source: Annotated[str, bounded_text(pattern=LEGACY_NAME)]
     name: Annotated[str, bounded_text(pattern=ADOPTED_NAME)]

@@ -1,4 +1,4 @@
-"""A task on the wire, and read out of the bead that is its receipt."""
+"""Tasks on the wire, and their mapping to beads."""
 
 import re
 from datetime import datetime
@@ -16,13 +16,14 @@ from agentbox.core.records.wire import Record, record
 DEFAULT_TIMEOUT = 600.0  # seconds, of one-shot runs
 _REF = re.compile(
     r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-)  # a UUID, as `agentbox.core.ids` writes it
+)  # a UUID, as written by `agentbox.core.ids`
 
 
 @record
 class TaskBody(Record):
-    """What a submitter states. `input` becomes the program's standard input; `timeout_s` is wall clock time. `attached`: its
-    submitter reads its log, and output waits while that reader is behind."""
+    """A new task. `input` becomes the program's standard input; `timeout_s` is wall clock time.
+    `attached`: the submitter reads its log, and output waits while that reader is behind.
+    """
 
     spec: AgentSpec
     input: bytes | None = None
@@ -36,7 +37,7 @@ class TaskBody(Record):
 
 
 def check_body(body: TaskBody, agents: frozenset[str]) -> None:
-    """Raises ValidationError for what cannot be run as a task; `agents` are the names in [agents]."""
+    """Raises ValidationError if it cannot run as a task; `agents` are the names in [agents]."""
     if not 0 < body.timeout_s <= MAX_RUN_SECONDS:
         raise invalid("/timeout_s", f"must be above 0 and at most {MAX_RUN_SECONDS:g}")
     if body.spec.restart != "never":
@@ -46,7 +47,7 @@ def check_body(body: TaskBody, agents: frozenset[str]) -> None:
 
 
 def bead_data(body: TaskBody, ref: str) -> dict[str, Any]:
-    """The `data` of the bead. It is for readers (and passes the privacy filter); the runner reads its spool."""
+    """The `data` of the bead, for readers (redacted); the runner reads its spool."""
     spec = body.spec
     return {
         "task": {
@@ -61,14 +62,16 @@ def bead_data(body: TaskBody, ref: str) -> dict[str, Any]:
 
 
 def spool_ref(bead: Bead) -> str:
-    """The name of the spool entry that a bead says belongs to it; "" where it names none. Anybody may write a bead."""
+    """The name of the spool entry that a bead refers to; "" if none. Any client may write
+    a bead.
+    """
     task = bead.data.get("task")
     ref = task.get("ref") if isinstance(task, dict) else ""
     return ref if isinstance(ref, str) and _REF.fullmatch(ref) else ""
 
 
 def task_state(bead: Bead) -> TaskState:
-    """A bead's status and outcome in the words of tasks."""
+    """The task state for a bead's status and outcome."""
     if bead.status == "closed":
         states: dict[str | None, TaskState] = {"done": "succeeded", "cancelled": "cancelled"}
         return states.get(bead.outcome, "failed")
@@ -76,7 +79,9 @@ def task_state(bead: Bead) -> TaskState:
 
 
 def to_task(bead: Bead, agent_id: str | None = None) -> Task:
-    """The task. `agent_id` is of a run that goes on; an ended one has it in its result."""
+    """Converts a bead to a task. `agent_id` is that of a running task; a finished one has it in its
+    result.
+    """
     data: Any = bead.data.get("task", {})
     result: Any = bead.result if isinstance(bead.result, dict) else {}
     return Task(
@@ -98,17 +103,17 @@ def to_task(bead: Bead, agent_id: str | None = None) -> Task:
 
 
 def bead_result(info: AgentInfo) -> dict[str, Any]:
-    """The `result` of the bead: who ran, how it ended, what confined it."""
+    """The `result` of the bead: agent, exit and isolation."""
     wire = info.to_wire()
     return {"agent_id": info.handle.agent_id, "exit": wire["exit"], "isolation": wire["isolation"]}
 
 
 def describe_exit(exit_record: ExitRecord, timeout_s: float) -> str:
-    """How a run ended, in words."""
+    """Describes how a run ended."""
     if exit_record.reason == "timeout":
         return f"ended after {timeout_s:g} s, its time limit"
     if exit_record.reason == "lost":
-        return "agent-host died while it ran: its processes were ended and how they would have ended is unknown"
+        return "agent-host died while it ran: its processes were killed, so the result is unknown"
     if exit_record.reason == "limit":
         return "ended because it crossed a limit"
     if exit_record.reason == "terminated":

@@ -1,3 +1,3 @@
-"""The foundation: errors, paths, time, records, HTTP serving, JSON-RPC, storage and calls of Linux.
-Only code that knows no noun of the product goes in.
+"""The foundation: errors, paths, time, records, HTTP serving, JSON-RPC, storage and Linux system
+calls. Code that depends on a concept of the product belongs elsewhere.
 """

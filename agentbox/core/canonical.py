@@ -1,4 +1,6 @@
-"""One spelling for data that is hashed: JSON with sorted keys and no spaces, UTF-8, and `sha256:<hex>` over bytes."""
+"""Canonical form of data that is hashed: JSON with sorted keys and no spaces, UTF-8, and
+`sha256:<hex>` over bytes.
+"""
 
 import hashlib
 import json
@@ -17,17 +19,17 @@ def canonical_json(data: Any) -> bytes:
 
 
 def sha256_hex(data: bytes) -> str:
-    """The bare hex digest, as OCI blobs and lock rows spell it."""
+    """The bare hex digest, as used in OCI blobs and lock files."""
     return hashlib.sha256(data).hexdigest()
 
 
 def digest(data: bytes) -> str:
-    """`sha256:<64 hex>`, as labels, sentinel and `/v1/meta` spell it."""
+    """`sha256:<64 hex>`, as used in labels, the sentinel and `/v1/meta`."""
     return f"sha256:{sha256_hex(data)}"
 
 
 def file_sha256(path: Path) -> str:
-    """The hex SHA-256 of a file, read in pieces. Raises OSError."""
+    """The hex SHA-256 of a file, read in chunks. Raises OSError."""
     hasher = hashlib.sha256()
     with path.open("rb") as stream:
         while chunk := stream.read(_CHUNK):

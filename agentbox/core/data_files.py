@@ -1,4 +1,6 @@
-"""Where the data files of agentbox lie: beside the package in a checkout, below `/opt/agentbox/share` in an image."""
+"""Location of agentbox's data files: beside the package in a checkout, `/opt/agentbox/share` in an
+image.
+"""
 
 from pathlib import Path
 
@@ -7,12 +9,14 @@ from agentbox.core.paths import CHECKOUT, Paths
 
 
 def config_dir() -> Path:
-    """The folder `config`, with `features`, `profiles`, `seccomp`. Raises AgentboxError (exit 2) when absent."""
+    """The directory `config`, with `features`, `profiles`, `seccomp`. Raises AgentboxError (exit 2)
+    when absent.
+    """
     return _data_directory("config", marker="features")
 
 
 def schema_dir() -> Path:
-    """The folder `schema`. Raises AgentboxError (exit 2) when absent."""
+    """The directory `schema`. Raises AgentboxError (exit 2) when absent."""
     return _data_directory("schema", marker="sections")
 
 
@@ -22,7 +26,7 @@ def _data_directory(name: str, *, marker: str) -> Path:
     if directory is None:
         locations = " or ".join(map(str, candidates))
         raise AgentboxError(
-            f"cannot read the folder {name}/{marker}: it is not at {locations}",
+            f"cannot read the directory {name}/{marker}: it is not at {locations}",
             "Reinstall agentbox: its data files belong beside its Python package.",
             exit_code=ExitCode.USAGE,
         )

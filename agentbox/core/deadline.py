@@ -7,13 +7,15 @@ from typing import Self
 
 @dataclass(frozen=True, slots=True, order=True)
 class Deadline:
-    """`at` is in seconds of `time.monotonic()`, which is also the clock of the event loop on Linux."""
+    """`expires_at` is in seconds of `time.monotonic()`, which is also the clock of the event loop
+    on Linux.
+    """
 
     expires_at: float
 
     @classmethod
     def after(cls, seconds: float) -> Self:
-        """That many seconds from now."""
+        """A deadline so many seconds from now."""
         return cls(time.monotonic() + seconds)
 
     def remaining(self) -> float:

@@ -1,11 +1,11 @@
-"""The root of every error that a user may meet, and the exit codes of the CLI."""
+"""The base class of all errors shown to users, and the exit codes of the CLI."""
 
 import signal
 from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """What a finished `agentbox` command tells its caller."""
+    """Exit codes of the `agentbox` command."""
 
     DONE = 0
     BAD = 1
@@ -20,10 +20,9 @@ class ExitCode(IntEnum):
 
 
 class AgentboxError(Exception):
-    """A failure with a sentence for the user: `cannot <do> <object>: <why>`, then what to do about it.
-
-    The CLI prints `message` and, on the next line, `hint`, and leaves with `exit_code`. Anything that is not an
-    AgentboxError is a bug and prints a traceback.
+    """An error with a message for the user: `cannot <do> <object>: <why>`, then a hint. The CLI
+    prints `message`, then `hint` on the next line, and exits with `exit_code`. Any other exception
+    is a bug and prints a traceback.
     """
 
     exit_code: ExitCode = ExitCode.BAD
@@ -37,5 +36,7 @@ class AgentboxError(Exception):
 
 
 def describe_exit(code: int) -> str:
-    """How a program ended that said nothing: its exit code, or the signal (`code` below 0) that killed it."""
+    """Describes how a program ended: its exit code, or the signal (`code` below 0) that
+    killed it.
+    """
     return f"exit code {code}" if code >= 0 else f"it was killed ({signal.Signals(-code).name})"

@@ -1,6 +1,6 @@
-"""UUID version 7 (RFC 9562 5.7): 48 bits of milliseconds, then random bits, so that ids sort by time.
-
-The standard library has it from Python 3.14; Stage A of the boot may import nothing else than the standard library.
+"""UUID version 7 (RFC 9562 5.7): 48 bits of milliseconds, then random bits, so that ids sort by
+time. In the standard library from Python 3.14; Stage A of the boot may import the standard library
+only.
 """
 
 import os
@@ -22,5 +22,5 @@ def new_trace_id() -> str:
 
 
 def traceparent(trace_id: str) -> str:
-    """The header of a request that is part of that trace."""
+    """The `traceparent` header for a request of that trace."""
     return f"00-{trace_id}-{os.urandom(7).hex()}01-00"

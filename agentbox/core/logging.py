@@ -1,4 +1,6 @@
-"""Structured logs: one JSON object a line on stdout, the only thing that our programs print in a box."""
+"""Structured logs: one JSON object per line on stdout, the only output of agentbox programs in a
+box.
+"""
 
 import logging
 import sys
@@ -13,13 +15,13 @@ LEVELS = {
     "error": logging.ERROR,
 }
 
-_NOISY_LOGGERS = ("httpx", "httpcore")  # at info; what an agent calls is told by counters
+# their info lines are dropped: calls of agents are counted in metrics
+_NOISY_LOGGERS = ("httpx", "httpcore")
 
 
 def configure(program: str, level: str = "info") -> None:
-    """Sets up structlog for a program of the box. Records of the standard `logging` join the same stream.
-
-    `level` is a word of `observability.log_level`; another is a KeyError.
+    """Configures structlog for a program of the box. Records of the standard `logging` join the
+    same stream. Raises KeyError unless `level` is a value of `observability.log_level`.
     """
     threshold = LEVELS[level]
     shared: list[structlog.typing.Processor] = [
@@ -27,14 +29,15 @@ def configure(program: str, level: str = "info") -> None:
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
         _add_program(program),
-        # Never the local variables of a frame: a token or a payload may be among them.
+        # No local variables of frames: they may contain a token or a payload.
         structlog.processors.ExceptionRenderer(
             structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
         ),
     ]
     structlog.configure(
         processors=[*shared, structlog.processors.JSONRenderer(sort_keys=True)],
-        # structlog knows no level below debug: `trace` is all that it has, and what libraries say below debug.
+        # structlog has no level below debug: `trace` means all its messages, and those of libraries
+        # below debug.
         wrapper_class=structlog.make_filtering_bound_logger(
             threshold if threshold >= logging.DEBUG else logging.NOTSET
         ),

@@ -1,8 +1,8 @@
-"""A mount namespace whose root is the caller's root, for programs that a chroot would stop.
-
-The kernel refuses a user namespace to a process whose root is not the root of its mount namespace (user_namespaces(7),
-EPERM), and pivot_root(2) wants the root to be a mount point. Nix builds in the first, container engines do the second,
-so neither works below a plain chroot (a rescue system, a build root). Standard library only, and safe after fork.
+"""A mount namespace whose root is the caller's root, for programs that do not work in a chroot. The
+kernel denies a user namespace to a process whose root is not the root of its mount namespace
+(user_namespaces(7), EPERM), and pivot_root(2) needs a root that is a mount point. Nix builds use
+the first, container engines the second, so neither works in a plain chroot (a rescue system, a
+build root). Standard library only, and safe after fork.
 """
 
 import ctypes
@@ -18,7 +18,7 @@ _PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}  # system call numbers; libc has no
 
 
 def is_needed() -> bool:
-    """True for root inside a chroot, told by the kernel's own answer: it refuses a user namespace with EPERM there."""
+    """True for root inside a chroot: there the kernel denies a user namespace with EPERM."""
     if os.geteuid() != 0 or os.uname().machine not in _PIVOT_ROOT:
         return False
     child = os.fork()
@@ -33,7 +33,9 @@ def preexec_function() -> Callable[[], None] | None:
 
 
 def enter() -> None:
-    """Moves this process into a mount namespace of its own with today's root on top. Raises OSError."""
+    """Moves this process into a new mount namespace with its current root on top. Raises
+    OSError.
+    """
     libc = _libc()
     _checked(libc.unshare(_CLONE_NEWNS))
     root = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -55,21 +57,23 @@ def enter() -> None:
 
 
 def _name_in_parent(directory_fd: int) -> str:
-    """The folder's name in its parent, told by inode: /proc shows the path as seen from a root that is gone."""
+    """The directory's name in its parent, found by inode: /proc shows a path relative to the
+    previous root.
+    """
     target = os.fstat(directory_fd)
     with os.scandir(".") as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False) and os.path.samestat(
                 target, Path(entry.name).stat()
             ):
-                return (
-                    entry.name
-                )  # by stat, for a directory entry has the inode that lies below a mount
+                return entry.name  # by stat: a directory entry has the inode below a mount
     raise OSError(2, "the root has no name in its parent")
 
 
 def _is_chrooted() -> bool:
-    """True when the mount namespace has another root than this process, seen from a child that went there."""
+    """True if the root of the mount namespace is not the root of this process, tested in
+    a child.
+    """
     child = os.fork()
     if child == 0:
         root_stat = Path("/").stat()

@@ -1,8 +1,7 @@
-"""The only reader of the process environment, and the only file that spells a path.
-
-`Paths` are those of the box: below `/` in a container, below a prefix under the process engine. `HostPaths` are the
-operator's: state, cache, virtual environment. Standard library only: Stage A of the boot imports this.
-"""
+"""The only reader of the process environment, and the only file with literal paths. `Paths` are
+those of the box: below `/` in a container, below a prefix with the process engine. `HostPaths` are
+the operator's: state, cache, virtual environment. Standard library only: Stage A of the boot
+imports this."""
 
 import os
 from collections.abc import Mapping
@@ -43,17 +42,19 @@ class Paths:
 
     @classmethod
     def for_this_process(cls) -> "Paths":
-        """Those of the box this process runs in: `AGENTBOX_PREFIX` when the process engine set it, else `/`."""
+        """The paths of the box that this process runs in: `AGENTBOX_PREFIX` if the process engine
+        set it, else `/`."""
         return cls(Path(environment().get(PREFIX_VARIABLE, "/")))
 
     def resolve(self, box_path: str) -> Path:
-        """Where an absolute path of the plan lies: below the prefix if the box owns it, else (`/usr`) where it says."""
+        """The location of an absolute path of the plan: below the prefix if the box owns it, else
+        (`/usr`) unchanged."""
         owned = any(box_path == root or box_path.startswith(root + "/") for root in _BOX_ROOTS)
         return self.prefix / box_path.lstrip("/") if owned else Path(box_path)
 
     @property
     def is_container(self) -> bool:
-        """True when the box has a root of its own, hence is no process-engine box."""
+        """True if the box has its own root; false with the process engine."""
         return self.prefix == Path("/")
 
     @cached_property
@@ -134,7 +135,7 @@ class Paths:
 
     @cached_property
     def starts_dir(self) -> Path:
-        """One file a program: when it was started, read by the backoff."""
+        """Start times for the restart backoff, one file per program."""
         return self.run / "starts"
 
     @cached_property
@@ -176,7 +177,7 @@ class Paths:
 
     @cached_property
     def moved_secrets(self) -> Path:
-        """Secrets that came by environment, moved here by phase 2 (0400 each)."""
+        """Secrets from the environment, moved here in phase 2 (0400 each)."""
         return self.run / "secrets"
 
     def password(self, file: str) -> Path:
@@ -200,7 +201,7 @@ class Paths:
 
     @cached_property
     def api_key(self) -> Path:
-        """The API token made at first boot, mode 0600."""
+        """The API token, created at the first boot, mode 0600."""
         return self.state_secrets / "mgmt-key"
 
     @cached_property
@@ -209,7 +210,7 @@ class Paths:
 
     @cached_property
     def boot_current(self) -> Path:
-        """Which boot runs, or ran last, and whether it ended clean."""
+        """The current or last boot, and whether it ended cleanly."""
         return self.boots / "current.json"
 
     def boot_copy(self, boot_id: str) -> Path:
@@ -217,7 +218,7 @@ class Paths:
 
     @cached_property
     def boot_timings(self) -> Path:
-        """Folder of the kept boot records (what `boot explain` reads), one file a boot."""
+        """Directory of stored boot records (read by `boot explain`), one file per boot."""
         return self.boots / "records"
 
     @cached_property
@@ -226,12 +227,13 @@ class Paths:
 
     @cached_property
     def task_spool(self) -> Path:
-        """What the task runner must know again after a crash, one file a task that has not ended."""
+        """State of the task runner for recovery after a crash, one file per unfinished task."""
         return self.state / "tasks"
 
     @cached_property
     def probe_homes(self) -> Path:
-        """Where exec probes have their homes while they run; a volume, since what they compile must be runnable."""
+        """Home directories of exec probes while they run; on a volume, since compiled files must be
+        executable."""
         return self.state / "probes"
 
     @cached_property
@@ -256,7 +258,7 @@ class Paths:
 
     @cached_property
     def desktop(self) -> Path:
-        """Cookies and settings of the desktop's programs for this boot (0700)."""
+        """Cookies and settings of the desktop programs for this boot (0700)."""
         return self.run / "desktop"
 
     @cached_property
@@ -267,17 +269,16 @@ class Paths:
 
 @dataclass(frozen=True)
 class HostPaths:
-    """Where the CLI keeps what belongs to a box on the operator's machine (folders are made 0700 by their writers)."""
+    """Paths of the CLI on the operator's machine (directories are created with mode 0700 by their
+    writers)."""
 
     state_root: Path
     cache: Path
 
     @classmethod
     def for_this_user(cls) -> "HostPaths":
-        """`AGENTBOX_STATE_DIR`, else the XDG folders of the calling user; under sudo, of `SUDO_USER`.
-
-        Raises AgentboxError when that user is unknown on this machine.
-        """
+        """`AGENTBOX_STATE_DIR`, else the XDG directories of the calling user, under sudo those of
+        `SUDO_USER`. Raises AgentboxError if that user is unknown."""
         env = environment()
         state = (
             env.get("AGENTBOX_STATE_DIR")
@@ -290,12 +291,12 @@ class HostPaths:
         return cls(Path(state), Path(cache))
 
     def box(self, name: str) -> Path:
-        """The state folder of the box with that `meta.name`."""
+        """The state directory of the box with that `meta.name`."""
         return self.state_root / name
 
 
 def _user_directory(env: Mapping[str, str], variable: str, below_home: str) -> Path:
-    """A folder of the caller's: root's environment under sudo says nothing of it."""
+    """A directory of the caller. Under sudo root's environment does not apply."""
     if os.geteuid() == 0 and (sudo_user := env.get("SUDO_USER")):
         return _home_directory(sudo_user) / below_home
     return Path(
@@ -304,13 +305,14 @@ def _user_directory(env: Mapping[str, str], variable: str, below_home: str) -> P
 
 
 def _home_directory(user: str | int) -> Path:
-    import pwd  # rarely needed, and slow to bind
+    import pwd  # rarely needed, and slow to import
 
     try:
         return Path((pwd.getpwuid(user) if isinstance(user, int) else pwd.getpwnam(user)).pw_dir)
     except KeyError:
         raise AgentboxError(
-            f"cannot find the folders of the calling user: this machine knows no user {user}",
-            "Set AGENTBOX_STATE_DIR and AGENTBOX_CACHE_DIR, or HOME; or unset SUDO_USER to work as root.",
+            f"cannot find the directories of the calling user: unknown user {user}",
+            "Set AGENTBOX_STATE_DIR and AGENTBOX_CACHE_DIR, or HOME; or unset SUDO_USER to work as "
+            "root.",
             exit_code=ExitCode.USAGE,
         ) from None

@@ -1,7 +1,6 @@
-"""How long work reports itself: one stage after the other, each with a total in bytes where that is known.
-
-Whoever works calls `stage`, then `advance` as bytes arrive, then `done`. A stage that was interrupted is never done.
-`advance` may be called from several threads when the caller serialises it, as `agentbox.lock` does.
+"""Progress reports of long operations: one stage after another, each with a total in bytes if
+known. The worker calls `stage`, then `advance` as bytes arrive, then `done`. An interrupted stage
+is never done. Calls of `advance` from several threads must be serialised by the caller.
 """
 
 import json
@@ -15,17 +14,17 @@ class Progress(Protocol):
     """One stage at a time."""
 
     def stage(self, name: str, total_bytes: int | None = None) -> None:
-        """Begins a stage. None = nobody knows how much there is."""
+        """Starts a stage. None = the total is unknown."""
 
     def advance(self, amount: int) -> None:
-        """So many bytes more are done."""
+        """Adds to the bytes done."""
 
     def done(self) -> None:
-        """The stage reached its end."""
+        """The stage is complete."""
 
 
 class NullProgress:
-    """Says nothing."""
+    """Reports nothing."""
 
     def stage(self, name: str, total_bytes: int | None = None) -> None:
         return
@@ -38,7 +37,9 @@ class NullProgress:
 
 
 class JsonProgress:
-    """One JSON object a line: `{"stage", "done", "total", "state": "running"|"done"}`, at most two a second."""
+    """One JSON object per line: `{"stage", "done", "total", "state": "running"|"done"}`, at most
+    two a second.
+    """
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

@@ -1,4 +1,4 @@
-"""The errors that may leave an adapter, and their problem documents (RFC 9457)."""
+"""Errors that an adapter may raise, and their problem documents (RFC 9457)."""
 
 import errno
 from collections.abc import Mapping, Sequence
@@ -11,9 +11,8 @@ REQUEST = "urn:agentbox:request:"
 
 
 class AdapterError(AgentboxError):
-    """A typed failure of a slot. `members` are exactly those in `names`.
-
-    `detail` never carries a credential, a DSN or a payload. `retry_after` is in seconds.
+    """A typed error of a slot. `members` are exactly those in `names`. `detail` never contains a
+    credential, a DSN or a payload. `retry_after` is in seconds.
     """
 
     code: ClassVar[str]
@@ -107,19 +106,21 @@ class ContainerNotEmpty(AdapterError):
 
 
 class ReviewConflict(AdapterError):
-    """The workspace is not what a branch started from. `conflicts`: paths, and why. Nothing was taken."""
+    """The workspace has changed since the branch started. `conflicts`: paths and reasons. Nothing
+    was applied.
+    """
 
     code, status, names = "review-conflict", 409, ("id", "conflicts")
 
 
 class StateBusy(AdapterError):
-    """Agents that live use the state. `agents`: their ids."""
+    """Running agents use the state. `agents`: their ids."""
 
     code, status, names = "state-busy", 409, ("id", "agents")
 
 
 class StateNotOwned(AdapterError):
-    """The name of a state belongs to who made it."""
+    """The state belongs to another principal."""
 
     code, status, names = "state-not-yours", 403, ("id",)
 
@@ -165,13 +166,13 @@ class PatchFailed(AdapterError):
 
 
 class AlteredRecord(AdapterError):
-    """A record that a box delivers does not have the hash that it claims."""
+    """A delivered record does not match its hash."""
 
     code, status, names = "record-altered", 422, ("box", "seq")
 
 
 class OriginConflict(AdapterError):
-    """A box delivers records of another journal than before."""
+    """A box delivers records of a different journal than before."""
 
     code, status, names = "origin-conflict", 409, ("box", "seq")
 
@@ -185,7 +186,7 @@ class QuotaExceeded(AdapterError):
 
 
 def disk_full_error(action: str) -> QuotaExceeded:
-    """The error of a write for which the disk has no room (507)."""
+    """The error for a write to a full disk (507)."""
     return QuotaExceeded(
         f"cannot {action}: the disk is full",
         hint="free space on the state volume",
@@ -197,7 +198,7 @@ def disk_full_error(action: str) -> QuotaExceeded:
 
 
 def is_disk_full(error: OSError) -> bool:
-    """Whether the system refused a write for want of room."""
+    """Whether a write failed because the disk is full."""
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -212,7 +213,7 @@ class IntegrityError(AdapterError):
 def invalid_transition(
     detail: str, id: str, *, from_state: str, to_state: str, blockers: Sequence[str] = ()
 ) -> InvalidTransition:
-    """An InvalidTransition; its member `from` is a word that Python keeps for itself."""
+    """An InvalidTransition; its member `from` is a Python keyword."""
     members: dict[str, Any] = {
         "id": id,
         "from": from_state,
@@ -223,7 +224,7 @@ def invalid_transition(
 
 
 class UnknownAdapterImpl(AgentboxError):
-    """The plan names an implementation that the registry lacks. Ends a boot (exit 1)."""
+    """The plan names an unknown implementation. Ends the boot (exit 1)."""
 
 
 ERRORS: Mapping[str, type[AdapterError]] = {
@@ -246,7 +247,7 @@ _BY_STATUS: Mapping[int, type[AdapterError]] = {
 def from_problem(
     body: Mapping[str, Any], status: int, *, retry_after: float | None = None
 ) -> AdapterError:
-    """The error that a peer's problem document stands for; a body without a known code maps by status."""
+    """The error for a peer's problem document; without a known code it is chosen by status."""
     kind = ERRORS.get(str(body.get("code"))) or _BY_STATUS.get(status, BackendError)
     members: dict[str, Any] = {name: body.get(name) for name in kind.names}
     return kind(

@@ -1,7 +1,6 @@
-"""What a program's libraries import and the program never uses, kept out of its memory.
-
-Only `__main__` of a program calls `leave_out` and `stand_in`, before it imports anything else: a library that is imported into
-a test or a command stays whole. tests/unit/test_program_imports.py tells what each program may import.
+"""Keeps modules that libraries import but programs never use out of memory. Call `block_imports`
+and `stub_module` only in the `__main__` of a program, before other imports: libraries in tests and
+commands stay complete. tests/unit/test_program_imports.py lists what each program may import.
 """
 
 import sys
@@ -11,19 +10,25 @@ from typing import Any
 
 
 def block_imports(*names: str) -> None:
-    """Modules that a library does without where they are not installed: importing one is an ImportError."""
+    """Makes optional modules of libraries appear as not installed: importing one raises
+    ImportError.
+    """
     for name in names:
         sys.modules.setdefault(name, None)  # type: ignore[arg-type]
 
 
 def block_if_missing(name: str) -> None:
-    """For a module that a library tries to import at each call: where it is not installed, that is found out here and now."""
+    """For a module that a library tries to import at each call: if it is not installed, this is
+    determined once.
+    """
     if name not in sys.modules and find_spec(name) is None:
         block_imports(name)
 
 
 def stub_module(name: str, **members: Any) -> None:
-    """A module with these members instead of the real one: for what a library needs in order to be imported, no more."""
-    module = ModuleType(name, "A stand-in: see agentbox.core.trimmed_imports.")
+    """Installs a module with these members in place of the real one, for imports of a library that
+    never uses it.
+    """
+    module = ModuleType(name, "A stub: see agentbox.core.trimmed_imports.")
     module.__dict__.update(members)
     sys.modules.setdefault(name, module)

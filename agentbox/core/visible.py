@@ -1,9 +1,12 @@
-"""An agent's text as a person may see it: no character that a terminal or page would obey, and none that shows nothing."""
+"""Text from agents for display: without characters that a terminal or page interprets or that are
+invisible.
+"""
 
 from typing import Final
 
-# Letters, marks and symbols that Python calls printable and that show nothing: what is default-ignorable (Unicode, UAX 44), and
-# the blank pattern of Braille. An identifier may consist of them, and any bytes may be spelled in selectors of variants.
+# Characters that Python considers printable but that are invisible: default-ignorable ones
+# (Unicode, UAX 44) and the blank Braille pattern. They may be part of identifiers, and variation
+# selectors can encode arbitrary bytes.
 _BLANK: Final = frozenset(
     chr(number)
     for first, last in (
@@ -28,14 +31,16 @@ _BLANK: Final = frozenset(
 
 
 def escape_invisible(text: str, *, tabs: bool = False) -> str:
-    """Control, bidirectional, invisible and private characters as escapes; bytes that are no text as \\xNN."""
-    if text.isascii() and text.isprintable():  # most text
+    """Control, bidirectional, invisible and private characters as escapes; bytes that are no text
+    as \\xNN.
+    """
+    if text.isascii() and text.isprintable():  # most texts
         return text
     return "".join(c if is_visible(c) or (tabs and c == "\t") else _escaped(c) for c in text)
 
 
 def is_visible(character: str) -> bool:
-    """Whether it shows itself and does nothing else. A space does."""
+    """Whether it is visible and has no other effect. A space counts as visible."""
     return character.isprintable() and character not in _BLANK
 
 

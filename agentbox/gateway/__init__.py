@@ -1,3 +1,2 @@
-"""The only address that an agent reaches: forward proxy, model gateway and agent API, each by the
-agent's own token. Only code that answers agents goes in.
-"""
+"""The only address an agent can reach: forward proxy, model gateway and agent API, authenticated by
+the agent's own token. Only code that serves agents belongs here."""

@@ -1,13 +1,13 @@
-"""`python -I -m agentbox.gateway`: the program gateway."""
+"""`python -I -m agentbox.gateway`: the gateway process."""
 
 import sys
 
 from agentbox.core.trimmed_imports import block_imports, stub_module
 
-block_imports("rich")  # structlog: tracebacks for a terminal
+block_imports("rich")  # structlog: terminal tracebacks
 stub_module(
     "uvicorn.main", Server=None, main=None, run=None
-)  # its command: click, reloaders, a process manager
+)  # its CLI: click, reloaders, process manager
 
 if __name__ == "__main__":
     from agentbox.gateway.main import main

@@ -1,4 +1,4 @@
-"""What the gateway answers over plain HTTP: each path belongs to one application."""
+"""Dispatches plain HTTP requests of the gateway by path prefix."""
 
 import json
 from collections.abc import Mapping
@@ -6,11 +6,13 @@ from typing import Any
 
 from agentbox.core.http.listener import AsgiApp
 
-_TOO_MANY_CONNECTIONS = "cannot serve this connection: too many are open. Try again in a second."
+_TOO_MANY_CONNECTIONS = (
+    "cannot serve this connection: too many connections are open. Try again in a second."
+)
 
 
 class GatewayApp:
-    """Hands a request to the application whose prefix its path has: itself, or followed by a slash. The longest wins."""
+    """Passes a request to the application mounted at the longest matching path prefix."""
 
     def __init__(self, mounts: Mapping[str, AsgiApp]) -> None:
         self._mounts = sorted(mounts.items(), key=lambda row: -len(row[0]))
@@ -30,12 +32,13 @@ class GatewayApp:
             scope,
             send,
             404,
-            f"cannot find this path: the gateway serves {prefixes}, and as a proxy absolute URLs.",
+            f"cannot find this path: the gateway serves {prefixes}, and absolute URLs as a proxy.",
         )
 
 
 async def send_error(scope: Any, send: Any, status: int, message: str) -> None:
-    """One sentence as `{"error": …}`. To a WebSocket only that it is closed (code 1013, RFC 6455's registry: try again later)."""
+    """Sends `{"error": message}`. A WebSocket is closed with code 1013 (RFC 6455: try again
+    later)."""
     if scope["type"] == "websocket":
         await send({"type": "websocket.close", "code": 1013, "reason": message[:120]})
         return
@@ -49,8 +52,8 @@ async def send_error(scope: Any, send: Any, status: int, message: str) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-def unavailable_app(feature: str, reason: str = "this release has no {} yet") -> AsgiApp:
-    """Answers 503 for a part that this box does not have."""
+def unavailable_app(feature: str, reason: str = "{} is not supported in this release") -> AsgiApp:
+    """Returns an application that answers 503, for a component this box does not run."""
 
     async def app(scope: Any, _receive: Any, send: Any) -> None:
         await send_error(scope, send, 503, f"cannot serve this path: {reason.format(feature)}.")

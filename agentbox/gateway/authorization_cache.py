@@ -1,4 +1,5 @@
-"""The rights of all agents, as agent-host tells them. While it tells nothing, nobody holds anything."""
+"""The authorizations of all agents, streamed from agent-host. While disconnected, every agent is
+denied."""
 
 import asyncio
 import hashlib
@@ -26,13 +27,13 @@ log = structlog.get_logger()
 _CONNECT_SECONDS = 10.0
 _CALL_SECONDS = 5.0
 _APPROVAL_SECONDS = 120.0
-_MIN_PAUSE, _MAX_PAUSE = 0.05, 2.0  # seconds between two tries to connect, doubling
+_MIN_PAUSE, _MAX_PAUSE = 0.05, 2.0  # seconds between connection attempts, doubling
 
 _RunKey = tuple[str, int]  # agent, generation
 
 
 class AuthorizationCache:
-    """The `Authority` of the gateway. Run `follow` for as long as it is used."""
+    """The gateway's `Authorizer`. `run` must be running while it is used."""
 
     def __init__(self, paths: Paths) -> None:
         self._paths = paths
@@ -44,7 +45,8 @@ class AuthorizationCache:
         self._denials = DenialReporter(self._call)
 
     async def run(self) -> None:
-        """Until cancelled. Connects anew as often as needed; each loss takes everything back at once."""
+        """Runs until cancelled. Reconnects as needed; losing the connection drops all
+        authorizations."""
         pause = _MIN_PAUSE
         reporter = asyncio.create_task(self._denials.send(), name="refusals")
         try:
@@ -54,7 +56,7 @@ class AuthorizationCache:
                     pause = _MIN_PAUSE
                     await self._subscribe(self._client)
                 except (AdapterError, OSError) as error:
-                    log.warning("agent-host is not followed", reason=str(error))
+                    log.warning("agent-host connection lost", reason=str(error))
                 finally:
                     await self._disconnect()
                 await asyncio.sleep(pause)
@@ -64,16 +66,16 @@ class AuthorizationCache:
             await asyncio.gather(reporter, return_exceptions=True)
 
     async def wait_synced(self) -> None:
-        """Returns once the whole set has arrived."""
+        """Returns once the initial set has arrived."""
         await self._synced.wait()
 
     @property
     def is_synced(self) -> bool:
-        """Whether agent-host is followed now."""
+        """Whether the subscription to agent-host is up."""
         return self._synced.is_set()
 
     def identify(self, bearer: str) -> Authorization:
-        """Looked up by the hash, which says nothing of the token; then compared in constant time. Raises Refused."""
+        """Looks up the token by its hash, then compares in constant time. Raises AccessDenied."""
         digest = hashlib.sha256(bearer.encode("utf-8", "surrogatepass")).digest()
         key = self._tokens.get(digest)
         authorization = None if key is None else self._authorizations.get(key)
@@ -94,7 +96,7 @@ class AuthorizationCache:
         path: str = "",
         consume: bool = True,
     ) -> None:
-        """By the rights of this moment, of the agent and of all that it descends from. Raises Refused."""
+        """Checks the current rights of the agent and of all its ancestors. Raises AccessDenied."""
         rule = f"{scope} {operation}"
         current = self._find_current(caller, rule)
         is_metered = False
@@ -112,7 +114,7 @@ class AuthorizationCache:
                 "path": path,
             }
             await self._record_use(current, rule, request)
-            self._find_current(caller, rule)  # it may have ended while agent-host counted
+            self._find_current(caller, rule)  # the agent may have ended during the call
 
     async def approve(
         self,
@@ -124,7 +126,7 @@ class AuthorizationCache:
         *,
         for_next_use: bool = False,
     ) -> None:
-        """Waits as long as agent-host does. Raises Refused."""
+        """Waits as long as agent-host does. Raises AccessDenied."""
         rule = f"approval {kind}"
         current = self._find_current(caller, rule)
         request = {
@@ -144,12 +146,14 @@ class AuthorizationCache:
         except (PermissionDenied, ValidationError) as error:
             raise AccessDenied(rule, error.message) from error
         except (AdapterError, ConnectionError) as error:
-            raise AccessDenied(rule, "nobody can be asked: agent-host does not answer") from error
-        self._find_current(caller, rule)  # it may have ended while it waited
+            raise AccessDenied(
+                rule, "approval is not possible: agent-host does not answer"
+            ) from error
+        self._find_current(caller, rule)  # the agent may have ended during the wait
 
     def revocation(self, caller: Authorization) -> "asyncio.Future[None]":
-        """The same future for every caller, and a new one after it is done: take it before `check`, and check again when it
-        is done."""
+        """All callers share one future, replaced once it is done: get it before `check`, and check
+        again when it is done."""
         key = (caller.agent_id, caller.generation)
         if key in self._authorizations:
             return self._revocations.setdefault(key, asyncio.get_running_loop().create_future())
@@ -160,13 +164,13 @@ class AuthorizationCache:
     def report_denial(
         self, caller: Authorization, layer: Layer, rule: str, detail: str = ""
     ) -> None:
-        """Told to agent-host, however long that takes."""
+        """Queues the report for agent-host; delivery is retried."""
         self._denials.add((caller.agent_id, caller.generation, layer, rule), detail)
 
     def _find_current(self, caller: Authorization, rule: str) -> Authorization:
         authorization = self._authorizations.get((caller.agent_id, caller.generation))
         if authorization is None:
-            raise AccessDenied(rule, "the agent has ended, or agent-host is not reached")
+            raise AccessDenied(rule, "the agent has ended, or agent-host is unreachable")
         return authorization
 
     async def _record_use(
@@ -180,15 +184,13 @@ class AuthorizationCache:
         except PermissionDenied as error:
             raise AccessDenied(rule, error.message) from error
         except (AdapterError, ConnectionError) as error:
-            raise AccessDenied(
-                rule, "uses cannot be counted: agent-host does not answer"
-            ) from error
+            raise AccessDenied(rule, "cannot count uses: agent-host does not answer") from error
 
     async def _call(
         self, name: str, params: Mapping[str, Any], timeout_s: float = _CALL_SECONDS
     ) -> Any:
         if (client := self._client) is None:
-            raise ConnectionError("agent-host is not followed")
+            raise ConnectionError("not connected to agent-host")
         return await client.call(name, params, Deadline.after(timeout_s))
 
     async def _subscribe(self, client: RpcClient) -> None:

@@ -1,5 +1,5 @@
-"""What every part of the gateway asks about an agent. agent-host owns the answers; a lost connection to it means that
-nobody holds anything."""
+"""The authorization interface of the gateway. agent-host decides; without a connection to it, every
+agent is denied."""
 
 import asyncio
 from collections.abc import Mapping
@@ -12,8 +12,8 @@ Layer = Literal["proxy", "gateway", "door"]
 
 
 class AccessDenied(Exception):
-    """A right is not held. `rule` names what decided, for counters and people: a scope with its operation, or an address
-    range. It holds no text that an agent chose."""
+    """A right is missing. `rule` names the deciding rule for counters and messages: a scope with
+    its operation, or an address range. It never contains text chosen by an agent."""
 
     def __init__(self, rule: str, reason: str) -> None:
         super().__init__(reason)
@@ -22,10 +22,11 @@ class AccessDenied(Exception):
 
 
 class Authorizer(Protocol):
-    """The rights of all agents as they are now."""
+    """The current rights of all agents."""
 
     def identify(self, bearer: str) -> Authorization:
-        """The agent that holds that token. Raises Refused (rule `token`) for a token that is unknown or over."""
+        """The agent with this token. Raises AccessDenied (rule `token`) if it is unknown or has
+        expired."""
         ...
 
     async def check(
@@ -39,8 +40,9 @@ class Authorizer(Protocol):
         path: str = "",
         consume: bool = True,
     ) -> None:
-        """Takes one use of the right that allows it; without `take` it only asks, for what took its use before and is under
-        way. Raises Refused. Values as in `Policy.decide`."""
+        """Consumes one use of the right that allows the operation. With `consume=False` only
+        checks, for operations already counted. Raises AccessDenied. Values as in `Policy.decide`.
+        """
         ...
 
     async def approve(
@@ -53,17 +55,20 @@ class Authorizer(Protocol):
         *,
         for_next_use: bool = False,
     ) -> None:
-        """Returns when a person has approved that action with those parameters, for this one use; with `hold` for the next
-        one. `kind`: tool, host or spawn; `words`: what the agent says of it. Raises Refused (rule `approval <kind>`): denied, too late, nobody there to ask, or asked too often."""
+        """Returns once a person has approved the action with these parameters for one use; with
+        `for_next_use`, for the next one. `kind`: tool, host or spawn; `reason`: the agent's own
+        explanation. Raises AccessDenied (rule `approval <kind>`) if denied, timed out, without an
+        approver, or requested too often."""
         ...
 
     def revocation(self, caller: Authorization) -> "asyncio.Future[None]":
-        """Done as soon as anything of that standing is taken back or it is over: check again, or cut what is open."""
+        """A future that is done once any right of the agent is revoked or the agent ends: check
+        again, or close what is open."""
         ...
 
     def report_denial(
         self, caller: Authorization, layer: Layer, rule: str, detail: str = ""
     ) -> None:
-        """Counts a refusal exactly, and makes an event of it within the rate that events have. `detail`: at most 200
-        characters, escaped before it is shown."""
+        """Counts a denial exactly, and emits an event within the event rate limit. `detail`: at
+        most 200 characters, escaped before display."""
         ...

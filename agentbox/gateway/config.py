@@ -1,4 +1,4 @@
-"""What the gateway takes from the plan."""
+"""Configuration of the gateway, from the plan."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ from agentbox.plan.network import gateway_port
 
 @dataclass(frozen=True, kw_only=True)
 class GatewayConfig:
-    """`plan` is the one in force; `port` is on 127.0.0.1."""
+    """`plan` is the active plan; `port` is on 127.0.0.1."""
 
     paths: Paths
     plan: Plan
@@ -20,10 +20,10 @@ class GatewayConfig:
 
     @property
     def state_dir(self) -> Path:
-        """Where budgets that were spent are kept, across restarts."""
+        """Directory of the persisted budgets."""
         return self.paths.slot(GATEWAY)
 
     @classmethod
     def from_plan(cls, plan: Plan, paths: Paths) -> Self:
-        """The configuration of the box below these paths."""
+        """The configuration of the box at these paths."""
         return cls(paths=paths, plan=plan, port=gateway_port(plan, in_container=paths.is_container))

@@ -1,4 +1,5 @@
-"""Refusals on their way to agent-host, which keeps the count: exact, and never lost while this program lives."""
+"""Reports denials to agent-host. Counts are exact, and reports are retried while the process
+lives."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -14,7 +15,7 @@ _RETRY_SECONDS: Final = 1.0
 
 
 class DenialReporter:
-    """`call` is a method of agent-host."""
+    """`call` calls a method of agent-host."""
 
     def __init__(self, call: RpcCall) -> None:
         self._call = call
@@ -22,13 +23,13 @@ class DenialReporter:
         self._has_pending = asyncio.Event()
 
     def add(self, key: DenialKey, detail: str) -> None:
-        """One more; of the details of equal ones that are sent together the last is kept."""
+        """Adds one denial. Of equal denials sent together, the last detail is kept."""
         count, _ = self._pending.get(key, (0, ""))
         self._pending[key] = (count + 1, detail[:MAX_DETAIL])
         self._has_pending.set()
 
     async def send(self) -> None:
-        """Until cancelled. What agent-host did not take is sent again."""
+        """Runs until cancelled. Failed reports are sent again."""
         while True:
             await self._has_pending.wait()
             await asyncio.sleep(_BATCH_SECONDS)

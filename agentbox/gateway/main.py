@@ -1,4 +1,4 @@
-"""The gateway from its start to its end: listen, notify, serve until told to end."""
+"""Runs the gateway: listen, notify, serve until a signal."""
 
 import asyncio
 import gc
@@ -25,7 +25,7 @@ log = structlog.get_logger()
 
 
 def main() -> int:
-    """The exit code. An error of the operator's making is one line on stderr."""
+    """Returns the exit code. An operator error is one line on stderr."""
     paths = Paths.for_this_process()
     try:
         backoff(paths, GATEWAY)
@@ -33,7 +33,7 @@ def main() -> int:
         plan = plan_in_force(paths, record.load_plan() if record else load_plan(paths.plan))
         config = GatewayConfig.from_plan(plan, paths)
         logging.configure(GATEWAY, plan.observability.log_level)
-        gc.freeze()  # what start made lives for ever: collections need not look at it again
+        gc.freeze()  # exclude start-up objects from garbage collection
         uvloop.run(serve(config))
     except AgentboxError as error:
         sys.stderr.write(f"{error.message}\n{error.hint}\n")
@@ -43,7 +43,8 @@ def main() -> int:
 
 
 async def serve(config: GatewayConfig) -> None:
-    """Returns after SIGTERM or SIGINT, when every connection is closed. Raises AgentboxError for a port that is taken."""
+    """Returns after SIGTERM or SIGINT, once all connections are closed. Raises AgentboxError if the
+    port is in use."""
     stop_requested = asyncio.Event()
     for signum in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(signum, stop_requested.set)

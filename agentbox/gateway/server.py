@@ -1,4 +1,4 @@
-"""The one port of the gateway, and what stands behind it."""
+"""The single port of the gateway and the services behind it."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 BOUNDS = ConnectionLimits(
     connections=MAX_UNAUTHENTICATED + 100 * MAX_PER_AGENT
-)  # each agent has its own share of them
-_DRAIN_SECONDS = 0.5  # seconds in which answers under way may end
+)  # shared by the per-agent quotas
+_DRAIN_SECONDS = 0.5  # seconds for responses in progress
 
 
 class GatewayServer:
@@ -38,7 +38,7 @@ class GatewayServer:
     def __init__(
         self, config: GatewayConfig, authorizer: Authorizer, resolver: Resolver | None = None
     ) -> None:
-        """`resolver` finds addresses of names; by default the host's."""
+        """`resolver` resolves host names; default: the system resolver."""
         self._config = config
         self._proxy = Proxy(config, authorizer, resolver)
         self.models = _build_models(config, authorizer)
@@ -48,7 +48,7 @@ class GatewayServer:
             else AgentApi(config, authorizer, self.models.ledger.usage)
         )
         llm: AsgiApp = (
-            unavailable_app("models", "[providers] names no endpoint that is enabled")
+            unavailable_app("models", "[providers] has no enabled endpoint")
             if self.models is None
             else self.models
         )
@@ -69,11 +69,12 @@ class GatewayServer:
 
     @property
     def port(self) -> int:
-        """The port that was bound."""
+        """The bound port."""
         return self._listener.port
 
     async def open(self) -> None:
-        """Returns once the kernel accepts connections. Raises AgentboxError for budgets that cannot be read."""
+        """Returns once the kernel accepts connections. Raises AgentboxError if budgets cannot be
+        read."""
         if self.models is not None:
             await self.models.open()
             self._model_task = asyncio.create_task(
@@ -83,7 +84,7 @@ class GatewayServer:
         self._save_task = asyncio.create_task(self._proxy.ledger.save_periodically(), name="spent")
 
     async def close(self) -> None:
-        """Cuts what does not end by itself."""
+        """Closes all connections after the drain timeout."""
         self._save_task.cancel()
         await self._proxy.close()
         await self._listener.close(_DRAIN_SECONDS)
@@ -97,7 +98,7 @@ class GatewayServer:
 
 
 def _build_models(config: GatewayConfig, authorizer: Authorizer) -> "LlmApp | None":
-    """The model gateway, None where no provider is enabled: its client and its budgets are then not even loaded."""
+    """Creates the model gateway. Returns None, without importing it, if no provider is enabled."""
     if not any(table["enabled"] for table in config.plan.providers.values()):
         return None
     from agentbox.gateway.llm.app import llm_app
@@ -107,7 +108,7 @@ def _build_models(config: GatewayConfig, authorizer: Authorizer) -> "LlmApp | No
 
 
 async def _run_model_tasks(models: "LlmApp", config: GatewayConfig) -> None:
-    """Tells the counts and follows live keys."""
+    """Writes the counters and follows live configuration."""
     from agentbox.gateway.llm.gauges import write_changes
     from agentbox.gateway.llm.live_config import watch_config
 

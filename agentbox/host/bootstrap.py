@@ -1,7 +1,9 @@
-"""Makes the virtual environment of a checkout from `requirements.host`. Run by agentbox.sh with the host's Python.
+"""Creates the virtual environment of a checkout from `requirements.host`.
 
-Standard library only: nothing is installed yet. Two at once are told apart by a lock; an interrupted one is begun anew, for the stamp is written last. The stamp is two files that agentbox.sh compares:
-where the checkout was, for an environment that was copied or moved runs the code of its first place, and what it asked for.
+Run by agentbox.sh with the host's Python; uses the standard library only. A lock serialises
+concurrent runs; the stamp is written last, so an interrupted run starts again. The stamp is two
+files that agentbox.sh compares: the path of the checkout (a moved or copied environment would
+import the original sources) and the requirements.
 """
 
 import compileall
@@ -16,7 +18,7 @@ from typing import IO
 
 _CHECKOUT_STAMP, _REQUIREMENTS_STAMP = ".checkout", ".required"
 _PTH_FILE = "agentbox-checkout.pth"
-# Relative, so that it leads to the sources beside it, and ASCII; resolved, for a box has a link to the environment.
+# Relative to the environment and ASCII; realpath because a box has a symlink to the environment.
 _PTH_CONTENT = (
     "import os, sys; sys.path.append(os.path.realpath(os.path.join(sitedir, '../../../..')))\n"
 )
@@ -24,7 +26,10 @@ _EXIT_PREREQUISITE, _EXIT_INTERRUPTED = 3, 130  # exit codes (agentbox.core.erro
 
 
 def main(checkout: Path, terminal: str) -> int:
-    """`terminal` is the caller's TERM. Returns 0, 3 after the reason was printed, or 130 (Ctrl-C; agentbox.sh says so)."""
+    """Returns 0, 3 (the reason was printed) or 130 (Ctrl-C; agentbox.sh prints the message).
+
+    `terminal` is the caller's TERM.
+    """
     target, log_path = checkout / ".venv", checkout / ".venv.log"
     try:
         with (checkout / ".venv.lock").open("w") as lock:
@@ -41,7 +46,8 @@ def main(checkout: Path, terminal: str) -> int:
             log_path.unlink()
     except OSError as error:
         return _report_failure(
-            f"{error.strerror}: {error.filename or target}", "Make room, or the checkout writable."
+            f"{error.strerror}: {error.filename or target}",
+            "Free disk space, or make the checkout writable.",
         )
     except KeyboardInterrupt:
         return _EXIT_INTERRUPTED
@@ -49,7 +55,7 @@ def main(checkout: Path, terminal: str) -> int:
 
 
 def write_stamp(target: Path, checkout: Path) -> None:
-    """Says that the environment is whole, and made for that checkout and what it requires."""
+    """Marks the environment as complete for this checkout and its requirements."""
     site = next((target / "lib").glob("python3.*/site-packages"))
     (site / _PTH_FILE).write_text(_PTH_CONTENT)
     (target / _REQUIREMENTS_STAMP).write_bytes((checkout / "requirements.host").read_bytes())
@@ -57,17 +63,20 @@ def write_stamp(target: Path, checkout: Path) -> None:
 
 
 def _report_failure(reason: str, hint: str) -> int:
-    message = f"agentbox: cannot make the Python environment: {reason}\n  {hint} Then run the command again.\n"
+    message = (
+        f"agentbox: cannot create the Python environment: {reason}\n  {hint} Then run the command "
+        "again.\n"
+    )
     sys.stderr.buffer.write(os.fsencode(message))
     return _EXIT_PREREQUISITE
 
 
 def _failure_reason(output: str, log_path: Path) -> tuple[str, str]:
-    """The cause in words, and what to do about it."""
+    """Returns the cause of pip's failure and a hint."""
     from agentbox.host.packages.python.pip_failures import explain_failure
 
     cause, remedy = explain_failure(output)
-    return cause, f"The whole output is {log_path}. {remedy}"
+    return cause, f"See {log_path} for the full output. {remedy}"
 
 
 def _is_stamped(target: Path, checkout: Path) -> bool:
@@ -80,12 +89,12 @@ def _is_stamped(target: Path, checkout: Path) -> bool:
 
 
 def _stamped_checkout(target: Path) -> bytes:
-    """The checkout that the environment was made for; a link leads to another one's."""
+    """The checkout that the environment was created for; empty for a symlink to another one."""
     if target.is_symlink():
         return b""
     links = (target / "lib").glob(
         f"python3.*/site-packages/{_PTH_FILE}"
-    )  # absolute before there was a stamp of the place
+    )  # absolute path: before the stamp existed
     return (
         _read_bytes(target / _CHECKOUT_STAMP) or _read_bytes(next(links, target / _PTH_FILE))
     ).removesuffix(b"\n")
@@ -98,7 +107,7 @@ def _read_bytes(path: Path) -> bytes:
 def _create(target: Path, checkout: Path, log: IO[str], *, bar: bool) -> bool:
     if target.is_symlink():
         target.unlink()
-    # One that works is brought up to date in place: a box under the process engine may be running from it.
+    # A usable environment is updated in place: a process-engine box may be running from it.
     reusable = _stamped_checkout(target) == os.fsencode(checkout) and _is_usable(target)
     (target / _REQUIREMENTS_STAMP).unlink(missing_ok=True)
     try:
@@ -142,7 +151,7 @@ def _create(target: Path, checkout: Path, log: IO[str], *, bar: bool) -> bool:
             raise
     if process.returncode != 0:
         return False
-    compileall.compile_dir(checkout / "agentbox", quiet=2, workers=0)  # pip did so for the packages
+    compileall.compile_dir(checkout / "agentbox", quiet=2, workers=0)  # pip compiled the packages
     sys.stderr.write(f"Python environment: {count} packages, {time.monotonic() - started:.1f} s\n")
     return True
 
@@ -161,7 +170,7 @@ def _is_usable(target: Path) -> bool:
 
 
 def _copy_output(lines: IO[str], log: IO[str], total: int, *, bar: bool) -> int:
-    """Copies pip's output to the log, with a bar where one can be drawn. Returns how many packages it named."""
+    """Copies pip's output to the log, with an optional bar. Returns the number of packages."""
     count = 0
     for line in lines:
         log.write(line)
@@ -176,5 +185,5 @@ def _copy_output(lines: IO[str], log: IO[str], total: int, *, bar: bool) -> int:
 
 
 if __name__ == "__main__":
-    sys.path[0] = sys.argv[1]  # and not this folder, whose files have names of the standard library
+    sys.path[0] = sys.argv[1]  # not this directory: its files have names of the standard library
     sys.exit(main(Path(sys.argv[1]), sys.argv[2]))

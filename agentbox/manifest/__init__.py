@@ -1,3 +1,3 @@
 """The only reader of agentbox.toml: tables, schema, loading, findings, features and rules. What a
-manifest means for a system is the plan's, and stays out.
+manifest means for a system belongs to the plan.
 """

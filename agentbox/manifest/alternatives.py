@@ -1,4 +1,4 @@
-"""Other values for a key, made from its schema: what `config show --resolved` and the tests change a key to."""
+"""Alternative values for a key, from its schema: used by `config show --resolved` and tests."""
 
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -20,7 +20,9 @@ _SPECIAL: Final[Mapping[str, Any]] = {
     "resources.stop_seconds": 60,
     "security.exceptions.desktop.inherits": [],
 }
-"""Values of keys with a pattern of their own, one that leaves every program the time it asks for, and one without a cycle."""
+"""Values of keys with their own pattern, one that gives all programs enough time, and one without a
+cycle.
+"""
 _SECOND: Final[Mapping[str, Any]] = {
     "command_line": ["bash"],
     "env": "OTHER_NAME",
@@ -34,7 +36,7 @@ _SECOND: Final[Mapping[str, Any]] = {
 
 
 def alternative_values(path: str, current: Any) -> Iterator[Any]:
-    """Values that the schema takes at a real key path and that differ from the present one, as plain data."""
+    """Valid values for a real key path that differ from the current one, as plain data."""
     schema = schema_at(path)
     if schema is None:
         raise KeyError(path)
@@ -43,7 +45,7 @@ def alternative_values(path: str, current: Any) -> Iterator[Any]:
 
 
 def with_value(record: T, path: str, value: Any) -> T:
-    """A copy of the model, or of a table of it, with plain data at one real key path."""
+    """A copy of the model, or of a table, with plain data set at one real key path."""
     new_record: T = _replace_at(
         record, path.split("."), convert(keys()[generic_path(path)].hint, value)
     )

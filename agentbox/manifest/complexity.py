@@ -1,13 +1,15 @@
-"""How much a manifest holds, before it is parsed: tomllib takes time by the square of a dotted key's parts, and what checks a
-document after it takes time for each value. Nothing is interpreted; on a document that is no TOML the answer means nothing."""
+"""Bounds the size of a document before it is parsed: tomllib needs quadratic time in the parts of a
+dotted key, and later checks need time per value. Nothing is interpreted; for invalid TOML the
+result is meaningless.
+"""
 
 import re
 from typing import Final, NamedTuple
 
 MAX_KEY_PARTS: Final = 64  # of one key
-MAX_VALUES: Final = 10_000  # signs that a key or value stands beside
+MAX_VALUES: Final = 10_000  # number of key and value delimiters
 
-# A string that does not end is taken as far as it might go, so that no place of a document is looked at twice.
+# An unterminated string is consumed as far as possible, so that nothing is scanned twice.
 _PART: Final = r"""(?:[A-Za-z0-9_-]+|"[^"\\\n]*(?:\\.[^"\\\n]*)*"?|'[^'\n]*'?)"""
 _TOKEN: Final = re.compile(
     r'''"""[^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*(?:"""+)?'''
@@ -21,14 +23,14 @@ _PARTS: Final = re.compile(_PART, re.DOTALL)
 
 
 class Excess(NamedTuple):
-    """What is too much, and where it begins (character offset)."""
+    """What exceeds a limit, and its character offset."""
 
     description: str
     offset: int
 
 
 def find_excess(text: str) -> Excess | None:
-    """The first thing in a document that is beyond what a manifest may hold."""
+    """The first element of a document that exceeds a limit."""
     if text.count(".") < MAX_KEY_PARTS and sum(map(text.count, "=[{,")) <= MAX_VALUES:
         return None
     signs = 0
@@ -46,5 +48,5 @@ def find_excess(text: str) -> Excess | None:
             )
         signs += len(parts) if dots >= MAX_KEY_PARTS else dots if match.lastgroup == "run" else 1
         if signs > MAX_VALUES:
-            return Excess(f"the file holds more than {MAX_VALUES} keys and values", 0)
+            return Excess(f"the file contains more than {MAX_VALUES} keys and values", 0)
     return None

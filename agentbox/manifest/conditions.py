@@ -1,4 +1,4 @@
-"""When a key is read at all: `x-agentbox-when` of the schema, with full key paths."""
+"""When a key is used: `x-agentbox-when` of the schema, with full key paths."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -18,17 +18,17 @@ class KeyCondition:
     negated: bool = False
 
     def holds(self, value: Any) -> bool:
-        """Whether that value of the key lets the dependent key be read."""
+        """Whether the dependent key is used with that value."""
         return (value in self.values) != self.negated
 
     @property
     def is_switch(self) -> bool:
-        """True for an on/off key, as opposed to a choice of implementation or mode."""
+        """True for an on/off key; false for a choice of implementation or mode."""
         return all(isinstance(value, bool) for value in self.values) and bool(self.values)
 
 
 def conditions_of(path: str) -> tuple[KeyCondition, ...]:
-    """The conditions of a real key path, with the name of its map entry in their keys."""
+    """The conditions of a real key path, with its map entry filled in."""
     pattern = generic_path(path)
     names = [
         name for name, part in zip(path.split("."), pattern.split("."), strict=True) if part == "*"
@@ -43,9 +43,8 @@ def conditions_of(path: str) -> tuple[KeyCondition, ...]:
 
 @cache
 def conditions() -> Mapping[str, tuple[KeyCondition, ...]]:
-    """Key path -> what must hold, all of it, for the key to be read. Keys that are always read are absent.
-
-    The names of map entries are spelt `*` on both sides; `conditions_of` fills one in.
+    """Key path -> conditions that must all hold for the key to be used. Keys that are always used
+    are absent. Names of map entries are `*` on both sides; `conditions_of` fills one in.
     """
     result = {}
     for path, schema in properties():

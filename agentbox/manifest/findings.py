@@ -1,4 +1,4 @@
-"""A finding: one thing that is wrong with a manifest, where it stands, and what to write instead."""
+"""A finding: a problem in a manifest, its position, and the remedy."""
 
 import unicodedata
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ SEVERITIES: Final[dict[str, Severity]] = {"E": "error", "W": "warning", "I": "in
 
 
 def escape_unprintable(text: str) -> str:
-    """The text with every control and formatting character as its escape."""
+    """Escapes control and formatting characters."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(
@@ -28,7 +28,7 @@ def _escaped(character: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Related:
-    """Another place that takes part."""
+    """A related position."""
 
     key: str
     line: int
@@ -36,7 +36,9 @@ class Related:
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """`line` and `column` count from 1. `kind` is empty but for E000 and E016. Never holds a secret's value."""
+    """`line` and `column` count from 1. `kind` is empty except for E000 and E016. Never contains
+    the value of a secret.
+    """
 
     code: str
     severity: Severity
@@ -49,18 +51,20 @@ class Finding:
     related: tuple[Related, ...] = ()
 
     def __post_init__(self) -> None:
-        """A name or value of the manifest stands in these as it was written, and may hold what a terminal obeys."""
+        """Escapes names and values of the manifest, which may contain terminal control
+        characters.
+        """
         for name in ("message", "remedy"):
             object.__setattr__(self, name, escape_unprintable(getattr(self, name)))
 
     def __str__(self) -> str:
-        """`12:1: error E016 resources.memry: <message>`, to be put behind `<path>:`."""
+        """`12:1: error E016 resources.memry: <message>`, to be prefixed with `<path>:`."""
         key = f" {escape_unprintable(self.key)}" if self.key else ""
         return f"{self.line}:{self.column}: {self.severity} {self.code}{key}: {self.message}"
 
     @property
     def order(self) -> tuple[int, int, str, str]:
-        """Findings are shown by line, column, code."""
+        """Sort key: line, column, code."""
         return self.line, self.column, self.code, self.key
 
     def to_json(self) -> dict[str, Any]:

@@ -1,4 +1,6 @@
-"""Key paths: tuples of names and list positions in code, `adapters.beads.use` or `tmpfs[0].size` as text."""
+"""Key paths: tuples of names and list positions, `adapters.beads.use` or `tmpfs[0].size`
+as text.
+"""
 
 import json
 import re
@@ -10,7 +12,7 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def to_text(path: KeyPath) -> str:
-    """The text form; a name that TOML cannot write bare is quoted."""
+    """The text form; names that are not bare keys in TOML are quoted."""
     text = ""
     for part in path:
         if isinstance(part, int):

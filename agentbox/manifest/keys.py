@@ -1,4 +1,4 @@
-"""The model as a flat table of keys: type, default, apply class. `*` stands for the name in a map."""
+"""The model as a flat table of keys: type, default, apply class. `*` stands for a map entry."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -12,8 +12,9 @@ from agentbox.manifest.types import INHERITS, Apply
 
 @dataclass(frozen=True)
 class KeySpec:
-    """One key. `hint` is its annotation with the type words; `default` is plain data. An absent key takes the value of
-    the key `inherits` where there is one."""
+    """One key. `hint` is its annotation with type names; `default` is plain data. An absent key has
+    the value of the key `inherits`, if set.
+    """
 
     path: str
     hint: Any
@@ -30,18 +31,18 @@ def keys() -> Mapping[str, KeySpec]:
 
 
 def apply_classes() -> dict[str, Apply]:
-    """Apply class by key path; entries of a map are spelt `security.exceptions.*.reason`."""
+    """Apply class by key path; map entries are `security.exceptions.*.reason`."""
     return {path: spec.apply for path, spec in keys().items()}
 
 
 def apply_class(path: str) -> Apply:
-    """The apply class of a real key path. Raises KeyError for a key that does not exist."""
+    """The apply class of a real key path. Raises KeyError if it does not exist."""
     return keys()[generic_path(path)].apply
 
 
 @cache
 def generic_path(path: str) -> str:
-    """A real key path with the names of maps replaced by `*`."""
+    """Replaces map entries in a real key path by `*`."""
     parts = path.split(".")
     for prefix in map_paths():
         prefix_parts = prefix.split(".")
@@ -52,13 +53,15 @@ def generic_path(path: str) -> str:
 
 @cache
 def map_paths() -> tuple[str, ...]:
-    """The tables whose keys are names of entries."""
+    """The tables whose keys are entry names."""
     return tuple(dict.fromkeys(path.split(".*")[0] for path in keys() if ".*" in path))
 
 
 def significant_values(manifest: Manifest) -> dict[str, Any]:
-    """The same without the keys of a map entry that hold their default: an agent that is added changes what it says, not
-    what it leaves out. A security exception tells by being there at all, so its keys all count."""
+    """Effective values without keys of map entries that have their default: adding an agent changes
+    its explicit settings only. The presence of a security exception is a change, so all its keys
+    are included.
+    """
     values = effective_values(manifest)
     return {
         path: value for path, value in values.items() if not _is_insignificant(path, value, values)
@@ -73,12 +76,14 @@ def _is_insignificant(path: str, value: Any, values: Mapping[str, Any]) -> bool:
 
 
 def effective_values(manifest: Manifest) -> dict[str, Any]:
-    """Every key with its value, defaults included, as plain data. Maps give one path an entry that is written."""
+    """All keys with their values, including defaults, as plain data. Each written map entry has its
+    own paths.
+    """
     return {path: plain(value) for path, value in flatten(manifest.usable)}
 
 
 def flatten(record: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Every key path of a model with its value as the model holds it."""
+    """All key paths of a model with their values."""
     for item in fields(record):
         value, path = getattr(record, item.name), f"{prefix}{item.name}"
         if is_dataclass(value):

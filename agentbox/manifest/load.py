@@ -1,4 +1,4 @@
-"""Reads agentbox.toml: bytes -> what is written, what it means, where it stands, and what is wrong with it."""
+"""Reads agentbox.toml: bytes -> written and effective values, their positions, and findings."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -22,10 +22,9 @@ _START: Final = Position(1, 1)
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """One manifest, valid or not.
-
-    `written` is what the file says. `usable` is the model of it without the `withdrawn` values, those that the schema
-    refuses. `where` maps key paths to places. `findings` are those of the file and the schema (E000, E016).
+    """One manifest, valid or not. `written` is the parsed file. `usable` is its model without the
+    `invalid` values, which the schema rejects. `positions` maps key paths to positions. `findings`
+    are those of the file and the schema (E000, E016).
     """
 
     name: str
@@ -38,7 +37,7 @@ class Manifest:
 
     @property
     def effective(self) -> Model | None:
-        """The model with defaults; None when the file does not fit the schema."""
+        """The model with defaults; None if the schema rejects the file."""
         return None if self.findings else self.usable
 
     @cached_property
@@ -47,7 +46,9 @@ class Manifest:
         return digest(self.raw)
 
     def position_of(self, key: str) -> Position:
-        """Where a key is written; for an absent key the nearest written parent table, else 1:1."""
+        """The position of a key; for an absent key that of the nearest written parent table, else
+        1:1.
+        """
         while key:
             if key in self.positions:
                 return self.positions[key]
@@ -56,14 +57,15 @@ class Manifest:
 
 
 def load(path: Path) -> Manifest:
-    """The manifest in that file. Raises AgentboxError (exit 2) when there is none or it cannot be read."""
+    """Loads a file. Raises AgentboxError (exit 2) if it does not exist or cannot be read."""
     try:
         with path.open("rb") as stream:
             data = stream.read(MAX_BYTES + 1)
     except FileNotFoundError as error:
         raise AgentboxError(
             f"cannot read {path}: no such file",
-            "Name the manifest with --manifest FILE, or run in the folder that holds agentbox.toml.",
+            "Name the manifest with --manifest FILE, or run in the directory that contains "
+            "agentbox.toml.",
             exit_code=ExitCode.USAGE,
         ) from error
     except OSError as error:
@@ -76,9 +78,8 @@ def load(path: Path) -> Manifest:
 
 
 def parse(data: bytes, name: str, *, check: bool = True) -> Manifest:
-    """The manifest in those bytes; `name` is how findings call it.
-
-    `check=False` is for bytes that were validated before (the box compares their SHA-256): no schema is read.
+    """Parses bytes; `name` is used in findings. `check=False` is for bytes that were validated
+    before (the box compares their SHA-256): the schema is not read.
     """
     try:
         text = decode(data, MAX_BYTES)
@@ -102,8 +103,8 @@ def parse(data: bytes, name: str, *, check: bool = True) -> Manifest:
 
 
 def _read_positions(text: str) -> dict[KeyPath, Position]:
-    """Where keys are. Raises SyntaxProblem for values or keys that lie deeper than any reader of them can follow."""
-    remedy = "No key of a manifest lies that deep; remove it."
+    """Positions of keys. Raises SyntaxProblem for values or keys that are nested too deeply."""
+    remedy = "Remove it: no key of a manifest is nested that deeply."
     try:
         positions = key_positions(text)
     except RecursionError as error:
@@ -120,7 +121,7 @@ def _invalid_manifest(
 ) -> Manifest:
     from agentbox.manifest.schema.validator import (
         check,
-    )  # brings jsonschema, which has the last word
+    )  # imports jsonschema, which decides
 
     unchecked = Manifest(name=name, raw=data, written=written, usable=Model(), positions=positions)
     result = check(unchecked)
@@ -136,7 +137,7 @@ def _invalid_manifest(
 
 
 def _without(written: Mapping[str, Any], paths: frozenset[KeyPath]) -> dict[str, Any]:
-    """A copy without the values at those paths. Every path consists of names only."""
+    """A copy without the values at those paths, which consist of names only."""
     result: dict[str, Any] = {}
     for name, value in written.items():
         if (name,) in paths:

@@ -1,4 +1,4 @@
-"""The manifest with its defaults: frozen records, one a table. Standard library only."""
+"""The manifest with its defaults: frozen records, one per table. Standard library only."""
 
 import typing
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True)
 class Model:
-    """Every table of a manifest."""
+    """All tables of a manifest."""
 
     meta: MetaTable = field(default_factory=MetaTable)
     image: ImageTable = field(default_factory=ImageTable)
@@ -60,24 +60,24 @@ class Model:
 
 
 def build(written: Mapping[str, Any]) -> Model:
-    """The effective model of what a manifest says. `written` has passed the schema; anything else is a bug."""
+    """The effective model of a manifest. `written` must be valid; anything else is a bug."""
     return build_record(Model, _dependent_defaults(written))
 
 
 def build_record(kind: type[T], values: Mapping[str, Any]) -> T:
-    """A record of `kind` from plain data; absent keys take their default."""
+    """A record of `kind` from plain data; absent keys have their default."""
     hints = hints_of(kind)  # type: ignore[arg-type]
     return kind(**{name: convert(hints[name], value) for name, value in values.items()})
 
 
 @cache
 def hints_of(kind: type[object]) -> dict[str, Any]:
-    """The annotations of a record, `Annotated` kept."""
+    """The annotations of a record, including `Annotated`."""
     return typing.get_type_hints(kind, include_extras=True)
 
 
 def plain(value: Any) -> Any:
-    """A value of the model as TOML would hold it: dicts, lists and scalars."""
+    """A model value as TOML data: dicts, lists and scalars."""
     if is_dataclass(value):
         return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, Mapping):
@@ -88,7 +88,7 @@ def plain(value: Any) -> Any:
 
 
 def convert(hint: Any, value: Any) -> Any:
-    """Plain data as the model holds it, by the annotation of its key. The data has passed the schema."""
+    """Plain, valid data as a model value, by the annotation of its key."""
     if get_origin(hint) is Annotated:
         hint = get_args(hint)[0]
     origin = get_origin(hint)
@@ -104,8 +104,9 @@ def convert(hint: Any, value: Any) -> Any:
 
 
 def _dependent_defaults(written: Mapping[str, Any]) -> dict[str, Any]:
-    """Defaults that another key decides: a slot that is off is not required; a token file replaces the token variable;
-    the limits of an agent are those of [limits]."""
+    """Defaults that depend on other keys: a slot that is off is not required; a token file replaces
+    the token variable; agents inherit [limits].
+    """
     result = dict(written)
     if "token_file" in (mesh := result.get("mesh", {})):
         result["mesh"] = {"token_env": "", **mesh}

@@ -1,4 +1,4 @@
-"""Where an effective value comes from."""
+"""The origin of an effective value."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ Kind = Literal["written", "default", "inherited", "implied"]
 
 @dataclass(frozen=True)
 class ValueOrigin:
-    """`key` is where the value is written or, for a default, nothing; `line` is 0 where nothing is written."""
+    """`key` is where the value is written, "" for a default; `line` is 0 if it is not written."""
 
     kind: Kind
     key: str = ""
@@ -25,7 +25,9 @@ class ValueOrigin:
 
 
 def origin(manifest: Manifest, path: str, values: Mapping[str, Any]) -> ValueOrigin:
-    """Of a real key path; `values` are the effective ones. Raises KeyError for a key that does not exist."""
+    """The origin of a real key path; `values` are the effective ones. Raises KeyError if it does
+    not exist.
+    """
     spec, positions = keys()[generic_path(path)], manifest.positions
     if deciding_key := _deciding_key(manifest, path, values):
         return ValueOrigin("implied", deciding_key, positions[deciding_key].line)
@@ -41,7 +43,9 @@ def origin(manifest: Manifest, path: str, values: Mapping[str, Any]) -> ValueOri
 
 
 def _deciding_key(manifest: Manifest, path: str, values: Mapping[str, Any]) -> str:
-    """The key that overrules this one: a slot that is off is not required, a token file clears the token's variable."""
+    """The key that overrides this one: a slot that is off is not required, a token file clears the
+    token's variable.
+    """
     if path.startswith("adapters.") and path.endswith(".required"):
         use = f"{path.removesuffix('required')}use"
         return use if values[use] == "off" and use in manifest.positions else ""

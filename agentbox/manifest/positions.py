@@ -1,7 +1,6 @@
-"""Where each key of a TOML document is written. `tomllib` keeps no positions.
-
-Only key tokens are scanned; values are skipped by their delimiters and never interpreted. The document must have passed
-`tomllib` before: on anything else the result means nothing. Standard library only.
+"""Positions of the keys in a TOML document, which `tomllib` does not report. Only key tokens are
+scanned; values are skipped by their delimiters. The document must be valid: for anything else the
+result is meaningless. Standard library only.
 """
 
 import re
@@ -22,7 +21,7 @@ _BLANK = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
 _SPACE = re.compile(r"[ \t]*")
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _QUOTED = re.compile(r'"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\'')
-# Up to two quotes may stand right before the three that end a multi-line string.
+# Up to two quotes may directly precede the three that end a multi-line string.
 _STRING = re.compile(
     r'"""(?:[^\\]|\\.)*?"""(?:"{0,2})|\'\'\'.*?\'\'\'(?:\'{0,2})|' + _QUOTED.pattern,
     re.DOTALL,
@@ -31,7 +30,9 @@ _SCALAR = re.compile(r"[^,\]}#\n]+")
 
 
 def key_positions(text: str) -> dict[KeyPath, Position]:
-    """The first place of every key, intermediate tables included. Elements of lists of tables are numbered from 0."""
+    """The first position of every key, including intermediate tables. Elements of arrays of tables
+    are numbered from 0.
+    """
     return _Scanner(text).document()
 
 
@@ -57,7 +58,7 @@ class _Scanner:
         return self.positions
 
     def header(self) -> KeyPath:
-        """`[a.b]` or `[[a.b]]`; returns the path of the table that it opens."""
+        """`[a.b]` or `[[a.b]]`; returns the path of that table."""
         double = self.text.startswith("[[", self.offset)
         self.offset += 2 if double else 1
         self.skip(_SPACE)
@@ -79,7 +80,7 @@ class _Scanner:
     def key(
         self, path: KeyPath, *, through_arrays: bool = False, stop_at_last: bool = False
     ) -> KeyPath:
-        """A dotted key below `path`; records each part where it is first seen."""
+        """A dotted key below `path`; records the first position of each part."""
         while True:
             start = self.position()
             path = (*path, self.simple_key())
@@ -144,7 +145,7 @@ class _Scanner:
             self.offset = match.end()
 
     def position(self) -> Position:
-        """Of the present place; the count goes on from the last call."""
+        """The current position; counting continues from the last call."""
         while (end := self.text.find("\n", self.counted, self.offset)) >= 0:
             self.line += 1
             self.line_start = self.counted = end + 1

@@ -1,10 +1,10 @@
-"""What looks like a credential or like a placeholder. Used where a value might be shown or must not be there."""
+"""Detects credentials and placeholders, in values that may be displayed or are not allowed."""
 
 import re
 from typing import Final
 
-# Prefixes that their issuers document, each with the least length of what follows. A text may be as long as a manifest: a
-# run of letters is entered at its beginning alone, and given up as a whole.
+# Documented prefixes, with the minimum length of the rest. For linear time in long texts, a run of
+# letters is tried at its start only, and skipped as a whole.
 _CREDENTIALS: Final = tuple(
     re.compile(pattern)
     for pattern in (
@@ -19,10 +19,15 @@ _CREDENTIALS: Final = tuple(
         r"pypi-[A-Za-z0-9_-]{50,}",
         r"(?<![A-Za-z0-9])(sk|rk)_(live|test)_[A-Za-z0-9]{16,}",
         r"(?<!\d)\d{8,10}:AA[A-Za-z0-9_-]{33}",  # chat bots
-        r"(?<![\w-])(?>[A-Za-z0-9_-]*?eyJ(?=[A-Za-z0-9_-]{8}))[A-Za-z0-9_-]*+\.eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{8}",  # JWT
+        # JWT
+        (
+            r"(?<![\w-])(?>[A-Za-z0-9_-]*?eyJ(?=[A-Za-z0-9_-]{8}))[A-Za-z0-9_-]*+"
+            r"\.eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{8}"
+        ),
         r"-----BEGIN [A-Z ]*PRIVATE KEY-----",
         r"(?<![a-z0-9])nsec1[02-9ac-hj-np-z]{50,}",
-        r"(?<![A-Za-z0-9+.-])[0-9+.-]*[A-Za-z][A-Za-z0-9+.-]*+://[^\s/?#@:]*:[^\s/?#@]+@",  # a URL with a password
+        # a URL with a password
+        r"(?<![A-Za-z0-9+.-])[0-9+.-]*[A-Za-z][A-Za-z0-9+.-]*+://[^\s/?#@:]*:[^\s/?#@]+@",
     )
 )
 _PLACEHOLDER: Final = re.compile(
@@ -32,10 +37,10 @@ _PLACEHOLDER: Final = re.compile(
 
 
 def is_credential(text: str) -> bool:
-    """True for text that holds a known token form, a private key, or a URL with a password."""
+    """True if the text contains a known token format, a private key, or a URL with a password."""
     return any(pattern.search(text) for pattern in _CREDENTIALS)
 
 
 def is_placeholder(text: str) -> bool:
-    """True for text that is, as a whole and case ignored, something that was meant to be replaced."""
+    """True if the whole text is a placeholder, ignoring case."""
     return _PLACEHOLDER.fullmatch(text.strip()) is not None

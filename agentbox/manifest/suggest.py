@@ -1,11 +1,13 @@
-"""The names that a misspelt one may have meant."""
+"""Suggestions for misspelt names."""
 
 from collections.abc import Iterable
 
 
 def suggest_names(word: str, names: Iterable[str], limit: int = 3) -> list[str]:
-    """At most `limit` names within an edit distance of 2, or of a third of the word's length; the closest first. Where
-    there is none, those that the word begins: `timeout` of `timeout_seconds`."""
+    """At most `limit` names within an edit distance of 2, or of a third of the word's length,
+    closest first. If there is none, names that start with the word: `timeout_seconds` for
+    `timeout`.
+    """
     max_distance, all_names = max(2, len(word) // 3), list(names)
     ranked = sorted((edit_distance(word.lower(), name.lower()), name) for name in all_names)
     close_names = [
@@ -17,7 +19,7 @@ def suggest_names(word: str, names: Iterable[str], limit: int = 3) -> list[str]:
 
 
 def edit_distance(left: str, right: str) -> int:
-    """Edits between two words; two neighbouring letters swapped count as one (optimal string alignment)."""
+    """Edit distance; swapping two adjacent letters counts as one (optimal string alignment)."""
     previous_row: list[int] = []
     row = list(range(len(right) + 1))
     for i, a in enumerate(left, 1):

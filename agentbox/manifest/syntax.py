@@ -1,4 +1,4 @@
-"""E000: bytes that are no TOML document. The parser's reason, with its line and column."""
+"""E000: bytes that are not valid TOML. The parser's reason, with line and column."""
 
 import re
 import tomllib
@@ -11,11 +11,11 @@ _TAIL = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 _BOM = b"\xef\xbb\xbf"
 TOO_DEEP = "values are nested too deeply"
 _LONG_NUMBER = re.compile(r"[0-9][0-9_]{4299}")
-_SHORTEN = "Keep only what differs from the defaults; no key of a manifest lies that deep."
+_SHORTEN = "Keep only what differs from the defaults; no key of a manifest is nested that deeply."
 
 
 class SyntaxProblem(Exception):
-    """Why the file cannot be read as TOML, and where."""
+    """Why and where the file is not valid TOML."""
 
     def __init__(self, message: str, remedy: str, line: int = 1, column: int = 1) -> None:
         super().__init__(message)
@@ -36,7 +36,7 @@ class SyntaxProblem(Exception):
 
 
 def decode(data: bytes, limit: int) -> str:
-    """The text. Raises SyntaxProblem: too large, with a byte order mark, or not UTF-8."""
+    """Decodes the text. Raises SyntaxProblem: too large, with a byte order mark, or not UTF-8."""
     if len(data) > limit:
         raise SyntaxProblem(
             f"the file is larger than {limit // 1024} KiB",
@@ -59,8 +59,8 @@ def decode(data: bytes, limit: int) -> str:
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """The document. Raises SyntaxProblem with the parser's reason."""
-    remedy = "Mend the TOML at that place; nothing else can be checked before."
+    """Parses the document. Raises SyntaxProblem with the parser's reason."""
+    remedy = "Fix the TOML at that position; nothing else can be checked before that."
     if (excess := find_excess(text)) is not None:
         raise SyntaxProblem(
             f"not readable: {excess.description}", _SHORTEN, *line_and_column(text, excess.offset)
@@ -81,12 +81,12 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 
 def line_and_column(text: str, offset: int) -> tuple[int, int]:
-    """Line and column of a character."""
+    """Line and column of an offset."""
     return text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)
 
 
 def _reason(error: tomllib.TOMLDecodeError, text: str) -> tuple[str, int, int]:
-    """Message, line, column: from attributes where the interpreter has them (3.14), else from the message's tail."""
+    """Message, line, column: from attributes (Python 3.14), else from the end of the message."""
     message = str(error)
     tail = _TAIL.search(message)
     reason = message[: tail.start()] if tail else message

@@ -1,4 +1,4 @@
-"""Values and types in the words of TOML, for messages."""
+"""Values and types in TOML notation, for messages."""
 
 import json
 import re
@@ -33,7 +33,7 @@ def type_name(value: Any) -> str:
 
 
 def format_short(value: Any) -> str:
-    """A value as TOML would spell it, cut to one short line; what looks like a credential is not shown."""
+    """A value in TOML notation, shortened to one line; credentials are not shown."""
     if isinstance(value, str) and is_credential(value):
         return "<not shown: it looks like a credential>"
     if isinstance(value, (dict, list)):
@@ -49,7 +49,7 @@ def format_toml(value: Any) -> str:
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False).replace(
             "\x7f", "\\u007f"
-        )  # JSON takes it bare, TOML does not
+        )  # valid in JSON, not in TOML
     if isinstance(value, list):
         return f"[{', '.join(map(format_toml, value))}]"
     if isinstance(value, dict):
@@ -88,14 +88,17 @@ _TIMES_LONG: Final = {
 
 
 def as_size(text: str) -> str | None:
-    """The size that text in another unit meant: `512MB` -> `512MiB`, `1.5GiB` -> `1536MiB`; None when it is no size."""
+    """The size meant by text in another unit: `512MB` -> `512MiB`, `1.5GiB` -> `1536MiB`; None if
+    it is not a size.
+    """
     match = _QUANTITY.fullmatch(text)
     scale = _SIZES.get(match[2].lower()) if match else None
     if match is None or scale is None:
         return None
     count = float(match[1]) * scale
     if match[1].isdigit() and scale > 1 and int(match[1]) > 0:
-        return f"{int(match[1])}{ {1024**n: u for n, u in enumerate(('', 'KiB', 'MiB', 'GiB', 'TiB'))}[scale] }"
+        units = {1024**n: unit for n, unit in enumerate(("", "KiB", "MiB", "GiB", "TiB"))}
+        return f"{int(match[1])}{units[scale]}"
     return _largest_unit(count)
 
 
@@ -107,7 +110,9 @@ def _largest_unit(count: float) -> str:
 
 
 def as_seconds(text: str) -> int | None:
-    """The whole seconds that text with a unit meant: `30s` -> 30, `2m` -> 120; None when it is no time."""
+    """The whole seconds meant by text with a unit: `30s` -> 30, `2m` -> 120; None if it is not a
+    time.
+    """
     match = _QUANTITY.fullmatch(text)
     scale = {**_TIMES, **_TIMES_LONG}.get(match[2].lower()) if match else None
     return None if match is None or scale is None else max(1, round(float(match[1]) * scale))

@@ -1,19 +1,18 @@
-"""The type words of a manifest (docs/manifest.md) as Python types, and `key`, which declares one key of a table.
-
-An `Annotated` word names its entry in `schema/sections/common.json`; a `Range` repeats the schema's bounds. A test walks
-both together. Standard library only: the boot imports this.
+"""The types of manifest keys (docs/manifest.md) as Python types, and `key`, which declares a key of
+a table. An `Annotated` type name refers to an entry in `schema/sections/common.json`; a `Range`
+repeats the schema's bounds. A test compares both. Standard library only: the boot imports this.
 """
 
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, Literal
 
 Apply = Literal["live", "boot", "recreate", "rebuild"]
-"""What a change of a key needs, from the least to the most."""
+"""What a change of a key requires, from least to most."""
 
 APPLY_ORDER: Final[tuple[Apply, ...]] = ("live", "boot", "recreate", "rebuild")
 
 INHERITS: Final = "inherits"
-"""Metadata of a field that holds a table: the table whose effective values its absent keys take."""
+"""Field metadata: the table from which absent keys inherit their effective values."""
 
 _UNITS: Final = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 
@@ -25,12 +24,12 @@ class Size(str):
 
     @property
     def bytes(self) -> int:
-        """The same in bytes. Raises ValueError for text that the schema would have refused."""
+        """The size in bytes. Raises ValueError for an invalid size."""
         return size_bytes(self)
 
 
 def size_bytes(text: str) -> int:
-    """`"4GiB"` -> 4294967296. Raises ValueError for anything but a whole number and a binary unit."""
+    """`"4GiB"` -> 4294967296. Raises ValueError unless it is a whole number with a binary unit."""
     number, unit = text[:-3], text[-3:]
     if unit not in _UNITS or not number.isascii() or not number.isdigit() or number.startswith("0"):
         raise ValueError(f"not a size: {text!r}")
@@ -46,7 +45,7 @@ class TypeName:
 
 @dataclass(frozen=True)
 class Range:
-    """Bounds of a number, both allowed."""
+    """Inclusive bounds of a number."""
 
     minimum: float
     maximum: float
@@ -54,19 +53,19 @@ class Range:
 
 @dataclass(frozen=True)
 class TextPattern:
-    """A pattern that is written at one key only."""
+    """A pattern used by one key only."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Unique:
-    """A list without repeats."""
+    """A list without duplicates."""
 
 
 @dataclass(frozen=True)
 class MinItems:
-    """The least number of items of a list."""
+    """The minimum number of items of a list."""
 
     items: int
 
@@ -88,5 +87,7 @@ NameOrNone = Annotated[str, TypeName("name_or_none")]
 
 
 def key(default: Any, apply: Apply, *, required: bool = False) -> Any:
-    """A key of a table: its default, and what a change of it needs. A required key keeps a stand-in as default."""
+    """Declares a key of a table: its default, and what a change of it requires. A required key has
+    a placeholder as default.
+    """
     return field(default=default, metadata={"apply": apply, "required": required})

@@ -1,3 +1,2 @@
-"""Federation: the host that keeps sessions, and the client that joins one. What both sides need
-stands here.
-"""
+"""Federation: the host that manages sessions, and the client that joins one. Code of both sides
+belongs here."""

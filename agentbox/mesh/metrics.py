@@ -1,4 +1,4 @@
-"""The metrics of the mesh, in the registry that the program exposes."""
+"""Prometheus metrics of the mesh."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
@@ -8,7 +8,7 @@ BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10
 
 
 class HostMetrics:
-    """Of a host; one object a registry."""
+    """Metrics of a host; one object per registry."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.sessions = Gauge(
@@ -16,7 +16,7 @@ class HostMetrics:
         )
         self.evictions = Counter(
             "agentbox_mesh_evictions",
-            "Sessions that the host ended",
+            "Sessions ended by the host",
             ("reason",),
             registry=registry,
         )
@@ -25,23 +25,26 @@ class HostMetrics:
         )
         self.heartbeats = Counter("agentbox_mesh_beats", "Beats", ("outcome",), registry=registry)
         self.heartbeat_seconds = Histogram(
-            "agentbox_mesh_beat_seconds", "How long a beat took", buckets=BUCKETS, registry=registry
+            "agentbox_mesh_beat_seconds",
+            "Duration of a heartbeat",
+            buckets=BUCKETS,
+            registry=registry,
         )
 
 
 class ClientMetrics:
-    """Of a client; one object a registry."""
+    """Metrics of a client; one object per registry."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._state = Gauge(
             "agentbox_mesh_state",
-            "1 for the state that the client is in",
+            "1 for the current state of the client",
             ("state",),
             registry=registry,
         )
         self._transitions = Counter(
             "agentbox_mesh_transitions",
-            "Changes of state of the client",
+            "State transitions of the client",
             ("from", "to"),
             registry=registry,
         )
@@ -50,18 +53,23 @@ class ClientMetrics:
         )
         self.heartbeats = Counter("agentbox_mesh_beats", "Beats", ("outcome",), registry=registry)
         self.heartbeat_seconds = Histogram(
-            "agentbox_mesh_beat_seconds", "How long a beat took", buckets=BUCKETS, registry=registry
+            "agentbox_mesh_beat_seconds",
+            "Duration of a heartbeat",
+            buckets=BUCKETS,
+            registry=registry,
         )
         self.skew = Gauge(
-            "agentbox_mesh_clock_skew_seconds", "Time of the host minus ours", registry=registry
+            "agentbox_mesh_clock_skew_seconds",
+            "Clock of the host minus the local clock",
+            registry=registry,
         )
 
     def set_state(self, state: str) -> None:
-        """The present state."""
+        """Sets the current state."""
         for name in STATES:
             self._state.labels(name).set(name == state)
 
     def record_transition(self, old: str, new: str) -> None:
-        """One transition."""
+        """Counts a transition and sets the new state."""
         self._transitions.labels(old, new).inc()
         self.set_state(new)

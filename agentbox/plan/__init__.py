@@ -1,3 +1,3 @@
-"""The plan: manifest, features and lock file turned into plain data, from which everything else is
-rendered. Only pure functions go in; `agentbox.plan.model` needs the standard library alone.
+"""The plan: manifest, features and lock file as plain data, from which everything is rendered. Pure
+functions only; `agentbox.plan.model` needs the standard library alone.
 """

@@ -47,11 +47,10 @@ def build_plan(
     test_hooks: bool = False,
     seccomp: bytes | None = None,
 ) -> Plan:
-    """The plan of a manifest without schema findings. `seccomp` is the list in force, by default the
-    shipped file that the baseline or an exception names.
-
-    Raises LockDisagreesError when the lock was made for other packages, PlanError when programs, ports or exceptions
-    cannot be held together, ValueError (a bug of the caller) for a manifest with findings.
+    """The plan of a manifest without schema findings. `seccomp` is the profile in force, by default
+    the shipped file selected by the baseline or an exception. Raises LockMismatchError if the lock
+    is for other packages, PlanError for conflicting programs, ports or exceptions, ValueError (a
+    bug of the caller) for a manifest with findings.
     """
     if (model := manifest.effective) is None:
         raise ValueError(f"{manifest.name} has findings")
@@ -114,7 +113,7 @@ def build_plan(
 
 
 def apply_digests(manifest: Manifest) -> dict[str, str]:
-    """`Plan.apply` of a manifest without findings, without making its plan."""
+    """`Plan.apply` of a manifest without findings, without building the plan."""
     values = flatten_keys(sizes_to_bytes(manifest.usable))
     significant = {key: values[key] for key in significant_values(manifest)}
     return apply_table(significant, _classes(significant))
@@ -152,7 +151,7 @@ def _environment(observability: ObservabilityPlan, contributed: Contribution) ->
 
 
 def _with_writable_roots(plan: Plan) -> Plan:
-    """The same with the roots that its whole profile makes writable. Raises PlanError."""
+    """Adds the writable roots of its profile. Raises PlanError."""
     check_ports(plan.ports)
     profile = effective_profile(plan)
     return replace(plan, writable_roots=storage.writable_roots(profile.tmpfs, profile.volumes))

@@ -1,4 +1,6 @@
-"""Where a box may have to connect to, as the manifest names it: what a network policy outside of the box lets through."""
+"""Destinations that a box may have to connect to, according to the manifest: for a network policy
+outside the box.
+"""
 
 import ipaddress
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,7 +10,7 @@ from urllib.parse import urlsplit
 from agentbox.plan.model import Destination, SlotPlan
 
 _HTTPS = 443
-_POSTGRES = 5432  # the port of a connection string that names none; the string itself is a secret
+_POSTGRES = 5432  # default port of a connection string; the string itself is a secret
 _LOOPBACK = "127.0.0.1/32"
 _SCHEMES = {"http": 80, "https": _HTTPS, "ws": 80, "wss": _HTTPS}
 
@@ -16,10 +18,9 @@ _SCHEMES = {"http": 80, "https": _HTTPS, "ws": 80, "wss": _HTTPS}
 def destinations(
     values: Mapping[str, Any], slots: Mapping[str, SlotPlan]
 ) -> tuple[Destination, ...]:
-    """Sorted, without repeats. `values` are effective values by key path.
-
-    What an operator names (slots, mesh host, providers, relays, `egress.allow_private`) may lie in a private network; what
-    `egress.allow` and policies name may not, as the proxy in the box holds too.
+    """Sorted, without duplicates. `values` are effective values by key path. Destinations of the
+    operator (slots, mesh host, providers, relays, `egress.allow_private`) may be in a private
+    network; those of `egress.allow` and policies may not, as in the proxy of the box.
     """
     items = [*_slots(values, slots), *_urls(values), *_patterns(values)]
     return tuple(sorted(set(items), key=lambda row: (row.host, row.port, row.private, row.owner)))
@@ -37,7 +38,7 @@ def _slots(values: Mapping[str, Any], slots: Mapping[str, SlotPlan]) -> Iterator
 
 
 def _option_value(option: str, command: Sequence[str]) -> str:
-    """What follows an option of the bridge's command, or stands behind its `=`; "" where it is not there."""
+    """The value of an option of the bridge's command, separate or after `=`; "" if it is absent."""
     arguments = [
         part
         for argument in command
@@ -120,11 +121,13 @@ def _pattern_destination(owner: str, pattern: str, *, private: bool) -> Destinat
 
 
 def _address(host: str) -> str:
-    """The address range in CIDR form where `host` is one, else "": names are held by the gateway, not by addresses."""
+    """The address range in CIDR form if `host` is one, else "": names are checked by the gateway,
+    not by address.
+    """
     name = host.lower().rstrip(".")
     if name == "localhost" or name.endswith(
         ".localhost"
-    ):  # RFC 6761: loopback, whatever a resolver says
+    ):  # RFC 6761: loopback, whatever a resolver returns
         return _LOOPBACK
     try:
         return str(ipaddress.ip_network(host, strict=False))

@@ -1,15 +1,15 @@
-"""What stops a plan from being made, although the manifest itself has no finding."""
+"""Errors of plan building, for a manifest without findings."""
 
 from agentbox.core.errors import AgentboxError, ExitCode
 
 
 class PlanError(AgentboxError):
-    """Manifest, features and lock disagree, or cannot be held together. The CLI leaves with code 2."""
+    """Manifest, features and lock do not agree, or conflict. CLI exit code 2."""
 
     exit_code = ExitCode.USAGE
 
 
 class LockMismatchError(PlanError):
-    """The lock was made for other packages than the manifest asks for. The CLI leaves with code 5."""
+    """The lock is for other packages than the manifest's. CLI exit code 5."""
 
     exit_code = ExitCode.LOCK

@@ -1,4 +1,4 @@
-"""The active exceptions of a manifest as records of the plan."""
+"""The active exceptions of a manifest as plan records."""
 
 from collections.abc import Mapping
 
@@ -17,8 +17,9 @@ from agentbox.plan.model import Device, ExceptionPlan, TmpfsPlan, VolumePlan
 def build_exceptions(
     model: Model, features: Mapping[str, Feature], enabled: tuple[str, ...]
 ) -> tuple[ExceptionPlan, ...]:
-    """In name order: those whose block is written and whose gate is on, with what they inherit. Raises PlanError for
-    one that inherits itself, or from one whose gate is off."""
+    """In name order: exceptions with a block and an enabled gate, including inherited ones. Raises
+    PlanError for one that inherits itself, or from one whose gate is off.
+    """
     result = []
     gates = open_gates(features, enabled)
     for key in active_keys(model, features, enabled):

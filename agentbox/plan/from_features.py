@@ -1,4 +1,4 @@
-"""What the feature files that are on add to a plan: programs, ports, probes, volumes, passwords, environment."""
+"""What enabled features add to a plan: programs, ports, probes, volumes, passwords, environment."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -28,16 +28,16 @@ _DEEP_KINDS = (
     "exec",
     "http",
     "layer-files",
-)  # kinds that run after the seal unless their file says otherwise
+)  # kinds that run after the seal by default
 _PROCESS_KINDS = (
     "exec",
     "python-import",
-)  # kinds that start a process, which gets the feature's environment
+)  # kinds that start a process, with the feature's environment
 
 
 @dataclass(frozen=True)
 class Contribution:
-    """The sum over all features that are on, in the order of their names."""
+    """The sum over all enabled features, in name order."""
 
     programs: tuple[Program, ...]
     rulesets: Mapping[str, Ruleset]
@@ -55,10 +55,10 @@ def build_contribution(
     python: str,
     exceptions: Sequence[ExceptionPlan] = (),
 ) -> Contribution:
-    """`values` are effective values by key path: what words in braces stand for (see `plan.placeholders`). `exceptions`: the box's.
-
-    Raises PlanError naming the feature whose table has an unknown or missing field, a wrong priority or an unknown
-    word, and for a variable that two features set differently.
+    """`values` are effective values by key path, used for placeholders (see `plan.placeholders`).
+    `exceptions`: those of the box. Raises PlanError naming the feature for an unknown or missing
+    field, a wrong priority, an unknown placeholder, and a variable with different values in two
+    features.
     """
     rows = sorted(features, key=lambda feature: feature.name)
     placeholders = {**values, **image_placeholders(system, python)}
@@ -98,14 +98,17 @@ def _environment(rows: Iterable[Feature], placeholders: Mapping[str, Any]) -> di
         for name, value in fill_placeholders(row.env, placeholders, row.name).items():
             if environment.setdefault(name, value) != value:
                 raise PlanError(
-                    f"cannot use feature {row.name}: it sets {name} to {value!r}, another feature to {environment[name]!r}",
+                    f"cannot use feature {row.name}: it sets {name} to {value!r}, another feature "
+                    f"to {environment[name]!r}",
                     "set it in the program's own env",
                 )
     return dict(sorted(environment.items()))
 
 
 def _password(feature: str, table: Mapping[str, Any], values: Mapping[str, Any]) -> Password:
-    """`key` names the manifest key that holds a variable's name; without one, or with none named, boot makes it."""
+    """`key` is the manifest key that names the secret; without one, or if it is empty, boot
+    generates the password.
+    """
     spec = table[PASSWORD]
     return _build_record(
         Password,

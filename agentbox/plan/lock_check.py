@@ -1,4 +1,6 @@
-"""Manifest and lock must speak of the same packages, else what is rendered would describe another image."""
+"""Checks that manifest and lock are for the same packages; otherwise the rendered files would
+describe another image.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,11 +12,13 @@ _REMEDY = "run agentbox lock"
 
 
 def check_lock(lock: Lock, image: Mapping[str, Any], features: Sequence[str], system: str) -> None:
-    """Raises LockDisagreesError naming what differs: source, suite, features or system. `image` is `[image]`."""
+    """Raises LockMismatchError naming the difference: source, suite, features or system. `image` is
+    `[image]`.
+    """
     if lock.source != image["source"]:
-        raise _mismatch(f"it holds packages of {lock.source}, image.source is {image['source']}")
+        raise _mismatch(f"it contains packages of {lock.source}, image.source is {image['source']}")
     if lock.source == "debian" and lock.suite != image["suite"]:
-        raise _mismatch(f"it holds packages of {lock.suite}, image.suite is {image['suite']}")
+        raise _mismatch(f"it contains packages of {lock.suite}, image.suite is {image['suite']}")
     if changed := _feature_changes(set(lock.features), set(features)):
         raise _mismatch(f"it was made for other packages ({changed})")
     if system not in lock.systems:

@@ -1,8 +1,7 @@
-"""Baseline plus exceptions: a union, by value or by target. Nothing here can remove, shrink or weaken anything.
-
-Two steps: the deltas become one, whatever their order; that one is laid over the baseline, whose own rows keep what they
-restrict. What a delta asks against the baseline is refused, never dropped in silence. Standard library only: the boot
-compares the box with the result.
+"""Merges the baseline with exceptions, by value or by target. Nothing can be removed, reduced or
+weakened. First the exceptions are combined, in any order; then they are laid over the baseline,
+whose own rows keep their restrictions. What an exception requests against the baseline is rejected,
+never ignored. Standard library only: the boot compares the box with the result.
 """
 
 from collections.abc import Callable, Hashable, Iterable
@@ -18,12 +17,14 @@ _R = TypeVar("_R", TmpfsPlan, VolumePlan)
 
 UID = GID = 1000
 DEFAULT_SECCOMP = "agentbox"
-_HINT = "an exception adds, it never undoes: name another place or the narrower field"
+_HINT = "choose another path or the narrower field: an exception adds, it never removes"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ContainerProfile:
-    """What a box is granted and denied. The denials have no key in any manifest and no field in a delta."""
+    """What a box is granted and denied. The denials have no key in a manifest and no field in an
+    exception.
+    """
 
     tmpfs: tuple[TmpfsPlan, ...]
     volumes: tuple[VolumePlan, ...]
@@ -41,21 +42,21 @@ class ContainerProfile:
 
 
 def baseline(plan: Plan) -> ContainerProfile:
-    """The profile of every box, before its exceptions."""
+    """The profile of every box, without exceptions."""
     return ContainerProfile(tmpfs=plan.tmpfs, volumes=plan.volumes)
 
 
 def effective_profile(plan: Plan) -> ContainerProfile:
-    """The profile that this plan gives its box. Raises PlanError."""
+    """The profile of a box with this plan. Raises PlanError."""
     return merge(baseline(plan), plan.exceptions)
 
 
 def merge(base: ContainerProfile, deltas: Iterable[ExceptionPlan]) -> ContainerProfile:
-    """A superset of `base`: its rows come first and stay as they are, save that a tmpfs may grow; what is added follows,
-    sorted. User, root, dropped capabilities and no-new-privileges are carried over untouched. The order of the deltas
-    does not count, and merging them again changes nothing. A seccomp file replaces the list by name, as engines do.
-
-    Raises PlanError for deltas that contradict each other, and for one that would undo what the baseline holds.
+    """A superset of `base`: its rows come first, unchanged except for larger tmpfs; additions
+    follow, sorted. User, root, dropped capabilities and no-new-privileges are unchanged. The result
+    does not depend on the order of the deltas, and is idempotent. A seccomp file replaces the
+    profile by name, as in engines. Raises PlanError for conflicting deltas, and for one that would
+    weaken the baseline.
     """
     rows = tuple(deltas)
     tmpfs = _by_target((row for delta in rows for row in delta.tmpfs), _join_tmpfs)
@@ -91,18 +92,19 @@ def _union(base: tuple[_V, ...], added: tuple[_V, ...]) -> tuple[_V, ...]:
 
 
 def _single_value(name: str, values: Iterable[str], default: str) -> str:
-    """The only value that is asked for beside the neutral one."""
+    """The only value besides the default."""
     distinct = sorted({value for value in values if value} - {default})
     if len(distinct) > 1:
         raise PlanError(
-            f"cannot merge security exceptions: one wants {name} {distinct[0]!r}, another {distinct[1]!r}",
+            f"cannot merge security exceptions: one requires {name} {distinct[0]!r}, another "
+            f"{distinct[1]!r}",
             f"give both the same {name}",
         )
     return distinct[0] if distinct else default
 
 
 def _by_target(rows: Iterable[_R], join: Callable[[_R, _R], _R]) -> tuple[_R, ...]:
-    """One row a target, sorted by it."""
+    """One row per target, sorted."""
     merged: dict[str, _R] = {}
     for row in rows:
         merged[row.target] = join(merged[row.target], row) if row.target in merged else row
@@ -112,7 +114,7 @@ def _by_target(rows: Iterable[_R], join: Callable[[_R, _R], _R]) -> tuple[_R, ..
 def _overlay(
     base: tuple[_R, ...], added: tuple[_R, ...], join: Callable[[_R, _R], _R]
 ) -> tuple[_R, ...]:
-    """The rows of `base`, each joined with what is added at its target, then the others."""
+    """The rows of `base`, each joined with the addition at its target, then the other additions."""
     by_target = {row.target: row for row in added}
     targets = {row.target for row in base}
     merged = [join(row, by_target[row.target]) if row.target in by_target else row for row in base]
@@ -126,7 +128,7 @@ def _join_tmpfs(left: TmpfsPlan, right: TmpfsPlan) -> TmpfsPlan:
 
 
 def _join_volume(left: VolumePlan, right: VolumePlan) -> VolumePlan:
-    """Of two exceptions: writable if either is. Raises PlanError for two sources."""
+    """Of two exceptions: writable if either is. Raises PlanError for different sources."""
     if left.source != right.source:
         first, second = sorted((left.source, right.source))
         raise PlanError(
@@ -137,7 +139,7 @@ def _join_volume(left: VolumePlan, right: VolumePlan) -> VolumePlan:
 
 
 def _grow_tmpfs(base: TmpfsPlan, added: TmpfsPlan) -> TmpfsPlan:
-    """The baseline's mount with the larger size. Raises PlanError where programs are to run from a place that forbids it."""
+    """The baseline's mount with the larger size. Raises PlanError for exec on a noexec mount."""
     if added.exec and not base.exec:
         raise PlanError(
             f"cannot let programs run from {base.target}: the baseline mounts it noexec", _HINT
@@ -146,7 +148,9 @@ def _grow_tmpfs(base: TmpfsPlan, added: TmpfsPlan) -> TmpfsPlan:
 
 
 def _check_volume(base: VolumePlan, added: VolumePlan) -> VolumePlan:
-    """The baseline's volume. Raises PlanError for another source, or for writes to what the baseline mounts read-only."""
+    """The baseline's volume. Raises PlanError for a different source, or for writes to a read-only
+    volume.
+    """
     _join_volume(base, added)
     if base.read_only and not added.read_only:
         raise PlanError(

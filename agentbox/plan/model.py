@@ -1,7 +1,6 @@
-"""The plan: what a manifest means for one system, as plain data with sorted keys. Its digest names it everywhere.
-
-Standard library only: Stage A of the boot reads `plan.json` through this. All paths are box paths (below `/`); the
-process engine relocates them with `settings.Paths.at`.
+"""The plan: a manifest resolved for one system, as plain data with sorted keys, identified by its
+digest. Standard library only: Stage A of the boot reads `plan.json` with this. All paths are box
+paths (below `/`); the process engine relocates them with `core.paths.Paths.resolve`.
 """
 
 from collections.abc import Mapping
@@ -15,7 +14,7 @@ from agentbox.core.records.plain import build, to_plain
 
 @dataclass(frozen=True, kw_only=True)
 class ReadySignal:
-    """How the seal learns that a program works."""
+    """How the seal detects that a program is ready."""
 
     by: Literal["notify", "exit0", "tcp", "http", "state"]
     target: str = ""  # tcp: host:port, http: URL
@@ -38,13 +37,13 @@ class Program:
     log: Literal["stdout", "file"] = "stdout"
     log_bytes: int = 0  # maxbytes of a log file, 0 for stdout
     log_backups: int = 0
-    group: str = ""  # "" = stands alone
-    once: bool = False  # runs to its end, never restarted
+    group: str = ""  # "" = no group
+    once: bool = False  # runs once, never restarted
 
 
 @dataclass(frozen=True, kw_only=True)
 class Port:
-    """A listener of the box. `publish` is the host address, "" when it stays inside."""
+    """A listener of the box. `publish` is the host address, "" if it is not published."""
 
     owner: str  # manifest key or feature name
     name: str
@@ -54,8 +53,9 @@ class Port:
 
 @dataclass(frozen=True, kw_only=True)
 class Password:
-    """What a program of a feature asks of its users. Boot writes it to `/run/agentbox/secrets/<file>`: the secret of
-    that name, else one that it made at the first boot."""
+    """The password of a feature's program. Boot writes it to `/run/agentbox/secrets/<file>`: the
+    secret of that name, else one generated at the first boot.
+    """
 
     file: str
     secret: str = ""
@@ -63,23 +63,23 @@ class Password:
 
 @dataclass(frozen=True, kw_only=True)
 class Ruleset:
-    """What the program of a feature may use beside the toolchain: all else is closed to it (`sandbox/feature_program.py`)."""
+    """What a feature's program may use besides the toolchain; everything else is denied
+    (`sandbox/feature_program.py`).
+    """
 
-    folders: tuple[str, ...] = ()  # reads, lists, writes; made where they are missing
-    runs: tuple[str, ...] = ()  # of those: runs what lies there, and has terminals
-    unlisted: tuple[str, ...] = ()  # reads and writes what it knows the name of
-    reads: tuple[str, ...] = ()  # files, or folders with all that lies below
+    folders: tuple[str, ...] = ()  # read, list, write; created if missing
+    runs: tuple[str, ...] = ()  # of those: execute files there, and use terminals
+    unlisted: tuple[str, ...] = ()  # read and write known names, without listing
+    reads: tuple[str, ...] = ()  # files, or directories with everything below
     devices: tuple[str, ...] = ()  # a name may end with *
     listens: tuple[int, ...] = ()  # TCP ports
-    network: bool = False  # any address, and servers at ports that are nobody's
-    sockets: bool = (
-        False  # of the file system, and System V shared memory: what display servers are reached by
-    )
+    network: bool = False  # any address, and servers on unassigned ports
+    sockets: bool = False  # Unix sockets, and System V shared memory, as used by display servers
 
 
 @dataclass(frozen=True, kw_only=True)
 class Probe:
-    """One artifact probe. Fields that a kind does not use keep their defaults."""
+    """One artifact probe. Fields that a kind does not use have their defaults."""
 
     id: str
     feature: str
@@ -130,7 +130,7 @@ class Device:
 
 @dataclass(frozen=True, kw_only=True)
 class ExceptionPlan:
-    """What an exception adds to the baseline. Nothing in it can take anything away."""
+    """What an exception adds to the baseline. It cannot remove anything."""
 
     key: str
     reason: str
@@ -157,7 +157,9 @@ class ResourcesPlan:
 
 @dataclass(frozen=True, kw_only=True)
 class SlotPlan:
-    """One slot as resolved: `options` are the keys of `[adapters.<slot>]` that its class reads, sizes in bytes."""
+    """A resolved slot: `options` are the keys of `[adapters.<slot>]` that its implementation reads,
+    sizes in bytes.
+    """
 
     use: str
     required: bool
@@ -184,8 +186,9 @@ class ObservabilityPlan:
 
 @dataclass(frozen=True, kw_only=True)
 class Destination:
-    """Where the box may have to connect to over TCP. `host` is an address range (CIDR), "" for whatever a name resolves
-    to; `port` 0 is any; `private` says whether addresses of private networks count."""
+    """A TCP destination of the box. `host` is an address range (CIDR), "" for resolved names;
+    `port` 0 is any; `private` includes addresses of private networks.
+    """
 
     owner: str  # manifest key
     host: str
@@ -195,7 +198,9 @@ class Destination:
 
 @dataclass(frozen=True, kw_only=True)
 class Digests:
-    """Of the inputs, `sha256:<hex>` each; `lock` is of the lock file's bytes, `seccomp` of the seccomp file's."""
+    """Digests of the inputs, `sha256:<hex>` each; `lock` of the lock file's bytes, `seccomp` of the
+    seccomp file's.
+    """
 
     manifest: str
     lock: str
@@ -204,7 +209,9 @@ class Digests:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Everything that the renderers, the boot and the API need to know. `writable_roots` are checked at boot and by /ready."""
+    """Everything that the renderers, the boot and the API need. `writable_roots` are checked at
+    boot and by /ready.
+    """
 
     schema: int = 1
     version: str
@@ -215,17 +222,17 @@ class Plan:
     suite: str
     python: str  # "3.13": interpreter of the image
     features: tuple[str, ...]
-    skills: tuple[str, ...] = ()  # folders of the corpus that the image holds
+    skills: tuple[str, ...] = ()  # directories of the corpus in the image
     digests: Digests
     resources: ResourcesPlan
     api: ApiPlan
     observability: ObservabilityPlan
     mesh: Mapping[str, Any]
     privacy: Mapping[str, Any]
-    limits: Mapping[str, Any]  # defaults for every agent, sizes in bytes
+    limits: Mapping[str, Any]  # defaults for all agents, sizes in bytes
     agents: Mapping[str, Mapping[str, Any]] = field(
         default_factory=dict
-    )  # [agents.<name>], limits filled in
+    )  # [agents.<name>], with limits filled in
     state: Mapping[str, Any] = field(default_factory=dict)  # [state]
     policies: Mapping[str, Mapping[str, Any]] = field(
         default_factory=dict
@@ -235,10 +242,10 @@ class Plan:
     )  # [providers.<name>]; never a credential
     reach: Mapping[str, Any] = field(
         default_factory=dict
-    )  # [egress]: what agents may reach at most
+    )  # [egress]: the maximum that agents may reach
     slots: Mapping[str, SlotPlan]
     programs: tuple[Program, ...]
-    rulesets: Mapping[str, Ruleset] = field(default_factory=dict)  # by program: those of features
+    rulesets: Mapping[str, Ruleset] = field(default_factory=dict)  # by program of a feature
     ports: tuple[Port, ...]
     probes: tuple[Probe, ...]
     tmpfs: tuple[TmpfsPlan, ...]
@@ -249,7 +256,7 @@ class Plan:
     environment: Mapping[str, str]  # plain data of the container; never a credential
     passed: tuple[
         str, ...
-    ] = ()  # names whose values the operator's environment has; never a credential
+    ] = ()  # names whose values come from the operator's environment; never a credential
     egress: tuple[Destination, ...]
     exceptions: tuple[ExceptionPlan, ...]
     apply: Mapping[
@@ -264,14 +271,18 @@ class Plan:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """The inverse of `to_json`. Raises ValueError naming the field that is missing or unknown."""
+        """The inverse of `to_json`. Raises ValueError naming the field that is missing or
+        unknown.
+        """
         plan = build(cls, data, "plan")
         assert isinstance(plan, cls)
         return plan
 
     @cached_property
     def digest(self) -> str:
-        """The plan digest: SHA-256 of the canonical JSON. A plan never changes, so it is worked out once."""
+        """The plan digest: SHA-256 of the canonical JSON. Computed once, since a plan is
+        immutable.
+        """
         return digest(canonical_json(self.to_json()))
 
     def program(self, name: str) -> Program:

@@ -1,4 +1,4 @@
-"""Names of volumes and programs, each a literal here and nowhere else. Standard library only."""
+"""Names of volumes and programs, defined here only. Standard library only."""
 
 STATE = "state"
 BRANCHES = "branches"
@@ -8,7 +8,7 @@ BOOTSTRAP = "bootstrap"
 API = "management-api"
 GATEWAY = "gateway"
 MODEL_METRICS_FILE = (
-    "models.json"  # in the folder of the running box: what the model gateway counts, for /metrics
+    "models.json"  # in the run directory: counters of the model gateway, for /metrics
 )
 AGENT_HOST = "agent-host"
 SEAL = "bootstrap-seal"
@@ -16,9 +16,7 @@ SEAL = "bootstrap-seal"
 STAGE_VARIABLE = "AGENTBOX_BOOTSTRAP_STAGE"
 STAGE_B = "B"
 
-LEGACY_TOKEN = (
-    "MANAGEMENT_API_KEY"  # a secret that is the API's token where api.token_env names none
-)
+LEGACY_TOKEN = "MANAGEMENT_API_KEY"  # the API token if api.token_env names no secret
 
 TARGET_VARIABLE = "AGENTBOX_TARGET"
 KUBERNETES = "kubernetes"
@@ -26,4 +24,5 @@ KUBERNETES = "kubernetes"
 ONCE_GROUP = "once"
 FEATURE_GROUP = "features"
 
-HOME = "/var/lib/agentbox/home"  # of the box's own programs: no agent writes or reads it; there need be none
+# of the box's own programs: not accessible to agents, and need not exist
+HOME = "/var/lib/agentbox/home"

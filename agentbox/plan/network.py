@@ -1,4 +1,4 @@
-"""What the box listens on, and the question by which an engine learns that it is ready."""
+"""Ports of the box, and the readiness check used by engines."""
 
 import ipaddress
 import itertools
@@ -17,7 +17,7 @@ _ABOVE_API = 3
 
 @dataclass(frozen=True)
 class Healthcheck:
-    """In the terms of OCI image configs and of compose; times in seconds."""
+    """As in OCI image configs and compose; times in seconds."""
 
     argv: tuple[str, ...]
     interval: int = 10
@@ -29,7 +29,9 @@ class Healthcheck:
 def control_plane_ports(
     api: ApiPlan, observability: ObservabilityPlan, slots: Mapping[str, SlotPlan]
 ) -> tuple[Port, ...]:
-    """The two ports that every box has, and the gateway's where there may be agents; that one stays inside."""
+    """The two ports of every box, and the gateway's if agents are possible, which is not
+    published.
+    """
     gateway = (
         ()
         if slots["orchestrator"].use == "off"
@@ -48,8 +50,10 @@ def control_plane_ports(
 
 
 def gateway_port(plan: Plan, *, in_container: bool) -> int:
-    """Where the gateway listens on loopback. Boxes of the process engine share the loopback of their host: there it is
-    the first port from three above the API's that nothing of the plan has, hence 9093 again for the default API port."""
+    """The loopback port of the gateway. Boxes of the process engine share their host's loopback:
+    there it is the first unused port from three above the API's, hence 9093 for the default API
+    port.
+    """
     if in_container:
         return GATEWAY_PORT
     used = {row.port for row in plan.ports if row.owner != GATEWAY}
@@ -60,19 +64,21 @@ def gateway_port(plan: Plan, *, in_container: bool) -> int:
 
 
 def ready_url(plan: Plan) -> str:
-    """`/ready` as a program inside the box asks for it."""
+    """The URL of `/ready` inside the box."""
     return f"http://{LOOPBACK}:{plan.api.port}/ready"
 
 
 def healthcheck(plan: Plan) -> Healthcheck:
-    """Silent, no shell, fails on any status from 400."""
+    """Silent, no shell, fails for status 400 and above."""
     argv = ("/usr/bin/curl", "-fsS", "-o", "/dev/null", "--max-time", "3", ready_url(plan))
     return Healthcheck(argv)
 
 
 def loopback_targets(plan: Plan) -> tuple[int, ...]:
-    """Ports of services beside the box that the manifest names on loopback. While one is down, whoever listened there would
-    be sent what is meant for it. The address of a database is a secret, so it may be one of them."""
+    """Ports of services on loopback that the manifest names. While such a service is down, any
+    other listener on its port would get its data. The address of a database is a secret, so its
+    port is included.
+    """
     databases = {
         f"adapters.{name}" for name, slot in plan.slots.items() if slot.use == "external-pg"
     }
@@ -91,12 +97,12 @@ def _includes_loopback(host: str) -> bool:
 
 
 def check_ports(ports: tuple[Port, ...]) -> None:
-    """Raises PlanError when two owners want one port."""
+    """Raises PlanError if two owners use one port."""
     owners: dict[int, str] = {}
     for row in ports:
         first = owners.setdefault(row.port, row.owner)
         if first != row.owner:
             raise PlanError(
-                f"cannot plan port {row.port}: {first} and {row.owner} both want it",
+                f"cannot plan port {row.port}: {first} and {row.owner} both use it",
                 "give one of them another port",
             )

@@ -1,4 +1,6 @@
-"""Words in braces that a feature file leaves to the plan: a manifest value, the image's, the file of a password."""
+"""Placeholders in feature files: a manifest value, a property of the image, the file of a
+password.
+"""
 
 import re
 from collections.abc import Mapping
@@ -12,15 +14,16 @@ _CPU = {"x86_64-linux": "x64", "aarch64-linux": "arm64"}  # npm's names
 
 
 def image_placeholders(system: str, python: str) -> dict[str, str]:
-    """`{machine}` as the kernel names it, `{cpu}` as npm does, `{python}` as in 3.13. nix/features.nix has the same."""
+    """`{machine}` as in the kernel, `{cpu}` as in npm, `{python}` as in 3.13. Same as in
+    nix/features.nix.
+    """
     return {"machine": system.partition("-")[0], "cpu": _CPU[system], "python": python}
 
 
 def fill_placeholders(value: Any, placeholders: Mapping[str, Any], feature: str) -> Any:
-    """A table of a feature file with every word put in: `{desktop.port}` becomes `5901`, true becomes `true`.
-
-    Braces around anything else (a regular expression's count) stay. Raises PlanError for a name that is no word here,
-    or that stands for a list or a table.
+    """Replaces the placeholders in a feature's table: `{desktop.port}` becomes `5901`, true becomes
+    `true`. Other braces (a count in a regular expression) are kept. Raises PlanError for an unknown
+    placeholder, or one whose value is a list or a table.
     """
     if isinstance(value, str):
         return _PLACEHOLDER.sub(lambda match: _text(match[1], placeholders, feature), value)
@@ -40,6 +43,7 @@ def _text(name: str, placeholders: Mapping[str, Any], feature: str) -> str:
     if isinstance(value, str | int | float):
         return str(value)
     raise PlanError(
-        f"cannot use feature {feature}: {{{name}}} stands for no value here",
-        "name a manifest key with one value, {machine}, {cpu}, {python}, or {password} in a program that has one",
+        f"cannot use feature {feature}: {{{name}}} has no value here",
+        "use a manifest key with one value, {machine}, {cpu}, {python}, or {password} in a program "
+        "that has one",
     )

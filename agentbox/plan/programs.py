@@ -1,4 +1,4 @@
-"""Our own programs: one row each. Adding a program is adding a row; ini, seal, probes and drain all read this table."""
+"""Programs of the control plane, one row each. Used by supervisord.conf, seal, probes and drain."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,14 +18,15 @@ from agentbox.plan.names import (
 )
 
 FEATURE_PRIORITIES = range(50, 90)
-TICK_SECONDS = 1  # supervisord stops its groups one after another, and spends up to one tick of its loop on each
+# supervisord stops its groups one after another, and needs up to one tick of its loop for each
+TICK_SECONDS = 1
 
 _BOX = Paths()
 
 
 @dataclass(frozen=True)
 class ProgramRow:
-    """A program and the gate that decides whether this box runs it, answered from the resolved slots."""
+    """A program, and whether this box runs it, decided from the resolved slots."""
 
     program: Program
     is_enabled: Callable[[Mapping[str, SlotPlan]], bool]
@@ -110,12 +111,14 @@ ROWS: tuple[ProgramRow, ...] = (
 
 
 def control_plane_programs(slots: Mapping[str, SlotPlan]) -> tuple[Program, ...]:
-    """The rows whose gate is open, by priority."""
+    """The enabled programs, by priority."""
     return tuple(row.program for row in ROWS if row.is_enabled(slots))
 
 
 def stop_budget(programs: tuple[Program, ...]) -> int:
-    """Seconds that supervisord may need to stop them all: the slowest of each group, and one tick a group."""
+    """Seconds that supervisord may need to stop all: the slowest of each group, and one tick per
+    group.
+    """
     slowest: dict[str, int] = {}
     for program in programs:
         group = program.group or program.name
@@ -124,7 +127,9 @@ def stop_budget(programs: tuple[Program, ...]) -> int:
 
 
 def check_stop_budget(programs: tuple[Program, ...], stop_seconds: int) -> None:
-    """Raises PlanError when the engine would kill the box before supervisord has stopped every program."""
+    """Raises PlanError if the engine would kill the box before supervisord has stopped all
+    programs.
+    """
     required_seconds = stop_budget(programs)
     if required_seconds > stop_seconds:
         raise PlanError(
@@ -135,7 +140,7 @@ def check_stop_budget(programs: tuple[Program, ...], stop_seconds: int) -> None:
 
 
 def check_names(programs: tuple[Program, ...]) -> None:
-    """Raises PlanError for a repeated name or for an `argv[0]` that is not absolute."""
+    """Raises PlanError for a duplicate name or a relative `argv[0]`."""
     seen: set[str] = set()
     for program in programs:
         if program.name in seen:

@@ -1,7 +1,6 @@
-"""Feature file -> what its programs may use. Pure; `sandbox/feature_program.py` tells the kernel (ADR 0033).
-
-A program has the volumes and ports of its feature and its password without a word, and the workspace where it works there.
-The rest is in its `sandbox` table.
+"""Feature file -> rulesets of its programs. Pure; `sandbox/feature_program.py` enforces them (ADR
+0033). A program implicitly has the volumes and ports of its feature, its password, and the
+workspace if it runs there. The rest is in its `sandbox` table.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,8 +24,10 @@ def build_ruleset(
     values: Mapping[str, Any],
     exceptions: Iterable[ExceptionPlan],
 ) -> Ruleset:
-    """Of one program. `words` and `values` as `contribution` has them; `exceptions`: those of the box, whose devices every
-    program may use, and of whose volumes it has those of its feature's exception. Raises PlanError for an unknown word."""
+    """The ruleset of one program. `placeholders` and `values` as in `build_contribution`;
+    `exceptions`: those of the box. A program may use the devices of all, and the volumes of its
+    feature's exception. Raises PlanError for an unknown placeholder.
+    """
     sandbox = fill_placeholders(program.get(SANDBOX, {}), placeholders, feature.name)
     workspace = (str(_BOX.workspace),) if _is_in_workspace(program.get("directory", "/")) else ()
     password = (str(_BOX.password(program[PASSWORD]["file"])),) if PASSWORD in program else ()
@@ -47,7 +48,7 @@ def build_ruleset(
 
 
 def _volumes(feature: Feature, exceptions: Iterable[ExceptionPlan]) -> tuple[list[str], list[str]]:
-    """Where it may write, and where it may only read."""
+    """Writable and read-only paths."""
     key = feature.exception.key if feature.exception else None
     mounts = [(volume["target"], volume.get("read_only", False)) for volume in feature.volumes]
     mounts += [
@@ -57,7 +58,7 @@ def _volumes(feature: Feature, exceptions: Iterable[ExceptionPlan]) -> tuple[lis
         for row in delta.volumes
     ]
     return [target for target, read_only in mounts if not read_only], [
-        target for target, kept in mounts if kept
+        target for target, read_only in mounts if read_only
     ]
 
 
@@ -86,6 +87,6 @@ def _secrets(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _token_paths(values: Mapping[str, Any]) -> tuple[str, ...]:
-    """The box's own token wherever it may lie, and where the box says what its plan is."""
+    """The possible locations of the box's API token, and the plan in force."""
     names = (name for name in (values["api.token_env"], LEGACY_TOKEN) if name)
     return (*_secrets(names), str(_BOX.api_key), str(_BOX.boot_record), str(_BOX.drift_plan))

@@ -1,4 +1,6 @@
-"""Which names of the manifest are compose secrets, and which are plain variables passed through."""
+"""Names in the manifest that are compose secrets, and names of plain variables that are passed
+through.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,9 +10,11 @@ _BRIDGE = "adapters.orchestrator.env"
 
 
 def secret_names(values: Mapping[str, Any], classes: Mapping[str, str]) -> tuple[str, ...]:
-    """Sorted: each non-empty `*_env` and `env_var`, whatever boot and live keys say, each name in
-    `adapters.orchestrator.env` (what the bridge is given may be a token) and in `agents.*.secrets`. A table whose own gate (`enabled`, of class rebuild) is off needs none: its feature is not in
-    the image. `values` are effective values by key path, `classes` the apply class of each."""
+    """Sorted: each non-empty `*_env` and `env_var`, independent of boot and live keys, each name in
+    `adapters.orchestrator.env` (it may be a token) and in `agents.*.secrets`. A table whose gate
+    (`enabled`, of class rebuild) is off needs none, since its feature is not in the image. `values`
+    are effective values by key path, `classes` the apply class of each.
+    """
     candidates = [
         str(value)
         for key, value in values.items()
@@ -32,7 +36,9 @@ def secret_names(values: Mapping[str, Any], classes: Mapping[str, str]) -> tuple
 
 
 def passed_names(values: Mapping[str, Any]) -> tuple[str, ...]:
-    """Sorted: each name in `agents.*.env`, whether that agent is enabled or not, for that is a live key."""
+    """Sorted: each name in `agents.*.env`, also of disabled agents, since `enabled` is a
+    live key.
+    """
     return tuple(sorted(set(_agent_values(values, ".env"))))
 
 

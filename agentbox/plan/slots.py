@@ -1,4 +1,6 @@
-"""The five slots as resolved: which class, whether required, and only the options that this class reads."""
+"""The five slots as resolved: implementation, whether required, and the options that this
+implementation reads.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +13,7 @@ _TOKEN = ("endpoint", "token_env", "token_file", "timeout_seconds", "ca_file")
 _POSTGRES = ("dsn_env", "dsn_file", "schema", "pool_size", "timeout_seconds")
 _JOURNAL = ("segment_size", "max_size", "fsync")
 
-# The keys that each class of a slot reads.
+# The keys read by each implementation.
 OPTIONS: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("beads", "local-sqlite"): ("lease_seconds",),
     ("beads", "external-http"): _TOKEN,
@@ -34,7 +36,9 @@ OPTIONS: Mapping[tuple[str, str], tuple[str, ...]] = {
 
 
 def resolve_slots(adapters: Mapping[str, Mapping[str, Any]]) -> dict[str, SlotPlan]:
-    """`adapters` is the effective table `[adapters]`, sizes in bytes. A slot that is off is never required."""
+    """`adapters` is the effective table `[adapters]`, sizes in bytes. A slot that is off is never
+    required.
+    """
     return {name: _slot(name, adapters[name]) for name in SLOTS}
 
 

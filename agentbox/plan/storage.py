@@ -1,4 +1,6 @@
-"""Where a box may write: tmpfs, volumes, and the roots that boot and `/ready` prove writable."""
+"""Writable locations of a box: tmpfs, volumes, and the roots that boot and `/ready` test for
+writing.
+"""
 
 from agentbox.core.paths import Paths
 from agentbox.manifest.features.tmpfs import baseline_mounts
@@ -11,13 +13,15 @@ _RUN = str(_BOX.resolve("/run"))
 
 
 def baseline_tmpfs(resources: ResourcesTable) -> tuple[TmpfsPlan, ...]:
-    """The five memory file systems of every box, sorted by target. All are noexec, nosuid, nodev and owned by uid 1000."""
+    """The five memory file systems of every box, sorted by target. All are noexec, nosuid, nodev
+    and owned by uid 1000.
+    """
     rows = baseline_mounts(resources.tmp_size, resources.log_size)
     return tuple(TmpfsPlan(target=row.target, size=row.size.bytes, mode=row.mode) for row in rows)
 
 
 def baseline_volumes() -> tuple[VolumePlan, ...]:
-    """State, then what agents fill (apart from the journal), then the workspace; a parent before what lies in it."""
+    """State, branches (separate from the journal), workspace; a parent precedes its children."""
     return (
         VolumePlan(source=STATE, target=str(_BOX.state)),
         VolumePlan(source=BRANCHES, target=str(_BOX.branches)),
@@ -28,7 +32,9 @@ def baseline_volumes() -> tuple[VolumePlan, ...]:
 def writable_roots(
     tmpfs: tuple[TmpfsPlan, ...], volumes: tuple[VolumePlan, ...]
 ) -> tuple[str, ...]:
-    """Every mount that must accept writes, parents first. `/run` counts through the control plane's folder in it."""
+    """All mounts that must be writable, parents first. `/run` is tested through the control plane's
+    directory in it.
+    """
     targets = {str(_BOX.run)} | {row.target for row in tmpfs if row.target != _RUN}
     targets |= {row.target for row in volumes if not row.read_only}
     return tuple(sorted(targets))

@@ -1,4 +1,4 @@
-"""Files that the supervisord of a box writes and other programs read."""
+"""Files written by the box's supervisord and read by other programs."""
 
 from pathlib import Path
 
@@ -6,10 +6,10 @@ from agentbox.core.paths import Paths
 
 
 def boot_log(paths: Paths) -> Path:
-    """What all programs print, below a prefix; a container engine keeps it elsewhere."""
+    """Output of all programs, below a prefix; container engines store it elsewhere."""
     return paths.prefix / "boot.log"
 
 
 def supervisord_pid(paths: Paths) -> Path:
-    """What supervisord writes its process id to."""
+    """supervisord's pid file."""
     return paths.run / "supervisord.pid"

@@ -1,4 +1,4 @@
-"""Effective manifest values as the plan holds them: plain data, every size in bytes."""
+"""Effective manifest values for the plan: plain data, sizes in bytes."""
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
@@ -8,7 +8,7 @@ from agentbox.manifest.types import Size
 
 
 def sizes_to_bytes(value: Any) -> Any:
-    """A record of the model as dicts, lists and scalars; `"4GiB"` becomes 4294967296."""
+    """Converts a record of the model to dicts, lists and scalars; `"4GiB"` becomes 4294967296."""
     if is_dataclass(value):
         return {item.name: sizes_to_bytes(getattr(value, item.name)) for item in fields(value)}
     if isinstance(value, Mapping):
@@ -19,7 +19,9 @@ def sizes_to_bytes(value: Any) -> Any:
 
 
 def flatten_keys(value: Any, prefix: str = "") -> dict[str, Any]:
-    """The same as one flat table of key paths. An entry of a map has a path of its own; a list is a value."""
+    """Flattens it to one table of key paths. Map entries have their own paths; a list is
+    a value.
+    """
     if not isinstance(value, Mapping):
         return {prefix: value}
     result: dict[str, Any] = {}

@@ -1,3 +1,3 @@
 """What is allowed: patterns, profiles, policies, rights, limits and redaction. Pure decisions that
-import core only go in.
+import core only.
 """

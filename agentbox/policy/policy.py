@@ -1,4 +1,5 @@
-"""Policies: a profile and what is laid over it, as one ordered list of rules a scope; the last rule that matches decides."""
+"""Policies: a profile with additional rules, as one ordered list per scope; the last matching rule
+decides."""
 
 import re
 import unicodedata
@@ -14,7 +15,7 @@ from agentbox.policy.patterns.paths import PathPattern
 from agentbox.policy.patterns.scopes import SCOPES, Scope, parse
 
 Bindings = Mapping[str, Sequence[str]]
-"""What variables stand for: `{"$EGRESS": ["example.com"]}`. A variable that is absent stays as it is."""
+"""Values of variables: `{"$EGRESS": ["example.com"]}`. Missing variables are kept."""
 
 
 class PolicyRuleSpec(Protocol):
@@ -22,7 +23,7 @@ class PolicyRuleSpec(Protocol):
 
     @property
     def mode(self) -> Literal["allow", "deny"]:
-        """Whether what matches is allowed."""
+        """Whether it allows what matches."""
         ...
 
     @property
@@ -38,10 +39,8 @@ class PolicyRuleSpec(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyRule:
-    """`patterns` by operation. `methods` and `paths` limit a net rule to such requests of plain HTTP; () = no limit.
-
-    A path is a glob whose `*` reaches over slashes.
-    """
+    """`patterns` by operation. `methods` and `paths` restrict a net rule to such requests of plain
+    HTTP; () = no restriction. A path is a glob whose `*` also matches slashes."""
 
     allow: bool
     patterns: Mapping[str, tuple[Pattern, ...]]
@@ -51,11 +50,11 @@ class PolicyRule:
 
     @property
     def is_unconditional(self) -> bool:
-        """True when it holds for any request, tunnels among them."""
+        """True if it applies to any request, including tunnels."""
         return not self.methods and not self.paths
 
     def matches(self, operation: str, value: str, method: str, path: str) -> bool:
-        """Whether it speaks about that request."""
+        """Whether it applies to that request."""
         return (
             any(pattern.matches(value) for pattern in self.patterns.get(operation, ()))
             and (not self.methods or method in self.methods)
@@ -63,7 +62,7 @@ class PolicyRule:
         )
 
     def covers_requests_of(self, other: "PolicyRule") -> bool:
-        """Whether methods and paths leave out nothing that the other's take in."""
+        """Whether its methods and paths include all of the other's."""
         methods = not self.methods or (
             bool(other.methods) and set(other.methods) <= set(self.methods)
         )
@@ -76,7 +75,7 @@ class PolicyRule:
 
 @dataclass(frozen=True)
 class Permission:
-    """An operation that is allowed on a pattern. Later rules may take parts of it back."""
+    """An operation that is allowed on a pattern. Later rules may deny parts of it."""
 
     scope: Scope
     operation: str
@@ -96,13 +95,11 @@ class Policy:
     def decide(
         self, scope: Scope, operation: str, value: str, *, method: str = "", path: str = ""
     ) -> bool:
-        """True when allowed: by the last rule that matches, and not at all without one.
-
-        `value` is in the normal form of the scope (`Pattern.matches`). `method` and `path` are those of a plain HTTP
-        request, the path without its query; both are "" for a tunnel. Letters and digits that are escaped without need are
-        read as themselves (RFC 3986 section 6.2.2.2). A path that two programs may read in two ways (`//`, dots, escaped
-        slashes, escapes that are no UTF-8 or not of two hexadecimal digits) is refused.
-        """
+        """True if allowed: the last matching rule decides; without one it is denied. `value` is in
+        the normal form of the scope (`Pattern.matches`). `method` and `path` are those of a plain
+        HTTP request, the path without its query; both are "" for a tunnel. Needlessly escaped
+        letters and digits are decoded (RFC 3986 section 6.2.2.2). An ambiguous path (`//`, dots,
+        escaped slashes, invalid escapes or UTF-8) is denied."""
         if path and not _is_unambiguous(path):
             return False
         deciding = self.deciding_rule(scope, operation, value, method=method, path=path)
@@ -111,7 +108,7 @@ class Policy:
     def deciding_rule(
         self, scope: Scope, operation: str, value: str, *, method: str = "", path: str = ""
     ) -> PolicyRule | None:
-        """The rule that decides; None where none matches."""
+        """The rule that decides; None if none matches."""
         candidates, normal_path = reversed(self.rules.get(scope, ())), _normalize_path(path)
         return next(
             (rule for rule in candidates if rule.matches(operation, value, method, normal_path)),
@@ -120,11 +117,12 @@ class Policy:
 
     @cached_property
     def permissions(self) -> tuple[Permission, ...]:
-        """What it allows: every allow pattern that no later deny takes back whole."""
+        """Every allowed pattern that no later rule denies completely."""
         return tuple(permission for permission, _ in self._iter_allowed())
 
     def permissions_beyond(self, other: "Policy") -> tuple[Permission, ...]:
-        """The grants that the other does not cover. Empty = whatever this allows, the other allows."""
+        """The permissions that the other does not cover. Empty = the other allows all that this one
+        allows."""
         return tuple(
             permission
             for permission, index in self._iter_allowed()
@@ -132,7 +130,8 @@ class Policy:
         )
 
     def with_bindings(self, bindings: Bindings) -> "Policy":
-        """The same with variables replaced. A rule that has no pattern left goes. Raises PatternError for a value."""
+        """A copy with variables replaced, without rules that have no pattern left. Raises
+        PatternError for an invalid value."""
         binders = {scope: _binder(scope, bindings) for scope in self.rules}
         return Policy(
             self.name,
@@ -155,7 +154,8 @@ class Policy:
                         )
 
     def _allows(self, permission: Permission, rules: Sequence[PolicyRule], index: int) -> bool:
-        """Whether this allows all of another's grant that the other's later rules leave to it."""
+        """Whether this policy allows what remains of another policy's permission after its later
+        rules."""
         overridden = _final_patterns(rules[index + 1 :], permission.operation)
         for rule in reversed(self.rules.get(permission.scope, ())):
             patterns = rule.patterns.get(permission.operation, ())
@@ -176,7 +176,7 @@ class Policy:
 def build_policy(
     name: str, specs: Mapping[Scope, Iterable[PolicyRuleSpec]], base: Policy | None = None
 ) -> Policy:
-    """The policy of a base and the tables laid over it. Raises PatternError for a text that is no pattern."""
+    """The policy of a base and additional rules. Raises PatternError for an invalid pattern."""
     base_rules: Mapping[Scope, tuple[PolicyRule, ...]] = base.rules if base else {}
     own_rules = {
         scope: tuple(build_rule(scope, table, name) for table in specs.get(scope, ()))
@@ -188,7 +188,7 @@ def build_policy(
 
 
 def build_rule(scope: Scope, table: PolicyRuleSpec, origin: str) -> PolicyRule:
-    """One table as a rule. Raises PatternError."""
+    """Converts a table to a rule. Raises PatternError."""
     operations = table.operations
     return PolicyRule(
         allow=table.mode == "allow",
@@ -202,7 +202,8 @@ def build_rule(scope: Scope, table: PolicyRuleSpec, origin: str) -> PolicyRule:
     )
 
 
-# Dots before a `;` are dots to servers that know parameters of segments; %25 is an escaped escape, which some undo twice.
+# Servers with path parameters also treat dots before a `;` as dots; %25 is an escaped escape, which
+# some decode twice.
 _AMBIGUOUS: Final = re.compile(
     r"//|/\.\.?([/;]|$)|\\|%(25)*(2e|2f|5c|[01][0-9a-f]|7f|u)|%(?![0-9a-f]{2})", re.IGNORECASE
 )
@@ -212,8 +213,8 @@ _UNRESERVED: Final = re.compile(
 
 
 def _normalize_path(path: str) -> str:
-    """The path with what is escaped without need as itself: servers do not tell the two apart."""
-    return _UNRESERVED.sub(lambda found: chr(int(found[1], 16)), path) if "%" in path else path
+    """Decodes needlessly escaped characters, as servers do."""
+    return _UNRESERVED.sub(lambda match: chr(int(match[1], 16)), path) if "%" in path else path
 
 
 def _is_unambiguous(path: str) -> bool:
@@ -223,7 +224,8 @@ def _is_unambiguous(path: str) -> bool:
 
 
 def _decodes_uniquely(path: str) -> bool:
-    """Whether its escapes are UTF-8, without overlong forms, and no character that some servers take for a slash or dots."""
+    """Whether its escapes are valid UTF-8, without overlong forms or characters that some servers
+    treat as slash or dots."""
     try:
         decoded = unquote(path, errors="strict")
         decoded_twice = unquote(decoded, errors="strict")
@@ -234,7 +236,7 @@ def _decodes_uniquely(path: str) -> bool:
 
 
 def _final_patterns(rules: Sequence[PolicyRule], operation: str) -> tuple[Pattern, ...]:
-    """The patterns about which one of these rules has the last word, whatever the request."""
+    """The patterns on which one of these rules decides, for any request."""
     return tuple(
         pattern
         for rule in rules

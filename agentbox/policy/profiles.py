@@ -1,4 +1,6 @@
-"""The built-in profiles (`config/profiles/<name>.toml`), and the chain from an agent's profile down to one of them."""
+"""The built-in profiles (`config/profiles/<name>.toml`), and the chain of bases from a policy to a
+profile.
+"""
 
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -12,11 +14,11 @@ from agentbox.policy.patterns.scopes import SCOPES, Scope
 from agentbox.policy.policy import Policy, PolicyRuleSpec, build_policy
 
 UNRESTRICTED: Final = "unrestricted"
-"""The profile that only a development box may use."""
+"""The profile allowed in development boxes only."""
 
 
 class ChainError(ValueError):
-    """A name that is no profile and no policy (`name`), or the name at which a chain of bases closes to a ring."""
+    """`name` is neither a profile nor a policy, or closes a cycle of bases."""
 
     def __init__(self, name: str, *, is_cycle: bool) -> None:
         super().__init__(
@@ -29,17 +31,17 @@ class ChainError(ValueError):
 
 
 class PolicySpec(Protocol):
-    """One `[policies.<name>]` table: a base, and an array of rules a scope."""
+    """One `[policies.<name>]` table: a base, and an array of rules per scope."""
 
     @property
     def base(self) -> str:
-        """The built-in profile or policy that it starts from."""
+        """The profile or policy that it extends."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProfileRule:
-    """One rule of a profile file; the keys are those of a policy in a manifest."""
+    """A rule of a profile file, with the keys of a policy rule in a manifest."""
 
     mode: Literal["allow", "deny"]
     operations: tuple[str, ...]
@@ -48,7 +50,7 @@ class ProfileRule:
 
 @cache
 def profiles() -> Mapping[str, Policy]:
-    """Every built-in profile by name. Raises AgentboxError (exit 2) naming the file that cannot be used."""
+    """All built-in profiles by name. Raises AgentboxError (exit 2) if a file is invalid."""
     files = {path.stem: path for path in sorted((config_dir() / "profiles").glob("*.toml"))}
     loaded: dict[str, Policy] = {}
     try:
@@ -67,9 +69,8 @@ def profiles() -> Mapping[str, Policy]:
 
 
 def chain(name: str, policies: Mapping[str, PolicySpec]) -> tuple[str, ...]:
-    """The names from a built-in profile up to this one. A policy with the name of a built-in profile is never reached.
-
-    Raises ChainError.
+    """The names from a built-in profile to this one. A built-in profile overrides a policy of the
+    same name. Raises ChainError.
     """
     names = [name]
     while names[-1] not in profiles():
@@ -83,7 +84,9 @@ def chain(name: str, policies: Mapping[str, PolicySpec]) -> tuple[str, ...]:
 
 
 def effective_policy(name: str, policies: Mapping[str, PolicySpec]) -> Policy:
-    """The policy that a profile or policy name means. Raises ChainError, and PatternError for a bad pattern in it."""
+    """The effective policy of a profile or policy name. Raises ChainError, and PatternError for an
+    invalid pattern.
+    """
     root, *derived = chain(name, policies)
     policy = profiles()[root]
     for derived_name in derived:
@@ -92,16 +95,16 @@ def effective_policy(name: str, policies: Mapping[str, PolicySpec]) -> Policy:
 
 
 def rule_specs(policy: PolicySpec) -> Mapping[Scope, Iterable[PolicyRuleSpec]]:
-    """The rules of one policy by scope, without those of its base."""
+    """The rules of one policy by scope, without its base."""
     return {scope: getattr(policy, scope) for scope in SCOPES}
 
 
 def _load(name: str, tables: Mapping[str, Mapping[str, Any]], loaded: dict[str, Policy]) -> Policy:
-    """The profile with those below it, each made once. Raises KeyError for a base that is no profile."""
+    """Loads a profile with its bases, each once. Raises KeyError for an unknown base."""
     if name not in loaded:
         table = dict(tables[name])
         if not table.pop("description"):
-            raise ValueError(f"{name} says nothing about itself")
+            raise ValueError(f"{name} has no description")
         base = _load(table.pop("base"), tables, loaded) if "base" in table else None
         rules = {scope: tuple(_rule(rule) for rule in table.pop(scope, ())) for scope in SCOPES}
         if table:

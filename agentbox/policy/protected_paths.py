@@ -1,7 +1,6 @@
-"""What no security exception may undo: places of the box, places of the host, and the empty capability set.
-
-Asked by rule E203, which tells the author of a manifest, and by the merge, which refuses whatever the rules let pass.
-Standard library only.
+"""What security exceptions may not weaken: paths of the box and of the host, and the empty
+capability set. Used by rule E203, which informs the author of a manifest, and by the merge, which
+rejects what the rules let pass. Standard library only.
 """
 
 import re
@@ -22,12 +21,12 @@ PROTECTED_PATHS: Final = (
     "/sys",
     "/usr",
 )
-"""Places of the box at and below which nothing may be mounted."""
+"""Paths of the box at and below which nothing may be mounted."""
 UNCOVERABLE_PATHS: Final = ("/", "/dev", "/opt", "/var", "/var/lib")
-"""Places that may hold mounts below them, but may not be covered as a whole."""
+"""Paths that may contain mounts, but may not be covered themselves."""
 TMPFS_TARGETS: Final = ("/run", "/tmp", "/var/log", "/var/log/supervisor", "/var/run")
 VOLUME_TARGETS: Final = ("/var/lib/agentbox", "/var/lib/agentbox/branches", "/workspace")
-"""What the baseline mounts: memory that may grow and runs no program, and volumes."""
+"""Mounts of the baseline: noexec memory that may grow, and volumes."""
 _HOST_PATHS: Final = ("/etc", "/root", "/proc", "/sys", "/dev", "/run", "/var/run")
 _KEY_DIRECTORIES: Final = re.compile(
     r"/(home|Users)/[^/]+(/\.(ssh|gnupg|aws|azure|kube|docker|config/gcloud)(/.*)?)?/?"
@@ -38,7 +37,7 @@ _ALL_CAPABILITIES: Final = ("ALL", "CAP_ALL")
 
 
 class TmpfsMount(Protocol):
-    """A tmpfs of a delta, as the manifest or as the plan holds it."""
+    """A tmpfs of an exception, in the manifest or in the plan."""
 
     @property
     def target(self) -> str: ...
@@ -49,7 +48,7 @@ class TmpfsMount(Protocol):
 
 
 class VolumeMount(Protocol):
-    """A volume of a delta, likewise."""
+    """A volume of an exception, in the manifest or in the plan."""
 
     @property
     def source(self) -> str: ...
@@ -63,7 +62,7 @@ def baseline_violations(
     tmpfs: Iterable[TmpfsMount] = (),
     volumes: Iterable[VolumeMount] = (),
 ) -> Iterator[tuple[str, str]]:
-    """Field of the delta and what it would undo, in words, for each such entry. Nothing for a delta that only adds."""
+    """The field and a description of each violation. Empty for an exception that only adds."""
     if set(cap_add) & set(_ALL_CAPABILITIES):
         yield "cap_add", "adds every capability"
     for mount in tmpfs:
@@ -82,20 +81,20 @@ def baseline_violations(
         if hides_image(volume.target):
             yield "volumes", f"hides {volume.target} of the image"
         if volume.target in (*TMPFS_TARGETS, *VOLUME_TARGETS):
-            yield "volumes", f"takes the place of what the baseline mounts at {volume.target}"
+            yield "volumes", f"replaces the baseline's mount at {volume.target}"
         if volume.source.startswith("/") and _is_sensitive(volume.source):
-            yield "volumes", f"gives the box {volume.source} of the host"
+            yield "volumes", f"mounts {volume.source} of the host"
 
 
 def hides_image(target: str) -> bool:
-    """True for a mount that covers something of the image that must stay as it was built."""
+    """True if a mount at that target would cover a protected path of the image."""
     return target in ("", *UNCOVERABLE_PATHS) or any(
         is_at_or_below(target, path) for path in PROTECTED_PATHS
     )
 
 
 def is_at_or_below(path: str, directory: str) -> bool:
-    """Of absolute, normalised paths."""
+    """For absolute, normalised paths."""
     return path == directory or path.startswith(f"{directory}/")
 
 

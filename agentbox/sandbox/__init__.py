@@ -1,3 +1,3 @@
 """How one agent process is started, confined, monitored and ended. Only what concerns a single
-process tree goes in; who may start what is decided by `agents`.
+process tree belongs here; `agents` decides who may start what.
 """

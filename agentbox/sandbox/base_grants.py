@@ -1,5 +1,7 @@
-"""What a program needs to start at all, whatever its policy: its libraries and loader, names of users and zones, the devices
-that hold nothing, and the kernel's own tables. Landlock itself closes what /proc shows of strangers, but for their names, command lines and counters."""
+"""The grants that any program needs to start: libraries and loader, names of users and time zones,
+devices without content, and tables of the kernel. Landlock itself hides other processes in /proc,
+except their names, command lines and counters.
+"""
 
 from typing import Final
 
@@ -27,6 +29,7 @@ BASE_GRANTS: Final = (
         PathRule(f"/dev/{name}", "rwd", recursive=False)
         for name in ("null", "full", "random", "urandom")
     ),
-    # Whoever may write it can map it as shared memory (mmap(2), MAP_SHARED), which counts nowhere.
+    # Read only: a writable /dev/zero can be mapped as shared memory (mmap(2), MAP_SHARED), which no
+    # limit counts.
     PathRule("/dev/zero", "rd", recursive=False),
 )

@@ -1,7 +1,8 @@
-"""From a policy to what the kernel is told. Pure: it looks at no file, and what it grants the policy allows.
+"""Compiles a policy into a confinement. Pure: reads no file, and grants nothing that the policy
+does not allow.
 
-The kernel holds lists of what is allowed. What such a list cannot say (a deny inside of an allowed folder, a glob) is
-refused here, so that nobody relies on it.
+The kernel takes allow lists. What such a list cannot express (a deny inside of an allowed
+directory, a glob) is rejected here, so that nobody relies on it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,21 +23,21 @@ from agentbox.sandbox.confinement import Confinement
 _ACCESS_LETTERS: Final[Mapping[tuple[str, str], str]] = {
     ("fs", "read"): "rl",
     ("fs", "write"): "wm",
-    ("exec", "run"): "rx",  # the kernel reads what it runs
+    ("exec", "run"): "rx",  # the kernel reads what it executes
 }
 
 TOOLCHAIN: Final = SYSTEM_DIRECTORIES
-SHARED_MEMORY: Final = PathRule("/dev/shm", "rwm")  # by name, never listed
+SHARED_MEMORY: Final = PathRule("/dev/shm", "rwm")  # access by name, no listing
 _ANYWHERE: Final = HostPattern.parse("*:*")
 
 
 class UnenforceableRule(AgentboxError):
-    """A rule that the kernel cannot hold."""
+    """A rule that the kernel cannot enforce."""
 
     def __init__(self, policy: str, rule: str) -> None:
         super().__init__(
-            f"cannot confine an agent by the policy {policy}: the kernel cannot hold {rule}",
-            "Allow whole folders (/path/**) or single files, and name what is allowed in place of what is not.",
+            f"cannot confine an agent by policy {policy}: the kernel cannot enforce {rule}",
+            "Allow directories (/path/**) or single files instead of denying parts of them.",
             exit_code=ExitCode.USAGE,
         )
 
@@ -53,13 +54,14 @@ def compile_policy(
     target_ports: Iterable[int] = (),
     written: Iterable[str] = (),
 ) -> Confinement:
-    """`bindings`: what $WORKSPACE, $TMP, $TOOLCHAIN and $COMMAND stand for. A variable without a value grants nothing.
-    `closed`: folders of the control plane, of which no grant may show more than what $TMP stands for and `own`; checked
-    as text here, and again by what each path leads to when it is opened. `door`, the two of ports,
-    `written`: as in Confinement.
+    """`bindings`: the values of $WORKSPACE, $TMP, $TOOLCHAIN and $COMMAND. A variable without a
+    value grants nothing. `closed`: directories of the control plane; no grant may expose more of
+    them than $TMP and `own`; checked as text here, and again when each path is opened. The other
+    parameters: as in Confinement.
 
-    Names and addresses of `net connect` are for a proxy to decide and open no port here, but `*:*` leaves the network
-    open. Raises NotHeld, and PatternError for a binding that is no path.
+    Names and addresses of `net connect` are enforced by a proxy and open no port here, but `*:*`
+    leaves the network open. Raises UnenforceableRule, and PatternError for a binding that is not a
+    path.
     """
     bound = policy.with_bindings(bindings)
     protected = _ProtectedDirectories(bound.name, tuple(closed), (*bindings.get("$TMP", ()), *own))
@@ -99,14 +101,16 @@ def compile_policy(
 
 @dataclass(frozen=True)
 class _ProtectedDirectories:
-    """The control plane's folders, and the agent's own ones among them."""
+    """The control plane's directories, and those of the agent among them."""
 
     policy: str
     directories: tuple[str, ...]
     exceptions: tuple[str, ...]
 
     def check(self, path: str) -> str:
-        """The path. Raises NotHeld when the grant would show what is closed."""
+        """Returns the path. Raises UnenforceableRule if the grant would expose a protected
+        directory.
+        """
         for directory in self.directories:
             if is_within(directory, path) or (
                 is_within(path, directory)
@@ -114,18 +118,18 @@ class _ProtectedDirectories:
             ):
                 raise UnenforceableRule(
                     self.policy,
-                    f"a grant of {path} without {directory}, which is the control plane's",
+                    f"a grant of {path} without {directory}, which belongs to the control plane",
                 )
         return path
 
 
 def _writes_workspace(policy: Policy, bindings: Bindings) -> bool:
-    """Whether it is `sandboxed` or wider: such an agent may use shared memory by name."""
+    """Whether the policy is `sandboxed` or wider: such an agent may use shared memory by name."""
     return any(policy.decide("fs", "write", f"{path}/x") for path in bindings.get("$WORKSPACE", ()))
 
 
 def _check_denials(policy: Policy, grant: PolicyGrant) -> None:
-    """Raises NotHeld for what the kernel would be told, when another rule takes a part of it back."""
+    """Raises UnenforceableRule for a grant that another rule partly denies."""
     pattern = grant.pattern
     if (
         (grant.scope, grant.operation) not in _ACCESS_LETTERS

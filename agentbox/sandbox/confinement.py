@@ -1,4 +1,6 @@
-"""What the kernel is told about one agent, as plain data, and the telling: the filter first, then Landlock."""
+"""The confinement of one agent as plain data, and its application: first the filter,
+then Landlock.
+"""
 
 import ctypes
 import errno
@@ -18,7 +20,7 @@ from agentbox.sandbox.seccomp import agent_filter
 
 ABI_SIGNALS: Final = landlock.SCOPES_MIN_ABI
 ABI_FILES: Final = landlock.DEVICES_MIN_ABI
-# 192.0.2.1 of RFC 5737, which is nobody's, at port 0, which nobody is granted; struct sockaddr_in
+# 192.0.2.1 (RFC 5737, documentation only), port 0, which is never granted; struct sockaddr_in
 _UNROUTABLE_ADDRESS: Final = struct.pack("=H", socket.AF_INET) + struct.pack(
     ">H4s8x", 0, bytes((192, 0, 2, 1))
 )
@@ -27,12 +29,14 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 @dataclass(frozen=True, kw_only=True)
 class Confinement:
-    """`grants`: all paths that may be used. `ports`: those that TCP may connect to, on any address; None = any network.
+    """`grants`: all paths that may be used. `ports`: TCP ports that may be connected to, on any
+    address; None = any network.
 
-    Unless that is None: `door` is the port of 127.0.0.1 where the gateway listens, 0 for none; `closed_ports` are the
-    box's own, which the agent may neither take nor reach, and `target_ports` those of loopback where the operator's services
-    are, or would be if they were not down: the same. Besides, it may serve itself on loopback. `closed`, `own`,
-    `written`: as in Boundary, which each path is opened within.
+    Unless that is None: `door` is the port of 127.0.0.1 where the gateway listens, 0 for none;
+    `closed_ports` belong to the box, and the agent may neither bind nor connect to them;
+    `target_ports` are those of the operator's services on loopback, running or not: the same
+    applies. The agent may run its own servers on loopback. `closed`, `own`, `written`: as in
+    Boundary, within which each path is opened.
     """
 
     grants: tuple[PathRule, ...] = ()
@@ -40,14 +44,14 @@ class Confinement:
     door: int = 0
     closed_ports: tuple[int, ...] = ()
     target_ports: tuple[int, ...] = ()
-    allow_degraded: tuple[str, ...] = ()  # mechanisms that this kernel may be unable to hold
+    allow_degraded: tuple[str, ...] = ()  # mechanisms that this kernel may lack
     closed: tuple[str, ...] = ()
     own: tuple[str, ...] = ()
     written: tuple[str, ...] = ()
 
     @property
     def boundary(self) -> Boundary:
-        """A grant to make entries lets links be made too."""
+        """A grant to create entries also allows links to be created."""
         creatable = (grant.path for grant in self.grants if "m" in grant.letters)
         return Boundary(
             protected=self.closed, exempt=self.own, writable=(*self.written, *creatable)
@@ -55,7 +59,7 @@ class Confinement:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """What `dataclasses.asdict` and JSON made of it."""
+        """The inverse of `dataclasses.asdict` and JSON."""
         ports = data["ports"]
         return cls(
             grants=tuple(PathRule(*grant) for grant in data["grants"]),
@@ -76,7 +80,7 @@ class Confinement:
 
 
 def missing_mechanisms(abi: int) -> dict[str, str]:
-    """The mechanisms that a kernel with that Landlock ABI cannot hold, and why."""
+    """The mechanisms that a kernel with that Landlock ABI cannot enforce, with the reason."""
     reasons = {}
     if abi < ABI_FILES:
         reasons["filesystem"] = (
@@ -90,16 +94,18 @@ def missing_mechanisms(abi: int) -> dict[str, str]:
 
 
 def prepare() -> None:
-    """Makes the usual filter and opens the system's paths ahead, so that the forks of this process have them. Raises OSError
-    where there is no filter."""
+    """Builds the default filter and opens the system paths, so that the forks of this process
+    inherit them. Raises OSError if there is no filter.
+    """
     preopened.system_paths()
-    for forks in (True, False):  # named as `apply` names it, or the cache has another key
+    for forks in (True, False):  # by keyword as in `apply`, or the cache key differs
         agent_filter.build(agent_filter.current_machine(), network=False, forks=forks)
 
 
 def probe_enforcement(*, network: bool) -> dict[str, bool]:
-    """What this process finds refused when it tries: a folder that nobody is granted, its parent, a socket; unless it may
-    use any `network`, an address too."""
+    """What is refused when this process tries it: a directory without a grant, its parent process,
+    a socket; unless any `network` may be used, an address too.
+    """
     return {
         "network": not network and _is_refused(_try_connect),
         "paths": _is_refused(lambda: os.close(os.open("/", os.O_RDONLY | os.O_DIRECTORY))),
@@ -110,7 +116,7 @@ def probe_enforcement(*, network: bool) -> dict[str, bool]:
 
 
 def _try_connect() -> None:
-    # Refused by where it leads, whatever the descriptor: one call, where a socket of its own would be one more.
+    # The address is refused, whatever the descriptor: one call less than with a socket.
     if _libc.connect(-1, _UNROUTABLE_ADDRESS, len(_UNROUTABLE_ADDRESS)) < 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
@@ -127,20 +133,24 @@ def _is_refused(attempt: Callable[[], None]) -> bool:
 def apply(
     confinement: Confinement, abi_override: int | None = None, *, forks: bool = True
 ) -> tuple[int, int]:
-    """Confines this single-threaded process and all that descend from it, for good; returns the Landlock ABI in use and
-    the listener. Arguments as for `install_filter` and `restrict_paths`.
+    """Irrevocably confines this single-threaded process and its descendants; returns the Landlock
+    ABI in use and the notification descriptor. Parameters as in `install_filter` and
+    `restrict_paths`.
 
-    Raises OSError; then the process must not go on: some of it may hold, some not.
+    Raises OSError; then the process must exit, since only some of the rules may be in force.
     """
     notify_fd = install_filter(network=confinement.ports is None, forks=forks)
     return restrict_paths(confinement, abi_override), notify_fd
 
 
 def install_filter(*, network: bool, forks: bool) -> int:
-    """The listener, where calls wait for the reaper. Until somebody answers there, such a call waits. `network`: any may be
-    used. `forks`: the making of a process is such a call. Raises OSError."""
-    # Root's would set the clock, the network's interfaces, the limits and the turns of all. The one that is left opens
-    # files of others, where Landlock lets it. In a container there is none.
+    """Returns the descriptor on which calls wait for the reaper; a call blocks until it is
+    answered. `network`: any network may be used. `forks`: process creation is such a call. Raises
+    OSError.
+    """
+    # Capabilities of root allow to set the clock, network interfaces, limits and priorities. The
+    # one that is kept opens files of other users, where Landlock allows it. In a container there is
+    # none.
     kernel.drop_capabilities_except(kernel.DAC_OVERRIDE)
     return agent_filter.install(
         agent_filter.build(agent_filter.current_machine(), network=network, forks=forks)
@@ -148,7 +158,9 @@ def install_filter(*, network: bool, forks: bool) -> int:
 
 
 def restrict_paths(confinement: Confinement, abi_override: int | None = None) -> int:
-    """Paths, ports and signals: the Landlock ABI in use. `known` lowers it, for tests. Raises OSError."""
+    """Restricts paths, ports and signals; returns the Landlock ABI in use. `abi_override` lowers
+    it, for tests. Raises OSError.
+    """
     abi = landlock.abi() if abi_override is None else abi_override
     if unsupported := [
         f"{name} ({reason})"
@@ -157,7 +169,7 @@ def restrict_paths(confinement: Confinement, abi_override: int | None = None) ->
     ]:
         raise OSError(errno.ENOTSUP, "this kernel cannot confine " + ", ".join(unsupported))
     if abi:
-        # Whatever it may reach the reaper reaches for it: the kernel lets no connection of its own through.
+        # The reaper makes all allowed connections for the agent: the kernel permits none.
         ports = None if confinement.ports is None else ()
         landlock.restrict(
             confinement.grants, ports, abi, None, confinement.boundary, preopened.system_paths()

@@ -1,4 +1,4 @@
-"""A spawn that did not reach exec."""
+"""The error of a spawn that did not reach exec."""
 
 import os
 
@@ -6,13 +6,16 @@ from agentbox.core.errors import AgentboxError
 
 
 class SpawnFailed(AgentboxError):
-    """`stage` names the step that refused: launcher, session, stdio, limits, privileges, cwd, confinement or exec.
+    """`stage` is the step that failed: launcher, session, stdio, limits, privileges, cwd,
+    confinement or exec.
 
     No process of the agent is left when this is raised.
     """
 
     def __init__(self, stage: str, detail: str, errno: int = 0) -> None:
         reason = f"{detail}: {os.strerror(errno)}" if errno else detail
-        super().__init__(f"cannot start the agent: {reason}", f"it failed at stage {stage}")
+        super().__init__(
+            f"cannot start the agent: {reason}", f"Check the {stage} stage of the start."
+        )
         self.stage = stage
         self.errno = errno

@@ -1,7 +1,8 @@
-"""What the kernel is told about the program of a feature, and the telling: Landlock, then a filter that asks nobody.
+"""Confinement of a feature's program: Landlock, then a filter that needs no reaper.
 
-As an agent's, but for what a reaper would have to answer: no process stands beside a program (ADR 0033). What it may use
-is a `Ruleset` of the plan, whose paths are those of the box; `grants` says where they lie here.
+As for an agent, but without the rules that a reaper would answer: a program has no reaper (ADR
+0033). Its rights are a `Ruleset` of the plan, whose paths are those of the box; `grants` maps them
+to this host.
 """
 
 import errno
@@ -22,11 +23,11 @@ from agentbox.sandbox.compile import SHARED_MEMORY, TOOLCHAIN
 from agentbox.sandbox.seccomp import agent_filter, bpf
 from agentbox.sandbox.seccomp.syscalls import Machine
 
-# What maintainer scripts and the image build leave below /var for programs to read.
+# Files below /var that maintainer scripts and the image build generate for programs.
 _GENERATED_PATHS: Final = ("/var/lib/texmf", "/var/cache/fontconfig")
 _PACKAGE: Final = (
     Path(__file__).resolve().parent.parent
-)  # agentbox: a checkout lies in no toolchain
+)  # agentbox: a checkout is outside of the toolchain
 _TERMINALS: Final = (
     *(PathRule(path, "rwd", recursive=False) for path in ("/dev/ptmx", "/dev/tty")),
     PathRule("/dev/pts", "rlwd"),
@@ -37,30 +38,30 @@ _ROUTE = 0  # NETLINK_ROUTE, linux/netlink.h
 _STREAM, _DATAGRAM, _SEQUENCED, _KIND = 1, 2, 5, 0xF  # linux/net.h: SOCK_TYPE_MASK
 _IP, _TCP, _UDP = 0, 6, 17
 _SHARED_MEMORY_CALLS: Final = ("shmget", "shmat", "shmctl", "shmdt")
-# A program has no limit that these would step over. Of a thread the number is given, which a filter cannot tell from another
-# process: libzmq, which kernels of notebooks talk by, ends when it is refused.
+# A program has no limit that these calls would exceed. They take a thread id, which a filter cannot
+# tell from another process: libzmq, used by notebook kernels, exits when the call is refused.
 _CPU_CALLS: Final = ("sched_setaffinity", "sched_setscheduler", "sched_setparam")
-_MEMORY_CALLS: Final = ("memfd_create",)  # nor a walk that counts its files
+_MEMORY_CALLS: Final = ("memfd_create",)  # nor a disk limit
 
 
 def grants(ruleset: Ruleset, paths: Paths, temporary: Path) -> tuple[PathRule, ...]:
-    """All paths that it may use. `temporary`: a folder of this start alone."""
+    """All paths that the program may use. `temporary`: a directory of this start alone."""
     access = "rlwms" if ruleset.sockets else "rlwm"
     executables = {_resolve(paths, path) for path in ruleset.runs}
-    directories = [_resolve(paths, place) for place in ruleset.folders]
+    directories = [_resolve(paths, path) for path in ruleset.folders]
     return (
         *BASE_GRANTS,
         *(
-            PathRule(place, "rlx")
-            for place in dict.fromkeys((*TOOLCHAIN, _canonical(paths, paths.app)))
+            PathRule(path, "rlx")
+            for path in dict.fromkeys((*TOOLCHAIN, _canonical(paths, paths.app)))
         ),
-        *(PathRule(place, "rl") for place in (*_GENERATED_PATHS, str(_PACKAGE))),
+        *(PathRule(path, "rl") for path in (*_GENERATED_PATHS, str(_PACKAGE))),
         PathRule(str(_PACKAGE.parent), "l"),
         SHARED_MEMORY,
         PathRule(_canonical(paths, temporary), access),
-        *(PathRule(place, access + ("x" if place in executables else "")) for place in directories),
-        *(PathRule(_resolve(paths, place), access.replace("l", "")) for place in ruleset.unlisted),
-        *(PathRule(_resolve(paths, place), "rl") for place in ruleset.reads),
+        *(PathRule(path, access + ("x" if path in executables else "")) for path in directories),
+        *(PathRule(_resolve(paths, path), access.replace("l", "")) for path in ruleset.unlisted),
+        *(PathRule(_resolve(paths, path), "rl") for path in ruleset.reads),
         *(_TERMINALS if executables else ()),
         *(
             PathRule(device, "rlwd")
@@ -72,8 +73,9 @@ def grants(ruleset: Ruleset, paths: Paths, temporary: Path) -> tuple[PathRule, .
 
 
 def boundary(paths: Paths, writable_roots: Iterable[str]) -> Boundary:
-    """What limits the opening of these paths: links are followed where programs and secrets lie, never where a program or
-    an agent writes."""
+    """The boundary for opening these paths: links are followed where programs and secrets lie,
+    never where a program or an agent writes.
+    """
     writable = (_resolve(paths, root) for root in writable_roots)
     return Boundary(
         link_roots=(*SYSTEM_DIRECTORIES, _canonical(paths, paths.mounted_secrets)),
@@ -82,7 +84,9 @@ def boundary(paths: Paths, writable_roots: Iterable[str]) -> Boundary:
 
 
 def bindable_ports(ruleset: Ruleset, box_ports: Iterable[int]) -> tuple[int, ...]:
-    """The TCP ports that it may bind. `taken`: all of the box, its own among them."""
+    """The TCP ports that the program may bind. `box_ports`: all ports of the box, the program's
+    included.
+    """
     if not ruleset.network:
         return ruleset.listens
     reserved = set(box_ports) - set(ruleset.listens)
@@ -90,7 +94,9 @@ def bindable_ports(ruleset: Ruleset, box_ports: Iterable[int]) -> tuple[int, ...
 
 
 def missing_mechanisms(ruleset: Ruleset, abi: int) -> dict[str, str]:
-    """The mechanisms that a kernel with that Landlock ABI cannot hold for it, and why."""
+    """The mechanisms that a kernel with that Landlock ABI cannot enforce for it, with
+    the reason.
+    """
     reasons = confinement.missing_mechanisms(abi)
     if abi < landlock.PORTS_MIN_ABI:
         reasons["network"] = (
@@ -108,10 +114,11 @@ def apply(
     path_boundary: Boundary = UNBOUNDED,
     abi_override: int | None = None,
 ) -> dict[str, str]:
-    """Confines this single-threaded process and all that descend from it, for good. Returns what does not hold, and why:
-    nothing, unless `allow_degraded` names it. Granted paths are opened `within` that. `known` lowers the ABI, for tests.
+    """Irrevocably confines this single-threaded process and its descendants. Returns what is not
+    enforced, with the reason: empty, unless `allow_degraded` permits it. Paths are opened within
+    `path_boundary`. `abi_override` lowers the ABI, for tests.
 
-    Raises OSError; then the process must not go on: some of it may hold, some not.
+    Raises OSError; then the process must exit, since only some of the rules may be in force.
     """
     abi = landlock.abi() if abi_override is None else abi_override
     missing, allowed = missing_mechanisms(ruleset, abi), set(allow_degraded)
@@ -129,13 +136,14 @@ def apply(
         build(machine, network=ruleset.network, sockets=ruleset.sockets), with_notify_fd=False
     )
     if abi and not _root_is_unreadable():
-        raise OSError(errno.ENOTSUP, "the root folder can be listed though nobody granted it")
+        raise OSError(errno.ENOTSUP, "the root directory can be listed without a grant")
     return missing
 
 
 def build(machine: Machine, *, network: bool, sockets: bool) -> bytes:
-    """The filter of a program. `network`: UDP, and the kernel's list of addresses. `sockets`: those of the file system, and
-    shared memory of System V."""
+    """The filter of a program. `network`: UDP, and the kernel's list of addresses. `sockets`: Unix
+    sockets in the file system, and System V shared memory.
+    """
     refused, denied = (
         bpf.return_action(bpf.errno_action(errno.EPERM)),
         bpf.return_action(bpf.errno_action(errno.EACCES)),
@@ -151,7 +159,7 @@ def build(machine: Machine, *, network: bool, sockets: bool) -> bytes:
             if call not in exempt
         },
         "clone": (*bpf.load_argument(0), *bpf.if_any_bit(agent_filter.NAMESPACES, refused)),
-        "clone3": unknown,  # a library falls back to clone, whose flags a filter can read
+        "clone3": unknown,  # libraries fall back to clone, whose flags a filter can read
         "ioctl": (
             *bpf.load_argument(1),
             *bpf.if_equal(agent_filter.TIOCSTI, refused),
@@ -174,14 +182,14 @@ def build(machine: Machine, *, network: bool, sockets: bool) -> bytes:
             *bpf.unless_any_of((_IP, _TCP, _UDP), denied),
         ),
     }
-    if not sockets:  # a datagram socket of a pair can be sent to a path, and one of type raw is a datagram socket
+    if not sockets:  # a datagram socket of a pair can send to a path, and type raw means datagram
         rules["socketpair"] = (
             *bpf.load_argument(0),
             *bpf.unless_any_of((_UNIX,), denied),
             *bpf.load_argument(1, _KIND),
             *bpf.unless_any_of((_STREAM, _SEQUENCED), denied),
         )
-    if not network:  # TCP Fast Open connects past Landlock
+    if not network:  # TCP Fast Open bypasses Landlock
         rules |= {
             call: (*bpf.load_argument(number), *bpf.if_any_bit(agent_filter.FASTOPEN, denied))
             for call, number in agent_filter.SENDING.items()
@@ -206,7 +214,7 @@ def _resolve(paths: Paths, box_path: str) -> str:
 
 
 def _canonical(paths: Paths, path: Path) -> str:
-    """With the links that the process engine makes as the kernel names them; what lies below them stays as written."""
+    """Resolves the links that the process engine creates; the rest of the path stays as written."""
     return resolve_root(str(path), (str(paths.prefix), str(paths.workspace)))
 
 

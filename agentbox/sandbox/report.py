@@ -1,4 +1,6 @@
-"""The isolation report: for each mechanism what holds, who holds it, and why not more. Nothing that was not measured."""
+"""The isolation report: what each mechanism enforces, by which component, and why not more.
+Contains measured facts only.
+"""
 
 import math
 from collections.abc import Mapping
@@ -13,16 +15,18 @@ MECHANISMS = (
     *("filesystem", "network", "signals", "abstract_sockets", "pathname_sockets", "syscalls"),
     *("memory", "cpu", "processes", "descriptors", "disk"),
 )
-_NOT_REFUSED = "a try before the start was not refused"
-_LOOPBACK_ONLY = "TCP to the gateway, and to servers of its own on loopback"
-_UNCONFINED = "no ruleset of the agent's own: the box alone confines it"
+_NOT_REFUSED = "an attempt before the start was not refused"
+_LOOPBACK_ONLY = "TCP to the gateway, and to its own servers on loopback"
+_UNCONFINED = "no ruleset for the agent: confined by the box alone"
 
 Row = dict[str, str]
 Report = dict[str, Row]
 
 
 def report(launch: Launch, measured: Mapping[str, Any]) -> Report:
-    """`measured` is what the leader read back from the kernel, and found refused, right before its exec."""
+    """`measured` is what the leader read back from the kernel, and found refused, right before its
+    exec.
+    """
     return {
         **_confinement(launch.confinement, measured),
         "memory": _memory(launch, measured),
@@ -51,11 +55,15 @@ def _confinement(confinement: Confinement | None, measured: Mapping[str, Any]) -
             f"Landlock ABI {abi}: its own tree only",
             unsupported.get("signals", ""),
         ),
-        "abstract_sockets": _by_kernel(enforced["sockets"], "no socket of that family can be made"),
-        "pathname_sockets": _by_kernel(enforced["sockets"], "no socket of that family can be made"),
+        "abstract_sockets": _by_kernel(
+            enforced["sockets"], "sockets of that family cannot be created"
+        ),
+        "pathname_sockets": _by_kernel(
+            enforced["sockets"], "sockets of that family cannot be created"
+        ),
         "syscalls": _by_kernel(
             enforced["sockets"],
-            f"a filter refuses {len(REFUSED) + len(UNKNOWN)} calls and, by their arguments, more",
+            f"a filter refuses {len(REFUSED) + len(UNKNOWN)} calls, and more by their arguments",
         ),
     }
 
@@ -67,7 +75,10 @@ def _by_kernel(enforced: bool, reason: str, absent_reason: str = _NOT_REFUSED) -
 def _filesystem(abi: int, enforced: Mapping[str, bool], unsupported: str | None) -> Row:
     if not (enforced["paths"] and enforced["attributes"]):
         return _row("absent", "", unsupported or _NOT_REFUSED)
-    reason = f"Landlock ABI {abi} holds what is read, listed, written, made and run; the reaper modes, times and owners"
+    reason = (
+        f"Landlock ABI {abi} restricts reading, listing, writing, creation and execution; "
+        "the reaper restricts modes, times and owners"
+    )
     return _row(
         "degraded" if unsupported else "enforced",
         "kernel, reaper",
@@ -94,31 +105,31 @@ def _limited(enforced_by: str, requested: bool, reason: str) -> Row:
     return (
         _row("degraded", enforced_by, reason)
         if requested
-        else _row("absent", "", "no limit was asked for")
+        else _row("absent", "", "no limit requested")
     )
 
 
 def _processes(launch: Launch, measured: Mapping[str, Any]) -> Row:
-    if launch.pids and "landlock" in measured:  # the filter took, and the reaper has answered
+    if launch.pids and "landlock" in measured:  # the filter is in force, and the reaper answers
         return _row(
             "enforced",
             "reaper",
             f"{launch.pids} processes, and {THREADS_PER_PROCESS} times as many threads",
         )
     return _limited(
-        "watchdog", bool(launch.pids), "the tree is ended when a look finds it past the limit"
+        "watchdog", bool(launch.pids), "the tree is ended when a check finds it above the limit"
     )
 
 
 def _memory(launch: Launch, measured: Mapping[str, Any]) -> Row:
     if launch.memory and not 0 < measured["data"] <= launch.memory:
-        return _row("absent", "", "RLIMIT_DATA did not take")
+        return _row("absent", "", "RLIMIT_DATA is not in force")
     if not launch.memory:
-        return _row("absent", "", "no limit was asked for")
+        return _row("absent", "", "no limit requested")
     return _row(
         "enforced",
         "watchdog",
-        "the tree is ended within 0.5 s of crossing; RLIMIT_DATA bounds each process",
+        "the tree is ended within 0.5 s of exceeding it; RLIMIT_DATA limits each process",
     )
 
 
@@ -126,30 +137,34 @@ def _cpu(launch: Launch, measured: Mapping[str, Any]) -> Row:
     cpu_count = math.ceil(launch.cpu)
     if not launch.cpu or measured["cpus"] > cpu_count:
         return _row(
-            "absent", "", "no limit was asked for" if not launch.cpu else "the CPU set did not take"
+            "absent", "", "no limit requested" if not launch.cpu else "the CPU set is not in force"
         )
     reason = f"{measured['cpus']} CPUs, nice {measured['nice']}"
     if not measured.get("held", {}).get("sockets"):
         return _row("degraded", "kernel", f"{reason}; a process may widen its own set")
     if measured["cpus"] > launch.cpu:
-        return _row("degraded", "kernel", f"{reason}; a part of a CPU is not held")
-    return _row("enforced", "kernel", f"{reason}; no process of it can change its set")
+        return _row("degraded", "kernel", f"{reason}; a fraction of a CPU is not enforced")
+    return _row("enforced", "kernel", f"{reason}; no process of the tree can change its set")
 
 
 def _descriptors(launch: Launch, measured: Mapping[str, Any]) -> Row:
     if not launch.fds:
-        return _row("absent", "", "no limit was asked for")
+        return _row("absent", "", "no limit requested")
     if measured["nofile"] > launch.fds or measured["nofile"] < 0:
-        return _row("absent", "", "RLIMIT_NOFILE did not take")
-    if measured["uid"] == 0 and "landlock" not in measured:  # else its capabilities are gone
+        return _row("absent", "", "RLIMIT_NOFILE is not in force")
+    # otherwise its capabilities were dropped
+    if measured["uid"] == 0 and "landlock" not in measured:
         return _row("degraded", "kernel", "RLIMIT_NOFILE, which root may raise")
-    return _row("enforced", "kernel", f"RLIMIT_NOFILE {measured['nofile']} a process")
+    return _row("enforced", "kernel", f"RLIMIT_NOFILE {measured['nofile']} per process")
 
 
 def _disk(launch: Launch, measured: Mapping[str, Any]) -> Row:
     if not launch.file_size or not 0 < measured["fsize"] <= launch.file_size:
-        return _row("absent", "", "no limit on a file")
+        return _row("absent", "", "no limit on file size")
     if not (launch.private and launch.tmp and launch.branch_disk):
-        return _row("degraded", "kernel", "RLIMIT_FSIZE bounds each file, nothing bounds their sum")
-    reason = "the tree is ended within 2 s of crossing what its private folders may hold; RLIMIT_FSIZE bounds each file"
+        return _row("degraded", "kernel", "RLIMIT_FSIZE limits each file, nothing limits their sum")
+    reason = (
+        "the tree is ended within 2 s of exceeding the limits of its private directories; "
+        "RLIMIT_FSIZE limits each file"
+    )
     return _row("enforced", "watchdog", reason)

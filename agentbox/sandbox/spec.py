@@ -1,4 +1,4 @@
-"""What the launcher is told about one agent, and what it tells when the agent has ended."""
+"""The launch request for one agent, and the reports about it."""
 
 import json
 from collections.abc import Mapping
@@ -13,9 +13,10 @@ Cause = Literal["", "timeout", "limit", "launcher"]
 
 @dataclass(frozen=True, kw_only=True)
 class Launch:
-    """One process to start. Sizes in bytes, times in seconds; 0 means no bound.
+    """One process to start. Sizes in bytes, times in seconds; 0 means no limit.
 
-    `cwd` must resolve to a folder in or below one of `roots`. `argv[0]` without a slash is searched in `env["PATH"]`.
+    `cwd` must resolve to a directory in or below one of `roots`. `argv[0]` without a slash is
+    searched in `env["PATH"]`.
     """
 
     argv: tuple[str, ...]
@@ -29,17 +30,15 @@ class Launch:
     box_memory: int = 0  # of all agents together
     fds: int = 0
     file_size: int = 0  # of each file written
-    private: str = (
-        ""  # its folder: `home` and `tmp` there are bounded by `tmp`, all else by `branch_disk`
-    )
+    private: str = ""  # its directory: `tmp` limits `home` and `tmp` there, `branch_disk` the rest
     tmp: int = 0
     branch_disk: int = 0
     wall_seconds: float = 0
     grace_seconds: float = 5
-    confinement: Confinement | None = None  # None: the box alone confines it
+    confinement: Confinement | None = None  # None: confined by the box alone
 
     def tree_limits(self) -> dict[str, Any]:
-        """What the launcher must know to watch its tree: members of `watchdog.Bounds`."""
+        """The fields of `watchdog.TreeLimits`, which the launcher needs to monitor the tree."""
         return {
             name: getattr(self, name)
             for name in ("memory", "pids", "cpu", "private", "tmp", "branch_disk", "box_memory")
@@ -73,7 +72,9 @@ class Launch:
 
 @dataclass(frozen=True, kw_only=True)
 class SyscallDenials:
-    """Calls that the reaper refused: `count` of that rule and signature since the last word of it; `detail` is of the last one."""
+    """Calls that the reaper denied: `count` of that rule and signature since the last report;
+    `detail` is of the last one.
+    """
 
     rule: str
     signature: str = ""
@@ -83,7 +84,9 @@ class SyscallDenials:
 
 @dataclass(frozen=True, kw_only=True)
 class ProcessEnded:
-    """How the leader of a tree ended, told once no process of the tree lives. Both None: nobody saw it (`lost`)."""
+    """How the leader of a tree ended, reported once no process of the tree is left. Both None:
+    unknown (`lost`).
+    """
 
     code: int | None
     signal: int | None
@@ -93,7 +96,9 @@ class ProcessEnded:
 
 @dataclass(frozen=True, kw_only=True)
 class ProcessStarted:
-    """A leader after its exec. `measured` is what the leader read back from the kernel before it."""
+    """A leader after its exec. `measured` is what the leader read back from the kernel
+    before it.
+    """
 
     pid: int
     start_ticks: int

@@ -1,3 +1,1 @@
-"""Contract suites, fault injection and helpers for the tests of implementations. The product never
-imports this.
-"""
+"""Contract suites, fault injection and test helpers. The product never imports this."""

@@ -1,4 +1,4 @@
-"""An agent at the door, for tests: it calls with its token and looks at what is answered."""
+"""A client of the agent API with an agent's token, for tests."""
 
 import json
 from typing import Any
@@ -16,7 +16,7 @@ ALL_TOOLS = [right("tool", "call", "*")]
 
 
 class AgentApiCaller:
-    """Calls the door with one token."""
+    """Calls the agent API with one token."""
 
     def __init__(self, gateway: GatewayFixture, token: str) -> None:
         url, headers = f"http://127.0.0.1:{gateway.port}", {"Authorization": f"Bearer {token}"}
@@ -27,18 +27,18 @@ class AgentApiCaller:
         return await self.http.post("/rpc", content=content, **more)
 
     async def request(self, method: str, **params: Any) -> Any:
-        """The whole answer."""
+        """Return the complete response."""
         return (
             await self.post({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
         ).json()
 
     async def call(self, method: str, **params: Any) -> Any:
-        """The result."""
+        """Return the result."""
         response = await self.request(method, **params)
         assert "error" not in response, response
         return response["result"]
 
     async def error_code(self, method: str, **params: Any) -> str:
-        """The word of the error."""
+        """Return the error code."""
         error = (await self.request(method, **params))["error"]
         return str(error.get("data", {}).get("code", error["code"]))

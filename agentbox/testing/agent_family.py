@@ -1,4 +1,6 @@
-"""Three agents of a manifest, each the child of the one before, with rights that are alike and not the same."""
+"""Three agents of a manifest, each a child of the previous one, with similar but different
+rights.
+"""
 
 NAMES = ("lead", "hand", "eye")
 MANIFEST = """

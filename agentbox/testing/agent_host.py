@@ -1,4 +1,6 @@
-"""A real agent-host below a folder: what contract tests and benchmarks of the orchestrator talk to."""
+"""Runs a real agent-host below a directory, for contract tests and benchmarks of the
+orchestrator.
+"""
 
 import contextlib
 import os
@@ -37,8 +39,10 @@ _START_SECONDS = 20.0
 def plan_of(
     limits: Mapping[str, Any], options: Mapping[str, Any], manifest: str = "", pids: int = 0
 ) -> Plan:
-    """A plan with which agent-host starts: everything that it does not read is empty. Agents, policies, providers and
-    egress are those of a manifest text. `pids` is what the box may have, 0 = any number."""
+    """Return a plan for starting agent-host: what it does not read is empty. Agents, policies,
+    providers and egress are those of a manifest text. `pids` is the limit of the box, 0 =
+    unlimited.
+    """
     parsed = plans.plan_of(manifest)
     digest = "sha256:" + "0" * 64
     return Plan(
@@ -84,7 +88,7 @@ def plan_of(
 
 
 class AgentHostBox:
-    """Starts and stops the program below `prefix`. `scale` divides the waits before a restart."""
+    """Starts and stops the program below `prefix`. `scale` divides restart delays."""
 
     def __init__(
         self,
@@ -122,7 +126,7 @@ class AgentHostBox:
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
-        """Returns once the program has said that it listens. Raises RuntimeError with its log."""
+        """Starts the program and waits until it is ready. Raises RuntimeError with its log."""
         inherited = {
             name: environment()[name]
             for name in ("PATH", "HOME", "COVERAGE_PROCESS_START")
@@ -155,13 +159,13 @@ class AgentHostBox:
             time.sleep(0.01)
 
     def kill(self) -> None:
-        """SIGKILL, as a crash would end it."""
+        """Sends SIGKILL, like a crash."""
         assert self._process is not None
         os.kill(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
     def stop(self) -> None:
-        """SIGTERM, and SIGKILL for one that does not leave within 10 s. Idempotent."""
+        """Sends SIGTERM, and SIGKILL if the process does not end within 10 s. Idempotent."""
         if self._process is None or not self.running:
             return
         self._process.terminate()
@@ -172,5 +176,5 @@ class AgentHostBox:
 
 
 def end_with_parent() -> None:
-    """A test run that is killed leaves no box behind."""
+    """Ends the process with a killed test run."""
     kernel.set_parent_death_signal(signal.SIGTERM)

@@ -1,4 +1,6 @@
-"""A real management API, and where asked a real agent-host, below a folder: no boot, no supervisord, no container."""
+"""Runs a real management API, optionally with a real agent-host, below a directory: no boot, no
+supervisord, no container.
+"""
 
 import os
 import signal
@@ -30,7 +32,7 @@ _START_SECONDS = 20.0
 
 
 def api_plan(**changes: Any) -> Plan:
-    """A plan with which the API starts on two free ports. `changes` are fields of Plan."""
+    """Return a plan for starting the API on two free ports. `changes` are fields of Plan."""
     base = plan_of({}, {})
     api = replace(
         base.api, port=free_port(), publish_address="127.0.0.1", token_env="AGENTBOX_API_TOKEN"
@@ -42,9 +44,10 @@ def api_plan(**changes: Any) -> Plan:
 
 
 class ApiBox:
-    """Use as a context manager; `orchestrator=False` turns that slot off and starts no agent-host.
+    """A context manager; `orchestrator=False` turns that slot off and starts no agent-host.
 
-    The plan is `plan`, else one with real slots and with `changes`. The times of the mesh are divided by `scale`.
+    The plan is `plan`, else one with real slots and with `changes`. Times of the mesh are divided
+    by `scale`.
     """
 
     def __init__(
@@ -107,7 +110,7 @@ class ApiBox:
         self._shut_down()
 
     def _shut_down(self) -> None:
-        """Nothing is left running, whatever became of a polite request."""
+        """Ends all processes, by SIGKILL if necessary."""
         try:
             self.stop()
         except subprocess.TimeoutExpired:
@@ -118,8 +121,9 @@ class ApiBox:
                 self.host.stop()
 
     def start(self, *, wait: bool = True) -> None:
-        """Returns once `/livez` answers and every slot has been opened; without `wait`, tried. Raises RuntimeError with the
-        log."""
+        """Waits until `/livez` responds and every slot is open; without `wait`, until opening was
+        attempted. Raises RuntimeError with the log.
+        """
         inherited = {
             name: environment()[name] for name in ("PATH", "HOME") if name in environment()
         }
@@ -152,13 +156,13 @@ class ApiBox:
             return False
 
     def kill(self) -> None:
-        """SIGKILL, as a crash would end it."""
+        """Sends SIGKILL, like a crash."""
         assert self.process is not None
         os.kill(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
     def stop(self) -> int:
-        """SIGTERM; the exit code. Idempotent. Raises TimeoutExpired when it does not leave within 15 s."""
+        """Sends SIGTERM; returns the exit code. Idempotent. Raises TimeoutExpired after 15 s."""
         if self.process is None:
             return 0
         if self.process.poll() is None:

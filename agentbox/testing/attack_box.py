@@ -1,4 +1,6 @@
-"""The battery against a whole box below a prefix: real boot, supervisord, API, gateway, agent host; as no root."""
+"""Runs attack cases against a complete box below a prefix: real boot, supervisord, API, gateway,
+agent host; not as root.
+"""
 
 from __future__ import annotations
 
@@ -39,9 +41,11 @@ def run_attacks(
     limits: Mapping[str, Any] = LIMITS,
     timeout: float = 10.0,
 ) -> Mapping[str, Any]:
-    """The scorecard of those lines, none = all, as `plain` has it; `asked`: paths at which a provider of models was; `quiet`: what
-    the journal has of refusals that were benign; `classes`: those of other refusals, with the rule. `without`: a layer of `layerless`
-    that the agents lack. `limits`: of the plan. `patience`: as in Facts."""
+    """Return the report of the cases (default: all) in the form of `plain`, with `asked`: requested
+    paths of the model provider; `quiet`: benign denials in the journal; `classes`: classes and
+    rules of other denials. `disabled_layer`: a layer of `disabled_layers` that the agents lack.
+    `limits`: of the plan. `timeout`: as in TargetInfo.
+    """
     with open_box(disabled_layer, limits=limits) as target:
         lines = [CASES_BY_NAME[name] for name in names] or CASES
         facts = replace(target_info(target.plan, target.paths), patience=timeout)
@@ -61,7 +65,7 @@ def _events(client: BoxClient, kind: str) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class AttackBox:
-    """A ready box, a client of its admin, and the server behind its providers of models."""
+    """A ready box, an admin client, and the server of its model providers."""
 
     client: BoxClient
     plan: Plan
@@ -114,7 +118,7 @@ def _plan(disabled_layer: str, **changes: Any) -> Plan:
 
 
 def _is_ready(client: BoxClient, *, complete: bool) -> bool:
-    """Ready; or, where the canaries must say that a layer is missed, able to start agents."""
+    """True if ready; if the canaries must report a disabled layer, if agents can start."""
     return (
         client.ready().ready
         if complete

@@ -1,4 +1,4 @@
-"""A service that speaks sendMessage of the Bot API, over real HTTP: the real one cannot be reached from a test."""
+"""Serves sendMessage of the Bot API over real HTTP, as tests cannot reach the real one."""
 
 import json
 import threading
@@ -8,7 +8,9 @@ from typing import Any, Self, cast
 
 
 class BotApi(ThreadingHTTPServer):
-    """Takes messages, once the answers in `refusals`, each (status, document), have been given. A context manager."""
+    """Accepts messages after the responses in `refusals`, each (status, document). A context
+    manager.
+    """
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
@@ -51,4 +53,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(payload)
 
     def log_message(self, *_: object) -> None:
-        """Silent."""
+        """Logs nothing."""

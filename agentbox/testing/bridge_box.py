@@ -1,4 +1,4 @@
-"""orchestrator external-stdio over the bridge that ships: what its contract tests open, crash and look at."""
+"""The orchestrator external-stdio with the included bridge, for its contract tests."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ OPEN_SECONDS = 10.0
 
 
 def bridge(*arguments: str) -> tuple[str, ...]:
-    """The command of the bridge, as a manifest would name it."""
+    """Return the command of the bridge for a manifest."""
     return (sys.executable, "-I", "-m", "agentbox.agents.bridge", *arguments)
 
 
@@ -31,7 +31,7 @@ def stdio(
     metrics: Metrics | None = None,
     **options: Any,
 ) -> ExternalStdioOrchestrator:
-    """The class, not open, with that child."""
+    """Return an unopened adapter with that child process."""
     secrets = {f"{SECRET_ENV_PREFIX}{name}": value for name, value in (env or {}).items()}
     config = SlotConfig(
         slot="orchestrator",
@@ -45,7 +45,7 @@ def stdio(
 
 
 class BridgeBox:
-    """A folder with a plan, and adapters whose child serves agents of its own there."""
+    """A directory with a plan, and adapters whose child runs its own agents there."""
 
     def __init__(
         self,
@@ -57,23 +57,23 @@ class BridgeBox:
     ) -> None:
         host = AgentHostBox(
             prefix, limits=limits, options=options, scale=scale
-        )  # for its plan; it is not started
+        )  # only for its plan; it is not started
         self.paths, self._limits = host.paths, {**LIMITS, **(limits or {})}
         self._env = {"AGENTBOX_TEST_CLOCK_SCALE": str(scale)}
 
     def make(self) -> ExternalStdioOrchestrator:
-        """Not open."""
+        """Return an unopened adapter."""
         return stdio(self.paths, *bridge(), env=self._env)
 
     async def open(self) -> ExternalStdioOrchestrator:
-        """A new child."""
+        """Return an open adapter with a new child."""
         adapter = self.make()
         await adapter.open(Deadline.after(OPEN_SECONDS))
         return adapter
 
 
 def crash(adapter: ExternalStdioOrchestrator) -> None:
-    """SIGKILL of the child and of all that keeps it, at once: what it started is on its own."""
+    """Kills the child and its parents at once, leaving its descendants orphaned."""
     pids = [adapter.pid]
     while len(pids) < 3:  # the child, its reaper, the launcher
         process = tree.read_process(pids[-1])

@@ -1,4 +1,4 @@
-"""A clock that a test moves."""
+"""Clocks that a test controls."""
 
 import asyncio
 import time
@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 
 class ManualClock:
-    """Stands still until told to move. `sleep` moves it."""
+    """Moves only when told to. `sleep` moves it too."""
 
     def __init__(self, start: datetime = datetime(2026, 1, 1, tzinfo=UTC)) -> None:
         self._now = start
@@ -23,17 +23,17 @@ class ManualClock:
         await asyncio.sleep(0)
 
     def advance(self, seconds: float) -> None:
-        """Forward."""
+        """Moves the clock forward."""
         self._now += timedelta(seconds=seconds)
         self._elapsed += seconds
 
     def set_wall(self, moment: datetime) -> None:
-        """Steps the wall clock anywhere, back too; the monotonic one stays."""
+        """Sets the wall clock, also backwards; the monotonic clock is unaffected."""
         self._now = moment
 
 
 class ScaledClock:
-    """The machine's clock, `scale` times as fast; `shift` steps its wall time."""
+    """The system clock, `scale` times as fast; `shift` moves its wall time."""
 
     def __init__(self, scale: float, start: datetime = datetime(2026, 1, 1, tzinfo=UTC)) -> None:
         self._scale, self._start, self._started = scale, start, time.monotonic()
@@ -48,5 +48,5 @@ class ScaledClock:
         await asyncio.sleep(seconds / self._scale)
 
     def shift(self, seconds: float) -> None:
-        """The wall clock steps, back too; the monotonic one goes on."""
+        """Moves the wall clock, also backwards; the monotonic clock is unaffected."""
         self._start += timedelta(seconds=seconds)

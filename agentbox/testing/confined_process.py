@@ -1,4 +1,4 @@
-"""Runs a piece of Python in a process that was confined first."""
+"""Runs a Python script in a confined process."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ from agentbox.testing.probe_script import PROBES
 _PRELUDE = f"""{PROBES}
 import signal, threading, time
 from agentbox.core.linux import kernel
-from agentbox.sandbox import confinement as confine; from agentbox.core.linux import landlock; from agentbox.sandbox.seccomp import agent_filter as seccomp
+from agentbox.sandbox import confinement as confine
+from agentbox.core.linux import landlock
+from agentbox.sandbox.seccomp import agent_filter as seccomp
 from agentbox.sandbox.syscalls import notification_server
 from agentbox.sandbox.syscalls.notification_server import NotificationServer
 from agentbox.sandbox.confinement import Confinement
@@ -35,25 +37,26 @@ from agentbox.testing.confined_process import run_confined
 kernel.forbid_new_privileges()
 """
 _AS_USER = """
-os.setgid(%(user)d); os.setuid(%(user)d); kernel.prctl(4, 1)  # PR_SET_DUMPABLE: one's own /proc is one's own again
+os.setgid(%(user)d); os.setuid(%(user)d)
+kernel.prctl(4, 1)  # PR_SET_DUMPABLE: makes the process's own /proc accessible again
 """
 
 TCP = """
 def connect(host, port, family=socket.AF_INET):
-    with socket.socket(family) as one: one.connect((host, int(port)))
+    with socket.socket(family) as client: client.connect((host, int(port)))
 def served(host, family=socket.AF_INET, to=None):
     with socket.create_server((host, 0), family=family) as server:
         port = server.getsockname()[1]
-        with socket.create_connection((to or host, port)) as one, server.accept()[0] as far:
-            one.sendall(b"x"); assert far.recv(1) == b"x"
+        with socket.create_connection((to or host, port)) as client, server.accept()[0] as peer:
+            client.sendall(b"x"); assert peer.recv(1) == b"x"
         return server.getsockname()[0]
 def bind(host, port=0, family=socket.AF_INET):
-    with socket.socket(family) as one: one.bind((host, int(port)))
+    with socket.socket(family) as server: server.bind((host, int(port)))
 """
 """For scripts that connect and serve."""
 
 EVERYWHERE = PathRule("/", "rlwmxd")
-"""No path is closed: for tests of something else."""
+"""Allows every path, for tests of other restrictions."""
 
 
 def run_confined(
@@ -63,7 +66,9 @@ def run_confined(
     ports: int = MAX_PORTS,
     memory: int = 0,
 ) -> None:
-    """Forks: the child comes back, confined; its parent answers it, as a reaper would, and ends as the child ends."""
+    """Forks: the child returns, confined; the parent serves its system calls, like a reaper, and
+    ends as the child ends.
+    """
     local_end, remote_end = socket.socketpair()
     locks = os.memfd_create("ports")
     child = os.fork()
@@ -99,11 +104,16 @@ def run_python(
     ports: int = MAX_PORTS,
     memory: int = 0,
 ) -> subprocess.CompletedProcess[str]:
-    """`script` finds `call`, `tried` and `said`. `known` lowers the Landlock ABI. `user`: become that one
-    first, without a capability, as in a box. `pids`: its processes are counted. `ports`: how many it may take. `memory`: bytes,
-    of which the buffers of its sockets have a share."""
+    """`script` can use `call`, `tried` and `said`. `landlock_abi` lowers the ABI version. `user`:
+    uid to switch to first, without capabilities, as in a box. `pids`: process limit. `ports`: port
+    limit. `memory`: bytes, which also limit socket buffers.
+    """
     data = json.dumps(asdict(confinement))
-    prelude = f"{_PRELUDE}{_AS_USER % {'user': user} if user else ''}\nrun_confined(Confinement.from_json(json.loads({data!r})), {landlock_abi!r}, {pids!r}, {ports!r}, {memory!r})\n"
+    prelude = (
+        f"{_PRELUDE}{_AS_USER % {'user': user} if user else ''}\n"
+        f"run_confined(Confinement.from_json(json.loads({data!r})), "
+        f"{landlock_abi!r}, {pids!r}, {ports!r}, {memory!r})\n"
+    )
     return subprocess.run(
         [sys.executable, "-c", prelude + script, *arguments],
         cwd=CHECKOUT,
@@ -124,7 +134,7 @@ def run_json(
     ports: int = MAX_PORTS,
     memory: int = 0,
 ) -> dict[str, object]:
-    """What the script said."""
+    """Return the JSON that the script printed."""
     result = run_python(
         script,
         confinement,
@@ -142,7 +152,7 @@ def run_json(
 
 @contextmanager
 def hello_server(host: str = "127.0.0.1", queue: int = 50) -> Iterator[int]:
-    """Somebody else's server, which takes every connection and answers `hello`."""
+    """Runs a server that accepts every connection and sends `hello`; yields its port."""
     with socket.create_server((host, 0), backlog=queue) as server:
 
         def serve() -> None:

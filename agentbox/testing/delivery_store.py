@@ -1,4 +1,6 @@
-"""The fixtures of the events suite for the class that delivers: its own journal in a folder, and a sink behind a real API."""
+"""Fixtures of the events suite for the delivering class: a local journal in a directory, and a sink
+behind a real API.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,9 @@ BOX = "one"
 
 
 class DeliveryStore(ServedStore):
-    """The store is the folder of the class under test; `serve` starts its sink, whose token is bound to the box `one`."""
+    """The store is the directory of the class under test; `serve` starts its sink, whose token is
+    bound to the box `one`.
+    """
 
     def __init__(self, prefix: Path, *, clock: ManualClock, **options: Any) -> None:
         super().__init__("events", "external-http", prefix, served="local-jsonl", clock=clock)
@@ -25,11 +29,11 @@ class DeliveryStore(ServedStore):
         return self.cfg.directory
 
     def reader(self) -> AsyncBoxClient:
-        """A client of the sink that may read everything."""
+        """Return a client of the sink that may read everything."""
         return AsyncBoxClient(self.url, token=TOKEN)
 
     async def serve(self) -> None:
-        """Starts the sink, again too."""
+        """Starts the sink, also again."""
         await super().serve()
         if self.cfg.secrets["token"] == TOKEN:
             token_request = {"name": BOX, "scopes": ["events:write"], "origin_box": BOX}
@@ -39,22 +43,22 @@ class DeliveryStore(ServedStore):
                 )
 
     async def stop_serving(self) -> None:
-        """Ends the sink; nobody listens any more."""
+        """Ends the sink; nothing listens any more."""
         await super().kill_backend()
 
     async def kill_backend(self) -> None:
-        """Takes the journal away under the open instance; the sink stays."""
+        """Removes the journal under the open instance; the sink keeps running."""
         await LocalStore.kill_backend(self)
 
     async def reopen(self) -> Any:
-        """Closes what is open, and opens the store again; the sink stays."""
+        """Closes all instances and opens the store again; the sink keeps running."""
         return await LocalStore.reopen(self)
 
     def worker(self, work: str, *arguments: str) -> Any:
-        """Another process on the folder."""
+        """Starts another process on the directory."""
         return LocalStore.worker(self, work, *arguments)
 
     async def end(self) -> None:
-        """Everything."""
+        """Closes all instances and the sink."""
         await self.close_all()
         await self.stop_serving()

@@ -1,5 +1,5 @@
-"""An agent host whose agents lack one layer of their confinement, to see what that layer holds. For tests alone: no plan, option
-or variable of a box leads here.
+"""An agent host whose agents lack one layer of confinement, to see what that layer enforces. For
+tests only: no plan, option or variable of a box leads here.
 
 `python -m agentbox.testing.disabled_layers LAYER` is that agent host, `… LAYER FD` its launcher.
 """
@@ -31,7 +31,7 @@ from agentbox.sandbox.syscalls.notification_fd import Notification
 from agentbox.sandbox.syscalls.rulesets import RulesetHandler
 from agentbox.sandbox.syscalls.shared_mappings import SharedMappings
 
-_NEVER: Final = 0xFFFFFFFF  # a word that no call is given
+_NEVER: Final = 0xFFFFFFFF  # a value that no call uses
 
 
 def _disable_landlock() -> None:
@@ -39,14 +39,14 @@ def _disable_landlock() -> None:
 
 
 def _disable_filter() -> None:
-    """Calls that the reaper answers still go there; none is refused because of its name or its arguments."""
+    """Calls that the reaper handles still reach it; none is denied by its name or arguments."""
     _clear_lists(
         "REFUSED", "UNKNOWN", "ON_ONESELF", "SENDING", "_OF_A_FILE", "BY_REFERENCE", "_UNSHARE"
     )
     _ = seccomp.options
     seccomp.options = lambda *_, **__: bpf.return_action(bpf.ALLOW)
     for name in ("TIOCSTI", "TIOCLINUX", "_SETLEASE", "_NOTIFY"):
-        _ = getattr(seccomp, name)  # one that is not there takes nothing away
+        _ = getattr(seccomp, name)  # raises for a missing attribute
         setattr(seccomp, name, _NEVER)
     build: Callable[..., bytes] = seccomp.build
 
@@ -62,7 +62,7 @@ def _clear_lists(*names: str) -> None:
 
 
 def _disable_reaper() -> None:
-    """What it would answer is the kernel's to do; what the filter refuses is still refused."""
+    """The kernel handles the reaper's calls; what the filter denies is still denied."""
     _clear_lists("OF_A_PATH")
     _ = SocketBuffers.check
     SocketBuffers.check = lambda *_: None  # type: ignore[method-assign]
@@ -86,23 +86,23 @@ def _pass_through(handler: Any, notification: Notification) -> None:
 
 
 def _disable_limits() -> None:
-    """No process of an agent has a limit of its own (setrlimit)."""
+    """Agent processes have no limits of their own (setrlimit)."""
 
     agent_process.lower_limit = lambda *_: None
 
 
 def _disable_watchdog() -> None:
-    """Nobody looks at memory and number of processes of a tree."""
+    """Memory and number of processes of a tree are not monitored."""
     Watchdog.poll = lambda *_: iter(())  # type: ignore[method-assign]
 
 
 def _disable_disk_scan() -> None:
-    """Folders are walked, and found empty."""
+    """The disk scanner reports empty directories."""
     usage.measure_usage = lambda *_: usage.DiskUsage()
 
 
 def _disable_output_bound() -> None:
-    """Agent host keeps all that an agent puts out."""
+    """Agent host stores all output of an agent."""
     original = SegmentLog.__init__
 
     def unbounded(log: SegmentLog, directory: Path, kind: str, _: int, *limits: int) -> None:
@@ -112,7 +112,7 @@ def _disable_output_bound() -> None:
 
 
 def _disable_descriptor_sharing() -> None:
-    """A thread may have descriptors of its own."""
+    """A thread may have its own descriptors."""
     _clear_lists("_UNSHARE")
 
 
@@ -137,11 +137,13 @@ BOUNDS: Final[Mapping[str, tuple[Callable[[], None], ...]]] = {
         _disable_descriptor_sharing,
     ),
 }
-"""What holds floods; the last is all of them at once, which shows that each flood is one."""
+"""The layers that stop floods; the last is all of them at once, which shows that each flood is
+effective.
+"""
 
 
 def main(arguments: list[str]) -> None:
-    """Ends with the program's own exit code."""
+    """Exits with the program's exit code."""
     layer, *remaining = arguments
     disablers = (LAYERS[layer],) if layer in LAYERS else BOUNDS[layer]
     for disable in disablers:
@@ -151,7 +153,7 @@ def main(arguments: list[str]) -> None:
         sys.exit(agent_host())
     confinement.probe_enforcement = lambda *, network: defaultdict(
         lambda: True, network=not network
-    )  # its own try is not refused
+    )  # its own test call is not denied
     launcher.main(remaining)
 
 

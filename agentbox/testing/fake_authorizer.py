@@ -1,4 +1,4 @@
-"""Rights that a test tells, decided as agent-host's are: for tests of what asks."""
+"""Rights defined by a test and decided like agent-host's, for tests of callers."""
 
 import asyncio
 import hashlib
@@ -13,7 +13,7 @@ from agentbox.policy.rights.rights import find_allowing_right
 
 
 def right(scope: Scope, operation: str, *patterns: str, **changes: Any) -> Right:
-    """An allowing one; `changes` are fields of Right."""
+    """Return an allow rule; `changes` are fields of Right."""
     base = Right(
         grant_id=f"{scope}-{patterns[0]}",
         scope=scope,
@@ -25,7 +25,9 @@ def right(scope: Scope, operation: str, *patterns: str, **changes: Any) -> Right
 
 
 class FakeAuthorizer:
-    """An Authority of agents that a test adds, gives rights to, and ends. `refusals` are (agent, layer, rule)."""
+    """An Authorizer with agents that a test adds, changes and removes. `refusals` are (agent,
+    layer, rule).
+    """
 
     def __init__(self) -> None:
         self.refusals: list[tuple[str, Layer, str]] = []
@@ -37,7 +39,9 @@ class FakeAuthorizer:
     def add(
         self, agent_id: str, token: str, rights: Sequence[Right] = (), **changes: Any
     ) -> Authorization:
-        """Its bearer token is `token`; a `name` is one of [agents], and its state has its own id."""
+        """The bearer token is `token`; a `name` is one of [agents], and the state has its own
+        id.
+        """
         authorization = Authorization(
             **{
                 "agent_id": agent_id,
@@ -56,22 +60,22 @@ class FakeAuthorizer:
         return self.replace_authorization(authorization)
 
     def replace_authorization(self, authorization: Authorization) -> Authorization:
-        """In place of what that agent had; whoever waits for a change is told."""
+        """Replaces the authorization of an agent and notifies waiting callers."""
         self._agents[authorization.agent_id] = authorization
         self._notify(authorization.agent_id)
         return authorization
 
     def set_rights(self, agent_id: str, rights: Sequence[Right]) -> None:
-        """These instead, from now on."""
+        """Replaces the rights."""
         self.replace_authorization(replace(self._agents[agent_id], rights=tuple(rights)))
 
     def remove(self, agent_id: str) -> None:
-        """It is over."""
+        """Ends the agent."""
         del self._agents[agent_id]
         self._notify(agent_id)
 
     def identify(self, bearer: str) -> Authorization:
-        """Raises Refused."""
+        """Raises AccessDenied."""
         digest = hashlib.sha256(bearer.encode()).hexdigest()
         for authorization in self._agents.values():
             if authorization.token_sha256 == digest:
@@ -89,7 +93,7 @@ class FakeAuthorizer:
         path: str = "",
         consume: bool = True,
     ) -> None:
-        """Raises Refused."""
+        """Raises AccessDenied."""
         current = self._agents.get(caller.agent_id)
         if current is None or not find_allowing_right(
             current.rights, scope, operation, value, method=method, path=path
@@ -108,13 +112,13 @@ class FakeAuthorizer:
         *,
         for_next_use: bool = False,
     ) -> None:
-        """Nobody is there to ask, unless `approves` says so. Raises Refused."""
+        """Denies unless `approves` is set. Raises AccessDenied."""
         self.approval_requests.append((caller.agent_id, kind, value, dict(parameters)))
         if not self.approves:
-            raise AccessDenied(f"approval {kind}", "it waits for an approval, and none was given")
+            raise AccessDenied(f"approval {kind}", "the request needs an approval")
 
     def revocation(self, caller: Authorization) -> "asyncio.Future[None]":
-        """Done at the next `give` or `end`."""
+        """Return a future that is done at the next `set_rights` or `remove`."""
         future = self._waiters.setdefault(
             caller.agent_id, asyncio.get_running_loop().create_future()
         )
@@ -125,7 +129,7 @@ class FakeAuthorizer:
     def report_denial(
         self, caller: Authorization, layer: Layer, rule: str, detail: str = ""
     ) -> None:
-        """Kept in `refusals`."""
+        """Appends to `refusals`."""
         self.refusals.append((caller.agent_id, layer, rule))
 
     def _notify(self, agent_id: str) -> None:

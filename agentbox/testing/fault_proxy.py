@@ -1,4 +1,4 @@
-"""A relay before a peer that breaks connections: `FaultProxy` stands between an adapter and the API that it calls."""
+"""`FaultProxy` is a relay between an adapter and its API that breaks connections."""
 
 import asyncio
 from contextlib import suppress
@@ -9,24 +9,23 @@ CHUNK = 1 << 16
 
 
 class FaultProxy:
-    """Relays TCP from a port of its own, or the one given, to another of loopback. Each attribute but `slow`, `lost` and `repeated` counts what is
-    still to be broken."""
+    """Relays TCP from a port of its own, or the given one, to another on loopback. Each attribute
+    except `slow`, `lost` and `repeated` counts the faults still to be injected.
+    """
 
     def __init__(self, target: int, port: int = 0) -> None:
         self.target, self._port = target, port  # the next connection goes to the target
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self.lose = (
-            0  # replies to be dropped: the peer did what it was asked, and nobody hears of it
-        )
-        self.refuse = 0  # connections to be ended before a byte is passed on
+        self.lose = 0  # replies to drop after the peer has executed the request
+        self.refuse = 0  # connections to close before a byte is relayed
         self.lost = 0
-        self.truncate = 0  # replies to be cut after half of their first piece
+        self.truncate = 0  # replies to cut after half of their first chunk
         self.duplicate = (
-            0  # requests to be sent twice: the peer gets the second when it has answered the first
+            0  # requests to send twice: the peer gets the second after it has answered the first
         )
         self.repeated = 0
-        self.slow = 0.0  # seconds that each piece of a reply takes
+        self.slow = 0.0  # delay in seconds of each chunk of a reply
 
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", self._port)
@@ -46,7 +45,7 @@ class FaultProxy:
 
     @property
     def url(self) -> str:
-        """Where the adapter finds it."""
+        """The URL for the adapter."""
         assert self._server is not None
         return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
 
@@ -58,9 +57,7 @@ class FaultProxy:
             if self.refuse:
                 self.refuse -= 1
                 return
-            with suppress(
-                ConnectionError
-            ):  # nobody is there: the one below sees its connection end
+            with suppress(ConnectionError):  # the client sees its connection close
                 upstream = await asyncio.open_connection("127.0.0.1", self.target)
                 try:
                     await self._relay((reader, writer), upstream)
@@ -75,7 +72,7 @@ class FaultProxy:
         downstream: tuple[asyncio.StreamReader, asyncio.StreamWriter],
         upstream: tuple[asyncio.StreamReader, asyncio.StreamWriter],
     ) -> None:
-        """Until either side ends, or a reply is lost."""
+        """Relays until either side ends, or a reply is dropped."""
         request = bytearray()
         tasks = {
             asyncio.ensure_future(self._forward_request(downstream[0], upstream[1], request)),
@@ -121,7 +118,7 @@ class FaultProxy:
                 await writer.drain()
 
     async def _repeat(self, request: bytes) -> None:
-        """Sends it on a connection of its own, and waits for the beginning of the reply."""
+        """Sends the request on a separate connection, and waits for the beginning of the reply."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.target)
         try:
             writer.write(request)

@@ -1,5 +1,7 @@
-"""Work that a caller does over a bad connection, one function a slot: it insists, by what the contract gives it to repeat a
-call safely, and the store must then hold each thing once. `plain` is the adapter without faults, `adapter` the one with."""
+"""Workloads over a faulty connection, one function per slot: calls are retried as the contract
+allows, and the store must then have each item once. `direct` is the adapter without faults,
+`adapter` the one with.
+"""
 
 import asyncio
 import json
@@ -15,12 +17,14 @@ from agentbox.core.slot_errors import AdapterError, PreconditionFailed
 
 T = TypeVar("T")
 ATTEMPTS = 60
-TIMEOUT_SECONDS = 10.0  # seconds that one call may take
+TIMEOUT_SECONDS = 10.0  # timeout of one call in seconds
 WORKERS = 6
 
 
 async def call_until_done(call: Callable[[], Awaitable[T]]) -> T:
-    """The result of a call that is made again after each retryable error. Raises the first other one, and the last."""
+    """Retry a call after each retryable error and return its result. Raises other errors, and the
+    last one.
+    """
     for attempt in range(ATTEMPTS):
         try:
             async with asyncio.timeout(TIMEOUT_SECONDS):
@@ -32,7 +36,7 @@ async def call_until_done(call: Callable[[], Awaitable[T]]) -> T:
 
 
 async def work_on_beads(adapter: Any, direct: Any, count: int = 40) -> None:
-    """Every bead is made once, claimed once, and closed once by who claimed it."""
+    """Every bead is created once, claimed once, and closed once by its claimer."""
     epic, _ = await call_until_done(
         partial(adapter.create_epic, BeadSpec(title="all", creator="test", dedup_key="epic"))
     )
@@ -68,7 +72,7 @@ async def work_on_beads(adapter: Any, direct: Any, count: int = 40) -> None:
 
 
 async def work_on_pods(adapter: Any, direct: Any, rounds: int = 6) -> None:
-    """A list that all append to, by reading it and writing it back if nobody else did, holds each word once."""
+    """A list that all append to by conditional writes has each word once."""
     await call_until_done(partial(adapter.write, "words", b"[]", content_type="application/json"))
 
     async def read() -> tuple[list[str], str]:
@@ -79,7 +83,7 @@ async def work_on_pods(adapter: Any, direct: Any, rounds: int = 6) -> None:
         while True:
             words, etag = await call_until_done(read)
             if word in words:
-                return  # an earlier try did it, and its reply was lost
+                return  # an earlier attempt succeeded, and its reply was lost
             try:
                 await adapter.write(
                     "words",
@@ -106,7 +110,7 @@ async def work_on_pods(adapter: Any, direct: Any, rounds: int = 6) -> None:
 
 
 async def work_on_memory(adapter: Any, direct: Any, count: int = 30) -> None:
-    """The last value stored under a key is the one that is there, once, and found; what was deleted is not."""
+    """The last value stored under a key exists once and is found; deleted entries are not."""
 
     async def store_key(number: int) -> None:
         for round_number in range(3):
@@ -134,7 +138,9 @@ async def work_on_memory(adapter: Any, direct: Any, count: int = 30) -> None:
 
 
 async def work_on_events(adapter: Any, direct: Any, count: int = 20) -> None:
-    """Each event is in the journal once, in the order of its source, and a reader who resumes sees each once."""
+    """Each event is in the journal once, in the order of its source, and a resuming reader gets
+    each once.
+    """
 
     async def source(number: int) -> None:
         for index in range(count):
@@ -172,7 +178,7 @@ async def work_on_events(adapter: Any, direct: Any, count: int = 20) -> None:
 
 
 async def work_on_orchestrator(adapter: Any, direct: Any, count: int = 12) -> None:
-    """Each request starts one process, whose output a reader who resumes has whole and once."""
+    """Each request starts one process, whose output a resuming reader gets completely and once."""
     spec = AgentSpec(
         name="faults",
         profile="sandboxed",

@@ -1,4 +1,6 @@
-"""An adapter whose calls go wrong, as those over a bad connection do; for any class, without a network."""
+"""An adapter whose calls fail like those over a faulty connection; for any class, without a
+network.
+"""
 
 import asyncio
 import random
@@ -12,23 +14,27 @@ from agentbox.contracts.methods import METHODS
 from agentbox.core.slot_errors import AdapterError, AdapterTimeout, BackendError, SlotUnavailable
 
 FAULTS: Final = ("slow", "flaky", "drop", "duplicate", "truncate")
-MAX_DELAY: Final = 0.05  # seconds that a slow call waits before it is made, at most
+MAX_DELAY: Final = 0.05  # maximum delay of a slow call in seconds
 CALLS_PER_ROUND: Final = 25  # calls after which every fault has had its share
 
 
 class FaultyAdapter:
-    """Stands before `adapter`; what is no method of the slot goes through. `happened` counts the faults of each kind.
+    """Wraps `adapter`; attributes that are not methods of the slot pass through. `fault_counts`
+    counts the faults of each kind.
 
-    slow: made after a wait. flaky: refused, nothing was done. drop: done, and its reply lost. duplicate: done twice, the first
-    reply given. truncate: done, and its reply broken; a stream ends in the middle.
+    slow: executed after a delay. flaky: rejected without effect. drop: executed, reply lost.
+    duplicate: executed twice, the first reply returned. truncate: executed, reply broken; a stream
+    ends in the middle.
     """
 
     def __init__(self, adapter: Adapter, seed: int, plan: Mapping[str, float]) -> None:
-        """`plan` gives kinds of `FAULTS` their share of the calls, 0 to 1 in all, rounded to a
-        25th: every 25 calls have that many of each kind, in an order that follows from the seed. Raises ValueError for another kind, or shares of more than 1."""
+        """`plan` maps kinds of `FAULTS` to their share of the calls, 0 to 1 in total, rounded to a
+        25th: every 25 calls have that many of each kind, in an order that depends on the seed.
+        Raises ValueError for another kind, or shares above 1.
+        """
         if set(plan) - set(FAULTS) or not 0 <= sum(plan.values()) <= 1:
             raise ValueError(
-                f"a plan has shares of {', '.join(FAULTS)} that come to 1 at most: {dict(plan)}"
+                f"a plan has shares of {', '.join(FAULTS)} whose sum is at most 1: {dict(plan)}"
             )
         self._adapter, self._random = adapter, random.Random(seed)
         faults = [

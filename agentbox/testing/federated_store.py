@@ -1,5 +1,7 @@
-"""The fixtures of a contract suite for a slot that a mesh session gives: box A is a host behind a real listener, the
-class under test is configured as box B has it from its session. Names, prefixes and origins are B's own."""
+"""Fixtures of a contract suite for a slot of a mesh session: box A is a host behind a real
+listener, the class under test is configured as box B has it from its session. Names, prefixes and
+origins are B's own.
+"""
 
 import os
 from collections.abc import Mapping
@@ -22,8 +24,9 @@ from agentbox.testing.served_store import ServedStore
 
 
 class FederatedStore(ServedStore):
-    """As `ServedStore`, with a session: `served` is the local class of the host, `options` are its; `own` are those that the
-    class under test has besides its address."""
+    """As `ServedStore`, with a session: `served` is the local class of the host, `options` are its
+    options; `class_options` are those of the class under test besides its address.
+    """
 
     def __init__(
         self,
@@ -44,7 +47,7 @@ class FederatedStore(ServedStore):
 
     @property
     def name(self) -> str:
-        """Of the box at its host."""
+        """The name of the box at its host."""
         return box_principal(self._registrant.instance.id)
 
     async def serve(self) -> None:
@@ -55,7 +58,7 @@ class FederatedStore(ServedStore):
 
 
 class FederatedEvents(DeliveryStore):
-    """As `DeliveredStore`, delivering with the token of a session."""
+    """As `DeliveryStore`, with the token of a session."""
 
     def __init__(self, prefix: Path, *, clock: ManualClock) -> None:
         super().__init__(prefix, clock=clock)
@@ -75,14 +78,14 @@ class FederatedEvents(DeliveryStore):
 
 
 class _Registrant:
-    """Who registers, and for which slot."""
+    """Registers a box for one slot."""
 
     def __init__(self, base: SlotConfig) -> None:
         self._base = base
         self.instance, self._boot = Instance(str(uuid4()), os.urandom(32)), str(uuid4())
 
     async def register(self, url: str) -> SlotConfig:
-        """The slot's configuration with what the session gives."""
+        """Return the slot's configuration with the values of the session."""
         slot, use = self._base.slot, self._base.use
         registration = Registration(
             protocol=1,
@@ -109,13 +112,13 @@ class _Registrant:
 
 
 class _NoContainer:
-    """There is no container here: the suite opens the class itself."""
+    """Replaces the slots of a box: the suite opens the class itself."""
 
     def reconfigure(self, slot: SlotName, cfg: SlotConfig) -> None:
         """Nothing runs yet."""
 
     async def wait_applied(self, slot: SlotName) -> None:
-        """Nothing waits."""
+        """Nothing is pending."""
 
     def is_down(self, slot: SlotName) -> bool:
         """Nothing is down."""

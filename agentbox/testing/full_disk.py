@@ -1,4 +1,5 @@
-"""Each local store on a file system that is really full: `python -m agentbox.testing.full_disk FOLDER`, one line of JSON a slot.
+"""Each local store on a full file system: `python -m agentbox.testing.full_disk FOLDER`, one line
+of JSON per slot.
 
 FOLDER is a small tmpfs that the caller mounted.
 """
@@ -46,7 +47,7 @@ STEPS: dict[SlotName, tuple[str, SlotCall, SlotCall]] = {
 
 
 async def outcome(step: Awaitable[Any]) -> str:
-    """`ok`, or the error's code and status."""
+    """Return `ok`, or the error's code and status."""
     try:
         await step
     except AdapterError as error:
@@ -55,7 +56,9 @@ async def outcome(step: Awaitable[Any]) -> str:
 
 
 async def exercise_slot(slot: SlotName, directory: Path) -> dict[str, Any]:
-    """Fills the disk under an open store, makes room again, and opens it with the room that a boot asks for."""
+    """Fills the disk under an open store, frees space, and opens it with the free space that a boot
+    requires.
+    """
     impl, write, read = STEPS[slot]
     store = LocalStore(slot, impl, directory)
     adapter = await store.open()
@@ -78,7 +81,7 @@ async def exercise_slot(slot: SlotName, directory: Path) -> dict[str, Any]:
 
 
 def fill(path: Path) -> None:
-    """To the last byte."""
+    """Writes until the disk is full."""
     with path.open("wb", buffering=0) as file:
         for size in (1 << 16, 1 << 12, 1):
             try:

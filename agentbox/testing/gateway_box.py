@@ -1,4 +1,6 @@
-"""A real gateway below a folder: the program as supervisord would start it, without the rest of the box."""
+"""Runs a real gateway below a directory, as supervisord would start it, without the rest of the
+box.
+"""
 
 import os
 import signal
@@ -21,7 +23,9 @@ _START_SECONDS = 20.0
 
 
 class GatewayBox:
-    """Use as a context manager. `plan` is that of other programs below the same folder; else one with `changes`."""
+    """A context manager. `plan` is that of other programs below the same directory; else one with
+    `changes`.
+    """
 
     def __init__(self, prefix: Path, plan: Plan | None = None, **changes: Any) -> None:
         self.paths = Paths(prefix)
@@ -46,7 +50,7 @@ class GatewayBox:
         return self.process.pid
 
     def start(self) -> None:
-        """Returns once it has said that it listens. Raises RuntimeError with its log."""
+        """Starts the program and waits until it is ready. Raises RuntimeError with its log."""
         inherited = {
             name: environment()[name] for name in ("PATH", "HOME") if name in environment()
         }
@@ -67,13 +71,13 @@ class GatewayBox:
             time.sleep(0.005)
 
     def kill(self) -> None:
-        """SIGKILL, as a crash would end it."""
+        """Sends SIGKILL, like a crash."""
         assert self.process is not None
         os.kill(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
     def stop(self) -> int:
-        """SIGTERM; the exit code. Idempotent. Raises TimeoutExpired when it does not leave within 10 s."""
+        """Sends SIGTERM; returns the exit code. Idempotent. Raises TimeoutExpired after 10 s."""
         if self.process is None:
             return 0
         if self.process.poll() is None:

@@ -1,4 +1,4 @@
-"""A gateway in this process: real sockets, a resolver and rights that the test tells."""
+"""A gateway in this process: real sockets, and a resolver and rights that the test controls."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -19,7 +19,7 @@ TOKEN = "a-token-of-an-agent"
 
 
 class FakeResolver:
-    """A resolver: each name has a list of answers, the last of which stays."""
+    """A resolver: each name has a list of results, the last of which is repeated."""
 
     def __init__(self) -> None:
         self.answers: dict[str, list[list[str]]] = {}
@@ -34,12 +34,12 @@ class FakeResolver:
 
 
 class GatewayFixture:
-    """A running gateway, and what its agent `one` with TOKEN may do."""
+    """A running gateway, and the rights of its agent `one` with TOKEN."""
 
     def __init__(
         self, state: Path, egress: dict[str, Any], limits: dict[str, Any], plan: Plan | None = None
     ) -> None:
-        """`plan` is that of an API whose port the door is to use."""
+        """`plan` is that of an API whose port the agent API uses."""
         self.authorizer, self.resolver = FakeAuthorizer(), FakeResolver()
         plan = plan or replace(
             api_plan(), reach={"allow_private": ["127.0.0.1:*", "[::1]:*"], **egress}, limits=limits
@@ -57,16 +57,19 @@ class GatewayFixture:
     async def open_tunnel(
         self, target: str, token: str = TOKEN
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter, str]:
-        """A tunnel: both ends, and the first line of the answer."""
+        """Open a tunnel: both ends, and the first line of the response."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         writer.write(
-            f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\nProxy-Authorization: Bearer {token}\r\n\r\n".encode()
+            (
+                f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n"
+                f"Proxy-Authorization: Bearer {token}\r\n\r\n"
+            ).encode()
         )
         response_head = (await reader.readuntil(b"\r\n\r\n")).decode()
         return reader, writer, response_head.splitlines()[0]
 
     async def send_raw(self, data: bytes, *, close_write: bool = True) -> bytes:
-        """All that is answered to some bytes, until the gateway closes."""
+        """Send bytes and return the response until the gateway closes."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         writer.write(data)
         if close_write:
@@ -82,7 +85,7 @@ class GatewayFixture:
 async def serve_tcp(
     handler: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]],
 ) -> AsyncIterator[int]:
-    """A server on loopback; its port."""
+    """Run a server on loopback; yields its port."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

@@ -1,4 +1,6 @@
-"""Agents that take all they can get of one thing, and the neighbour whose round trips show whether anybody noticed."""
+"""Agents that exhaust one resource each, and an agent whose round trips show the effect on
+others.
+"""
 
 import asyncio
 import time
@@ -15,7 +17,9 @@ _LINE = b"a line of the neighbour's\n"
 
 @dataclass(frozen=True, kw_only=True)
 class Hog:
-    """`script` is Python. `reason`: how it ends; `limit`: the one that its breach names, "" where the kernel just refuses."""
+    """`script` is Python. `reason`: how it ends; `limit`: the limit of its breach, "" if the kernel
+    just denies.
+    """
 
     script: str
     reason: str
@@ -23,7 +27,7 @@ class Hog:
     limits: Mapping[str, Any]
 
 
-_WALL = 4.0  # seconds of those that nothing but time ends
+_WALL = 4.0  # seconds, for agents that only end by time
 
 HOGS: Final[Mapping[str, Hog]] = {
     "cpu": Hog(
@@ -39,12 +43,16 @@ HOGS: Final[Mapping[str, Hog]] = {
         limits={"memory": 256 * MIB},
     ),
     "memory of many": Hog(
-        script="import os\nfor _ in range(3): os.fork()\nheld = []\nwhile len(held) < 40: held.append(bytearray(b'x') * (4 << 20))\nimport time; time.sleep(60)",
+        script=(
+            "import os\nfor _ in range(3): os.fork()\nheld = []\n"
+            "while len(held) < 40: held.append(bytearray(b'x') * (4 << 20))\n"
+            "import time; time.sleep(60)"
+        ),
         reason="limit",
         limit="memory",
         limits={"memory": 256 * MIB},
     ),
-    "memory of no first thread": Hog(  # to /proc each is a zombie, which has no memory
+    "memory of no first thread": Hog(  # /proc shows each as a zombie, without memory
         script=(
             "import ctypes, os, threading, time\n"
             "def hold():\n"
@@ -60,19 +68,29 @@ HOGS: Final[Mapping[str, Hog]] = {
         limits={"memory": 256 * MIB},
     ),
     "processes": Hog(
-        script="import os, signal\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\nwhile True:\n try: os.fork()\n except OSError: pass",
+        script=(
+            "import os, signal\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
+            "while True:\n try: os.fork()\n except OSError: pass"
+        ),
         reason="limit",
         limit="pids",
         limits={"wall_seconds": _WALL, "pids": 64},
     ),
     "disk": Hog(
-        script="import tempfile\nwith tempfile.NamedTemporaryFile() as out:\n while True: out.write(bytes(1 << 20))",
+        script=(
+            "import tempfile\nwith tempfile.NamedTemporaryFile() as out:\n"
+            " while True: out.write(bytes(1 << 20))"
+        ),
         reason="limit",
         limit="tmp",
         limits={"tmp": 64 * MIB},
     ),
     "branch": Hog(
-        script="import itertools\nfor number in itertools.count(): open(f'filler-{number}', 'wb').write(bytes(4 << 20))",
+        script=(
+            "import itertools\n"
+            "for number in itertools.count(): "
+            "open(f'filler-{number}', 'wb').write(bytes(4 << 20))"
+        ),
         reason="limit",
         limit="branch_disk",
         limits={"branch_disk": 32 * MIB},
@@ -94,7 +112,8 @@ HOGS: Final[Mapping[str, Hog]] = {
         script=(
             "import socket\nheld = []\n"
             "while True:\n held.append(socket.socketpair())\n for one in held[-1]:\n"
-            "  one.setblocking(False)\n  try:\n   while True: one.send(bytes(1 << 16))\n  except BlockingIOError: pass"
+            "  one.setblocking(False)\n  try:\n   while True: one.send(bytes(1 << 16))\n  except "
+            "BlockingIOError: pass"
         ),
         reason="exit",
         limit="",
@@ -116,7 +135,7 @@ HOGS: Final[Mapping[str, Hog]] = {
 
 
 async def start(adapter: Orchestrator, kind: str, **limits: Any) -> AgentHandle:
-    """That hog, under its limits and these."""
+    """Start that hog with its limits and `limits`."""
     hog = HOGS[kind]
     spec = AgentSpec(
         name=f"hog-{kind.replace(' ', '-')}",
@@ -128,7 +147,7 @@ async def start(adapter: Orchestrator, kind: str, **limits: Any) -> AgentHandle:
 
 
 async def wait_ended(adapter: Orchestrator, handle: AgentHandle) -> AgentInfo:
-    """What became of it."""
+    """Wait for its end and return its info."""
     async for item in adapter.stream(handle.agent_id):
         if item.kind == "exit":
             break
@@ -136,7 +155,9 @@ async def wait_ended(adapter: Orchestrator, handle: AgentHandle) -> AgentInfo:
 
 
 def expected(info: AgentInfo, kind: str) -> tuple[str, str]:
-    """(reason, limit) of that hog's end here: where the reaper answers each fork, only time ends one that forks."""
+    """Return the expected (reason, limit): if the reaper handles forks, a forking hog ends by time
+    only.
+    """
     row: Any = info.isolation["processes"]
     if kind == "processes" and row["by"] == "reaper":
         return HOGS["cpu"].reason, HOGS["cpu"].limit
@@ -144,7 +165,7 @@ def expected(info: AgentInfo, kind: str) -> tuple[str, str]:
 
 
 class EchoAgent:
-    """An agent that sends back what it is sent; `samples` are its round trips in milliseconds."""
+    """An agent that echoes its input; `samples` are its round trips in milliseconds."""
 
     def __init__(self, adapter: Orchestrator) -> None:
         self._adapter = adapter

@@ -1,4 +1,4 @@
-"""Agents on a real agent-host, as tests start them, and the gateway's authority that follows it."""
+"""Agents on a real agent-host, and the gateway's authorizations of them."""
 
 import asyncio
 import contextlib
@@ -19,12 +19,14 @@ from agentbox.testing.agent_host import AgentHostBox
 from agentbox.testing.wait import wait_until
 
 PRINT_TOKEN = 'printf "%s\\n" "$AGENTBOX_TOKEN"; exec sleep 1000'
-"""A script for `sh -c`: the token on stdout, then nothing."""
+"""A script for `sh -c`: prints the token, then nothing."""
 
 
 @contextlib.contextmanager
 def host_with_secret(directory: Path, manifest: str, **options: Any) -> Iterator[AgentHostBox]:
-    """A host of that manifest with one secret, LAB_SECRET, that is `hush`; its restarts wait a fiftieth."""
+    """Run a host of that manifest with one secret, LAB_SECRET=`hush`; restart delays are divided by
+    50.
+    """
     host = AgentHostBox(directory, manifest=manifest, **{"scale": 50, **options})
     host.paths.moved_secrets.mkdir(mode=0o700)
     (host.paths.moved_secrets / "LAB_SECRET").write_text("hush")
@@ -37,7 +39,7 @@ def host_with_secret(directory: Path, manifest: str, **options: Any) -> Iterator
 
 @contextlib.asynccontextmanager
 async def open_orchestrator(box: AgentHostBox) -> AsyncIterator[LocalProcessOrchestrator]:
-    """A client of that host."""
+    """Open a client of that host."""
     config = SlotConfig(slot="orchestrator", use="local-process", required=True, paths=box.paths)
     orchestrator = LocalProcessOrchestrator(config, Deps(metrics=Metrics()))
     await orchestrator.open(Deadline.after(30))
@@ -47,7 +49,7 @@ async def open_orchestrator(box: AgentHostBox) -> AsyncIterator[LocalProcessOrch
 
 @contextlib.asynccontextmanager
 async def follow_authorizations(box: AgentHostBox) -> AsyncIterator[AuthorizationCache]:
-    """An authority that knows the whole set."""
+    """Yield the authorizer after it has received all authorizations."""
     authorizer = AuthorizationCache(box.paths)
     task = asyncio.create_task(authorizer.run())
     async with asyncio.timeout(10):
@@ -58,7 +60,9 @@ async def follow_authorizations(box: AgentHostBox) -> AsyncIterator[Authorizatio
 
 
 async def spawn(adapter: LocalProcessOrchestrator, name: str, **fields: Any) -> AgentHandle:
-    """The agent of [agents] of that name, or with `argv` a program; `more` are fields of its spec."""
+    """Spawn the agent of that name in [agents], or with `argv` a program; `fields` are those of its
+    spec.
+    """
     defaults = {} if "argv" in fields else {"agent": name}
     return await adapter.spawn(
         AgentSpec(**{"name": name, **defaults, **fields}), request_id=uuid7()
@@ -68,25 +72,27 @@ async def spawn(adapter: LocalProcessOrchestrator, name: str, **fields: Any) -> 
 async def token_of(
     adapter: LocalProcessOrchestrator, handle: AgentHandle, generation: int = 1
 ) -> str:
-    """The first line that a life writes: with SAYS_TOKEN its token."""
+    """Return the first output line of a generation: with PRINT_TOKEN its token."""
     async with asyncio.timeout(15):
         async for item in adapter.stream(handle.agent_id):
             if item.kind == "stdout" and item.generation == generation:
                 return item.data.decode().strip()
-    raise AssertionError("it said nothing")
+    raise AssertionError("the agent printed nothing")
 
 
 async def agent_authorization(
     adapter: LocalProcessOrchestrator, authorizer: AuthorizationCache, handle: AgentHandle
 ) -> Authorization:
-    """What it holds, by its own token."""
+    """Return the agent's authorization, by its own token."""
     return await authorization_of(authorizer, await token_of(adapter, handle))
 
 
 async def authorization_of(authorizer: AuthorizationCache, token: str) -> Authorization:
-    """Waits until the gateway has the token's authorization: on a busy machine an agent's first output can be faster.
+    """Wait until the gateway has the token's authorization: on a busy machine an agent's first
+    output can be faster.
 
-    Raises AssertionError when the gateway does not receive it."""
+    Raises AssertionError if the gateway does not receive it.
+    """
     result: Authorization | None = None
 
     def received() -> bool:
@@ -95,7 +101,7 @@ async def authorization_of(authorizer: AuthorizationCache, token: str) -> Author
             result = authorizer.identify(token)
         return result is not None
 
-    await wait_until(received, "the gateway has the authorization")
+    await wait_until(received, "the gateway has received the authorization")
     assert result is not None
     return result
 
@@ -107,7 +113,7 @@ async def grant_id(
     pattern: str,
     group: str = "grants",
 ) -> str:
-    """The id of a grant, of `grants` or `secrets`."""
+    """Return the id of a grant, of `grants` or `secrets`."""
     rows: Any = (await adapter.get(handle.agent_id)).policy[group]
     result: str = next(
         row["grant_id"] for row in rows if row["scope"] == scope and pattern in row["patterns"]

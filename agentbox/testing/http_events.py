@@ -1,6 +1,6 @@
-"""The journal of a box as an adapter over its API, for the contract suite: what a client of the routes can rely on.
+"""The journal of a box as an adapter over its API, for the contract suite: it tests the routes.
 
-It is no class of the registry: the external class of this slot keeps a journal of its own.
+It is not in the registry: the external class of this slot has its own journal.
 """
 
 import asyncio
@@ -33,8 +33,9 @@ from agentbox.testing.http_slots import HttpSlot
 
 
 class HttpEvents(HttpSlot):
-    """A secret named after a box is the token with which its records are delivered. What the caller's context says goes
-    into the event, as a client has no other way to say it."""
+    """A secret with the name of a box is the token for delivering its records. The caller's context
+    is written into the event, as clients have no other way to pass it.
+    """
 
     slot = "events"
     contract_version = CONTRACT_VERSION
@@ -43,7 +44,8 @@ class HttpEvents(HttpSlot):
     def __init__(self, cfg: SlotConfig, deps: Deps) -> None:
         super().__init__(cfg, deps)
         self._streams: AsyncBoxClient | None = None
-        self._heads: set[asyncio.Future[tuple[int, str]]] = set()  # asked by streams that begin now
+        # requests of streams that are starting
+        self._heads: set[asyncio.Future[tuple[int, str]]] = set()
         self._ended = asyncio.Event()
 
     async def open(self, deadline: Deadline) -> None:
@@ -65,8 +67,9 @@ class HttpEvents(HttpSlot):
         await self.head()
 
     async def append(self, events: Sequence[NewEvent]) -> tuple[Event, ...]:
-        """The answer says where they stand; what stands there is read. Of a call that appends one event several times over,
-        all are the one."""
+        """The response has the positions, and the records are read from there. A call that appends
+        one event several times returns it for all.
+        """
         if self._heads:
             await asyncio.wait(self._heads)
         for index, event in enumerate(events):
@@ -100,7 +103,7 @@ class HttpEvents(HttpSlot):
     def subscribe(
         self, *, since: int | None = None, flt: EventFilter = ALL
     ) -> AsyncGenerator[Event]:
-        """From now means from what is the head now, so it is asked at once."""
+        """Without `since` the stream starts at the current head, so it is requested at once."""
         if since is not None or self._streams is None:
             return self._follow(since, flt)
         head = asyncio.ensure_future(self.head())
@@ -121,7 +124,7 @@ class HttpEvents(HttpSlot):
     async def receive(self, box: str, records: Sequence[Event]) -> Received:
         token = self.cfg.secrets.get(box)
         if token is None and self._streams is not None:
-            raise invalid_value("/box", "has no token here")
+            raise invalid_value("/box", "has no configured token")
         headers = {"Content-Type": BATCH, "Authorization": f"Bearer {token}"}
         body = [cloud_event(record) for record in records]
         answer = (

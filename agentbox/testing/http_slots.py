@@ -1,6 +1,6 @@
-"""Pods and memory of a box as adapters over its API, for the contract suites: what a client of the routes can rely on.
+"""Pods and memory of a box as adapters over its API, for the contract suites: they test the routes.
 
-They are no class of the registry: the external classes of these slots speak Solid and PostgreSQL.
+They are not in the registry: the external classes of these slots use Solid and PostgreSQL.
 """
 
 import abc
@@ -51,14 +51,14 @@ class HttpSlot(Adapter):
 
     @abc.abstractmethod
     async def _check(self) -> None:
-        """Asks the slot anything."""
+        """Sends any request to the slot."""
 
     async def _call(self, call: Call, method: str, *, idempotent: bool = True) -> Any:
         return await self._peer.send_call(call, method=method, idempotent=idempotent)
 
 
 class HttpPods(HttpSlot):
-    """`modified_at` is to the second, as HTTP has it."""
+    """`modified_at` has a resolution of seconds, as in HTTP."""
 
     slot = "pods"
     capabilities = frozenset(
@@ -101,7 +101,7 @@ class HttpPods(HttpSlot):
         if byte_range is not None and (
             byte_range[0] < 0 or (byte_range[1] or byte_range[0]) < byte_range[0]
         ):
-            raise invalid_value("/byte_range", "is no range")
+            raise invalid_value("/byte_range", "is not a valid range")
         response = await self._call(pods.read_pod(path, byte_range), "read")
         return PodObject(
             meta=_meta(pods.parse_pod_meta(path, response)), body=buffered_body(response.content)
@@ -128,7 +128,7 @@ class HttpPods(HttpSlot):
         meta = await self.head(path)
         return replace(
             meta, etag=response.headers["etag"]
-        )  # the patch's own, should somebody have been faster than HEAD
+        )  # that of the patch, even if another write came before HEAD
 
     async def delete(self, path: str, *, if_match: str | None = None) -> None:
         parse_path(path, "either")
@@ -145,7 +145,7 @@ class HttpPods(HttpSlot):
 
 
 class _CountingBody:
-    """A body, and how many bytes of it went out."""
+    """A body that counts its sent bytes."""
 
     def __init__(self, body: bytes | AsyncIterator[bytes]) -> None:
         self.size = len(body) if isinstance(body, bytes) else 0
@@ -167,7 +167,7 @@ def _truncate_seconds(meta: PodMeta) -> PodMeta:
 
 
 class HttpMemory(HttpSlot):
-    """Every method is one request."""
+    """Each method is one request."""
 
     slot = "memory"
 
@@ -254,7 +254,7 @@ class HttpMemory(HttpSlot):
 
 
 def _path_parameters(namespace: str, key: str) -> dict[str, str]:
-    """Raises ValidationError for what no path can carry."""
+    """Raises ValidationError for names that a path cannot contain."""
     return {"ns": checks.check_namespace(namespace), "key": checks.check_key(key)}
 
 

@@ -1,7 +1,8 @@
-"""Every way to forge a journal that its own files give away: what is done, and where it must be found.
+"""Every detectable forgery of a journal: the change, and where it must be found.
 
-The journal under attack has three segments: records 0 to 40 and 41 to 81 are sealed, 82 to 121 are not. Each of the others
-has the number of its place in the segment as `n` in its data, and the subject `s`.
+The attacked journal has three segments: records 0 to 40 and 41 to 81 are sealed, 82 to 121 are not.
+All except seal records have their position in the segment as `n` in their data, and the subject
+`s`.
 """
 
 import hashlib
@@ -25,19 +26,19 @@ Location = tuple[str, int, int | None]  # file, line, record
 
 
 def read_lines(directory: Path, name: str) -> Lines:
-    """A file's lines, each with its newline."""
+    """Return a file's lines, each with its newline."""
     return (directory / name).read_bytes().splitlines(keepends=True)
 
 
 def write_lines(directory: Path, name: str, lines: Lines) -> None:
-    """Writes a file anew, whatever its mode."""
+    """Write a file, whatever its mode."""
     if (directory / name).exists():
         (directory / name).chmod(0o600)
     (directory / name).write_bytes(b"".join(lines))
 
 
 def rehashed(line: bytes, **changes: Any) -> bytes:
-    """A record with other members, and the hash that goes with them."""
+    """Return a record with other members and a matching hash."""
     record: dict[str, Any] = {**json.loads(line), **changes}
     body = {name: item for name, item in record.items() if name not in ("hash", "prev_hash")}
     record["hash"] = hashlib.sha256(record["prev_hash"].encode() + rfc8785.dumps(body)).hexdigest()
@@ -46,7 +47,7 @@ def rehashed(line: bytes, **changes: Any) -> bytes:
 
 
 def rechained(lines: Lines, index: int, **changes: Any) -> Lines:
-    """A record changed, and every one after it chained anew."""
+    """Return lines with one record changed and all later ones chained again."""
     result = [*lines[:index], rehashed(lines[index], **changes)]
     for line in lines[index + 1 :]:
         result.append(rehashed(line, prev_hash=json.loads(result[-1])["hash"]))
@@ -54,19 +55,19 @@ def rechained(lines: Lines, index: int, **changes: Any) -> Lines:
 
 
 def edit_file(name: str, change: Callable[[Lines], Lines]) -> Attack:
-    """Changes the lines of a file."""
+    """Return an attack that changes the lines of a file."""
     return lambda directory: write_lines(directory, name, change(read_lines(directory, name)))
 
 
 def edit_line(name: str, number: int, change: Callable[[bytes], bytes]) -> Attack:
-    """Changes one line; `number` counts from 1."""
+    """Return an attack that changes one line; `number` counts from 1."""
     return edit_file(
         name, lambda lines: [*lines[: number - 1], change(lines[number - 1]), *lines[number:]]
     )
 
 
 def replace(old: bytes, new: bytes) -> Callable[[bytes], bytes]:
-    """Other bytes for these, which must be there."""
+    """Return a change of bytes, which must be present."""
 
     def change(line: bytes) -> bytes:
         assert old in line
@@ -76,7 +77,7 @@ def replace(old: bytes, new: bytes) -> Callable[[bytes], bytes]:
 
 
 def remove(*names: str) -> Attack:
-    """Removes files."""
+    """Return an attack that removes files."""
 
     def change(directory: Path) -> None:
         for name in names:
@@ -86,12 +87,12 @@ def remove(*names: str) -> Attack:
 
 
 def rename(old: str, new: str) -> Attack:
-    """Gives a file another name."""
+    """Return an attack that renames a file."""
     return lambda directory: (directory / old).rename(directory / new)
 
 
 def swap(left: str, right: str) -> Attack:
-    """Exchanges what two files hold."""
+    """Return an attack that swaps the content of two files."""
 
     def change(directory: Path) -> None:
         first, second = (directory / left).read_bytes(), (directory / right).read_bytes()
@@ -102,7 +103,7 @@ def swap(left: str, right: str) -> Attack:
 
 
 def reseal(directory: Path) -> None:
-    """A record of the first segment changed, all after it chained, the file sealed as if it had always been so."""
+    """Changes a record of the first segment, chains all later ones again and seals the file."""
     *lines, last = read_lines(directory, FIRST)
     lines = rechained(lines, 5, data={"n": -1})
     tail = json.loads(lines[-1])["hash"]
@@ -119,12 +120,12 @@ def reseal(directory: Path) -> None:
 
 
 def foreign_record(line: bytes) -> bytes:
-    """A record of the same place in another journal: sound in itself."""
+    """Return a valid record of the same position in another journal."""
     return rehashed(line, prev_hash="ab" * 32)
 
 
 def prune_and_edit_anchor(**changes: Any) -> Attack:
-    """Pruned by the rules, then anchor.json changed."""
+    """Return an attack that prunes correctly, then changes anchor.json."""
 
     def change(directory: Path) -> None:
         prune(directory, before_seq=50)
@@ -260,7 +261,7 @@ ATTACKS: Mapping[str, tuple[Attack, Location]] = {
 
 
 def renumbered(lines: Lines) -> Lines:
-    """Numbered and chained anew from the second on, as if they had always stood so."""
+    """Return lines numbered and chained again from the second on."""
     result = lines[:1]
     for line in lines[1:]:
         previous = json.loads(result[-1])
@@ -269,7 +270,9 @@ def renumbered(lines: Lines) -> Lines:
 
 
 def edit_origin(index: int, **changes: Any) -> Attack:
-    """Other members in the origin of a record, and everything after it chained anew. `at` counts from 0."""
+    """Return an attack that changes the origin of a record and chains all later ones again. `index`
+    counts from 0.
+    """
     return edit_file(
         FIRST,
         lambda lines: rechained(
@@ -279,14 +282,15 @@ def edit_origin(index: int, **changes: Any) -> Attack:
 
 
 def _remove_origin(lines: Lines) -> Lines:
-    """A delivered record as if it were of this box."""
+    """Make a delivered record look like a local one."""
     record = json.loads(lines[3])
     del record["origin"]
     return renumbered([*lines[:3], rfc8785.dumps(record) + b"\n", *lines[4:]])
 
 
-# On a journal of one day: record 0 is its own, 1 to 5 are 0 to 4 of the box `one`, 6 tells of the gap before its 7 and 8,
-# which are 7 and 8 here too, 9 is its own. Each forgery chains all that follows anew, or the chain alone would tell.
+# A journal of one day: record 0 is local, 1 to 5 are 0 to 4 of the box `one`, 6 is the gap before
+# its 7 and 8, which are 7 and 8 here too, 9 is local. Each forgery chains all later records again,
+# or the chain alone would reveal it.
 ORIGINS: Mapping[str, tuple[Attack, Location]] = {
     "edit of an origin": (
         edit_line(FIRST, 4, replace(b'"box":"one"', b'"box":"two"')),
@@ -333,7 +337,7 @@ ORIGINS: Mapping[str, tuple[Attack, Location]] = {
 }
 
 
-# What the files alone do not give away: it takes a record that is known from elsewhere.
+# Not detectable from the files alone, only with a record known from elsewhere.
 TRUNCATIONS: Mapping[str, Attack] = {
     "records": edit_file(THIRD, lambda lines: lines[:-3]),
     "the last file": remove(THIRD),

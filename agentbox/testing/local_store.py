@@ -1,4 +1,6 @@
-"""The fixtures of a contract suite, for an implementation that keeps its data in a folder of the box."""
+"""Fixtures of a contract suite for an implementation that stores its data in a directory of the
+box.
+"""
 
 import asyncio
 import contextlib
@@ -26,9 +28,9 @@ from agentbox.core.paths import Paths
 
 
 class LocalStore:
-    """One store below a prefix: makes instances over it, opens, crashes and ruins it.
+    """A store below a prefix: creates and opens instances, and destroys their data.
 
-    `impl` is one of the registry, or `module:Class` for a class that is not in it.
+    `impl` is in the registry, or `module:Class` for another class.
     """
 
     def __init__(
@@ -55,17 +57,17 @@ class LocalStore:
         self._opened: list[Adapter] = []
 
     def with_options(self, **options: Any) -> "LocalStore":
-        """This store, whose next instances have these options too."""
+        """Adds options for the next instances; returns this store."""
         self.cfg = replace(self.cfg, options={**self.cfg.options, **options})
         return self
 
     def with_secrets(self, **secrets: str) -> "LocalStore":
-        """This store, whose next instances have these credentials too."""
+        """Adds credentials for the next instances; returns this store."""
         self.cfg = replace(self.cfg, secrets={**self.cfg.secrets, **secrets})
         return self
 
     def sibling(self, name: str) -> "LocalStore":
-        """Another store of the same kind, in a folder of its own."""
+        """Return another store of the same kind in its own directory."""
         return LocalStore(
             self.cfg.slot,
             self.cfg.use,
@@ -77,7 +79,7 @@ class LocalStore:
 
     @property
     def worker_secrets(self) -> Mapping[str, str]:
-        """The credentials that another process on this store is given."""
+        """The credentials for other processes on this store."""
         return self.cfg.secrets
 
     @property
@@ -85,11 +87,11 @@ class LocalStore:
         return self.cfg.directory
 
     def accept_loss(self) -> None:
-        """Whatever the store held last counts no more, as an operator says who wants it to begin anew."""
+        """Discards the record of the stored data, as an operator does to start over."""
         (self.directory.parent / "stores" / f"{self.cfg.slot}.json").unlink()
 
     def make(self) -> Any:
-        """An instance that is not open."""
+        """Return an instance that is not open."""
         adapter = _class_of(self.cfg.slot, self.cfg.use)(
             self.cfg, Deps(metrics=Metrics(), clock=self._clock)
         )
@@ -97,18 +99,18 @@ class LocalStore:
         return adapter
 
     async def open(self) -> Any:
-        """An instance that is open; `close_all` closes it."""
+        """Return an open instance; `close_all` closes it."""
         adapter = self.make()
         await adapter.open(Deadline.after(10))
         return adapter
 
     async def reopen(self) -> Any:
-        """Closes what is open, and opens the store again."""
+        """Closes all instances and opens the store again."""
         await self.close_all()
         return await self.open()
 
     async def kill_backend(self) -> None:
-        """Takes the folder away under the open instance."""
+        """Removes the directory under the open instance."""
         shutil.rmtree(self.directory)
 
     async def close_all(self) -> None:
@@ -117,7 +119,9 @@ class LocalStore:
 
     @contextlib.asynccontextmanager
     async def worker(self, work: str, *arguments: str) -> AsyncIterator[asyncio.subprocess.Process]:
-        """Another process on the same store, see `agentbox.testing.worker`. Killed when the block ends."""
+        """Start another process on the same store, see `agentbox.testing.worker`. Killed when the
+        block ends.
+        """
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",

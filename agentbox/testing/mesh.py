@@ -1,4 +1,6 @@
-"""What tests of the mesh need besides `ApiBox`: plans of hosts and clients, and a box that is played by hand."""
+"""Helpers for mesh tests besides `ApiBox`: plans of hosts and clients, and a box controlled by the
+test.
+"""
 
 import base64
 import os
@@ -21,7 +23,7 @@ EXTERNAL = {"beads": "external-http", "pods": "external-solid", "events": "exter
 
 
 def mesh_table(mode: str, **changes: Any) -> dict[str, Any]:
-    """`[mesh]` as a plan has it: its defaults, and `changes`."""
+    """Return `[mesh]` as in a plan: its defaults with `changes`."""
     table = {name: getattr(MeshTable(), name) for name in MeshTable.__dataclass_fields__}
     return {**table, "mode": mode, **changes}
 
@@ -29,7 +31,9 @@ def mesh_table(mode: str, **changes: Any) -> dict[str, Any]:
 def host_plan(
     *, public_base: str = "", slots: Mapping[str, SlotPlan] | None = None, **changes: Any
 ) -> Plan:
-    """A host with local slots and no orchestrator, and `slots`; `changes` are keys of `[mesh]`."""
+    """Return a host with local slots and no orchestrator, and `slots`; `changes` are keys of
+    `[mesh]`.
+    """
     rows = {**SLOTS, "orchestrator": SlotPlan(use="off", required=False), **(slots or {})}
     plan = api_plan(slots=rows, mesh=mesh_table(**{"mode": "host", **changes}))
     return replace(plan, api=replace(plan.api, public_base=public_base))
@@ -38,8 +42,9 @@ def host_plan(
 def client_plan(
     host_url: str, *, slots: Mapping[str, SlotPlan] | None = None, **changes: Any
 ) -> Plan:
-    """A client of that host that logs each step: beads from the session, the rest local, and `slots`; `changes` are keys of
-    `[mesh]`."""
+    """Return a client of that host that logs each step: beads from the session, the rest local, and
+    `slots`; `changes` are keys of `[mesh]`.
+    """
     beads = SlotPlan(
         use="external-http", required=False, options={"endpoint": "", "timeout_seconds": 5}
     )
@@ -52,7 +57,7 @@ def client_plan(
 
 
 def write_enrolment(prefix: Path, **extra_secrets: str) -> None:
-    """Puts the enrolment token, and `more`, where the box finds its secrets."""
+    """Writes the enrolment token and `extra_secrets` to the box's secrets directory."""
     directory = Paths(prefix).mounted_secrets
     directory.mkdir(parents=True, exist_ok=True)
     for name, value in {TOKEN_ENV: ENROLMENT, **extra_secrets}.items():
@@ -60,7 +65,9 @@ def write_enrolment(prefix: Path, **extra_secrets: str) -> None:
 
 
 def mesh_box(prefix: Path, plan: Plan, *, scale: float = 1) -> ApiBox:
-    """A box of that plan with the enrolment token, not yet started; its agent-host, where it has one, is."""
+    """Return a box of that plan with the enrolment token, not started; its agent-host, if
+    any, is.
+    """
     prefix.mkdir(parents=True, exist_ok=True)
     write_enrolment(prefix)
     agents = plan.slots["orchestrator"].use == "local-process"
@@ -71,7 +78,7 @@ def mesh_box(prefix: Path, plan: Plan, *, scale: float = 1) -> ApiBox:
 
 
 class ManualBox:
-    """A box that a test plays: its identity, and its calls of a host."""
+    """A box whose calls of a host the test makes."""
 
     def __init__(self, host: ApiBox, *, impls: Mapping[str, str] = EXTERNAL) -> None:
         self.instance_id, self.boot_id, self.secret = str(uuid4()), str(uuid4()), os.urandom(32)
@@ -82,7 +89,7 @@ class ManualBox:
         self._host = host
 
     def register_body(self, **changes: Any) -> dict[str, Any]:
-        """The body of a register."""
+        """Return the body of a registration."""
         return {
             "protocol": 1,
             "instance_id": self.instance_id,
@@ -95,7 +102,7 @@ class ManualBox:
         }
 
     def register(self, **changes: Any) -> dict[str, Any]:
-        """Joins, and keeps the session. Raises ApiError."""
+        """Registers, and stores the session. Raises ApiError."""
         with self._host.client(ENROLMENT) as client:
             session: dict[str, Any] = client.call(
                 "mesh_register", body=self.register_body(**changes)
@@ -108,11 +115,11 @@ class ManualBox:
         return session
 
     def client(self) -> BoxClient:
-        """With the session's token."""
+        """Return a client with the session's token."""
         return self._host.client(self.token)
 
     def heartbeat(self, **changes: Any) -> dict[str, Any]:
-        """One more beat. Raises ApiError."""
+        """Sends a heartbeat. Raises ApiError."""
         self.heartbeat_count += 1
         with self.client() as client:
             reply: dict[str, Any] = client.call(

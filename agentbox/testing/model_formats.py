@@ -1,4 +1,6 @@
-"""One answer of a model in the wire forms of its makers, whole and as a stream (their API references, 2026)."""
+"""A model response in the formats of several vendors, complete and streamed (their API references,
+2026).
+"""
 
 import json
 import zlib
@@ -11,7 +13,9 @@ CHUNK_SIZE: Final = 12  # characters of a text in one event
 
 @dataclass(frozen=True, kw_only=True)
 class ToolUse:
-    """The model asks for a tool. `free` = its input is a text (OpenAI's custom tools), in `arguments["input"]`."""
+    """A tool call of the model. `is_text` = its input is a text (OpenAI's custom tools), in
+    `arguments["input"]`.
+    """
 
     name: str
     arguments: Mapping[str, Any]
@@ -20,7 +24,9 @@ class ToolUse:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelTurn:
-    """One turn. `tokens` = output tokens that it takes, cut at the request's cap; None = a quarter of the text's length."""
+    """A turn. `tokens` = its output tokens, limited by the request; None = a quarter of the text's
+    length.
+    """
 
     text: str = ""
     tool_uses: tuple[ToolUse, ...] = ()
@@ -29,11 +35,11 @@ class ModelTurn:
 
     @property
     def chunks(self) -> list[str]:
-        """The text, as a stream has it."""
+        """The text in the chunks of a stream."""
         return _pieces(self.text, self.chunk_size)
 
     def token_counts(self, body: Mapping[str, Any]) -> tuple[int, int]:
-        """Tokens of input and output, as every form tells them."""
+        """Return the tokens of input and output."""
         length = len(self.text) + sum(len(json.dumps(use.arguments)) for use in self.tool_uses)
         generated = self.tokens if self.tokens is not None else max(1, length // 4)
         config = body.get("generationConfig", {})
@@ -47,7 +53,7 @@ class ModelTurn:
 
 @dataclass(frozen=True, kw_only=True)
 class ApiFormat:
-    """One API. The last argument of `whole` and `events`: tell no usage."""
+    """An API. The last argument of `build_body` and `build_events`: omit usage."""
 
     matches: Callable[[str], bool]
     is_stream: Callable[[str, Mapping[str, Any]], bool]
@@ -57,7 +63,9 @@ class ApiFormat:
 
 
 def _id(kind: str, body: Mapping[str, Any], number: int = 0) -> str:
-    """The same for the same request, another for the next: clients take two answers or calls of one id for one."""
+    """Return an id that is equal for equal requests and else different: clients identify responses
+    and calls by it.
+    """
     return f"{kind}_{zlib.crc32(json.dumps(body).encode()):08x}{number}"
 
 
@@ -238,7 +246,7 @@ def _response_events(body: Mapping[str, Any], turn: ModelTurn, omit_usage: bool)
 
 
 def _count_model_turns(body: Mapping[str, Any]) -> int:
-    """Turns of the model: runs of its items between those of the user and of tools."""
+    """Count turns of the model: runs of its items between those of the user and of tools."""
     rows = body.get("input", ())
     model_types = ("function_call", "custom_tool_call", "reasoning", "local_shell_call")
     flags = [

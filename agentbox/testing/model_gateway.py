@@ -1,4 +1,4 @@
-"""A model gateway on a port of its own, before a model server of ours, with agents whose rights a test decides."""
+"""A model gateway on its own port, with a model server, and agents whose rights a test defines."""
 
 import asyncio
 from collections import Counter
@@ -28,11 +28,11 @@ BUDGET = Budget(
 
 
 class ModelAuthorizer(FakeAuthorizer):
-    """Of agents that call models."""
+    """Authorizations of agents that call models."""
 
     @property
     def refusal_counts(self) -> Counter[tuple[str, str]]:
-        """How often each agent, by its name, was refused by each rule."""
+        """The number of denials by agent name and rule."""
         return Counter((agent_id.removeprefix("id-"), rule) for agent_id, _, rule in self.refusals)
 
     def add_agent(
@@ -42,7 +42,7 @@ class ModelAuthorizer(FakeAuthorizer):
         parent: Authorization | None = None,
         **changes: Any,
     ) -> Authorization:
-        """An agent whose token is `token-<name>`; it may use every provider."""
+        """Add an agent with the token `token-<name>`; it may use every provider."""
         ancestors: tuple[Ancestor, ...] = ()
         if parent is not None:
             ancestor = Ancestor(
@@ -68,7 +68,9 @@ class ModelAuthorizer(FakeAuthorizer):
 
 @dataclass
 class ModelGatewayFixture:
-    """What a test works with. `state` outlives a room that is opened again on the same folder."""
+    """A model gateway with its server and client. `state` persists if it is opened again on the
+    same directory.
+    """
 
     server: ModelServer
     authorizer: ModelAuthorizer
@@ -78,12 +80,12 @@ class ModelGatewayFixture:
     config: LlmConfig
 
     async def chat(self, name: str, text: str = "Hi.", **members: Any) -> httpx.Response:
-        """One chat completion of that agent."""
+        """Send a chat completion of that agent."""
         body = {"model": "small-1", "messages": [{"role": "user", "content": text}], **members}
         return await self.post(name, "openai/v1/chat/completions", body)
 
     async def post(self, name: str, path: str, body: Any) -> httpx.Response:
-        """With the agent's token as a bearer."""
+        """Send a request with the agent's token as a bearer."""
         headers = {"authorization": f"Bearer token-{name}"}
         return await self.client.post(f"{self.url}/llm/{path}", json=body, headers=headers)
 
@@ -97,7 +99,7 @@ async def model_gateway(
     privacy: str = "off",
     **provider: Any,
 ) -> AsyncIterator[ModelGatewayFixture]:
-    """A gateway whose three providers are the same server, under the three kinds."""
+    """Run a gateway with three providers of the three kinds, all on the same server."""
     shared = {
         "env_var": VARIABLE,
         "models": ("*",),

@@ -1,4 +1,6 @@
-"""A model provider over real HTTP that plays a written conversation, in the forms of OpenAI, Anthropic and Gemini, with faults."""
+"""A model provider over real HTTP that plays a script, in the formats of OpenAI, Anthropic and
+Gemini, with faults.
+"""
 
 import asyncio
 import json
@@ -19,8 +21,9 @@ MODELS: Final = ("small-1", "small-2", "large-1")
 
 @dataclass(frozen=True, kw_only=True)
 class ServerFault:
-    """What goes wrong with one request: a status, a stream cut after `after` events, `seconds` before the first byte, the key
-    sent back, or no usage told."""
+    """A fault of one request: a status, a stream cut after `after` events, `seconds` before the
+    first byte, the key sent back, or no usage.
+    """
 
     kind: Literal["status", "cut", "slow", "echo", "silent"]
     status: int = 500
@@ -31,7 +34,7 @@ class ServerFault:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedRequest:
-    """A request as it came. Names of headers are in lower case."""
+    """A received request. Header names are in lower case."""
 
     method: str
     path: str
@@ -41,19 +44,23 @@ class RecordedRequest:
 
     @property
     def key(self) -> str:
-        """The credential that it came with."""
+        """The credential of the request."""
         bearer = self.headers.get("authorization", "").removeprefix("Bearer ")
         return bearer or self.headers.get("x-api-key", "") or self.headers.get("x-goog-api-key", "")
 
 
 def play_script(script: Sequence[ModelTurn]) -> Callable[[int, Mapping[str, Any]], ModelTurn]:
-    """Plays the script by how often the model has spoken in the conversation that it is given; its last line for ever."""
+    """Play the script by the number of model turns in the conversation; its last line is
+    repeated.
+    """
     return lambda spoken, _body: script[min(spoken, len(script) - 1)]
 
 
 @dataclass
 class ModelServer:
-    """A context manager. `say` gives the answer from how often the model has spoken, and the request's body."""
+    """A context manager. `reply` returns the turn for the number of model turns and the request's
+    body.
+    """
 
     reply: Callable[[int, Mapping[str, Any]], ModelTurn] = field(
         default_factory=lambda: play_script([ModelTurn(text="Hello there.")])
@@ -65,8 +72,8 @@ class ModelServer:
     faults: deque[ServerFault] = field(default_factory=deque)
     requests: list[RecordedRequest] = field(default_factory=list)
     running: int = 0
-    max_concurrent: int = 0  # requests at once
-    disconnects: int = 0  # clients that hung up in the middle
+    max_concurrent: int = 0  # concurrent requests
+    disconnects: int = 0  # clients that disconnected early
 
     @property
     def url(self) -> str:
@@ -164,7 +171,7 @@ class ModelServer:
 
 
 class _Response:
-    """What one request gets."""
+    """The response to one request."""
 
     def __init__(self, send: Any, receive: Any, server: ModelServer) -> None:
         self._send, self._receive, self._server = send, receive, server
@@ -186,7 +193,7 @@ class _Response:
         disconnected = asyncio.ensure_future(self._receive())
         for number, event in enumerate(events):
             if after is not None and number >= after:
-                raise ConnectionError("the stream is cut, as asked for")
+                raise ConnectionError("the stream is cut on request")
             if pause:
                 await asyncio.wait({disconnected}, timeout=pause)
             if disconnected.done():

@@ -1,4 +1,4 @@
-"""Plans of a manifest text, with a lock that names no package: for tests of whatever reads a plan."""
+"""Plans of a manifest text, with a lock without packages, for tests of plan readers."""
 
 from agentbox.manifest.features.loader import enabled_features, load_features
 from agentbox.manifest.load import parse
@@ -12,7 +12,9 @@ SHORTEST = "[meta]\nschema_version = 1\n"
 
 
 def plan_of(text: str = "", *, system: str = SYSTEM, test_hooks: bool = False) -> Plan:
-    """The plan of a manifest; `[meta]` is put in front unless `text` starts with it. ValueError when it has findings."""
+    """Return the plan of a manifest; `[meta]` is prepended unless `text` starts with it. ValueError
+    if it has findings.
+    """
     manifest = parse(manifest_bytes(text), "agentbox.toml")
     features = load_features()
     lock = lock_of(enabled_features(manifest, features), system)
@@ -20,12 +22,12 @@ def plan_of(text: str = "", *, system: str = SYSTEM, test_hooks: bool = False) -
 
 
 def manifest_bytes(text: str = "") -> bytes:
-    """What `plan_of` reads."""
+    """Return the manifest of `plan_of`."""
     return (text if text.startswith(("[meta]", "meta")) else SHORTEST + text).encode()
 
 
 def lock_of(features: tuple[str, ...] = ("build", "core"), *systems: str) -> Lock:
-    """A lock without rows, for these features and systems."""
+    """Return a lock without rows, for these features and systems."""
     return Lock(
         inputs="sha256:" + "0" * 64,
         source="debian",

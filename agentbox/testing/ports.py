@@ -1,15 +1,18 @@
-"""Ports for servers of tests."""
+"""Free ports for test servers."""
 
 import random
 import socket
 
 _RANGE = range(20_000, 29_000)
-"""Below the ports that Linux gives to outgoing connections (ip_local_port_range, 32768 and up): one of those may be taken at
-any moment by whoever connects to anything."""
+"""Below the ports of outgoing connections (ip_local_port_range, 32768 and up), which may be taken
+at any moment.
+"""
 
 
 def free_port() -> int:
-    """A port of loopback that nobody holds now, and that no outgoing connection will take. Raises OSError for none."""
+    """Return a free port of loopback that no outgoing connection will take. Raises OSError if there
+    is none.
+    """
     for port in random.sample(_RANGE, 100):
         with socket.socket() as probe:
             try:
@@ -17,4 +20,4 @@ def free_port() -> int:
             except OSError:
                 continue
             return port
-    raise OSError("a hundred ports of loopback are taken")
+    raise OSError("a hundred loopback ports are in use")

@@ -1,6 +1,7 @@
-"""A real box below a temporary prefix: the real boot, the real supervisord, the seal, and tiny programs of the test's.
+"""A real box below a temporary prefix: the real boot, supervisord and seal, and small test
+programs.
 
-Started by root it runs as uid 1000; started by anyone else, as that user. Everything it starts dies with it.
+Started by root it runs as uid 1000, else as the caller. All its processes end with it.
 """
 
 import json
@@ -57,14 +58,14 @@ _DIRECTORIES = (
     *(root.lstrip("/") for root in ROOTS),
 )
 
-# A program that does what ours do: backs off, serves /livez where it is the API, notifies, and stays.
+# Behaves like a program of a box: backs off, serves /livez as the API, notifies, and keeps running.
 PROGRAM = """
 import http.server, sys, threading, time
 from agentbox.core.paths import Paths
 from agentbox.box.supervision.backoff import backoff
 from agentbox.box.supervision.notify import notify
 name, port = sys.argv[1], int(sys.argv[2])
-paths = Paths.of_this_process()
+paths = Paths.for_this_process()
 backoff(paths, name)
 class Live(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
@@ -84,7 +85,9 @@ while True:
 def box_program(
     name: str, priority: int, *, port: int = 0, script: str = "program.py", **changes: Any
 ) -> Program:
-    """A required program that notifies, run from `/opt/agentbox/test/<script>` of the prefix (argv: name, port)."""
+    """Return a required program that notifies, run from `/opt/agentbox/test/<script>` of the prefix
+    (argv: name, port).
+    """
     fields = {
         "required": True,
         "ready": ReadySignal(by="notify"),
@@ -94,7 +97,7 @@ def box_program(
 
 
 def once(name: str, priority: int, module: str, **changes: Any) -> Program:
-    """`bootstrap` and `bootstrap-seal`: a module of ours that runs to its end."""
+    """Return a module that runs to its end, such as `bootstrap` and `bootstrap-seal`."""
     return Program(
         name=name,
         priority=priority,
@@ -116,7 +119,7 @@ def default_programs(port: int) -> tuple[Program, ...]:
 
 
 def make_plan(port: int, programs: tuple[Program, ...], **changes: Any) -> Plan:
-    """A small plan; `changes` are fields of Plan."""
+    """Return a small plan; `changes` are fields of Plan."""
     nofile = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     fields: dict[str, Any] = {
         "version": "0",
@@ -170,7 +173,7 @@ def make_plan(port: int, programs: tuple[Program, ...], **changes: Any) -> Plan:
 
 
 class PrefixBox:
-    """Use as a context manager: `start` as often as a test needs, the end kills and removes everything."""
+    """A context manager: `start` may be called repeatedly; the end kills and removes everything."""
 
     def __init__(self) -> None:
         self.root = Path(tempfile.mkdtemp(prefix="agentbox-", dir="/var/tmp"))
@@ -189,11 +192,11 @@ class PrefixBox:
         shutil.rmtree(self.root)
 
     def script(self, name: str, text: str) -> None:
-        """A program of the test, below `/opt/agentbox/test`."""
+        """Writes a test program below `/opt/agentbox/test`."""
         (self.paths.resolve("/opt/agentbox/test") / name).write_text(text)
 
     def install(self, plan: Plan) -> Plan:
-        """Lays out what the image would hold; returns the plan with the real paths of scripts in it."""
+        """Writes the files of the image; returns the plan with the real paths of scripts."""
         text = (
             canonical_json(plan.to_json())
             .decode()
@@ -225,7 +228,7 @@ class PrefixBox:
             )
 
     def wait(self, seconds: float = 60) -> int:
-        """The exit code of PID 1."""
+        """Return the exit code of PID 1."""
         assert self.process is not None
         return self.process.wait(seconds)
 
@@ -233,7 +236,7 @@ class PrefixBox:
         return boot_log(self.paths).read_text()
 
     def events(self, name: str = "") -> list[dict[str, Any]]:
-        """Every event on stdout so far, of every start; a line that is still being written is none yet."""
+        """Return every event on stdout so far, of every start, without an incomplete line."""
         complete = self.log().rpartition("\n")[0]
         events_so_far = [json.loads(line) for line in complete.splitlines() if line.startswith("{")]
         return [event for event in events_so_far if not name or event["event"] == name]
@@ -260,16 +263,16 @@ class PrefixBox:
         return SupervisorClient(self.paths)
 
     def stop(self) -> int:
-        """SIGTERM, as the engine does."""
+        """Sends SIGTERM, as the engine does."""
         assert self.process is not None
         self.process.send_signal(signal.SIGTERM)
         return self.wait()
 
     def kill(self) -> None:
-        """SIGKILL for PID 1 and every process that carries this prefix in its environment."""
+        """Sends SIGKILL to PID 1 and every process with this prefix in its environment."""
         for pid in box_pids(self.paths.prefix):
             if procfs.is_alive(pid):
-                with suppress(ProcessLookupError):  # it ended just now
+                with suppress(ProcessLookupError):  # it has just ended
                     os.kill(pid, signal.SIGKILL)
         if self.process is not None:
             self.process.wait()

@@ -1,4 +1,4 @@
-"""Python that a confined process runs before what a test gives it: to try something, and to say what came of it."""
+"""Python prelude for scripts in a confined process: tries operations and prints the results."""
 
 from typing import Final
 
@@ -17,4 +17,6 @@ def tried(what):
 def said(**what):
     print(json.dumps(what))
 """
-"""`call` is a system call by number and `tried` a function: "passed", or the name of an errno. `said` prints JSON."""
+"""`call` makes a system call by number and `tried` calls a function: "passed", or the name of an
+errno. `said` prints JSON.
+"""

@@ -1,4 +1,6 @@
-"""A prefix for programs of features: what the control plane and other programs have in it, and what starts one."""
+"""A prefix for programs of features: files of the control plane and of other programs, and starting
+one.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ JUPYTER = "[skills.data_science]\njupyter = true\n"
 """A manifest with a program of a feature."""
 
 NAME = "jupyter"
-"""That program."""
+"""The name of that program."""
 _SCRIPT = f"""{PROBES}
 import subprocess, tempfile
 def read(path):
@@ -30,12 +32,12 @@ def serve(port):
 def connect(port):
     with socket.create_connection(("127.0.0.1", port)): pass
 def unix(path):
-    with socket.socket(socket.AF_UNIX) as one: one.connect(path)
+    with socket.socket(socket.AF_UNIX) as client: client.connect(path)
 """
 
 
 class ProgramBox:
-    """A prefix with what the control plane and another program have in it."""
+    """A prefix with files of the control plane and of another program."""
 
     def __init__(self, root: Path) -> None:
         self.paths = paths = Paths(root)
@@ -85,7 +87,7 @@ class ProgramBox:
         self.write_plan(replace(self.plan, rulesets={NAME: ruleset}))
 
     def start(self, *command: str, name: str = NAME) -> subprocess.Popen[str]:
-        """As supervisord does."""
+        """Starts the program like supervisord."""
         return subprocess.Popen(
             [sys.executable, "-I", "-m", "agentbox.box.programs.confined", name, *command],
             env={**environment(), PREFIX_VARIABLE: str(self.paths.prefix)},
@@ -96,7 +98,9 @@ class ProgramBox:
         )
 
     def run_json(self, script: str, *arguments: object) -> Mapping[str, object]:
-        """What a piece of Python says in place of the program, as JSON. Raises AssertionError when it fails."""
+        """Run a Python script instead of the program and return its JSON. Raises AssertionError if
+        it fails.
+        """
         program = self.start(sys.executable, "-I", "-c", _SCRIPT + script, *map(str, arguments))
         out, err = program.communicate(timeout=120)
         assert program.returncode == 0, err

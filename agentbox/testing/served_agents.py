@@ -1,5 +1,6 @@
-"""A host of agents for tests of what reaches them by HTTP: a real agent-host, and the API's own application on a real
-listener in this process."""
+"""A host of agents for tests of HTTP access: a real agent-host, and the API's application on a real
+listener in this process.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -29,7 +30,7 @@ SCOPES = ("agents:read", "agents:write")
 
 
 class ServedAgents:
-    """`token` has the scopes of agents and no more; TOKEN is the admin's."""
+    """`token` has only the scopes of agents; TOKEN is the admin's."""
 
     def __init__(
         self,
@@ -51,7 +52,7 @@ class ServedAgents:
         self._stops: list[Callable[[], Any]] = []
 
     async def start(self) -> None:
-        """What of it does not run, and at first a token."""
+        """Starts what is not running, and creates a token the first time."""
         if not self.host.running:
             self.host.start()
         if not self._stops:
@@ -80,7 +81,7 @@ class ServedAgents:
         ]
 
     async def create_token(self, name: str, *scopes: str) -> str:
-        """A new token of that name; with the scopes of agents unless others are named."""
+        """Return a new token of that name, by default with the scopes of agents."""
         async with AsyncBoxClient(self.url, token=TOKEN) as box:
             created = await box.call(
                 "create_token", body={"name": name, "scopes": list(scopes or SCOPES)}
@@ -88,7 +89,7 @@ class ServedAgents:
         return str(created["value"])
 
     def config(self, token: str = "", **options: Any) -> SlotConfig:
-        """Of a class that reaches this host over HTTP."""
+        """Return the configuration of a class that reaches this host over HTTP."""
         return SlotConfig(
             slot="orchestrator",
             use="external-stdio",
@@ -99,25 +100,25 @@ class ServedAgents:
         )
 
     def http_adapter(self) -> HttpOrchestrator:
-        """The class over the routes, not open; an admin here is one there."""
+        """Return an unopened adapter over the routes; an admin here is one there."""
         cfg = self.config()
         return HttpOrchestrator(
             cfg, Deps(metrics=Metrics()), admin=replace(cfg, secrets={"token": TOKEN})
         )
 
     async def crash(self) -> None:
-        """SIGKILL of agent-host, then the end of the API."""
+        """Kills agent-host, then ends the API."""
         self.host.kill()
         await self.stop_api()
 
     async def stop_api(self) -> None:
-        """Ends the API; agents run on."""
+        """Ends the API; agents keep running."""
         stops, self._stops = self._stops, []
         for stop in stops:
             await stop()
 
     async def close(self) -> None:
-        """Everything."""
+        """Ends the API and agent-host."""
         await self.stop_api()
         self.host.stop()
 
@@ -127,7 +128,7 @@ _TYPES = ("agent.started", "agent.restarted", "agent.exited", "agent.lost")
 
 
 class HostLab:
-    """What the suite asks of a test's own backend, where agents are a host's: `opened` makes the class under test."""
+    """A `Lab` whose agents are on a host: `open_adapter` makes the class under test."""
 
     run_counts = (240, 160)
 
@@ -144,7 +145,7 @@ class HostLab:
 
     @property
     def root_pid(self) -> int:
-        """Of the host's agent-host."""
+        """The pid of the host's agent-host."""
         return self.served.host.pid
 
     @property
@@ -168,7 +169,9 @@ class HostLab:
         return self.adapter
 
     async def record(self, count: int, *, acknowledge: bool = True) -> list[LifecycleRecord]:
-        """Out of the host's journal, which takes every line: here `take` only moves on."""
+        """Read from the host's journal, which receives every line: here `acknowledge` only
+        advances.
+        """
         query = {"since": self._last_seq, "types": ",".join(_TYPES), "limit": 1000}
         lines: list[LifecycleRecord] = []
         async with asyncio.timeout(20), AsyncBoxClient(self.served.url, token=TOKEN) as box:
@@ -187,7 +190,7 @@ class HostLab:
 
 
 class HostStore:
-    """Adapters on a host that tests share; what was killed is started for the next test."""
+    """Adapters on a host that tests share; a killed host is started for the next test."""
 
     def __init__(self, served: ServedAgents, make: Callable[[ServedAgents], Any]) -> None:
         self._served, self._make = served, make

@@ -1,5 +1,6 @@
-"""The fixtures of a contract suite for a class that is reached over HTTP: the local class of the slot, behind a real
-listener of the API's own application, in this process and on the suite's clock."""
+"""Fixtures of a contract suite for a class over HTTP: the local class of the slot behind a real
+listener of the API's application, in this process and on the suite's clock.
+"""
 
 import asyncio
 import time
@@ -30,12 +31,13 @@ Make = Callable[[SlotConfig, Deps], Adapter]
 
 
 def _discard_event(type: str, data: JsonObj) -> None:
-    """A core event that is not wanted."""
+    """Discards a core event."""
 
 
 class ServedClock:
-    """The suite's clock, which also goes on by itself where no wall is read; waiting takes real time, or the container's own
-    loops would move it."""
+    """The suite's clock, whose monotonic time also advances by itself; sleeping takes real time, or
+    background tasks would move it.
+    """
 
     def __init__(self, clock: ManualClock) -> None:
         self._clock = clock
@@ -51,7 +53,9 @@ class ServedClock:
 
 
 class ServedStore(LocalStore):
-    """`served` is the local class behind the API, with `options`; `make` the class under test, or None for that of `impl`."""
+    """`served` is the local class behind the API, with `options`; `make` the class under test, or
+    None for that of `impl`.
+    """
 
     def __init__(
         self,
@@ -84,7 +88,7 @@ class ServedStore(LocalStore):
 
     @property
     def directory(self) -> Path:
-        """Of the class that is served."""
+        """The directory of the served class."""
         return self._peer.slot(self.cfg.slot)
 
     def make(self) -> Any:
@@ -95,7 +99,7 @@ class ServedStore(LocalStore):
         return adapter
 
     def with_token(self, token: str) -> Any:
-        """An instance that is not open, with another token."""
+        """Return an unopened instance with another token."""
         cfg = replace(self.cfg, secrets={"token": token})
         return resolve(cfg.slot, cfg.use)(cfg, Deps(metrics=Metrics(), clock=self._manual))
 
@@ -111,9 +115,7 @@ class ServedStore(LocalStore):
         await services.tokens.open()
         await services.mesh.open()
         await listener.open()
-        if (
-            self.cfg.slot == "events"
-        ):  # the journal under test holds what the suite appends, nothing else
+        if self.cfg.slot == "events":  # the journal under test has only the suite's records
             services.slots.journal.record_soon = _discard_event  # type: ignore[method-assign]
         await services.slots.start(lambda: None)
         await self.prepare(services)
@@ -125,29 +127,31 @@ class ServedStore(LocalStore):
         ]
 
     async def prepare(self, services: Services) -> None:
-        """What a store needs of its API before it is used."""
+        """Prepares the API for use by the store."""
 
     async def kill_backend(self) -> None:
-        """Ends the API; nobody listens any more."""
+        """Ends the API; nothing listens any more."""
         stops, self._stops = self._stops, []
         for stop in stops:
             await stop()
 
     async def reopen(self) -> Any:
-        """Closes what is open, starts the API anew, and opens again."""
+        """Closes all instances, restarts the API, and opens again."""
         await self.close_all()
         await self.kill_backend()
         await self.serve()
         return await self.open()
 
     async def end(self) -> None:
-        """Everything."""
+        """Closes all instances and the API."""
         await self.close_all()
         await self.kill_backend()
 
     def worker(self, work: str, *arguments: str) -> Any:
-        """Another process, on the machine's clock: from here on the store has that time too. It goes through the API where
-        the class under test is one of the registry, else it opens the served store beside the API."""
+        """Start another process, on the system clock: from now on the store has that time too. It
+        uses the API if the class under test is in the registry, else it opens the served store
+        directly.
+        """
         self._manual.set_wall(max(self._manual.now(), wall.now()))
         if self._class is None:
             return super().worker(work, *arguments)

@@ -8,7 +8,9 @@ from agentbox.host.bootstrap import write_stamp
 
 
 def share_environment(checkout: Path) -> None:
-    """The packages are those of this one, the sources the copy's; agentbox.sh takes it as made for the copy."""
+    """The packages are those of this environment, the sources those of the copy; agentbox.sh
+    accepts it for the copy.
+    """
     target = checkout / ".venv"
     venv.EnvBuilder(symlinks=True).create(target)
     site = next((target / "lib").glob("python3.*/site-packages"))

@@ -1,4 +1,6 @@
-"""A box in parts, real ones: API, agent-host, gateway and a model server, with the agents and providers of a manifest text."""
+"""A box of real parts: API, agent-host, gateway and a model server, with the agents and providers
+of a manifest text.
+"""
 
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -14,7 +16,9 @@ from agentbox.testing.gateway_box import GatewayBox
 
 
 class StoryBox:
-    """Use as a context manager. `manifest` may name `{url}`, the model server's; `secrets` become files of the box."""
+    """A context manager. `manifest` may contain `{url}` for the model server; `secrets` become
+    files of the box.
+    """
 
     def __init__(
         self, prefix: Path, url: str, manifest: str, secrets: Mapping[str, str], **limits: Any
@@ -56,11 +60,11 @@ class StoryBox:
 
     @property
     def port(self) -> int:
-        """The gateway's."""
+        """The gateway's port."""
         return gateway_port(self.plan, in_container=False)
 
     def logs(self) -> str:
-        """What the programs wrote."""
+        """Return the logs of the programs."""
         host = self.api.host
         files = [self.api.log, self.gateway.log, *([host.log] if host else [])]
         return "\n".join(f"== {file.name}\n{file.read_text()}" for file in files if file.exists())

@@ -1,7 +1,7 @@
-"""A process that works on a local store and says on stdout, one JSON line each, what was acknowledged.
+"""A process that works on a local store and prints each acknowledged item as a JSON line.
 
-`python -m agentbox.testing.worker SLOT IMPL PREFIX OPTIONS WORK [ARGUMENT...]`; the first line on stdin is the slot's
-credentials, as JSON. Tests kill it.
+`python -m agentbox.testing.worker SLOT IMPL PREFIX OPTIONS WORK [ARGUMENT...]`; the first line on
+stdin is the slot's credentials, as JSON. Tests kill it.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from agentbox.testing.local_store import LocalStore
 
 
 def emit(data: Any) -> None:
-    """One acknowledged thing."""
+    """Prints an acknowledged item."""
     sys.stdout.write(json.dumps(data) + "\n")
     sys.stdout.flush()
 
@@ -53,9 +53,11 @@ async def claim_all(adapter: Any, assignee: str) -> None:
 async def drain(
     adapter: Any, assignee: str, closed_file: str, tasks: str = "4", lease_s: str = "5"
 ) -> None:
-    """Says that it is ready, waits for a line on stdin, then claims and closes in several tasks until no bead is left
-    that anybody could still have to close. Appends a line to the file `told` for each that it closed, with the time on the
-    machine's monotonic clock: a write is kept when this process is killed, and costs the one who counts nothing."""
+    """Prints that it is ready, waits for a line on stdin, then claims and closes in several tasks
+    until no bead remains that could still have to be closed. Appends a line to `closed_file` for
+    each closed bead, with the system's monotonic time: the write survives a kill and costs the
+    reader nothing.
+    """
     emit({"ready": True})
     await asyncio.to_thread(sys.stdin.readline)
     file = os.open(closed_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -68,7 +70,7 @@ async def drain(
                 await adapter.close_bead(claim.bead.id, lease_id=lease, result=assignee)
                 os.write(file, f"{claim.bead.id} {time.monotonic()}\n".encode())
             elif (await adapter.list(BeadFilter(status="claimed"), limit=1)).items:
-                await asyncio.sleep(0.1)  # the lease of one that was killed has to end first
+                await asyncio.sleep(0.1)  # the lease of a killed process has to expire first
             else:
                 return
 
@@ -76,7 +78,7 @@ async def drain(
 
 
 async def show_ready(adapter: Any) -> None:
-    """Asks what is ready, once."""
+    """Prints what is ready, once."""
     page = await adapter.ready(limit=500)
     emit([bead.id for bead in page.items])
 
@@ -98,10 +100,10 @@ async def append_events(
 
 
 async def append_until_full(adapter: Any, max_bytes: str) -> None:
-    """Appends until no file may grow any more, then says which error came."""
+    """Appends until no file can grow, then prints the error."""
     signal.signal(
         signal.SIGXFSZ, signal.SIG_IGN
-    )  # so that a write beyond the limit is EFBIG, in part first
+    )  # so that a write beyond the limit is EFBIG after a partial write
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(max_bytes), int(max_bytes)))
     while True:
         try:
@@ -113,7 +115,9 @@ async def append_until_full(adapter: Any, max_bytes: str) -> None:
 
 
 async def fill_disk(adapter: Any, directory: str) -> None:
-    """Appends until the file system of `directory` is full, makes room by removing a file there, and appends again."""
+    """Appends until the file system of `directory` is full, removes a file there, and appends
+    again.
+    """
     ballast = Path(directory) / "ballast"
     ballast.write_bytes(bytes(2 << 20))
     full = False
@@ -144,7 +148,7 @@ async def fill_disk(adapter: Any, directory: str) -> None:
 
 
 async def write_objects(adapter: Any, tasks: str = "8") -> None:
-    """Writes a few objects again and again in several tasks, each task its own, until killed."""
+    """Writes a few objects repeatedly in several tasks, each task its own, until killed."""
 
     async def write(task: int) -> None:
         number = 0
@@ -158,7 +162,7 @@ async def write_objects(adapter: Any, tasks: str = "8") -> None:
 
 
 async def count_up(adapter: Any, times: str) -> None:
-    """Adds one to the object `n`, so many times, each only if nobody else did meanwhile."""
+    """Increments the object `n` that many times by conditional writes."""
     remaining = int(times)
     while remaining:
         stored = await adapter.read("n")

@@ -10,7 +10,7 @@ SHELL = """
 import sys
 from agentbox.host.cli import context, main
 from agentbox.client import BoxClient
-context.Cli.client = lambda cli: BoxClient({url!r}, token={token!r}, timeout=30)
+context.CliContext.client = lambda cli: BoxClient({url!r}, token={token!r}, timeout=30)
 main.main(sys.argv[1:])
 """
 

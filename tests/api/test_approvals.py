@@ -89,10 +89,10 @@ def _waiting(client: BoxClient) -> list[str]:
 
 def test_nobody_follows(box: ApiBox, client: BoxClient, agent: str) -> None:
     """Denied at once; somebody who follows without the scope changes nothing."""
-    with pytest.raises(PermissionDenied, match="nobody who may decide"):
+    with pytest.raises(PermissionDenied, match="no approver is connected"):
         ask(box, agent, "pod/read")
     token = client.tokens.create("reader", ["events:read", "approvals:read"])["value"]
-    with following(box, token), pytest.raises(PermissionDenied, match="nobody who may decide"):
+    with following(box, token), pytest.raises(PermissionDenied, match="no approver is connected"):
         ask(box, agent, "pod/list")
 
 

@@ -67,7 +67,7 @@ def pair(own_box: Callable[..., ApiBox], tmp_path: Path) -> Iterator[tuple[ApiBo
         yield host, box
 
 
-def told(client: BoxClient, agent_id: str) -> list[str]:
+def event_types(client: BoxClient, agent_id: str) -> list[str]:
     """What the journal has of an agent."""
     events = client.call("read_events", query={"since": -1, "types": "agent.*", "limit": 1000})[
         "events"
@@ -87,8 +87,8 @@ async def test_what_becomes_of_the_bridges_agents_is_journalled_once(own: ApiBox
     with own.client() as client:
         made = client.agents.spawn(spec("sh", "-c", "exit 3"))
         assert [item.kind for item in client.agents.stream(made.agent_id)][-1] == "exit"
-        await wait_until(lambda: len(told(client, made.agent_id)) >= 2, "both are there")
-        assert told(client, made.agent_id) == ["agent.started", "agent.exited"]
+        await wait_until(lambda: len(event_types(client, made.agent_id)) >= 2, "both are there")
+        assert event_types(client, made.agent_id) == ["agent.started", "agent.exited"]
         task = client.submit_task(spec("sh", "-c", "echo out; exit 4"))
         *_, done = client.task_logs(task.task_id)
         assert (done.state, done.exit["code"]) == ("failed", 4)
@@ -122,10 +122,10 @@ async def test_agents_of_another_box_are_run_from_here(pair: tuple[ApiBox, ApiBo
         assert (done.state, done.exit["code"]) == ("failed", 9)
         assert there.agents.get(done.agent_id).exit.code == 9
         await wait_until(
-            lambda: told(there, done.agent_id) == ["agent.started", "agent.exited"],
+            lambda: event_types(there, done.agent_id) == ["agent.started", "agent.exited"],
             "A's journal has it",
         )
-        assert told(here, done.agent_id) == []
+        assert event_types(here, done.agent_id) == []
         (trace,) = {one["trace_id"] for one in about(here, session_id=task.task_id)}
         assert {one["trace_id"] for one in about(there, agent_id=done.agent_id)} == {trace}
         value = (box.paths.moved_secrets / VARIABLE).read_text().encode()

@@ -25,7 +25,7 @@ def test_a_damaged_table_is_named() -> None:
         box.wait_until(lambda: boot_failure(box.log().splitlines()), 60, "the boot fails")
         why = boot_failure(box.log().splitlines())
         assert "cannot use agents.db" in why
-        assert "the file is no database" in why
+        assert "the file is not a database" in why
         assert str(table) in suggested_fix(box.log().splitlines())
         assert table.read_bytes() == before
 

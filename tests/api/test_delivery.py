@@ -35,7 +35,9 @@ def sender(tmp_path: Path, sink: GenericSink) -> Iterator[ApiBox]:
         yield made
 
 
-def shown(box: ApiBox, tmp_path: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+def delivery_command(
+    box: ApiBox, tmp_path: Path, *words: str
+) -> "subprocess.CompletedProcess[str]":
     """`agentbox events delivery`, as a user's shell sees it."""
     (tmp_path / "agentbox.toml").write_text('[meta]\nschema_version = 1\nname = "delivers"\n')
     state = BoxState(tmp_path / "state" / "delivers")
@@ -72,15 +74,15 @@ def becomes(client: BoxClient, **wanted: Any) -> dict[str, Any]:
 def test_what_is_told_of_the_delivery(sender: ApiBox, sink: GenericSink, tmp_path: Path) -> None:
     """Delivered, then a dead letter, then a token that is refused: each in its words, everywhere."""
     with sender.client() as client:
-        done, head = shown(sender, tmp_path), -1
+        done, head = delivery_command(sender, tmp_path), -1
         while head != (
             head := becomes(client, undelivered=0)["cursor"]
         ):  # a box writes records at its start
-            done = shown(sender, tmp_path)
+            done = delivery_command(sender, tmp_path)
         assert head >= 0
         assert (done.returncode, done.stdout) == (
             0,
-            f"delivered up to record {head}; none waits; 0 dead letters\n",
+            f"delivered up to record {head}; none pending; 0 dead letters\n",
         )
 
         sink.rule(bad=["bad"])
@@ -89,7 +91,7 @@ def test_what_is_told_of_the_delivery(sender: ApiBox, sink: GenericSink, tmp_pat
         )
         letter = becomes(client, dead=1, undelivered=0)["letters"][0]
         assert (letter["type"], letter["status"]) == ("test.bad", 422)
-        assert "test.bad" in shown(sender, tmp_path).stdout.splitlines()[1]
+        assert "test.bad" in delivery_command(sender, tmp_path).stdout.splitlines()[1]
         rejected = until(
             lambda: client.call("read_events", query={"types": "journal.delivery.rejected"})[
                 "events"
@@ -99,8 +101,8 @@ def test_what_is_told_of_the_delivery(sender: ApiBox, sink: GenericSink, tmp_pat
 
         sink.rule(status=401)
         client.call("append_events", body={"events": [{"type": "test.held", "data": {}}]})
-        held = becomes(client, held="the sink answers 401: so says the rule: 401")
-        done = shown(sender, tmp_path, "--json")
+        held = becomes(client, held="the sink responded 401: so says the rule: 401")
+        done = delivery_command(sender, tmp_path, "--json")
         assert (done.returncode, json.loads(done.stdout)["cursor"]) == (1, held["cursor"])
         until(lambda: client.health()["adapters"]["events"]["state"] == "degraded", 30)
         metrics = httpx.get(f"{sender.metrics_url}/metrics").text

@@ -55,7 +55,7 @@ def run(client: BoxClient, name: str, *argv: str) -> str:
     return agent
 
 
-def told(client: BoxClient, agent: str) -> Counter[tuple[str, str]]:
+def reported_denials(client: BoxClient, agent: str) -> Counter[tuple[str, str]]:
     """What the journal says of it, once it says that it ended."""
     query = {"agent_id": agent, "limit": 1000}
     until(
@@ -75,7 +75,7 @@ def test_programs_of_every_day_are_no_matter_of_policy(box: ApiBox, client: BoxC
     agent = run(client, "everyday", "sh", "-c", EVERY_DAY, sys.executable, SUITE)
     until(lambda: refused(box, "everyday")["benign", "socket"])
     assert {kind for kind, _ in refused(box, "everyday")} == {"benign"}
-    assert told(client, agent) == {}
+    assert reported_denials(client, agent) == {}
     shown = client.call("get_agent", {"id": agent})
     assert (shown["exit"]["code"], shown["denials"]["reaper"]["socket"]) == (
         0,
@@ -92,7 +92,7 @@ def test_more_than_a_few_are_policy(box: ApiBox, client: BoxClient) -> None:
     agent = run(client, "insists", "python3", "-I", "-c", MANY)
     until(lambda: refused(box, "insists")["policy", "socket"])
     assert refused(box, "insists") == {("benign", "socket"): 4, ("policy", "socket"): 6}
-    until(lambda: told(client, agent) == {("policy", "socket"): 6})
+    until(lambda: reported_denials(client, agent) == {("policy", "socket"): 6})
 
 
 def test_what_only_an_attack_asks_for(box: ApiBox, client: BoxClient) -> None:
@@ -100,4 +100,4 @@ def test_what_only_an_attack_asks_for(box: ApiBox, client: BoxClient) -> None:
     agent = run(client, "attacks", "python3", "-I", "-c", ATTACKS, str(box.plan.api.port))
     expected = {("attack", "ptrace"): 1, ("policy", "unshare"): 1, ("attack", "connect"): 1}
     until(lambda: refused(box, "attacks") == expected)
-    until(lambda: told(client, agent) == expected)
+    until(lambda: reported_denials(client, agent) == expected)

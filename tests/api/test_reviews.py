@@ -95,7 +95,7 @@ def test_conflict_and_another_digest(box: ApiBox, client: BoxClient) -> None:
     other = refused(lambda: client.reviews.commit(agent, "0" * 64))
     assert (other.status, other.problem["etag"]) == (412, digest)
     (ws / "file").write_text("mine")
-    assert "a conflict" in client.reviews.show(agent)["changes"][0]["notes"][0]
+    assert "conflict:" in client.reviews.show(agent)["changes"][0]["notes"][0]
     conflict = refused(lambda: client.reviews.commit(agent, digest))
     assert (conflict.status, conflict.code, list(conflict.problem["conflicts"])) == (
         409,
@@ -157,7 +157,7 @@ def test_hostile_names_and_content(box: ApiBox, client: BoxClient) -> None:
     assert "\\u202etxt" in said
     assert "bad\\xff" in said
     assert "[binary]" in said
-    assert "not taken: out: a link that leads out of the workspace" in said
+    assert "skipped: out: a link out of the workspace" in said
     assert agentbox(box, "review", "commit", agent).returncode == 0
     assert sorted(os.fsencode(one.name) for one in box.paths.workspace.iterdir()) == [
         b"bad\xff",
@@ -187,7 +187,7 @@ def test_the_command_line(box: ApiBox, client: BoxClient) -> None:
     conflict = agentbox(box, "review", "commit", agent)
     assert (conflict.returncode, conflict.stdout) == (
         1,
-        b"a: it has changed since the agent began\n",
+        b"a: it has changed since the agent started\n",
     )
     (box.paths.workspace / "a").unlink()
     wrong = agentbox(box, "review", "commit", "--digest", "0" * 64, agent)

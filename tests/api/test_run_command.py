@@ -159,7 +159,7 @@ def test_an_agent_of_the_manifest_runs_by_its_name(tmp_path: Path) -> None:
     with ApiBox(tmp_path, agents=table) as box, box.client() as client:
         done = agentbox(box, "run", "--agent", "copier", "--input", "-", given=b"in")
         assert (done.returncode, done.stdout) == (0, b"in")
-        assert b"as the manifest has this agent" in done.stderr
+        assert b"as the manifest defines this agent" in done.stderr
         (made,) = client.agents.list(name="copier")[0]
         assert made.spec["profile"] == "readonly"
         assert (

@@ -86,12 +86,12 @@ def test_refusals_that_agents_make_fill_their_part_only(own_box: Callable[..., A
             operator.call("spawn", body={"name": "strays", "argv": ["true"], "cwd": "/proc"})
         operator.call("spawn", body={"name": "fine", "argv": ["true"]})
 
-        def told() -> list[str]:
+        def event_types() -> list[str]:
             found = operator.call("read_events", query={"since": since, "limit": 1000})["events"]
             return [one["type"] for one in found]
 
-        until(lambda: "agent.exited" in told() and ended(told()))
-        return told()
+        until(lambda: "agent.exited" in event_types() and ended(event_types()))
+        return event_types()
 
     def lost(_told: list[str]) -> bool:
         metrics = httpx.get(f"{box.metrics_url}/metrics", trust_env=False).text
@@ -101,7 +101,7 @@ def test_refusals_that_agents_make_fill_their_part_only(own_box: Callable[..., A
         httpx.Client(base_url=box.url, headers=headers, trust_env=False) as agent,
         box.client() as operator,
     ):
-        refused_and_run(operator, lambda told: "policy.denied" in told)
+        refused_and_run(operator, lambda types: "policy.denied" in types)
         sizes = [10] * 20 + [1] * 10
         assert [
             agent.post("/v1/events", json={"events": [event] * size}).status_code for size in sizes

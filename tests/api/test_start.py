@@ -60,7 +60,7 @@ def test_no_token_serves_nobody(folder: Path) -> None:
     """Exit 1: an API without a credential is not started."""
     done = start(folder, api_plan(), token=False)
     assert done.returncode == 1
-    assert "there is no admin token" in one_sentence(done)
+    assert "no admin token found" in one_sentence(done)
 
 
 def test_another_kind_of_credentials_is_refused_by_name(folder: Path) -> None:

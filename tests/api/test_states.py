@@ -114,7 +114,7 @@ def test_a_name_belongs_to_who_made_it(
         assert "mine" not in [one["name"] for one in other.states.list()[0]]
         assert [one["name"] for one in maker.states.list()[0]] == ["mine"]
         task = other.submit_task(spec("true", state="mine"))
-        assert "another token made it" in read_all(other, task.task_id)[1].note
+        assert "it belongs to another token" in read_all(other, task.task_id)[1].note
         assert lives(client, state="mine")[0].state_id == agent.state_id
         with bearer(box, client, "maker") as again:
             assert again.states.get("mine")["state_id"] == agent.state_id
@@ -128,9 +128,9 @@ def test_an_admin_is_told_whose_state_a_name_is(
         lives(earlier, state="build")
         done = agentbox(box, "run", "--name", "build", "--", "true")
         assert done.returncode == 0, done.stderr
-        assert b"state build is of urn:agentbox:token:earlier" in done.stderr
+        assert b"state build belongs to urn:agentbox:token:earlier" in done.stderr
         done = agentbox(box, "run", "--name", "own", "--", "true")
-        assert b"is of" not in done.stderr
+        assert b"belongs to" not in done.stderr
 
 
 def test_a_name_that_looks_like_an_id_hides_no_state(
@@ -175,8 +175,8 @@ def test_a_state_goes_whole_and_not_while_somebody_lives(
     assert refused_as(lambda: client.states.get("gone")) == "not-found"
     assert client.memory.list(namespace=f"state.{agent.state_id}")[0] == []
     assert refused_as(lambda: client.pods.read(f"state/{agent.state_id}/deep/er/x")) == "not-found"
-    told = [event for event in journal(client) if event["type"] == "state.removed"]
-    assert told[-1]["data"] | {"label": ""} == {
+    removed = [event for event in journal(client) if event["type"] == "state.removed"]
+    assert removed[-1]["data"] | {"label": ""} == {
         "state_id": agent.state_id, "name": "gone", "label": "", "memory": 3, "pods": 1, "by": "urn:agentbox:operator",
     }  # fmt: skip
     _, door = lives(state="gone")
@@ -279,8 +279,8 @@ def test_states_of_runs_go_after_keep_days(own_box: Callable[..., ApiBox]) -> No
         until(lambda: [event for event in journal(client) if event["type"] == "state.removed"])
         assert [one["name"] for one in client.states.list()[0]] == ["stays"]
         assert client.memory.list(namespace=f"state.{state_id}")[0] == []
-        told = [event["data"] for event in journal(client) if event["type"] == "state.removed"]
-    assert [(one["state_id"], one["memory"], one["by"]) for one in told] == [
+        removed = [event["data"] for event in journal(client) if event["type"] == "state.removed"]
+    assert [(one["state_id"], one["memory"], one["by"]) for one in removed] == [
         (state_id, 1, "state.keep_days")
     ]
 
@@ -316,8 +316,8 @@ def journal(client: BoxClient) -> list[dict[str, Any]]:
 def _token(client: BoxClient, agent_id: str, line: int = 0) -> str:
     """A line of its stdout: each life of SAYS_TOKEN prints its token."""
 
-    def said() -> str:
+    def output() -> str:
         items = client.agents.stream(agent_id, follow=False)
         return b"".join(item.data for item in items if item.kind == "stdout").decode()
 
-    return str(until(lambda: said().count("\n") > line and said().splitlines()[line]))
+    return str(until(lambda: output().count("\n") > line and output().splitlines()[line]))

@@ -116,5 +116,5 @@ def test_none_is_said_too(desk: Desk) -> None:
     desk.sealed.box.start({"BOX_TOKEN": TOKEN})
     desk.sealed.box.wait_until(lambda: len(desk.sealed.box.events("BootstrapCompleted")) == 2)
     health = desk.lines("health")
-    assert health["exceptions"] == "none: the baseline holds"
-    assert health["drift"] == "none: the box is as its plan promises"
+    assert health["exceptions"] == "none (baseline)"
+    assert health["drift"] == "none: the box matches its plan"

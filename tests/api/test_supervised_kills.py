@@ -97,8 +97,10 @@ def test_what_each_death_costs(sealed: Sealed) -> None:
         )
     )
     assert (bead["outcome"], bead["result"]["exit"]["reason"]) == ("failed", "lost")
-    until(lambda: ("agent.restarted", steady.agent_id) in told(client))
-    assert {("agent.lost", one) for one in (counting.agent_id, steady.agent_id)} <= told(client)
+    until(lambda: ("agent.restarted", steady.agent_id) in lifecycle_events(client))
+    assert {
+        ("agent.lost", one) for one in (counting.agent_id, steady.agent_id)
+    } <= lifecycle_events(client)
     kept = client.call("read_events", query={"types": "test.kill"})["events"]
     assert [one["seq"] for one in kept] == acknowledged
     assert client.ready().boot_id == boot
@@ -106,6 +108,6 @@ def test_what_each_death_costs(sealed: Sealed) -> None:
     print({program: round(seconds, 2) for program, seconds in took.items()})
 
 
-def told(client: BoxClient) -> set[tuple[str, str]]:
+def lifecycle_events(client: BoxClient) -> set[tuple[str, str]]:
     found = client.call("read_events", query={"types": "agent.*", "limit": 1000})["events"]
     return {(one["type"], one["agent_id"]) for one in found}

@@ -35,7 +35,7 @@ def test_a_task_that_cannot_be_noted_is_begun_once_it_can(own_box: Start) -> Non
         late = client.submit_task(sh("exit 0"), not_before=due).task_id
         blocked = obstacle(box, until(lambda: entries(box))[0])
         blocked.mkdir()
-        until(lambda: "no tasks begun" in box.log.read_text(), 20)
+        until(lambda: "no tasks started" in box.log.read_text(), 20)
         blocked.rmdir()
         later = client.submit_task(sh("exit 0")).task_id
         assert [read_all(client, task_id)[1].state for task_id in (late, later)] == [

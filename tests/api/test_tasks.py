@@ -55,7 +55,7 @@ def test_the_journal_tells_the_run(client: BoxClient) -> None:
     """Requested before started before exited, each once."""
     task = run(client, "exit 0")
 
-    def told() -> list[str]:
+    def event_types() -> list[str]:
         page = client.call("read_events", query={"types": "agent.*", "limit": 1000})["events"]
         return [
             e["type"]
@@ -63,8 +63,8 @@ def test_the_journal_tells_the_run(client: BoxClient) -> None:
             if task.agent_id == e["agent_id"] or task.task_id in str(e["data"])
         ]
 
-    until(lambda: "agent.exited" in told())
-    assert told() == ["agent.spawn.requested", "agent.started", "agent.exited"]
+    until(lambda: "agent.exited" in event_types())
+    assert event_types() == ["agent.spawn.requested", "agent.started", "agent.exited"]
 
 
 def test_the_time_limit_ends_it(client: BoxClient) -> None:

@@ -70,7 +70,7 @@ def test_what_becomes_of_an_agent_is_in_the_chat(
     service.refusals = [(401, {"description": "Unauthorized"})]
     run_one(client, 0)
     thread.join(20)
-    assert ends == ["cannot write to the chat: the service answers 401 Unauthorized"]
+    assert ends == ["cannot write to the chat: the service returned 401 Unauthorized"]
 
 
 def test_it_goes_on_where_it_was(

@@ -157,7 +157,7 @@ class TestExternalHttp(BeadsContract):
 
     async def test_B16_who_may_not_and_who_is_not_there(self, store):
         """A wrong token, nobody at the address: typed, and without the token in the sentence."""
-        wrong = store.beside_with(token=f"{TOKEN}x")
+        wrong = store.with_token(token=f"{TOKEN}x")
         with pytest.raises(PermissionDenied) as refused:
             await wrong.open(Deadline.after(5))
         assert TOKEN not in str(refused.value)

@@ -140,7 +140,7 @@ class TestExternalPg(BeadsContract):
         with pytest.raises(IntegrityError, match=f"bead {children[1].id}: its row is damaged"):
             await adapter.show(children[1].id)
         health = await adapter.health()
-        assert (health.state, health.detail.endswith("names them: 2")) == ("degraded", True)
+        assert (health.state, health.detail.endswith("listed in the log: 2")) == ("degraded", True)
 
     async def test_B17_a_damaged_bead_costs_no_other_claimer_its_own(self, store, adapter):
         """Claims that go to the server together: one is told which bead is damaged, each of the others has a sound one."""

@@ -58,7 +58,7 @@ class TestLocalSqlite(BeadsContract):
         """The detail names the file, and nothing of SQLite's own words."""
         store.directory.mkdir(parents=True)
         (store.directory / "beads.db").write_bytes(b"no database " * 1000)
-        with pytest.raises(BackendError, match=r"beads\.db: the file is no database"):
+        with pytest.raises(BackendError, match=r"beads\.db: the file is not a database"):
             await store.open()
 
     async def test_C08_the_store_is_synced_in_full(self, adapter):

@@ -27,7 +27,10 @@ async def pages(listing, limit=2):
 async def noted(adapter):
     """The damaged rows that the log has named, of a slot that is degraded by them."""
     health, names = await adapter.health(), list(adapter._damaged._names)
-    assert (health.state, health.detail.endswith(f"names them: {len(names)}")) == ("degraded", True)
+    assert (health.state, health.detail.endswith(f"listed in the log: {len(names)}")) == (
+        "degraded",
+        True,
+    )
     return names
 
 
@@ -67,7 +70,7 @@ async def test_a_damaged_bead(opened, column, at):
     with pytest.raises(IntegrityError, match=f"bead {made[at]}: its row is damaged"):
         await adapter.show(made[at])
     health = await adapter.health()
-    assert (health.state, "rows of beads.db cannot be read" in health.detail) == ("degraded", True)
+    assert (health.state, "unreadable rows of beads.db" in health.detail) == ("degraded", True)
 
 
 @pytest.mark.parametrize("column", ["value", "metadata"])
@@ -127,7 +130,7 @@ async def test_a_damaged_bead_holds_up_no_work(opened, damage):
     assert await adapter.claim_next("w", lease_id=new_lease_id()) is None
     assert (await adapter.ready()).items == ()
     health = await adapter.health()
-    assert (health.state, health.detail.endswith("names them: 3")) == ("degraded", True)
+    assert (health.state, health.detail.endswith("listed in the log: 3")) == ("degraded", True)
 
 
 @pytest.mark.parametrize(

@@ -165,7 +165,7 @@ async def test_V15_a_slow_line_is_given_up_and_tried_again(adapter, reader, name
     """Slower than `timeout_seconds`: the sink took it, and is not made to store it again."""
     line.slow = 3.0
     await fill(adapter, 20)
-    assert "no answer within 2 s" in (await wait_for_trouble(adapter)).trouble
+    assert "did not respond within 2 s" in (await wait_for_trouble(adapter)).trouble
     line.slow = 0.05
     await same(adapter, reader, name)
 
@@ -260,12 +260,12 @@ async def test_V14_an_address_that_may_not_be_used(store, endpoint, reason):
 
 
 async def test_V16_a_token_without_a_box_delivers_nothing(store, reader):
-    """403, said in the health; a token of the box mends it."""
+    """403, reported in the health; a token of the box fixes it."""
     made = await reader.call("create_token", body={"name": "plain", "scopes": ["events:write"]})
     good = dict(store.cfg.secrets)
     adapter = await store.with_secrets(token=made["value"]).open()
     await fill(adapter, 5)
-    assert "bound to no box" in (await wait_for_trouble(adapter)).held
+    assert "not bound to a box" in (await wait_for_trouble(adapter)).held
     assert await adapter.adopt(store.with_secrets(**good).cfg)
     await wait_delivered(adapter)
 
@@ -277,7 +277,7 @@ async def test_V16_a_second_journal_under_one_name_is_held(adapter, store, reade
     other = await store.sibling("other").open()
     await fill(other, 30)
     told = await wait_for_trouble(other)
-    assert "does not belong to the journal" in told.held
+    assert "belongs to another journal" in told.held
     assert (told.cursor, told.dead) == (-1, 0)
     assert [event.origin.hash for event in await box_events(reader, name)] == [
         event.hash for event in here

@@ -131,7 +131,7 @@ async def test_V17_the_bad_ones_are_found_and_the_rest_goes_on(sink, store, adap
     await fill(adapter, 67)
     told = await wait_delivered(adapter)
     assert [(letter.seq, letter.status, letter.reason) for letter in reversed(told.letters)] == [
-        (seq, 422, "the sink answers 422: so says the rule: 422") for seq in (60, 121, 182)
+        (seq, 422, "the sink responded 422: so says the rule: 422") for seq in (60, 121, 182)
     ]  # fmt: skip
     events = await all_events(adapter)
     rejected = [event for event in events if event.type == "journal.delivery.rejected"]

@@ -115,8 +115,8 @@ async def test_M12_a_store_too_large_to_hold_is_scanned(store, monkeypatch, most
         if n in (50, 139):
             (hit, *_others) = await adapter.search(LINES[n], mode="vector")
             assert hit.entry.key == f"{n}"
-    vectors = adapter._vectors
-    assert vectors._held is None
+    vectors = adapter._vector_index
+    assert vectors._snapshot is None
 
 
 async def test_M12_a_snapshot_behind_another_reader_sees_its_own(store):
@@ -124,15 +124,17 @@ async def test_M12_a_snapshot_behind_another_reader_sees_its_own(store):
     adapter = await store.open()
     await adapter.store("k", "a whale")
     (hit,) = await adapter.search("whale", mode="vector")
-    (vector,) = await (await adapter._embedder.loaded()).embed(["whale"])
+    (vector,) = await (await adapter._embedder.get()).embed(["whale"])
 
     def behind(db):
         db.execute("SELECT * FROM stamps").fetchall()  # the snapshot begins here
-        adapter._db.write_here(lambda writer: writer.execute("UPDATE stamps SET last = last + 1"))
-        newer = adapter._db.read_here(
-            lambda other: adapter._vectors.near(other, vector, ("default",), 4)
+        adapter._db.write_blocking(
+            lambda writer: writer.execute("UPDATE stamps SET last = last + 1")
         )
-        return newer, adapter._vectors.near(db, vector, ("default",), 4)
+        newer = adapter._db.read_blocking(
+            lambda other: adapter._vector_index.candidates(other, vector, ("default",), 4)
+        )
+        return newer, adapter._vector_index.candidates(db, vector, ("default",), 4)
 
     newer, ours = await adapter._db.read(behind)
     assert len(newer.entries) == 1

@@ -118,7 +118,7 @@ async def test_M07_what_was_changed_too_long_ago_is_read_anew(store, monkeypatch
     for n in range(6):
         await adapter.store(f"{n}", "a whale")
     monkeypatch.setattr(word_index, "_MAX_CHANGES", 2)
-    await adapter._forget()
+    await adapter._remove_expired()
     with store.session() as db:
         assert db.execute("SELECT count(*) FROM changes").fetchone() == (3,)
     assert len(await adapter.search("whale", mode="text")) == 7
@@ -135,7 +135,7 @@ async def test_M07_a_store_too_large_to_hold_is_searched_by_sql(store, monkeypat
     for n in range(4):
         await adapter.store(f"{n}", "a whale")
         assert len(await adapter.search("whale", mode="text")) == n + 1
-        assert (adapter._words._held is None) == (n >= 2)
+        assert (adapter._word_index._snapshot is None) == (n >= 2)
     assert len(builds) == 1
 
 

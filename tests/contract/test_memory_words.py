@@ -143,10 +143,10 @@ async def test_M12_words_are_held_while_there_is_room(store, monkeypatch):
         await adapter.store(f"{n}", "river mountain harbour")
     for query in ("river mountain", "river", "harbour", "river mountain harbour"):
         assert len(await same_as_sql(adapter, monkeypatch, query, mode="text")) == 10
-        held = adapter._words._held.postings
+        held = adapter._word_index._snapshot.postings
         assert (
-            held._held
-            == sum(postings.WORD_OVERHEAD + len(word.places) for word in held._words.values())
+            held._cached_count
+            == sum(postings.WORD_OVERHEAD + len(word.positions) for word in held._words.values())
             <= postings.MAX_POSTINGS
         )
 
@@ -159,7 +159,7 @@ async def test_M12_a_store_too_large_to_hold_is_searched_by_sql(store, monkeypat
         await adapter.store(f"{n}", LINES[n])
         (hit, *_others) = await adapter.search(LINES[n], mode="text")
         assert hit.entry.key == f"{n}"
-        assert (adapter._words._held is None) == (n >= 5)
+        assert (adapter._word_index._snapshot is None) == (n >= 5)
 
 
 async def test_M12_a_snapshot_behind_another_reader_sees_its_own(store):
@@ -169,13 +169,13 @@ async def test_M12_a_snapshot_behind_another_reader_sees_its_own(store):
 
     def behind(db):
         db.execute("SELECT * FROM changes").fetchall()  # the snapshot begins here
-        adapter._db.write_here(
+        adapter._db.write_blocking(
             lambda writer: writer.execute("INSERT INTO changes (entry) VALUES (99)")
         )
         asked = (['"whale"'], ("default",), 0)
-        return adapter._db.read_here(
-            lambda other: adapter._words.ranked(other, *asked)
-        ), adapter._words.ranked(db, *asked)
+        return adapter._db.read_blocking(
+            lambda other: adapter._word_index.rank(other, *asked)
+        ), adapter._word_index.rank(db, *asked)
 
     newer, ours = await adapter._db.read(behind)
     assert newer.entries.tolist() == [1]
@@ -187,4 +187,4 @@ async def test_M12_who_searches_no_words_holds_none(store):
     adapter = await store.open()
     await adapter.store("k", "a whale")
     await adapter.search("whale", mode="vector")
-    assert adapter._words._held is None
+    assert adapter._word_index._snapshot is None

@@ -1,4 +1,4 @@
-"""C10: `off` of every slot refuses each method with AdapterDisabled; as a stand-in for a slot that is down, with SlotUnavailable."""
+"""C10: `off` of every slot refuses each method with AdapterDisabled; as the fallback of a slot that is down, with SlotUnavailable."""
 
 import inspect
 

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 async def opened(served):
     """The class over the routes."""
-    adapter = served.over_http()
+    adapter = served.http_adapter()
     await adapter.open(Deadline.after(10))
     return adapter
 

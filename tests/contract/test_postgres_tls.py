@@ -135,9 +135,7 @@ async def test_who_is_not_the_one_that_was_asked_for_is_refused(server, roots, t
     ours, theirs = roots
     cases = {
         "its certificate is not trusted": store_of(server, tmp_path, theirs),
-        "its certificate is of another name": store_of(
-            server, tmp_path, ours, host="other.box.test"
-        ),
+        "its certificate has another name": store_of(server, tmp_path, ours, host="other.box.test"),
         "the file of trusted certificates cannot be read": store_of(
             server, tmp_path, tmp_path / "none.pem"
         ),
@@ -151,7 +149,7 @@ async def test_a_server_without_tls_is_refused(postgres, roots, tmp_path):
     """Though it lets in who does not ask for TLS."""
     assert (
         await refusal(store_of(postgres, tmp_path, roots[0]))
-        == "cannot reach PostgreSQL: it does not speak TLS"
+        == "cannot reach PostgreSQL: it does not support TLS"
     )
 
 

@@ -52,7 +52,7 @@ async def test_agents_fill_a_part_of_the_journal_and_the_box_goes_on(opened):
         agents_share(2 * MIB),
         "adapters.events.max_size",
     )
-    assert events.refuses_agents is not None
+    assert events.agent_refusal is not None
     assert (await events.health()).state == "ok"
     (mine,) = await events.append([NewEvent(type="box.goes.on", data={})])
     assert (await events.read(since=mine.seq - 1)).events[0].type == "box.goes.on"

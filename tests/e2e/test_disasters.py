@@ -145,7 +145,7 @@ def test_a_damaged_record(box: Desk) -> None:
         (box.state / "record.json").write_text(damage)
         found = box.status()
         assert found["state"] == "ready"
-        assert "cut off" in found["drift"][0]
+        assert "interrupted" in found["drift"][0]
 
 
 def test_limits_beyond_the_host(box: Desk, told: Told) -> None:
@@ -204,7 +204,7 @@ def test_a_state_folder_that_cannot_be_written(
             ran = other("up")
     other.environment.clear()
     assert ran.code == 3
-    assert "cannot make the state folder" in ran.error()[0]
+    assert "cannot make the state directory" in ran.error()[0]
     assert "AGENTBOX_STATE_DIR" in ran.error()[1]
     told(f"The state folder cannot be written: {where}", other, ran)
 
@@ -290,5 +290,5 @@ def test_no_engine(box: Desk, told: Told) -> None:
     ):
         ran = box(*words)
         assert ran.code == code, ran.err
-        assert "no docker daemon answers at unix:///nonexistent/docker.sock" in ran.error()[0]
+        assert "no docker daemon responds at unix:///nonexistent/docker.sock" in ran.error()[0]
         told(f"No engine answers: {words[0]}", box, ran)

@@ -135,7 +135,7 @@ def _story(other: Desk, dockerd: Dockerd, tmp_path: Path) -> Ran:
     dockerd.kill()
     ran = Ran(up.wait(60), "", re.sub("cannot .*: no docker", "cannot …: no docker", _last(said)))
     assert ran.code == 6, ran.err
-    assert f"no docker daemon answers at {dockerd.host}" in ran.error()[0]
+    assert f"no docker daemon responds at {dockerd.host}" in ran.error()[0]
     dockerd.start()
     other.up()
     assert other("run", "--", "echo", "fine").out == "fine\n"

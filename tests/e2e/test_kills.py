@@ -162,7 +162,7 @@ def test_a_box_that_its_engine_gave_up_is_named_and_up_counts_anew(box: Desk) ->
     _kill_first(box)
     wait_for(lambda: box.container()["State"]["Status"] == "exited" or None, 20, "docker gave up")
     ended = box.status()
-    assert (ended["state"], ended["restarts"], "5 times, its limit" in ended["why"]) == (
+    assert (ended["state"], ended["restarts"], "5 times, the maximum" in ended["why"]) == (
         "exited",
         5,
         True,

@@ -54,7 +54,7 @@ def test_a_key_a_call_a_budget(desk: Desk, server: ModelServer) -> None:
     assert KEY not in ran.out + ran.err + desk("secrets", "list").out
     assert desk("secrets", "set", "MODEL_KEY", given="another-key-0123456789").code == 0
     desk.up(*UP)
-    assert "refused the key of this box" in asked(desk)
+    assert "rejected the key of this box" in asked(desk)
     assert desk("secrets", "set", "MODEL_KEY", given=KEY).code == 0
     desk.up(*UP)
     assert "I am the model." in asked(desk)

@@ -110,12 +110,12 @@ def test_a_full_disk_is_named_and_nothing_is_lost(other: Desk) -> None:
         assert refused.code == 1
         assert "cannot write /var/lib/agentbox: No space left on device" in refused.err
         assert (
-            f"Make room on that file system, of {folder}; what the box stored is as it was."
+            f"Free space on that file system, of {folder}; the data of the box is unchanged."
             in refused.err
         )
         said = other.status()
         assert (said["state"], "No space left on device" in said["why"]) == ("exited", True)
-        assert said["fix"].startswith(f"Make room on that file system, of {folder}")
+        assert said["fix"].startswith(f"Free space on that file system, of {folder}")
         os.truncate(filler, filler.stat().st_size - MIN_FREE_BYTES - (1 << 14))
         began = time.monotonic()
         unready = other("up", "--yes", *UP)

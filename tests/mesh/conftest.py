@@ -14,7 +14,7 @@ from agentbox.testing.mesh import host_plan, mesh_box, write_enrolment
 
 
 @pytest.fixture
-def folder() -> Iterator[Path]:
+def directory() -> Iterator[Path]:
     """Short, as sockets need it."""
     made = Path(tempfile.mkdtemp(prefix="abm-", dir="/var/tmp"))
     yield made
@@ -22,14 +22,14 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.fixture
-def start(folder: Path) -> Iterator[Start]:
+def start(directory: Path) -> Iterator[Start]:
     """Starts boxes of this test's own: `start(plan)`."""
     boxes: list[ApiBox] = []
 
     def started(
         plan: Plan, *, scale: float = SCALE, wait: bool = True, secrets: Mapping[str, str] | None = None
     ) -> ApiBox:  # fmt: skip
-        prefix = folder / str(len(boxes))
+        prefix = directory / str(len(boxes))
         box = mesh_box(prefix, plan, scale=scale)
         write_enrolment(prefix, **(secrets or {}))
         boxes.append(box)

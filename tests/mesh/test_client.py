@@ -23,53 +23,53 @@ TAKEN: dict[int, set[tuple[str, str]]] = {}
 
 
 @pytest.fixture
-def start(start: Start, folder: Path) -> Iterator[Start]:
+def start(start: Start, directory: Path) -> Iterator[Start]:
     """As ever; what the logs tell of transitions goes into the table."""
     yield start
-    for log in folder.glob("*/api.log"):
+    for log in directory.glob("*/api.log"):
         for number, was, now in steps(log):
             TAKEN.setdefault(number, set()).add((was, now))
 
 
 def mesh_of(box: ApiBox) -> dict[str, Any]:
     with box.client() as client:
-        found: dict[str, Any] = client.call("mesh_status")
-    return found
+        result: dict[str, Any] = client.call("mesh_status")
+    return result
 
 
 def slot_of(box: ApiBox, slot: str = "beads") -> dict[str, Any]:
     with box.client() as client:
-        found: dict[str, Any] = client.health()["adapters"][slot]
-    return found
+        result: dict[str, Any] = client.health()["adapters"][slot]
+    return result
 
 
 def in_state(box: ApiBox, state: str, seconds: float = 45) -> dict[str, Any]:
     """The status once the client is in that state and beads follow."""
-    return until(lambda: (found := mesh_of(box))["state"] == state and found, seconds)
+    return until(lambda: (result := mesh_of(box))["state"] == state and result, seconds)
 
 
 def steps(log: Path) -> list[tuple[int, str, str]]:
     """The transitions that the log tells."""
-    found = []
+    result = []
     for line in log.read_text().splitlines():
         if '"mesh.transition"' in line:
             row = json.loads(line)
-            found.append((row["number"], row["was"], row["now"]))
-    return found
+            result.append((row["number"], row["was"], row["now"]))
+    return result
 
 
 def test_a_client_lives_through_a_session(start: Start) -> None:
     """Registers, uses the host's beads, beats, and leaves; both sides say so."""
     host = start(host_plan())
     box = start(client_plan(host.url), wait=False)
-    found = in_state(box, "active")
-    assert found["slots"] == {"beads": host.url}
+    result = in_state(box, "active")
+    assert result["slots"] == {"beads": host.url}
     assert slot_of(box)["state"] == "ok"
     with box.client() as client, host.client() as operator:
         bead = client.call("create_epic", body={"title": "shared"})
         assert bead["creator"] == "urn:agentbox:operator"
         there = operator.call("show_bead", {"id": bead["id"]})
-        assert there["creator"] == f"urn:agentbox:box:{found['instance_id']}:urn:agentbox:operator"
+        assert there["creator"] == f"urn:agentbox:box:{result['instance_id']}:urn:agentbox:operator"
         assert client.call("list_beads", query={"creator": "urn:agentbox:operator"})["items"] == [
             bead
         ]
@@ -113,7 +113,7 @@ def test_each_reason_of_an_end_is_followed(start: Start) -> None:
     with host.client() as operator:
         operator.call("mesh_evict", {"id": first})
         second = until(
-            lambda: (found := in_state(box, "active")["session_id"]) != first and found, 10
+            lambda: (result := in_state(box, "active")["session_id"]) != first and result, 10
         )
         assert slot_of(box)["state"] == "ok"
         twin = ManualBox(host)
@@ -138,8 +138,8 @@ def test_each_reason_of_an_end_is_followed(start: Start) -> None:
 
 
 def _identity(box: ApiBox) -> tuple[str, bytes]:
-    found = load_or_create(box.paths.slot("mesh"))
-    return found.id, found.secret
+    result = load_or_create(box.paths.slot("mesh"))
+    return result.id, result.secret
 
 
 def test_who_is_refused_waits_and_who_finds_nobody_tries_again(start: Start) -> None:
@@ -151,8 +151,8 @@ def test_who_is_refused_waits_and_who_finds_nobody_tries_again(start: Start) -> 
     host.stop()
     host.start()
     box = start(client_plan(host.url), wait=False)
-    found = in_state(box, "refused")
-    assert "token" in found["reason"]
+    result = in_state(box, "refused")
+    assert "token" in result["reason"]
     (host.paths.mounted_secrets / TOKEN_ENV).write_text(ENROLMENT)
     host.stop()
     host.start()
@@ -198,8 +198,8 @@ def test_what_the_host_offers_may_change(start: Start) -> None:
             (json.dumps(told_then), before["session_id"]),
         )
     host.start()
-    found = in_state(box, "refused")
-    assert found["mismatches"] == [{"slot": "beads", "ours": "1.0.0", "theirs": "2.0.0"}]
+    result = in_state(box, "refused")
+    assert result["mismatches"] == [{"slot": "beads", "ours": "1.0.0", "theirs": "2.0.0"}]
     assert {9, 16} <= {number for number, _, _ in steps(box.log)}
 
 
@@ -212,21 +212,21 @@ def test_every_transition_was_taken() -> None:
     assert TAKEN.keys() == TRANSITIONS.keys()
 
 
-def test_an_enrolment_token_that_no_header_holds(start: Start, folder: Path) -> None:
+def test_an_enrolment_token_that_no_header_holds(start: Start, directory: Path) -> None:
     """A client is refused by itself and says why. One whose file is no text does not start, in one sentence. Neither is shown."""
     box = start(
         client_plan(f"http://127.0.0.1:{free_port()}"),
         wait=False,
         secrets={TOKEN_ENV: "tökén-of-a-test"},
     )
-    found = in_state(box, "refused", 15)
-    assert "cannot send the token" in found["reason"]
-    assert "tök" not in json.dumps(found) + box.log.read_text()
+    result = in_state(box, "refused", 15)
+    assert "cannot send the token" in result["reason"]
+    assert "tök" not in json.dumps(result) + box.log.read_text()
     assert "Traceback" not in box.log.read_text()
     box.stop()
     (box.paths.mounted_secrets / TOKEN_ENV).write_bytes(b"t\xf6k\xe9n-of-a-test")
     before = len(box.log.read_text())
     with pytest.raises(RuntimeError):
         box.start()
-    (said,) = box.log.read_text()[before:].splitlines()
-    assert said.startswith(f"cannot read secret {TOKEN_ENV}: it is not valid UTF-8. ")
+    (output,) = box.log.read_text()[before:].splitlines()
+    assert output.startswith(f"cannot read secret {TOKEN_ENV}: it is not valid UTF-8. ")

@@ -17,12 +17,12 @@ from agentbox.testing.mesh import client_plan, host_plan
 Call = Callable[..., subprocess.CompletedProcess[str]]
 
 
-def shell(box: ApiBox, folder: Path) -> Call:
+def shell(box: ApiBox, directory: Path) -> Call:
     """The command line for that box."""
-    folder.mkdir()
-    manifest = folder / "agentbox.toml"
+    directory.mkdir()
+    manifest = directory / "agentbox.toml"
     manifest.write_text('[meta]\nschema_version = 1\nname = "mesh-of-a-test"\n')
-    state = BoxState(folder / "state" / "mesh-of-a-test")
+    state = BoxState(directory / "state" / "mesh-of-a-test")
     state.make()
     state.save_record(
         BoxRecord(
@@ -30,7 +30,7 @@ def shell(box: ApiBox, folder: Path) -> Call:
         )
     )
     state.token_file.write_text(TOKEN)
-    env = {**os.environ, "AGENTBOX_STATE_DIR": str(folder / "state")}
+    env = {**os.environ, "AGENTBOX_STATE_DIR": str(directory / "state")}
     words = [sys.executable, "-m", "agentbox", "--manifest", str(manifest)]
     return lambda *given: subprocess.run(
         [*words, *given], env=env, capture_output=True, text=True, timeout=60, check=False
@@ -42,20 +42,20 @@ def test_both_sides_are_shown(start: Start, tmp_path: Path) -> None:
     host = start(host_plan())
     box = start(client_plan(host.url), wait=False)
     here, there = shell(box, tmp_path / "b"), shell(host, tmp_path / "a")
-    found = until(
+    result = until(
         lambda: (
-            (said := json.loads(here("--json", "mesh", "status").stdout))["state"] == "active"
-            and said
+            (output := json.loads(here("--json", "mesh", "status").stdout))["state"] == "active"
+            and output
         ),
         20,
     )
     lines = here("mesh", "status").stdout.splitlines()
     assert lines[0] == "client: active"
     assert lines[1:] == [
-        f"host {host.url}, session {found['session_id']}, instance {found['instance_id']}", f"beads  {host.url}",
+        f"host {host.url}, session {result['session_id']}, instance {result['instance_id']}", f"beads  {host.url}",
     ]  # fmt: skip
     assert there("mesh", "status").stdout.startswith(
-        f"host: hosting\n{found['session_id']}  instance {found['instance_id']}"
+        f"host: hosting\n{result['session_id']}  instance {result['instance_id']}"
     )
     assert here("mesh", "join").stdout == "client: active\n"
     assert (here("mesh", "outbox", "list").stdout, here("mesh", "outbox", "list").returncode) == (

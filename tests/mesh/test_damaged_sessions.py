@@ -13,9 +13,9 @@ from agentbox.testing.api_box import ApiBox
 from agentbox.testing.mesh import ManualBox, host_plan
 
 
-async def loaded(folder: Path) -> SessionStore:
+async def loaded(directory: Path) -> SessionStore:
     """An open store."""
-    store = SessionStore(folder)
+    store = SessionStore(directory)
     assert await store.load() is not None
     return store
 
@@ -46,11 +46,11 @@ async def test_a_damaged_session(tmp_path: Path, damage: str) -> None:
     with apsw.Connection(str(tmp_path / "sessions.db")) as db:
         db.execute(f"UPDATE sessions SET {damage} WHERE id = 's1'")
     for limit in (1, 2, 3, 10):
-        found, after = [], ""
+        result, after = [], ""
         while page := await store.page({"state": "active"}, limit, after):
-            found += [one.id for one in page]
-            after = found[-1]
-        assert found == ["s0", "s2", "s3"]
+            result += [one.id for one in page]
+            after = result[-1]
+        assert result == ["s0", "s2", "s3"]
     await store.close()
     stored = await store.load()
     assert stored is not None
@@ -58,7 +58,7 @@ async def test_a_damaged_session(tmp_path: Path, damage: str) -> None:
     assert list(store._damaged._names) == [f"cannot read {DAMAGE[damage]}: its row is damaged"]
     assert store.condition == (
         "degraded",
-        "rows of sessions.db cannot be read, and the log names them: 1",
+        "unreadable rows of sessions.db, listed in the log: 1",
     )
     await store.close()
 
@@ -125,7 +125,7 @@ def test_a_host_whose_sessions_are_no_database_serves_the_rest(start: Start) -> 
     box.register()
     host.stop()
     path = host.paths.slot("mesh") / "sessions.db"
-    kept = path.read_bytes()
+    stored = path.read_bytes()
     path.write_bytes(b"no database" * 1000)
     host.start()
     until(lambda: degraded(host))
@@ -134,11 +134,11 @@ def test_a_host_whose_sessions_are_no_database_serves_the_rest(start: Start) -> 
         status = operator.call("mesh_status")
         assert (status["state"], status["reason"]) == (
             "down",
-            "cannot use sessions.db: the file is no database",
+            "cannot use sessions.db: the file is not a database",
         )
         refused = refusal(lambda: operator.call("mesh_sessions"))
     assert (refused.status, refused.code) == (502, "backend-error")
     assert refusal(box.register).status == 502
-    path.write_bytes(kept)
+    path.write_bytes(stored)
     until(lambda: not degraded(host))
     assert box.heartbeat()

@@ -20,13 +20,13 @@ from agentbox.testing.mesh import ENROLMENT, ManualBox, host_plan
 def test_a_box_joins_beats_and_leaves(host: ApiBox) -> None:
     """The answer names what is offered and where; each step is shown to the operator and journaled."""
     box = ManualBox(host)
-    found = box.register()
-    assert (found["resumed"], found["heartbeat_s"], found["lease_s"]) == (False, 30.0, 100.0)
-    assert {slot: row["url"] for slot, row in found["endpoints"].items()} == {
+    result = box.register()
+    assert (result["resumed"], result["heartbeat_s"], result["lease_s"]) == (False, 30.0, 100.0)
+    assert {slot: row["url"] for slot, row in result["endpoints"].items()} == {
         "beads": host.url, "pods": f"{host.url}/v1/pods/boxes/{box.instance_id}/", "events": f"{host.url}/v1/events",
     }  # fmt: skip
-    answer = box.heartbeat(health={"beads": "ok"}, ready=True, journal={"seq": 7, "hash": "h"})
-    assert answer["endpoints_rev"] == found["endpoints_rev"]
+    response = box.heartbeat(health={"beads": "ok"}, ready=True, journal={"seq": 7, "hash": "h"})
+    assert response["endpoints_rev"] == result["endpoints_rev"]
     with host.client() as operator:
         shown = operator.call("mesh_session", {"id": box.session_id})
         assert (shown["state"], shown["beat"], shown["journal"]) == (
@@ -59,8 +59,8 @@ def test_F01_a_register_may_be_repeated(host: ApiBox) -> None:
     assert len(taken) == 10
     assert len({answer["session_id"] for answer in taken}) == 1
     assert sorted(answer["resumed"] for answer in taken) == [False, *[True] * 9]
-    for answer in taken:
-        with host.client(answer["token"]) as client:
+    for response in taken:
+        with host.client(response["token"]) as client:
             client.call("list_beads")
     with host.client() as operator:
         query = {"instance": box.instance_id}
@@ -126,11 +126,11 @@ def test_F05_contracts_are_compared(host: ApiBox) -> None:
         {"slot": "beads", "ours": "1.0.0", "theirs": "2.0.0"}, {"slot": "pods", "ours": "1.0.0", "theirs": "0.9.0"},
     ]  # fmt: skip
     assert refusal(lambda: box.register(protocol=2)).code == "contract-mismatch"
-    found = box.register(
+    result = box.register(
         contracts={**box.contracts, "beads": "1.7.0"},
         impls={"beads": "external-http", "pods": "local-fs"},
     )
-    assert found["contracts"]["beads"] == "1.0.0"
+    assert result["contracts"]["beads"] == "1.0.0"
 
 
 def test_a_host_may_name_its_images(start: Start) -> None:

@@ -50,8 +50,8 @@ def test_only_who_falls_silent_is_evicted(start: Start) -> None:
 
 def _register(client: BoxClient, box: ManualBox) -> None:
     call = build_call("mesh_register", body=box.register_body(), headers=base_headers(ENROLMENT))
-    found = client.send(call).json()
-    box.token, box.session_id = found["token"], found["session_id"]
+    result = client.send(call).json()
+    box.token, box.session_id = result["token"], result["session_id"]
 
 
 def _beat(client: BoxClient, box: ManualBox, number: int) -> float:

@@ -34,15 +34,15 @@ Told = list[tuple[str, dict[str, Any]]]
 
 
 @pytest.fixture
-def told() -> Told:
+def reported() -> Told:
     return []
 
 
 @pytest_asyncio.fixture
-async def outbox(tmp_path: Path, told: Told) -> AsyncIterator[Outbox]:
+async def outbox(tmp_path: Path, reported: Told) -> AsyncIterator[Outbox]:
     made = Outbox(
         tmp_path / "mesh",
-        lambda kind, data: told.append((kind, data)),
+        lambda kind, data: reported.append((kind, data)),
         max_items=10,
         max_bytes=4096,
     )
@@ -61,17 +61,17 @@ async def beads(tmp_path: Path) -> AsyncIterator[Any]:
 async def claimed(beads: Any, count: int) -> list[tuple[str, str]]:
     """Beads and the leases on them."""
     epic, _ = await beads.create_epic(BeadSpec(title="e", creator="c"))
-    found = []
+    result = []
     for _ in range(count):
         task, _ = await beads.create_child(epic.id, BeadSpec(title="t", creator="c"))
         lease = str(uuid.uuid4())
         await beads.claim(task.id, "w", lease_id=lease)
-        found.append((task.id, lease))
-    return found
+        result.append((task.id, lease))
+    return result
 
 
 async def test_F09_results_go_out_in_order_after_a_restart(
-    outbox: Outbox, beads: Any, told: Told, tmp_path: Path
+    outbox: Outbox, beads: Any, reported: Told, tmp_path: Path
 ) -> None:
     """Each once; nothing is left."""
     held = await claimed(beads, 5)
@@ -86,13 +86,13 @@ async def test_F09_results_go_out_in_order_after_a_restart(
     await outbox.close()
     await outbox.open()
     assert (outbox.depth, outbox.refs) == (5, {f"ref{n}" for n in range(5)})
-    kept = Kept()
-    await outbox.flush(beads, kept)
-    assert kept.left == [f"ref{n}" for n in range(5)]
+    stored = Kept()
+    await outbox.flush(beads, stored)
+    assert stored.left == [f"ref{n}" for n in range(5)]
     assert [(await beads.show(bead)).result for bead, _ in held] == [{"n": n} for n in range(5)]
     assert (outbox.depth, outbox.size, outbox.oldest_s) == (0, 0, 0.0)
-    await outbox.flush(beads, kept)
-    assert len(kept.left) == 5
+    await outbox.flush(beads, stored)
+    assert len(stored.left) == 5
 
 
 async def test_F09_a_store_that_goes_away_keeps_what_is_left(outbox: Outbox, beads: Any) -> None:
@@ -105,7 +105,7 @@ async def test_F09_a_store_that_goes_away_keeps_what_is_left(outbox: Outbox, bea
     assert outbox.depth == 1
 
 
-async def test_F10_a_lost_lease_makes_an_orphan(outbox: Outbox, beads: Any, told: Told) -> None:
+async def test_F10_a_lost_lease_makes_an_orphan(outbox: Outbox, beads: Any, reported: Told) -> None:
     """The other's result stays; ours is told, kept in the spool, and not sent again."""
     (bead, lease), (other, its) = await claimed(beads, 2)
     await outbox.put(
@@ -115,12 +115,12 @@ async def test_F10_a_lost_lease_makes_an_orphan(outbox: Outbox, beads: Any, told
         "close", other, its, "fine", {"outcome": "failed", "note": "n", "result": None}
     )
     await beads.close_bead(bead, lease_id=lease, result="theirs")
-    kept = Kept()
-    await outbox.flush(beads, kept)
+    stored = Kept()
+    await outbox.flush(beads, stored)
     assert (await beads.show(bead)).result == "theirs"
-    assert (kept.left, list(kept.orphans)) == (["fine"], ["lost"])
-    assert kept.orphans["lost"]["result"] == "ours"
-    kind, data = told[-1]
+    assert (stored.left, list(stored.orphans)) == (["fine"], ["lost"])
+    assert stored.orphans["lost"]["result"] == "ours"
+    kind, data = reported[-1]
     assert (kind, data["bead"], data["outcome"], len(data["digest"])) == (
         "bead.result.orphaned",
         bead,
@@ -130,11 +130,11 @@ async def test_F10_a_lost_lease_makes_an_orphan(outbox: Outbox, beads: Any, told
     assert outbox.depth == 0
 
 
-async def test_F09_the_outbox_has_bounds(outbox: Outbox, told: Told) -> None:
+async def test_F09_the_outbox_has_bounds(outbox: Outbox, reported: Told) -> None:
     """A warning once at four fifths; at the bound the typed error, by number and by size; what was there stays."""
     for number in range(10):
         await outbox.put("release", f"b{number}", "l", f"r{number}", {"note": ""})
-        assert len(told) == (number >= 7)
+        assert len(reported) == (number >= 7)
     with pytest.raises(SlotUnavailable):
         await outbox.put("release", "b", "l", "r", {"note": ""})
     for item in (await outbox.items())[:9]:
@@ -144,14 +144,14 @@ async def test_F09_the_outbox_has_bounds(outbox: Outbox, told: Told) -> None:
     assert outbox.depth == 1
 
 
-async def test_F12_an_operator_gives_one_up(outbox: Outbox, told: Told, tmp_path: Path) -> None:
+async def test_F12_an_operator_gives_one_up(outbox: Outbox, reported: Told, tmp_path: Path) -> None:
     """Journaled with its digest and who said so; the file keeps nothing of it, and no listing shows a lease."""
     await outbox.put("close", "b", "a-lease", "r", {"outcome": "done", "note": "", "result": None})
     item = (await outbox.items())[0]
     assert "a-lease" not in str(item.to_wire())
     assert (item.op, item.bead_id, item.outcome) == ("close", "b", "done")
     await outbox.drop(item.id, "urn:agentbox:operator")
-    assert told == [
+    assert reported == [
         (
             "mesh.outbox_dropped",
             {"id": item.id, "bead": "b", "digest": item.digest, "by": "urn:agentbox:operator"},
@@ -180,8 +180,8 @@ async def test_a_damaged_result_holds_up_no_other(
         db.execute(f"UPDATE items SET {damage} WHERE seq = 2")
     await outbox.open()
     assert [item.ref for item in await outbox.items()] == ["ref0", "ref2"]
-    kept = Kept()
-    await outbox.flush(beads, kept)
-    assert (kept.left, outbox.depth) == (["ref0", "ref2"], 0)
+    stored = Kept()
+    await outbox.flush(beads, stored)
+    assert (stored.left, outbox.depth) == (["ref0", "ref2"], 0)
     with contextlib.closing(sqlite3.connect(tmp_path / "mesh/outbox.db")) as db:
         assert db.execute("SELECT seq FROM items").fetchall() == [(2,)]

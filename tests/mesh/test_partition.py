@@ -22,8 +22,8 @@ BESIDES = {
 
 def status(box: ApiBox) -> dict[str, Any]:
     with box.client() as client:
-        found: dict[str, Any] = client.call("mesh_status")
-    return found
+        result: dict[str, Any] = client.call("mesh_status")
+    return result
 
 
 def test_what_happens_in_a_partition_is_on_the_host_after_it(start: Start) -> None:
@@ -39,13 +39,13 @@ def test_what_happens_in_a_partition_is_on_the_host_after_it(start: Start) -> No
             client.call(
                 "append_events", body={"events": [{"type": "test.n", "data": {"n": number}}]}
             )
-        kept = until(lambda: (found := status(box))["outbox"]["depth"] == TASKS and found, 30)
-        assert kept["state"] in ("suspect", "partitioned")
+        stored = until(lambda: (result := status(box))["outbox"]["depth"] == TASKS and result, 30)
+        assert stored["state"] in ("suspect", "partitioned")
         listed = client.call("mesh_outbox")["items"]
         assert {item["bead_id"] for item in listed} == set(tasks)
         host.start()
         until(
-            lambda: (found := status(box))["state"] == "active" and found["outbox"]["depth"] == 0,
+            lambda: (result := status(box))["state"] == "active" and result["outbox"]["depth"] == 0,
             30,
         )
     with host.client() as operator:
@@ -53,7 +53,7 @@ def test_what_happens_in_a_partition_is_on_the_host_after_it(start: Start) -> No
         assert [(bead["status"], bead["outcome"], bead["attempts"]) for bead in closed] == [
             ("closed", "done", 1)
         ] * TASKS
-        numbers = until(lambda: len(found := _numbers(operator)) >= EVENTS and found, 20)
+        numbers = until(lambda: len(result := _numbers(operator)) >= EVENTS and result, 20)
     assert numbers == list(range(EVENTS))
     assert list(box.paths.task_spool.glob("*.json")) == []
     assert told(box, "bead.result.orphaned") == []
@@ -61,10 +61,10 @@ def test_what_happens_in_a_partition_is_on_the_host_after_it(start: Start) -> No
 
 def _numbers(operator: Any) -> list[int]:
     """What the journal of the host has of them, in its order."""
-    found, since = [], -1
+    result, since = [], -1
     while page := operator.call(
         "read_events", query={"since": since, "limit": 1000, "types": "test.n"}
     )["events"]:
-        found += [event["data"]["n"] for event in page]
+        result += [event["data"]["n"] for event in page]
         since = page[-1]["seq"]
-    return found
+    return result

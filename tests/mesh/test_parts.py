@@ -57,8 +57,8 @@ def given_slots(tmp_path: Path, container: Container) -> SessionSlots:
 @pytest.mark.parametrize(
     ("url", "why"),
     [
-        ("https://elsewhere.example/", "not on the host itself"), ("https://me:secret@mesh.example:9443", "carries a credential"),
-        ("http://mesh.example:9443", "is plain http"), ("ftp://mesh.example", "no http(s) address"), ("", "no http(s) address"),
+        ("https://elsewhere.example/", "not on the host itself"), ("https://me:secret@mesh.example:9443", "contains a credential"),
+        ("http://mesh.example:9443", "uses plain http"), ("ftp://mesh.example", "not an http(s) URL"), ("", "not an http(s) URL"),
     ],
 )  # fmt: skip
 async def test_F06_an_address_is_refused_for_its_slot_alone(
@@ -94,7 +94,7 @@ async def test_a_slot_without_a_session_says_so(tmp_path: Path) -> None:
         await slots.before_open("beads")
     await slots.before_open("memory")
     slots.apply({"pods": Endpoint(impl="x", url=f"{HOST}/p/")}, "t")
-    with pytest.raises(SlotUnavailable, match="host offers no beads"):
+    with pytest.raises(SlotUnavailable, match="the host does not offer beads"):
         await slots.before_open("beads")
     slots.drop()
     assert container.given["pods"].options["endpoint"] == ""
@@ -103,14 +103,14 @@ async def test_a_slot_without_a_session_says_so(tmp_path: Path) -> None:
 
 def test_F04_a_clock_that_differs_is_told_once() -> None:
     """Beyond 30 s, in either direction; again after it was near. The gauge has it always."""
-    registry, told = CollectorRegistry(), []
+    registry, reported = CollectorRegistry(), []
     skew = ClockSkew(
-        ClientMetrics(registry), lambda kind, **data: told.append((kind, round(data["skew_s"])))
+        ClientMetrics(registry), lambda kind, **data: reported.append((kind, round(data["skew_s"])))
     )
     for seconds in (0, 29, 300, 310, 5, -3600):
         with skew.measure() as heard:
             heard(clock.now() + timedelta(seconds=seconds))
-    assert told == [("mesh.clock_skew", 300), ("mesh.clock_skew", -3600)]
+    assert reported == [("mesh.clock_skew", 300), ("mesh.clock_skew", -3600)]
     assert round(registry.get_sample_value("agentbox_mesh_clock_skew_seconds") or 0) == -3600
 
 

@@ -57,15 +57,15 @@ def federated(host: ApiBox) -> Any:
         "--token-env",
         AGENTS,
     )
-    given = {"endpoint": "", "timeout_seconds": 5}
+    given_options = {"endpoint": "", "timeout_seconds": 5}
     return client_plan(
         host.url,
         slots={
-            "pods": SlotPlan(use="external-solid", required=False, options=given),
+            "pods": SlotPlan(use="external-solid", required=False, options=given_options),
             "events": SlotPlan(
                 use="external-http",
                 required=False,
-                options={**given, "fsync": "group", "tee_local": True},
+                options={**given_options, "fsync": "group", "tee_local": True},
             ),
             "orchestrator": SlotPlan(
                 use="external-stdio", required=False, options={"command": command, "env": (AGENTS,)}
@@ -98,7 +98,9 @@ def test_every_slot_of_a_box_is_anothers(start: Start, database: str) -> None:
         assert there.memory.retrieve("shared").value == {"by": "b"}
         instance = here.call("mesh_status")["instance_id"]
         assert there.pods.read(f"boxes/{instance}/notes/release.txt") == b"three of three"
-        kinds = until(lambda: (found := _delivered(there, instance)) >= {"release.done"} and found)
+        kinds = until(
+            lambda: (result := _delivered(there, instance)) >= {"release.done"} and result
+        )
         assert "mesh.registered" in kinds
         host.kill()
         until(lambda: slots(here)["beads"] == "down", 20)
@@ -117,10 +119,10 @@ def _task(client: BoxClient) -> tuple[bytes, int]:
 
 def _delivered(there: BoxClient, instance: str) -> set[str]:
     """Types of what B delivered."""
-    found, since = set(), -1
+    result, since = set(), -1
     while page := there.call("read_events", query={"since": since, "limit": 1000})["events"]:
-        found |= {
+        result |= {
             event["type"] for event in page if (event.get("origin") or {}).get("box") == instance
         }
         since = page[-1]["seq"]
-    return found
+    return result

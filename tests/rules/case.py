@@ -45,7 +45,7 @@ class Case:
 
     @cached_property
     def arguments(self) -> dict[str, Any]:
-        """Keyword arguments of `agentbox.manifest.rules.engine.run`."""
+        """Keyword arguments of `agentbox.manifest.rules.engine.run_rules`."""
         words = [
             word for line in self.options if line.startswith("args: ") for word in line.split()[1:]
         ]

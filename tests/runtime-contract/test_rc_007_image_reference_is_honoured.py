@@ -97,7 +97,7 @@ def test_rc_007_registry_refuses(docker_box: Callable[..., DockerBox], images: I
         for reference, code, words in (
             (f"{address}/agentbox@{wrong}", 4, "manifest unknown"),
             (f"{address}/agentbox@{forged}", 4, "cannot pull"),
-            (f"{address}/agentbox:latest", 2, "it names no digest"),
+            (f"{address}/agentbox:latest", 2, "it has no digest"),
         ):
             assert refusal(up(box, reference)) == (code, True), reference
             assert words in up(box, reference).err
@@ -107,7 +107,7 @@ def test_rc_007_registry_refuses(docker_box: Callable[..., DockerBox], images: I
         try:
             done = up(box, reference)
             assert refusal(done) == (5, True)
-            assert "its test-hooks is true, this checkout says false" in done.err
+            assert "its test-hooks is true, this checkout has false" in done.err
             assert not box.exists()
         finally:
             docker("rmi", "--force", reference)

@@ -69,6 +69,6 @@ def test_rc_010_up_names_the_slot(process_box: Callable[..., ProcessBox]) -> Non
     hook = {"AGENTBOX_TEST_FAIL_SLOT": "orchestrator"}
     done = box.cli("--timeout", "60", "up", "--engine", "process", "--allow-test-hooks", env=hook)
     assert done.code == 1, done.err
-    assert f"cannot bring the box {NAME} to ready: boot failed in phase seal" in done.err
+    assert f"cannot start the box {NAME}: boot failed in phase seal" in done.err
     assert "cannot open the required slot orchestrator: " in done.err
     assert not box.paths.sentinel.exists()

@@ -23,7 +23,7 @@ import json, os, select, subprocess
 from agentbox.core.paths import Paths
 from agentbox.core.linux.inotify import CREATE, MOVED_TO, Inotify
 
-paths = Paths.of_this_process()
+paths = Paths.for_this_process()
 processor = {min(os.sched_getaffinity(0))}
 
 def idle():

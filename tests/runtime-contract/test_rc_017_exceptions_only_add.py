@@ -37,7 +37,7 @@ GATES = {
 }
 DESKTOP = ExceptionPlan(
     key="desktop",
-    reason="the display server needs its socket folder and its runtime folder",
+    reason="the display server needs its socket and runtime directories",
     tmpfs=(
         TmpfsPlan(target="/run/user/1000", size=32 << 20, mode="0700"),
         TmpfsPlan(target="/tmp/.X11-unix", size=1 << 20, mode="1777"),

@@ -52,7 +52,7 @@ def test_rc_023_a_planted_file_fails(described: dict[str, Any], owner: str) -> N
     planted = ImageRoot([*root.entries, PlacedEntry(entry, "base", Path("/"))])
     found = unaccounted_files(planted, Path(described["sbom"]))
     assert len(found) == 1
-    assert found[0].startswith("layer base, usr/bin/planted: nobody owns it")
+    assert found[0].startswith("layer base, usr/bin/planted: no known owner")
 
 
 def test_rc_023_a_file_with_two_owners_fails(described: dict[str, Any]) -> None:

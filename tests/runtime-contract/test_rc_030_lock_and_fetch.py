@@ -82,7 +82,7 @@ def test_rc_030_lock_holds_the_closure(checkout: Checkout, mirror: Mirror) -> No
     assert {row.name for row in lock.wheels} == {"uvicorn", "click", "only-new", "installer"}
     assert "moved 0, added 10, removed 0" in said
     assert "127.0.0.1" not in checkout.lock.read_text()
-    assert checkout.run("lock", "--check").strip() == "agentbox.lock fits the manifest"
+    assert checkout.run("lock", "--check").strip() == "agentbox.lock matches the manifest"
 
 
 def test_rc_030_versions_are_kept_until_asked(locked: Checkout, mirror: Mirror) -> None:
@@ -124,7 +124,7 @@ def test_rc_030_version_no_longer_served(locked: Checkout, mirror: Mirror) -> No
     """A version that is gone: --locked leaves with 5 and the sentence, `build` locks just that one again and goes on."""
     moved_mirror(mirror)
     said = locked.run("build", "--locked", code=5)
-    assert "cannot fetch git 1:2.47.3-0: the mirror serves 1:2.47.3-1 now" in said
+    assert "cannot fetch git 1:2.47.3-0: the mirror now serves 1:2.47.3-1" in said
     assert "Run `agentbox lock --upgrade git`" in said
     said = started(locked, "build")
     assert "moved 1, added 0, removed 0" in said
@@ -138,7 +138,7 @@ def test_rc_030_wheel_no_longer_served(locked: Checkout, mirror: Mirror) -> None
         [Wheel("click", "8.9"), *(wheel for wheel in WHEELS if wheel.name != "click")]
     )
     said = locked.run("build", "--locked", code=5)
-    assert "cannot fetch click 8.5.1: the mirror serves 8.9 now" in said
+    assert "cannot fetch click 8.5.1: the mirror now serves 8.9" in said
     assert "moved 1, added 0, removed 0" in started(locked, "build")
 
 
@@ -154,9 +154,9 @@ def test_rc_030_other_bytes(
     served.write_bytes(data)
     said = locked.run("build", *flags, code=4)
     assert re.search(
-        r"cannot accept \S+: SHA-256 is [0-9a-f]{12}…, the lock says [0-9a-f]{12}…", said
+        r"cannot accept \S+: its SHA-256 is [0-9a-f]{12}…, the lock has [0-9a-f]{12}…", said
     )
-    assert "The mirror or the network altered it." in said
+    assert "The mirror or the network changed it." in said
     row = next(row for row in parse_lock(locked.lock).entries() if row.name in pattern)
     assert not list((locked.cache / "files").glob(f"{row.sha256}*"))
 
@@ -169,7 +169,7 @@ def test_rc_030_offline(locked: Checkout, mirror: Mirror) -> None:
         assert re.search(
             r"cannot fetch \d+ of \d+ files \(0\.3 MB\): no network\. Missing: ", said
         ), said
-        assert "Connect, or `agentbox fetch --from DIR`." in said
+        assert "Connect to the network, or use `agentbox fetch --from DIR`." in said
 
 
 def test_rc_030_lock_without_network(locked: Checkout, mirror: Mirror) -> None:
@@ -209,7 +209,7 @@ def test_rc_030_air_gap(locked: Checkout, mirror: Mirror, tmp_path: Path) -> Non
         folder / next(row.file for row in parse_lock(locked.lock).entries() if row.name == "git")
     ).write_bytes(b"other")
     mirror.stop()
-    assert "its size is 5, the lock says" in locked.run("fetch", "--from", str(folder), code=4)
+    assert "its size is 5, the lock has" in locked.run("fetch", "--from", str(folder), code=4)
 
 
 def test_rc_030_from_a_folder(locked: Checkout, mirror: Mirror, tmp_path: Path) -> None:
@@ -238,13 +238,13 @@ def test_rc_030_without_apt(checkout: Checkout, tmp_path: Path) -> None:
     checkout.path = str(tools)
     said = checkout.run("lock", code=3)
     assert "cannot resolve Debian packages: apt is not installed" in said
-    assert "Lock on a Debian machine; fetching needs no apt once files are at hand." in said
+    assert "Lock on a Debian machine; fetching needs no apt if the files are cached." in said
 
 
 def test_rc_030_without_debian_mirror(checkout: Checkout) -> None:
     """An apt that names only others: locking leaves with 3."""
     checkout.use(None)
-    assert "cannot resolve Debian packages: apt names no Debian mirror" in checkout.run(
+    assert "cannot resolve Debian packages: no Debian mirror is configured for apt" in checkout.run(
         "lock", code=3
     )
 

@@ -121,7 +121,7 @@ def test_an_environment_of_another_checkout_is_made_anew(
             {"PIP_NO_INDEX": "1"},
             "ERROR: No matching distribution found for no-such-package-of-agentbox==1.0",
         ),
-        ({"PIP_INDEX_URL": "http://127.0.0.1:1/"}, "no network: pip reaches no index"),
+        ({"PIP_INDEX_URL": "http://127.0.0.1:1/"}, "no network: pip cannot reach an index"),
     ],
     ids=["a package that cannot be had", "no network"],
 )
@@ -133,8 +133,8 @@ def test_a_failure_is_one_sentence_and_leaves_no_stamp(
     done = make(checkout, BARE | environment)
     assert done.returncode == 3
     assert done.stderr.splitlines() == [
-        f"agentbox: cannot make the Python environment: {cause}",
-        f"  The whole output is {checkout}/.venv.log. Connect, or free some space. Then run the command again.",
+        f"agentbox: cannot create the Python environment: {cause}",
+        f"  See {checkout}/.venv.log for the full output. Connect to the network, or free some space. Then run the command again.",
     ]
     assert not (checkout / ".venv/.required").exists()
 
@@ -151,7 +151,7 @@ def test_a_disk_that_refuses_is_one_sentence(checkout: Path, name: str, why: str
     (checkout / name).unlink()
     assert done.returncode == 3
     assert done.stderr.startswith(
-        f"agentbox: cannot make the Python environment: {why}: {checkout}/"
+        f"agentbox: cannot create the Python environment: {why}: {checkout}/"
     )
     assert len(done.stderr.splitlines()) == 2
 
@@ -210,7 +210,7 @@ def test_a_certificate_that_is_not_trusted_is_named(checkout: Path, tmp_path: Pa
     assert done.returncode == 3
     why, hint = done.stderr.splitlines()
     assert why == (
-        f"agentbox: cannot make the Python environment: the certificate of {at} is not trusted (self-signed certificate):"
+        f"agentbox: cannot create the Python environment: the certificate of {at} is not trusted (self-signed certificate):"
         f" issued by Proxy CA, SHA-256 {hashlib.sha256(der).hexdigest()}"
     )
     assert "set PIP_CERT" in hint

@@ -15,9 +15,9 @@ def nested(depth, opened="[", closed="]", inner=""):
     ("document", "why"),
     [
         (nested(MAX_DEPTH + 1), "nested deeper than 100"), (nested(500, '{"a":', "}", "1"), "nested deeper"),
-        (nested(900), "nested deeper"), ("[" * 1_000_000, "nested deeper"), (b"[\xff]", "no UTF-8"),
-        ('"\\ud800"', "lone surrogate"), ('{"\\uDFFF": 1}', "lone surrogate"), ("NaN", "NaN is no number"),
-        ("[-Infinity]", "-Infinity is no number"), ("1" + "0" * 5000, "too many digits"), ("{", "line 1, column 2"),
+        (nested(900), "nested deeper"), ("[" * 1_000_000, "nested deeper"), (b"[\xff]", "not valid UTF-8"),
+        ('"\\ud800"', "lone surrogate"), ('{"\\uDFFF": 1}', "lone surrogate"), ("NaN", "NaN is not valid JSON"),
+        ("[-Infinity]", "-Infinity is not valid JSON"), ("1" + "0" * 5000, "too many digits"), ("{", "line 1, column 2"),
         ("\ufeff{}", "BOM"),
     ],
 )  # fmt: skip

@@ -13,11 +13,11 @@ CHECKOUT = Path(mount_namespace.__file__).resolve().parents[2]
 INSIDE = """
 import os, subprocess, sys
 sys.path.insert(0, sys.argv[1])
-from agentbox.core import mount_namespace as ownroot
+from agentbox.core import mount_namespace
 before = subprocess.run(["unshare", "--user", "true"], capture_output=True).returncode
-after = subprocess.run(["unshare", "--user", "true"], capture_output=True, preexec_fn=ownroot.enter).returncode
-names = subprocess.run(["ls", "/"], capture_output=True, text=True, preexec_fn=ownroot.enter).stdout.split()
-print(ownroot.needed(), before != 0, after == 0, sorted(names) == sorted(os.listdir("/")))
+after = subprocess.run(["unshare", "--user", "true"], capture_output=True, preexec_fn=mount_namespace.enter).returncode
+names = subprocess.run(["ls", "/"], capture_output=True, text=True, preexec_fn=mount_namespace.enter).stdout.split()
+print(mount_namespace.is_needed(), before != 0, after == 0, sorted(names) == sorted(os.listdir("/")))
 """
 
 
@@ -42,7 +42,7 @@ exec chroot {tmp_path} {sys.executable} -c "$SCRIPT" {CHECKOUT}
 @pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user never needs it")
 def test_outside_a_chroot_nothing_is_done() -> None:
     """A process whose root is that of its mount namespace, or was made so, needs nothing prepared."""
-    asked = "import sys; sys.path.insert(0, sys.argv[1]); from agentbox.core import mount_namespace as ownroot; print(ownroot.preparation())"
+    asked = "import sys; sys.path.insert(0, sys.argv[1]); from agentbox.core import mount_namespace; print(mount_namespace.preexec_function())"
     argv = [sys.executable, "-c", asked, str(CHECKOUT)]
     done = subprocess.run(
         argv,

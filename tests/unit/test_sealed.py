@@ -47,7 +47,7 @@ def test_other_places_may_be_mounted(target: str) -> None:
 def test_sensitive_folders_of_the_host_are_named(source: str) -> None:
     """System folders, homes and their keys, engine sockets."""
     assert list(baseline_violations(volumes=[VolumeTable(source=source, target="/a")])) == [
-        ("volumes", f"gives the box {source} of the host")
+        ("volumes", f"mounts {source} of the host")
     ]
 
 

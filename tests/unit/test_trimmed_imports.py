@@ -1,4 +1,4 @@
-"""What is left out of a program's imports, and what is searched for only once."""
+"""Blocked imports of programs, and modules that are searched only once."""
 
 import subprocess
 import sys
@@ -6,14 +6,14 @@ import sys
 SEARCHED = """
 import sys
 from importlib.abc import MetaPathFinder
-from agentbox.core.trimmed_imports import search_once
+from agentbox.core.trimmed_imports import block_if_missing
 asked = []
 class Asked(MetaPathFinder):
     def find_spec(self, name, *_):
         asked.append(name)
 sys.meta_path.insert(0, Asked())
 for name in ("no_such_module_here", "json.tool"):
-    search_once(name)
+    block_if_missing(name)
 for _ in range(3):
     try:
         import no_such_module_here

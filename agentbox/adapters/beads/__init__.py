@@ -1,3 +1,2 @@
-"""The beads slot: work items, leases, dependencies, schedules. One module an implementation, and
-the decisions that they share.
-"""
+"""The beads slot: work items, leases, dependencies and schedules. One module per implementation,
+and their shared decisions."""

@@ -1,4 +1,4 @@
-"""What a caller may state: limits of B15, and text that can be kept."""
+"""Input checks of beads: the limits of B15, and text that can be stored."""
 
 import uuid
 from dataclasses import replace
@@ -12,7 +12,8 @@ from agentbox.core.records.wire import invalid_value
 
 
 def check_spec(spec: BeadSpec) -> BeadSpec:
-    """The spec with its time cut to milliseconds. Raises ValidationError or ValueTooLarge."""
+    """Return the spec with times truncated to milliseconds. Raises ValidationError or
+    ValueTooLarge."""
     check_text(spec.title, "/title", max_length=beads.MAX_TITLE)
     check_text(spec.creator, "/creator", max_length=beads.MAX_TITLE)
     check_size(len(check_text(spec.body, "/body").encode()), "/body", beads.MAX_DOCUMENT)
@@ -32,13 +33,13 @@ def check_spec(spec: BeadSpec) -> BeadSpec:
 def check_tags(tags: tuple[str, ...]) -> None:
     """Raises ValidationError."""
     if len(tags) > beads.MAX_TAGS:
-        raise invalid_value("/tags", f"has {len(tags)} items, at most {beads.MAX_TAGS} are allowed")
+        raise invalid_value("/tags", f"has {len(tags)} items, the maximum is {beads.MAX_TAGS}")
     for index, tag in enumerate(tags):
         check_text(tag, f"/tags/{index}", max_length=beads.MAX_TAG)
 
 
 def check_lease(lease_id: str, lease_s: int | None = None) -> None:
-    """Raises ValidationError for an id that is no UUID, or a length out of range."""
+    """Raises ValidationError for an id that is not a UUID, or a duration out of range."""
     try:
         uuid.UUID(lease_id)
     except (ValueError, AttributeError, TypeError):

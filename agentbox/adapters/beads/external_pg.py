@@ -1,4 +1,4 @@
-"""Beads in a schema of PostgreSQL, shared by as many boxes as are given the connection string (B17)."""
+"""Beads in a PostgreSQL schema, shared by all boxes with the connection string (B17)."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -28,11 +28,11 @@ from agentbox.core.storage.damaged_rows import DamagedRows
 from agentbox.core.storage.postgres.call_batcher import CallBatcher
 from agentbox.core.storage.postgres.database import Connection, Postgres
 
-_MAX_ATTEMPTS = 8  # of `claim_next`, each of which others may have been in the way of
+_MAX_ATTEMPTS = 8  # of `claim_next`, against concurrent claims
 
 
 class ExternalPgBeads(Adapter):
-    """The clock is the server's. A bead whose lease is over is settled by the first call that meets it."""
+    """Uses the server's clock. The first call that meets an expired lease finalises it."""
 
     slot = "beads"
     impl = "external-pg"
@@ -56,7 +56,7 @@ class ExternalPgBeads(Adapter):
         await self._db.close()
 
     async def health(self) -> Health:
-        """Writes the server's time and reads it back. A clock that went back since the last time is seen here."""
+        """Write the server's time and read it back. Detects a clock that went back."""
         return self.health_is(*self._damaged.adjust_state(*await self._db.pulse(leases.sync_clock)))
 
     async def create_epic(self, spec: BeadSpec) -> tuple[Bead, bool]:
@@ -106,7 +106,7 @@ class ExternalPgBeads(Adapter):
                     return existing
             elif not queue.has_ready:
                 return None
-        return None  # others take each one that is ready
+        return None  # other boxes claimed each ready bead
 
     async def heartbeat(self, bead_id: str, lease_id: str, *, lease_s: int | None = None) -> Claim:
         checks.check_lease(lease_id, lease_s)
@@ -224,7 +224,7 @@ class ExternalPgBeads(Adapter):
             except UniqueViolation:
                 if len(requests) > 1:
                     raise
-                return [None]  # it holds one
+                return [None]  # the lease already holds a bead
 
         return await self._db.run_repeatable(job)
 
@@ -240,7 +240,7 @@ class ExternalPgBeads(Adapter):
         return await self._db.run_repeatable(job)
 
     async def _catch_up(self, db: Connection, expired: bool, due: bool) -> None:
-        """Settles what is over and makes what is due."""
+        """Expire leases and create due children of schedules."""
         async with db.transaction():
             if expired:
                 await expire_leases(db)

@@ -1,20 +1,19 @@
-"""How far leases must be moved so that only time in which their holders could renew them counts."""
+"""Computes how far to shift leases so that only time in which holders could renew them counts."""
 
 import threading
 import time
 
 from agentbox.adapters.runtime.adapter import Clock
 
-POLL_SECONDS = 1.0  # between two looks of a store that is not used
-_MIN_STEP_SECONDS = (
-    1.0  # seconds by which the wall clock leaves the other before it counts as a step
-)
-_STALL_SECONDS = 4.0  # seconds without a look: this process did not run
+POLL_SECONDS = 1.0  # between two polls of an idle store
+_MIN_STEP_SECONDS = 1.0  # difference of the clocks that counts as a step
+_STALL_SECONDS = 4.0  # without a poll; the process did not run
 
 
 class LeaseClock:
-    """Expiry is stored as wall time, which others read. A step of that clock, a suspended machine and a stopped process are
-    seen by the next look, and owed to every lease: what it had left before, it has left after. Used by any thread."""
+    """Expiry is stored as wall time, which other processes read. Clock steps, a suspended machine
+    and a stopped process are detected by the next poll and added to every lease, so that its
+    remaining time stays the same. Thread-safe."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock, self._lock = clock, threading.Lock()
@@ -23,7 +22,7 @@ class LeaseClock:
         self._wall, self._elapsed = clock.now().timestamp(), clock.monotonic()
 
     def poll(self) -> bool:
-        """Whether leases are owed anything."""
+        """Return whether leases must be shifted."""
         with self._lock:
             polled_at, wall, elapsed = (
                 time.monotonic(),
@@ -31,9 +30,8 @@ class LeaseClock:
                 self._clock.monotonic(),
             )
             passed = elapsed - self._elapsed
-            step = (
-                wall - self._wall - passed
-            )  # a suspended machine stops the other clock: a step too
+            # the monotonic clock stops during suspend, so this is a step too
+            step = wall - self._wall - passed
             correction = step if abs(step) >= _MIN_STEP_SECONDS else 0.0
             if polled_at - self._polled_at >= _STALL_SECONDS:
                 correction += passed
@@ -42,7 +40,8 @@ class LeaseClock:
             return self._correction_ms != 0
 
     def take_correction(self) -> int:
-        """The milliseconds that are owed, once; `give_back` what could not be paid."""
+        """Take the pending shift in milliseconds. Use `restore_correction` if it could not be
+        applied."""
         self.poll()
         with self._lock:
             correction_ms, self._correction_ms = self._correction_ms, 0

@@ -40,8 +40,8 @@ T = TypeVar("T")
 
 
 class LocalSqliteBeads(Adapter):
-    """`beads.db`. Before each call expired leases are settled, so that what a read shows is what a claim would meet. Time in
-    which this process did not run, and steps of the clock, count for no lease."""
+    """`beads.db`. Expired leases are finalised before each call, so that reads and claims agree.
+    Time in which this process did not run, and clock steps, do not count for leases."""
 
     slot = "beads"
     impl = "local-sqlite"
@@ -74,7 +74,7 @@ class LocalSqliteBeads(Adapter):
             await asyncio.sleep(POLL_SECONDS)
 
     async def health(self) -> Health:
-        """Writes a time and reads it back."""
+        """Write a time and read it back."""
         state, detail = await self._db.pulse(self._now())
         return self.health_is(*self._damaged.adjust_state(state, detail))
 
@@ -236,7 +236,7 @@ class LocalSqliteBeads(Adapter):
                     leases.shift_leases(db, correction_ms)
                 leases.expire_leases(db, now)
                 return job(db, now)
-            except BaseException:  # all of it is undone
+            except BaseException:  # the transaction is rolled back
                 self._lease_clock.restore_correction(correction_ms)
                 raise
 
@@ -245,7 +245,8 @@ class LocalSqliteBeads(Adapter):
     async def _read(
         self, job: Callable[[apsw.Connection, int], T], *, with_schedules: bool = False
     ) -> T:
-        """In a reader, unless an expired lease must be settled or the child of a schedule be made first."""
+        """Run in a read transaction, or in a write transaction if leases expired or schedules are
+        due."""
 
         def read_if_current(db: apsw.Connection) -> T | object:
             now = self._now()
@@ -267,7 +268,7 @@ class LocalSqliteBeads(Adapter):
             return cast(T, result)
         try:
             return await self._write(create_due_then_read)
-        except QuotaExceeded:  # the disk is full: what is stored is shown as it is
+        except QuotaExceeded:  # the disk is full: return the stored state
             return await self._db.read(lambda db: job(db, self._now()))
 
 

@@ -1,7 +1,8 @@
-"""Names of creators and assignees between a box and the mesh host that keeps its beads.
+"""Names of creators and assignees between a box and the mesh host that stores its beads.
 
-At the host a box speaks for itself only: its own names stand below its name there, `urn:agentbox:box:<id>:<name>`. Here
-they are as they were given; names of the host itself stand below `urn:agentbox:host:`, those of other boxes as they are.
+At the host the names of a box have the prefix `urn:agentbox:box:<id>:`. In the box they are
+unprefixed; names of the host have the prefix `urn:agentbox:host:`, names of other boxes are
+unchanged.
 """
 
 import re
@@ -14,13 +15,14 @@ _BOX_URN = re.compile(r"urn:agentbox:box:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{1
 
 
 class PrincipalMapping:
-    """`own` is the name of this box at the host; "" where the beads are of no session: then every name is as it is."""
+    """`box_name` is the name of this box at the host; "" without a session: names are unchanged
+    then."""
 
     def __init__(self, box_name: str) -> None:
         self.box_name = box_name
 
     def to_host(self, name: str) -> str:
-        """As the host has it."""
+        """Map a local name to the host's."""
         if not self.box_name or _BOX_URN.match(name):
             return name
         return (
@@ -30,7 +32,7 @@ class PrincipalMapping:
         )
 
     def to_local(self, name: str) -> str:
-        """The inverse."""
+        """Map a name of the host to the local one."""
         if not self.box_name:
             return name
         if name.startswith(f"{self.box_name}:"):
@@ -38,14 +40,14 @@ class PrincipalMapping:
         return name if _BOX_URN.match(name) else HOST_PREFIX + name
 
     def bead_to_local(self, bead: Bead) -> Bead:
-        """As this box has it."""
+        """Map a bead of the host."""
         if not self.box_name:
             return bead
         assignee = None if bead.assignee is None else self.to_local(bead.assignee)
         return replace(bead, creator=self.to_local(bead.creator), assignee=assignee)
 
     def filter_to_host(self, flt: BeadFilter) -> BeadFilter:
-        """As the host has it."""
+        """Map a filter for the host."""
         creator, assignee = (
             None if name is None else self.to_host(name) for name in (flt.creator, flt.assignee)
         )

@@ -1,4 +1,4 @@
-"""Repeating times: 5-field cron in UTC, or an ISO 8601 duration of 60 s or more."""
+"""Schedules: 5-field cron in UTC, or an ISO 8601 duration of at least 60 s."""
 
 import re
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ _DURATION = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """A parsed `every`: exactly one of the two is set."""
+    """A parsed `every`: exactly one of the two fields is set."""
 
     cron: str = ""
     step: timedelta = timedelta()
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Raises ValidationError with what is wrong."""
+        """Raises ValidationError with the reason."""
         if text.startswith("P"):
             return cls(step=_parse_duration(text))
         if len(text.split()) != 5:
@@ -32,23 +32,24 @@ class Schedule:
         try:
             next(CronSim(text, datetime(2000, 1, 1)))
         except CronSimError as error:
-            raise invalid_value("/every", f"is no cron expression: {error}") from error
+            raise invalid_value("/every", f"is not a valid cron expression: {error}") from error
         except StopIteration:
-            raise invalid_value("/every", "matches no time") from None
+            raise invalid_value("/every", "never matches") from None
         return cls(cron=text)
 
     def first_due(self, start: datetime) -> datetime:
-        """The first due time after `start`."""
+        """Return the first due time after `start`."""
         return self.next_due(start, start)
 
     def next_due(self, due: datetime, moment: datetime) -> datetime:
-        """The first due time later than `moment`, where `due` is one (or where the steps begin)."""
+        """Return the first due time after `moment`. `due` is any due time, or the start of the
+        steps."""
         if self.cron:
             return next(CronSim(self.cron, moment))
         return due + self.step * ((moment - due) // self.step + 1)
 
     def latest_due(self, due: datetime, moment: datetime) -> datetime:
-        """The last due time not later than `moment`, from `due` (one, not later than `moment`) on."""
+        """Return the last due time up to `moment`. `due` is a due time not after `moment`."""
         if self.cron:
             return next(
                 CronSim(
@@ -62,10 +63,10 @@ def _parse_duration(text: str) -> timedelta:
     match = _DURATION.fullmatch(text)
     if match is None:
         raise invalid_value(
-            "/every", "is no ISO 8601 duration in weeks, days, hours, minutes and seconds"
+            "/every", "must be an ISO 8601 duration in weeks, days, hours, minutes and seconds"
         )
     weeks, days, hours, minutes, seconds = (int(group or 0) for group in match.groups())
     step = timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
     if step < MIN_STEP:
-        raise invalid_value("/every", "must be 60 s or more")
+        raise invalid_value("/every", "must be at least 60 s")
     return step

@@ -1,4 +1,4 @@
-"""Records of the journal as CloudEvents 1.0 in structured JSON form (V15)."""
+"""Journal records as CloudEvents 1.0 in structured JSON (V15)."""
 
 from typing import Any
 
@@ -10,7 +10,8 @@ SINGLE = "application/cloudevents+json"
 
 
 def cloud_event(event: Event) -> dict[str, Any]:
-    """The event with its place in the chain as extensions. `agentboxseq` is a string: CloudEvents' integers have 32 bits."""
+    """Return the event with its chain position as extensions. `agentboxseq` is a string because
+    integers of CloudEvents have 32 bits."""
     wire = event.to_wire()
     members = {
         "specversion": "1.0",

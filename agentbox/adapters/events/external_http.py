@@ -1,4 +1,5 @@
-"""The journal in files of the box, delivered to a sink: the journal is the outbox, and the sink holds nobody up (V14)."""
+"""The journal in files of the box, delivered to a sink. The journal is the outbox; the sink never
+blocks appends (V14)."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -24,14 +25,14 @@ from agentbox.core.deadline import Deadline
 from agentbox.core.slot_errors import AdapterError
 from agentbox.core.storage.sqlite import closed_error
 
-DEGRADED_AFTER_SECONDS = 60.0  # a record that waits longer degrades the slot
+DEGRADED_AFTER_SECONDS = 60.0  # age of an undelivered record at which the slot is degraded
 DEAD_LETTER_LIMIT = (0, 1000)
 _SINK_OPTIONS = frozenset({"endpoint", "token_env", "token_file", "timeout_seconds", "ca_file"})
 
 
 class ExternalHttpEvents(Adapter):
-    """`endpoint` is the sink; "" = nobody yet, until `adopt` brings one. With `tee_local = false` sealed segments go once
-    they are delivered."""
+    """`endpoint` is the sink; "" means none until `adopt` sets one. With `tee_local = false` sealed
+    segments are removed after delivery."""
 
     slot = "events"
     impl = "external-http"
@@ -48,7 +49,8 @@ class ExternalHttpEvents(Adapter):
         self._sink: Sink | None = None
 
     async def open(self, deadline: Deadline) -> None:
-        """As the journal in files; the sink is not waited for, and an address that may not be used is a matter of health."""
+        """Open the journal. Does not wait for the sink; an address that is not allowed is reported
+        by `health`."""
         await self._journal.open(deadline)
         await self._cursor.open()
         await self._check_cursor()
@@ -68,7 +70,8 @@ class ExternalHttpEvents(Adapter):
         await self._journal.close()
 
     async def adopt(self, cfg: SlotConfig) -> bool:
-        """Another sink, or another token for it, while appends go on; anything else opens the slot anew."""
+        """Apply a change of the sink or its credentials while serving; other changes reopen the
+        slot."""
         unchanged = {
             name: value for name, value in cfg.options.items() if name not in _SINK_OPTIONS
         }
@@ -86,11 +89,12 @@ class ExternalHttpEvents(Adapter):
 
     @property
     def agent_refusal(self) -> AdapterError | None:
-        """As the journal in files says it."""
+        """The `agent_refusal` of the journal."""
         return self._journal.agent_refusal
 
     async def health(self) -> Health:
-        """Of the journal; degraded while a record waits too long or the sink wants something done. Never down for its sake."""
+        """Return the journal's health, degraded while a record waits too long or the sink needs an
+        operator. The sink never makes it down."""
         journal_health = await self._journal.health()
         if journal_health.state != "ok":
             return journal_health
@@ -101,7 +105,7 @@ class ExternalHttpEvents(Adapter):
         if not self._cursor.is_in_place():
             return self.health_is(
                 "degraded",
-                "delivery.db is gone: events are kept, and delivered after the next start",
+                "delivery.db was removed: events are kept and delivered after the next start",
             )
         detail = _describe(status)
         return self.health_is(
@@ -131,7 +135,7 @@ class ExternalHttpEvents(Adapter):
         return await self._journal.receive(box, records)
 
     async def delivery(self, *, limit: int = 100) -> Delivery:
-        """Measures, too: the gauges say the same from then on."""
+        """Return the delivery status and update the gauges."""
         if self._worker_task is None:
             raise closed_error(self.slot, self.impl)
         check_range(limit, "/limit", DEAD_LETTER_LIMIT)
@@ -154,7 +158,8 @@ class ExternalHttpEvents(Adapter):
         return status
 
     async def _check_cursor(self) -> None:
-        """A cursor of another journal (the folder was replaced, or an older copy restored) starts anew at the oldest record."""
+        """Restart at the oldest record if the cursor belongs to another journal (replaced or
+        restored directory)."""
         seq, first = self._cursor.seq, self._journal.seq_before_first() + 1
         if seq < first:
             return
@@ -184,11 +189,11 @@ class ExternalHttpEvents(Adapter):
 
 
 def _describe(status: Delivery) -> str:
-    """What `/health` says of the delivery; "" when there is nothing to say."""
+    """Describe the delivery for `/health`; "" if there is nothing to report."""
     sentences = [status.trouble] if status.trouble else []
     if status.undelivered and status.trouble:
         sentences.append(
-            f"{status.undelivered} records wait, the oldest for {status.oldest_s:.0f} s"
+            f"{status.undelivered} records waiting, the oldest for {status.oldest_s:.0f} s"
         )
     if status.dead:
         sentences.append(f"{status.dead} dead letters")

@@ -33,7 +33,8 @@ READ_AHEAD = 256  # records that a subscriber reads at once
 
 
 class LocalJsonlEvents(Adapter):
-    """Segments of JSON lines below the slot's folder. With `fsync = "interval"` it lacks the capability `durable`."""
+    """Segments of JSON lines in the slot's directory. With `fsync = "interval"` the capability
+    `durable` is missing."""
 
     slot = "events"
     impl = "local-jsonl"
@@ -48,7 +49,8 @@ class LocalJsonlEvents(Adapter):
         self._change_event: asyncio.Event | None = None
 
     async def open(self, deadline: Deadline) -> None:
-        """Checks the newest part, the rest in the background. Raises IntegrityError, SlotUnavailable (another writer)."""
+        """Check the newest records; the rest is checked in the background. Raises IntegrityError,
+        or SlotUnavailable (another writer)."""
         loop = asyncio.get_running_loop()
         self._change_event = asyncio.Event()
         opening = asyncio.ensure_future(
@@ -81,11 +83,12 @@ class LocalJsonlEvents(Adapter):
 
     @property
     def agent_refusal(self) -> AdapterError | None:
-        """Why nothing that agents do can be written down any more; None while it can, and while the journal is not open."""
+        """The error that agents get although the box can still append; None if agents can append or
+        the journal is not open."""
         return None if self._open_journal is None else self._open_journal.writer.agent_refusal
 
     async def health(self) -> Health:
-        """`degraded` where it takes no more: what there is can be read."""
+        """`degraded` if appends fail: existing records are readable."""
         journal = self._open_journal
         if journal is None:
             return self.health_is("down", "the journal is not open")
@@ -108,9 +111,7 @@ class LocalJsonlEvents(Adapter):
         if not events:
             return ()
         if len(events) > LIMIT[1]:
-            raise invalid_value(
-                "/events", f"has {len(events)} items, at most {LIMIT[1]} are allowed"
-            )
+            raise invalid_value("/events", f"has {len(events)} items, the maximum is {LIMIT[1]}")
         caller = context.current()
         drafts = [
             create_draft(e, caller, self.cfg.box, self.deps.ids(), f"/events/{n}")
@@ -133,7 +134,7 @@ class LocalJsonlEvents(Adapter):
     def subscribe(
         self, *, since: int | None = None, flt: EventFilter = ALL
     ) -> AsyncGenerator[Event]:
-        """Pulls from disk by cursor, so a slow reader holds up nobody and misses nothing."""
+        """Read from disk by cursor, so a slow reader blocks nobody and misses nothing."""
         if since is None:
             since = -1 if self._open_journal is None else self._open_journal.journal.head[0]
         return self._follow(since, flt)
@@ -150,9 +151,7 @@ class LocalJsonlEvents(Adapter):
     async def receive(self, box: str, records: Sequence[Event]) -> Received:
         journal = self._require_open()
         if not box or len(records) > LIMIT[1]:
-            raise invalid_value(
-                "/records", f"must be at most {LIMIT[1]} records of a box with a name"
-            )
+            raise invalid_value("/records", f"must be at most {LIMIT[1]} records of a named box")
         drafts = [
             draft_from_delivery(record, check_text(box, "/box"), f"/{n}")
             for n, record in enumerate(records)
@@ -169,22 +168,22 @@ class LocalJsonlEvents(Adapter):
         )
 
     async def delivery(self, *, limit: int = 100) -> Delivery:
-        """To nobody."""
+        """Return an empty status: there is no sink."""
         self._require_open()
         return Delivery()
 
     async def wait_beyond(self, seq: int) -> None:
-        """Returns once there is a record after that one."""
+        """Wait for a record after this one."""
         while self._require_open().journal.head[0] <= seq:
-            assert self._change_event is not None, "it is there while the journal is open"
+            assert self._change_event is not None, "set while the journal is open"
             await self._change_event.wait()
 
     def seq_before_first(self) -> int:
-        """The number before that of the oldest record kept."""
+        """Return the seq before that of the oldest kept record."""
         return self._require_open().journal.first_seq - 1
 
     def discard_through(self, seq: int) -> None:
-        """Removes, soon, the sealed segments whose records all stand at or before that one."""
+        """Queue the removal of sealed segments up to this record."""
         if self._open_journal is not None:
             self._open_journal.writer.discard_through(seq)
 
@@ -199,7 +198,7 @@ class LocalJsonlEvents(Adapter):
                 await change_event.wait()
 
     def _notify_readers(self) -> None:
-        """Tells every subscriber to look again."""
+        """Wake all subscribers."""
         if self._change_event is not None:
             change_event, self._change_event = self._change_event, asyncio.Event()
             change_event.set()
@@ -218,12 +217,12 @@ class LocalJsonlEvents(Adapter):
 
 
 def _call_in_loop(loop: asyncio.AbstractEventLoop, work: Callable[[], None]) -> None:
-    """Runs in the writer's thread, which may outlive the loop when a program ends without closing."""
+    """Called in the writer's thread, which may outlive the loop of an ending program."""
     if not loop.is_closed():
         loop.call_soon_threadsafe(work)
 
 
 def _close_late(opening: "asyncio.Future[OpenJournal]") -> None:
-    """Opening was given up, and came true after all."""
+    """Close a journal whose opening was cancelled but succeeded."""
     if not opening.cancelled() and opening.exception() is None:
         opening.result().close()

@@ -1,3 +1,1 @@
-"""The memory slot: searchable entries. One module an implementation, and the decisions that they
-share.
-"""
+"""The memory slot: searchable entries. One module per implementation and shared decisions."""

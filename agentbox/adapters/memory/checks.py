@@ -1,4 +1,4 @@
-"""The limits of an entry (M10), and the text that stands for a value (M1)."""
+"""The limits of an entry (M10), and the searchable text of a value (M1)."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,7 @@ MAX_VALUE = 256 << 10  # bytes of JSON, and bytes of text
 MAX_METADATA = 32  # keys
 MAX_METADATA_BYTES = 4 << 10
 MAX_QUERY = 8 << 10  # characters
-MAX_NAMESPACES = 64  # of one search
+MAX_NAMESPACES = 64  # per search
 MAX_TTL = 10 * 366 * 86400  # seconds
 LIMIT = (1, 500)  # a page of `list`
 HIT_LIMIT = (1, 100)
@@ -35,7 +35,7 @@ def check_namespace(namespace: str, pointer: str = "/namespace") -> str:
 
 
 def check_key(key: str, pointer: str = "/key") -> str:
-    """A key is part of a path over HTTP, so no segment may be `.` or `..`."""
+    """A key is part of an HTTP path, so no segment may be `.` or `..`."""
     check_text(key, pointer)
     if not key or len(key.encode()) > MAX_KEY:
         raise invalid_value(pointer, f"must have 1 to {MAX_KEY} bytes")
@@ -45,18 +45,17 @@ def check_key(key: str, pointer: str = "/key") -> str:
 
 
 def check_value(value: JsonValue) -> str:
-    """Its JSON text."""
+    """Return the value as JSON text."""
     return json_text(value, "/value", max_bytes=MAX_VALUE)
 
 
 def check_metadata(metadata: Mapping[str, Any]) -> str:
-    """Its JSON text. Raises ValidationError for anything but scalars under at most 32 keys."""
+    """Return the metadata as JSON text. Raises ValidationError unless it has at most 32 keys with
+    scalar values."""
     if not isinstance(metadata, Mapping):
         raise invalid_value("/metadata", "must be an object")
     if len(metadata) > MAX_METADATA:
-        raise invalid_value(
-            "/metadata", f"has {len(metadata)} keys, at most {MAX_METADATA} are allowed"
-        )
+        raise invalid_value("/metadata", f"has {len(metadata)} keys, the maximum is {MAX_METADATA}")
     for key, value in metadata.items():
         check_text(key, "/metadata")
         if value is not None and not isinstance(value, bool | int | float | str):
@@ -67,7 +66,7 @@ def check_metadata(metadata: Mapping[str, Any]) -> str:
 
 
 def searchable_text(value: JsonValue, text: str | None) -> str:
-    """What is searched: the text given, else the strings of the value in document order, one a line."""
+    """Return the given text, else the strings of the value in document order, one per line."""
     searched = "\n".join(_strings(value)) if text is None else check_text(text, "/text")
     check_size(len(searched.encode()), "/text", MAX_VALUE)
     return searched
@@ -87,7 +86,7 @@ def check_search(
     if min_cosine is not None:
         check_json(min_cosine, "/min_cosine")
         if isinstance(min_cosine, bool) or not -1 <= min_cosine <= 1:
-            raise invalid_value("/min_cosine", "must lie between -1 and 1")
+            raise invalid_value("/min_cosine", "must be between -1 and 1")
 
 
 def check_ttl(ttl_s: int | None) -> None:

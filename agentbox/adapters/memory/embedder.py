@@ -1,6 +1,7 @@
-"""The embedder `static-256`: the mean of token vectors, read from data files of the package wordllama; no network, ever.
+"""The embedder `static-256`: the mean of token vectors from data files of the package wordllama; it
+never uses the network.
 
-The package is found but never imported: its own loader may try a download.
+The package is located but never imported, because its own loader may start a download.
 """
 
 import asyncio
@@ -25,7 +26,7 @@ _MATRIX, _TOKENIZER = (
 
 
 class Static256:
-    """A 32 000 x 256 float16 matrix and the tokenizer that goes with it."""
+    """A 32 000 x 256 float16 matrix and its tokenizer."""
 
     dims = DIMS
 
@@ -54,16 +55,17 @@ class Static256:
 
 
 async def load_embedder(name: str) -> Embedder:
-    """The embedder of that name. Raises EmbeddingError, which names the file that is missing."""
+    """Load the embedder. Raises EmbeddingError with the name of a missing file."""
     if name != NAME:
         raise _unknown_embedder(name)
     return await run_in_thread(_load)
 
 
 class LazyEmbedder:
-    """An embedder that is loaded when it is first needed: its matrix would cost every boot time and memory.
+    """An embedder that is loaded on first use: the matrix would cost start time and memory at every
+    boot.
 
-    `files` says which data it will be made of, as well as that can be told without reading it.
+    `files` identifies its data files without reading them.
     """
 
     def __init__(self, name: str, files: str) -> None:
@@ -71,7 +73,7 @@ class LazyEmbedder:
         self._loading: asyncio.Future[Embedder] | None = None
 
     async def get(self) -> Embedder:
-        """The embedder; callers that come together load it once. Raises EmbeddingError."""
+        """Return the embedder; concurrent callers load it once. Raises EmbeddingError."""
         if self._loading is None or (
             self._loading.done() and self._loading.exception() is not None
         ):
@@ -79,13 +81,14 @@ class LazyEmbedder:
         return await asyncio.shield(self._loading)
 
     async def close(self) -> None:
-        """Waits for a load under way."""
+        """Wait for a load in progress."""
         if self._loading is not None:
             await asyncio.wait({self._loading})
 
 
 def find_embedder(name: str) -> LazyEmbedder:
-    """The embedder of that name, not loaded. Raises EmbeddingError, which names the file that is missing."""
+    """Return the embedder without loading it. Raises EmbeddingError with the name of a missing
+    file."""
     if name != NAME:
         raise _unknown_embedder(name)
     sizes = [f"{_data_file(file).stat().st_size} bytes" for file in (_MATRIX, _TOKENIZER)]
@@ -93,16 +96,19 @@ def find_embedder(name: str) -> LazyEmbedder:
 
 
 async def embed_text(embedder: Embedder, text: str) -> bytes | None:
-    """None where there are no tokens."""
+    """Return the vector; None if the text has no tokens."""
     (vector,) = await embedder.embed([text])
     return vector if any(vector) else None
 
 
 def check_model(embedder: Embedder, stored: str, dims: int) -> None:
-    """Raises ModelMismatch unless that model made the vectors of the store."""
+    """Raises ModelMismatch unless this model created the stored vectors."""
     if (stored, dims) != (embedder.model_id, embedder.dims):
         raise ModelMismatch(
-            f"cannot use memory before `agentbox memory reembed`: its vectors are of {stored}, not of {embedder.model_id}",
+            (
+                f"cannot use memory before `agentbox memory reembed`: its vectors are of "
+                f"{stored}, not of {embedder.model_id}"
+            ),
             hint="run `agentbox memory reembed`, or set adapters.memory.embedder back",
             stored=stored,
             configured=embedder.model_id,
@@ -110,7 +116,7 @@ def check_model(embedder: Embedder, stored: str, dims: int) -> None:
 
 
 def _unknown_embedder(name: str) -> EmbeddingError:
-    return EmbeddingError(f"no embedder is called {name!r}; there is {NAME}", model=name)
+    return EmbeddingError(f"unknown embedder {name!r}; allowed: {NAME}", model=name)
 
 
 def _load() -> Static256:
@@ -122,7 +128,8 @@ def _load() -> Static256:
 
 
 def _release(package: str) -> list[str]:
-    """The package's release, as the folder of its metadata is called; `importlib.metadata` takes 60 ms to say the same."""
+    """Return the package's release from the name of its metadata directory; `importlib.metadata`
+    would take 60 ms."""
     spec = find_spec(package)
     directory = Path(spec.origin or "").parent.parent if spec else Path()
     return sorted(

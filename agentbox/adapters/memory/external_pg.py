@@ -1,4 +1,5 @@
-"""Memory in a schema of PostgreSQL with pgvector, shared by as many boxes as are given the connection string (M13, M14)."""
+"""Memory in a PostgreSQL schema with pgvector, shared by all boxes with the connection string (M13,
+M14)."""
 
 import asyncio
 from collections.abc import Mapping
@@ -31,11 +32,11 @@ from agentbox.core.storage.damaged_rows import DamagedRows
 from agentbox.core.storage.postgres.database import Connection, Postgres, fetch_one, write_pulse
 from agentbox.core.storage.postgres.database import fetch_all as select
 
-SWEEP_SECONDS = 30.0  # what has expired is invisible at once, and gone within 60 s
+SWEEP_SECONDS = 30.0  # expired entries are invisible at once and removed within 60 s
 
 
 class ExternalPgMemory(Adapter):
-    """The clock is the server's. Entry, vector and words of one store are one row."""
+    """Uses the server's clock. Entry, vector and words are one row."""
 
     slot = "memory"
     impl = "external-pg"
@@ -50,12 +51,13 @@ class ExternalPgMemory(Adapter):
         self._damaged = DamagedRows("the memory in PostgreSQL")
         self._word_index = PgWordIndex()
         self._embedder: LazyEmbedder | None = None
-        self._model_id = ""  # of the vectors that are stored
-        self._model_checked = False  # the embedder was loaded, and made those vectors
+        self._model_id = ""  # of the stored vectors
+        self._model_checked = False  # the embedder is loaded and matches the stored vectors
         self._sweeper: asyncio.Task[None] | None = None
 
     async def open(self, deadline: Deadline) -> None:
-        """The embedder is loaded here only when other files made the vectors than there are now."""
+        """The embedder is loaded here only if its data files differ from those of the stored
+        vectors."""
         embedder = find_embedder(str(self.cfg.option("embedder", NAME)))
         await self._db.open(deadline)
         try:
@@ -81,7 +83,7 @@ class ExternalPgMemory(Adapter):
         await self._db.close()
 
     async def health(self) -> Health:
-        """Writes the server's time and reads it back."""
+        """Write the server's time and read it back."""
         return self.health_is(*self._damaged.adjust_state(*await self._db.pulse(write_pulse)))
 
     async def store(
@@ -121,7 +123,8 @@ class ExternalPgMemory(Adapter):
         flt: JsonObj = EMPTY,
         min_cosine: float | None = None,
     ) -> tuple[Hit, ...]:
-        """In `text` only entries that hold a word of the query are hits; in the others every entry with a vector can be."""
+        """In mode `text` only entries with a word of the query are hits; in the others any entry
+        with a vector can be."""
         lazy = self._require_open()
         checks.check_search(query, namespaces, limit, mode, min_cosine)
         embedder = await self._load_embedder(lazy)
@@ -165,7 +168,10 @@ class ExternalPgMemory(Adapter):
         where, bound = search.conditions_sql(conditions)
         where += " AND e.key ^@ %s" + (" AND e.key > %s" if after else "")
         values = (namespace, *bound, prefix, *(after or ()), limit + 1)
-        sql = f"SELECT {COLUMNS} FROM entries e WHERE e.namespace = %s AND {LIVE}{where} ORDER BY e.key LIMIT %s"
+        sql = (
+            f"SELECT {COLUMNS} FROM entries e WHERE e.namespace = %s AND {LIVE}{where} "
+            f"ORDER BY e.key LIMIT %s"
+        )
         page_rows, has_more = page_of(
             await self._db.run_repeatable(lambda db: select(db, sql, values)), limit
         )
@@ -182,12 +188,15 @@ class ExternalPgMemory(Adapter):
         if namespace is not None:
             checks.check_namespace(namespace)
         where, values = ("", ()) if namespace is None else (" AND e.namespace = %s", (namespace,))
-        sql = f"SELECT e.namespace, count(*), sum(e.bytes)::bigint FROM entries e WHERE {LIVE}{where} GROUP BY 1 ORDER BY 1"
+        sql = (
+            f"SELECT e.namespace, count(*), sum(e.bytes)::bigint FROM entries e "
+            f"WHERE {LIVE}{where} GROUP BY 1 ORDER BY 1"
+        )
         totals = await self._db.run_repeatable(lambda db: select(db, sql, values))
         return MemoryStats(
             entries=sum(total[1] for total in totals),
-            bytes=sum(one[2] for one in totals),
-            namespaces=tuple(one[0] for one in totals),
+            bytes=sum(total[2] for total in totals),
+            namespaces=tuple(total[0] for total in totals),
             model_id=self._model_id,
             dims=DIMS,
             quotas={
@@ -199,7 +208,7 @@ class ExternalPgMemory(Adapter):
     async def _sweep(self) -> None:
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
-            with suppress(AdapterError):  # health tells; the next round tries again
+            with suppress(AdapterError):  # reported by health; the next round retries
                 await self._remove_expired()
 
     async def _remove_expired(self) -> None:
@@ -208,7 +217,8 @@ class ExternalPgMemory(Adapter):
         await self._db.run(prune_changes)
 
     async def _load_embedder(self, lazy: LazyEmbedder) -> Embedder:
-        """The embedder, which made the vectors that are stored. Raises ModelMismatch, EmbeddingError."""
+        """Return the embedder, which matches the stored vectors. Raises ModelMismatch,
+        EmbeddingError."""
         embedder = await lazy.get()
         if not self._model_checked:
             await self._db.run(lambda db: _record_model(db, embedder, lazy.files))
@@ -227,7 +237,7 @@ class ExternalPgMemory(Adapter):
 
 
 async def _record_model(db: Connection, embedder: Embedder, files: str) -> None:
-    """Writes down which model made the vectors. Raises ModelMismatch when it was another."""
+    """Record the model of the vectors. Raises ModelMismatch if another is recorded."""
     sql = "INSERT INTO model VALUES (0, %s, %s, %s) ON CONFLICT (id) DO NOTHING"
     await db.execute(sql, (embedder.model_id, embedder.dims, files))
     stored = await fetch_one(db, "SELECT model_id, dims FROM model FOR UPDATE")

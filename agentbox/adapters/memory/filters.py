@@ -1,4 +1,4 @@
-"""The filter of a search (M3): which metadata an entry must have. Parsed once, written as SQL by each implementation."""
+"""The metadata filter of a search (M3). Each implementation translates it to SQL."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -42,9 +42,9 @@ SCHEMA: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class FilterCondition:
-    """One demand on one key. `values` are scalars, except for `exists`, whose one value is a boolean.
+    """A condition on one key. `values` are scalars; for `exists` one boolean.
 
-    A comparison holds only between two numbers or two strings; `ne` holds for an absent key too.
+    Comparisons hold only between two numbers or two strings; `ne` also holds for an absent key.
     """
 
     key: str
@@ -53,7 +53,7 @@ class FilterCondition:
 
 
 def parse_filter(flt: Mapping[str, Any], pointer: str = "/flt") -> tuple[FilterCondition, ...]:
-    """The conditions, all of which must hold. Raises ValidationError."""
+    """Return the conditions, all of which must hold. Raises ValidationError."""
     if not isinstance(flt, Mapping):
         raise invalid_value(pointer, "must be an object")
     conditions: list[FilterCondition] = []
@@ -68,13 +68,14 @@ def parse_filter(flt: Mapping[str, Any], pointer: str = "/flt") -> tuple[FilterC
             conditions.append(FilterCondition(key, "eq", (_scalar(operand, f"{pointer}/{key}"),)))
     if len(conditions) > MAX_CONDITIONS:
         raise invalid_value(
-            pointer, f"has {len(conditions)} conditions, at most {MAX_CONDITIONS} are allowed"
+            pointer, f"has {len(conditions)} conditions, the maximum is {MAX_CONDITIONS}"
         )
     return tuple(conditions)
 
 
 def kind_of(value: Any) -> str:
-    """The kind that two values must share to be equal or ordered: `b`oolean, `n`umber, `s`tring, `0` for null."""
+    """Return the kind that two comparable values share: `b`oolean, `n`umber, `s`tring, `0` for
+    null."""
     if value is None:
         return "0"
     if isinstance(value, bool):
@@ -84,7 +85,7 @@ def kind_of(value: Any) -> str:
 
 def _parse_condition(key: str, op: str, value: Any, pointer: str) -> FilterCondition:
     if op not in _OPS:
-        raise invalid_value(pointer, f"is no operator; they are {', '.join(_OPS)}")
+        raise invalid_value(pointer, f"is an unknown operator; allowed: {', '.join(_OPS)}")
     if op == "exists":
         if not isinstance(value, bool):
             raise invalid_value(pointer, "must be true or false")

@@ -1,4 +1,4 @@
-"""Memory in a SQLite file of the box: exact search by vector (sqlite-vec), by words (FTS5), and by both."""
+"""Memory in a SQLite file of the box: exact search by vector (sqlite-vec) and words (FTS5)."""
 
 import asyncio
 from collections.abc import Mapping
@@ -36,11 +36,11 @@ from agentbox.core.storage.sqlite_text import each_row
 from agentbox.core.storage.stored_keys import is_sound, to_bindable
 
 T = TypeVar("T")
-SWEEP_SECONDS = 30.0  # what has expired is invisible at once, and gone within 60 s
+SWEEP_SECONDS = 30.0  # expired entries are invisible at once and removed within 60 s
 
 
 class LocalSqliteMemory(Adapter):
-    """`memory.db`. Entry, vector and words of one store are one transaction."""
+    """`memory.db`. Entry, vector and words are written in one transaction."""
 
     slot = "memory"
     impl = "local-sqlite"
@@ -59,13 +59,13 @@ class LocalSqliteMemory(Adapter):
         self._embedder: LazyEmbedder | None = None
         self._vector_index = VectorIndex(DIMS)
         self._word_index = SqliteWordIndex()
-        self._model_id = ""  # of the vectors that are stored
-        self._model_checked = False  # the embedder was loaded, and made those vectors
+        self._model_id = ""  # of the stored vectors
+        self._model_checked = False  # the embedder is loaded and matches the stored vectors
         self._swept_at = 0  # milliseconds since 1970
         self._sweeper: asyncio.Task[None] | None = None
 
     async def open(self, deadline: Deadline) -> None:
-        """The embedder is loaded here only when other files made the vectors than there are now."""
+        """Load the embedder only if its data files differ from those of the stored vectors."""
         embedder = find_embedder(str(self.cfg.option("embedder", NAME)))
         await self._db.open()
         try:
@@ -91,7 +91,7 @@ class LocalSqliteMemory(Adapter):
         await self._db.close()
 
     async def health(self) -> Health:
-        """Writes a time and reads it back."""
+        """Write a time and read it back."""
         state, detail = await self._db.pulse(self._now())
         return self.health_is(*self._damaged.adjust_state(state, detail))
 
@@ -114,9 +114,8 @@ class LocalSqliteMemory(Adapter):
         embedder = await self._load_embedder(lazy)
         vector = await embed_text(embedder, searched)
         now = self._now()
-        if (
-            now - self._swept_at >= SWEEP_SECONDS * 1000
-        ):  # what has expired must not stand in the way of a quota
+        # expired entries must not count against a quota
+        if now - self._swept_at >= SWEEP_SECONDS * 1000:
             await self._remove_expired()
         draft = EntryDraft(
             namespace,
@@ -147,7 +146,8 @@ class LocalSqliteMemory(Adapter):
         flt: JsonObj = EMPTY,
         min_cosine: float | None = None,
     ) -> tuple[Hit, ...]:
-        """In `text` only entries that hold a word of the query are hits; in the others every entry with a vector can be."""
+        """In mode `text` only entries with a word of the query are hits; in the others any entry
+        with a vector can be."""
         lazy = self._require_open()
         checks.check_search(query, namespaces, limit, mode, min_cosine)
         embedder, vector_index, word_index = (
@@ -224,7 +224,8 @@ class LocalSqliteMemory(Adapter):
         if namespace is not None:
             checks.check_namespace(namespace)
         where, values = ("", ()) if namespace is None else (" AND e.namespace = ?", (namespace,))
-        sql = f"SELECT e.namespace, count(*) AS entries, sum(e.bytes) AS bytes FROM entries e WHERE {LIVE}{where} GROUP BY 1 ORDER BY 1"
+        sql = f"""SELECT e.namespace, count(*) AS entries, sum(e.bytes) AS bytes FROM entries e
+            WHERE {LIVE}{where} GROUP BY 1 ORDER BY 1"""
         names = ("namespace", "entries", "bytes")
         stored = await self._db.read(
             lambda db: list(each_row(db, sql, (now, *values), names, key_columns=1))
@@ -232,8 +233,8 @@ class LocalSqliteMemory(Adapter):
         totals = self._damaged.readable_rows(stored, _checked_namespace)
         return MemoryStats(
             entries=sum(total[1] for total in totals),
-            bytes=sum(one[2] for one in totals),
-            namespaces=tuple(one[0] for one in totals),
+            bytes=sum(total[2] for total in totals),
+            namespaces=tuple(total[0] for total in totals),
             model_id=self._model_id,
             dims=DIMS,
             quotas={
@@ -245,7 +246,7 @@ class LocalSqliteMemory(Adapter):
     async def _sweep(self) -> None:
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
-            with suppress(AdapterError):  # health tells; the next round tries again
+            with suppress(AdapterError):  # reported by health; the next round retries
                 await self._remove_expired()
 
     async def _remove_expired(self) -> None:
@@ -254,7 +255,7 @@ class LocalSqliteMemory(Adapter):
             continue
 
     async def _load_embedder(self, lazy: LazyEmbedder) -> Embedder:
-        """The embedder, which made the vectors that are stored. Raises ModelMismatch, EmbeddingError."""
+        """Return the embedder of the stored vectors. Raises ModelMismatch, EmbeddingError."""
         embedder = await lazy.get()
         if not self._model_checked:
             await self._db.write(lambda db: _record_model(db, embedder, lazy.files))
@@ -277,7 +278,7 @@ def _checked_namespace(record: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _prepare(connection: apsw.Connection) -> None:
-    """What a search asks of SQLite. The extension is found without importing its package, which would import numpy."""
+    """Register SQL functions. The extension's package is not imported: it would import numpy."""
     relevance.register(connection)
     spec = find_spec("sqlite_vec")
     assert spec is not None
@@ -288,7 +289,7 @@ def _prepare(connection: apsw.Connection) -> None:
 
 
 def _record_model(db: apsw.Connection, embedder: Embedder, files: str) -> None:
-    """Writes down which model made the vectors. Raises ModelMismatch when it was another."""
+    """Record the model of the vectors. Raises ModelMismatch if another is recorded."""
     stored = fetch_one(db, "SELECT model_id, dims FROM model")
     if stored is None:
         db.execute(

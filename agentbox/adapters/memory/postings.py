@@ -1,8 +1,9 @@
-"""Which entries have a word, and how often, in memory: a search adds up arrays instead of asking for each entry by SQL.
+"""In-memory postings: the entries with a word and its occurrences. A search adds arrays instead of
+querying each entry.
 
-A word's postings are read when a search first asks for the word, and held while there is room; those of entries that were
-written since, when the word is asked for again. Every count is taken over the entries that a search may see, so that its
-scores tell nothing of others. Nothing here locks: who holds one asks it from one thread at a time.
+A word's postings are read on first use and cached while there is capacity; postings of entries
+written since are read on the next use. Counts cover only the entries visible to the search, so
+scores reveal nothing about others. Not thread-safe.
 """
 
 from collections import OrderedDict
@@ -14,22 +15,22 @@ import numpy as np
 
 from agentbox.adapters.memory.ranking import MAX_WEIGHTED_WORDS
 
-MAX_POSTINGS = 16_000_000  # postings held, 8 bytes each
-WORD_OVERHEAD = 100  # postings that a word itself counts for
-_MAX_LOG = 10_000  # entries that a word may be behind; then its postings are read anew
-_GAP = 4096  # numbers left free for entries whose transactions are not yet over
+MAX_POSTINGS = 16_000_000  # cached postings of 8 bytes
+WORD_OVERHEAD = 100  # overhead of a word, in postings
+_MAX_LOG = 10_000  # entries that a word may lag behind before its postings are read again
+_GAP = 4096  # numbers reserved for entries of open transactions
 _NEVER = np.iinfo(np.int64).max
 
-EntryRow = tuple[
-    int, str | None, int, int | None
-]  # number, namespace (None: the entry is gone), bytes, expiry
+# number, namespace (None: removed), bytes, expiry
+EntryRow = tuple[int, str | None, int, int | None]
 ScoreGain = Callable[[int, Any, Any], Any]
-"""What a word adds to each score: by how many entries have it, how often each does, and the bytes of each."""
+"""The score that a word adds: from the number of entries with it, its occurrences, and the bytes of
+each entry."""
 
 
 @dataclass(slots=True)
 class _WordPostings:
-    """Places and counts, each place once. `seen` is how far in the log of changes."""
+    """Unique positions and their counts. `log_position` is the position in the change log."""
 
     positions: Any  # int32
     counts: Any  # float32
@@ -44,7 +45,7 @@ class RankedEntries:
     scores: Any  # float64
 
     def restricted_to(self, entries: Any) -> "RankedEntries":
-        """Those of these entries."""
+        """Return the entries that are also in `entries`."""
         inside = np.isin(self.entries, entries)
         return RankedEntries(self.entries[inside], self.scores[inside])
 
@@ -52,7 +53,7 @@ class RankedEntries:
         return RankedEntries(self.entries, self.scores * factor)
 
     def best(self, count: int) -> dict[int, float]:
-        """At least so many, if there are: with those that equal the last one."""
+        """Return at least `count` entries if available, including ties with the last one."""
         entries, scores, excess = self.entries, self.scores, len(self.entries) - count
         if excess > 0:
             selected = scores >= np.partition(scores, excess)[excess]
@@ -61,7 +62,7 @@ class RankedEntries:
 
 
 class Postings:
-    """The postings of one store. An entry has a place, in the order of numbers."""
+    """The postings of one store. An entry has a position, ordered by number."""
 
     def __init__(self) -> None:
         self._names: dict[str, int] = {}
@@ -69,14 +70,15 @@ class Postings:
         self._numbers, self._spaces = np.empty(0, np.int64), np.empty(0, np.int32)
         self._bytes, self._expiry = np.empty(0, np.int32), np.empty(0, np.int64)
         self._words: OrderedDict[str, _WordPostings] = OrderedDict()
-        self._cached_count = 0  # postings
-        self._log: list[int] = []  # numbers of entries that were written
+        self._cached_count = 0  # in postings
+        self._log: list[int] = []  # numbers of written entries
 
     def __len__(self) -> int:
         return self._size
 
     def extend(self, rows: Sequence[EntryRow]) -> None:
-        """Appends entries, ascending and above all numbers there are. Just below the last one each number gets a place."""
+        """Append entries in ascending order above all existing numbers. Each number just below the
+        last one gets a position."""
         if not rows:
             return
         entry_numbers = np.array([row[0] for row in rows], np.int64)
@@ -97,33 +99,34 @@ class Postings:
         self._write_rows(begin + np.searchsorted(numbers, entry_numbers), rows)
 
     def apply(self, rows: Sequence[EntryRow]) -> bool:
-        """What became of entries. False when it must be built anew: out of order, or mostly of entries that are gone."""
-        latest = sorted({entry[0]: entry for entry in rows}.values(), key=lambda one: one[0])
-        positions = self._positions(np.array([one[0] for one in latest], np.int64))
+        """Apply changed entries. Return False if a rebuild is needed: out of order, or most entries
+        were removed."""
+        latest = sorted({entry[0]: entry for entry in rows}.values(), key=lambda entry: entry[0])
+        positions = self._positions(np.array([entry[0] for entry in latest], np.int64))
         self._spaces[positions[positions >= 0]] = -1
         written = [
             (row, position)
             for row, position in zip(latest, positions.tolist(), strict=True)
             if row[1] is not None
         ]
-        if reused := [
-            (row, place) for row, place in written if place >= 0
-        ]:  # numbers that were free
-            reused_positions = np.array([place for _row, place in reused])
+        # numbers that were unused
+        if reused := [(row, position) for row, position in written if position >= 0]:
+            reused_positions = np.array([position for _row, position in reused])
             self._remove_positions(reused_positions)
             self._write_rows(reused_positions, [row for row, _position in reused])
-        appended = [row for row, place in written if place < 0]
+        appended = [row for row, position in written if position < 0]
         if appended and self._size and appended[0][0] < self._numbers[self._size - 1]:
             return False
         self.extend(appended)
-        self._log += [row[0] for row, _place in written]
+        self._log += [row[0] for row, _position in written]
         if len(self._log) > _MAX_LOG:
             self._log, self._cached_count = [], 0
             self._words.clear()
         return int((self._spaces[: self._size] < 0).sum()) <= self._size // 2 + 2 * _MAX_LOG
 
     def missing_postings(self, words: Sequence[str]) -> list[tuple[str, frozenset[int] | None]]:
-        """What has to be read before these words are ranked: a word's postings among these entries, or (None) all."""
+        """Return what to read before ranking the words: the word and the entries to read, or None
+        for all."""
         missing: list[tuple[str, frozenset[int] | None]] = []
         written: dict[int, frozenset[int]] = {}
         for word in words:
@@ -137,7 +140,7 @@ class Postings:
         return missing
 
     def add_postings(self, word: str, numbers: Any, counts: Any) -> None:
-        """What was wanted of a word: which entries have it, and how often each. Others of them are passed over."""
+        """Add the postings of a word: entries and occurrences. Unrequested entries are ignored."""
         cached = self._words.get(word)
         if cached is not None:
             inside = np.isin(numbers, self._log[cached.log_position :])
@@ -157,7 +160,8 @@ class Postings:
     def rank(
         self, words: Sequence[str], namespaces: Sequence[str], now: int, gain: ScoreGain
     ) -> RankedEntries:
-        """What has one of the words, in these namespaces, and has not expired. Only the rarest words are weighed."""
+        """Rank the live entries of the namespaces with any of the words. Only the rarest words add
+        to the score."""
         visible = self._visible(namespaces, now)
         counted = []
         for word in words:
@@ -167,7 +171,7 @@ class Postings:
             positions = cached.positions[inside]
             if len(positions):
                 counted.append((len(positions), word, positions, cached.counts[inside]))
-        counted.sort(key=lambda one: one[:2])
+        counted.sort(key=lambda item: item[:2])
         matched, scores = np.zeros(self._size, bool), np.zeros(self._size)
         for index, (entry_count, _word, positions, counts) in enumerate(counted):
             matched[positions] = True
@@ -195,7 +199,7 @@ class Postings:
         self._words[word] = postings
 
     def _remove_positions(self, positions: Any) -> None:
-        """Takes places out of every word, because they may be another entry's next."""
+        """Remove positions from all words, because other entries may reuse them."""
         for word, cached in self._words.items():
             others = ~np.isin(cached.positions, positions)
             if not others.all():
@@ -207,7 +211,7 @@ class Postings:
                 )
 
     def _positions(self, numbers: Any) -> Any:
-        """Where these entries are, -1 for what is unknown."""
+        """Return the positions of the entries, -1 for unknown ones."""
         if not self._size:
             return np.full(len(numbers), -1)
         positions = np.minimum(
@@ -218,5 +222,5 @@ class Postings:
     def _write_rows(self, positions: Any, rows: Sequence[EntryRow]) -> None:
         names = self._names
         self._spaces[positions] = [names.setdefault(str(row[1]), len(names)) for row in rows]
-        self._bytes[positions] = [one[2] for one in rows]
-        self._expiry[positions] = [_NEVER if one[3] is None else one[3] for one in rows]
+        self._bytes[positions] = [row[2] for row in rows]
+        self._expiry[positions] = [_NEVER if row[3] is None else row[3] for row in rows]

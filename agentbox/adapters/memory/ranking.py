@@ -1,4 +1,5 @@
-"""How two ranked lists become one (reciprocal rank fusion, Cormack, Clarke and Buettcher 2009, k = 60), and scores."""
+"""Combination of two ranked lists (reciprocal rank fusion, Cormack, Clarke and Buettcher 2009, k =
+60), and scores."""
 
 import math
 from collections.abc import Sequence
@@ -8,17 +9,18 @@ T = TypeVar("T")
 K = 60
 MIN_DEPTH = 50
 MAX_WEIGHTED_WORDS = (
-    64  # words of a query, the rarest: the rest finds entries, and adds nothing to their score
+    64  # the rarest words of a query; other words match entries without adding to the score
 )
 
 
 def fusion_depth(limit: int) -> int:
-    """How much of each list is fused for so many hits."""
+    """Return how many entries of each list are fused for a number of hits."""
     return max(MIN_DEPTH, 4 * limit)
 
 
 def fuse(by_vector: Sequence[T], by_text: Sequence[T]) -> dict[T, float]:
-    """The score of each that is in a list: 1.0 is first in both, one missing rank adds nothing."""
+    """Return the score of each listed item: 1.0 is first in both lists; a missing rank adds
+    nothing."""
     scores: dict[T, float] = {}
     for ranked in (by_vector, by_text):
         for rank, item in enumerate(ranked, 1):
@@ -27,10 +29,10 @@ def fuse(by_vector: Sequence[T], by_text: Sequence[T]) -> dict[T, float]:
 
 
 def text_score(bm25: float) -> float:
-    """BM25 brought into 0..1."""
+    """Map BM25 to 0..1."""
     return bm25 / (1 + bm25)
 
 
 def inverse_frequency(total: int, matching: int) -> float:
-    """How rare a word is that so many of all entries have; above 0."""
+    """Return the inverse document frequency of a word in `matching` of `total` entries; > 0."""
     return math.log(1 + (max(total, matching) - matching + 0.5) / (matching + 0.5))

@@ -1,7 +1,8 @@
-"""One pass that gives every entry the vector of another model (M9): resumable, and nothing else can search or store meanwhile.
+"""Rewrites the vectors of all entries with another model (M9). The pass is resumable and blocks
+searches and stores.
 
-While it is under way the store's model is called `<old>, in part <new>`, which is nobody's: whoever opens the store, or has it
-open, is refused. Progress is in the store itself, written with each batch.
+During the pass the stored model is `<old>, in part <new>`, which matches no embedder, so that every
+box is refused. The progress is stored with each batch.
 """
 
 from collections.abc import Callable
@@ -13,12 +14,12 @@ from agentbox.adapters.runtime.adapter import SlotConfig
 from agentbox.contracts.memory import Embedder
 from agentbox.core.slot_errors import AdapterDisabled
 
-BATCH = 200  # entries a commit
+BATCH = 200  # entries per commit
 
 
 @dataclass(frozen=True, slots=True)
 class ReembedReport:
-    """What a pass came to. `resumed` counts the entries that an earlier one had done."""
+    """The result of a pass. `resumed` counts the entries done by earlier passes."""
 
     old: str
     new: str
@@ -27,9 +28,10 @@ class ReembedReport:
 
 
 async def reembed(cfg: SlotConfig, on_progress: Callable[[int, int], None]) -> ReembedReport:
-    """Rewrites the vectors of a memory slot; `say` is told how many entries of how many are done, after each commit.
+    """Rewrite the vectors of a memory slot. `on_progress` is called after each commit with the
+    number of done and of all entries.
 
-    Raises AdapterDisabled for a slot that is off, and whatever the store or the embedder raise.
+    Raises AdapterDisabled if the slot is off, and the errors of store and embedder.
     """
     store = _store(cfg)
     lazy = find_embedder(str(cfg.option("embedder", NAME)))

@@ -1,4 +1,4 @@
-"""What a store must do for its vectors to be rewritten (reembed.py), and how it says that a pass is under way."""
+"""The store interface for rewriting vectors (memory/reembed.py)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,16 +11,16 @@ PARTIAL_MARKER = ", in part "
 
 @dataclass(frozen=True, slots=True)
 class ReembedCursor:
-    """Where a pass goes on. `stored` is the model that the store names, "" for one that holds no vector yet."""
+    """The start of a pass. `stored` is the stored model, "" without vectors."""
 
     stored: str
-    after: int  # number of the last entry that is done
+    after: int  # number of the last entry done
     done: int
     total: int
 
 
 class ReembeddableStore(Protocol):
-    """A store whose vectors can be rewritten, opened for that only."""
+    """A store whose vectors can be rewritten, opened only for that."""
 
     async def open(self) -> None: ...
     async def close(self) -> None: ...
@@ -30,12 +30,13 @@ class ReembeddableStore(Protocol):
     async def write(
         self, embedder: Embedder, after: int, vectors: Sequence[tuple[int, bytes | None]]
     ) -> int:
-        """Where it stands then: another pass may have been faster. None is written unless it stood at `after`."""
+        """Write the vectors if the position is still `after`, and return the new position: another
+        pass may be ahead."""
         ...
 
     async def finish(self, embedder: Embedder, files: str) -> None: ...
 
 
 def partial_model_id(stored: str, new: str) -> str:
-    """What the store's model is called while a pass is under way."""
+    """Return the stored model name during a pass."""
     return f"{stored.partition(PARTIAL_MARKER)[0]}{PARTIAL_MARKER}{new}"

@@ -1,6 +1,7 @@
-"""How well the words of an entry fit a query: BM25 (Robertson and Zaragoza 2009) over the namespaces that are asked.
+"""Relevance of an entry for a query: BM25 (Robertson and Zaragoza 2009) over the requested
+namespaces.
 
-FTS5's own `bm25` counts over the whole store, so that its values tell which words other namespaces hold.
+The `bm25` of FTS5 counts over the whole store, which would reveal words of other namespaces.
 """
 
 import struct
@@ -16,25 +17,26 @@ SCALE: Final = _K1 + 1
 
 
 def register(db: apsw.Connection) -> None:
-    """Makes `relevance(table, length, weights)` known: `length` is the entry's, the mean being 1; `weights` is one of `packed`.
-    And `occurrences(table)`: how often an entry has the first word of the query."""
+    """Register `relevance(table, length, weights)`: `length` is relative to the mean, `weights` are
+    from `pack_weights`; and `occurrences(table)`: how often an entry has the first word of the
+    query."""
     db.register_fts5_function(NAME, _relevance)
     db.register_fts5_function(OCCURRENCES, _occurrences)
 
 
 def gain(weight: float, occurrences: Any, length: Any) -> Any:
-    """What a word adds to the score of entries: the sum of these is what `relevance` gives, but for its last factor."""
+    """Return the score that a word adds; their sum is `relevance` without its last factor."""
     return weight * occurrences / (occurrences + _K1 * (1 - _B + _B * length))
 
 
 def pack_weights(weights: Sequence[float]) -> bytes:
-    """One weight for each phrase of the query, in its order; those without one weigh nothing."""
+    """Encode one weight per phrase of the query, in order; phrases without one weigh 0."""
     return struct.pack(f"<{len(weights)}d", *weights)
 
 
 def _relevance(api: apsw.FTS5ExtensionApi, *args: Any) -> float:
     length, weights = args
-    if (weighted := api.aux_data) is None:  # kept for the query
+    if (weighted := api.aux_data) is None:  # cached for the query
         weighted = api.aux_data = tuple(enumerate(struct.unpack(f"<{len(weights) // 8}d", weights)))
     base, offsets, score = _K1 * (1 - _B + _B * length), api.phrase_column_offsets, 0.0
     for phrase, weight in weighted:

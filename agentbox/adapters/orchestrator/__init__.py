@@ -1,3 +1,2 @@
-"""The orchestrator slot: agent processes, run by agent-host or by a peer on pipes. Only the
-connection to who runs them goes in.
-"""
+"""The orchestrator slot: agent processes, run by agent-host or by a bridge on pipes. This package
+contains only the connections."""

@@ -1,4 +1,4 @@
-"""An agent's standard input and output over the connection to agent-host, byte for byte."""
+"""Standard input and output of an agent over the connection to agent-host."""
 
 import contextlib
 from collections.abc import AsyncIterator
@@ -8,29 +8,31 @@ from agentbox.core.records.wire import from_wire, to_wire
 from agentbox.core.rpc.client import RpcClient, Subscription
 
 _SEND_SECONDS = 30.0
-_CHUNK_BYTES = 256 << 10  # bytes a message
+_CHUNK_BYTES = 256 << 10  # bytes per message
 
 
 class LocalAttachment:
-    """One holder at a time. Iterating gives chunks of stdout, from where the last holder stopped reading.
+    """One attachment at a time. Iteration yields chunks of stdout from where the last attachment
+    stopped reading.
 
-    A reader that falls behind what agent-host keeps gets CursorExpired: nothing is left out silently.
+    A reader that falls behind agent-host's buffer gets CursorExpired; nothing is skipped silently.
     """
 
     def __init__(self, client: RpcClient, subscription: Subscription) -> None:
         self._client, self._subscription = client, subscription
 
     async def send(self, data: bytes) -> None:
-        """Returns once the agent's pipe has taken the bytes. Raises InvalidTransition after the agent ended."""
+        """Return when the agent's pipe has accepted the bytes. Raises InvalidTransition after the
+        agent ended."""
         for offset in range(0, len(data), _CHUNK_BYTES):
             await self._send_stdin({"data": to_wire(data[offset : offset + _CHUNK_BYTES])})
 
     async def close_stdin(self) -> None:
-        """The agent reads end of file."""
+        """Send end of file to the agent."""
         await self._send_stdin({"eof": True})
 
     async def aclose(self) -> None:
-        """Lets go; the agent keeps running and its stdin stays open. Idempotent."""
+        """Detach; the agent keeps running and its stdin stays open. Idempotent."""
         self._subscription.close()
 
     def __aiter__(self) -> AsyncIterator[bytes]:

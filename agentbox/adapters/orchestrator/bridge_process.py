@@ -1,4 +1,5 @@
-"""The program behind orchestrator external-stdio: started by the sandbox module, gone with its whole tree."""
+"""The program of orchestrator external-stdio, started and ended with its process tree by the
+sandbox module."""
 
 import asyncio
 from collections.abc import Mapping
@@ -12,16 +13,14 @@ from agentbox.sandbox.launcher.client import AgentProcess, LauncherClient
 from agentbox.sandbox.spec import Launch
 
 SEARCH_PATH = "/usr/local/bin:/usr/bin:/bin"
-SECRET_ENV_PREFIX = (
-    "env:"  # what the name of a variable has before it among the secrets of the slot
-)
-_MAX_LOG_LINE = 4096  # bytes; what is longer is cut into several
+SECRET_ENV_PREFIX = "env:"  # prefix of environment variables among the slot's secrets
+_MAX_LOG_LINE = 4096  # bytes; longer lines are split
 _STDERR_DRAIN_SECONDS = 0.1  # seconds
 log = structlog.get_logger()
 
 
 class BridgeProcess:
-    """Use `start` once. `reader` and `writer` are its stdout and stdin; its stderr goes to our log, line by line."""
+    """Use `start` once. `reader` and `writer` are stdout and stdin; stderr is logged."""
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
@@ -38,7 +37,7 @@ class BridgeProcess:
         return self._process.started.pid if self._process else 0
 
     async def start(self, cfg: SlotConfig) -> None:
-        """Returns once the program runs. Raises SpawnFailed; then nothing is left after `close`."""
+        """Start the program. Raises SpawnFailed; `close` cleans up."""
         cwd_option = str(cfg.option("cwd", ""))
         directory = str(
             (cfg.paths.resolve(cwd_option) if cwd_option else cfg.paths.state).resolve()
@@ -55,21 +54,21 @@ class BridgeProcess:
         self._log_task = asyncio.create_task(_log_stderr(stderr), name="bridge-stderr")
 
     def kill(self) -> None:
-        """Ends the tree now; `close` waits for it."""
+        """End the process tree now; `close` waits for it."""
         if self._process is not None:
             self._process.end(0)
 
     async def close(self, grace: float) -> None:
-        """Gives it `grace` seconds to leave by itself, then ends the tree. Idempotent, leaves no process."""
+        """Wait `grace` seconds for the exit, then end the process tree. Idempotent, leaves no
+        process."""
         try:
             if self._process is not None:
                 await asyncio.wait({self._process.ended}, timeout=grace)
                 self._process.end(0)
         finally:
             await self._launcher.close()
-            if (
-                self._log_task is not None
-            ):  # what it said last is there by now; a process that got away may hold the pipe
+            # the last output has arrived by now; an escaped process may hold the pipe open
+            if self._log_task is not None:
                 await asyncio.wait({self._log_task}, timeout=_STDERR_DRAIN_SECONDS)
                 self._log_task.cancel()
                 await asyncio.wait({self._log_task})
@@ -78,13 +77,13 @@ class BridgeProcess:
 
 
 def _command(cfg: SlotConfig) -> tuple[str, ...]:
-    """The manifest's words; an absolute path is one of the box."""
+    """Return the command of the manifest; an absolute path is inside the box."""
     program, *arguments = cfg.option("command", ("",)) or ("",)
     return (str(cfg.paths.resolve(program)) if program.startswith("/") else program, *arguments)
 
 
 def _environment(cfg: SlotConfig) -> Mapping[str, str]:
-    """A short fixed list, and the variables that the manifest passes. What is not set is left out."""
+    """Return a fixed list and the variables that the manifest passes, without unset ones."""
     prefix = {} if cfg.paths.is_container else {PREFIX_VARIABLE: str(cfg.paths.prefix)}
     manifest_env = {
         name.removeprefix(SECRET_ENV_PREFIX): value

@@ -1,4 +1,4 @@
-"""The form of an AgentSpec, judged without a host: what can never be started, whatever the box allows."""
+"""Checks of an AgentSpec that need no host: specs that can never be started."""
 
 import re
 from collections.abc import Container
@@ -16,12 +16,12 @@ from agentbox.contracts.orchestrator import (
 )
 from agentbox.core.slot_errors import ValidationError
 
-NO_PROGRAM: Final = "must name a program, unless `agent` is an agent of the manifest"
+NO_PROGRAM: Final = "must name a program, unless `agent` names an agent of the manifest"
 _STATE_NAME: Final = re.compile(STATE_NAME)
 
 
 def check_form(spec: AgentSpec, base: str = "") -> None:
-    """Raises ValidationError, with a pointer below `at`."""
+    """Raises ValidationError with a pointer below `base`."""
     if spec.argv and not spec.argv[0]:
         raise _invalid(f"{base}/argv", "must name a program")
     if not spec.name:
@@ -41,13 +41,13 @@ def check_form(spec: AgentSpec, base: str = "") -> None:
         _check_text(f"{base}{pointer}", text)
     bad_name = next((name for name in spec.env if not name or "=" in name), None)
     if bad_name is not None:
-        raise _invalid(f"{base}/env/{bad_name}", "is no name of a variable")
+        raise _invalid(f"{base}/env/{bad_name}", "is not a variable name")
     check_minimums(spec.limits, base)
     _check_constraints(spec, base)
 
 
 def check_minimums(limits: Limits, base: str = "") -> None:
-    """Raises ValidationError for a limit with which nothing runs. `wall_seconds` 0 means none."""
+    """Raises ValidationError for a limit too low to run. `wall_seconds` 0 means no limit."""
     for field in fields(Limits):
         value, minimum = (
             getattr(limits, field.name),
@@ -58,7 +58,8 @@ def check_minimums(limits: Limits, base: str = "") -> None:
 
 
 def check_program(spec: AgentSpec, defined: Container[str], base: str = "") -> None:
-    """Raises ValidationError for an agent that the manifest does not have, and for a spec with neither agent nor argv."""
+    """Raises ValidationError for an agent that the manifest does not define, and for a spec with
+    neither agent nor argv."""
     if spec.agent and spec.agent not in defined:
         raise _invalid(f"{base}/agent", "must be an agent of the manifest")
     if not spec.argv and not spec.agent:
@@ -79,7 +80,7 @@ def _check_constraints(spec: AgentSpec, base: str) -> None:
 
 def _check_text(pointer: str, text: str) -> None:
     if "\0" in text:
-        raise _invalid(pointer, "must not hold NUL")
+        raise _invalid(pointer, "must not contain NUL")
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -88,5 +89,5 @@ def _check_text(pointer: str, text: str) -> None:
 
 def _invalid(pointer: str, detail: str) -> ValidationError:
     return ValidationError(
-        f"cannot take the spec: {pointer} {detail}", errors=[{"pointer": pointer, "detail": detail}]
+        f"invalid spec: {pointer} {detail}", errors=[{"pointer": pointer, "detail": detail}]
     )

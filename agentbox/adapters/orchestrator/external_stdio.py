@@ -1,4 +1,4 @@
-"""The orchestrator slot over a child program that speaks JSON-RPC on its pipes (O16 to O18)."""
+"""The orchestrator slot over a child process that speaks JSON-RPC on its pipes (O16 to O18)."""
 
 import asyncio
 import contextlib
@@ -14,13 +14,13 @@ from agentbox.core.rpc.client import RpcClient
 from agentbox.core.slot_errors import AdapterError, BackendError, ContractMismatch, SlotUnavailable
 from agentbox.sandbox.errors import SpawnFailed
 
-_SHUTDOWN_SECONDS = 0.5  # for the word; then
-_EXIT_SECONDS = 1.0  # for the child to go: an adapter has 2.5 s to close under the state machine
+_SHUTDOWN_SECONDS = 0.5  # for the shutdown request
+_EXIT_SECONDS = 1.0  # for the exit: the state machine allows an adapter 2.5 s to close
 
 
 class ExternalStdioOrchestrator(RpcOrchestrator):
-    """`command` is the child. Its death, or a line that is no message, makes the instance `down`; the slot's state machine
-    makes a new one, whose child is a new one, after 1 s at the earliest."""
+    """`command` is the child process. If it exits or sends an invalid line, the instance is `down`
+    and the slot's state machine starts a new one after at least 1 s."""
 
     impl: ClassVar[str] = "external-stdio"
     min_retry_seconds = 1.0
@@ -33,11 +33,12 @@ class ExternalStdioOrchestrator(RpcOrchestrator):
 
     @property
     def pid(self) -> int:
-        """Of the child; 0 while there is none."""
+        """The pid of the child; 0 while there is none."""
         return self._child.pid if self._child else 0
 
     async def open(self, deadline: Deadline) -> None:
-        """Starts the child and greets it. Raises SlotUnavailable, ContractMismatch, AdapterTimeout or BackendError."""
+        """Start the child and initialise it. Raises SlotUnavailable, ContractMismatch,
+        AdapterTimeout or BackendError."""
         child = self._child = BridgeProcess()
         try:
             await self._start(child)
@@ -62,7 +63,7 @@ class ExternalStdioOrchestrator(RpcOrchestrator):
         except SpawnFailed as error:
             raise SlotUnavailable(
                 f"cannot start the bridge: {error.message}",
-                hint="look at adapters.orchestrator.command",
+                hint="check adapters.orchestrator.command",
                 slot=self.slot,
                 impl=self.impl,
                 since=clock.to_wire(self.deps.clock.now()),
@@ -71,7 +72,7 @@ class ExternalStdioOrchestrator(RpcOrchestrator):
     def _accept_hello(self, hello: object) -> None:
         if not isinstance(hello, dict) or not isinstance(hello.get("capabilities"), list):
             raise BackendError(
-                "cannot use orchestrator: the bridge greets as no bridge",
+                "cannot use orchestrator: the bridge sent an invalid initialize response",
                 slot=self.slot,
                 impl=self.impl,
             )
@@ -79,7 +80,7 @@ class ExternalStdioOrchestrator(RpcOrchestrator):
         if peer_version.partition(".")[0] != CONTRACT_VERSION.partition(".")[0]:
             mismatch = {"slot": self.slot, "ours": CONTRACT_VERSION, "theirs": peer_version}
             raise ContractMismatch(
-                f"cannot use orchestrator: the bridge speaks contract {peer_version}",
+                f"cannot use orchestrator: the bridge has contract {peer_version}",
                 mismatches=[mismatch],
             )
         self.capabilities = frozenset(map(str, hello["capabilities"]))
@@ -103,6 +104,6 @@ class ExternalStdioOrchestrator(RpcOrchestrator):
 
 
 async def _kill_when_lost(client: RpcClient, child: BridgeProcess) -> None:
-    """A child that said something else than a message, or closed its stdout, is of no more use."""
+    """Kill a child that sent an invalid message or closed its stdout."""
     await client.wait_lost()
     child.kill()

@@ -1,4 +1,5 @@
-"""The orchestrator slot over the program agent-host: a JSON-RPC client on its socket, known by the per-boot token."""
+"""The orchestrator slot over the program agent-host: a JSON-RPC client on its socket, authenticated
+by the per-boot token."""
 
 import asyncio
 from collections.abc import Mapping
@@ -22,10 +23,10 @@ async def connect(
     impl: str = "local-process",
     bounds: Mapping[str, Any] | None = None,
 ) -> tuple[RpcClient, dict[str, Any]]:
-    """A connection that agent-host has accepted, and what it said of itself. `bounds` are in force there from then on.
+    """Return a connection accepted by agent-host and its hello. `bounds` apply there from then on.
 
-    Waits for the socket within the deadline. Raises SlotUnavailable, PermissionDenied (a wrong token) or
-    ContractMismatch.
+    Waits for the socket within the deadline. Raises SlotUnavailable, PermissionDenied (a wrong
+    token) or ContractMismatch.
     """
     client = await _open_connection(paths, deadline, impl)
     try:
@@ -56,7 +57,7 @@ async def _open_connection(paths: Paths, deadline: Deadline, impl: str) -> RpcCl
             if deadline.remaining() <= _RETRY_SECONDS:
                 raise SlotUnavailable(
                     f"cannot reach agent-host: {error.strerror or error}",
-                    hint="see its log in the box",
+                    hint="check its log in the box",
                     slot="orchestrator",
                     impl=impl,
                     since=clock.to_wire(clock.now()),
@@ -65,13 +66,14 @@ async def _open_connection(paths: Paths, deadline: Deadline, impl: str) -> RpcCl
 
 
 class LocalProcessOrchestrator(RpcOrchestrator):
-    """Agents are processes of this box. A lost connection makes the instance `down`; the container builds a new one."""
+    """Agents are processes of this box. A lost connection makes the instance `down`, and the slot
+    opens a new one."""
 
     impl: ClassVar[str] = "local-process"
 
     async def open(self, deadline: Deadline) -> None:
-        """Brings the slot's bounds to agent-host, whose own are those of the boot. Raises SlotUnavailable when it does
-        not listen by the deadline."""
+        """Send the slot's bounds to agent-host, which starts with those of the boot. Raises
+        SlotUnavailable if it does not listen by the deadline."""
         bounds = {
             "limits": self.cfg.limits,
             **{

@@ -1,4 +1,4 @@
-"""The methods of the slot as calls of a JSON-RPC connection: what local-process and external-stdio share."""
+"""The methods of the slot as JSON-RPC calls: shared by local-process and external-stdio."""
 
 import contextlib
 from collections.abc import AsyncIterator
@@ -30,11 +30,11 @@ from agentbox.core.slot_errors import AdapterError, BackendError, SlotUnavailabl
 T = TypeVar("T")
 _HEALTH_SECONDS = 2.0
 _CALL_SECONDS = 10
-_SLACK_SECONDS = 5.0  # beyond a grace or a timeout that the peer holds itself
+_SLACK_SECONDS = 5.0  # added to a grace period or timeout that the peer enforces
 
 
 class RpcOrchestrator(Adapter):
-    """A class sets `_client` in its `open`, and says in `peer` who is at the other end."""
+    """A subclass sets `_client` in `open` and names the other end in `peer`."""
 
     slot = "orchestrator"
     contract_version = CONTRACT_VERSION
@@ -146,8 +146,9 @@ class RpcOrchestrator(Adapter):
         )
 
     async def read_record(self, after: int, wait_s: float) -> tuple[JsonObj, ...]:
-        """Lines of the peer's own record beyond `after`, which says that all up to it were taken for good; waits for the
-        first up to `wait_s`. Raises NotFound where the peer keeps none (no capability `record`)."""
+        """Return lines of the peer's record after `after`, which confirms all lines up to it; waits
+        up to `wait_s` for the first. Raises NotFound if the peer keeps none (no capability
+        `record`)."""
         answer = await self._call(
             "record.read", {"after": after, "wait_s": wait_s}, 2 * wait_s + _SLACK_SECONDS
         )
@@ -156,8 +157,8 @@ class RpcOrchestrator(Adapter):
         )
 
     async def read_denials(self, after: int, wait_s: float) -> DenialCounts:
-        """The peer's counts, as soon as they are not those of revision `after`; waits for that up to `wait_s`. Raises
-        NotFound where the peer keeps none (no capability `denials`)."""
+        """Return the peer's counts once their revision differs from `after`; waits up to `wait_s`.
+        Raises NotFound if the peer keeps none (no capability `denials`)."""
         answer = await self._call(
             "denials.read", {"after": after, "wait_s": wait_s}, 2 * wait_s + _SLACK_SECONDS
         )
@@ -166,11 +167,12 @@ class RpcOrchestrator(Adapter):
     async def call_peer(
         self, method: str, params: dict[str, Any], seconds: float | None = None
     ) -> Any:
-        """A method of the peer's that is no part of the contract. Raises NotFound where it has none of that name."""
+        """Call a method of the peer outside the contract. Raises NotFound if it does not exist."""
         return await self._call(method, params, seconds)
 
     async def watch_approvals(self) -> None:
-        """Somebody who may decide follows the events, as long as this waits. Raises what the connection ends with."""
+        """Report a connected approver while this coroutine runs. Raises the error that ends the
+        connection."""
         subscription = await self._require_client().subscribe(
             "approval.follow", {}, self._deadline(None)
         )
@@ -195,12 +197,15 @@ class RpcOrchestrator(Adapter):
         return deadline if caller_deadline is None else min(deadline, caller_deadline)
 
     def _decode(self, kind: type[T], data: Any) -> T:
-        """What the peer answered. Raises BackendError for what is no such thing."""
+        """Decode the response of the peer. Raises BackendError if it is invalid."""
         try:
             return from_wire(kind, data)
         except ValidationError as error:
             raise BackendError(
-                f"cannot use orchestrator: {self.peer} answers what is no {getattr(kind, '__name__', kind)}",
+                (
+                    f"cannot use orchestrator: {self.peer} did not return a valid "
+                    f"{getattr(kind, '__name__', kind)}"
+                ),
                 slot=self.slot,
                 impl=self.impl,
             ) from error

@@ -1,3 +1,2 @@
-"""The pods slot: named binary objects in containers. One module an implementation, and the
-decisions that they share.
-"""
+"""The pods slot: named binary objects in containers. One module per implementation, and their
+shared decisions."""

@@ -1,4 +1,5 @@
-"""Pods on a Solid server: Community Solid Server, another box, or any that keeps the Solid protocol (P13 to P15)."""
+"""Pods on a Solid server: Community Solid Server, another box, or any server with the Solid
+protocol (P13 to P15)."""
 
 import asyncio
 import builtins
@@ -35,7 +36,7 @@ from agentbox.core.slot_errors import (
 )
 
 DEFAULT_TYPE = "application/octet-stream"
-MAX_PATCH_ATTEMPTS = 5  # of an emulated patch that meets other writers (P15)
+MAX_PATCH_ATTEMPTS = 5  # of an emulated patch with concurrent writers (P15)
 HEALTH_SECONDS = 1.9
 ByteRange = tuple[int, int | None] | None  # first and last byte
 _ACCEPT_ANY = {"Accept": "*/*"}
@@ -43,7 +44,8 @@ _PATCH_TYPES = {"patch.json": JSON_PATCH, "patch.n3": N3_PATCH}
 
 
 class ExternalSolidPods(Adapter):
-    """`endpoint` is the root container. `modified_at` is to the second, as HTTP has it; a listing says no tags."""
+    """`endpoint` is the root container. `modified_at` has a resolution of one second, as in HTTP;
+    listings contain no etags."""
 
     slot = "pods"
     impl = "external-solid"
@@ -68,7 +70,7 @@ class ExternalSolidPods(Adapter):
         await self._connection.close()
 
     async def health(self) -> Health:
-        """Asks the server for an object of ours, or for the root container."""
+        """Query the server for the probe object or the root container."""
         try:
             await self._connection.request(
                 "HEAD",
@@ -78,7 +80,7 @@ class ExternalSolidPods(Adapter):
                 seconds=HEALTH_SECONDS,
             )
         except NotFound:
-            pass  # somebody emptied it, which a server that answers may have
+            pass  # the object was removed; the server still answers
         except AdapterError as error:
             return self.health_is("down", error.message)
         return self.health_is("ok", "")
@@ -92,8 +94,8 @@ class ExternalSolidPods(Adapter):
         if_match: str | None = None,
         if_none_match: str | None = None,
     ) -> tuple[PodMeta, bool]:
-        """Where the server gives no tag with its answer, what comes back is what is there just after: a later writer's, if
-        there was one (P13)."""
+        """If the server returns no tag, the result is read afterwards and may be that of a later
+        writer (P13)."""
         self._check_object_path(path)
         kind = check_content_type(content_type)
         async with open_upload(body, self._cap, streamed=self._server.is_box) as content:
@@ -112,7 +114,7 @@ class ExternalSolidPods(Adapter):
             raise await self._with_tag(path, error) from None
         except (PermissionDenied, BackendError):
             if (ancestor := await self._find_object_ancestor(path, "write")) is not None:
-                raise invalid_value("/path", f"lies below {ancestor}, which is an object") from None
+                raise invalid_value("/path", f"is below {ancestor}, which is an object") from None
             raise
         return await self._written_meta(
             path, response, kind, content.size
@@ -121,22 +123,24 @@ class ExternalSolidPods(Adapter):
     async def read(
         self, path: str, *, byte_range: tuple[int, int | None] | None = None
     ) -> PodObject:
-        """`byte_range` is first and last byte, as in RFC 9110 14; the last may be None, or lie beyond the end."""
+        """`byte_range` is first and last byte, as in RFC 9110 14; the last may be None, or beyond
+        the end."""
         self._check_object_path(path)
         if byte_range is None:
             return await self._open_object(path)
         first, last = byte_range
         if first < 0 or (last is not None and last < first):
-            raise invalid_value("/byte_range", "is no range")
+            raise invalid_value("/byte_range", "is not a valid range")
         try:
             return await self._open_object(path, byte_range, byte_range)
         except ValidationError:
             size = (await self.head(path)).size or 0
             if first >= size:
                 raise invalid_value(
-                    "/byte_range", f"does not lie in an object of {size} bytes"
+                    "/byte_range", f"is outside an object of {size} bytes"
                 ) from None
-        # To a server that takes neither one byte nor an end beyond the end: a few more bytes, of which ours are cut out.
+        # Some servers support neither single bytes nor ranges beyond the end: request more and
+        # slice the result.
         return await self._open_object(
             path, byte_range, (min(first, size - 2), size - 1) if size > 1 else None
         )
@@ -186,7 +190,7 @@ class ExternalSolidPods(Adapter):
     async def list(
         self, container: str = "", *, limit: int = 100, cursor: str | None = None
     ) -> Page[PodMeta]:
-        """In the byte order of names, within each page of a server that pages itself."""
+        """In byte order of names, within each page of a server that pages itself."""
         self._connection.check_open()
         parse_path(container, "container", "/container")
         check_range(limit, "/limit", LIMIT)
@@ -211,7 +215,7 @@ class ExternalSolidPods(Adapter):
             query, after = next_query, ""
 
     async def _member_meta(self, container: str, member: ContainerMember) -> PodMeta:
-        """A listed member; one of which the listing says too little is asked for."""
+        """Return the meta of a member; incomplete ones are requested from the server."""
         path = f"{container}{member.name}" + ("/" if member.kind == "container" else "")
         if member.modified_at is None or (member.kind == "object" and member.size is None):
             return await self.head(path)
@@ -229,7 +233,7 @@ class ExternalSolidPods(Adapter):
     async def _open_object(
         self, path: str, byte_range: ByteRange = None, requested: ByteRange = None
     ) -> PodObject:
-        """A body of at most 1 MiB is read before this returns; of a larger one the pieces come as they are asked for."""
+        """Read bodies up to 1 MiB before returning; larger ones are streamed."""
         response = await self._read_request(
             "GET", path, "read", {**_ACCEPT_ANY, **_range_header(requested)}
         )
@@ -240,7 +244,7 @@ class ExternalSolidPods(Adapter):
             content = await self._connection.read_body(response, "read", self._cap)
             check_cap(len(content), self._cap)
             meta, body = pod_meta(path, response, len(content)), buffered_body(content)
-        if byte_range is not None:  # what was asked for, whatever part a server sends
+        if byte_range is not None:  # the requested part, whatever the server sends
             start, size = resolve_range(byte_range, meta.size or 0)
             body = slice_body(body, start - range_start(response), size)
         return PodObject(meta=meta, body=body)
@@ -248,7 +252,8 @@ class ExternalSolidPods(Adapter):
     async def _read_request(
         self, verb: str, path: str, method: str, headers: dict[str, str]
     ) -> httpx.Response:
-        """The answer to a request that changes nothing. To a path below an object some servers answer with any error."""
+        """Send a request that changes nothing. For a path below an object some servers return an
+        arbitrary error."""
         try:
             return await self._connection.request(
                 verb, path, method=method, headers=headers, idempotent=True
@@ -260,8 +265,8 @@ class ExternalSolidPods(Adapter):
     async def _emulate_patch(
         self, path: str, patch_operations: Any, if_match: str | None
     ) -> PodMeta:
-        """JSON Patch for a server that has none: read, apply, write if it is still the same (P15)."""
-        last_error = PreconditionFailed(f"cannot patch {path}: it changes all the time", etag=None)
+        """JSON Patch for servers without it: read, apply, write if unchanged (P15)."""
+        last_error = PreconditionFailed(f"cannot patch {path}: it keeps changing", etag=None)
         for _ in range(MAX_PATCH_ATTEMPTS):
             response = await self._read_request("GET", path, "patch", _ACCEPT_ANY)
             body = await self._connection.read_body(response, "patch", self._cap)
@@ -271,7 +276,7 @@ class ExternalSolidPods(Adapter):
             patched = apply_patch(body, meta.content_type, patch_operations)
             if not is_strong(meta.etag):
                 raise UnsupportedPatch(
-                    f"cannot patch {path}: the server gives it no strong tag",
+                    f"cannot patch {path}: the server returns no strong ETag",
                     supported=self._supported_patches(),
                 )
             try:
@@ -304,8 +309,9 @@ class ExternalSolidPods(Adapter):
     async def _condition_headers(
         self, path: str, if_match: str | None, if_none_match: str | None
     ) -> dict[str, str]:
-        """As headers. Of servers that are no box some let `If-Match` create what is missing, and some judge tags in
-        `If-None-Match` as nobody else: such are judged here first, and then said as what must be there."""
+        """Return the condition headers. Some servers create missing objects with `If-Match` or
+        evaluate `If-None-Match` differently; for servers that are not a box the conditions are
+        checked here and sent as the expected state."""
         headers = {"If-Match": if_match, "If-None-Match": if_none_match}
         if self._server.is_box or (if_match is None and if_none_match in (None, "*")):
             return {name: value for name, value in headers.items() if value is not None}
@@ -318,7 +324,7 @@ class ExternalSolidPods(Adapter):
         return {"If-Match": etag or "*"}
 
     async def _with_tag(self, path: str, error: PreconditionFailed) -> PreconditionFailed:
-        """The error, with the tag that is there now."""
+        """Return the error with the current tag."""
         if error.members["etag"] is not None:
             return error
         try:
@@ -333,7 +339,7 @@ class ExternalSolidPods(Adapter):
             raise NotFound(f"cannot find {path}", resource="pod", id=path)
 
     async def _find_object_ancestor(self, path: str, method: str) -> str | None:
-        """The parent of a path that is an object and no container; None where there is no such."""
+        """Return the ancestor of a path that is an object; None without one."""
         parts = path.split("/")
         for depth in range(1, len(parts)):
             ancestor = "/".join(parts[:depth])
@@ -346,13 +352,13 @@ class ExternalSolidPods(Adapter):
         return None
 
     def _check_object_path(self, path: str) -> None:
-        """Checks the path of an object. Raises ValidationError for a name that is the server's own."""
+        """Check the path of an object. Raises ValidationError for names reserved by the server."""
         self._connection.check_open()
         pod_path = parse_path(path)
         if pod_path.name.endswith(self._server.reserved_suffixes):
             raise invalid_value(
                 "/path",
-                f"ends in {' or '.join(self._server.reserved_suffixes)}, which the server keeps for itself",
+                f"ends in {' or '.join(self._server.reserved_suffixes)}, which the server reserves",
             )
 
     def _supported_patches(self) -> builtins.list[str]:

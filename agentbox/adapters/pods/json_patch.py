@@ -1,4 +1,4 @@
-"""JSON Patch (RFC 6902) on the bytes of an object, all of it or none."""
+"""JSON Patch (RFC 6902) on the bytes of an object, all or nothing."""
 
 import json
 from typing import Any
@@ -17,7 +17,8 @@ MAX_OPERATIONS = 1000
 
 
 def parse_operations(patch: bytes, patch_type: str) -> list[dict[str, Any]]:
-    """The operations. Raises UnsupportedPatch for another type, ValidationError for what is no patch."""
+    """Return the operations. Raises UnsupportedPatch for another type, ValidationError for an
+    invalid patch."""
     if essence(patch_type) != JSON_PATCH:
         raise unsupported_patch(f"cannot apply a patch of type {essence(patch_type)}")
     parsed = _parse_json(patch)
@@ -29,14 +30,15 @@ def parse_operations(patch: bytes, patch_type: str) -> list[dict[str, Any]]:
 
 
 def apply_patch(body: bytes, content_type: str, patch_operations: list[dict[str, Any]]) -> bytes:
-    """The patched body. Raises UnsupportedPatch for an object that is no JSON, PatchFailed with the operation's index."""
+    """Return the patched body. Raises UnsupportedPatch if the object is not JSON, PatchFailed with
+    the operation's index."""
     kind = essence(content_type)
     if kind != "application/json" and not kind.endswith("+json"):
         raise unsupported_patch(f"cannot patch an object of type {kind} with JSON Patch")
     try:
         document = read_json(body)
     except ValueError:
-        raise unsupported_patch("cannot patch the object: its body is no JSON") from None
+        raise unsupported_patch("cannot patch the object: its body is not valid JSON") from None
     for index, operation in enumerate(patch_operations):
         try:
             document = jsonpatch.JsonPatch([operation]).apply(document)
@@ -55,7 +57,7 @@ def apply_patch(body: bytes, content_type: str, patch_operations: list[dict[str,
 
 
 def essence(content_type: str) -> str:
-    """The media type without parameters, in lower case."""
+    """Return the media type without parameters, in lower case."""
     return content_type.split(";")[0].strip().lower()
 
 
@@ -67,4 +69,4 @@ def _parse_json(patch: bytes) -> Any:
     try:
         return read_json(patch)
     except ValueError:
-        raise invalid_value("/patch", "is no JSON") from None
+        raise invalid_value("/patch", "is not valid JSON") from None

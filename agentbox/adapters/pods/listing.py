@@ -1,4 +1,4 @@
-"""The direct members of a container, in the byte order of their names."""
+"""The direct members of a container, in byte order of their names."""
 
 import os
 import stat
@@ -14,7 +14,8 @@ ListedEntry = tuple[PodPath, StoredObject | os.stat_result]
 def list_members(
     store: ObjectStore, container: PodPath, after: str | None, limit: int
 ) -> list[ListedEntry]:
-    """Up to `limit` members whose name comes after `after`. What is no plain file or folder is left out (P10)."""
+    """Return up to `limit` members with names after `after`. Other than plain files and directories
+    are skipped (P10)."""
     result: list[ListedEntry] = []
     with (
         translate_errors(f"list {container.text}"),
@@ -45,4 +46,4 @@ def _member(store: ObjectStore, dir_fd: int, container: PodPath, name: str) -> L
         readable = store.damaged.readable_rows([path], store.head)
         return (path, readable[0]) if readable else None
     except (FileNotFoundError, NotFound, PermissionDenied):
-        return None  # it went, or turned into something else, while we looked
+        return None  # it was removed or replaced meanwhile

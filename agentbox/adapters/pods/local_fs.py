@@ -1,4 +1,4 @@
-"""Pods in a folder of the box: bodies are plain files, `index.db` holds the rest."""
+"""Pods in a directory of the box: bodies are plain files, `index.db` has the metadata."""
 
 import asyncio
 import os
@@ -32,14 +32,14 @@ from agentbox.core.slot_errors import AdapterError
 from agentbox.core.storage.damaged_rows import DamagedRows
 from agentbox.core.storage.sqlite import Database, closed_error
 
-CONTAINER_TYPE = "text/turtle"  # what a container is served as (Linked Data Platform 5.2.1)
+CONTAINER_TYPE = "text/turtle"  # the type of containers (Linked Data Platform 5.2.1)
 MAX_TYPE_LENGTH = 255
 CLOSE_SECONDS = 4.0
 T = TypeVar("T")
 
 
 class LocalFsPods(Adapter):
-    """`objects/` and `index.db`. Every call that was begun ends before `close` returns."""
+    """`objects/` and `index.db`. `close` waits for all calls in progress."""
 
     slot = "pods"
     impl = "local-fs"
@@ -67,7 +67,7 @@ class LocalFsPods(Adapter):
         def check_loss() -> None:
             if previous is not None:
                 raise record.loss_error(
-                    "the pods", "every object is gone from the folder, and the index knows of some"
+                    "the pods", "the directory has no objects, but the index does"
                 )
 
         await self._db.open()
@@ -90,7 +90,7 @@ class LocalFsPods(Adapter):
             store.close()
 
     async def health(self) -> Health:
-        """Writes a time and reads it back; the folder must still be the one that was opened."""
+        """Write a time and read it back; the directory must still be the opened one."""
         try:
             store = self._require_store()
             in_place = await self._run(store.tree.is_in_place)
@@ -98,7 +98,7 @@ class LocalFsPods(Adapter):
             return self.health_is("down", error.message)
         state, fault = await self._db.pulse(int(self.deps.clock.now().timestamp() * 1000))
         if state != "down" and not in_place:
-            state, fault = "down", "the folder of the objects is gone"
+            state, fault = "down", "the directory of the objects was removed"
         return self.health_is(*self._damaged.adjust_state(state, fault))
 
     async def write(
@@ -125,7 +125,8 @@ class LocalFsPods(Adapter):
     async def read(
         self, path: str, *, byte_range: tuple[int, int | None] | None = None
     ) -> PodObject:
-        """`byte_range` is first and last byte, as in RFC 9110 14; the last may be None, or lie beyond the end."""
+        """`byte_range` is first and last byte, as in RFC 9110 14; the last may be None, or beyond
+        the end."""
         store, pod_path = self._require_store(), parse_path(path)
         return await self._run(lambda: _open_object(store, pod_path, byte_range))
 
@@ -187,7 +188,7 @@ class LocalFsPods(Adapter):
         kind: str,
         conditions: Conditions,
     ) -> StoredObject:
-        """Takes the pieces as they come; nothing is left of them if the caller goes away."""
+        """Write a streamed body. Nothing remains of it if the caller is cancelled."""
         stack = ExitStack()
         try:
             pending = await self._run(lambda: stack.enter_context(store.open_write(pod_path, kind)))
@@ -202,7 +203,8 @@ class LocalFsPods(Adapter):
         return stored
 
     async def _run(self, work: Callable[[], T]) -> T:
-        """In a thread that is waited for, whoever is cancelled: what it has open stays its own until it ends."""
+        """Run in a thread and wait for it even if the caller is cancelled, so that its descriptors
+        stay valid."""
         task = asyncio.ensure_future(run_in_thread(work))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
@@ -238,10 +240,10 @@ def _open_object(
 
 
 def check_content_type(content_type: str) -> str:
-    """Stored as it is, so it must be something that a header can carry."""
+    """The type is stored unchanged, so it must be a valid header value."""
     check_text(content_type, "/content_type", max_length=MAX_TYPE_LENGTH)
     if "/" not in content_type or not content_type.isascii() or not content_type.isprintable():
-        raise invalid_value("/content_type", "is no media type")
+        raise invalid_value("/content_type", "is not a media type")
     return content_type
 
 

@@ -1,4 +1,5 @@
-"""Paths of pods: `a/b` is an object, `a/b/` a container, and `` the root container. Nothing is ever normalised (P9)."""
+"""Paths of pods: `a/b` is an object, `a/b/` a container, and `` the root container. Paths are never
+normalised (P9)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,14 +9,14 @@ from agentbox.adapters.runtime.checks import check_text
 from agentbox.core.records.wire import invalid_value
 
 MAX_PATH = 1024  # bytes
-MAX_SEGMENT = 255  # bytes: what a file system takes as one name
-RESERVED_PREFIX = ".agentbox"  # names that start so are ours
+MAX_SEGMENT = 255  # bytes: the limit of file systems for a name
+RESERVED_PREFIX = ".agentbox"  # prefix of internal names
 PathKind = Literal["object", "container", "either"]
 
 
 @dataclass(frozen=True, slots=True)
 class PodPath:
-    """A path that was checked. `parts` is empty for the root."""
+    """A checked path. `parts` is empty for the root."""
 
     text: str
     parts: tuple[str, ...]
@@ -27,7 +28,7 @@ class PodPath:
 
 
 def parse_path(path: str, kind: PathKind = "object", pointer: str = "/path") -> PodPath:
-    """The path. Raises ValidationError for what is no path, or not of the kind that is wanted."""
+    """Return the path. Raises ValidationError if it is invalid or of another kind."""
     check_text(path, pointer)
     if path == "":
         if kind == "container":
@@ -50,11 +51,11 @@ def parse_path(path: str, kind: PathKind = "object", pointer: str = "/path") -> 
 
 
 def segment_error(name: str) -> str | None:
-    """Why a name cannot be a segment; None when it can."""
+    """Return why a name is not a valid segment; None if it is."""
     if name in ("", ".", ".."):
         return "has an empty segment, or one that is . or .."
     if "\\" in name or any(ord(char) < 0x20 or ord(char) == 0x7F for char in name):
-        return "holds a backslash or a control character"
+        return "contains a backslash or a control character"
     if name.startswith(RESERVED_PREFIX):
         return f"has a segment that starts with {RESERVED_PREFIX}"
     if len(name.encode(errors="surrogatepass")) > MAX_SEGMENT:
@@ -63,7 +64,7 @@ def segment_error(name: str) -> str | None:
 
 
 def valid_names(names: Sequence[str]) -> list[str]:
-    """Of the names in a folder those that a path can hold, in byte order."""
+    """Return the directory entries that are valid segments, in byte order."""
     return sorted(
         (name for name in names if _is_text(name) and segment_error(name) is None), key=str.encode
     )

@@ -1,1 +1,1 @@
-"""Slots that are served by the API of another box. One module a slot."""
+"""Slots that are served by the API of another box. One module per slot."""

@@ -1,4 +1,4 @@
-"""Agents of another box, by its API: what the bridge forwards to."""
+"""Agents of another box over its API, as used by the bridge."""
 
 import contextlib
 import hashlib
@@ -34,19 +34,21 @@ from agentbox.core.deadline import Deadline
 from agentbox.core.records.wire import from_wire
 from agentbox.core.slot_errors import AdapterError, NotFound, from_problem
 
-IDLE_TIMEOUT = 10.0  # seconds without a connection after which a stream is lost
-_MAX_GRACE_SECONDS = 60.0  # seconds at most, of the other box
+IDLE_TIMEOUT = 10.0  # seconds without a connection after which a stream fails
+_MAX_GRACE_SECONDS = 60.0  # the longest grace period of the other box, in seconds
 _MARGIN_SECONDS = agent_calls.EXTRA_WAIT_SECONDS
+# path segments that clients and proxies drop or resolve; never an agent id
 _INVALID_IDS = (
     "",
     ".",
     "..",
-)  # path segments that clients and proxies drop or resolve; no agent has such an id
+)
 
 
 class HttpOrchestrator(Adapter):
-    """`endpoint` is the address of the other box, the secret `token` one of that box with the scopes agents:read and
-    agents:write. Its limits hold, whoever asks here; with `admin` that token is used for who holds scope admin here."""
+    """`endpoint` is the address of the other box; the secret `token` is one of that box with the
+    scopes agents:read and agents:write. The limits of that box apply. The token of `admin` is used
+    for local callers with scope admin."""
 
     slot = "orchestrator"
     impl: ClassVar[str] = "over-http"
@@ -74,12 +76,12 @@ class HttpOrchestrator(Adapter):
             await peer.close()
 
     async def health(self) -> Health:
-        """Asks the peer's own slot."""
+        """Query the peer's slot."""
         try:
             await self.list(limit=1)
         except AdapterError as error:
             return self.health_is("down", error.message)
-        return self.health_is("ok", "the host answers")
+        return self.health_is("ok", "the host responds")
 
     async def spawn(
         self,
@@ -89,8 +91,8 @@ class HttpOrchestrator(Adapter):
         stdin: bytes | None = None,
         attached: bool = False,
     ) -> AgentHandle:
-        """The first handle of that request: its generation is 1, whatever became of the agent since. No output waits
-        for a reader here (no capability `backpressure`)."""
+        """Return the first handle of the request: generation 1, even if the agent was restarted
+        since. Output does not wait for a reader (no capability `backpressure`)."""
         call = agent_calls.spawn_agent(spec.to_wire(), _request_key(request_id), stdin)
         info = AgentInfo.from_wire((await self._send(call, "spawn")).json())
         return AgentHandle(agent_id=info.handle.agent_id, generation=1)
@@ -169,7 +171,7 @@ class HttpOrchestrator(Adapter):
     async def _send(
         self, call: Call, method: str, *, idempotent: bool = True, seconds: float | None = None
     ) -> httpx.Response:
-        """What may be sent twice is: a request id makes one agent, and an agent ends once."""
+        """Idempotent calls are retried: a request id creates one agent, and an agent ends once."""
         return await self._peer().send_call(
             call, method=method, idempotent=idempotent, seconds=seconds
         )
@@ -211,14 +213,15 @@ def _translate_errors():  # type: ignore[no-untyped-def]
 
 
 def _request_key(request_id: str) -> str:
-    """The other box sees one principal, its token's: whose request this is here is part of the key."""
+    """The other box sees a single principal, that of the token; so the key includes the local
+    principal."""
     return hashlib.sha256(
         f"{context.current().principal}\0{request_id}".encode("utf-8", "surrogatepass")
     ).hexdigest()
 
 
 def _checked_id(agent_id: str) -> str:
-    """Raises NotFound for what can be no segment of a path."""
+    """Raises NotFound for ids that cannot be path segments."""
     if agent_id in _INVALID_IDS:
         raise NotFound("cannot find this agent", resource="agent", id=agent_id)
     return agent_id

@@ -1,4 +1,4 @@
-"""Beads of another box, over its API. A lost reply makes no second effect (B16)."""
+"""Beads of another box over its API. A lost reply causes no second effect (B16)."""
 
 import builtins
 from collections.abc import Mapping
@@ -21,13 +21,14 @@ from agentbox.core.ids import uuid7
 from agentbox.core.records.wire import JsonValue, from_wire
 from agentbox.core.slot_errors import AdapterError, AlreadyClaimed, LeaseLost, NotFound
 
-# A path segment that clients and proxies drop or resolve; no bead has such an id.
+# Path segments that clients and proxies drop or resolve; never a bead id.
 _INVALID_IDS = ("", ".", "..")
 
 
 class ExternalHttpBeads(Adapter):
-    """`endpoint` is the address of the other box; the token is of that box, and may name creators and assignees;
-    `names` is given with the token of a mesh session, which may name those of this box only (`Names`)."""
+    """`endpoint` is the address of the other box; the token is one of that box and may set creators
+    and assignees. `names` is set with the token of a mesh session, which may set names of this box
+    only (`PrincipalMapping`)."""
 
     slot = "beads"
     impl = "external-http"
@@ -49,7 +50,7 @@ class ExternalHttpBeads(Adapter):
         await self._peer.close()
 
     async def health(self) -> Health:
-        """Asks the peer's own store."""
+        """Query the peer's store."""
         try:
             await self._peer.request(
                 "ready_beads", query={"limit": 1}, method="health", idempotent=False
@@ -121,7 +122,8 @@ class ExternalHttpBeads(Adapter):
     async def release(
         self, bead_id: str, lease_id: str, *, delay_s: int = 0, note: str = ""
     ) -> Bead:
-        """After a lost reply the release is sent once more; that the lease is gone then means that the first arrived."""
+        """A release whose reply was lost is sent again; LeaseLost then means that the first one
+        arrived."""
         checks.check_release(delay_s, note)
         body, parameters = (
             _lease_body(lease_id) | {"delay_s": delay_s, "note": note},
@@ -186,7 +188,8 @@ class ExternalHttpBeads(Adapter):
     async def _create(
         self, name: str, parameters: Mapping[str, str] | None, spec: BeadSpec
     ) -> tuple[Bead, bool]:
-        """A bead without a key gets one of this call's own, by which a second sending finds what the first made."""
+        """A bead without a key gets a generated one, so that a retry finds the bead of the first
+        attempt."""
         wire = checks.check_spec(spec).to_wire()
         generated_key = None if spec.dedup_key is not None else f"req:{uuid7()}"
         body = {field: wire[field] for field in _SPEC_FIELDS} | (
@@ -237,7 +240,7 @@ def _path_parameters(bead_id: str) -> dict[str, str]:
 
 
 def _checked_id(bead_id: str) -> str:
-    """Raises NotFound for what can be no segment of a path."""
+    """Raises NotFound for ids that cannot be path segments."""
     if bead_id in _INVALID_IDS:
         raise NotFound("cannot find this bead", resource="bead", id=bead_id)
     return bead_id

@@ -1,3 +1,2 @@
-"""Around every adapter: configuration, life cycle, the pipeline of a call, metrics. Nothing that
-belongs to a single slot goes in.
-"""
+"""Shared by all adapters: configuration, life cycle, call pipeline and metrics. Code for a single
+slot does not belong here."""

@@ -1,4 +1,4 @@
-"""What every adapter is: a constructor without I/O, open, close, health, and what it is given."""
+"""The base class of adapters, their configuration and their dependencies."""
 
 import abc
 import asyncio
@@ -27,7 +27,7 @@ SLOTS: tuple[SlotName, ...] = get_args(SlotName)
 
 @record
 class Health(Record):
-    """The answer of a real round trip. `degraded` still serves."""
+    """The result of a real round trip. A `degraded` slot still serves calls."""
 
     state: Literal["ok", "degraded", "down"]
     detail: str
@@ -36,14 +36,14 @@ class Health(Record):
 
 @record
 class Page(Record, Generic[T]):
-    """One page of a keyset listing. `next_cursor` is None on the last."""
+    """One page of a keyset listing. `next_cursor` is None on the last page."""
 
     items: tuple[T, ...]
     next_cursor: str | None = None
 
 
 class Clock(Protocol):
-    """Time as adapters see it, so that a test can move it."""
+    """The time source of adapters; tests replace it."""
 
     def now(self) -> datetime: ...
     def monotonic(self) -> float: ...
@@ -51,7 +51,7 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The machine's own."""
+    """The clock of the machine."""
 
     def now(self) -> datetime:
         return wall.now()
@@ -65,7 +65,8 @@ class SystemClock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotConfig:
-    """A slot as resolved. `options` are the keys of `[adapters.<slot>]`, sizes in bytes; `secrets` are values already read."""
+    """The resolved configuration of a slot. `options` are the keys of `[adapters.<slot>]` with
+    sizes in bytes; `secrets` are values that were already read."""
 
     slot: SlotName
     use: str
@@ -73,21 +74,21 @@ class SlotConfig:
     paths: Paths
     box: str = "box"  # meta.name
     options: Mapping[str, Any] = field(default_factory=dict)
-    limits: Mapping[str, Any] = field(default_factory=dict)  # defaults for every agent
+    limits: Mapping[str, Any] = field(default_factory=dict)  # defaults for all agents
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def directory(self) -> Path:
-        """The folder of the slot's local state."""
+        """The directory of the slot's local state."""
         return self.paths.slot(self.slot)
 
     @property
     def record(self) -> StoreRecord:
-        """What the slot's local store held last."""
+        """The record of the last state of the slot's local store."""
         return StoreRecord(self.paths.slot("stores") / f"{self.slot}.json")
 
     def option(self, name: str, default: Any) -> Any:
-        """A key of the slot's table, or its default where the plan carries none."""
+        """Return a key of the slot's table, or `default` if the plan has none."""
         value = self.options.get(name)
         return default if value is None else value
 
@@ -95,7 +96,7 @@ class SlotConfig:
 def slot_config(
     plan: "Plan", paths: Paths, slot: SlotName, secrets: Mapping[str, str] | None = None
 ) -> SlotConfig:
-    """The configuration of one slot as the plan states it."""
+    """Return the configuration of a slot from the plan."""
     slot_plan = plan.slots[slot]
     return SlotConfig(
         slot=slot,
@@ -110,13 +111,13 @@ def slot_config(
 
 
 async def _no_delay(_slot: SlotName) -> None:
-    """Nothing comes before an open."""
+    """Do nothing; the default of `Deps.before_open`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deps:
-    """What an adapter may use besides its configuration. `before_open` is where a test image delays or fails a slot: it
-    is awaited within the time that an open has, and what it raises fails the open."""
+    """The dependencies of an adapter. A test image uses `before_open` to delay or fail a slot: it
+    is awaited within the open timeout, and an exception fails the open."""
 
     metrics: "Metrics"
     clock: Clock = field(default_factory=SystemClock)
@@ -125,18 +126,19 @@ class Deps:
 
 
 class Adapter(abc.ABC):
-    """One implementation of a slot. `capabilities` is fixed once `open` returned.
+    """An implementation of a slot. `capabilities` is fixed after `open`.
 
-    `open` ends within its deadline or raises; `close` is idempotent, never raises, takes at most 5 s and leaves no
-    thread, task, descriptor or child; `health` makes a real round trip within 2 s and never raises.
+    `open` ends within its deadline or raises. `close` is idempotent, never raises, takes at most 5
+    s and leaves no thread, task, descriptor or child process. `health` makes a real round trip
+    within 2 s and never raises.
     """
 
     slot: ClassVar[SlotName]
     impl: ClassVar[str]
     contract_version: ClassVar[str] = "1.0.0"
     capabilities: frozenset[str] = frozenset()
-    exclusive: bool = False  # only one open instance a store; fixed once `open` returned
-    min_retry_seconds: ClassVar[float] = 0.0  # seconds before another instance is tried
+    exclusive: bool = False  # one open instance per store; fixed after `open`
+    min_retry_seconds: ClassVar[float] = 0.0  # seconds before the next instance is tried
 
     def __init__(self, cfg: SlotConfig, deps: Deps) -> None:
         self.cfg = cfg
@@ -152,9 +154,10 @@ class Adapter(abc.ABC):
     async def health(self) -> Health: ...
 
     async def adopt(self, cfg: SlotConfig) -> bool:
-        """Takes another configuration of its own class over while it serves; False when it has to be opened anew for it."""
+        """Apply another configuration of the same class while serving. Return False if the adapter
+        must be reopened for it."""
         return False
 
     def health_is(self, state: Literal["ok", "degraded", "down"], detail: str) -> Health:
-        """A Health of now."""
+        """Return a Health with the current time."""
         return Health(state=state, detail=detail, checked_at=self.deps.clock.now())

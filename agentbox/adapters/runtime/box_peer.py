@@ -1,4 +1,5 @@
-"""The connection of an external-http slot to the API of another box: its errors, its retries, its contract version."""
+"""The connection of an external-http slot to the API of another box: errors, retries and contract
+version."""
 
 import asyncio
 import contextlib
@@ -36,17 +37,17 @@ if TYPE_CHECKING:
 
 
 class BoxPeer:
-    """One box, as a slot sees it. Only typed errors come out; none holds the token."""
+    """A client of one box. It raises typed errors only; none contains the token."""
 
     def __init__(self, cfg: SlotConfig, *, max_idle: int = 20) -> None:
-        """`kept` connections stay open while nothing is asked."""
+        """`max_idle` is the number of idle connections that stay open."""
         self._cfg, self._max_idle = cfg, max_idle
         self._client: AsyncBoxClient | None = None
         self._requests = PendingRequests()
 
     async def open(self, contract_version: str) -> None:
-        """Connects. Raises ContractMismatch for another major version of the slot's contract, BackendError for an address
-        that may not be used."""
+        """Connect. Raises ContractMismatch if the major version of the slot's contract differs, and
+        BackendError if the address is not allowed."""
         client = self._create_client()
         try:
             response = await self._send_once(client, build_call("meta"), "open", TIMEOUT_SECONDS)
@@ -58,20 +59,18 @@ class BoxPeer:
                     "theirs": peer_version,
                 }
                 raise ContractMismatch(
-                    f"cannot use the {self._cfg.slot} of the peer: contract {peer_version}",
+                    f"cannot use {self._cfg.slot} of the peer: its contract is {peer_version}",
                     mismatches=[mismatch],
                 )
         except BaseException as error:
             await client.aclose()
             if isinstance(error, (KeyError, TypeError, ValueError)):
-                raise unusable_slot(
-                    self._cfg, "the endpoint answers, but it is no agentbox"
-                ) from error
+                raise unusable_slot(self._cfg, "the endpoint is not an agentbox") from error
             raise
         self._client = client
 
     async def close(self) -> None:
-        """Ends the connections, and what is still asked on them."""
+        """Close the connections and cancel pending requests."""
         client, self._client = self._client, None
         await self._requests.cancel_all()
         if client is not None:
@@ -86,8 +85,8 @@ class BoxPeer:
         idempotent: bool = True,
         **request: Any,
     ) -> httpx.Response:
-        """The answer of a route. `method` is that of the slot, for errors; a call that may be sent twice is sent `again`
-        after a connection error. Raises what the peer answers as the same typed error."""
+        """Call a route. `method` is the slot method, for error messages; an `idempotent` call is
+        retried after a connection error. Raises an error response as the same typed error."""
         return await self.send_call(
             _checked_call(name, parameters, request), method=method, idempotent=idempotent
         )
@@ -95,8 +94,8 @@ class BoxPeer:
     async def send_call(
         self, call: Call, *, method: str, idempotent: bool, seconds: float | None = None
     ) -> httpx.Response:
-        """As `send`, for a request that is made already; `seconds` in place of `timeout_seconds`. The peer's events have the
-        trace of ours."""
+        """Send a prepared call like `request`. `seconds` replaces `timeout_seconds`. The current
+        trace is passed to the peer."""
         if self._client is None:
             raise closed_error(self._cfg.slot, self._cfg.use)
         if trace := context.current().trace_id:
@@ -127,7 +126,8 @@ class BoxPeer:
         since: str,
         idle_timeout: float,
     ) -> AsyncIterator[SseEvent]:
-        """Events of a streaming route, each once, across connections that break, for `patience` seconds without one."""
+        """Yield the events of a streaming route exactly once, across reconnects, until
+        `idle_timeout` seconds pass without a connection."""
         with self._translate_errors(method, idle_timeout):
             async for event in self._require_client().stream(
                 name, parameters, query=query, since=since, patience=idle_timeout
@@ -135,7 +135,7 @@ class BoxPeer:
                 yield event
 
     async def attach(self, agent_id: str, generation: int) -> "AsyncAttached":
-        """The pipes of an agent of the peer."""
+        """Attach to the pipes of an agent of the peer."""
         with self._translate_errors("attach", TIMEOUT_SECONDS):
             return await self._require_client().attach(agent_id, generation)
 
@@ -146,7 +146,7 @@ class BoxPeer:
 
     @contextlib.contextmanager
     def _translate_errors(self, method: str, seconds: float) -> Iterator[None]:
-        """Errors of the client as errors of the slot."""
+        """Translate client errors into slot errors."""
         try:
             yield
         except ApiError as error:
@@ -162,11 +162,11 @@ class BoxPeer:
         try:
             with self._translate_errors(method, seconds):
                 return await self._transmit(client, call, seconds)
-        except (TypeError, ValueError):  # its JSON, or a header
-            raise invalid_value("", "holds what JSON cannot carry") from None
+        except (TypeError, ValueError):  # from JSON encoding or a header
+            raise invalid_value("", "contains values that JSON cannot represent") from None
 
     async def _transmit(self, client: AsyncBoxClient, call: Call, seconds: float) -> httpx.Response:
-        """A body in pieces ends with its caller at once."""
+        """Send the call. A streamed body is cancelled together with its caller."""
         exchange = client.send(call, wait_s=seconds)
         return await (
             exchange
@@ -192,8 +192,8 @@ class BoxPeer:
 def _checked_call(
     name: str, parameters: Mapping[str, str] | None, request: Mapping[str, Any]
 ) -> Call:
-    """Raises ValidationError for what no URL and no JSON can carry."""
+    """Build the call. Raises ValidationError for text that a URL or JSON cannot encode."""
     try:
         return build_call(name, parameters, **request)
     except UnicodeEncodeError:
-        raise invalid_value("", "holds a lone surrogate") from None
+        raise invalid_value("", "contains a lone surrogate") from None

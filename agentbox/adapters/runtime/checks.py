@@ -1,4 +1,4 @@
-"""Checks that every slot makes of what it is given: text that can be stored and read back, JSON that is JSON, pages."""
+"""Input checks of all slots: storable text, valid JSON, and page cursors."""
 
 import base64
 import binascii
@@ -17,26 +17,25 @@ MAX_NESTING = 64
 
 
 def check_text(text: str, pointer: str, *, max_length: int | None = None) -> str:
-    """The text. Raises ValidationError for NUL, a lone surrogate, or more than `longest` characters."""
+    """Return the text. Raises ValidationError for NUL, a lone surrogate, or more than `max_length`
+    characters."""
     if not isinstance(text, str):
         raise invalid_value(pointer, "must be a string")
     if "\0" in text:
-        raise invalid_value(pointer, "holds a NUL character")
+        raise invalid_value(pointer, "contains a NUL character")
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise invalid_value(pointer, "holds a lone surrogate") from None
+        raise invalid_value(pointer, "contains a lone surrogate") from None
     if max_length is not None and len(text) > max_length:
-        raise invalid_value(
-            pointer, f"has {len(text)} characters, at most {max_length} are allowed"
-        )
+        raise invalid_value(pointer, f"has {len(text)} characters, the maximum is {max_length}")
     return text
 
 
 def check_json(value: Any, pointer: str, depth: int = 0) -> None:
-    """Raises ValidationError for what JSON cannot carry, and for nesting deeper than 64."""
+    """Raises ValidationError for values that JSON cannot represent, or nested deeper than 64."""
     if depth > MAX_NESTING:
-        raise invalid_value(pointer, f"is nested deeper than {MAX_NESTING}")
+        raise invalid_value(pointer, f"is nested deeper than {MAX_NESTING} levels")
     if isinstance(value, str):
         check_text(value, pointer)
     elif isinstance(value, Mapping):
@@ -47,13 +46,13 @@ def check_json(value: Any, pointer: str, depth: int = 0) -> None:
         for index, item in enumerate(value):
             check_json(item, f"{pointer}/{index}", depth + 1)
     elif isinstance(value, float) and not math.isfinite(value):
-        raise invalid_value(pointer, "is no finite number")
+        raise invalid_value(pointer, "is not a finite number")
     elif value is not None and not isinstance(value, bool | int | float):
-        raise invalid_value(pointer, f"is no JSON value ({type(value).__name__})")
+        raise invalid_value(pointer, f"is not a JSON value ({type(value).__name__})")
 
 
 def json_text(value: Any, pointer: str, *, max_bytes: int) -> str:
-    """JSON of at most `most` bytes that reads back equal. Raises ValidationError or ValueTooLarge."""
+    """Encode as JSON of at most `max_bytes` bytes. Raises ValidationError or ValueTooLarge."""
     check_json(value, pointer)
     text = json.dumps(to_wire(value), ensure_ascii=False, separators=(",", ":"))
     check_size(len(text.encode()), pointer, max_bytes)
@@ -61,10 +60,10 @@ def json_text(value: Any, pointer: str, *, max_bytes: int) -> str:
 
 
 def check_size(observed: int, pointer: str, cap: int) -> None:
-    """Raises ValueTooLarge."""
+    """Raises ValueTooLarge if `observed` exceeds `cap`."""
     if observed > cap:
         raise ValueTooLarge(
-            f"cannot store {pointer}: {observed} bytes, at most {cap} are allowed",
+            f"cannot store {pointer}: {observed} bytes, the maximum is {cap}",
             limit=pointer.strip("/"),
             observed=observed,
             cap=cap,
@@ -73,7 +72,7 @@ def check_size(observed: int, pointer: str, cap: int) -> None:
 
 
 def check_range(value: int, pointer: str, bounds: tuple[int, int]) -> int:
-    """The integer. Raises ValidationError outside its range."""
+    """Return the integer. Raises ValidationError if it is out of range."""
     low, high = bounds
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
         raise invalid_value(pointer, f"must be an integer from {low} to {high}")
@@ -81,7 +80,8 @@ def check_range(value: int, pointer: str, bounds: tuple[int, int]) -> int:
 
 
 def encode_cursor(listing: Sequence[Any], key: Sequence[Any]) -> str:
-    """An opaque cursor: the key of the last record, good for that listing (method and filter) alone."""
+    """Return an opaque cursor: the key of the last record, bound to this listing (method and
+    filter)."""
     return (
         base64.urlsafe_b64encode(
             json.dumps([_listing_digest(listing), *map(_key_to_json, key)]).encode()
@@ -92,7 +92,8 @@ def encode_cursor(listing: Sequence[Any], key: Sequence[Any]) -> str:
 
 
 def decode_cursor(cursor: str | None, listing: Sequence[Any], length: int) -> list[Any] | None:
-    """The key that a cursor carries, None for none. Raises ValidationError for a cursor of another listing."""
+    """Return the key in a cursor, or None without a cursor. Raises ValidationError for a cursor of
+    another listing."""
     if cursor is None:
         return None
     try:
@@ -101,14 +102,14 @@ def decode_cursor(cursor: str | None, listing: Sequence[Any], length: int) -> li
         data = None
     if not isinstance(data, list) or len(data) != length + 1 or data[0] != _listing_digest(listing):
         raise ValidationError(
-            "cannot go on with this cursor: it belongs to another listing",
-            errors=[{"pointer": "/cursor", "detail": "is foreign"}],
+            "invalid cursor: it belongs to another listing",
+            errors=[{"pointer": "/cursor", "detail": "belongs to another listing"}],
         )
     return [_key_from_json(item) for item in data[1:]]
 
 
 def _key_to_json(item: Any) -> Any:
-    """A stored key that is not valid UTF-8 (`sqlite_text`) is carried by its bytes."""
+    """A stored key that is not valid UTF-8 (`sqlite_text`) is encoded as hex."""
     return item if item == (stored := to_bindable(item)) else {"hex": stored.hex()}
 
 

@@ -1,4 +1,4 @@
-"""The caller's context of a slot call: carried in a context variable, not in signatures."""
+"""The caller context of a slot call, carried in a context variable."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +10,8 @@ from agentbox.core.deadline import Deadline
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
-    """A task that the control plane starts: who submitted it, whether they held scope admin, and the state of its attempts."""
+    """A task that the control plane starts: its submitter, whether the submitter has scope admin,
+    and the state of its attempts."""
 
     principal: str
     admin: bool
@@ -19,8 +20,9 @@ class Submission:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallContext:
-    """Who calls, on whose behalf, and until when. `principal` "" means the control plane itself. `session_id`: the task that the
-    call is part of, else the agent at the head of the family; `trace_id`: 32 hexadecimal digits, of everything with one cause."""
+    """The caller, the agent it acts for, and the deadline. An empty `principal` is the control
+    plane. `session_id` is the task of the call, else the root agent of the family; `trace_id` is 32
+    hexadecimal digits that group all calls of one cause."""
 
     principal: str = ""
     scopes: frozenset[str] = frozenset()
@@ -29,13 +31,12 @@ class CallContext:
     session_id: str | None = None
     trace_id: str | None = None
     opens_session: bool = (
-        False  # what this call makes is the session: a task, by the id that its store gives it
+        False  # the created bead is the session: a task, identified by its bead id
     )
     deadline: Deadline | None = None
-    submission: Submission | None = None  # set by the control plane alone
-    redacted: set[str] = field(
-        default_factory=set, compare=False
-    )  # classes that privacy masked in what this caller wrote
+    submission: Submission | None = None  # set by the control plane only
+    # privacy classes that were masked in this caller's input
+    redacted: set[str] = field(default_factory=set, compare=False)
 
 
 CORE = CallContext(scopes=frozenset({"core"}))
@@ -43,13 +44,13 @@ _current: ContextVar[CallContext] = ContextVar("agentbox_call", default=CORE)
 
 
 def current() -> CallContext:
-    """The context of the call that runs now; `CORE` where nobody set one."""
+    """Return the context of the current call; `CORE` if none is set."""
     return _current.get()
 
 
 @contextmanager
 def as_caller(context: CallContext) -> Iterator[CallContext]:
-    """Runs the body as that caller."""
+    """Run the body with this caller context."""
     token = _current.set(context)
     try:
         yield context

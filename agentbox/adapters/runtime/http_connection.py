@@ -1,4 +1,4 @@
-"""What every connection of an external slot to an HTTP server shares: the address, the trust, requests that end."""
+"""Shared HTTP client code of external slots: address checks, trust anchors and pending requests."""
 
 import asyncio
 import ssl
@@ -13,23 +13,23 @@ from agentbox.adapters.runtime.adapter import SlotConfig
 from agentbox.client.async_client.client import LIMITS
 from agentbox.core.slot_errors import AdapterTimeout, BackendError, SlotUnavailable
 
-MAX_ATTEMPTS = 3  # of a call that may be sent twice
+MAX_ATTEMPTS = 3  # for idempotent calls
 RETRY_PAUSE_SECONDS = 0.1
 TIMEOUT_SECONDS = 10.0
-CANCEL_GRACE_SECONDS = 1.0  # of a request whose caller was cancelled
+CANCEL_GRACE_SECONDS = 1.0  # for a request whose caller was cancelled
 
 
 class ReplyLost(SlotUnavailable):
-    """The connection failed: whether the peer did what was asked is unknown."""
+    """The connection failed; whether the peer executed the request is unknown."""
 
 
 def unusable_slot(cfg: SlotConfig, reason: str) -> BackendError:
-    """The slot cannot be used as it is configured, or as its peer answers."""
+    """Return the error for an invalid configuration or an unusable response of the peer."""
     return BackendError(f"cannot use {cfg.slot}: {reason}", slot=cfg.slot, impl=cfg.use)
 
 
 def reply_lost(cfg: SlotConfig, reason: str) -> ReplyLost:
-    """The error for a connection that failed; `why` is the name of what happened."""
+    """Return the error for a failed connection; `reason` names the exception."""
     return ReplyLost(
         f"cannot reach the peer of {cfg.slot}: {reason}",
         retry_after=1,
@@ -40,9 +40,9 @@ def reply_lost(cfg: SlotConfig, reason: str) -> ReplyLost:
 
 
 def reply_timeout(cfg: SlotConfig, method: str, seconds: float) -> AdapterTimeout:
-    """The error for an answer that did not come in time."""
+    """Return the error for a response that did not arrive in time."""
     return AdapterTimeout(
-        f"cannot finish {cfg.slot}.{method}: the peer gave no answer within {seconds:g} s",
+        f"cannot finish {cfg.slot}.{method}: the peer did not respond within {seconds:g} s",
         slot=cfg.slot,
         method=method,
         deadline_ms=round(seconds * 1000),
@@ -50,13 +50,13 @@ def reply_timeout(cfg: SlotConfig, method: str, seconds: float) -> AdapterTimeou
 
 
 def create_transport(cfg: SlotConfig, endpoint: str, *, max_idle: int) -> httpx.AsyncHTTPTransport:
-    """Connections to the address of a slot, with its trust anchor; `kept` of them stay open while nothing is asked. Raises
-    BackendError for an address that may not be used."""
+    """Create the transport to a slot's endpoint with its trust anchor and at most `max_idle` idle
+    connections. Raises BackendError if the address is not allowed."""
     url_parts = urlsplit(endpoint)
     if url_parts.scheme not in ("http", "https") or not url_parts.hostname:
-        raise unusable_slot(cfg, f"adapters.{cfg.slot}.endpoint must be an http(s) address")
+        raise unusable_slot(cfg, f"adapters.{cfg.slot}.endpoint must be an http or https address")
     if url_parts.scheme == "http" and not is_loopback(url_parts.hostname):
-        raise unusable_slot(cfg, "plain http is for loopback only: give the endpoint as https")
+        raise unusable_slot(cfg, "plain http is allowed for loopback only: use https")
     limits = httpx.Limits(
         max_keepalive_connections=max_idle, keepalive_expiry=LIMITS.keepalive_expiry
     )
@@ -64,7 +64,7 @@ def create_transport(cfg: SlotConfig, endpoint: str, *, max_idle: int) -> httpx.
 
 
 def ssl_context_of(cfg: SlotConfig) -> ssl.SSLContext | None:
-    """None where the usual anchors are enough."""
+    """Return the slot's TLS context; None for the default trust anchors."""
     authority = cfg.option("ca_file", "")
     return (
         ssl.create_default_context(cafile=str(cfg.paths.resolve(str(authority))))
@@ -74,14 +74,15 @@ def ssl_context_of(cfg: SlotConfig) -> ssl.SSLContext | None:
 
 
 class PendingRequests:
-    """Those that are under way. When its caller is cancelled, one may still end in a second: httpcore (1.0) never frees a
-    connection whose request is cancelled just after it was made, and after a hundred of them serves nobody."""
+    """Requests in progress. A request whose caller is cancelled may still finish within one second:
+    httpcore (1.0) never frees a connection whose request is cancelled just after it was opened, and
+    its pool is exhausted after a hundred of them."""
 
     def __init__(self) -> None:
         self._running: set[asyncio.Future[httpx.Response]] = set()
 
     async def finish(self, exchange: Coroutine[Any, Any, httpx.Response]) -> httpx.Response:
-        """The answer. One that nobody waits for any more is closed."""
+        """Return the response. The response of a cancelled caller is closed."""
         request = asyncio.ensure_future(exchange)
         self._running.add(request)
         request.add_done_callback(self._on_done)
@@ -96,7 +97,7 @@ class PendingRequests:
             request.cancel()
 
     async def cancel_all(self) -> None:
-        """Cancels what is still asked."""
+        """Cancel all pending requests."""
         for request in self._running:
             request.cancel()
         if self._running:
@@ -109,7 +110,7 @@ class PendingRequests:
 
 
 def is_loopback(host: str) -> bool:
-    """True for an address of this machine's own, and its usual name."""
+    """Return True for a loopback address and for `localhost`."""
     try:
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:

@@ -1,4 +1,4 @@
-"""Which calls run on which instance, so that an instance is not closed under them."""
+"""Calls in progress per instance, so that an instance is not closed during a call."""
 
 import asyncio
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ class InFlight:
 
     @contextmanager
     def acquire(self, instance: Adapter) -> Iterator[Adapter]:
-        """The instance is in use while the body runs."""
+        """Mark the instance as in use for the duration of the block."""
         self._count[instance] = self._count.get(instance, 0) + 1
         try:
             yield instance
@@ -28,7 +28,7 @@ class InFlight:
                     waiter.set()
 
     async def wait_idle(self, instance: Adapter, seconds: float) -> bool:
-        """Waits until no call uses the instance; False when the time was over first."""
+        """Wait until no call uses the instance. Return False on timeout."""
         if instance not in self._count:
             return True
         waiter = self._waiters.setdefault(instance, asyncio.Event())

@@ -1,4 +1,4 @@
-"""How core code writes to the journal: an event, or a count of what was lost; never a failure of the caller's own work."""
+"""The journal as core code uses it. A failed append is counted and never fails the caller."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -10,7 +10,7 @@ from agentbox.contracts.events import Event, Events, NewEvent
 from agentbox.core.records.wire import JsonObj
 from agentbox.core.slot_errors import AdapterError
 
-MAX_PENDING = 256  # events kept while the slot is being opened for the first time
+MAX_PENDING = 256  # events buffered during the first open
 
 
 class _SlotState(Protocol):
@@ -22,16 +22,17 @@ class _SlotState(Protocol):
 
 @runtime_checkable
 class _AgentQuota(Protocol):
-    """A journal of which agents may fill a part."""
+    """A journal with a share for agents."""
 
     @property
     def agent_refusal(self) -> AdapterError | None: ...
 
 
 class Journal:
-    """Skips a slot that is configured off, and counts `agentbox_journal_lost_total{reason}` when it is down.
+    """Skips a slot that is off, and counts `agentbox_journal_lost_total{reason}` if the slot is
+    down.
 
-    What is recorded while the slot is opened for the first time is kept and appended in order once it is open.
+    Events recorded during the first open are buffered and appended in order afterwards.
     """
 
     def __init__(self, slot: _SlotState, metrics: Metrics) -> None:
@@ -43,27 +44,28 @@ class Journal:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def bind(self, events: Events) -> None:
-        """Gives it the slot to write to; the container does, once."""
+        """Set the slot to write to. `Slots` calls it once."""
         self._events = events
 
     @property
     def is_off(self) -> bool:
-        """True when the manifest turned the slot off."""
+        """Whether the manifest turned the slot off."""
         return self._slot.state == "off"
 
     @property
     def agent_refusal(self) -> AdapterError | None:
-        """Why agents can add nothing to the journal, though the box can; None while they can."""
+        """The error that agents get although the box can still write; None if agents can write."""
         serving = self._slot.serving
         return serving.agent_refusal if isinstance(serving, _AgentQuota) else None
 
     def check_agent_writes(self) -> None:
-        """Raises what keeps the journal from having a line about a call of an agent: without it none is made."""
+        """Raises the error that prevents journal entries for agent calls: an agent call that cannot
+        be journalled is refused."""
         if (error := self.agent_refusal) is not None:
             raise error
 
     def count_lost(self, error: AdapterError, count: int = 1) -> None:
-        """So many events are in no journal, for that reason."""
+        """Count lost events by the error that caused the loss."""
         self._metrics.journal_lost.labels(error.code).inc(count)
 
     async def record(
@@ -77,7 +79,8 @@ class Journal:
         session_id: str | None = None,
         id: str | None = None,
     ) -> Event | None:
-        """The event as stored; None when the slot is off, still opening, or down (then counted as lost)."""
+        """Append an event. Return it, or None if the slot is off, opening, or down (counted as
+        lost)."""
         event = NewEvent(
             type=type,
             data=data,
@@ -97,24 +100,24 @@ class Journal:
     async def record_required(
         self, type: str, data: JsonObj, *, agent_id: str | None = None
     ) -> Event:
-        """As `record`, but what cannot be appended raises the slot's error."""
+        """Append an event like `record`, but raise the slot's error."""
         return await self._append(NewEvent(type=type, data=data, agent_id=agent_id))
 
     def record_soon(self, type: str, data: JsonObj) -> None:
-        """`record` for callers that cannot wait; `drain` waits for them."""
+        """Run `record` in the background; `drain` waits for it."""
         task = asyncio.get_running_loop().create_task(_discard_result(self.record(type, data)))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def write_shielded(self, write: Callable[[], Awaitable[object]]) -> None:
-        """Waits for a record; a cancelled caller does not stop it."""
+        """Wait for a record. Cancelling the caller does not cancel the write."""
         task = asyncio.get_running_loop().create_task(_discard_result(write()))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         await asyncio.shield(task)
 
     async def flush_pending(self) -> None:
-        """The first opening is over, one way or the other: what waited is appended, or counted as lost."""
+        """Append the buffered events after the first open, or count them as lost."""
         self._buffering = False
         pending, self._pending = self._pending, []
         for event in pending:
@@ -129,11 +132,11 @@ class Journal:
             return None
 
     async def _append(self, event: NewEvent) -> Event:
-        assert self._events is not None, "the container binds it"
+        assert self._events is not None, "bound by Slots"
         return (await self._events.append([event]))[0]
 
     async def drain(self) -> None:
-        """Waits for every record under way. A caller that waits no longer than some time is let go when it is over."""
+        """Wait for all records in progress. A cancelled caller stops waiting only."""
         while self._tasks:
             await asyncio.wait(set(self._tasks))
 

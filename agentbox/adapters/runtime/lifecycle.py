@@ -1,4 +1,5 @@
-"""The state machine of one slot: opens, watches, replaces, and always has an instance that answers."""
+"""The state machine of a slot. It opens, monitors and replaces the instance; calls always reach
+one."""
 
 import asyncio
 from collections.abc import Callable
@@ -25,7 +26,8 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotStatus:
-    """How a slot is. `detail` is a sentence without credentials; `retry_at` is of the monotonic clock, for a slot that is down."""
+    """The status of a slot. `detail` contains no credentials; `retry_at` is a monotonic time, set
+    while the slot is down."""
 
     state: StatusState
     impl: str
@@ -36,16 +38,16 @@ class SlotStatus:
 
 
 class OpenFailed(Exception):
-    """An instance could not be opened; the text says why, and names no credential."""
+    """An instance could not be opened. The text is the reason, without credentials."""
 
 
-ChangeCallback = Callable[
-    ["SlotLifecycle", str, dict[str, Any]], None
-]  # (machine, event type, event data)
+# (lifecycle, event type, event data)
+ChangeCallback = Callable[["SlotLifecycle", str, dict[str, Any]], None]
 
 
 class SlotLifecycle:
-    """Owns the instance behind a proxy. `changed` is told of every `slot.ready` and `slot.down`."""
+    """Owns the instance behind a proxy. `on_change` is called for every `slot.ready` and
+    `slot.down`."""
 
     def __init__(
         self, cfg: SlotConfig, deps: Deps, timing: Timing, on_change: ChangeCallback
@@ -55,15 +57,14 @@ class SlotLifecycle:
         self._state: State = "new"
         self._off = resolve(cfg.slot, "off")
         assert issubclass(self._off, Off)
-        resolve(cfg.slot, cfg.use)  # an unknown one ends the start of the program
+        resolve(cfg.slot, cfg.use)  # an unknown implementation fails the program start
         self._serving: Adapter = self._fallback()
         self._inflight = InFlight()
         self._failures = 0
         self._wake = asyncio.Event()
         self._next_cfg: SlotConfig | None = None
-        self.config_applied = (
-            asyncio.Event()
-        )  # set while no other configuration waits to be taken over
+        # cleared while a new configuration waits to be applied
+        self.config_applied = asyncio.Event()
         self.config_applied.set()
         self._task: asyncio.Task[None] | None = None
         self._ready_at = 0.0
@@ -80,39 +81,41 @@ class SlotLifecycle:
 
     @property
     def serving(self) -> Adapter:
-        """The instance that serves now. A stream on it ends with SlotUnavailable when it is closed."""
+        """The current instance. Its streams end with SlotUnavailable when it is closed."""
         return self._serving
 
     def acquire(self) -> AbstractContextManager[Adapter]:
-        """The instance that serves now; it is not closed under the body before half of its time to close is over."""
+        """Return the current instance. It is not closed during the block for half of the close
+        timeout."""
         return self._inflight.acquire(self._serving)
 
     def request_health_check(self) -> None:
-        """A call met a connection-class error: look at the slot's health now."""
+        """Check the slot's health now, after a connection error of a call."""
         if self._state == "ready":
             self._wake.set()
 
     def reconfigure(self, cfg: SlotConfig) -> None:
-        """From now on the slot is that. The old instance serves until the new one is open, unless it holds the store
-        that the new one needs (`Adapter.exclusive`)."""
+        """Set a new configuration. The old instance serves until the new one is open, unless both
+        need exclusive access to the store (`Adapter.exclusive`)."""
         resolve(cfg.slot, cfg.use)
         self._next_cfg = cfg
         self.config_applied.clear()
         self._wake.set()
 
     async def open_first(self) -> None:
-        """The first try. Raises OpenFailed when it fails, after which the slot is down."""
+        """Make the first open attempt. Raises OpenFailed; the slot is down then."""
         if self._state != "off":
             await self._connect()
 
     def watch(self) -> None:
-        """Starts the task that keeps the slot alive."""
+        """Start the monitoring task."""
         self._task = asyncio.get_running_loop().create_task(
             self._run(), name=f"slot-{self.cfg.slot}"
         )
 
     async def stop(self) -> None:
-        """Ends the watch and closes the instance. Calls made after it find a stand-in that refuses."""
+        """Stop monitoring and close the instance. Later calls reach the fallback adapter, which
+        refuses them."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -137,7 +140,7 @@ class SlotLifecycle:
             self.config_applied.set()
 
     async def _sleep(self, seconds: float | None) -> bool:
-        """Whether somebody woke it before the time was over."""
+        """Return True if woken before the timeout."""
         try:
             async with asyncio.timeout(seconds):
                 await self._wake.wait()
@@ -177,8 +180,8 @@ class SlotLifecycle:
             await self._connect()
 
     async def _connect(self) -> None:
-        """Opens a new instance. A slot that was down is shown as down, with its reason, until that has worked. Raises
-        OpenFailed."""
+        """Open a new instance. A slot that was down keeps its status and reason until the open
+        succeeds. Raises OpenFailed."""
         self._set_state("connecting")
         previous = self._serving
         try:
@@ -196,7 +199,8 @@ class SlotLifecycle:
         await self._close(previous, self._timing.close)
 
     async def _open_instance(self) -> tuple[Adapter, Health]:
-        """A new instance that answers. A loser is closed before OpenFailed is raised."""
+        """Open an instance and check its health. A failed instance is closed before OpenFailed is
+        raised."""
         instance = resolve(self.cfg.slot, self.cfg.use)(self.cfg, self._deps)
         outcome = "error"
         try:
@@ -219,14 +223,14 @@ class SlotLifecycle:
             raise OpenFailed(f"cannot open it: {error.strerror or type(error).__name__}") from error
         except Exception as error:
             log.exception("slot.open.bug", slot=self.cfg.slot, impl=self.cfg.use)
-            raise OpenFailed("it failed inside; the log has the traceback") from error
+            raise OpenFailed("internal error; see the traceback in the log") from error
         finally:
             self._deps.metrics.opened.labels(self.cfg.slot, self.cfg.use, outcome).inc()
             if outcome != "ok":
                 await self._close(instance, self._timing.failed_close)
 
     async def _check_health(self) -> None:
-        """One look at the health of the instance."""
+        """Check the health of the instance once."""
         try:
             async with asyncio.timeout(self._timing.health):
                 health = await self._serving.health()
@@ -242,7 +246,8 @@ class SlotLifecycle:
         self._report_health(health)
 
     async def _go_down(self, reason: str) -> None:
-        """Takes the slot down: a stand-in serves, the instance is closed, the next try is planned."""
+        """Take the slot down: switch to the fallback adapter, close the instance, schedule the next
+        attempt."""
         log.warning("slot.down", slot=self.cfg.slot, impl=self.cfg.use, reason=reason)
         delay = self._timing.retry_delay(
             self._failures, resolve(self.cfg.slot, self.cfg.use).min_retry_seconds
@@ -258,7 +263,7 @@ class SlotLifecycle:
         await self._close(previous, self._timing.close)
 
     def _fallback(self) -> Adapter:
-        """The `off` class: as configured, or saying that the slot is down."""
+        """Return an instance of the `off` class: as configured, or with reason "down"."""
         if self.cfg.use == "off":
             return self._off(self.cfg, self._deps)
         status = getattr(self, "status", None)
@@ -271,7 +276,7 @@ class SlotLifecycle:
         )  # type: ignore[call-arg]
 
     async def _close(self, instance: Adapter, seconds: float) -> None:
-        """Waits for the calls in flight for half of the time, then closes."""
+        """Wait for calls in flight for half of the time, then close."""
         await self._inflight.wait_idle(instance, seconds / 2)
         try:
             async with asyncio.timeout(seconds / 2):

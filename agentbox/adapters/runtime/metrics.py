@@ -1,4 +1,4 @@
-"""The metrics of the slots, in the registry that the program exposes."""
+"""The metrics of the slots."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
@@ -6,7 +6,7 @@ BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5, 
 
 
 class Metrics:
-    """One object a registry: a second one on the same registry is a ValueError."""
+    """Create one object per registry; a second one raises ValueError."""
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         self.registry = target = registry or CollectorRegistry()
@@ -30,7 +30,7 @@ class Metrics:
         )
         self.opened = Counter(
             "agentbox_adapter_open",
-            "Tries to open a slot",
+            "Attempts to open a slot",
             ("slot", "impl", "outcome"),
             registry=target,
         )
@@ -60,7 +60,7 @@ class Metrics:
         )
         self.redaction_failures = Counter(
             "agentbox_redaction_failures",
-            "Texts that could not be searched",
+            "Texts that could not be checked",
             ("slot", "policy"),
             registry=target,
         )
@@ -68,7 +68,7 @@ class Metrics:
             "agentbox_journal_bytes", "Size of the journal in files of the box", registry=target
         )
         self.journal_max_bytes = Gauge(
-            "agentbox_journal_max_bytes", "At this size its appends fail", registry=target
+            "agentbox_journal_max_bytes", "Size at which appends fail", registry=target
         )
         self.journal_lost = Counter(
             "agentbox_journal_lost",
@@ -78,16 +78,16 @@ class Metrics:
         )
         self.undelivered = Gauge(
             "agentbox_events_undelivered",
-            "Records of the journal that the sink does not have",
+            "Journal records not yet delivered to the sink",
             registry=target,
         )
         self.oldest_undelivered = Gauge(
             "agentbox_events_oldest_undelivered_seconds",
-            "How long the oldest of them has been waiting",
+            "Age of the oldest undelivered record",
             registry=target,
         )
         self.dead_letters = Gauge(
             "agentbox_events_dead_letters",
-            "Records that the sink refused for good",
+            "Records that the sink permanently rejected",
             registry=target,
         )

@@ -1,4 +1,4 @@
-"""What is told of every call of a slot: a span, a count, a time and a line of the log; never an argument."""
+"""Span, counters, duration and log line of each slot call. Arguments are never recorded."""
 
 import asyncio
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ OUTCOMES = {
     504: "timeout",
     507: "quota",
 }
-# Outcomes that an operator wants to read of without asking for every call. `unavailable` is told once, by the slot's state.
+# Outcomes logged as warnings. `unavailable` is reported once, by the slot's state.
 WARN_OUTCOMES = frozenset({"timeout", "rejected", "error"})
 
 
@@ -44,11 +44,11 @@ class SlotCall:
 
     impl: str
     span: TraceSpan
-    reached: bool = False  # an adapter was called, and no stand-in that refuses
+    reached: bool = False  # an adapter was called, not the refusing fallback
 
 
 def outcome_of(error: BaseException) -> str:
-    """The word of `outcome` for a failure."""
+    """Return the `outcome` label of an error."""
     match error:
         case AdapterDisabled():
             return "disabled"
@@ -67,7 +67,8 @@ def outcome_of(error: BaseException) -> str:
 def observe_call(
     slot: SlotName, method: str, impl: str, spans: Tracing, metrics: Metrics
 ) -> Iterator[SlotCall]:
-    """Around one call; `impl` is the class that is configured, until the call says which one served it."""
+    """Observe one call. `impl` is the configured class until the call sets the class that served
+    it."""
     caller, loop = context.current(), asyncio.get_running_loop()
     caller_fields = {
         "request_id": caller.request_id,

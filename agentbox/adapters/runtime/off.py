@@ -1,4 +1,5 @@
-"""The class behind every `off`: refuses each method of the slot's Protocol with a typed error."""
+"""The base class of the `off` implementations: refuses each method of the slot's Protocol with a
+typed error."""
 
 from collections.abc import AsyncIterator, Callable
 from datetime import datetime
@@ -12,7 +13,7 @@ from agentbox.core.slot_errors import AdapterDisabled, AdapterError, SlotUnavail
 
 
 def protocol_methods(contract: type) -> dict[str, Callable[..., Any]]:
-    """Name -> function of each method that a slot's Protocol declares."""
+    """Return the methods declared by a slot's Protocol, by name."""
     return {
         name: item
         for name, item in vars(contract).items()
@@ -21,8 +22,9 @@ def protocol_methods(contract: type) -> dict[str, Callable[..., Any]]:
 
 
 class Off(Adapter):
-    """Refuses. As the configured class it raises AdapterDisabled; with `reason="down"` it stands in for a slot that is
-    down and raises SlotUnavailable with the time of the next try."""
+    """Refuses all calls. As the configured class it raises AdapterDisabled; with `reason="down"` it
+    is the fallback of a slot that is down and raises SlotUnavailable with the time of the next
+    attempt."""
 
     impl = "off"
     contract: ClassVar[type]
@@ -39,7 +41,7 @@ class Off(Adapter):
         super().__init__(cfg, deps)
         self.reason = reason
         self.since = since or deps.clock.now()
-        self.retry_at = retry_at  # of the monotonic clock
+        self.retry_at = retry_at  # monotonic time
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -58,7 +60,7 @@ class Off(Adapter):
         return self.health_is("ok", "off")
 
     def refusal(self) -> AdapterError:
-        """The error that every method raises."""
+        """Return the error that every method raises."""
         if self.reason == "off":
             return AdapterDisabled(
                 f"cannot use {self.slot}: the slot is off",
@@ -70,7 +72,7 @@ class Off(Adapter):
         )
         return SlotUnavailable(
             f"cannot use {self.slot}: {self.cfg.use} is down since {clock.to_wire(self.since)}",
-            hint="it is tried again in the background",
+            hint="wait: it is retried in the background",
             retry_after=remaining,
             slot=self.slot,
             impl=self.cfg.use,
@@ -87,7 +89,7 @@ def _refusing_stream(self: Off, *_args: Any, **_kwargs: Any) -> AsyncIterator[An
 
 
 class _RefusingIterator(AsyncIterator[Any]):
-    """A stream whose first item is the refusal."""
+    """An iterator that raises the error at its first item."""
 
     def __init__(self, error: AdapterError) -> None:
         self._error = error

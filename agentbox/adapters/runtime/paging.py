@@ -1,4 +1,5 @@
-"""How much is on a page: as many rows as were asked for, and no more bytes than a program can hold for many callers at once."""
+"""Page size: at most the requested number of rows, limited in bytes so that many callers can be
+served at once."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, TypeVar
@@ -7,17 +8,17 @@ from agentbox.core.records.wire import to_json
 
 T = TypeVar("T", bound=Sequence[Any])
 R = TypeVar("R")
-PAGE_BYTES: Final = 1 << 20  # about: the first row is there however large it is
+PAGE_BYTES: Final = 1 << 20  # approximate; the first row is always included
 
 
 class PageBudget:
-    """What is left on a page."""
+    """The remaining capacity of a page."""
 
     def __init__(self, limit: int) -> None:
         self._rows, self._bytes = limit, PAGE_BYTES
 
     def admit(self, size: int) -> bool:
-        """Whether a row of so many bytes belongs on it."""
+        """Return whether a row of this size fits on the page."""
         first = self._bytes == PAGE_BYTES
         self._bytes -= max(1, size)
         self._rows -= 1
@@ -25,7 +26,7 @@ class PageBudget:
 
 
 def page_of(rows: Iterable[T], limit: int) -> tuple[list[T], bool]:
-    """The rows of a table that are on a page, and whether others follow: `rows` may be any number, and is read no further."""
+    """Return the rows of the page and whether more follow. `rows` is not read beyond the page."""
     page, budget = list[T](), PageBudget(limit)
     for row in rows:
         if not budget.admit(sum(len(value) for value in row if isinstance(value, str | bytes))):
@@ -35,7 +36,7 @@ def page_of(rows: Iterable[T], limit: int) -> tuple[list[T], bool]:
 
 
 def page_of_records(records: Iterable[R], limit: int) -> tuple[tuple[R, ...], bool]:
-    """As `page_of`, of records that have been read."""
+    """Like `page_of`, for decoded records."""
     page, budget = list[R](), PageBudget(limit)
     for record in records:
         if not budget.admit(len(to_json(record))):

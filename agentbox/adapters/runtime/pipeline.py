@@ -1,4 +1,4 @@
-"""The one way into a slot: observe, deadline, privacy, intent, method, journal, in that order."""
+"""The call pipeline of a slot: observe, deadline, privacy, intent, method, journal."""
 
 import asyncio
 import hashlib
@@ -34,7 +34,7 @@ CONNECTION_ERRORS = (SlotUnavailable, BackendError, AdapterTimeout)
 
 
 class InstanceSource(Protocol):
-    """Where the pipeline gets the instance that serves now; the state machine of the slot."""
+    """Provides the current instance; implemented by the slot's state machine."""
 
     @property
     def cfg(self) -> SlotConfig: ...
@@ -45,17 +45,18 @@ class InstanceSource(Protocol):
         ...
 
     def acquire(self) -> AbstractContextManager[Adapter]:
-        """The instance, kept from being closed while the body runs."""
+        """Return the instance; it is not closed during the block."""
         ...
 
     def request_health_check(self) -> None:
-        """A call met a connection-class error: look at the slot's health now."""
+        """Check the slot's health now, after a connection error of a call."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineDeps:
-    """What the stages need besides the slot. `events_required`: an intent that cannot be journalled refuses the call."""
+    """Dependencies of the stages. With `events_required` a call is refused if its intent cannot be
+    journalled."""
 
     metrics: Metrics
     guard: Redactor
@@ -65,7 +66,7 @@ class PipelineDeps:
 
 
 class Pipeline:
-    """The stages around the methods of one slot."""
+    """The stages around the methods of a slot."""
 
     def __init__(self, slot: SlotName, source: InstanceSource, deps: PipelineDeps) -> None:
         self._slot = slot
@@ -77,7 +78,7 @@ class Pipeline:
         }
 
     async def call(self, spec: MethodSpec, *args: Any, **kwargs: Any) -> Any:
-        """Runs a method that returns once."""
+        """Call a method that returns once."""
         arguments = self._bind(spec, args, kwargs)
         result: Any = None
         failure: AdapterError | None = None
@@ -89,7 +90,7 @@ class Pipeline:
                     with self._source.acquire() as instance:
                         call.impl, call.reached = instance.impl, not isinstance(instance, Off)
                         result = await getattr(instance, spec.name)(**arguments)
-            except RedactionFailed as error:  # from within a body that is on its way
+            except RedactionFailed as error:  # raised by a streamed body
                 failure = self._rejected_error(spec, error)
             except AdapterError as error:
                 failure = error
@@ -107,7 +108,7 @@ class Pipeline:
     def stream(
         self, spec: MethodSpec, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> AsyncGenerator[Any]:
-        """Runs a method that yields; it is called now, its span ends at its first item."""
+        """Call a streaming method. The method is called now; the span ends at the first item."""
         instance = self._source.serving
         iterator = getattr(instance, spec.name)(**self._bind(spec, args, kwargs))
         return self._iterate(spec, instance, iterator)
@@ -164,7 +165,7 @@ class Pipeline:
                 self._slot, spec.name, arguments, spec.text_fields, spec.identifiers
             )
         except RecursionError:
-            raise invalid_value("", "is nested too deep") from None
+            raise invalid_value("", "is nested too deeply") from None
         except RedactionFailed as error:
             raise self._rejected_error(spec, error) from error
         self._count_redactions(spec, redaction)
@@ -176,7 +177,7 @@ class Pipeline:
         )
 
     def _wrap_body(self, value: Any) -> Any:
-        """A body that comes in pieces is searched while the adapter takes it."""
+        """Redact a streamed body while the adapter reads it."""
         return (
             RedactingStream(self._deps.guard, self._slot, value)
             if isinstance(value, AsyncIterator)
@@ -229,7 +230,7 @@ _END = object()
 
 
 class _DeadlineBlock:
-    """A block that ends by a deadline, or raises AdapterTimeout."""
+    """A block that raises AdapterTimeout at its deadline."""
 
     def __init__(self, slot: SlotName, method: str, deadline: Deadline) -> None:
         self._slot, self._method = slot, method
@@ -244,7 +245,10 @@ class _DeadlineBlock:
             await self._timeout.__aexit__(kind, error, trace)
         except TimeoutError as timeout:
             raise AdapterTimeout(
-                f"cannot finish {self._slot}.{self._method}: no answer within {self._remaining:.1f} s",
+                (
+                    f"cannot finish {self._slot}.{self._method}: no response within "
+                    f"{self._remaining:.1f} s"
+                ),
                 slot=self._slot,
                 method=self._method,
                 deadline_ms=round(self._remaining * 1000),
@@ -252,7 +256,8 @@ class _DeadlineBlock:
 
 
 def intent_event(spec: MethodSpec, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """What is said before an agent is started or ended: names, never arguments or environment."""
+    """Return the event data recorded before an agent is started or ended: names, never arguments or
+    environment."""
     if "spec" in arguments:
         agent = arguments["spec"]
         return {
@@ -267,7 +272,7 @@ def intent_event(spec: MethodSpec, arguments: Mapping[str, Any]) -> dict[str, An
 
 
 def _plain(arguments: Mapping[str, Any]) -> Any:
-    """The arguments as JSON data; a body that came in pieces by its own SHA-256."""
+    """Convert the arguments to JSON data; a streamed body becomes its SHA-256."""
     return to_wire(
         {
             name: value.sha256 if isinstance(value, RedactingStream) else value
@@ -277,7 +282,8 @@ def _plain(arguments: Mapping[str, Any]) -> Any:
 
 
 def _id_of(arguments: Mapping[str, Any], result: Any) -> str | None:
-    """The name of what was written: from the arguments, else from the result (a bead, or a claim of one)."""
+    """Return the id of the written object: from the arguments, else from the result (a bead, or a
+    claim of one)."""
     for name in ("bead_id", "path", "key"):
         if name in arguments:
             return str(arguments[name])

@@ -1,4 +1,5 @@
-"""The stable object that callers hold for a slot: exactly the methods of its Protocol, each through the pipeline."""
+"""The stable object that callers hold for a slot: the methods of its Protocol, each through the
+pipeline."""
 
 from collections.abc import AsyncGenerator, Callable
 from functools import partial
@@ -10,13 +11,13 @@ from agentbox.contracts.methods import METHODS, MethodSpec
 
 
 class SlotProxy:
-    """Made by `proxy_for`; has no attribute besides the slot's methods."""
+    """Created by `proxy_for`; its only attributes are the slot's methods."""
 
     __slots__ = ("__dict__",)
 
 
 def proxy_for(slot: SlotName, pipeline: Pipeline) -> Any:
-    """The proxy of a slot. It conforms to the slot's Protocol, which a test holds for every method."""
+    """Return the proxy of a slot. A test checks that it conforms to the slot's Protocol."""
     proxy = SlotProxy()
     for spec in METHODS[slot]:
         setattr(proxy, spec.name, _method(spec, pipeline))

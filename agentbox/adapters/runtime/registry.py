@@ -1,4 +1,4 @@
-"""Which class serves `adapters.<slot>.use`. The keys are all that the schema allows."""
+"""The class of each `adapters.<slot>.use`. The keys are the values that the schema allows."""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -34,12 +34,12 @@ REGISTRY: Mapping[tuple[SlotName, str], str] = {
 
 
 def allowed(slot: SlotName) -> tuple[str, ...]:
-    """The values of `use` that a manifest may name for that slot, in the order of the schema."""
+    """Return the allowed values of `use` for a slot, in schema order."""
     return tuple(impl for name, impl in REGISTRY if name == slot)
 
 
 def resolve(slot: SlotName, impl: str) -> type[Adapter]:
-    """The class. Raises UnknownAdapterImpl, which names what is allowed."""
+    """Return the class. Raises UnknownAdapterImpl with the allowed values."""
     target = REGISTRY.get((slot, impl))
     if target is None:
         raise UnknownAdapterImpl(

@@ -1,4 +1,4 @@
-"""What of a store agents may fill: the rest is for the box and its operator."""
+"""The share of a store that agents may fill; the rest is reserved for the box and its operator."""
 
 from typing import Final
 
@@ -7,25 +7,25 @@ from agentbox.policy.rights.authorization import PRINCIPAL
 
 AGENTS_SHARE: Final = 0.75  # of a store, for all agents together
 STATE_SHARE: Final = 0.25  # of a store, for the agents of one state
-OPEN_BEADS: Final = 5000  # not closed, made by one agent
-OPEN_BEADS_OF_AGENTS: Final = 25_000  # by all
+OPEN_BEADS: Final = 5000  # unclosed beads created by one agent
+OPEN_BEADS_OF_AGENTS: Final = 25_000  # unclosed beads created by all agents
 
 
 def is_agent(principal: str) -> bool:
-    """Whether that is who an agent calls as."""
+    """Return whether the principal is an agent."""
     return principal.startswith(PRINCIPAL)
 
 
 def agents_share(total: int) -> int:
-    """Of a number of bytes or objects, for all agents."""
+    """Return the share of all agents in a number of bytes or objects."""
     return int(total * AGENTS_SHARE)
 
 
 def too_many_beads(observed: int, cap: int, owner: str) -> QuotaExceeded:
-    """The refusal of one bead more."""
+    """Return the error for too many open beads."""
     return QuotaExceeded(
-        f"cannot create a bead: {owner} has {observed} that are not closed, at most {cap} are allowed",
-        hint="close some, or have the operator close them",
+        f"cannot create a bead: {owner} has {observed} open beads, the maximum is {cap}",
+        hint="close some, or ask the operator to",
         limit="open_beads",
         observed=observed,
         cap=cap,

@@ -1,4 +1,4 @@
-"""All five slots of a program: opened together, watched, reached through stable typed proxies."""
+"""The five slots of a program, monitored and called through stable typed proxies."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -30,12 +30,13 @@ from agentbox.policy.redaction.redactor import Redactor, build_redactor
 
 
 class RequiredSlotFailed(AgentboxError):
-    """A required orchestrator did not open at the start of the program."""
+    """The required orchestrator failed to open at program start."""
 
 
 class Slots:
-    """`start` opens, `stop` closes. The proxies are there from the beginning; before a slot is open they refuse with
-    SlotUnavailable. Raises UnknownAdapterImpl when made with an implementation that does not exist."""
+    """`start` opens the slots, `stop` closes them. The proxies exist from the beginning and raise
+    SlotUnavailable until their slot is open. Raises UnknownAdapterImpl for an unknown
+    implementation."""
 
     def __init__(
         self,
@@ -73,10 +74,12 @@ class Slots:
         self.journal.bind(self.events)
 
     async def start(self, on_required_tried: Callable[[], None] = lambda: None) -> None:
-        """Opens all slots at once, each within its own time; one that fails is down and is tried again.
+        """Open all slots concurrently, each with its own timeout. A slot that fails is down and is
+        retried.
 
-        `required_tried` is called as soon as no required slot is still at its first try, unless that ends the program:
-        slots that may fail hold nothing back. Raises CannotStart when the orchestrator is required and fails.
+        `on_required_tried` is called once every required slot has made its first attempt, unless
+        the program ends then; optional slots do not delay it. Raises RequiredSlotFailed if a
+        required orchestrator fails.
         """
         attempts = {
             slot: asyncio.ensure_future(lifecycle.open_first())
@@ -93,7 +96,7 @@ class Slots:
             if isinstance(outcome, OpenFailed):
                 raise RequiredSlotFailed(
                     f"cannot open the required slot {slot}: {outcome}",
-                    "`agentbox logs` shows what its program says",
+                    "check the output of its program with `agentbox logs`",
                 )
             raise outcome
         await self.journal.flush_pending()
@@ -101,7 +104,7 @@ class Slots:
             machine.watch()
 
     async def stop(self) -> None:
-        """Closes orchestrator first, events last, in 10 s at most."""
+        """Close the orchestrator first and events last, within 10 s."""
         order: tuple[tuple[SlotName, ...], ...] = (
             ("orchestrator",),
             ("beads", "pods", "memory"),
@@ -119,31 +122,31 @@ class Slots:
             ) from error
 
     def status(self) -> dict[SlotName, SlotStatus]:
-        """How each slot is now."""
+        """Return the status of each slot."""
         return {slot: lifecycle.status for slot, lifecycle in self._lifecycles.items()}
 
     def capabilities(self, slot: SlotName) -> frozenset[str]:
-        """What the instance that serves now can do; empty while the slot is down."""
+        """Return the capabilities of the current instance; empty while the slot is down."""
         return self.serving(slot).capabilities
 
     def serving(self, slot: SlotName) -> Adapter:
-        """The instance that serves now, for what no method of the slot's contract is."""
+        """Return the current instance, for operations outside the slot's contract."""
         return self._lifecycles[slot].serving
 
     def request_health_check(self, slot: SlotName) -> None:
-        """Who uses `serving` met a connection-class error: look at the slot's health now."""
+        """Check the slot's health now, after a connection error on `serving`."""
         self._lifecycles[slot].request_health_check()
 
     def reconfigure(self, slot: SlotName, cfg: SlotConfig) -> None:
-        """Gives a slot another configuration; it changes over in the background."""
+        """Set a slot's configuration; it is applied in the background."""
         self._lifecycles[slot].reconfigure(cfg)
 
     async def wait_applied(self, slot: SlotName) -> None:
-        """Returns once the last configuration given was tried: the slot is open with it, or down."""
+        """Wait until the last configuration was applied: the slot is open with it, or down."""
         await self._lifecycles[slot].config_applied.wait()
 
     def is_down(self, slot: SlotName) -> bool:
-        """Whether the slot is served by a stand-in that refuses."""
+        """Return whether the slot is down and served by the fallback adapter."""
         return self._lifecycles[slot].state == "down"
 
     async def _notify_required(
@@ -169,7 +172,7 @@ class Slots:
 
 
 class SecretsReader(Protocol):
-    """Reads the credentials that a slot's options name; `agentbox.core.paths` in a box."""
+    """Reads the credentials named in a slot's options; `agentbox.core.paths` in a box."""
 
     def __call__(self, slot: SlotName) -> Mapping[str, str]: ...
 
@@ -184,7 +187,7 @@ def create_slots(
     on_change: Callable[[], None] | None = None,
     secrets: SecretsReader | None = None,
 ) -> Slots:
-    """The container of a box, as its plan states it."""
+    """Create the slots of a box from its plan."""
     configs = {
         slot: slot_config(plan, paths, slot, secrets(slot) if secrets else None) for slot in SLOTS
     }

@@ -1,4 +1,5 @@
-"""Spans around slot calls. OpenTelemetry is imported by the program that exports, and by nobody else: it costs start time."""
+"""Spans of slot calls. Only a program that exports traces imports OpenTelemetry, because the import
+slows the start."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -9,13 +10,13 @@ if TYPE_CHECKING:
 
 
 class TraceSpan(Protocol):
-    """One call, as a trace shows it."""
+    """The span of one call."""
 
     def set(self, name: str, value: str) -> None: ...
 
 
 class Tracing(Protocol):
-    """Opens a span for the length of a block."""
+    """Opens a span for the duration of a block."""
 
     def span(
         self, name: str, attributes: Mapping[str, str]
@@ -24,11 +25,11 @@ class Tracing(Protocol):
 
 class _NullSpan:
     def set(self, name: str, value: str) -> None:
-        """Nobody looks."""
+        """Do nothing."""
 
 
 class NoTracing:
-    """Where no trace endpoint is configured."""
+    """Used if no trace endpoint is configured."""
 
     _null_span = _NullSpan()
 

@@ -1,4 +1,4 @@
-"""The times of the slots' state machine, in seconds, in one place that a test can scale."""
+"""The timeouts and intervals of the slot state machine in seconds. Tests can scale them."""
 
 import random
 from dataclasses import dataclass, fields
@@ -7,7 +7,7 @@ from typing import Self
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """`scaled(0.01)` makes every time a hundredth."""
+    """`scaled(0.01)` divides all times by 100."""
 
     open: float = 10.0
     failed_close: float = 2.0
@@ -21,10 +21,11 @@ class Timing:
     retry_reset: float = 60.0  # of being ready
 
     def scaled(self, factor: float) -> Self:
-        """The same, slower or faster."""
+        """Return a copy with all times multiplied by `factor`."""
         return type(self)(**{f.name: getattr(self, f.name) * factor for f in fields(self)})
 
     def retry_delay(self, failures: int, minimum: float = 0.0) -> float:
-        """How long to wait after that many failures in a row, from 0 up; never less than `least`, which is not scaled."""
+        """Return the delay after this number of consecutive failures (from 0), at least `minimum`,
+        which is not scaled."""
         ceiling = min(self.retry_maximum, self.retry_initial * 2.0 ** min(failures, 30))
         return max(minimum, self.retry_minimum + random.uniform(0, ceiling))

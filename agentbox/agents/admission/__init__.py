@@ -1,3 +1,2 @@
-"""From a request to an agent that may be started: definition, policy, limits, constraints,
-environment. Decisions only; what runs is in `runs`.
-"""
+"""Turns a request into an agent that may be started: definition, policy, limits, constraints,
+environment. Makes decisions only; processes are started in `runs`."""

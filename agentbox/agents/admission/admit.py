@@ -1,4 +1,4 @@
-"""From a request to the agent that it makes: settled, bounded, narrowed. Nothing runs yet and nothing is stored."""
+"""Admits an agent: resolves its spec, limits and grants. Starts and stores nothing."""
 
 import os
 import resource
@@ -17,14 +17,15 @@ from agentbox.policy.limits.registry import FREE_RESERVE
 from agentbox.policy.limits.reserve import FILES, FILES_PER_AGENT, TASKS_PER_AGENT
 
 TASK_PREFIX = (
-    "task:"  # in front of the request id of a task's run, which is one life whatever a table says
+    "task:"  # prefix of the request ids of tasks, whose runs are single whatever the manifest says
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Requester:
-    """Who asks for an agent, under which id, and whether the manifest's limits bind them. Of a task `submitter` is who asked for
-    it, and `state_id` the state that all of its attempts use. `session_id` and `trace_id` are of the call; "" = none yet."""
+    """Who requests an agent, under which id, and whether the limits of the manifest apply. For a
+    task, `submitter` is who submitted it and `state_id` the state that all of its attempts use.
+    `session_id` and `trace_id` belong to the call; "" means none yet."""
 
     principal: str
     request_id: str
@@ -39,7 +40,8 @@ class Requester:
 def admit(
     host: HostState, spec: AgentSpec, requester: Requester, *, once: bool
 ) -> tuple[AgentRecord, StoredState]:
-    """The agent, and the state that it uses. Raises the errors of the slot for what may not be started, or not now."""
+    """Return the agent and the state it uses. Raises the slot errors for an agent that may not be
+    started, or not now."""
     check_form(spec)
     config = host.config = host.live_config.apply(host.config)
     single_run = once or requester.request_id.startswith(TASK_PREFIX)
@@ -99,8 +101,9 @@ def _check_capacity(host: HostState) -> None:
         raise _quota_exceeded("max_agents", running, host.config.max_agents)
     if (max_tasks := host.config.box_tasks) and running >= max_tasks // TASKS_PER_AGENT:
         raise QuotaExceeded(
-            f"cannot start another agent: the processes that this box can spare are enough for {max_tasks // TASKS_PER_AGENT}",
-            hint="wait for one to end, or raise resources.pids in agentbox.toml",
+            "cannot start another agent: resources.pids allows at most "
+            f"{max_tasks // TASKS_PER_AGENT} agents",
+            hint="wait for an agent to end, or raise resources.pids in agentbox.toml",
             limit="box_tasks",
             observed=running,
             cap=max_tasks // TASKS_PER_AGENT,
@@ -109,8 +112,9 @@ def _check_capacity(host: HostState) -> None:
     capacity = (resource.getrlimit(resource.RLIMIT_NOFILE)[0] - FILES) // FILES_PER_AGENT
     if running >= capacity:
         raise QuotaExceeded(
-            f"cannot start another agent: the box's open files are enough for {max(0, capacity)}",
-            hint="wait for one to end, or raise resources.nofile in agentbox.toml",
+            "cannot start another agent: resources.nofile allows at most "
+            f"{max(0, capacity)} agents",
+            hint="wait for an agent to end, or raise resources.nofile in agentbox.toml",
             limit="nofile",
             observed=running,
             cap=max(0, capacity),
@@ -120,7 +124,8 @@ def _check_capacity(host: HostState) -> None:
 
 
 def _check_disk(directory: os.PathLike[str]) -> None:
-    """What agents leave to the box of the disk where both write; in a small file system a quarter of it."""
+    """Reserve part of the disk shared by agents and box for the box; a quarter of a small file
+    system."""
     stats = os.statvfs(directory)
     free, reserve = (
         stats.f_bavail * stats.f_frsize,
@@ -128,7 +133,8 @@ def _check_disk(directory: os.PathLike[str]) -> None:
     )
     if free < reserve:
         raise QuotaExceeded(
-            f"cannot start another agent: the disk has {free >> 20} MiB free, and agents leave the box {reserve >> 20} MiB",
+            f"cannot start another agent: the disk has {free >> 20} MiB free, "
+            f"but {reserve >> 20} MiB are reserved for the box",
             hint="free space on the state volume",
             limit="free_reserve",
             observed=free,
@@ -138,7 +144,7 @@ def _check_disk(directory: os.PathLike[str]) -> None:
 
 
 def _cap_limits(child: Limits, parent: Limits) -> Limits:
-    """No limit above its parent's. A wall clock is each agent's own."""
+    """Cap each limit at the parent's. The wall clock is not inherited."""
     capped = {}
     for name in ("memory", "cpu", "pids", "fds", "tmp", "branch_disk"):
         child_limit, parent_limit = getattr(child, name), getattr(parent, name)
@@ -150,7 +156,7 @@ def _cap_limits(child: Limits, parent: Limits) -> Limits:
 def _quota_exceeded(key: str, observed: int, cap: int) -> QuotaExceeded:
     return QuotaExceeded(
         f"cannot start another agent: {key} is {cap}",
-        hint="wait for one to end, or raise it in agentbox.toml",
+        hint="wait for an agent to end, or raise it in agentbox.toml",
         limit=key,
         observed=observed,
         cap=cap,

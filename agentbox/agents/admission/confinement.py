@@ -1,4 +1,4 @@
-"""From the profile of a spec to what the kernel is told about that agent: where its places lie in this box."""
+"""Builds the kernel confinement of an agent from its grants and the paths of this box."""
 
 import shutil
 import time
@@ -22,8 +22,9 @@ from agentbox.sandbox.confinement import Confinement
 
 @dataclass(frozen=True, kw_only=True)
 class PathBindings:
-    """Where the agent finds what its policy names. `private`: folders of this agent alone; `program`:
-    what it runs, "" when there is none; `objects`: folders of git objects that its branch borrows from."""
+    """Paths that the variables of a policy stand for. `private`: directories of this agent alone;
+    `program`: the program it runs, "" for none; `objects`: git object directories that its branch
+    borrows from."""
 
     workspace: Path
     private: tuple[Path, ...] = ()
@@ -74,28 +75,30 @@ def build_confinement(
 
 
 def workspace_path(entry: AgentRecord, config: HostConfig) -> Path:
-    """The folder that it works in, or has a copy of."""
+    """The directory that the agent works in or has a copy of."""
     return resolve_in_box(config.paths, config.paths.resolve(entry.holding.workspace_dir))
 
 
 def resolve_in_box(paths: Paths, path: Path) -> Path:
-    """With the links that the box itself made (a project in place of its workspace) as the kernel names them. What lies
-    below them agents may have written: it stays as it is, for whoever opens it to follow no link there."""
+    """Resolve the links that the box itself made (a project in place of its workspace). Components
+    below them may have been written by agents and are left as they are: whoever opens the path must
+    not follow links there."""
     return Path(resolve_root(str(path), (str(paths.prefix), str(paths.workspace))))
 
 
 @cache
 def protected_dirs(paths: Paths) -> tuple[str, ...]:
-    """The control plane's folders: state, sockets, tokens and secrets, logs. Where links lead, so that a workspace above
-    them is seen; followed once, since no agent writes on the way."""
+    """Directories of the control plane: state, sockets, tokens and secrets, logs. Links are
+    resolved, so that a workspace above them is detected; cached, since no agent can write to these
+    paths."""
     return tuple(
         str(directory.resolve()) for directory in (paths.state, paths.run.parent, paths.logs)
     )
 
 
 def resolve_program(name: str, cwd: str, env: Mapping[str, str], config: HostConfig) -> str:
-    """The path that a name in argv leads to; "" when nothing is there, as the start itself will say, and when a link leads
-    there that an agent may have made: that grants nothing."""
+    """The path of the program that argv names. "" if it does not exist (the start will fail with
+    that error) or if an agent may have made a link on the way: such a path gets no grant."""
     candidate = (
         str(Path(cwd) / name) if "/" in name else shutil.which(name, path=env.get("PATH", ""))
     )

@@ -1,4 +1,4 @@
-"""Ends, counts and rates that a caller lays on the grants of an agent it starts. They only take away."""
+"""Expiry, counts and rates that a caller sets on the grants of an agent. They only restrict."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -12,8 +12,9 @@ from agentbox.policy.rights.restriction import limit_right
 def apply_constraints(
     grant_set: GrantSet, constraints: Iterable[Constraint], now: float
 ) -> GrantSet:
-    """A secret is met by the scope env and its name. Raises ValidationError for a constraint that no grant meets, and for a
-    count or rate on what the kernel holds, which counts nothing."""
+    """A secret is matched by scope env and its name. Raises ValidationError for a constraint that
+    matches no grant, and for a count or rate on a grant that the kernel enforces, which cannot
+    count."""
     for index, constraint in enumerate(constraints):
         matching_grants = [grant for grant in grant_set.grants if _matches(constraint, grant)]
         matching = [
@@ -21,12 +22,12 @@ def apply_constraints(
             *(secret for secret in grant_set.secrets if _matches(constraint, secret)),
         ]
         if not matching:
-            raise _invalid(index, "meets no grant of this policy")
+            raise _invalid(index, "matches no grant of this policy")
         if (constraint.uses is not None or constraint.rate is not None) and any(
             grant.is_kernel_enforced for grant in matching_grants
         ):
             raise _invalid(
-                index, "counts what the kernel holds, which counts nothing; it may end (expires_s)"
+                index, "cannot limit the uses of a grant that the kernel enforces; use expires_s"
             )
         for grant in matching:
             grant_set = grant_set.with_grant(_constrain(grant, constraint, now))
@@ -51,5 +52,5 @@ def _constrain(grant: Grant, constraint: Constraint, now: float) -> Grant:
 def _invalid(index: int, reason: str) -> ValidationError:
     pointer = f"/constraints/{index}"
     return ValidationError(
-        f"cannot take the spec: {pointer} {reason}", errors=[{"pointer": pointer, "detail": reason}]
+        f"invalid spec: {pointer} {reason}", errors=[{"pointer": pointer, "detail": reason}]
     )

@@ -1,4 +1,5 @@
-"""Agents of the manifest: what `[agents.<name>]` says stands, and a caller without scope admin says nothing else."""
+"""Agents defined in the manifest: `[agents.<name>]` overrides what callers without scope admin ask
+for."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, replace
@@ -18,19 +19,24 @@ _MANIFEST_FIELDS: Final = ("argv", "profile", "cwd", "env", "restart", "workspac
 def resolve_spec(
     spec: AgentSpec, config: HostConfig, *, principal: str, admin: bool, single_run: bool
 ) -> AgentSpec:
-    """The spec with nothing left open. With `agent` command, folder, policy and restarts are the manifest's; a program
-    given ad hoc needs an argv, whatever its name is, and is not for agents to start. `one_life`: a run, whose restarts and input are its own. Raises ValidationError, PermissionDenied, SpawnError (stage
-    agent)."""
+    """Fill in every open field of the spec. With `agent`, the manifest defines command, directory,
+    policy and restarts. An ad hoc program needs an argv and cannot be started by agents.
+    `single_run`: a run whose restarts and stdin are its own. Raises ValidationError,
+    PermissionDenied, SpawnError (stage agent)."""
     table = config.agents.get(spec.agent)
     by_agent = principal.startswith(PRINCIPAL)
     if table is None:
         if by_agent:
-            raise _denied(spec, "an agent starts agents of the manifest only", scope="agents:write")
+            raise _denied(
+                spec, "an agent may start only agents defined in the manifest", scope="agents:write"
+            )
         check_program(spec, config.agents)
         if (
             spec.workspace == "direct" and not admin
-        ):  # it may leave there what runs as whoever opens it next
-            raise _denied(spec, "only an admin starts one in the workspace itself", scope="admin")
+        ):  # files left there may run with the rights of whoever opens it next
+            raise _denied(
+                spec, "only an admin may start an agent directly in the workspace", scope="admin"
+            )
         return replace(spec, profile=spec.profile or DEFAULT_PROFILE)
     if not table["enabled"]:
         raise SpawnError(
@@ -39,7 +45,7 @@ def resolve_spec(
     if (overridden := list(_overridden_fields(spec, table))) and not admin:
         raise _denied(
             spec,
-            f"{', '.join(overridden)} of an agent of the manifest are the manifest's",
+            f"{', '.join(overridden)} must not differ from the manifest",
             scope="admin",
         )
     return replace(
@@ -54,15 +60,16 @@ def resolve_spec(
 
 
 def check_instances(name: str, entries: Iterable[AgentRecord], config: HostConfig) -> None:
-    """`name` is that in [agents]; "" is bounded by nothing here. Raises QuotaExceeded."""
+    """`name` is the key in [agents]; "" has no limit here. Raises QuotaExceeded."""
     if not name:
         return
     running = sum(not entry.over and entry.holding.agent == name for entry in entries)
     max_instances = config.agents[name]["max_instances"]
     if running >= max_instances:
         raise QuotaExceeded(
-            f"cannot start another {name}: {running} of at most {max_instances} live",
-            hint="wait for one to end, or end one",
+            f"cannot start another {name}: "
+            f"{running} of at most {max_instances} instances are running",
+            hint="wait for an instance to end, or terminate one",
             limit="max_instances",
             observed=running,
             cap=max_instances,
@@ -71,13 +78,13 @@ def check_instances(name: str, entries: Iterable[AgentRecord], config: HostConfi
 
 
 def limits_of(spec: AgentSpec, config: HostConfig) -> Mapping[str, Any]:
-    """Default and ceiling of each limit: the agent's own table, else [limits]."""
+    """Default and maximum of each limit: the agent's table, else [limits]."""
     table = config.agents.get(spec.agent)
     return config.limits if table is None else {**config.limits, **table["limits"]}
 
 
 def _overridden_fields(spec: AgentSpec, table: Mapping[str, Any]) -> Iterator[str]:
-    """What a spec says otherwise than the manifest."""
+    """Fields of the spec that differ from the manifest."""
     defaults = {field.name: field.default for field in fields(AgentSpec)} | {"env": {}}
     manifest_values = {
         "argv": (*table["command"], *table["args"]),

@@ -1,4 +1,4 @@
-"""What an agent is handed beside its programs: variables of the box, and secrets as files that only it is shown."""
+"""Environment variables and secret files that an agent receives from the box."""
 
 import contextlib
 import os
@@ -23,7 +23,8 @@ _DIRECTORY: Final = "secrets"
 
 
 def build_variables(entry: AgentRecord, now: float) -> dict[str, str]:
-    """Those of the box that its table passes through and those of its spec, as far as its policy lets them."""
+    """Variables of the box that its table passes through and those of its spec, as far as its
+    policy permits."""
     box_variables = settings.environment()
     candidates = {
         name: box_variables[name] for name in entry.holding.env if name in box_variables
@@ -37,9 +38,10 @@ def build_variables(entry: AgentRecord, now: float) -> dict[str, str]:
 
 
 def write_secrets(entry: AgentRecord, paths: Paths, temp: Path, now: float) -> Mapping[str, str]:
-    """Writes each secret to `<temp>/secrets/<name>`, 0400, and takes away what is no longer granted; answers the variable
-    that names the folder. One with a count or a rate has no file, which nobody counts: `secret.get` shows it. Raises SpawnError
-    (stage secrets) for one that is unset, OSError."""
+    """Write each secret to `<temp>/secrets/<name>`, mode 0400, remove those no longer granted, and
+    return the variable that names the directory. A secret with a count or a rate gets no file,
+    since reads of a file cannot be counted; `secret.get` returns it. Raises SpawnError (stage
+    secrets) for a secret that is not set, OSError."""
     active = {
         grant.right.patterns[0]: grant.is_metered
         for grant in entry.holding.secrets
@@ -58,8 +60,8 @@ def write_secrets(entry: AgentRecord, paths: Paths, temp: Path, now: float) -> M
 
 
 def remove_secret(paths: Paths, agent_id: str, name: str) -> None:
-    """Removes the file, beneath the agent's own folder wherever it may have put links. What the agent has read of it, it
-    has read. Nothing happens where the file is gone."""
+    """Remove the file without following links that the agent may have made in its directory. Does
+    nothing if the file is missing. What the agent has read already stays known to it."""
     with contextlib.ExitStack() as stack, contextlib.suppress(OSError):
         temp = _open(stack, home.agent_dir(paths, agent_id) / "tmp", None)
         os.unlink(name, dir_fd=_open(stack, _DIRECTORY, temp))
@@ -75,7 +77,7 @@ def is_variable(text: str) -> bool:
 
 
 def _is_passed(entry: AgentRecord, name: str) -> bool:
-    """A name of an ad hoc spec that no pattern can have."""
+    """True for a name in an ad hoc spec that no pattern can match."""
     return not entry.holding.agent and not is_variable(name)
 
 
@@ -88,7 +90,7 @@ def _open(stack: contextlib.ExitStack, path: Path | str, parent_fd: int | None) 
 
 
 def _recreate_directory(directory: Path) -> None:
-    """Made anew for each life: an earlier one may have left a link in its place."""
+    """Recreated for each generation: an earlier one may have left a link in its place."""
     if directory.is_symlink() or (directory.exists() and not directory.is_dir()):
         directory.unlink()
     elif directory.exists():
@@ -106,7 +108,8 @@ def _secret_value(entry: AgentRecord, paths: Paths, name: str) -> str:
     if secret is None:
         raise SpawnError(
             f"cannot start {entry.spec.name}: the secret {name} is not set",
-            hint=f"set {name} where the box is started, or take it from agents.{entry.holding.agent}.secrets",
+            hint=f"set {name} in the environment that starts the box, "
+            f"or remove it from agents.{entry.holding.agent}.secrets",
             stage="secrets",
         )
     return secret[0]

@@ -1,4 +1,5 @@
-"""From what a caller asks for to what may be started: profile, limits, folder, environment. Refuses with typed errors."""
+"""Builds the launch of an agent: profile, limits, directory, environment. Rejects with typed
+errors."""
 
 import os
 import time
@@ -33,8 +34,8 @@ SEARCH_PATH = "/usr/local/bin:/usr/bin:/bin"
 def effective_limits(
     requested: Limits, maximum: Mapping[str, Any], *, once: bool, admin: bool
 ) -> Limits:
-    """Every field set: what the spec lowers, else what `most`, keys of `[limits]`, says. Raising one needs scope admin:
-    QuotaExceeded."""
+    """Every field set: the requested value, else that of `maximum`, whose keys are those of
+    `[limits]`. Exceeding one requires scope admin, else QuotaExceeded."""
     wall = "run_wall_seconds" if once else "agent_wall_seconds"
     ceilings = {
         name: maximum.get(wall if name == "wall_seconds" else name) for name in _LIMIT_NAMES
@@ -52,8 +53,9 @@ def effective_limits(
 def build_launch(
     entry: AgentRecord, config: HostConfig, mark: str, token: str, branch: Branch | None = None
 ) -> Launch:
-    """What the sandbox is told; `token` is the bearer token of this life, `branch` where it works in place of the
-    workspace. Makes the private folders. Raises SpawnError (stage home, profile, secrets, confinement)."""
+    """The launch for the sandbox. `token` is the bearer token of this generation; `branch` replaces
+    the workspace. Creates the private directories. Raises SpawnError (stage home, profile, secrets,
+    confinement)."""
     directory = resolve_in_box(config.paths, home.agent_dir(config.paths, entry.agent_id))
     try:
         home_dir, temp = home.create(directory)
@@ -70,7 +72,7 @@ def build_launch(
         ) from error
     except OSError as error:
         raise SpawnError(
-            f"cannot make the folders of {entry.spec.name}: {error.strerror}", stage="home"
+            f"cannot create the directories of {entry.spec.name}: {error.strerror}", stage="home"
         ) from error
     limits, env, cwd = (
         entry.limits,
@@ -109,14 +111,15 @@ def build_launch(
 
 
 def _disk_capacity(limit: int | None, branch: Branch | None) -> int:
-    """What the branch may hold: the limit is on what the agent adds to the copy."""
+    """Size limit of the branch: the configured limit applies to what the agent adds to the copy."""
     return limit + (branch.size if branch else 0) if limit else 0
 
 
 def _environment(
     entry: AgentRecord, config: HostConfig, home_dir: Path, temp: Path, mark: str, token: str
 ) -> dict[str, str]:
-    """`spec.env` over the features' and this short list; what names the agent cannot be overridden."""
+    """`spec.env` over the variables of the features and a fixed list; variables that identify the
+    agent cannot be overridden."""
     fixed = {"PATH": SEARCH_PATH, "LANG": "C.UTF-8", "HOME": str(home_dir), "TMPDIR": str(temp)}
     return {
         **config.feature_env,
@@ -132,8 +135,8 @@ def _environment(
 
 
 def _cwd(entry: AgentRecord, config: HostConfig, workspace: Path) -> Path:
-    """Relative to `workspace`, where it works; an absolute path is a path of the box, and one in the workspace means the same
-    place of the agent's. The sandbox checks where it really leads."""
+    """A relative path is relative to `workspace`. An absolute path is a path of the box; one inside
+    the shared workspace is mapped to the agent's copy. The sandbox checks where it leads."""
     requested, shared = entry.spec.cwd, config.paths.resolve(entry.holding.workspace_dir)
     if not PurePosixPath(requested).is_absolute():
         return workspace / requested
@@ -156,8 +159,8 @@ def _check_ceiling(
     unbounded = is_wall_clock and value == 0
     if ceiling and not admin and (value > ceiling or unbounded):
         raise QuotaExceeded(
-            f"cannot raise {key} to {value:g}: the most is {ceiling:g}",
-            hint="lower it, or ask as admin",
+            f"cannot raise {key} to {value:g}: the maximum is {ceiling:g}",
+            hint="lower it, or use an admin token",
             limit=name,
             observed=value,
             cap=ceiling,

@@ -1,4 +1,5 @@
-"""What a new agent is given: its policy resolved and bound, a grant for each rule, and what its own table adds."""
+"""Grants of a new agent: its policy resolved and bound, one grant per rule, and the additions of
+its table."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -27,7 +28,8 @@ _MAX_LISTED = 3
 
 
 def build_grant_set(spec: AgentSpec, config: HostConfig) -> GrantSet:
-    """For a settled spec (`named.settled`). Raises SpawnError (stage profile, secrets) or ValidationError."""
+    """Expects a resolved spec (`definitions.resolve_spec`). Raises SpawnError (stage profile,
+    secrets) or ValidationError."""
     resolved = _resolve_profile(spec, config)
     table = config.agents.get(spec.agent)
     try:
@@ -60,29 +62,30 @@ def build_grant_set(spec: AgentSpec, config: HostConfig) -> GrantSet:
 def inherit_grants(
     grant_set: GrantSet, spec: AgentSpec, parent: AgentRecord | None, principal: str
 ) -> GrantSet:
-    """The same as the child of a parent. Raises PermissionDenied for what the parent does not hold, and where an agent
-    starts what it may not."""
+    """Restrict the grants to those of the parent. Raises PermissionDenied for what the parent does
+    not hold, and for an agent that may not start this child."""
     by_agent = principal.startswith(PRINCIPAL)
     if by_agent and (parent is None or principal != f"{PRINCIPAL}{parent.agent_id}"):
-        raise _denied(spec, "an agent starts children of its own only")
+        raise _denied(spec, "an agent may start only its own children")
     if parent is None:
         return grant_set
     now = time.time()
     if by_agent and not find_allowing_right(
         parent.holding.checked_rights(now), "agent", "spawn", spec.agent
     ):
-        raise _denied(spec, f"{parent.spec.name} holds no right to start it")
+        raise _denied(spec, f"{parent.spec.name} has no right to start it")
     if excess := excess_rights(grant_set, parent.holding, now):
         suffix = f" and {len(excess) - _MAX_LISTED} more" if len(excess) > _MAX_LISTED else ""
         raise _denied(
             spec,
-            f"it would hold what {parent.spec.name} does not: {'; '.join(excess[:_MAX_LISTED])}{suffix}",
+            f"it would have rights that {parent.spec.name} does not have: "
+            f"{'; '.join(excess[:_MAX_LISTED])}{suffix}",
         )
     return restrict_to_parent(grant_set, parent.holding, now)
 
 
 def check_parent(parent: AgentRecord) -> None:
-    """Raises InvalidTransition for one that has ended."""
+    """Raises InvalidTransition for a parent that has ended."""
     if parent.over:
         members: dict[str, Any] = {
             "id": parent.agent_id,
@@ -91,7 +94,7 @@ def check_parent(parent: AgentRecord) -> None:
             "blockers": [],
         }
         raise InvalidTransition(
-            f"cannot make agent {parent.agent_id} parent: it has ended", **members
+            f"cannot use agent {parent.agent_id} as parent: it has ended", **members
         )
 
 
@@ -106,7 +109,7 @@ def _resolve_profile(spec: AgentSpec, config: HostConfig) -> ResolvedPolicy:
 
 
 def _bindings(spec: AgentSpec, table: Mapping[str, Any] | None) -> Mapping[str, Sequence[str]]:
-    """Of a program given ad hoc `$ENV` is what its spec sets."""
+    """For an ad hoc program, `$ENV` is what its spec sets."""
     if table is None:
         return {"$PROVIDER": (), "$CHILDREN": (), "$ENV": tuple(filter(is_variable, spec.env))}
     provider = [table["provider"]] if table["provider"] else []
@@ -114,14 +117,14 @@ def _bindings(spec: AgentSpec, table: Mapping[str, Any] | None) -> Mapping[str, 
 
 
 def _budget(policy: Policy, table: Mapping[str, Any] | None) -> Budget | None:
-    """None where no model may be asked."""
+    """None if the policy permits no model."""
     if not any(grant.scope == "llm" for grant in policy.permissions):
         return None
     return Budget(**(to_plain(LlmTable()) if table is None else table["llm"]))
 
 
 def _secret_grant(name: str) -> Grant:
-    """Its right is that of a variable, though it comes as a file."""
+    """The right is that of a variable, although the secret is provided as a file."""
     return Grant(
         right=Right(
             grant_id=new_id(), scope="env", mode="allow", operations=("read",), patterns=(name,)
@@ -130,13 +133,14 @@ def _secret_grant(name: str) -> Grant:
 
 
 def _check_secrets(spec: AgentSpec, grant_set: GrantSet, config: HostConfig) -> None:
-    """A key of a model provider is nobody's but the gateway's."""
+    """Only the gateway holds the keys of model providers."""
     provider_keys = {table["env_var"] for table in config.providers.values()}
     for name in (text for grant in grant_set.secrets for text in grant.right.patterns):
         if name in provider_keys:
             raise SpawnError(
-                f"cannot start {spec.name}: the secret {name} is the key of a provider, which no agent is given",
-                hint="name the provider in agents.<name>.provider",
+                f"cannot start {spec.name}: "
+                f"the secret {name} is a provider key, which agents cannot receive",
+                hint="set agents.<name>.provider instead",
                 stage="secrets",
             )
 
@@ -150,6 +154,7 @@ def _unknown_profile(spec: AgentSpec, config: HostConfig) -> SpawnError:
         name for name in (*profiles(), *config.policies) if config.dev or name != "unrestricted"
     ]
     return SpawnError(
-        f"cannot start {spec.name}: the profile {spec.profile!r} is unknown; known: {', '.join(available)}",
+        f"cannot start {spec.name}: unknown profile {spec.profile!r}; "
+        f"available: {', '.join(available)}",
         stage="profile",
     )

@@ -1,3 +1,1 @@
-"""Actions of agents that wait for a decision of a person. The registry, the records and the RPC
-methods go in.
-"""
+"""Actions of agents that wait for a person's decision: registry, records and RPC methods."""

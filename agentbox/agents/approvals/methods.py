@@ -1,4 +1,4 @@
-"""The methods `approval.*` of the connection."""
+"""The RPC methods `approval.*`."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -17,13 +17,11 @@ _DEFAULT_SECONDS = 120
 
 
 async def request_approval(session: "Session[Service]", params: Params) -> Any:
-    """Of an agent that runs now; answers when it was approved."""
+    """For a running agent; returns once approved."""
     host, agent_id = session.service.host, from_wire(str, params["agent_id"])
     authorization = host.authorizations.active(agent_id)
     if authorization is None or authorization.generation != params["generation"]:
-        raise PermissionDenied(
-            "it needs an approval: no process of that agent runs", scope="approvals"
-        )
+        raise PermissionDenied("approval required: the agent is not running", scope="approvals")
     kind, value, words = (from_wire(str, params[name]) for name in ("kind", "value", "words"))
     seconds = float(authorization.limits.get("approval_timeout_seconds", _DEFAULT_SECONDS))
     hold = params.get("hold") is True
@@ -59,7 +57,7 @@ async def decide(session: "Session[Service]", params: Params) -> Any:
 
 
 async def follow(session: "Session[Service]", params: Params) -> Any:
-    """A subscription without items: as long as it is open, somebody who may decide follows the events."""
+    """A subscription without items: while it is open, an approver is connected."""
     approvals = session.service.host.approvals
     subscription = ServerSubscription(params["subscription"], params["credit"], session.send)
 

@@ -1,4 +1,5 @@
-"""Which actions wait, who may still ask, and what was decided. Kept in agents.db, so that a restart forgets none."""
+"""Pending and decided approvals, and limits on requests. Stored in agents.db, so that they survive
+a restart."""
 
 import asyncio
 import time
@@ -21,20 +22,21 @@ from agentbox.core.slot_errors import (
     invalid_transition,
 )
 
-MAX_PENDING: Final = 3  # of one agent
+MAX_PENDING: Final = 3  # per agent
 DENIAL_SECONDS: Final = 600.0
 MAX_PER_HOUR: Final = 10
-APPROVAL_SECONDS: Final = 120.0  # an approval that nobody waits for any more: the asker was cut off
+APPROVAL_SECONDS: Final = 120.0  # validity of an approval whose requester has disconnected
 RETENTION_SECONDS: Final = 24 * 3600.0
 _HOUR: Final = 3600.0
-_MAX_WORDS: Final = 500  # characters of what an agent says
+_MAX_WORDS: Final = 500  # characters of the agent's comment
 
 EmitEvent = Callable[[LifecycleEvent], Awaitable[None]]
 
 
 class ApprovalRegistry:
-    """Used by one event loop. `followers` is how many clients that may decide follow the events. `live`: whether a process of
-    that agent runs; who starts in the place of one that ended has asked what that one asked."""
+    """Used by one event loop. `approver_count` is the number of connected clients that may decide.
+    `is_running`: whether a process of that agent runs; an agent that replaces an ended one inherits
+    its requests."""
 
     def __init__(
         self,
@@ -48,7 +50,7 @@ class ApprovalRegistry:
         self.approver_count = 0
 
     async def load(self) -> None:
-        """What an earlier process of this host kept: what waited waits on."""
+        """Load what an earlier process stored; pending approvals stay pending."""
         self._requests = {request.id: request for request in await self._store.approvals()}
 
     async def request_approval(
@@ -63,13 +65,14 @@ class ApprovalRegistry:
         hold: bool = False,
         family: str = "",
     ) -> None:
-        """Returns when somebody has approved, which is good for this one use; with `hold` for the next that asks. `agent`: id and
-        name; `family`: the outermost agent that it descends from, "" for one that descends from nobody. Raises PermissionDenied
-        (scope `approvals`) and ValidationError."""
+        """Return once approved. An approval covers one use; with `hold`, that of the next request.
+        `agent`: id and name; `family`: the root agent it descends from, "" for itself. Raises
+        PermissionDenied (scope `approvals`) and ValidationError."""
         agent_id, name = agent
         if kind not in KINDS:
             raise ValidationError(
-                "cannot take /kind", errors=[{"pointer": "/kind", "detail": "is none that waits"}]
+                "invalid /kind",
+                errors=[{"pointer": "/kind", "detail": "is not a kind that needs an approval"}],
             )
         request = self._find_equal(digest_of(agent_id, kind, value, parameters))
         if request is None:
@@ -87,15 +90,15 @@ class ApprovalRegistry:
                 family=family or agent_id,
             )
             self._check_allowed(request)
-            self._requests[request.id] = request  # before anything is waited for: equal ones join
+            self._requests[request.id] = request  # before any await: identical requests join it
             await asyncio.shield(
                 asyncio.create_task(self._submit(request))
-            )  # whatever becomes of who asks
+            )  # even if the caller is cancelled
         await self._wait_for_decision(request)
         if request.state == "denied":
-            raise _denied(request.reason or "it was denied")
+            raise _denied(request.reason or "the request was denied")
         if request.state != "approved":
-            raise _denied("an equal one was just approved, and used")
+            raise _denied("an identical request was just approved and used")
         if hold:
             return
         request.state = "used"
@@ -104,7 +107,7 @@ class ApprovalRegistry:
     async def decide(
         self, approval_id: str, *, approve: bool, reason: str, by: str
     ) -> dict[str, Any]:
-        """Raises NotFound, and InvalidTransition when it is decided, or over, already."""
+        """Raises NotFound, and InvalidTransition if it is already decided or expired."""
         request = self.get(approval_id)
         self._expire((request,))
         if request.state != "waiting":
@@ -129,19 +132,19 @@ class ApprovalRegistry:
         self._expire(self._requests.values())
         return [
             request.describe()
-            for request in sorted(self._requests.values(), key=lambda one: one.id)
+            for request in sorted(self._requests.values(), key=lambda request: request.id)
         ]
 
     def _find_equal(self, digest: str) -> ApprovalRequest | None:
-        """An equal one that waits, or was approved and not used."""
+        """An identical request that is pending, or approved and not used."""
         now = time.time()
         equal = [request for request in self._requests.values() if request.digest == digest]
         self._expire(equal)
-        for one in equal:
-            if one.state == "waiting" or (
-                one.state == "approved" and now - one.decided < APPROVAL_SECONDS
+        for request in equal:
+            if request.state == "waiting" or (
+                request.state == "approved" and now - request.decided < APPROVAL_SECONDS
             ):
-                return one
+                return request
         return None
 
     def _check_allowed(self, request: ApprovalRequest) -> None:
@@ -150,23 +153,22 @@ class ApprovalRegistry:
         ]
         self._expire(previous)
         denied = [
-            one
-            for one in previous
-            if one.action == request.action and one.state == "denied" and one.by
+            other
+            for other in previous
+            if other.action == request.action and other.state == "denied" and other.by
         ]
-        if any(request.asked - one.decided < DENIAL_SECONDS for one in denied):
-            raise _denied("an equal one was denied less than 10 minutes ago")
+        if any(request.asked - other.decided < DENIAL_SECONDS for other in denied):
+            raise _denied("an identical request was denied less than 10 minutes ago")
         if len(format_parameters(request.parameters)) > MAX_PARAMETERS:
-            raise _denied(
-                f"its parameters are more than the {MAX_PARAMETERS} characters that a person is shown"
-            )
-        if sum(one.state == "waiting" for one in previous) >= MAX_PENDING:
-            raise _denied(f"{MAX_PENDING} of this agent wait already")
-        if sum(one.asked > request.asked - _HOUR for one in previous) >= MAX_PER_HOUR:
-            raise _denied(f"this agent asked {MAX_PER_HOUR} times within the hour")
+            raise _denied(f"its parameters exceed the display limit of {MAX_PARAMETERS} characters")
+        if sum(other.state == "waiting" for other in previous) >= MAX_PENDING:
+            raise _denied(f"this agent already has {MAX_PENDING} pending approvals")
+        if sum(other.asked > request.asked - _HOUR for other in previous) >= MAX_PER_HOUR:
+            raise _denied(f"this agent made {MAX_PER_HOUR} requests within the hour")
 
     def _is_same_requester(self, other: ApprovalRequest, request: ApprovalRequest) -> bool:
-        """Whether that was asked by the agent itself, or by one of its name and family that has ended."""
+        """Whether the request is from the same agent, or from an ended one of its name and
+        family."""
         if other.agent_id == request.agent_id:
             return True
         return (other.family, other.name) == (
@@ -182,16 +184,14 @@ class ApprovalRegistry:
         ]:
             del self._requests[old.id]
         if no_approver := not self.approver_count:
-            request.state = (
-                "denied"  # before anything is waited for: nobody is shown it as one that waits
-            )
+            request.state = "denied"  # before any await: it is never listed as pending
         await self._store.save_approval(request.id, request.asked, request.to_row())
         await self._emit_event(
             LifecycleEvent("approval.requested", request.agent_id, _event_data(request))
         )
         if no_approver:
             await self._record_decision(
-                request, approve=False, reason="nobody who may decide follows the events", by=""
+                request, approve=False, reason="no approver is connected", by=""
             )
 
     async def _wait_for_decision(self, request: ApprovalRequest) -> None:
@@ -203,7 +203,7 @@ class ApprovalRegistry:
         except TimeoutError:
             if request.state == "waiting":
                 await self._record_decision(
-                    request, approve=False, reason="nobody decided in time", by="urn:agentbox:box"
+                    request, approve=False, reason="the approval timed out", by="urn:agentbox:box"
                 )
 
     async def _record_decision(
@@ -224,7 +224,7 @@ class ApprovalRegistry:
         await self._emit_event(LifecycleEvent("approval.decided", request.agent_id, data))
 
     def _expire(self, requests: Iterable[ApprovalRequest]) -> None:
-        """Those that nobody waits for any more, and whose time is over."""
+        """Deny expired requests that no caller waits for."""
         now = time.time()
         for request in requests:
             if request.state == "waiting" and request.expires <= now:
@@ -233,7 +233,7 @@ class ApprovalRegistry:
                     "urn:agentbox:box",
                     request.expires,
                 )
-                request.reason = "nobody decided in time"
+                request.reason = "the approval timed out"
 
 
 def _event_data(request: ApprovalRequest) -> dict[str, Any]:
@@ -245,4 +245,4 @@ def _event_data(request: ApprovalRequest) -> dict[str, Any]:
 
 
 def _denied(reason: str) -> PermissionDenied:
-    return PermissionDenied(f"it needs an approval: {reason}", scope="approvals")
+    return PermissionDenied(f"approval required: {reason}", scope="approvals")

@@ -1,4 +1,4 @@
-"""One action that waits, or waited, for a decision."""
+"""One action that waits or waited for a decision."""
 
 import hashlib
 import json
@@ -11,15 +11,14 @@ from agentbox.core.visible import escape_invisible
 
 ApprovalState = Literal["waiting", "approved", "denied", "used"]
 KINDS: Final = ("tool", "host", "spawn")
-MAX_PARAMETERS: Final = (
-    16 << 10
-)  # characters of the parameters as JSON; what cannot be shown whole is denied
+MAX_PARAMETERS: Final = 16 << 10  # characters of the parameters as JSON; longer ones are denied
 
 
 @dataclass(kw_only=True)
 class ApprovalRequest:
-    """Mutable: it is decided once. Times in Unix seconds. `parameters` are those with which the action is taken, `words` what
-    the agent says about it, `family` the agent that an operator started and it descends from. `by`: who decided, "" for the box itself."""
+    """Mutable: it is decided once. Times in Unix seconds. `parameters` are those of the action,
+    `words` the agent's comment, `family` the root agent it descends from. `by`: who decided, "" for
+    the box itself."""
 
     id: str
     agent_id: str
@@ -42,7 +41,7 @@ class ApprovalRequest:
 
     @property
     def action(self) -> tuple[str, str, Mapping[str, Any]]:
-        """What it is about, whoever asks."""
+        """The action, without the requester."""
         return self.kind, self.value, self.parameters
 
     def to_row(self) -> dict[str, Any]:
@@ -51,7 +50,7 @@ class ApprovalRequest:
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Self:
-        """The inverse of `to_row`. Raises TypeError or ValueError for what it never gave."""
+        """The inverse of `to_row`. Raises TypeError or ValueError for other data."""
         request = cls(**{name: value for name, value in row.items() if name != "digest"})
         texts = (
             request.id,
@@ -67,7 +66,7 @@ class ApprovalRequest:
         if request.state not in get_args(ApprovalState) or not all(
             isinstance(text, str) for text in texts
         ):
-            raise ValueError("cannot read an approval: a value has another type")
+            raise ValueError("cannot read an approval: a value has the wrong type")
         request.asked, request.expires, request.decided = (
             float(request.asked),
             float(request.expires),
@@ -76,7 +75,7 @@ class ApprovalRequest:
         return request
 
     def describe(self) -> dict[str, Any]:
-        """As callers see it: what the agent chose is escaped, and its words are quoted."""
+        """As callers see it: text of the agent is escaped, its comment is quoted."""
         return {
             "id": self.id,
             "agent_id": self.agent_id,
@@ -96,12 +95,12 @@ class ApprovalRequest:
 
 
 def digest_of(agent_id: str, kind: str, value: str, parameters: Mapping[str, Any]) -> str:
-    """SHA-256 over who does what with which parameters."""
+    """SHA-256 of agent, action and parameters."""
     return hashlib.sha256(
         json.dumps([agent_id, kind, value, parameters], sort_keys=True).encode("ascii")
     ).hexdigest()
 
 
 def format_parameters(parameters: Mapping[str, Any]) -> str:
-    """The parameters as a person reads them."""
+    """The parameters as readable JSON."""
     return json.dumps(parameters, sort_keys=True, ensure_ascii=False)

@@ -1,3 +1,2 @@
-"""Who holds which rights now: authorizations, metering, revocation. What a right means is in
-`policy/rights`.
-"""
+"""Current rights of agents: authorizations, metering, revocation. What a right means is defined in
+`policy/rights`."""

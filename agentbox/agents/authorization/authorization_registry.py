@@ -1,4 +1,5 @@
-"""Who holds what right now: one standing for each agent that runs, minted at its start, told to whoever follows."""
+"""Authorizations of running agents: issued at the start of each generation, published to
+subscribers."""
 
 import asyncio
 import hashlib
@@ -18,7 +19,7 @@ Change = Mapping[str, Any]
 
 
 class AuthorizationRegistry:
-    """Used by one event loop. `entries` are all agents that are kept, by id."""
+    """Used by one event loop. `entries` are all stored agents, by id."""
 
     def __init__(self) -> None:
         self.entries: Mapping[str, AgentRecord] = {}
@@ -26,8 +27,8 @@ class AuthorizationRegistry:
         self._subscribers: set[asyncio.Queue[Change]] = set()
 
     def issue_token(self, entry: AgentRecord) -> str:
-        """The bearer token of the life that starts now: 32 random bytes, of which only the hash is kept. Tokens of earlier
-        lives are worth nothing from here on."""
+        """Issue the bearer token of the starting generation: 32 random bytes, of which only the
+        hash is kept. Tokens of earlier generations become invalid."""
         token = secrets.token_urlsafe(TOKEN_BYTES)
         entry.holding = replace(
             entry.holding, token_sha256=hashlib.sha256(token.encode()).hexdigest()
@@ -37,7 +38,7 @@ class AuthorizationRegistry:
         return token
 
     def revoke_token(self, entry: AgentRecord) -> None:
-        """No process of it runs: its token is worth nothing."""
+        """No process of the agent runs: its token becomes invalid."""
         entry.holding = replace(entry.holding, token_sha256="")
         if (authorization := self._active.pop(entry.agent_id, None)) is not None:
             self._publish(
@@ -45,7 +46,7 @@ class AuthorizationRegistry:
             )
 
     def refresh(self, entry: AgentRecord) -> None:
-        """Its grants are others now: tells of it and of all that descend from it."""
+        """The grants have changed: publish the agent and all its running descendants."""
         for agent_id in list(self._active):
             if agent_id == entry.agent_id or any(
                 ancestor is entry for ancestor in self.ancestors(self.entries[agent_id])
@@ -58,7 +59,7 @@ class AuthorizationRegistry:
         return self._active.get(agent_id)
 
     def build(self, entry: AgentRecord) -> Authorization:
-        """What it holds at this moment."""
+        """The authorization as of now."""
         now, grant_set = time.time(), entry.holding
         return Authorization(
             agent_id=entry.agent_id,
@@ -83,24 +84,25 @@ class AuthorizationRegistry:
                 for text in grant.right.patterns
             ),
             limits=_limits(entry),
-            ancestors=tuple(_ancestor(one, now) for one in self.ancestors(entry)),
+            ancestors=tuple(_ancestor(ancestor, now) for ancestor in self.ancestors(entry)),
         )
 
     def ancestors(self, entry: AgentRecord) -> Iterator[AgentRecord]:
-        """Parent first. Raises KeyError (a bug) when one is no longer kept."""
+        """Parent first. Raises KeyError (a bug) if one is no longer stored."""
         while (parent := entry.spec.parent_id) is not None:
             entry = self.entries[parent]
             yield entry
 
     def has_all_ancestors(self, entry: AgentRecord) -> bool:
-        """Whether all of its ancestors are kept."""
+        """Whether all of its ancestors are stored."""
         parent = entry.spec.parent_id
         return parent is None or (
             parent in self.entries and self.has_all_ancestors(self.entries[parent])
         )
 
     async def subscribe(self) -> AsyncIterator[tuple[Change, int]]:
-        """Every standing as `added`, then `whole`, then each change: added, changed, over. With each its size in bytes."""
+        """Yield every authorization as `added`, then `whole`, then each change: added, changed,
+        over. Each with its size in bytes."""
         queue: asyncio.Queue[Change] = asyncio.Queue()
         self._subscribers.add(queue)
         try:
@@ -121,7 +123,7 @@ class AuthorizationRegistry:
 
 
 def _limits(entry: AgentRecord) -> Mapping[str, Any]:
-    """Those of the gateway are of the table alone; those of the process are as they were lowered."""
+    """Limits of the gateway from the table, those of the process as lowered by the spec."""
     return {**entry.holding.limits, **entry.limits.to_wire()}
 
 

@@ -1,4 +1,5 @@
-"""Uses of rights that have a count or a rate: taken here, so that no restart of a checker gives any of them back."""
+"""Counts the uses of rights with a count or a rate. Counted here, so that a restart of a checker
+resets nothing."""
 
 import asyncio
 import time
@@ -14,8 +15,8 @@ from agentbox.policy.rights.rights import find_allowing_right
 
 
 async def consume(host: HostState, params: Mapping[str, Any]) -> None:
-    """One use of every right that allows the request: the agent's own, and one of each agent that it descends from. All
-    are taken or none, and kept before this returns. Raises PermissionDenied."""
+    """Count one use of every right that allows the request: the agent's own and those of its
+    ancestors. All are counted or none, and stored before this returns. Raises PermissionDenied."""
     entry = host.authorizations.entries.get(params["agent_id"])
     scope, operation = params["scope"], params["operation"]
     if (
@@ -23,17 +24,17 @@ async def consume(host: HostState, params: Mapping[str, Any]) -> None:
         or host.authorizations.active(entry.agent_id) is None
         or entry.generation != params["generation"]
     ):
-        raise _denied(scope, "no process of that agent runs")
+        raise _denied(scope, "the agent is not running")
     if operation not in OPERATIONS.get(scope, ()):
-        raise _denied(scope, f"there is no operation {operation}")
+        raise _denied(scope, f"unknown operation {operation}")
     now, chain = time.time(), (entry, *host.authorizations.ancestors(entry))
     grants = [(holder, _allowing_grant(holder, params, now)) for holder in chain]
     for _, grant in grants:
         if reason := grant.exhausted_reason(now):
             raise _denied(scope, reason)
-    for one, grant in grants:
-        one.holding = one.holding.with_grant(grant.with_use(now))
-    metered = [one for one, grant in grants if grant.is_metered]
+    for holder, grant in grants:
+        holder.holding = holder.holding.with_grant(grant.with_use(now))
+    metered = [holder for holder, grant in grants if grant.is_metered]
     await asyncio.shield(host.save_or_raise(metered, ()))
 
 
@@ -45,9 +46,9 @@ def _allowing_grant(entry: AgentRecord, params: Mapping[str, Any], now: float) -
     )
     grant = entry.holding.find(grant_id)
     if grant is None:
-        raise _denied(scope, f"no right of {entry.spec.name} allows {scope} {operation} here")
+        raise _denied(scope, f"{entry.spec.name} has no right that allows {scope} {operation} here")
     return grant
 
 
 def _denied(scope: str, reason: str) -> PermissionDenied:
-    return PermissionDenied(f"cannot use a right of the scope {scope}: {reason}", scope=scope)
+    return PermissionDenied(f"cannot use a right of scope {scope}: {reason}", scope=scope)

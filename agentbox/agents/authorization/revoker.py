@@ -1,4 +1,4 @@
-"""Grants that are taken back, by an operator or by their time, with all that was derived from them."""
+"""Revokes grants, by an operator or on expiry, with all grants derived from them."""
 
 import asyncio
 import time
@@ -18,11 +18,11 @@ from agentbox.policy.rights.grant_set import Grant
 from agentbox.policy.rights.restriction import uncovered_grants
 
 log = structlog.get_logger()
-_MAX_SLEEP = 3600.0  # seconds: the clock may be set meanwhile
+_MAX_SLEEP = 3600.0  # seconds; the clock may be changed meanwhile
 
 
 class GrantRevoker:
-    """`entries` are all agents that are kept, `lives` those that are not over."""
+    """`entries` are all stored agents, `runners` those that have not ended."""
 
     def __init__(
         self,
@@ -32,11 +32,11 @@ class GrantRevoker:
     ) -> None:
         self._host, self._entries, self._runners = host, entries, runners
         self._wake = asyncio.Event()
-        self._reported: set[str] = set()  # grants whose end was told
+        self._reported: set[str] = set()  # grants whose expiry was reported
 
     async def revoke(self, entry: AgentRecord, grant_id: str, principal: str) -> None:
-        """For good. Told to the checkers at once, kept before this returns. Raises NotFound, InvalidTransition for a denial,
-        and the error of a disk that does not keep it."""
+        """Revoke permanently. Published to the checkers at once, stored before this returns. Raises
+        NotFound, InvalidTransition for a denial, and the error of the disk."""
         grant = entry.holding.find(grant_id)
         if grant is None:
             raise NotFound(f"cannot find grant {grant_id}", resource="grant", id=grant_id)
@@ -47,27 +47,27 @@ class GrantRevoker:
                 "to": "revoked",
                 "blockers": [],
             }
-            raise InvalidTransition("cannot take a denial back: that would give a right", **members)
+            raise InvalidTransition("cannot revoke a denial: that would grant a right", **members)
         if grant.revoked:
             return
         entry.holding = entry.holding.with_grant(replace(grant, revoked=True))
         await self._apply(entry, [grant], principal)
 
     def watch(self, entry: AgentRecord) -> None:
-        """A new agent: its grants may end sooner than those known. Where none of them ends, nobody is woken, since that
-        looks at every grant of every agent."""
+        """Add a new agent, whose grants may expire earlier than the known ones. Without an expiry
+        nothing is woken, since a check visits every grant of every agent."""
         if any(grant.right.expires_at is not None for grant in entry.holding.all_grants()):
             self._wake.set()
 
     async def run(self) -> None:
-        """Until cancelled: each grant that reaches its end is told as one that was taken back."""
+        """Run until cancelled: report each grant that expires as revoked."""
         while True:
             self._wake.clear()
             await self.revoke_expired()
             await self._sleep()
 
     async def revoke_expired(self) -> None:
-        """Tells of every grant whose end has come since the last look."""
+        """Revoke every grant that has expired since the last check."""
         now = time.time()
         for entry in list(self._entries.values()):
             expired = [
@@ -76,12 +76,12 @@ class GrantRevoker:
                 if not grant.revoked and self._is_newly_expired(grant, now)
             ]
             if expired:
-                self._reported.update(one.grant_id for one in expired)
+                self._reported.update(grant.grant_id for grant in expired)
                 try:
                     await self._apply(entry, expired, "")
-                except AdapterError as error:  # its end is in its row already
+                except AdapterError as error:  # the expiry is stored already
                     log.error(
-                        "end of grants is not recorded",
+                        "cannot record expired grants",
                         agent_id=entry.agent_id,
                         reason=error.message,
                     )
@@ -119,8 +119,8 @@ class GrantRevoker:
     def _revoke_derived(
         self, parent: AgentRecord, changed: dict[str, list[Grant]], now: float
     ) -> None:
-        """What descendants hold of the kernel's, and of secrets, that nothing above them covers any more. All else is asked
-        for with each use, all the way up."""
+        """Revoke kernel-enforced grants and secrets of descendants that are no longer covered by
+        their ancestors. All other rights are checked at each use, up to the root."""
         for child in self._entries.values():
             if child.spec.parent_id == parent.agent_id:
                 if uncovered := uncovered_grants(child.holding, parent.holding, now):
@@ -132,7 +132,7 @@ class GrantRevoker:
     def _enforce(
         self, entry: AgentRecord, grants: Iterable[Grant], principal: str
     ) -> list[LifecycleEvent]:
-        """Secrets lose their files; a process that the kernel would still let is ended."""
+        """Delete the files of secrets; end a process whose rights the kernel still enforces."""
         events, must_end = [], False
         secrets = {secret.grant_id for secret in entry.holding.secrets}
         for grant in grants:

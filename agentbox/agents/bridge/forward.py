@@ -1,4 +1,5 @@
-"""The bridge as a relay: each call goes to the agents of another box, each answer comes back as the same typed error."""
+"""The bridge as a relay: calls go to the agents of another box, errors come back with the same
+type."""
 
 import asyncio
 import contextlib
@@ -19,27 +20,25 @@ from agentbox.core.rpc.session import Session
 from agentbox.core.rpc.subscriptions import ServerSubscription
 from agentbox.core.slot_errors import NotFound, SlotUnavailable
 
-_OPEN_SECONDS = 8.0  # the box gives 10 to the whole of opening a slot
+_OPEN_SECONDS = 8.0  # opening a slot is limited to 10
 Params = Mapping[str, Any]
 
 
 class Forwarder:
-    """Answers a session out of the agents of a host."""
+    """Serves a session from the agents of another box."""
 
     def __init__(self, agents: HttpOrchestrator, stop: asyncio.Event) -> None:
         self.agents, self.stop = agents, stop
 
     def handshake(self, _params: Params) -> dict[str, Any]:
-        """Bounds of the caller's box are not the host's: they are left aside."""
+        """The bounds of the caller's box do not apply to the remote host and are ignored."""
         return {"capabilities": sorted(self.agents.capabilities)}
 
     async def handle(self, session: Session[Any], method: str, params: Params) -> Any:
-        """Raises NotFound for a method that there is not."""
+        """Raises NotFound for an unknown method."""
         handler = _METHODS.get(method)
         if handler is None:
-            raise NotFound(
-                f"cannot call {method}: there is no such method", resource="method", id=method
-            )
+            raise NotFound(f"unknown method {method}", resource="method", id=method)
         scopes = frozenset({"admin"}) if params.get("admin") is True else frozenset()
         principal, trace_id = (
             str(params.get("principal", "")),
@@ -54,8 +53,8 @@ class Forwarder:
 async def serve(
     endpoint: str, token: str, ca_file: str, fds: tuple[int, int], paths: Paths
 ) -> None:
-    """Returns once the peer has left or asked for the end. Agents of the host live on. Raises AdapterError when the host
-    does not answer."""
+    """Return once the peer has disconnected or requested shutdown. Remote agents keep running.
+    Raises AdapterError if the host does not answer."""
     options = {"endpoint": endpoint, "ca_file": ca_file}
     cfg = SlotConfig(
         slot="orchestrator",
@@ -160,9 +159,7 @@ async def _attach(session: Session[Forwarder], params: Params) -> Any:
 async def _stdin(session: Session[Forwarder], params: Params) -> Any:
     attachment: Attachment | None = session.attachments.get(params["subscription"])
     if attachment is None:
-        raise NotFound(
-            "cannot write to stdin: nobody is attached here any more", resource="attachment", id=""
-        )
+        raise NotFound("cannot write to stdin: no client is attached", resource="attachment", id="")
     await (
         attachment.close_stdin()
         if params.get("eof")

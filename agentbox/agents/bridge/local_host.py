@@ -1,4 +1,4 @@
-"""The bridge as an agent-host of its own: it lives as long as its stdin, and its agents no longer than it."""
+"""The bridge as an agent-host of its own: it ends with its stdin, and its agents end with it."""
 
 import asyncio
 import contextlib
@@ -22,8 +22,8 @@ _CAPABILITIES = tuple(name for name in CAPABILITIES if name != "detached")
 
 
 async def serve(config: HostConfig, fds: tuple[int, int]) -> None:
-    """Returns once the peer has left, or asked for the end, and no agent lives. Raises AgentboxError when another bridge
-    has the folder."""
+    """Return once the peer has disconnected or requested shutdown and no agent runs. Raises
+    AgentboxError if another bridge uses the directory."""
     config = replace(config, directory=STATE_DIR)
     with _exclusive(config.state_dir):
         async with open_service(config, token=None, capabilities=_CAPABILITIES) as service:
@@ -52,8 +52,8 @@ def _exclusive(directory: Path) -> Iterator[None]:
     except BlockingIOError:
         os.close(lock)
         raise AgentboxError(
-            f"cannot serve agents from {directory}: another bridge does",
-            "A box has one bridge; end the other, or wait until it has left.",
+            f"cannot serve agents from {directory}: another bridge is running",
+            "Stop the other bridge, or wait until it exits.",
             exit_code=ExitCode.BUSY,
         ) from None
     try:

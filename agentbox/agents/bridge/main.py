@@ -1,4 +1,4 @@
-"""What the bridge is asked for on its command line, and who then answers on its pipes."""
+"""Command line of the bridge: serves local agents, or those of another box."""
 
 import argparse
 import asyncio
@@ -19,7 +19,7 @@ _FIRST_FREE = 3
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The exit code. An error of the operator's making is one line on stderr."""
+    """Return the exit code. Operator errors are one line on stderr."""
     pipes = claim_stdio()
     options = _parser().parse_args(arguments)
     paths = Paths.for_this_process()
@@ -41,8 +41,8 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def claim_stdio() -> tuple[int, int]:
-    """Stdin and stdout under numbers that no child inherits. From here on whatever is printed goes to stderr, and whoever
-    reads stdin finds it empty: nothing but a message of ours can reach the peer."""
+    """Move stdin and stdout to descriptors that no child inherits. Later prints go to stderr and
+    reads of stdin are empty, so that only messages reach the peer."""
     inward, outward = (fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _FIRST_FREE) for fd in (0, 1))
     devnull = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     os.dup2(devnull, 0)
@@ -54,22 +54,25 @@ def claim_stdio() -> tuple[int, int]:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m agentbox.agents.bridge",
-        description="Serves agents over JSON-RPC on stdin and stdout: of this machine, with state of its own, or those of "
-        "another box.",
+        description="Serves agents over JSON-RPC on stdin and stdout: "
+        "of this machine, with its own state, or of another box.",
     )
-    parser.add_argument("--url", default="", help="address of another box, whose agents are served")
+    parser.add_argument("--url", default="", help="URL of another box whose agents are served")
     parser.add_argument(
-        "--token-env", default="", metavar="NAME", help="variable that holds a token of that box"
+        "--token-env",
+        default="",
+        metavar="NAME",
+        help="environment variable with a token of that box",
     )
     parser.add_argument(
-        "--token-file", default="", metavar="PATH", help="file that holds a token of that box"
+        "--token-file", default="", metavar="PATH", help="file with a token of that box"
     )
-    parser.add_argument("--ca-file", default="", metavar="PATH", help="extra trust anchor")
+    parser.add_argument("--ca-file", default="", metavar="PATH", help="additional CA certificate")
     return parser
 
 
 def _token(options: argparse.Namespace, paths: Paths) -> str:
-    """From the variable or the file: on a command line every process could read it. "" sends none."""
+    """From the variable or the file: a command line is visible to every process. "" sends none."""
     if options.token_env:
         return pop_from_environment(options.token_env) or ""
     if not options.token_file:
@@ -78,5 +81,6 @@ def _token(options: argparse.Namespace, paths: Paths) -> str:
         return paths.resolve(options.token_file).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise AgentboxError(
-            f"cannot read the token file: {type(error).__name__}", "Give uid 1000 a text file."
+            f"cannot read the token file: {type(error).__name__}",
+            "Pass a text file that uid 1000 can read.",
         ) from error

@@ -1,3 +1,2 @@
-"""Every agent that this host knows: table, store, listing, denials, reconciliation at start. No
-process is started here.
-"""
+"""All agents of this host: registry, store, listing, denials, reconciliation at startup. Starts no
+process."""

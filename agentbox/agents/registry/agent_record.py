@@ -26,7 +26,8 @@ FINAL_STATES: frozenset[AgentState] = frozenset({"exited", "failed", "lost"})
 
 @dataclass(kw_only=True)
 class AgentRecord:
-    """Mutable: the life of the agent writes it, everything else reads it. All of it but `ending` is kept in agents.db."""
+    """Mutable: only the agent's runner writes it. All of it but `exit_pending` is stored in
+    agents.db."""
 
     agent_id: str
     spec: AgentSpec
@@ -34,16 +35,14 @@ class AgentRecord:
     principal: str
     request_id: str
     depth: int = 0
-    once: bool = False  # of run_once
-    state_id: str = ""  # whose memory and pods it uses; "" becomes its own id
-    session_id: str = (
-        ""  # the task that it runs for, else the head of its family; "" becomes its own id
-    )
+    once: bool = False  # started by run_once
+    state_id: str = ""  # whose memory and pods it uses; default: its own id
+    session_id: str = ""  # the task it runs for, else the root of its family; default: its own id
     trace_id: str = field(default_factory=new_trace_id)
     holding: GrantSet = field(default_factory=GrantSet)
     generation: int = 1
     state: AgentState = "starting"
-    over: bool = False  # no life will follow
+    over: bool = False  # no generation will follow
     pid: int | None = None
     start_ticks: int = 0
     boot_id: str = ""
@@ -51,15 +50,15 @@ class AgentRecord:
     restarts: list[float] = field(default_factory=list)  # Unix seconds
     restart_count: int = 0
     exit: ExitRecord | None = None
-    exit_pending: bool = False  # the exit is in the stream not yet: a host that dies now tells another, so nobody sees this one
+    exit_pending: bool = False  # hidden until the exit is in the stream
     isolation: Mapping[str, Any] = field(default_factory=dict)
-    denials: dict[str, dict[str, int]] = field(default_factory=dict)  # layer -> rule -> how often
+    denials: dict[str, dict[str, int]] = field(default_factory=dict)  # layer -> rule -> count
     quiet: dict[str, dict[str, int]] = field(
         default_factory=dict
-    )  # of those the benign ones, which are no events
+    )  # the benign ones of these, which cause no events
     peaks: dict[str, float] = field(
         default_factory=dict
-    )  # the most that was seen, by limit, in all lives
+    )  # maximum seen of each limit, over all generations
     stop_requested: bool = False
     delivered: int = 0  # cursor up to which an attachment has read
     created: float = field(default_factory=time.time)
@@ -74,11 +73,11 @@ class AgentRecord:
 
     @cached_property
     def spec_size(self) -> int:
-        """Characters of its spec; that never changes."""
+        """Characters of the spec, which never changes."""
         return len(to_json(self.spec, ensure_ascii=True))
 
     def info(self, *, with_policy: bool = False) -> AgentInfo:
-        """What callers see; `whole` with what it holds."""
+        """What callers see; `with_policy` adds its grants."""
         return AgentInfo(
             handle=self.handle,
             spec=self.spec,
@@ -99,11 +98,11 @@ class AgentRecord:
 
     @property
     def wall_name(self) -> str:
-        """The limit that bounds its time."""
+        """The limit that bounds its run time."""
         return "run_wall_seconds" if self.once else "agent_wall_seconds"
 
     def limit_usage(self) -> dict[str, Any]:
-        """`{limit: {cap, peak, unit, config_path}}`; `peak` is None where nobody has looked yet, or nobody looks."""
+        """`{limit: {cap, peak, unit, config_path}}`; `peak` is None if it was not measured."""
         usage: dict[str, Any] = {}
         for limit in fields(Limits):
             row = LIMITS[self.wall_name if limit.name == "wall_seconds" else limit.name]

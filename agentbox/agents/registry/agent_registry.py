@@ -1,4 +1,4 @@
-"""Every agent that this host knows, and the calls of the contract that need no more than that."""
+"""All agents of this host and the contract calls that need nothing else."""
 
 import asyncio
 import signal
@@ -43,7 +43,9 @@ class AgentRegistry:
         self.entries = host.entries
         self.runners: dict[str, AgentRunner] = {}
         self.streams: dict[str, StreamLog] = {}
-        self._attached: dict[str, AttachedReaders] = {}  # of agents whose output waits, or waited
+        self._attached: dict[
+            str, AttachedReaders
+        ] = {}  # of agents whose output waits or has waited for readers
         self._requests: dict[RequestKey, tuple[asyncio.Task[AgentHandle] | AgentHandle, float]] = {}
         self._cleanups: set[asyncio.Task[None]] = set()
         self.closing = False  # no agent is started any more
@@ -52,7 +54,7 @@ class AgentRegistry:
         self.revoker = GrantRevoker(host, self.entries, self.runners)
 
     async def load(self) -> None:
-        """What an earlier process of this host kept. Nothing is started yet."""
+        """Load what an earlier process stored. Starts nothing."""
         for entry in await self.host.store.entries():
             self.entries[entry.agent_id] = entry
             self.streams[entry.agent_id] = StreamLog.recover(
@@ -72,8 +74,9 @@ class AgentRegistry:
         stdin: bytes | None = None,
         attached: bool = False,
     ) -> AgentHandle:
-        """The agent of that request: made once, however often it is asked for, and given `stdin` once. Goes on when the
-        caller is cancelled. With `attached` its output waits from the first byte for the reader that comes."""
+        """Return the agent of that request; repeated requests return the same agent, and `stdin` is
+        sent once. Continues if the caller is cancelled. With `attached`, output waits from the
+        first byte for a reader."""
         key = (requester.principal, requester.request_id)
         pending = self._existing_request(key)
         if isinstance(pending, AgentHandle):
@@ -98,14 +101,14 @@ class AgentRegistry:
         return build_page(self.entries.values(), agent_filter, limit, cursor)
 
     def signal(self, handle: AgentHandle, name: str) -> None:
-        """Raises StaleHandle, NotFound, or InvalidTransition when no process runs."""
+        """Raises StaleHandle, NotFound, or InvalidTransition if no process runs."""
         entry = self._current(handle)
         if entry.pid is None:
-            raise _invalid_transition(entry, "signalled", "no process of it runs")
+            raise _invalid_transition(entry, "signalled", "it is not running")
         self.runners[entry.agent_id].signal(signal.Signals[f"SIG{name}"])
 
     async def terminate(self, handle: AgentHandle, grace: float | None) -> ExitRecord:
-        """Ends it for good; the exit of an agent that is over already is answered as it was."""
+        """End the agent permanently; for an ended agent return its stored exit."""
         entry = self._current(handle)
         runner = self.runners.get(entry.agent_id)
         if runner is not None:
@@ -113,25 +116,26 @@ class AgentRegistry:
         return entry.exit or exits.lost_exit()
 
     def attachable_runner(self, handle: AgentHandle) -> AgentRunner:
-        """The life whose stdin and stdout may be held now. Raises StaleHandle, NotFound or InvalidTransition."""
+        """The runner whose stdin and stdout can be attached now. Raises StaleHandle, NotFound or
+        InvalidTransition."""
         entry = self._current(handle)
         runner = self.runners.get(entry.agent_id)
         if runner is None or entry.pid is None:
-            raise _invalid_transition(entry, "attached", "no process of it runs")
+            raise _invalid_transition(entry, "attached", "it is not running")
         if runner.stdin is None:
             raise _invalid_transition(entry, "attached", "its stdin is null")
         if runner.attached:
-            raise _invalid_transition(entry, "attached", "somebody else is attached")
+            raise _invalid_transition(entry, "attached", "another client is attached")
         return runner
 
     def attached_readers(self, entry: AgentRecord) -> AttachedReaders:
-        """Those that its output waits for."""
+        """The readers that its output waits for."""
         return self._attached.setdefault(
             entry.agent_id, AttachedReaders(self.streams[entry.agent_id])
         )
 
     async def close(self) -> None:
-        """Ends every agent, in the grace of the slot or LAST_GRACE, whichever is shorter."""
+        """End every agent, with the grace of the slot or LAST_GRACE, whichever is shorter."""
         grace = min(self.host.config.grace_seconds, SHUTDOWN_GRACE)
         await asyncio.gather(*(runner.end(grace) for runner in self.runners.values()))
         while self._cleanups:
@@ -139,7 +143,7 @@ class AgentRegistry:
         await self.host.denials.flush()
 
     def resume(self, entry: AgentRecord) -> None:
-        """An agent whose last life is over: its restart policy decides what follows."""
+        """Apply the restart policy to an agent whose last generation has ended."""
         runner = self.runners[entry.agent_id] = AgentRunner(
             self.host, entry, self.streams[entry.agent_id]
         )
@@ -156,7 +160,7 @@ class AgentRegistry:
     ) -> AgentHandle:
         if self.closing:
             raise SlotUnavailable(
-                "cannot start another agent: agent-host is ending",
+                "cannot start another agent: agent-host is shutting down",
                 slot="orchestrator",
                 impl="local-process",
                 since=None,
@@ -208,7 +212,7 @@ class AgentRegistry:
         requester: Requester,
         task: "asyncio.Task[AgentHandle]",
     ) -> None:
-        """A request that failed may be made again; one that worked needs only its handle."""
+        """A failed request may be retried; of a successful one only the handle is kept."""
         if task.cancelled() or task.exception() is not None:
             self._requests.pop(key)
             error = None if task.cancelled() else task.exception()
@@ -227,7 +231,8 @@ class AgentRegistry:
         entry = self.get(handle.agent_id)
         if entry.generation != handle.generation:
             raise StaleHandle(
-                f"cannot use generation {handle.generation} of agent {entry.agent_id}: it is at {entry.generation}",
+                f"cannot use generation {handle.generation} of agent {entry.agent_id}: "
+                f"the current one is {entry.generation}",
                 generation=handle.generation,
                 current=entry.generation,
             )
@@ -246,7 +251,7 @@ class AgentRegistry:
             await self.host.reviews.clean_up(directory.name)
         except OSError as error:
             log.warning(
-                "private folder is not removed", folder=str(directory), reason=error.strerror
+                "cannot remove a private directory", directory=str(directory), reason=error.strerror
             )
         surplus = list(self._surplus())
         for agent_id in surplus:
@@ -257,7 +262,7 @@ class AgentRegistry:
             await self.host.store.delete_agents(surplus)
 
     def _surplus(self) -> Iterable[str]:
-        """Those that are over for longest, beyond what is kept: one that ran long is as worth looking at as the others."""
+        """Ended agents beyond the retention limits, longest ended first, however long they ran."""
         config = self.host.config
         needed = {
             agent.agent_id
@@ -265,10 +270,12 @@ class AgentRegistry:
             if not entry.over and self.host.authorizations.has_all_ancestors(entry)
             for agent in self.host.authorizations.ancestors(entry)
         }
-        ended = [one for one in self.entries.values() if one.over and one.agent_id not in needed]
+        ended = [
+            agent for agent in self.entries.values() if agent.over and agent.agent_id not in needed
+        ]
         rows = [
-            (one.agent_id, self.streams[one.agent_id].size, one.spec_size)
-            for one in sorted(ended, key=_ended_at)
+            (agent.agent_id, self.streams[agent.agent_id].size, agent.spec_size)
+            for agent in sorted(ended, key=_ended_at)
         ]
         return select_surplus(rows, config)
 
@@ -277,7 +284,8 @@ class AgentRegistry:
 
 
 def select_surplus(ended: Sequence[tuple[str, int, int]], config: HostConfig) -> Iterator[str]:
-    """Of (id, bytes of output, characters of spec), oldest first, the ids that go so that the rest keeps to all bounds."""
+    """From (id, bytes of output, characters of spec), oldest first, yield the ids to delete so that
+    the rest is within all limits."""
     output, specs = sum(row[1] for row in ended), sum(row[2] for row in ended)
     for index, (agent_id, size, spec) in enumerate(ended):
         within_count = len(ended) - index <= config.keep_ended
@@ -288,12 +296,12 @@ def select_surplus(ended: Sequence[tuple[str, int, int]], config: HostConfig) ->
 
 
 def _retention(entry: AgentRecord) -> tuple[int, int]:
-    """Bytes of each stream of output, and events of its life."""
+    """Bytes of each output stream, and number of lifecycle items."""
     return entry.limits.stdout or 0, entry.limits.events_kept or EVENTS
 
 
 def _ended_at(entry: AgentRecord) -> tuple[float, str]:
-    """Unix seconds, and the id for those that ended at once."""
+    """Unix seconds, then the id as a tie-breaker."""
     return (0.0 if entry.exit is None else entry.exit.at.timestamp(), entry.agent_id)
 
 
@@ -304,4 +312,4 @@ def _invalid_transition(entry: AgentRecord, target: str, reason: str) -> Invalid
         "to": target,
         "blockers": [],
     }
-    return InvalidTransition(f"cannot make agent {entry.agent_id} {target}: {reason}", **members)
+    return InvalidTransition(f"agent {entry.agent_id} cannot be {target}: {reason}", **members)

@@ -1,4 +1,5 @@
-"""Whether a refusal is benign, a matter of policy, or an attack: `config/denials.toml`, and bounds of what stays benign."""
+"""Classifies denials as benign, policy or attack: `config/denials.toml`, with a limit on benign
+ones."""
 
 import time
 import tomllib
@@ -10,7 +11,7 @@ from agentbox.core.data_files import config_dir
 from agentbox.core.errors import AgentboxError, ExitCode
 
 DenialClass = Literal["benign", "policy", "attack"]
-BENIGN_A_MINUTE: Final = 64  # of one agent; more are a matter of policy
+BENIGN_A_MINUTE: Final = 64  # per agent; further ones count as policy
 _FILE: Final = "denials.toml"
 ClassKey = tuple[str, str, str]  # layer, rule, signature; "" = any signature
 
@@ -19,13 +20,13 @@ class DenialClassifier:
     """Used by one event loop."""
 
     def __init__(self) -> None:
-        self._table = load_classes()  # before any agent: without it no agent is started
-        self._minutes: dict[
-            str, tuple[int, int]
-        ] = {}  # by agent: which minute, and how many were benign in it
+        self._table = (
+            load_classes()
+        )  # load before any agent starts; an unusable table prevents all starts
+        self._minutes: dict[str, tuple[int, int]] = {}  # agent id -> (minute, benign denials in it)
 
     def split(self, agent_id: str, key: ClassKey, count: int) -> Mapping[DenialClass, int]:
-        """How many of `count` equal refusals are of which class."""
+        """Split `count` equal denials by class."""
         layer, rule, _ = key
         denial_class = self._table.get(key) or self._table.get((layer, rule, "")) or "policy"
         if denial_class != "benign":
@@ -35,7 +36,7 @@ class DenialClassifier:
         return {name: number for name, number in counts.items() if number}
 
     def discard(self, agent_id: str) -> None:
-        """The agent is over."""
+        """Drop the counters of an agent that has ended."""
         self._minutes.pop(agent_id, None)
 
     def _take_benign(self, agent_id: str, count: int) -> int:
@@ -49,7 +50,7 @@ class DenialClassifier:
 
 @cache
 def load_classes() -> Mapping[ClassKey, DenialClass]:
-    """The table. Raises AgentboxError (exit 2) for a file that cannot be used."""
+    """The table. Raises AgentboxError (exit 2) for an unusable file."""
     path = config_dir() / _FILE
     try:
         rows = tomllib.loads(path.read_text(encoding="utf-8"))["denial"]
@@ -64,6 +65,6 @@ def load_classes() -> Mapping[ClassKey, DenialClass]:
 
 def _parse_class(row: Mapping[str, Any]) -> DenialClass:
     if row["class"] not in get_args(DenialClass):
-        raise ValueError(f"{row['class']} is no class of a refusal")
+        raise ValueError(f"{row['class']} is not a denial class")
     denial_class: DenialClass = row["class"]
     return denial_class

@@ -1,6 +1,7 @@
-"""The ledger of what agents were refused by a process of ours: exact counts, and events at a bounded rate (denial_rates.py).
+"""Ledger of denials by processes of the box: exact counts, and events at a limited rate
+(denial_rates.py).
 
-The kernel's own refusals are in no ledger: it tells nobody of them.
+Denials by the kernel are not counted: it does not report them.
 """
 
 import asyncio
@@ -24,28 +25,26 @@ from agentbox.core.visible import escape_invisible
 
 LAYERS: Final = ("proxy", "gateway", "door", "spawn", "reaper")
 OTHER: Final = "other"
-MAX_RULES = 64  # of a layer; later ones count as `other`
+MAX_RULES = 64  # per layer; later ones count as `other`
 MAX_NAMES = 32  # of agents; later ones count as `other`
-MAX_SERIES = (
-    190  # of (name, layer, rule, class): /metrics shows 200 a family (api/metrics/exposition.py)
-)
-MAX_EVENTS = 64  # stored at once; what is beyond waits for the next time, and goes on counting
+MAX_SERIES = 190  # of (name, layer, rule, class); /metrics shows 200 per family
+MAX_EVENTS = 64  # stored at once; the rest waits for the next batch and keeps counting
 _RULE_PATTERN = re.compile(r"[a-z0-9]([a-z0-9_.:*/ -]{0,46}[a-z0-9*])?")
 _MAX_DETAIL = 200  # characters
 _DENYING_STAGES = (
     "profile",
     "cwd",
     "confinement",
-)  # of a spawn; a program that is not there was not refused
+)  # of a spawn; a missing program is not a denial
 
-# Agent id ("" = none was made), then its session and trace; name, layer, rule, class.
+# Agent id ("" = no agent was created), session id, trace id, name, layer, rule, class.
 DenialKey = tuple[str, str, str, str, str, str, DenialClass]
 SaveEvents = Callable[[Sequence[AgentRecord], Sequence[LifecycleEvent]], Coroutine[Any, Any, None]]
 
 
 @dataclass
 class _Unreported:
-    """Refusals that are in no event yet. `detail` is that of the first."""
+    """Denials that no event contains yet. `detail` is that of the first."""
 
     profile: str
     generation: int
@@ -54,7 +53,8 @@ class _Unreported:
 
 
 class DenialLedger:
-    """Used by one event loop. `entries` are the agents by id; `save` stores those that changed, and events, in one go."""
+    """Used by one event loop. `entries` are the agents by id; `save` stores changed agents and
+    events in one transaction."""
 
     def __init__(self, save: SaveEvents, entries: Mapping[str, AgentRecord]) -> None:
         self._save, self._entries = save, entries
@@ -63,15 +63,15 @@ class DenialLedger:
         self._names: set[str] = set()
         self._rules: defaultdict[str, set[str]] = defaultdict(set)
         self._unreported: dict[DenialKey, _Unreported] = {}
-        self._rates: dict[str, AgentRate] = {}  # by agent
+        self._rates: dict[str, AgentRate] = {}  # by agent id
         self._ready: list[LifecycleEvent] = []
         self._reporter: asyncio.Task[None] | None = None
-        self._flushing = False  # at once, whatever the rates
+        self._flushing = False  # ignore the rates
         self._wake = asyncio.Event()
         self._changed = asyncio.Event()
         self.revision = secrets.randbits(
             40
-        )  # grows with each refusal; no other process of this program had it
+        )  # grows with each denial; random start, so that it differs between processes
 
     def on_denied(
         self,
@@ -82,9 +82,9 @@ class DenialLedger:
         detail: str = "",
         signature: str = "",
     ) -> None:
-        """`count` refusals of that agent. Unknown layers, and rules beyond the bound, count as `other`; so does an agent
-        that is not known, which has no event. `detail` may be an agent's words: it is cut and escaped. Of benign ones
-        there is no event."""
+        """Count `count` denials of that agent. Unknown layers and rules beyond the limit count as
+        `other`. So does an unknown agent, which gets no event. `detail` may contain text of an
+        agent: it is truncated and escaped. Benign denials cause no event."""
         entry = self._entries.get(agent_id)
         layer, rule = self._bound_names(layer, rule)
         if entry is None:
@@ -102,7 +102,7 @@ class DenialLedger:
                 self._enqueue(key, entry.spec.profile, entry.generation, number, detail)
 
     def discard(self, agent_id: str) -> None:
-        """The agent is over: what is in no event yet is told, and only its totals are kept."""
+        """The agent has ended: report what no event contains yet and keep only its totals."""
         self._classes.discard(agent_id)
         if rate := self._rates.pop(agent_id, None):
             keys = [key for key in self._unreported if key[0] == agent_id]
@@ -117,9 +117,9 @@ class DenialLedger:
         session_id: str = "",
         trace_id: str = "",
     ) -> None:
-        """Counts a start that was refused by rule; what failed for another reason does not count. `agent_id` where the
-        agent exists, as at a restart; else the event stands under its parent's, or under none, with session and trace of
-        who asked."""
+        """Count a start that was denied by rule; other failures are ignored. `agent_id` is set if
+        the agent exists, as at a restart; otherwise the event belongs to the parent, or to no
+        agent, with session and trace of the caller."""
         rule = denying_rule(error)
         if not rule:
             return
@@ -135,7 +135,7 @@ class DenialLedger:
         )
 
     def totals(self) -> DenialCounts:
-        """What was refused since this process began, by name of the agent, layer, rule and class."""
+        """Denials since this process started, by agent name, layer, rule and class."""
         rows = sorted(self._totals.items())
         counts = tuple(
             DenialCount(agent=name, layer=layer, rule=rule, count=count, denial_class=kind)
@@ -144,11 +144,11 @@ class DenialLedger:
         return DenialCounts(revision=self.revision, totals=counts)
 
     async def wait_for_change(self) -> None:
-        """Returns after the next refusal."""
+        """Return after the next denial."""
         await self._changed.wait()
 
     async def flush(self) -> None:
-        """Returns once every refusal so far is in an event."""
+        """Return once every denial so far is in an event."""
         self._flushing = True
         self._wake.set()
         while self._reporter is not None and not self._reporter.done():
@@ -164,7 +164,7 @@ class DenialLedger:
         return layer, OTHER
 
     def _count(self, name: str, layer: str, rule: str, kind: DenialClass, count: int) -> str:
-        """Returns the name under which it counts."""
+        """Return the name under which it is counted."""
         if name not in self._names and len(self._names) >= MAX_NAMES:
             name = OTHER
         self._names.add(name)
@@ -194,7 +194,7 @@ class DenialLedger:
             self._reporter = asyncio.create_task(self._report(), name="denials")
 
     async def _report(self) -> None:
-        """As their rates allow; the pause bounds how often something is stored."""
+        """Send events as their rates allow; the sleep limits how often they are stored."""
         while self._unreported or self._ready:
             self._wake.clear()
             events = [*self._ready, *self._take_due(time.monotonic())]
@@ -212,12 +212,16 @@ class DenialLedger:
                     async with asyncio.timeout(self._delay(time.monotonic())):
                         await self._wake.wait()
         running = {
-            one for one in self._rates if one in self._entries and not self._entries[one].over
+            agent_id
+            for agent_id in self._rates
+            if agent_id in self._entries and not self._entries[agent_id].over
         }
-        self._rates = {one: rate for one, rate in self._rates.items() if one in running}
+        self._rates = {
+            agent_id: rate for agent_id, rate in self._rates.items() if agent_id in running
+        }
 
     def _take_due(self, now: float) -> list[LifecycleEvent]:
-        """Those whose time has come, at most MOST_EVENTS."""
+        """Take the events that are due, at most MAX_EVENTS."""
         due = [key for key in self._unreported if self._flushing or self._due_at(key, now) <= now][
             :MAX_EVENTS
         ]
@@ -234,13 +238,13 @@ class DenialLedger:
         return max(EVENT_SECONDS, min(self._due_at(key, now) for key in self._unreported) - now)
 
     def _due_at(self, key: DenialKey, now: float) -> float:
-        """Who is no agent asked for each event by a request."""
+        """Denials without an agent are due at once: each needs a request of its own."""
         return self._rates[key[0]].due(key[4:], now) if key[0] else now
 
     def _take_events(
         self, keys: list[DenialKey], rate: AgentRate, now: float
     ) -> list[LifecycleEvent]:
-        """An event of each of an agent's, or one of all."""
+        """One event per key of an agent, or one summary of all."""
         events: list[LifecycleEvent] = []
         while keys:
             batch = keys if rate.is_exhausted(now) else keys[:1]
@@ -251,7 +255,7 @@ class DenialLedger:
 
 
 def denying_rule(error: BaseException | None) -> str:
-    """By what a start was refused; "" when it was not, or failed otherwise."""
+    """The rule that denied a start; "" if none did."""
     if isinstance(error, QuotaExceeded):
         return str(error.members.get("limit", "limits"))
     if isinstance(error, PermissionDenied):
@@ -275,7 +279,7 @@ def _event(key: DenialKey, unreported: _Unreported) -> LifecycleEvent:
 
 
 def _summary_event(denials: list[tuple[DenialKey, _Unreported]]) -> LifecycleEvent:
-    """One event of all of them, which are of one agent: by rule, where there are several."""
+    """One event for all denials of one agent; a table by rule if there are several."""
     (first, unreported), *others = denials
     if not others:
         return _event(first, unreported)
@@ -284,6 +288,6 @@ def _summary_event(denials: list[tuple[DenialKey, _Unreported]]) -> LifecycleEve
         for key, item in denials
     ]
     kind: DenialClass = "attack" if any(row["class"] == "attack" for row in rows) else "policy"
-    total = replace(unreported, count=sum(one.count for _, one in denials), detail="")
+    total = replace(unreported, count=sum(item.count for _, item in denials), detail="")
     event = _event((*first[:4], OTHER, OTHER, kind), total)
     return replace(event, data={**event.data, "table": rows})

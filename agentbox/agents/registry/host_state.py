@@ -1,4 +1,4 @@
-"""What every life shares: configuration, launcher, store, and the word that the record has grown."""
+"""State shared by all runners: configuration, launcher, store, and the signal of new records."""
 
 import asyncio
 import contextlib
@@ -24,7 +24,8 @@ log = structlog.get_logger()
 
 
 class HostState:
-    """`mark` is in the environment of every process of this host's agents. `on_ended` is told of each agent that is over."""
+    """`mark` is in the environment of every process of this host's agents. `on_ended` is called for
+    each agent that has ended."""
 
     def __init__(self, config: HostConfig, store: AgentStore, mark: str) -> None:
         self.config, self.store, self.mark = config, store, mark
@@ -32,15 +33,17 @@ class HostState:
         self.authorizations = AuthorizationRegistry()
         self.live_config = LiveConfig()
         self.on_ended: Callable[[AgentRecord, Path], None] = _ignore
-        self.entries: dict[str, AgentRecord] = {}  # every agent that is known, by id
+        self.entries: dict[str, AgentRecord] = {}  # every known agent, by id
         self.states = StateRegistry(store, self.entries)
         self.denials = DenialLedger(self.save_all, self.entries)
         active = self.authorizations.active
         self.approvals = ApprovalRegistry(
-            store, lambda one: self.save_all((), (one,)), lambda one: active(one) is not None
+            store,
+            lambda event: self.save_all((), (event,)),
+            lambda agent_id: active(agent_id) is not None,
         )
         self.reviews = ReviewManager(
-            config.paths, config.state_dir / "reviews", lambda one: self.save_all((), (one,))
+            config.paths, config.state_dir / "reviews", lambda event: self.save_all((), (event,))
         )
         self._unreported: tuple[LifecycleEvent, ...] = ()
         self._unsaved: dict[str, AgentRecord] = {}
@@ -48,21 +51,21 @@ class HostState:
         self._saved = asyncio.Event()
 
     async def save(self, entry: AgentRecord, *events: LifecycleEvent) -> None:
-        """Stores both. When the disk refuses, what happened is kept and stored with the next: an agent must not end, or
-        seem to live, because of it."""
+        """Store the agent and the events. If the disk fails, they are kept and stored with the next
+        call, so that no agent ends or appears to run because of it."""
         await self.save_all((entry,), events)
 
     async def save_all(
         self, entries: Sequence[AgentRecord], events: Sequence[LifecycleEvent]
     ) -> None:
-        """As `save`, for several agents or none."""
+        """Like `save`, for several agents or none."""
         with contextlib.suppress(AdapterError):
             await self.save_or_raise(entries, events)
 
     async def save_or_raise(
         self, entries: Sequence[AgentRecord], events: Sequence[LifecycleEvent]
     ) -> None:
-        """As `save_all`, and raises what the disk refused with, for a caller who must know."""
+        """Like `save_all`, but raises the error of the disk."""
         pending, self._unreported = (*self._unreported, *map(self._with_run_ids, events)), ()
         unsaved, self._unsaved = (
             {**self._unsaved, **{entry.agent_id: entry for entry in entries}},
@@ -75,31 +78,31 @@ class HostState:
                 (*pending, *self._unreported),
                 {**unsaved, **self._unsaved},
             )
-            log.error("agents are not saved", agent_ids=sorted(unsaved), reason=error.message)
+            log.error("cannot save agents", agent_ids=sorted(unsaved), reason=error.message)
             raise
         self._saved.set()
         self._saved = asyncio.Event()
 
     def _with_run_ids(self, event: LifecycleEvent) -> LifecycleEvent:
-        """With session and trace of its agent, where that is known and the event names none."""
+        """Add session and trace of the agent if it is known and the event has none."""
         if event.trace_id or (entry := self.entries.get(event.agent_id)) is None:
             return event
         return replace(event, session_id=entry.session_id, trace_id=entry.trace_id)
 
     def save_soon(self, entry: AgentRecord, event: LifecycleEvent) -> None:
-        """Saves it soon, for who cannot wait."""
+        """Store the event in the background."""
         task = asyncio.create_task(self.save(entry, event))
         self._saving.add(task)
         task.add_done_callback(self._saving.discard)
 
     async def wait_for_record(self) -> None:
-        """Returns after the next save."""
+        """Return after the next save."""
         await self._saved.wait()
 
     def notify_ended(self, entry: AgentRecord, directory: Path) -> None:
-        """An agent is over; `folder` is its private one."""
+        """The agent has ended; `directory` is its private one."""
         self.on_ended(entry, directory)
 
 
 def _ignore(_entry: AgentRecord, _directory: Path) -> None:
-    """Before a table is there to listen."""
+    """Default until a registry is connected."""

@@ -11,26 +11,25 @@ from agentbox.core.records.wire import to_json
 from agentbox.core.rpc.messages import LINE_LIMIT
 from agentbox.core.slot_errors import ValidationError
 
-_PAGE_BYTES: Final = (
-    LINE_LIMIT // 4
-)  # a longer line than LINE_LIMIT would end the connection, and all that waits on it
+_PAGE_BYTES: Final = LINE_LIMIT // 4  # a line longer than LINE_LIMIT would close the connection
 
 
 def build_page(
     entries: Iterable[AgentRecord], agent_filter: AgentFilter, limit: int, cursor: str | None
 ) -> Page[AgentInfo]:
-    """In order of id, which is the order of creation; shorter where their specs are large. Raises ValidationError."""
+    """In order of id, which is the order of creation; shorter if the specs are large. Raises
+    ValidationError."""
     if not LIMIT[0] <= limit <= LIMIT[1]:
         raise _invalid("/limit", f"must be from {LIMIT[0]} to {LIMIT[1]}")
     after = "" if cursor is None else _check_cursor(cursor)
     matching = (
         entry for entry in entries if entry.agent_id > after and _matches(entry, agent_filter)
     )
-    selected = sorted(matching, key=lambda one: one.agent_id)[: limit + 1]
+    selected = sorted(matching, key=lambda entry: entry.agent_id)[: limit + 1]
     items: list[AgentInfo] = []
     size = 0
-    for one in selected[:limit]:
-        info = one.info()
+    for entry in selected[:limit]:
+        info = entry.info()
         size += len(to_json(info, ensure_ascii=True))
         if items and size > _PAGE_BYTES:
             break
@@ -58,10 +57,10 @@ def _check_cursor(cursor: str) -> str:
     try:
         return str(uuid.UUID(cursor))
     except ValueError as error:
-        raise _invalid("/cursor", "is no cursor of this listing") from error
+        raise _invalid("/cursor", "is not a cursor of this listing") from error
 
 
 def _invalid(pointer: str, detail: str) -> ValidationError:
     return ValidationError(
-        f"cannot take {pointer}: it {detail}", errors=[{"pointer": pointer, "detail": detail}]
+        f"invalid {pointer}: {detail}", errors=[{"pointer": pointer, "detail": detail}]
     )

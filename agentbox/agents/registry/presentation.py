@@ -1,4 +1,4 @@
-"""One agent as `GET /v1/agents/{id}` shows it: all that is known, with what it holds and has used, and where its files are."""
+"""One agent as `GET /v1/agents/{id}` shows it: with its grants, their use, and its branch."""
 
 import time
 from dataclasses import replace
@@ -14,9 +14,9 @@ from agentbox.policy.rights.budget_usage import BudgetUsage, budget_line, usage_
 
 
 def detailed_info(entry: AgentRecord, host: HostState) -> AgentInfo:
-    """`branch`: `state` is `none` for an agent that works in the workspace itself or not at all, `open` while it works in
-    a copy, `sealed` while `review` waits for the operator, and `over` afterwards. `budget` is as the gateway told last, at
-    most about a second ago."""
+    """`branch`: `state` is `none` for an agent without a branch, `open` while it works in one,
+    `sealed` while `review` waits for the operator, then `over`. `budget` is what the gateway
+    reported last, at most about a second ago."""
     pending = next(
         (review for review in host.reviews.page() if review["agent_id"] == entry.agent_id), None
     )
@@ -37,7 +37,7 @@ def _budget(entry: AgentRecord, host: HostState) -> dict[str, Any]:
         return {}
     authorization = host.authorizations.active(
         entry.agent_id
-    )  # ancestors of one that is over may be forgotten
+    )  # ancestors of an ended agent may have been discarded
     budgets = (
         {entry.holding.agent or entry.agent_id: entry.holding.budget}
         if authorization is None

@@ -1,4 +1,5 @@
-"""At the start of agent-host: what a killed one left behind is ended before anything is answered."""
+"""Startup of agent-host: ends what a killed predecessor left running, before any request is
+served."""
 
 import json
 import secrets
@@ -25,7 +26,7 @@ _KILL_SECONDS = 10.0
 
 
 async def load_mark(store: AgentStore) -> str:
-    """What the environment of every agent of this box carries; made once a store."""
+    """The mark in the environment of every agent of this box; created once per store."""
     mark = await store.fact("mark")
     if mark is None:
         mark = secrets.token_hex(8)
@@ -34,14 +35,15 @@ async def load_mark(store: AgentStore) -> str:
 
 
 async def is_restart(store: AgentStore) -> bool:
-    """True when an agent-host has run before under the same PID 1."""
+    """True if an agent-host has run before under the same PID 1."""
     init = tree.read_process(1)
     current = f"{kernel.boot_id()}:{init.start_ticks if init else 0}"
     return await store.fact("init", current) == current
 
 
 def end_orphans(registry: AgentRegistry, config: HostConfig, *, is_restart: bool) -> list[int]:
-    """Blocks until none lives; returns the pids that will not die (in the kernel's hands), after 10 s."""
+    """Block until no orphan runs, at most 10 s; return the pids that do not exit (blocked in the
+    kernel)."""
     recorded = [
         orphans.RecordedProcess(entry.pid, entry.start_ticks, entry.boot_id)
         for entry in registry.entries.values()
@@ -57,7 +59,7 @@ def end_orphans(registry: AgentRegistry, config: HostConfig, *, is_restart: bool
 
 
 def remove_private_dirs(registry: AgentRegistry, config: HostConfig) -> None:
-    """Deletes what agents that are over still have of their own: the host died between their end and that."""
+    """Delete the private directories of ended agents whose host died before it could."""
     for entry in registry.entries.values():
         directory = home.agent_dir(config.paths, entry.agent_id)
         try:
@@ -65,13 +67,14 @@ def remove_private_dirs(registry: AgentRegistry, config: HostConfig) -> None:
                 home.remove_private(directory)
         except OSError as error:
             log.warning(
-                "private folder is not removed", folder=str(directory), reason=error.strerror
+                "cannot remove a private directory", directory=str(directory), reason=error.strerror
             )
 
 
 def resume_agents(registry: AgentRegistry) -> None:
-    """Agents that were alive have the end that readers of their stream were told, else become `lost`; then their restart policy
-    applies, but not to one of whose ancestors the row is damaged: what it may do is not known."""
+    """Agents that were running get the exit that readers of their stream have seen, else become
+    `lost`; then their restart policy applies. An agent with a damaged ancestor is not restarted:
+    its rights are unknown."""
     for entry in list(registry.entries.values()):
         if entry.over:
             continue
@@ -87,7 +90,7 @@ def resume_agents(registry: AgentRegistry) -> None:
 
 
 def _recorded_exit(stream: StreamLog, entry: AgentRecord) -> ExitRecord | None:
-    """The end of its last life, where the host died between telling and storing it."""
+    """The exit of the last generation, if the host died between publishing and storing it."""
     try:
         items = ItemReader(stream, kinds=("exit",)).batch(stream.size + 1)
         exits_found = [
@@ -97,14 +100,15 @@ def _recorded_exit(stream: StreamLog, entry: AgentRecord) -> ExitRecord | None:
         ]
     except (OSError, ValueError, KeyError, TypeError, AdapterError) as error:
         log.warning(
-            "what a stream says of an end is not read", agent_id=entry.agent_id, reason=str(error)
+            "cannot read the exit from a stream", agent_id=entry.agent_id, reason=str(error)
         )
         return None
     return exits_found[-1] if exits_found else None
 
 
 def _find_orphans(paths: Paths) -> Iterable[int]:
-    """Children of PID 1 that supervisord does not know: orphans of agents. The list is taken before the question."""
+    """Children of PID 1 that supervisord does not know. They are listed before supervisord is
+    asked."""
     children = orphans.find_orphans_of_init(())
     if not children:
         return ()
@@ -112,11 +116,11 @@ def _find_orphans(paths: Paths) -> Iterable[int]:
         ShuttingDown,
         SupervisorClient,
         SupervisorUnavailable,
-    )  # slow, rarely needed
+    )  # slow to import, rarely needed
 
     try:
         supervised = {state.pid for state in SupervisorClient(paths).states().values()}
     except (SupervisorUnavailable, ShuttingDown) as error:
-        log.warning("orphans are not looked for", reason=error.message)
+        log.warning("cannot search for orphaned processes", reason=error.message)
         return ()
     return [pid for pid in children if pid not in supervised]

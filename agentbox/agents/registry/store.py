@@ -1,4 +1,4 @@
-"""agents.db: one row an agent, the requests of the last 24 hours, and the record of what happened, in order."""
+"""agents.db: one row per agent, the requests of the last 24 hours, and the ordered event record."""
 
 import json
 import time
@@ -24,7 +24,9 @@ from agentbox.core.storage.sqlite_text import each_row
 from agentbox.core.storage.store_record import StoreRecord
 
 REQUEST_SECONDS = 24 * 3600
-KEEP_RECORD = 100_000  # events that nobody has taken yet; beyond it the oldest refusals go, then the oldest of all
+KEEP_RECORD = (
+    100_000  # events not read yet; beyond it the oldest denials are dropped, then the oldest events
+)
 PRUNE_EVERY = 1000  # events
 
 MIGRATIONS = (
@@ -51,7 +53,8 @@ MIGRATIONS = (
 
 @dataclass(frozen=True)
 class LifecycleEvent:
-    """One line of the record. `type` is an event type of the journal. `session_id` and `trace_id` "" become the agent's."""
+    """One line of the record. `type` is an event type of the journal. An empty `session_id` or
+    `trace_id` becomes the agent's."""
 
     type: str
     agent_id: str
@@ -60,10 +63,14 @@ class LifecycleEvent:
     trace_id: str = ""
 
 
-_RECORD = "INSERT INTO record (id, at, type, agent_id, data, session_id, trace_id) VALUES (?, ?, ?, ?, ?, ?, ?)"
+_RECORD = (
+    "INSERT INTO record (id, at, type, agent_id, data, session_id, trace_id) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?)"
+)
 _PRUNE = """
     DELETE FROM record WHERE seq IN (
-        SELECT seq FROM record ORDER BY type <> 'policy.denied', seq LIMIT max(0, (SELECT count(*) FROM record) - ?))
+        SELECT seq FROM record ORDER BY type <> 'policy.denied', seq
+        LIMIT max(0, (SELECT count(*) FROM record) - ?))
 """
 _RECORD_COLUMNS = ("seq", "id", "at", "type", "agent_id", "session_id", "trace_id", "data")
 T = TypeVar("T")
@@ -74,7 +81,7 @@ class AgentStore:
     """Open it before use. Every write is on disk when its call returns."""
 
     def __init__(self, directory: Path, record: StoreRecord | None = None) -> None:
-        """With a `record` a database that does not hold what it held last is refused."""
+        """With a `record`, a database without its last recorded content is rejected."""
         self._path = directory / "agents.db"
         self.damaged = DamagedRows("agents.db")
         self._database = Database(
@@ -82,7 +89,7 @@ class AgentStore:
         )
 
     async def open(self) -> None:
-        """Raises BackendError, which says what to do where the file is damaged: it is left as it is."""
+        """Raises BackendError with instructions if the file is damaged; the file is not changed."""
         try:
             await self._database.open()
         except BackendError as error:
@@ -94,23 +101,23 @@ class AgentStore:
         await self._database.close()
 
     def is_in_place(self) -> bool:
-        """False once the file that is open is no longer the one at its path."""
+        """False if the open file is no longer the one at its path."""
         return self._database.is_present()
 
     async def entries(self) -> list[AgentRecord]:
-        """Every agent that is kept, oldest first; damaged rows stay where they are, and are noted."""
+        """All stored agents, oldest first; damaged rows are reported and left in place."""
         return list(
             await self._read_rows("agent_id, row", "agents ORDER BY agent_id", (), _decode_entry)
         )
 
     def _remedy(self) -> str:
         return (
-            f"Put a good copy of {self._path} in its place, without the -wal and -shm files of the damaged one; "
+            f"Replace {self._path} by a good copy and delete its -wal and -shm files, "
             'or accept the loss: docs/howto/when-something-goes-wrong.md, "A store that vanished".'
         )
 
     async def requests(self) -> dict[RequestKey, tuple[AgentHandle, float]]:
-        """Requests of the last 24 hours, with the agent that each made and when."""
+        """Requests of the last 24 hours, each with its agent and time."""
         since = time.time() - REQUEST_SECONDS
         return dict(
             await self._read_rows(
@@ -122,7 +129,7 @@ class AgentStore:
         )
 
     async def admit(self, entry: AgentRecord, used_state: StoredState) -> None:
-        """A new agent, the state that it uses, and the request that asked for it, before its process exists."""
+        """Store a new agent, its state and its request before its process exists."""
         moment = time.time()
 
         def job(db: apsw.Connection) -> None:
@@ -137,7 +144,8 @@ class AgentStore:
         await self._database.write(job)
 
     async def roll_back(self, entry: AgentRecord, *, with_state: bool) -> None:
-        """Forgets an agent that never ran, and its request; `with_state` also a state that it was the first of."""
+        """Delete an agent that never ran, and its request; `with_state` also the state created for
+        it."""
 
         def job(db: apsw.Connection) -> None:
             db.execute("DELETE FROM agents WHERE agent_id = ?", (entry.agent_id,))
@@ -151,7 +159,7 @@ class AgentStore:
         await self._database.write(job)
 
     async def save(self, entries: Sequence[AgentRecord], *events: LifecycleEvent) -> None:
-        """Agents as they are now, and what happened, in one commit."""
+        """Store agents and events in one transaction."""
         rows, moment = [_encode_entry(entry) for entry in entries], clock.to_wire(clock.now())
         ended_states, now = [entry.state_id for entry in entries if entry.over], time.time()
 
@@ -176,30 +184,31 @@ class AgentStore:
         await self._database.write(job)
 
     async def states(self, where: str, *values: Any) -> list[StoredState]:
-        """Those that fit a condition (`states.state.select`)."""
+        """Those that match a condition (`states.state.select`)."""
         rows = await self._database.read(lambda db: state.select(db, where, *values))
         return list(self.damaged.readable_rows(rows, state.decode_row))
 
     async def add_state(self, new_state: StoredState) -> None:
-        """A state that no agent uses yet."""
+        """Add a state that no agent uses yet."""
         await self._database.write(lambda db: state.insert(db, new_state))
 
     async def detach_state(self, state_id: str) -> None:
-        """No agent uses it again."""
+        """Mark the state as removed."""
         await self._database.write(lambda db: state.detach(db, state_id))
 
     async def delete_state(self, state_id: str) -> None:
-        """Its data is gone."""
+        """Delete the state after its data."""
         await self._database.write(lambda db: state.delete(db, state_id))
 
     async def approvals(self) -> list[Approval]:
-        """Every approval that is kept, oldest first; damaged ones are noted, and asked for anew."""
+        """All stored approvals, oldest first; damaged ones are reported and must be requested
+        again."""
         return list(await self._read_rows("id, row", "approvals ORDER BY id", (), _decode_approval))
 
     async def save_approval(
         self, approval_id: str, asked_at: float, row: Mapping[str, Any]
     ) -> None:
-        """An approval as it is now; those of more than a day before it are dropped."""
+        """Store an approval; drop those more than a day older."""
         values = (approval_id, asked_at, json.dumps(row))
 
         def job(db: apsw.Connection) -> None:
@@ -209,7 +218,7 @@ class AgentStore:
         await self._database.write(job)
 
     async def delete_agents(self, agent_ids: Sequence[str]) -> None:
-        """Drops agents that ended."""
+        """Delete agents that have ended."""
         await self._database.write(
             _execute_each(
                 "DELETE FROM agents WHERE agent_id = ?", [(agent_id,) for agent_id in agent_ids]
@@ -217,7 +226,8 @@ class AgentStore:
         )
 
     async def read_record(self, after: int, limit: int) -> list[dict[str, Any]]:
-        """Lines of the record beyond `after`, in order; damaged ones are noted, and stay where they are."""
+        """Lines of the record after `after`, in order; damaged ones are reported and left in
+        place."""
         lines: tuple[dict[str, Any], ...] = ()
         while not lines:
             source, values = "record WHERE seq > ? ORDER BY seq LIMIT ?", (after, limit)
@@ -229,13 +239,14 @@ class AgentStore:
         return list(lines)
 
     async def discard_record(self, through: int) -> None:
-        """The reader has these for good."""
+        """Delete the lines that the reader has stored."""
         await self._database.write(
             _execute_each("DELETE FROM record WHERE seq <= ? AND json_valid(data)", [(through,)])
         )
 
     async def fact(self, name: str, value: str | None = None) -> str | None:
-        """What was last written under that name; with a value, writes it and returns what was there before."""
+        """Return the value stored under that name; with `value`, store it and return the previous
+        one."""
         rows = await self._fetch("SELECT value FROM facts WHERE name = ?", name)
         if value is not None:
             await self._database.write(
@@ -250,7 +261,7 @@ class AgentStore:
         values: tuple[Any, ...],
         read: Callable[[tuple[Any, ...]], T],
     ) -> tuple[T, ...]:
-        """What a query of these columns finds, of which the first names a row."""
+        """Rows of a query; the first column identifies a row."""
         query, names = f"SELECT {columns} FROM {source}", columns.split(", ")
         rows = await self._database.read(
             lambda db: list(each_row(db, query, values, names, key_columns=1))

@@ -1,3 +1,1 @@
-"""Branches: an agent's own copy of the workspace, what it changed, and the operator's decision.
-Everything that reads or applies a branch goes in.
-"""
+"""Branches: an agent's copy of the workspace, its changes, and the operator's decision."""

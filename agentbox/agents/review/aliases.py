@@ -1,4 +1,4 @@
-"""Paths that links give to files: what something runs by such a path is marked as what it runs by its own."""
+"""Autorun through links: a file is marked if a link gives it a path that runs by itself."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -9,14 +9,14 @@ from typing import Final
 from agentbox.agents.review.autorun import AUTORUN_PATTERNS, autorun_reason, fold_name
 from agentbox.agents.review.change import FileChange
 
-_MAX_TRIES: Final = 20_000  # of paths that links give: an agent makes as many links as it likes
-_MAX_HOPS: Final = 40  # from link to link, as path_resolution(7) has it
-_TOO_MANY: Final = "links that something runs may lead to it: there are too many to tell"
+_MAX_TRIES: Final = 20_000  # of paths through links, whose number the agent controls
+_MAX_HOPS: Final = 40  # link to link, as in path_resolution(7)
+_TOO_MANY: Final = "it may run through a link: there are too many links to check"
 
 
 def mark_autorun(changes: list[FileChange], links: Mapping[str, str]) -> list[FileChange]:
-    """The changes with what runs them. `links`: all links of the branch and where each leads, both relative to where they
-    are as on the disk."""
+    """The changes with their autorun reasons. `links`: all links of the branch and their targets,
+    both relative as on disk."""
     aliases = _LinkAliases(links)
     return [_mark_change(change, aliases) for change in changes]
 
@@ -30,7 +30,7 @@ def _mark_change(change: FileChange, aliases: "_LinkAliases") -> FileChange:
 
 
 def _link_autorun_reason(path: str) -> str:
-    """What runs a link by itself, or what lies where it leads, were it a folder of that name."""
+    """Why a link, or a file below it if it leads to a directory, runs by itself."""
     name = fold_name(path.rpartition("/")[2])
     for reason, patterns in AUTORUN_PATTERNS.items():
         for pattern in patterns:
@@ -42,13 +42,13 @@ def _link_autorun_reason(path: str) -> str:
 class _LinkAliases:
     def __init__(self, links: Mapping[str, str]) -> None:
         self._links, self._tries = links, 0
-        self._by_target: defaultdict[str, set[str]] = defaultdict(set)  # by where they lead
+        self._by_target: defaultdict[str, set[str]] = defaultdict(set)  # by target
         for path in links:
             if _link_autorun_reason(path):
                 self._by_target[self._target(path)].add("/".join(path.split("/")[-2:]))
 
     def autorun_reason(self, path: str) -> str:
-        """What runs the file at that path by another one."""
+        """Why the file runs through another path."""
         parts = path.split("/")
         for index in range(len(parts), -1, -1) if self._by_target else ():
             for alias in self._by_target.get("/".join(parts[:index]), ()):
@@ -60,7 +60,7 @@ class _LinkAliases:
         return ""
 
     def _target(self, path: str) -> str:
-        """Where it leads in the end; what leaves the workspace stays at its top."""
+        """The final target; links out of the workspace end at its root."""
         remaining, resolved, hops = path.split("/")[::-1], list[str](), 0
         while remaining:
             name = remaining.pop()

@@ -1,8 +1,9 @@
-"""Takes a review over into the workspace: all of it, or nothing.
+"""Applies a review to the workspace: completely, or not at all.
 
-New files are written into a folder of their own in the workspace first; then each changes places with the old one, at
-once, and what came out is looked at. The old files are kept until the last one was found to be what the branch started
-from. Every path is reached beneath the workspace's descriptor and over no link.
+New files are first written to a staging directory in the workspace. Then each is exchanged
+atomically with the old file, which is compared afterwards. Old files are kept until the last one
+was found unchanged since the start of the branch. Every path is opened below the workspace's
+descriptor and without following links.
 """
 
 import errno
@@ -32,14 +33,13 @@ from agentbox.core.linux.path_opener import open_directory
 
 _FILE_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CHUNK: Final = 1 << 20
-_WRITTEN_REASON: Final = (
-    "it was written to while the review was taken, and is kept as it was written"
-)
+_WRITTEN_REASON: Final = "it was modified while the review was applied; the modification is kept"
 
 
 class Conflicts(Exception):
-    """Paths of the workspace that are not what the branch started from, and why. Nothing was taken but `kept`: paths that
-    were written to while the review was taken, and where the file before each is ("" where there was none)."""
+    """Paths of the workspace that differ from the start of the branch, with reasons. Nothing was
+    applied except `preserved`: paths that were written to meanwhile, and where the previous file of
+    each is ("" for none)."""
 
     def __init__(self, reasons: dict[str, str], preserved: dict[str, str] | None = None) -> None:
         super().__init__(f"{len(reasons)} conflicts")
@@ -47,8 +47,8 @@ class Conflicts(Exception):
 
 
 class ReviewApplier:
-    """One commit. `journal` is where its journal lies. `step` is called after each step that changes something: a hook of
-    tests, which end the program there."""
+    """One commit. `journal_path` is the path of its journal. `on_step` is called after each step
+    that changes something: a hook of tests, which exit there."""
 
     def __init__(
         self,
@@ -65,31 +65,32 @@ class ReviewApplier:
         self._journal = CommitJournal(
             workspace=str(workspace), staging=f"{STAGING}{review.agent_id}-{secrets.token_hex(4)}"
         )
-        self._changes: list[
-            FileChange
-        ] = []  # those that are not there yet; the place of each is that of its step
+        self._changes: list[FileChange] = []  # those still to apply; same index as its step
 
     def close(self) -> None:
-        """Frees the descriptors."""
+        """Close the descriptors."""
         os.close(self._root)
         os.close(self._sealed)
 
     def find_conflicts(self) -> dict[str, str]:
-        """Paths that cannot be taken as the workspace is now, and why. Prepares the steps. Raises OSError."""
+        """Paths that cannot be applied now, and why. Prepares the steps. Raises OSError."""
         reasons: dict[str, str] = {}
         deleted = {item.path for item in self._review.changes if item.new is None}
-        ordered = sorted(self._review.changes, key=lambda one: (one.new is not None, one.path))
+        ordered = sorted(
+            self._review.changes, key=lambda change: (change.new is not None, change.path)
+        )
         for change in ordered:
             current, reason = self._current_state(change.path, deleted)
             if reason or current not in (change.old, change.new):
-                reasons[change.path] = reason or "it has changed since the agent began"
+                reasons[change.path] = reason or "it has changed since the agent started"
             elif current != change.new:
                 self._changes.append(change)
                 self._journal.steps.append(CommitStep(change.path, 0, current is not None))
         return reasons
 
     def apply(self) -> int:
-        """How many paths were changed. Raises Conflicts or OSError; the workspace is then as it was."""
+        """Return the number of changed paths. Raises Conflicts or OSError and leaves the workspace
+        unchanged."""
         if reasons := self.find_conflicts():
             raise Conflicts(reasons)
         if not self._changes:
@@ -122,18 +123,18 @@ class ReviewApplier:
         return len(self._changes)
 
     def _current_state(self, path: str, deleted: set[str]) -> tuple[FileState | None, str]:
-        """What lies there, and why that cannot be said."""
+        """The state of the path, or the reason why it is unknown."""
         try:
             with open_parent(self._root, path) as (parent_fd, name):
                 if os.fstat(parent_fd).st_dev != os.fstat(self._root).st_dev:
-                    return None, "it lies on another file system than the workspace"
+                    return None, "it is on another file system than the workspace"
                 stats = os.stat(name, dir_fd=parent_fd, follow_symlinks=False)
-                if stat.S_ISDIR(stats.st_mode):  # for a file that goes it is as good as nothing
+                if stat.S_ISDIR(stats.st_mode):  # counts as missing if the file is to be deleted
                     return (
                         None,
                         ""
                         if path in deleted or path in self._review.emptied
-                        else "a folder is there now",
+                        else "it is a directory now",
                     )
                 return file_state(parent_fd, name), ""
         except FileNotFoundError:
@@ -144,10 +145,10 @@ class ReviewApplier:
             in_deleted = any(str(ancestor) in deleted for ancestor in PurePosixPath(path).parents)
             if in_deleted or (path in deleted and error.errno == errno.ENOTDIR):
                 return None, ""
-            return None, "a folder of its path is a link or a file now"
+            return None, "a parent directory is a link or a file now"
 
     def _plan_directories(self) -> None:
-        """Which folders come and which go."""
+        """Determine which directories to create and to remove."""
         needed = {
             str(item)
             for change in self._changes
@@ -156,7 +157,7 @@ class ReviewApplier:
         }
         for directory in sorted(needed - {"."}):
             if not self._is_directory(directory) or directory in {
-                one.path for one in self._changes if one.new is None
+                change.path for change in self._changes if change.new is None
             }:
                 self._journal.made.append(directory)
         for directory in sorted(self._review.emptied):
@@ -190,7 +191,7 @@ class ReviewApplier:
         syscalls.sync_volume(self._root)
 
     def _stage_entry(self, staging: int, name: str, path: str, new: FileState) -> None:
-        """The bytes that were shown, or none: what is in the sealed copy has the hash of the review."""
+        """Write the content of the review: the sealed copy must have the reviewed hash."""
         if new.kind == "link":
             os.symlink(new.said, name, dir_fd=staging)
             return
@@ -208,7 +209,7 @@ class ReviewApplier:
                         view = view[os.write(target, view) :]
             os.lseek(target, 0, os.SEEK_SET)
             if hash_file(target)[0] != new.said:
-                raise OSError(errno.EIO, "the sealed copy is not what was shown", path)
+                raise OSError(errno.EIO, "the sealed copy differs from the review", path)
             os.fchmod(target, new.mode)
         finally:
             os.close(target)
@@ -225,7 +226,7 @@ class ReviewApplier:
                 self._remove_directory(directory)
             for directory in self._journal.made:
                 self._make_directory(directory)
-            for number in range(len(deletions), len(self._changes)):  # those that go are first
+            for number in range(len(deletions), len(self._changes)):  # deletions are first
                 self._swap_entry(staging, number)
         finally:
             os.close(staging)
@@ -242,11 +243,11 @@ class ReviewApplier:
                     syscalls.move(staging, staged_name, parent_fd, name)
         except OSError as error:
             if error.errno in (errno.ENOENT, errno.EEXIST, errno.ELOOP, errno.ENOTDIR):
-                raise Conflicts({step.path: "it changed while the review was taken"}) from error
+                raise Conflicts({step.path: "it changed while the review was applied"}) from error
             raise
         self._on_step()
         if step.had and file_state(staging, staged_name) != change.old:
-            raise Conflicts({step.path: "it changed while the review was taken"})
+            raise Conflicts({step.path: "it changed while the review was applied"})
 
     def _remove_directory(self, directory: str) -> None:
         try:
@@ -265,12 +266,12 @@ class ReviewApplier:
             with open_parent(self._root, directory) as (parent_fd, name):
                 os.mkdir(name, mode | stat.S_IRWXU, dir_fd=parent_fd)
         except FileExistsError as error:
-            raise Conflicts({directory: "it appeared while the review was taken"}) from error
+            raise Conflicts({directory: "it appeared while the review was applied"}) from error
         self._on_step()
 
 
 def file_state(directory: int, name: str) -> FileState | None:
-    """What lies there; None for what is neither a file nor a link. Raises OSError."""
+    """The state of an entry; None if it is neither a file nor a link. Raises OSError."""
     stats = os.stat(name, dir_fd=directory, follow_symlinks=False)
     if stat.S_ISLNK(stats.st_mode):
         target = os.readlink(name, dir_fd=directory)

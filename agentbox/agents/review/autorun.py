@@ -1,6 +1,6 @@
-"""Files that run by themselves where they land: by a name, or below a folder. A reader sees them first.
+"""Files that other programs run by themselves, by name or directory. Reviews list them first.
 
-The list says what is known, and is no boundary: any source file runs once somebody builds or tests.
+The list is not a security boundary: any source file runs once it is built or tested.
 """
 
 import re
@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from typing import Final
 
-# Patterns of a whole path, lower case; one without a slash is of a name, wherever it lies. `**` is any rest.
+# Patterns of a complete path in lower case; one without a slash matches a name in any directory.
+# `**` matches any rest.
 AUTORUN_PATTERNS: Final[dict[str, tuple[str, ...]]] = {
     "CI runs it": (
         *(
@@ -36,7 +37,7 @@ AUTORUN_PATTERNS: Final[dict[str, tuple[str, ...]]] = {
             ".cirrus.yml",
         ),
     ),
-    "an editor runs it when the folder is opened": (
+    "an editor runs it when the directory is opened": (
         *(
             ".vscode/**",
             ".idea/**",
@@ -65,7 +66,7 @@ AUTORUN_PATTERNS: Final[dict[str, tuple[str, ...]]] = {
             "*.sublime-project",
         ),
     ),
-    "a shell runs it on entering the folder": (
+    "a shell runs it on entering the directory": (
         *(
             ".envrc",
             ".env",
@@ -117,7 +118,7 @@ AUTORUN_PATTERNS: Final[dict[str, tuple[str, ...]]] = {
         ),
         *(".gitattributes", ".gitmodules", ".overcommit.yml", ".lintstagedrc*", ".git*/**"),
     ),
-    "an agent is steered by it": (
+    "an agent takes instructions from it": (
         *(
             "claude.md",
             "agents.md",
@@ -263,22 +264,22 @@ AUTORUN_PATTERNS: Final[dict[str, tuple[str, ...]]] = {
 }
 
 
-IN_REPOSITORY: Final = "git runs what its config and hooks name, in a repository without .git"
+IN_REPOSITORY: Final = "git runs programs of its config and hooks: a bare repository"
 
 
-# By HFS+ in names (`next_hfs_char` of git's utf8.c).
+# Ignored by HFS+ in names (`next_hfs_char` in git's utf8.c).
 _IGNORED: Final = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
 
 
 def fold_name(name: str) -> str:
-    """One spelling for all names that some disk takes for the same: some ignore capitals, HFS+ the characters above, NTFS dots
-    and spaces at the end."""
+    """A common form for names that some file system treats as equal: some ignore case, HFS+ the
+    characters above, NTFS dots and spaces at the end."""
     return _IGNORED.sub("", name).casefold().rstrip(". ")
 
 
 def is_bare_repository(names: Iterable[str]) -> bool:
-    """Whether git takes a folder with these names for a repository (`is_git_directory` of git's setup.c): `HEAD` beside
-    `objects` and `refs`, or beside `commondir`, which says where those are."""
+    """Whether git takes a directory with these names for a repository (`is_git_directory` in git's
+    setup.c): `HEAD` with `objects` and `refs`, or with `commondir`."""
     folded_names = set(map(fold_name, names))
     return "head" in folded_names and (
         {"objects", "refs"} <= folded_names or "commondir" in folded_names
@@ -286,7 +287,8 @@ def is_bare_repository(names: Iterable[str]) -> bool:
 
 
 def autorun_reason(path: str) -> str:
-    """What runs that file by itself; "" for nothing known. Another spelling that some disk takes for the same changes nothing."""
+    """Why that file runs by itself; "" if nothing is known. Independent of how a file system spells
+    the name."""
     folded_path = "/".join(map(fold_name, path.split("/")))
     name = folded_path.rpartition("/")[2]
     for reason, patterns in AUTORUN_PATTERNS.items():
@@ -311,5 +313,5 @@ def _matches(pattern: str, path: str, name: str) -> bool:
 
 
 def _directory_starts(path: str) -> range:
-    """Where a folder of the path may begin; the last part is no folder."""
+    """Positions where a directory of the path may start; the last part is no directory."""
     return range(path.count("/"))

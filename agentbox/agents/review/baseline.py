@@ -1,4 +1,4 @@
-"""What a branch started from: a list of every entry, kept where no agent reaches it."""
+"""Baseline of a branch: a list of every entry at its start, stored out of reach of agents."""
 
 import json
 from collections.abc import Iterable
@@ -14,11 +14,12 @@ _VERSION = 1
 
 
 class BaselineEntry(NamedTuple):
-    """One entry at the start. `kind`: f file, l link, d folder, s left out (special, or unreadable),
-    g named .git. Times in nanoseconds.
+    """One entry at the start. `kind`: f file, l link, d directory, s skipped (special, or
+    unreadable), g named .git. Times in nanoseconds.
 
-    `mtime`, `inode` and `changed` (ctime, which no process can set) are of the source, `own_inode` and `own_changed` of
-    the copy. `said` is the SHA-256 of a small file, "" of a large one, and where a link leads.
+    `mtime`, `inode` and `ctime` (which no process can set) are of the source, `copy_inode` and
+    `copy_ctime` of the copy. `content` is the SHA-256 of a small file, "" for a large one, and the
+    target of a link.
     """
 
     path: str
@@ -35,7 +36,8 @@ class BaselineEntry(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Baseline:
-    """`workspace` is the folder that was copied; `rows` by path. `objects`: folders of the workspace's repositories that the branch borrows from."""
+    """`workspace` is the directory that was copied; `rows` by path. `objects`: git object
+    directories of the workspace that the branch borrows from."""
 
     workspace: str
     rows: dict[str, BaselineEntry]
@@ -43,24 +45,24 @@ class Baseline:
 
     @property
     def size(self) -> int:
-        """Bytes that the copy takes on disk, about."""
+        """Approximate size of the copy on disk, in bytes."""
         return size_of(len(self.rows), sum(-(-row.size // BLOCK) for row in self.rows.values()))
 
 
 def size_of(entries: int, blocks: int) -> int:
-    """Bytes on disk of so many entries whose files take that many blocks, about."""
+    """Approximate bytes on disk of so many entries with so many blocks."""
     return INODE_BYTES * entries + BLOCK * blocks
 
 
 def write(path: Path, workspace: str, objects: tuple[str, ...], lines: Iterable[str]) -> None:
-    """What `read` reads; `lines` are the rows, as JSON. Whole, or not there. Raises OSError."""
+    """Write what `read` reads; `lines` are the rows as JSON. Atomic. Raises OSError."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     head = json.dumps({"version": _VERSION, "workspace": workspace, "objects": objects})
     replace(path, ("\n".join((head, *lines)) + "\n").encode(), mode=0o600, durable=False)
 
 
 def read(path: Path) -> Baseline | None:
-    """None when there is none. Raises ValueError for a file that is no such list, and OSError."""
+    """None if there is none. Raises ValueError for an invalid file, and OSError."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:

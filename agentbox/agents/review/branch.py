@@ -1,4 +1,5 @@
-"""Making a branch: a copy of the workspace for one agent, by as many programs as there are processors."""
+"""Creates a branch: a copy of the workspace for one agent, made by several processes in
+parallel."""
 
 import json
 import marshal
@@ -22,7 +23,7 @@ from agentbox.core.linux.path_opener import UNBOUNDED, Boundary
 if TYPE_CHECKING:
     from agentbox.agents.review.copying import CopyResult
 
-FEW: Final = 400  # entries; up to here a thread of this program is quicker than starting others
+SMALL_TREE: Final = 400  # entries; up to here a thread is faster than starting processes
 MAX_SHARES: Final = 4
 WORK: Final = "work"
 
@@ -31,7 +32,8 @@ ReportProgress = Callable[[int], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Branch:
-    """`work` is the copy, which took about `size` bytes at the start; `objects` is what else its repository needs to read."""
+    """`work` is the copy, of about `size` bytes at the start; `objects` are git object directories
+    outside it that its repository needs."""
 
     work: Path
     objects: tuple[str, ...] = ()
@@ -46,10 +48,12 @@ def create(
     report_progress: ReportProgress = lambda _: None,
     boundary: Boundary = UNBOUNDED,
 ) -> Branch:
-    """The branch in `folder`, made once: with the list at `start` it is whole. `who`: name and address for commits.
+    """Return the branch in `directory`; created once, complete when `baseline_path` exists.
+    `committer`: name and address for commits.
 
-    `told` is given how many files are done, now and then, from any thread. The workspace is opened within the `limit`, and
-    by that descriptor alone from then on. Blocks. Raises OSError; then nothing is left.
+    `report_progress` is called with the number of copied files, from any thread. The workspace is
+    opened within the `boundary` and accessed only by that descriptor. Blocks. Raises OSError and
+    leaves nothing behind.
     """
     work = directory / WORK
     recorded = baseline.read(baseline_path)
@@ -75,14 +79,14 @@ def create(
 
 def _copy(source: int, target: int, report_progress: ReportProgress) -> "CopyResult":
     shares = min(MAX_SHARES, len(os.sched_getaffinity(0)))
-    if not _few(source):
+    if not _is_small(source):
         return _copy_in_processes(source, target, shares, report_progress)
     copier = TreeCopier(source, target)
     copier.copy()
     return copier.result()
 
 
-def _few(source: int) -> bool:
+def _is_small(source: int) -> bool:
     count, pending = 0, [""]
     while pending:
         path = pending.pop()
@@ -93,7 +97,7 @@ def _few(source: int) -> bool:
         ):
             for entry in entries:
                 count += 1
-                if count > FEW:
+                if count > SMALL_TREE:
                     return False
                 if entry.is_dir(follow_symlinks=False):
                     pending.append(f"{path}/{entry.name}".lstrip("/"))
@@ -136,13 +140,11 @@ def _copy_in_processes(
     for result in results:
         if not isinstance(result, tuple):
             number = result if isinstance(result, int) else 0
-            raise OSError(
-                number, os.strerror(number) if number else "the copying program ended early"
-            )
+            raise OSError(number, os.strerror(number) if number else "a copy process exited early")
         lines += result[0]
         directories += result[1]
         blocks += result[2]
-        git_paths = result[3]  # each share found them all
+        git_paths = result[3]  # each share found all of them
     return lines, directories, blocks, git_paths
 
 
@@ -158,7 +160,7 @@ def _start_copy(source: int, target: int, number: int, shares: int) -> "subproce
 
 
 def _restore_directories(work: str, directories: list[tuple[str, int, int]]) -> None:
-    """Modes and times of folders, inner ones first: what was made in them has changed both."""
+    """Restore modes and times of directories, inner ones first: the copy has changed both."""
     for path, mode, mtime in reversed(directories):
         directory = f"{work}/{path}"
         os.chmod(directory, mode & 0o1777)  # noqa: PTH101 - there may be thousands

@@ -1,4 +1,4 @@
-"""What an agent changed: one record a path, and the whole of it under one digest."""
+"""Changes of an agent: one record per path, and one digest of all."""
 
 import hashlib
 import json
@@ -10,8 +10,8 @@ ChangeKind = Literal["added", "modified", "deleted"]
 
 @dataclass(frozen=True, kw_only=True)
 class FileState:
-    """A file or link as it was or is. `mode` without setuid bits. `said`: SHA-256 of a file's bytes, "" where it cannot be
-    known any more; where a link leads."""
+    """A file or link, before or after. `mode` without setuid bits. `said`: SHA-256 of a file, "" if
+    it is no longer known; the target of a link."""
 
     kind: Literal["file", "link"]
     mode: int
@@ -21,8 +21,8 @@ class FileState:
 
 @dataclass(frozen=True, kw_only=True)
 class FileChange:
-    """`path` is relative to the workspace, bytes that are no UTF-8 as lone surrogates. `runs` says what runs it by itself
-    where it lands, "" for nothing known. `notes` are for people."""
+    """`path` is relative to the workspace, with bytes that are not UTF-8 as lone surrogates.
+    `runs`: why it runs by itself, "" if nothing is known. `notes` are for people."""
 
     path: str
     what: ChangeKind
@@ -42,7 +42,7 @@ class FileChange:
 
 @dataclass(frozen=True, kw_only=True)
 class SkippedPath:
-    """A path of the branch that is never taken, and why."""
+    """A path of the branch that is never applied, and why."""
 
     path: str
     why: str
@@ -50,8 +50,8 @@ class SkippedPath:
 
 @dataclass(frozen=True, kw_only=True)
 class Review:
-    """`changes` in the order in which they are shown: what runs by itself first. `emptied`: folders that the agent removed.
-    `workspace` is the folder that the branch is a copy of; `sealed_at` in Unix seconds."""
+    """`changes` in display order: those that run by themselves first. `emptied`: directories that
+    the agent removed. `workspace` is the directory that was copied; `sealed_at` in Unix seconds."""
 
     agent_id: str
     name: str
@@ -77,21 +77,21 @@ class Review:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
-        """Raises ValueError for a record that does not have its own digest."""
+        """Raises ValueError if the digest does not match."""
         review = cls(
             agent_id=data["agent_id"],
             name=data["name"],
             workspace=data["workspace"],
             sealed_at=data["sealed_at"],
             changes=tuple(FileChange.from_json(item) for item in data["changes"]),
-            left_out=tuple(SkippedPath(**one) for one in data["left_out"]),
+            left_out=tuple(SkippedPath(**item) for item in data["left_out"]),
             emptied=tuple(data["emptied"]),
         )
         if review.digest != data["digest"]:
-            raise ValueError(f"the review of {data['agent_id']} is not the one that was sealed")
+            raise ValueError(f"the review of {data['agent_id']} has changed since it was sealed")
         return review
 
 
 def _canonical_json(data: dict[str, Any]) -> bytes:
-    """One spelling of it. ASCII, since a path may hold bytes that are no text."""
+    """Canonical form. ASCII, since a path may contain bytes that are not text."""
     return json.dumps(data, sort_keys=True, separators=(",", ":")).encode("ascii")

@@ -1,6 +1,6 @@
-"""From a sealed branch and the list of its start to what changed. Reads the branch only, and never over a link.
+"""Compares a sealed branch with its baseline. Reads the branch only, and follows no link.
 
-No process of the agent lives any more. What a branch holds is still hostile: names, links, modes, kinds, sizes.
+No process of the agent runs any more. The branch is untrusted: names, links, modes, types, sizes.
 """
 
 import hashlib
@@ -28,15 +28,15 @@ from agentbox.sandbox.monitor.usage import MAX_DEPTH
 _DIRECTORY_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CHUNK: Final = 1 << 20
-MODE: Final = 0o1777  # the bits that are taken: never setuid, never setgid
+MODE: Final = 0o1777  # bits that are applied: never setuid, never setgid
 WRITABLE_BY_OTHERS: Final = (
-    0o022  # group and all others may write: an agent opens nothing of the operator's to them
+    0o022  # write permission of group and others, which an agent cannot grant
 )
-# What costs an agent next to nothing, and whoever reads its branch time and memory without end, is bounded:
-MOST_PATHS: Final = 100_000  # that it changed or made
-MAX_TEXT: Final = 16 << 20  # characters of these paths, and of where links lead
-_MAX_SHOWN: Final = 200  # characters of a path that is left out for its length
-MAX_HOLES: Final = 256 << 20  # bytes that no block of the disk holds
+# Limits on what is cheap for an agent and expensive for its reader:
+MAX_PATHS: Final = 100_000  # changed or added
+MAX_TEXT: Final = 16 << 20  # characters of these paths and of link targets
+_MAX_SHOWN: Final = 200  # characters of a path that is too long
+MAX_HOLES: Final = 256 << 20  # bytes not backed by blocks on disk
 _BLOCK: Final = 512  # of st_blocks (stat(2))
 _MAX_PATH: Final = 4095  # bytes, without the final zero (PATH_MAX of linux/limits.h)
 
@@ -47,7 +47,7 @@ class ReviewTooLarge(ValueError):
 
 @dataclass
 class BranchComparison:
-    """`emptied`: folders of the start that are gone."""
+    """`emptied`: directories of the baseline that are missing."""
 
     changes: list[FileChange] = field(default_factory=list)
     skipped: list[SkippedPath] = field(default_factory=list)
@@ -55,8 +55,9 @@ class BranchComparison:
 
 
 def compare(sealed: Path, workspace: Path, baseline: dict[str, BaselineEntry]) -> BranchComparison:
-    """What differs between the start and the branch. `workspace` is looked at for the start's large files, whose bytes are
-    those of the start while its stat data are. Raises OSError and TooMuch."""
+    """Changes of the branch since its baseline. The hashes of large files are read from the
+    `workspace`, as long as their stat data match the baseline. Raises OSError and ReviewTooLarge.
+    """
     comparator = _Comparator(workspace, baseline)
     with _open_agent_directory(str(sealed), None) as root:
         comparator.compare_directory("", root, 0)
@@ -73,9 +74,10 @@ class _Comparator:
     def compare_directory(
         self, prefix: str, descriptor: int, depth: int, repository: bool = False
     ) -> None:
-        """`repository`: the folder is in a bare one, which git finds by its files and whose `config` it obeys."""
+        """`repository`: inside a bare repository, which git recognises by its files and whose
+        `config` it applies."""
         with os.scandir(descriptor) as entries:
-            ordered = sorted(entries, key=lambda one: one.name)
+            ordered = sorted(entries, key=lambda item: item.name)
         repository = repository or is_bare_repository(item.name for item in ordered)
         for entry in ordered:
             path = f"{prefix}{entry.name}"
@@ -84,9 +86,9 @@ class _Comparator:
                 self._seen.add(path)
             if _is_git(entry.name):
                 if row is None:
-                    self._skip(path, "git's own files are not taken")
+                    self._skip(path, "git's own files are not applied")
             elif is_directory and row is None and depth >= MAX_DEPTH:
-                self._skip(path, f"deeper than {MAX_DEPTH} folders")
+                self._skip(path, f"deeper than {MAX_DEPTH} directories")
             elif row is None and self._is_too_long(path):
                 self._skip(path[:_MAX_SHOWN] + "…", f"its path is longer than {_MAX_PATH} bytes")
             elif is_directory:
@@ -117,12 +119,12 @@ class _Comparator:
                     )
                 )
         self._result.changes = mark_autorun(self._result.changes, self._links())
-        self._result.changes.sort(key=lambda one: (not one.runs, one.path))
+        self._result.changes.sort(key=lambda change: (not change.runs, change.path))
         self._result.emptied.sort(reverse=True)
         return self._result
 
     def _links(self) -> dict[str, str]:
-        """Every link of the branch, and where it leads."""
+        """All links of the branch and their targets."""
         changed = {change.path: change.new for change in self._result.changes}
         old = {
             path: row.content
@@ -136,7 +138,7 @@ class _Comparator:
         }
 
     def _is_too_long(self, path: str) -> bool:
-        """Whether no program could open it in the workspace by its path."""
+        """Whether its path in the workspace exceeds PATH_MAX."""
         return len(os.fsencode(self._workspace)) + 1 + len(os.fsencode(path)) > _MAX_PATH
 
     def _compare_entry(self, path: str, name: str, descriptor: int, autorun: str) -> None:
@@ -153,22 +155,20 @@ class _Comparator:
             target = os.readlink(name, dir_fd=descriptor)
             if not is_inside(path, target):
                 if row is None or row.kind != "l" or row.content != target:
-                    self._skip(path, "a link that leads out of the workspace")
+                    self._skip(path, "a link out of the workspace")
                 return
             new = FileState(kind="link", mode=0, size=len(os.fsencode(target)), said=target)
         elif stat.S_ISREG(stats.st_mode):
             if self._is_too_sparse(name, descriptor, stats):
-                self._skip(
-                    path, f"its holes, and those of others, are more than {MAX_HOLES >> 20} MiB"
-                )
+                self._skip(path, f"the holes of sparse files exceed {MAX_HOLES >> 20} MiB")
                 return
             new = self._new_state(
                 name, descriptor, stats, row.mode if row is not None and row.kind == "f" else 0
             )
             if stats.st_mode & MODE != new.mode:
-                notes.append("that others may write it is not taken")
+                notes.append("write permission for others is not applied")
             if stats.st_mode & (stat.S_ISUID | stat.S_ISGID):
-                notes.append("its setuid or setgid bit is not taken")
+                notes.append("its setuid or setgid bit is not applied")
         else:
             if row is None or row.kind != "s":
                 self._skip(path, "neither a file nor a link")
@@ -176,7 +176,8 @@ class _Comparator:
         self._add_change(path, row, new, notes, autorun)
 
     def _is_too_sparse(self, name: str, descriptor: int, stats: os.stat_result) -> bool:
-        """Whether reading its holes would be too much. Those of a disk that compresses, or counts blocks later, are none."""
+        """Whether its holes exceed the limit. Missing blocks due to compression or delayed
+        allocation are not holes."""
         holes = stats.st_size - stats.st_blocks * _BLOCK
         if holes <= 0:
             return False
@@ -192,7 +193,7 @@ class _Comparator:
         self._count_path(path, new.said)
         if row is None or row.kind not in "fl":
             if new.kind == "file" and new.mode & 0o111:
-                notes.append("a program")
+                notes.append("executable")
             self._result.changes.append(
                 FileChange(
                     path=path, what="added", old=None, new=new, runs=autorun, notes=tuple(notes)
@@ -205,7 +206,9 @@ class _Comparator:
         if old.kind == new.kind == "file" and old.mode != new.mode:
             notes.append(f"mode {old.mode:04o} becomes {new.mode:04o}")
         if not old.said:
-            notes.append("the workspace's file is another one since; what it was is not known")
+            notes.append(
+                "the file in the workspace has changed since; its original content is unknown"
+            )
         self._result.changes.append(
             FileChange(
                 path=path, what="modified", old=old, new=new, runs=autorun, notes=tuple(notes)
@@ -223,7 +226,7 @@ class _Comparator:
     def _new_state(
         self, name: str, descriptor: int, stats: os.stat_result, old_mode: int
     ) -> FileState:
-        """Others may write it where they might `before`, and nowhere else."""
+        """Others may write it only where they could before (`old_mode`)."""
         with open_entry(name, descriptor, _FILE_FLAGS) as file_descriptor:
             content, size = hash_file(file_descriptor)
         mode = stats.st_mode & MODE & ~(WRITABLE_BY_OTHERS & ~old_mode)
@@ -232,9 +235,9 @@ class _Comparator:
     def _count_path(self, path: str, content: str = "") -> None:
         self._paths += 1
         self._text += len(path) + len(content)
-        if self._paths > MOST_PATHS or self._text > MAX_TEXT:
+        if self._paths > MAX_PATHS or self._text > MAX_TEXT:
             raise ReviewTooLarge(
-                f"it has more than {MOST_PATHS} changed paths, or {MAX_TEXT >> 20} MiB of their names"
+                f"more than {MAX_PATHS} changed paths or {MAX_TEXT >> 20} MiB of path names"
             )
 
     def _skip(self, path: str, reason: str) -> None:
@@ -243,7 +246,7 @@ class _Comparator:
 
 
 def hash_file(descriptor: int) -> tuple[str, int]:
-    """SHA-256 and size of what can be read there."""
+    """SHA-256 and size of the content."""
     digest, size = hashlib.sha256(), 0
     while data := os.read(descriptor, _CHUNK):
         digest.update(data)
@@ -252,8 +255,8 @@ def hash_file(descriptor: int) -> tuple[str, int]:
 
 
 def is_inside(path: str, target: str) -> bool:
-    """Whether a link at `path` leads to a place of the workspace: relative, and no `..` but at its beginning, so that no
-    other link on the way changes what it means."""
+    """Whether a link at `path` stays in the workspace: relative, and with `..` only at its
+    beginning, so that no other link on the way changes its meaning."""
     parts = PurePosixPath(target).parts
     up = next((index for index, part in enumerate(parts) if part != ".."), len(parts))
     return (
@@ -265,12 +268,12 @@ def is_inside(path: str, target: str) -> bool:
 
 
 def _is_git(name: str) -> bool:
-    """Names that git, or a disk that folds names, takes for its folder."""
+    """Names that git, or a file system that folds names, treats as .git."""
     return fold_name(name) in (".git", "git~1")
 
 
 def _hash_if_unchanged(workspace: Path, row: BaselineEntry) -> str:
-    """The hash of the workspace's file, as long as nobody has touched it since the start; else ""."""
+    """The hash of the workspace's file if it has not changed since the start; else ""."""
     try:
         with opened_directory(str(workspace)) as root:
             descriptor = open_beneath(root, row.path, _FILE_FLAGS)
@@ -292,8 +295,8 @@ def _hash_if_unchanged(workspace: Path, row: BaselineEntry) -> str:
 
 @contextmanager
 def _open_agent_directory(name: str, parent_fd: int | None) -> Iterator[int]:
-    """A folder of the branch, which its owner may list and enter from now on: an agent may have taken that away, and
-    what is taken from a branch never has fewer rights of its owner."""
+    """Open a directory of the branch and restore its owner's permissions, which an agent may have
+    removed; applied directories always have them."""
     path_fd = os.open(
         name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent_fd
     )
@@ -312,7 +315,7 @@ def _open_agent_directory(name: str, parent_fd: int | None) -> Iterator[int]:
 
 @contextmanager
 def open_entry(name: str, directory: int, flags: int) -> Iterator[int]:
-    """Opened for reading, also what the agent has closed to itself. Raises OSError."""
+    """Open for reading, even without permissions for the owner. Raises OSError."""
     try:
         descriptor = os.open(name, flags, dir_fd=directory)
     except PermissionError:

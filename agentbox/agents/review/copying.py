@@ -1,7 +1,7 @@
-"""A copy of a folder: files as they are, links as links, nothing else. Run as a program it copies one share of many.
+"""Copies a directory tree: files and links only. As a program it copies one share of a tree.
 
-Standard library only, and little of it: a share is copied by an interpreter that starts without site packages, so that a
-large copy uses every processor and holds up nobody. Calls and numbers: man 2 ioctl_ficlone, man 2 copy_file_range.
+Uses few modules of the standard library: a share is copied by an interpreter without site packages,
+so that a large copy uses every processor. References: man 2 ioctl_ficlone, man 2 copy_file_range.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ import sys
 import zlib
 from json.encoder import encode_basestring_ascii as quoted
 
-TYPE_CHECKING = False  # as typing has it, which takes a third of the start
+TYPE_CHECKING = False  # as in typing, whose import takes a third of the startup
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, Final
 
 FICLONE: Final = 0x40049409  # _IOW(0x94, 9, int), linux/fs.h
-SMALL: Final = 256 << 10  # bytes; up to here a file is read whole, and its hash taken on the way
+SMALL: Final = 256 << 10  # bytes; smaller files are read at once and hashed during the copy
 BLOCK: Final = 4096  # bytes
 _CHUNK: Final = 1 << 20
-_PROGRESS_INTERVAL: Final = 5_000  # entries between two words about how far it is
+_PROGRESS_INTERVAL: Final = 5_000  # entries between two progress reports
 GIT: Final = ".git"
-STAGING: Final = ".agentbox-review-"  # a folder that a commit uses in the workspace for a moment
+STAGING: Final = ".agentbox-review-"  # prefix of the staging directory of a commit in the workspace
 _CANNOT_CLONE: Final = (
     errno.EOPNOTSUPP,
     errno.EXDEV,
@@ -40,15 +40,16 @@ _CANNOT_CLONE: Final = (
 if TYPE_CHECKING:
     CopyResult = tuple[
         list[str], list[tuple[str, int, int]], int, list[str]
-    ]  # members of Copier of these names
+    ]  # attributes of TreeCopier with these names
 
 
 class TreeCopier:
-    """Copies the share `part` of `parts` of the tree at the descriptor `source` to that at `target`.
+    """Copies share number `share` of `shares` of the tree at descriptor `source` to `target`.
 
-    Every share makes every folder; a file belongs to the share that its path says. `lines` are what is told of each entry, a
-    `listing.Row` as JSON; `folders` path, mode and mtime in nanoseconds of each folder, outer ones first, of the first share only;
-    `blocks` what the bytes of files take; `skipped` paths of folders and files named .git, which are not copied here.
+    Every share creates every directory; a file belongs to the share given by its path. `lines` has
+    a `BaselineEntry` as JSON per entry; `directories` path, mode and mtime in nanoseconds of each
+    directory, outer ones first, in the first share only; `blocks` the size of the files; `skipped`
+    paths named .git, which are not copied here.
     """
 
     def __init__(
@@ -74,17 +75,17 @@ class TreeCopier:
         self._done = 0
 
     def copy(self) -> None:
-        """Raises OSError when the target takes no more."""
+        """Raises OSError if the target is full."""
         self._copy_directory("", self._source, self._target)
 
     def result(self) -> CopyResult:
-        """What is known once it is done."""
+        """The result after `copy`."""
         return self.lines, self.directories, self.blocks, self.skipped
 
     def _copy_directory(self, prefix: str, source: int, target: int) -> None:
         with os.scandir(source) as entries:
-            # Every other share goes backwards: two that make files in one folder wait for each other.
-            ordered = sorted(entries, key=lambda one: one.name, reverse=bool(self._share % 2))
+            # Odd shares go backwards: creating files in one directory is serialised by the kernel.
+            ordered = sorted(entries, key=lambda item: item.name, reverse=bool(self._share % 2))
         for entry in ordered:
             path = f"{prefix}{entry.name}"
             if entry.name == GIT:
@@ -132,7 +133,7 @@ class TreeCopier:
                 self._copy_file(path, entry.name, source, target)
             else:
                 self._skip(path)
-        except FileNotFoundError:  # it went while we looked
+        except FileNotFoundError:  # removed meanwhile
             return
 
     def _copy_link(self, path: str, name: str, source: int, target: int) -> None:
@@ -153,7 +154,7 @@ class TreeCopier:
             if error.errno not in (
                 errno.ELOOP,
                 errno.ENXIO,
-            ):  # it became a link, or a pipe without a reader
+            ):  # became a link, or a pipe without a reader
                 raise
             self._skip(path)
             return
@@ -180,10 +181,10 @@ class TreeCopier:
         self._record(path, "f", stats, copy_stats, content)
 
     def _copy_bytes(self, old: int, new: int, size: int) -> str:
-        """The hash of what was copied, "" for a large file."""
+        """The hash of the copied content, "" for a large file."""
         if size <= SMALL:
             data = os.read(old, size + 1)
-            if len(data) != size:  # somebody writes it, or it is of a kind that tells no size
+            if len(data) != size:  # being written, or of a type without a size
                 os.lseek(old, 0, os.SEEK_SET)
                 data = os.read(old, SMALL + 1)
             if len(data) <= SMALL:
@@ -220,7 +221,7 @@ class TreeCopier:
 def _make_directory(name: str, target: int) -> None:
     try:
         os.mkdir(name, 0o700, dir_fd=target)
-    except FileExistsError:  # another share was first
+    except FileExistsError:  # created by another share
         return
 
 
@@ -243,12 +244,12 @@ def _copy_range(old: int, new: int) -> None:
 
 
 def main(argv: list[str]) -> int:
-    """Descriptors of two folders, the share and how many there are. On stdout: progress as lines, an empty line, `Copied` in the
-    interpreter's own serial form, or the number of the error that stopped it."""
+    """Arguments: descriptors of two directories, share, number of shares. Stdout: progress as
+    lines, an empty line, then marshal data: `CopyResult`, or the errno of a failure."""
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
     source, target = (
         os.open(".", flags, dir_fd=int(descriptor)) for descriptor in argv[:2]
-    )  # each share reads on its own
+    )  # a file description per share
     os.umask(0)
     out = sys.stdout.buffer
 

@@ -1,4 +1,4 @@
-"""Diffs of an agent's text, within bounds, of which every character is visible."""
+"""Diffs of untrusted text, limited in size, with every character visible."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -6,23 +6,22 @@ from typing import Final
 from agentbox.core.visible import escape_invisible
 
 CONTEXT: Final = 3  # lines around a change
-MAX_BYTES: Final = 512 << 10  # of each version; beyond that no lines are compared
+MAX_BYTES: Final = 512 << 10  # of each version; larger ones are not compared by lines
 MAX_LINES: Final = 20_000
-MAX_EDITS: Final = (
-    300  # beyond that what differs is shown as one piece: comparing costs edits x lines
-)
+MAX_EDITS: Final = 300  # beyond it the difference is one edit: the cost is edits x lines
 _BINARY_PREFIX: Final = 8 << 10
 
 Edit = tuple[int, int, int, int]  # lines [a, b) of the old become lines [c, d) of the new
 
 
 def is_binary(data: bytes) -> bool:
-    """As git says: a NUL near the beginning."""
+    """As in git: a NUL near the beginning."""
     return b"\0" in data[:_BINARY_PREFIX]
 
 
 def diff(old: bytes, new: bytes) -> str:
-    """Hunks of a unified diff without file names; every line visible. A sentence in brackets where lines say nothing."""
+    """Hunks of a unified diff without file names, or a note in brackets if it has no lines to
+    show."""
     if is_binary(old) or is_binary(new):
         return "[binary]\n"
     if max(len(old), len(new)) > MAX_BYTES:
@@ -34,7 +33,7 @@ def diff(old: bytes, new: bytes) -> str:
 
 
 def edits(a: list[str], b: list[str]) -> list[Edit]:
-    """What differs, in order. Myers' greedy algorithm (1986), cut off at MOST_EDITS."""
+    """Edits in order. Myers' greedy algorithm (1986), limited to MAX_EDITS."""
     start = 0
     while start < min(len(a), len(b)) and a[start] == b[start]:
         start += 1
@@ -53,7 +52,7 @@ def edits(a: list[str], b: list[str]) -> list[Edit]:
 
 
 def _myers(a: list[str], b: list[str]) -> list[Edit] | None:
-    """None when there are more edits than MOST_EDITS."""
+    """None if there are more than MAX_EDITS edits."""
     furthest = {1: 0}
     trace: list[dict[int, int]] = []
     for count in range(MAX_EDITS + 1):
@@ -74,7 +73,7 @@ def _myers(a: list[str], b: list[str]) -> list[Edit] | None:
 
 
 def _steps(trace: list[dict[int, int]], x: int, y: int) -> Iterator[Edit]:
-    """Single lines that go or come, from the last to the first."""
+    """Edits of single lines, last to first."""
     for count in range(len(trace) - 1, 0, -1):
         furthest, diagonal = trace[count], x - y
         down = diagonal == -count or (
@@ -125,7 +124,7 @@ def _range(begin: int, end: int) -> str:
 def _line(sign: str, text: str) -> str:
     if text.endswith("\n"):
         return f"{sign}{escape_invisible(text[:-1], tabs=True)}\n"
-    return f"{sign}{escape_invisible(text, tabs=True)}\n\\ no line end\n"
+    return f"{sign}{escape_invisible(text, tabs=True)}\n\\ No newline at end of file\n"
 
 
 def _lines(data: bytes) -> list[str]:

@@ -1,7 +1,8 @@
-"""A `.git` of a branch's own: it borrows the objects of the workspace's repository, and has its index and refs as a copy.
+"""Creates the `.git` of a branch: it borrows the objects of the workspace's repository and copies
+its index and refs.
 
-Nothing of it runs here, and nothing that git would run by itself is taken over: no hook, no filter, no alias, no path.
-Names and formats: gitrepository-layout(5), git-config(1).
+Runs nothing of the repository, and copies nothing that git would run: no hook, filter, alias or
+path. Names and formats: gitrepository-layout(5), git-config(1).
 """
 
 import configparser
@@ -52,15 +53,17 @@ _RETAINED_SETTINGS: Final[Mapping[str, frozenset[str]]] = {
 }
 _SAFE_VALUE: Final = re.compile(r"[^\x00-\x1f\x7f\"\\]{1,200}")
 _MAX_TEXT: Final = 1 << 20  # bytes of a config, alternates or .git file
-_MAX_DEPTH: Final = 5  # alternates of alternates, as git
+_MAX_DEPTH: Final = 5  # nested alternates, as in git
 
 
 def create(
     workspace: int, workspace_path: str, branch: int, git_paths: list[str], name: str, email: str
 ) -> tuple[str, ...]:
-    """`workspace`, which lies `at` that path, and `branch` are descriptors, below which no link is followed. `found`: paths
-    of the workspace named .git. The folders of objects that the branch borrows, to be granted for reading. What is no repository by itself (a linked worktree, a pointer out of the workspace) is left out: git then
-    finds none there. `name` and `email` of who commits, where the repository names nobody. Raises OSError."""
+    """`workspace` (at `workspace_path`) and `branch` are descriptors, below which no link is
+    followed. `git_paths`: paths of the workspace named .git. Returns the object directories that
+    the branch borrows, to be granted for reading. Incomplete repositories (a linked worktree, a
+    pointer out of the workspace) are skipped, so git finds none there. `name` and `email` of the
+    committer are used if the repository sets none. Raises OSError."""
     borrowed: dict[str, None] = {}
     for path in git_paths:
         repository = _find_repository(workspace, path)
@@ -91,7 +94,8 @@ def create(
 
 
 def _find_repository(workspace: int, path: str) -> str | None:
-    """Where the repository of that .git lies, below the workspace: itself, or what a file named .git points at."""
+    """Path of the repository of that .git, below the workspace: itself, or the target of a .git
+    file."""
     with ExitStack() as stack:
         if _open_directory(workspace, path, stack) is not None:
             return path
@@ -105,7 +109,8 @@ def _find_repository(workspace: int, path: str) -> str | None:
 
 
 def _open_directory(root: int, path: str, stack: ExitStack) -> int | None:
-    """A descriptor of that folder, reached over no link. None when it is no such folder."""
+    """A descriptor of that directory, opened without following links. None if it is not a
+    directory."""
     try:
         descriptor = open_beneath(root, path, os.O_RDONLY | os.O_DIRECTORY)
     except OSError:
@@ -115,7 +120,8 @@ def _open_directory(root: int, path: str, stack: ExitStack) -> int | None:
 
 
 def _make_directory(root: int, path: str, stack: ExitStack) -> int:
-    """The same, of a folder that is made where it is missing. Raises OSError for anything else in its place."""
+    """Like `_open_directory`, but creates it if missing. Raises OSError if something else is
+    there."""
     for part in PurePosixPath(path).parts:
         with suppress(FileExistsError):
             os.mkdir(part, 0o700, dir_fd=root)
@@ -151,7 +157,8 @@ def _exists(source: int, name: str) -> bool:
 
 
 def _object_dirs(workspace: int, workspace_path: str, first: str) -> list[str]:
-    """The folder of objects, and those that it borrows from in turn, as far as they lie in the workspace: paths there."""
+    """The object directory and its alternates, recursively, as paths in the workspace; others are
+    ignored."""
     directories, pending = [first], [first]
     for _ in range(_MAX_DEPTH):
         pending = [
@@ -161,7 +168,9 @@ def _object_dirs(workspace: int, workspace_path: str, first: str) -> list[str]:
             if path not in directories
         ]
         with ExitStack() as stack:
-            pending = [one for one in pending if _open_directory(workspace, one, stack) is not None]
+            pending = [
+                path for path in pending if _open_directory(workspace, path, stack) is not None
+            ]
         directories += pending
     return directories
 
@@ -192,11 +201,11 @@ def _fill(source: int, git_dir: int, objects: list[str], stack: ExitStack) -> No
     for name in _DIRECTORIES:
         if (old := _open_directory(source, name, stack)) is not None:
             TreeCopier(old, _make_directory(git_dir, name, stack)).copy()
-    _write_file(objects_info, "alternates", "".join(f"{one}\n" for one in objects))
+    _write_file(objects_info, "alternates", "".join(f"{item}\n" for item in objects))
 
 
 def _read_bytes(source: int, path: str, max_bytes: int = 1 << 30) -> bytes | None:
-    """None when that is no file that can be read, or is larger, or when a link leads there."""
+    """None if it is not a readable file, is larger, or is reached through a link."""
     try:
         descriptor = open_beneath(source, path, os.O_RDONLY | os.O_NONBLOCK)
     except OSError:
@@ -211,8 +220,8 @@ def _read_text(source: int, path: str) -> str:
 
 
 def _build_config(original: str, name: str, email: str, worktree: str) -> str:
-    """The few settings without which git would read index or objects wrong, who commits, and that the stat data of the
-    index, which are those of the workspace, are compared by time and size alone."""
+    """The settings that git needs to read index and objects, the committer, and the comparison of
+    stat data by time and size alone, since those of the index are of the workspace."""
     values = _parse_config(original)
     retained = {
         key: values[key].lower()
@@ -241,7 +250,7 @@ def _build_config(original: str, name: str, email: str, worktree: str) -> str:
 
 
 def _parse_config(text: str) -> Mapping[str, str]:
-    """`section.key` of a config, lower case; what cannot be parsed says nothing."""
+    """`section.key` -> value of a config, lower case; empty if it cannot be parsed."""
     parser = configparser.RawConfigParser(
         strict=False,
         allow_no_value=True,

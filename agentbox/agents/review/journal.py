@@ -1,4 +1,4 @@
-"""How far a commit is, written ahead of each phase; and the way back, or to the end, for one that a crash cut off."""
+"""Journal of a commit, written before each phase; recovers a commit that a crash interrupted."""
 
 import json
 import os
@@ -22,8 +22,9 @@ DIRECTORY_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLO
 
 @dataclass
 class CommitStep:
-    """One path. Its staged entry has the step's number as its name. `inode`: of what is put there, 0 for a path that goes.
-    `had`: something was there. `content`: SHA-256 of the file that is put, or where the link leads."""
+    """One path. The name of its staged entry is the step's number. `inode`: of the new entry, 0 for
+    a deletion. `had`: an entry existed. `content`: SHA-256 of the new file, or target of the new
+    link."""
 
     path: str
     inode: int
@@ -33,8 +34,8 @@ class CommitStep:
 
 @dataclass
 class CommitJournal:
-    """`workspace` is the folder that is changed, `staging` a folder in it. `made` and `emptied` are folders that come and go, outer ones first; the
-    latter with their modes."""
+    """`workspace` is the directory to change, `staging` a directory in it. `made` and `emptied` are
+    directories to create and remove, outer ones first; the latter with their modes."""
 
     workspace: str
     staging: str
@@ -49,12 +50,12 @@ class CommitJournal:
 
     @classmethod
     def read(cls, path: Path) -> Self | None:
-        """None where there is none. Raises ValueError for something else, and OSError."""
+        """None if there is none. Raises ValueError for an invalid file, and OSError."""
         data = read_json(path)
         if data is None:
             return None
         steps = [CommitStep(**item) for item in data["steps"]]
-        emptied = [(str(one[0]), int(one[1])) for one in data["emptied"]]
+        emptied = [(str(item[0]), int(item[1])) for item in data["emptied"]]
         return cls(
             workspace=data["workspace"],
             staging=data["staging"],
@@ -67,17 +68,18 @@ class CommitJournal:
 
 @dataclass(frozen=True)
 class RecoveredCommit:
-    """`phase`: the one in which a commit was cut off. `kept`: see `undo`."""
+    """`phase`: the one that was interrupted. `preserved`: see `roll_back`."""
 
     phase: Phase
     preserved: dict[str, str]
 
 
 def recover(path: Path) -> RecoveredCommit | None:
-    """Finishes what was done but for the tidying, and undoes everything else. None where no commit was cut off. What
-    somebody changed meanwhile stays, and the old file then stays in the staging folder.
+    """Complete a commit that lacks only its cleanup, and roll back any other. None if no commit was
+    interrupted. Concurrent changes are preserved; the previous file then stays in the staging
+    directory.
 
-    Raises OSError, and ValueError for a journal that cannot be read; it is kept then.
+    Raises OSError, and ValueError for an unreadable journal, which is kept.
     """
     journal = CommitJournal.read(path)
     if journal is None:
@@ -93,16 +95,16 @@ def recover(path: Path) -> RecoveredCommit | None:
 
 
 def remove_journal(path: Path) -> None:
-    """The commit is over. Durable."""
+    """Remove the journal at the end of the commit. Durable."""
     path.unlink(missing_ok=True)
     sync_directory(path.parent)
 
 
 def roll_back(root: int, journal: CommitJournal) -> dict[str, str]:
-    """Everything as it was, when it was being changed. Raises OSError.
+    """Restore the workspace if the swap had started. Raises OSError.
 
-    A file that somebody wrote to after it was put stays: the answer has its path, and where the file before it is, from
-    the workspace ("" where there was none).
+    A file that was written to after it was applied is preserved: the result has its path and the
+    path of its previous file in the workspace ("" for none).
     """
     preserved: dict[str, str] = {}
     with _open_staging(root, journal) as staging:
@@ -125,7 +127,8 @@ def roll_back(root: int, journal: CommitJournal) -> dict[str, str]:
 
 
 def clean_up(root: int, journal: CommitJournal) -> None:
-    """Removes the staging folder: of a commit that is done with the old files in it, else with what was to be put."""
+    """Remove the staging directory, with the old files after a complete commit, else with the
+    staged ones."""
     with _open_staging(root, journal) as staging:
         if staging is None:
             return
@@ -137,19 +140,19 @@ def clean_up(root: int, journal: CommitJournal) -> None:
                 or inode_of(staging, name) == journal.steps[int(name)].inode
             ):
                 os.unlink(name, dir_fd=staging)
-    with suppress(OSError):  # not empty: something is kept in it
+    with suppress(OSError):  # not empty: preserved files are in it
         os.rmdir(journal.staging, dir_fd=root)
 
 
 def _restore_previous(root: int, staging: int, number: str, step: CommitStep) -> bool:
-    """False where what was put is not any more what was put: then it is left there. What came out is compared, so that no
-    write between a comparison and the exchange is lost."""
+    """False if the applied entry was modified: it is left there. Compares what the exchange
+    returns, so that no concurrent write is lost."""
     staged = inode_of(staging, number)
     if staged == step.inode:
-        return True  # not put yet
+        return True  # not applied yet
     with suppress(FileNotFoundError), open_parent(root, step.path) as (parent_fd, name):
         if inode_of(parent_fd, name) != step.inode:
-            return False  # somebody has put another one there
+            return False  # replaced by another entry
         swap = syscalls.exchange if staged else syscalls.move
         swap(parent_fd, name, staging, number)
         replaced = content_of(staging, number)
@@ -161,12 +164,12 @@ def _restore_previous(root: int, staging: int, number: str, step: CommitStep) ->
         syscalls.exchange(staging, number, parent_fd, name)
         if content_of(staging, number) != replaced:
             return False
-        os.unlink(number, dir_fd=staging)  # the file before it says the same
+        os.unlink(number, dir_fd=staging)  # the previous file has the same content
     return True
 
 
 def content_of(directory: int, name: str) -> str:
-    """SHA-256 of a file, or where a link leads. Raises OSError."""
+    """SHA-256 of a file, or the target of a link. Raises OSError."""
     if stat.S_ISLNK(os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode):
         return os.readlink(name, dir_fd=directory)
     with open_entry(name, directory, _FILE_FLAGS) as descriptor:
@@ -175,7 +178,7 @@ def content_of(directory: int, name: str) -> str:
 
 @contextmanager
 def open_parent(root: int, path: str) -> Iterator[tuple[int, str]]:
-    """The folder that holds the path, and the name there; reached over no link. Raises OSError."""
+    """The parent directory of the path and the name in it; follows no link. Raises OSError."""
     directory, name = PurePosixPath(path).parent, PurePosixPath(path).name
     descriptor = open_beneath(root, str(directory))
     try:
@@ -185,7 +188,7 @@ def open_parent(root: int, path: str) -> Iterator[tuple[int, str]]:
 
 
 def inode_of(directory: int, name: str) -> int:
-    """0 where there is no such entry."""
+    """0 if there is no such entry."""
     try:
         return os.stat(name, dir_fd=directory, follow_symlinks=False).st_ino
     except FileNotFoundError:

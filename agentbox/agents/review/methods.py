@@ -1,4 +1,4 @@
-"""The methods `review.*` of the connection."""
+"""The RPC methods `review.*`."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any

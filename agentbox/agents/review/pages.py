@@ -1,4 +1,4 @@
-"""A review as callers see it: plain data, a page at a time, everything of the agent's visible and nothing obeyed."""
+"""A review as callers see it: plain data in pages, with all untrusted text escaped."""
 
 import os
 import stat
@@ -18,7 +18,7 @@ from agentbox.core.records.wire import to_json
 from agentbox.core.visible import escape_invisible
 
 MAX_PAGE: Final = 1_000
-MAX_CHANGES_BYTES: Final = 4 << 20  # as JSON; the message that carries a page has a bound
+MAX_CHANGES_BYTES: Final = 4 << 20  # as JSON; the message that carries a page is limited
 MAX_SKIPPED_BYTES: Final = 1 << 20
 MAX_DIFF: Final = 64 << 10  # characters of one file's diff
 MAX_TEXT: Final = 1 << 20  # characters of diff on a page
@@ -37,14 +37,15 @@ def summary(review: Review) -> dict[str, Any]:
         "digest": review.digest,
         **counts,
         "sealed_at": clock.to_wire(clock.from_unix(review.sealed_at)),
-        "runs_by_itself": sum(bool(one.runs) for one in review.changes),
+        "runs_by_itself": sum(bool(change.runs) for change in review.changes),
         "left_out": len(review.left_out),
     }
 
 
 def page(review: Review, sealed: Path, start: int, limit: int) -> dict[str, Any]:
-    """Changes from `at` on with their diffs against the workspace as it is now, `next` the first of the next page: one
-    change at least, fewer than `limit` where they are large. The first page has what is left out, as far as fits."""
+    """Changes from `start` on with their diffs against the current workspace; `next` is the first
+    of the next page. At least one change, fewer than `limit` if they are large. The first page has
+    the skipped paths, as far as they fit."""
     with _ReviewRoots(sealed, Path(review.workspace)) as roots:
         changes = list(
             _take_within(
@@ -76,7 +77,7 @@ def _rows(
 
 
 def _take_within(max_bytes: int, rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The first row, and those after it that fit into as many bytes of JSON."""
+    """The first row, and those after it that fit into `max_bytes` of JSON."""
     remaining = max_bytes
     for index, row in enumerate(rows):
         remaining -= len(to_json(row, ensure_ascii=True))
@@ -104,10 +105,10 @@ class _ReviewRoots:
 def _row(index: int, change: FileChange, roots: _ReviewRoots, max_diff: int) -> dict[str, Any]:
     notes = [escape_invisible(note) for note in change.notes]
     if not _is_unchanged(change, roots.workspace):
-        notes.append("the workspace has changed here since the agent began: a conflict")
+        notes.append("conflict: the workspace has changed here since the agent started")
     text = _diff(change, roots)
     if len(text) > max_diff:
-        text = f"{text[:max_diff]}\n[cut here]\n"
+        text = f"{text[:max_diff]}\n[truncated]\n"
     return {
         "index": index,
         "path": escape_invisible(change.path),
@@ -148,7 +149,8 @@ def _diff(change: FileChange, roots: _ReviewRoots) -> str:
 
 
 def _read_content(root: int, path: str, state: FileState | None) -> bytes:
-    """What lies there now, one byte more than what is compared at the most; where a link leads, as a line."""
+    """Current content, one byte more than the maximum that is compared; the target of a link as a
+    line."""
     if state is None:
         return b""
     with suppress(OSError), open_parent(root, path) as (parent_fd, name):

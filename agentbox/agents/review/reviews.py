@@ -1,5 +1,5 @@
-"""Branches of this host's agents, from their making to the operator's decision. Files are the truth: what is in memory is
-only which reviews there are."""
+"""Branches of this host's agents, from creation to the operator's decision. Files are
+authoritative; memory has only the list of reviews."""
 
 import asyncio
 import contextlib
@@ -37,13 +37,13 @@ from agentbox.policy.profiles import UNRESTRICTED
 log = structlog.get_logger()
 SEALED: Final = "sealed"
 _BASELINE_FILE, _REVIEW_FILE, _COMMIT_FILE = "start.jsonl", "review.json", "commit.json"
-_MAX_LISTED: Final = 100  # conflicts that an answer names
+_MAX_LISTED: Final = 100  # conflicts in a response
 
 EmitEvent = Callable[[LifecycleEvent], Awaitable[None]]
 
 
 def uses_branch(entry: AgentRecord) -> bool:
-    """Whoever may write the workspace, unless the spec says that it writes the workspace itself."""
+    """True for an agent that may write the workspace, unless its spec asks to write it directly."""
     return (
         entry.holding.workspace == "branch"
         and entry.holding.root != UNRESTRICTED
@@ -58,17 +58,18 @@ def uses_branch(entry: AgentRecord) -> bool:
 
 
 class ReviewManager:
-    """`folder`: where lists, reviews and journals are kept, one folder an agent. `tell` is given each event, in order."""
+    """`directory`: baselines, reviews and journals, one directory per agent. `emit_event` receives
+    each event, in order."""
 
     def __init__(self, paths: Paths, directory: Path, emit_event: EmitEvent) -> None:
         self._paths, self._directory, self._emit_event = paths, directory, emit_event
-        self._summaries: dict[str, dict[str, Any]] = {}  # summaries, by agent
-        self._unreadable: set[str] = set()  # agents whose branch could not be looked at
+        self._summaries: dict[str, dict[str, Any]] = {}  # by agent id
+        self._unreadable: set[str] = set()  # ids of agents whose branch could not be read
         self._lock = asyncio.Lock()
 
     async def load(self, running: frozenset[str]) -> None:
-        """What an earlier process of this host left: a commit that was cut off is finished or undone, and a branch of an
-        agent that lives no more is sealed."""
+        """Recover what an earlier process left: interrupted commits are completed or rolled back,
+        and branches of agents that no longer run are sealed."""
         for agent_id in await asyncio.to_thread(
             lambda: sorted(path.name for path in _subdirectories(self._directory))
         ):
@@ -80,23 +81,26 @@ class ReviewManager:
                     data = {
                         "phase": recovered.phase,
                         "kept": {
-                            escape_invisible(path): old for path, old in recovered.preserved.items()
+                            escape_invisible(path): previous
+                            for path, previous in recovered.preserved.items()
                         },
                     }
-                    log.warning("a commit was cut off", agent_id=agent_id, **data)
+                    log.warning("recovered an interrupted commit", agent_id=agent_id, **data)
                     await self._emit_event(LifecycleEvent("review.recovered", agent_id, data))
                 if agent_id not in running:
                     await self._seal(agent_id, "")
                     await self.clean_up(agent_id)
             except (OSError, ValueError) as error:
                 self._unreadable.add(agent_id)
-                log.error("a branch is kept as it is", agent_id=agent_id, reason=str(error))
+                log.error(
+                    "cannot process a branch; it is kept", agent_id=agent_id, reason=str(error)
+                )
 
     async def open_branch(
         self, entry: AgentRecord, workspace: Path, report_progress: ReportProgress
     ) -> Branch | None:
-        """Where that agent works: a copy of `folder`, made at its first start; no link is followed that agents may have
-        put there. None for one that works in the workspace itself, or not at all.
+        """The branch of that agent: a copy of `workspace`, created at its first start without
+        following links made by agents. None for an agent without a branch.
 
         Raises SpawnError (stage branch).
         """
@@ -124,35 +128,39 @@ class ReviewManager:
             ) from error
 
     async def seal(self, entry: AgentRecord) -> dict[str, Any] | None:
-        """After the last life: what changed, or None. A branch that cannot be read is kept, and looked at again at the
-        next start of this host."""
+        """After the last generation: the summary of the changes, or None. An unreadable branch is
+        kept and read again at the next start of this host."""
         try:
             return await self._seal(entry.agent_id, entry.spec.name)
         except (OSError, ValueError) as error:
             self._unreadable.add(entry.agent_id)
-            log.error("a branch is kept as it is", agent_id=entry.agent_id, reason=str(error))
+            log.error(
+                "cannot process a branch; it is kept", agent_id=entry.agent_id, reason=str(error)
+            )
             return None
 
     async def clean_up(self, agent_id: str) -> None:
-        """Of an agent that is over: removes a branch that nobody needs to see, once no commit or discard removes it. Raises OSError."""
+        """Remove the branch of an ended agent if it needs no review. Raises OSError."""
         async with self._lock:
             if agent_id not in self._summaries and agent_id not in self._unreadable:
                 await asyncio.to_thread(self._remove, agent_id)
 
     def drop(self, agent_id: str) -> None:
-        """Of an agent that never ran. Raises OSError."""
+        """Remove the files of an agent that never ran. Raises OSError."""
         home.remove(self._directory / agent_id)
 
     def page(self) -> list[dict[str, Any]]:
-        """All reviews that wait, oldest first."""
-        return sorted(self._summaries.values(), key=lambda one: (one["sealed_at"], one["agent_id"]))
+        """All pending reviews, oldest first."""
+        return sorted(
+            self._summaries.values(), key=lambda review: (review["sealed_at"], review["agent_id"])
+        )
 
     async def show(self, agent_id: str, start: int, limit: int) -> dict[str, Any]:
         """Raises NotFound or ValidationError."""
         if start < 0 or not 1 <= limit <= pages.MAX_PAGE:
-            detail = f"must be from 1 to {pages.MAX_PAGE}, from a place that is not below 0"
+            detail = f"must be from 1 to {pages.MAX_PAGE}, with a start of at least 0"
             raise ValidationError(
-                f"cannot take limit: it {detail}", errors=[{"pointer": "?limit", "detail": detail}]
+                f"invalid limit: {detail}", errors=[{"pointer": "?limit", "detail": detail}]
             )
         review = await asyncio.to_thread(self._read_review, agent_id)
         return await asyncio.to_thread(
@@ -160,12 +168,13 @@ class ReviewManager:
         )
 
     async def commit(self, agent_id: str, digest: str, by: str) -> dict[str, Any]:
-        """Takes what was shown. Raises NotFound, PreconditionFailed (another digest), ReviewConflict or BackendError; the
-        workspace is then as it was. Goes on when the caller is cancelled."""
+        """Apply the review. Raises NotFound, PreconditionFailed (another digest), ReviewConflict or
+        BackendError and leaves the workspace unchanged. Continues if the caller is cancelled."""
         return await asyncio.shield(asyncio.create_task(self._commit(agent_id, digest, by)))
 
     async def discard(self, agent_id: str, by: str) -> dict[str, Any]:
-        """Removes branch and review, also of a branch that could not be looked at. Raises NotFound. Goes on when the caller is cancelled."""
+        """Remove branch and review, even an unreadable one. Raises NotFound. Continues if the
+        caller is cancelled."""
         return await asyncio.shield(asyncio.create_task(self._discard(agent_id, by)))
 
     async def _commit(self, agent_id: str, digest: str, by: str) -> dict[str, Any]:
@@ -190,14 +199,15 @@ class ReviewManager:
                 }
                 await self._emit_event(LifecycleEvent("review.conflicted", agent_id, data))
                 raise ReviewConflict(
-                    f"cannot commit {agent_id}: {len(error.reasons)} paths changed in the workspace; {_outcome(error)}",
-                    hint="take them back there, or discard the review",
+                    f"cannot commit {agent_id}: "
+                    f"{len(error.reasons)} paths changed in the workspace; {_outcome(error)}",
+                    hint="undo these changes in the workspace, or discard the review",
                     id=agent_id,
                     conflicts=conflicts,
                 ) from error
             except OSError as error:
                 raise BackendError(
-                    f"cannot commit {agent_id}: {error.strerror}; the workspace is as it was",
+                    f"cannot commit {agent_id}: {error.strerror}; the workspace is unchanged",
                     slot="orchestrator",
                     impl="local-process",
                 ) from error
@@ -212,7 +222,7 @@ class ReviewManager:
                 raise _not_found(agent_id)
             digest = (
                 "" if summary is None else summary["digest"]
-            )  # of a branch that could not be looked at there is none
+            )  # an unreadable branch has no digest
             data = {"by": by, "digest": digest}
             await self._close_review(agent_id, LifecycleEvent("review.discarded", agent_id, data))
             return {"agent_id": agent_id, "digest": digest}
@@ -240,7 +250,8 @@ class ReviewManager:
         return summary
 
     def _load_or_seal(self, agent_id: str, name: str) -> Review | None:
-        """Moved out of every grant first: the branch's folders are named by none, and its processes are gone."""
+        """Move the branch to a directory that no grant names before reading it; its processes have
+        ended."""
         if self._file_path(agent_id, _REVIEW_FILE).exists():
             return self._read_review(agent_id)
         work, sealed = home.agent_dir(self._paths, agent_id) / WORK, self._sealed_path(agent_id)
@@ -274,7 +285,7 @@ class ReviewManager:
         return review
 
     def _unseal(self, agent_id: str, directory: Path) -> None:
-        """For an agent that starts again although its end was being written down."""
+        """For an agent that restarts although its end was being stored."""
         if (directory / SEALED).is_dir() and not (directory / WORK).exists():
             self._file_path(agent_id, _REVIEW_FILE).unlink(missing_ok=True)
             (directory / SEALED).rename(directory / WORK)
@@ -308,12 +319,12 @@ class ReviewManager:
             ) from error
 
     def _remove(self, agent_id: str) -> None:
-        """The list goes last: with it the branch is known again after a crash."""
+        """The baseline is removed last: until then the branch is found again after a crash."""
         directory = home.agent_dir(self._paths, agent_id)
         for name in (WORK, SEALED):
             home.remove(directory / name)
         home.remove(self._directory / agent_id)
-        with contextlib.suppress(OSError):  # home and tmp may still be there
+        with contextlib.suppress(OSError):  # home and tmp may still exist
             directory.rmdir()
 
     def _sealed_path(self, agent_id: str) -> Path:
@@ -325,12 +336,17 @@ class ReviewManager:
 
 def _outcome(conflicts: Conflicts) -> str:
     if not conflicts.preserved:
-        return "nothing was taken"
+        return "nothing was applied"
     preserved = [
-        f"{escape_invisible(path)} (the file before it: {old})" if old else escape_invisible(path)
-        for path, old in conflicts.preserved.items()
+        f"{escape_invisible(path)} (previous file: {previous})"
+        if previous
+        else escape_invisible(path)
+        for path, previous in conflicts.preserved.items()
     ]
-    return f"what was written there meanwhile is kept: {', '.join(preserved[:_MAX_LISTED])}; nothing else was taken"
+    return (
+        f"concurrent changes are kept: {', '.join(preserved[:_MAX_LISTED])}; "
+        "nothing else was applied"
+    )
 
 
 def _subdirectories(directory: Path) -> Iterator[Path]:

@@ -1,4 +1,5 @@
-"""Two calls that the standard library has not: renameat2, syncfs. man 2 of each; linux/fs.h."""
+"""Two system calls missing from the standard library: renameat2, syncfs. man 2 of each;
+linux/fs.h."""
 
 import ctypes
 import os
@@ -9,17 +10,17 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def exchange(dir_fd: int, name: str, other_dir_fd: int, other_name: str) -> None:
-    """The two entries change places, at once. Raises OSError."""
+    """Exchange two entries atomically. Raises OSError."""
     _rename(dir_fd, name, other_dir_fd, other_name, _EXCHANGE)
 
 
 def move(dir_fd: int, name: str, other_dir_fd: int, other_name: str) -> None:
-    """Renames to a name that is free. Raises OSError: FileExistsError when it is taken."""
+    """Rename to a free name. Raises OSError: FileExistsError if it is taken."""
     _rename(dir_fd, name, other_dir_fd, other_name, _NOREPLACE)
 
 
 def sync_volume(descriptor: int) -> None:
-    """Waits until the disk has all of that file system. Raises OSError."""
+    """Wait until that file system is on disk. Raises OSError."""
     _check_result(_libc.syncfs(ctypes.c_int(descriptor)))
 
 

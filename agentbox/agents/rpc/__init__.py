@@ -1,3 +1,2 @@
-"""The RPC side of agent-host: listener, service and methods. A method translates and delegates, it
-decides nothing.
-"""
+"""RPC of agent-host: listener, service and methods. Methods translate and delegate, and make no
+decisions."""

@@ -1,6 +1,8 @@
-"""Who comes in: a stranger gets room for one short line, and a few seconds to say it, before a session reads at length.
+"""Listener with limits for unauthenticated connections: one short line within a few seconds, before
+a session reads more.
 
-Agents have the uid of this program and may find its socket; what they send must cost no memory and no descriptors.
+Agents run with the uid of this program and may find its socket; their connections must not exhaust
+memory or descriptors.
 """
 
 import asyncio
@@ -14,15 +16,16 @@ from agentbox.core.rpc import messages
 
 MAX_FIRST_LINE = 64 << 10  # bytes: a token and a few numbers
 FIRST_LINE_SECONDS = 5.0
-MAX_UNAUTHENTICATED = 64  # one more takes the place of the oldest
+MAX_UNAUTHENTICATED = 64  # a further one replaces the oldest
 _BACKLOG = 128
-_RETRY_SECONDS = 0.1  # until a connection is tried again that no descriptor was left for
+_RETRY_SECONDS = 0.1  # before accept is retried after running out of descriptors
 
 OnConnect = Callable[[asyncio.StreamReader, asyncio.StreamWriter], None]
 
 
 class RpcListener:
-    """Listens at `path`, 0600. `enter` is given each connection with its first line in the reader. Raises OSError."""
+    """Listens at `path`, 0600. `on_connect` receives each connection with its first line in the
+    reader. Raises OSError."""
 
     def __init__(self, path: Path, on_connect: OnConnect) -> None:
         self._on_connect = on_connect
@@ -38,7 +41,7 @@ class RpcListener:
         self._accepting = asyncio.create_task(self._accept(), name="door")
 
     async def close(self) -> None:
-        """Nobody comes in any more; who is in stays."""
+        """Stop accepting; established connections stay open."""
         tasks = [self._accepting, *self._unauthenticated]
         for task in tasks:
             task.cancel()
@@ -58,8 +61,8 @@ class RpcListener:
                 oldest.cancel()
             task = asyncio.create_task(self._admit(peer))
             self._unauthenticated[task] = None
-            task.add_done_callback(lambda one: self._unauthenticated.pop(one, None))
-            await asyncio.sleep(0)  # whoever waits in line holds up nobody who is in
+            task.add_done_callback(lambda done: self._unauthenticated.pop(done, None))
+            await asyncio.sleep(0)  # let established connections run
 
     async def _admit(self, peer: socket.socket) -> None:
         with contextlib.ExitStack() as stack:
@@ -76,7 +79,8 @@ class RpcListener:
 
 
 async def _read_first_line(peer: socket.socket) -> bytes:
-    """What it said, a whole line and perhaps more; nothing when it left, took too long, or said too much."""
+    """A complete line and possibly more; empty if the peer disconnects, times out or sends too
+    much."""
     data = b""
     with contextlib.suppress(TimeoutError, OSError):
         async with asyncio.timeout(FIRST_LINE_SECONDS):

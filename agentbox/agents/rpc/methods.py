@@ -1,4 +1,4 @@
-"""The methods of the connection (O18), by name. Each takes the session and the params, and answers plain data."""
+"""RPC methods by name. Each takes the session and the params, and returns plain data."""
 
 import asyncio
 import contextlib
@@ -119,19 +119,19 @@ async def attach(session: "Session[Service]", params: Params) -> Any:
 async def stdin(session: "Session[Service]", params: Params) -> Any:
     runner: AgentRunner | None = session.attachments.get(params["subscription"])
     if runner is None or runner.stdin is None:
-        raise _not_attached("nobody is attached here any more")
+        raise _not_attached("no client is attached")
     if params.get("eof"):
         runner.stdin.close()
         return {}
     try:
         await runner.stdin.write(from_wire(bytes, params["data"]))
     except StdinClosed as error:
-        raise _not_attached("the agent does not read any more") from error
+        raise _not_attached("the agent has closed its stdin") from error
     return {}
 
 
 async def read_record(session: "Session[Service]", params: Params) -> Any:
-    """Lines beyond `after`, which says that all up to it were taken for good; waits up to `wait_s` for the first."""
+    """Lines after `after`, which acknowledges all up to it; waits up to `wait_s` for the first."""
     store, host, after = (
         session.service.host.store,
         session.service.host,
@@ -142,7 +142,7 @@ async def read_record(session: "Session[Service]", params: Params) -> Any:
         async with asyncio.timeout(min(_MAX_WAIT, from_wire(float, params.get("wait_s", 0)))):
             while True:
                 change = asyncio.ensure_future(host.wait_for_record())
-                await asyncio.sleep(0)  # it waits before the look, so nothing slips between
+                await asyncio.sleep(0)  # subscribe before the check, so that no record is missed
                 try:
                     if rows := await store.read_record(after, _RECORD_LIMIT):
                         return {"items": rows}
@@ -154,7 +154,8 @@ async def read_record(session: "Session[Service]", params: Params) -> Any:
 
 
 async def watch_authorizations(session: "Session[Service]", params: Params) -> Any:
-    """A subscription: every agent's standing, then each change (`agentbox.agents.authorization.authorization_registry`)."""
+    """A subscription: the authorization of every agent, then each change
+    (`AuthorizationRegistry.subscribe`)."""
     session.is_watch_only = True
     subscription = ServerSubscription(params["subscription"], params["credit"], session.send)
     session.run_subscription(
@@ -164,13 +165,13 @@ async def watch_authorizations(session: "Session[Service]", params: Params) -> A
 
 
 async def use_grant(session: "Session[Service]", params: Params) -> Any:
-    """Takes one use of what allows a request (`agentbox.agents.authorization.metering`)."""
+    """Count one use of the rights that allow a request (`metering.consume`)."""
     await metering.consume(session.service.host, params)
     return {}
 
 
 async def revoke_grant(session: "Session[Service]", params: Params) -> Any:
-    """Takes a grant back; answers the agent."""
+    """Revoke a grant; return the agent."""
     registry = session.service.registry
     entry = registry.get(params["agent_id"])
     revocation = registry.revoker.revoke(
@@ -181,7 +182,7 @@ async def revoke_grant(session: "Session[Service]", params: Params) -> Any:
 
 
 async def report_denial(session: "Session[Service]", params: Params) -> Any:
-    """Refusals of another process of ours."""
+    """Count denials by another process of the box."""
     count = from_wire(int, params.get("count", 1))
     if count < 1:
         raise _invalid("/count", "must be at least 1")
@@ -193,7 +194,7 @@ async def report_denial(session: "Session[Service]", params: Params) -> Any:
 
 
 async def read_denials(session: "Session[Service]", params: Params) -> Any:
-    """All counts as soon as they are not those of revision `after`, or after `wait_s`."""
+    """All counts once the revision differs from `after`, or after `wait_s`."""
     ledger, after = session.service.host.denials, from_wire(int, params["after"])
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(min(_MAX_WAIT, from_wire(float, params.get("wait_s", 0)))):
@@ -203,7 +204,7 @@ async def read_denials(session: "Session[Service]", params: Params) -> Any:
 
 
 async def read_canaries(session: "Session[Service]", params: Params) -> Any:
-    """What the canaries found, as soon as it is not that of revision `after`, or after `wait_s`."""
+    """The canary report once its revision differs from `after`, or after `wait_s`."""
     runner, after = session.service.canaries, from_wire(int, params["after"])
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(min(_MAX_WAIT, from_wire(float, params.get("wait_s", 0)))):
@@ -213,11 +214,12 @@ async def read_canaries(session: "Session[Service]", params: Params) -> Any:
 
 
 async def ping(session: "Session[Service]", _params: Params) -> Any:
-    """Reads the store; `degraded` says what of it cannot be read. Raises SlotUnavailable when its file is gone."""
+    """Read the store; `degraded` describes unreadable rows. Raises SlotUnavailable if the file is
+    missing."""
     store = session.service.host.store
     if not store.is_in_place():
         raise SlotUnavailable(
-            "cannot use orchestrator: agents.db is gone",
+            "cannot use orchestrator: agents.db no longer exists",
             slot="orchestrator",
             impl="local-process",
             since=None,
@@ -227,7 +229,7 @@ async def ping(session: "Session[Service]", _params: Params) -> Any:
 
 
 async def shutdown(session: "Session[Service]", _params: Params) -> Any:
-    """Ends every agent, then the program."""
+    """End every agent, then the program."""
     session.service.stop.set()
     return {}
 
@@ -281,7 +283,7 @@ def _handle(params: Params) -> AgentHandle:
 
 def _invalid(pointer: str, detail: str) -> ValidationError:
     return ValidationError(
-        f"cannot take {pointer}: it {detail}", errors=[{"pointer": pointer, "detail": detail}]
+        f"invalid {pointer}: {detail}", errors=[{"pointer": pointer, "detail": detail}]
     )
 
 

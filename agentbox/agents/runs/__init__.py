@@ -1,3 +1,1 @@
-"""A running agent: start, output, limits, restart, exit. What is known of it afterwards is in
-`registry`.
-"""
+"""A running agent: start, output, limits, restart, exit. Its stored state is in `registry`."""

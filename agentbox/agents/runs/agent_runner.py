@@ -1,4 +1,5 @@
-"""One agent from its first start to its last exit: start, watch, end, start again as its policy says."""
+"""Runs one agent from its first start to its last exit: start, watch, end, restart by its
+policy."""
 
 import asyncio
 import time
@@ -34,7 +35,7 @@ log = structlog.get_logger()
 
 
 class AgentRunner:
-    """Drives one entry. `start` once; afterwards `done` tells when the agent is over for good."""
+    """Runs one entry. Call `start` once; `done` is set when the agent has ended permanently."""
 
     def __init__(self, host: HostState, entry: AgentRecord, stream: StreamLog) -> None:
         self.host, self.entry, self.stream = host, entry, stream
@@ -42,8 +43,8 @@ class AgentRunner:
         self.attached = False
         self.capture: OutputCapture | None = None
         self._limits = LimitWatch(entry, self._on_limit)
-        self._pending_events: list[LifecycleEvent] = []  # saved with the end of this life
-        self._lost_bytes = 0  # bytes of output that the disk did not take
+        self._pending_events: list[LifecycleEvent] = []  # saved with the end of this generation
+        self._lost_bytes = 0  # bytes of output that could not be stored
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._process: AgentProcess | None = None
         self._pumps: tuple[Pump, ...] = ()
@@ -51,34 +52,35 @@ class AgentRunner:
         self._grace = host.config.grace_seconds
         self._task: asyncio.Task[None] | None = None
         self._feeding: asyncio.Task[None] | None = None
-        self._revoked = False  # something was taken back since the kernel was told
+        self._revoked = False  # a right was revoked that the kernel still enforces
 
     async def start(self) -> None:
-        """The first start. Raises SpawnError; then nothing is left."""
+        """The first start. Raises SpawnError and leaves nothing behind."""
         await self._spawn("agent.started")
         self._task = asyncio.create_task(self._run(), name=f"agent-{self.entry.agent_id}")
 
     def feed(self, data: bytes) -> None:
-        """Writes the input to the agent's pipe as it reads, then closes it."""
+        """Write the data to the agent's stdin in the background, then close it."""
         self._feeding = asyncio.create_task(self._feed(data))
 
     def detach(self) -> None:
-        """Nobody is attached any more."""
+        """Allow another client to attach."""
         self.attached = False
 
     def resume(self) -> None:
-        """For an agent whose host died: its last life is over, and the policy applies."""
+        """Apply the restart policy to an agent whose host died."""
         self._task = asyncio.create_task(
             self._run_generations(), name=f"agent-{self.entry.agent_id}"
         )
 
     def signal(self, number: int) -> None:
-        """To the leader, or for STOP and CONT to the tree. Nothing happens between two lives."""
+        """Signal the leader, or for STOP and CONT the tree. Does nothing between two
+        generations."""
         if self._process is not None:
             self._process.signal(number)
 
     async def end(self, grace: float) -> None:
-        """Ends the tree and every further life; returns when no process lives."""
+        """End the tree and prevent restarts; return when no process runs."""
         self.entry.stop_requested = True
         self._grace = min(self._grace, grace)
         self._stop.set()
@@ -89,15 +91,15 @@ class AgentRunner:
         await asyncio.shield(self.done)
 
     def end_generation(self) -> None:
-        """Ends the tree that runs, which the kernel still lets do what was taken back. The restart policy decides what
-        follows."""
+        """End the running tree, for which the kernel still enforces revoked rights. The restart
+        policy applies."""
         self._revoked = True
         if self._process is not None:
             self._append_item("state", {"state": "parted"})
             self._process.end(self._grace)
 
     async def wait_for_stop(self) -> None:
-        """Returns once somebody has called `end`, or the agent is over."""
+        """Return once `end` was called or the agent has ended."""
         await self._stop.wait()
 
     async def _feed(self, data: bytes) -> None:
@@ -125,9 +127,7 @@ class AgentRunner:
         branch = await self.host.reviews.open_branch(
             entry, workspace_path(entry, self.host.config), self._copy_progress()
         )
-        token = self.host.authorizations.issue_token(
-            entry
-        )  # known before the process that holds it
+        token = self.host.authorizations.issue_token(entry)  # published before its process exists
         try:
             launch = build_launch(entry, self.host.config, self.host.mark, token, branch)
             process = await self.host.launcher.spawn(launch, stdin=entry.spec.stdin)
@@ -146,7 +146,7 @@ class AgentRunner:
         )
         entry.started_at, entry.isolation = clock.now(), report(launch, process.started.measured)
         self._set_state("running", pid=entry.pid)
-        if self._stop.is_set() or self._revoked:  # while it started
+        if self._stop.is_set() or self._revoked:  # requested during the start
             process.end(self._grace)
         await self.host.save(
             entry,
@@ -183,14 +183,17 @@ class AgentRunner:
         self.host.denials.on_denied(self.entry.agent_id, "reaper", *denial)
 
     def _store_output(self, kind: StreamKind, data: bytes) -> None:
-        """Stores output. A disk that takes none costs the output, never the agent, and is told once at its end."""
+        """Store output. If the disk fails, the output is lost and reported once at the end; the
+        agent continues."""
         if self.capture is not None:
             self.capture.add(kind, data)
         try:
             self.stream.append(kind, self.entry.generation, data)
         except OSError as error:
             if not self._lost_bytes:
-                log.error("output is not kept", agent_id=self.entry.agent_id, reason=error.strerror)
+                log.error(
+                    "cannot store output", agent_id=self.entry.agent_id, reason=error.strerror
+                )
             self._lost_bytes += len(data)
 
     async def _wait_for_exit(self) -> None:
@@ -212,7 +215,7 @@ class AgentRunner:
         self._limits.end(ended.breach, timeout=ended.cause == "timeout")
 
     async def _next_generation(self) -> bool:
-        """Decides after an end. True once the next life runs; False when there will be none."""
+        """Restart after an end if the policy permits. True once the next generation runs."""
         while (delay := self._restart_delay()) is not None:
             await self._record_end(delay)
             if await self._stopped_within(delay / self.host.config.clock_scale):
@@ -224,7 +227,7 @@ class AgentRunner:
         return False
 
     def _restart_delay(self) -> float | None:
-        """Seconds until the next start, None when there is none."""
+        """Seconds until the next start; None if there is none."""
         entry, end = self.entry, self._exit_record()
         if entry.stop_requested or not restart.should_restart(entry.spec.restart, end):
             return None
@@ -248,7 +251,7 @@ class AgentRunner:
         try:
             await self._spawn("agent.restarted")
         except SpawnError as error:
-            log.warning("agent does not start again", agent_id=entry.agent_id, reason=error.message)
+            log.warning("cannot restart agent", agent_id=entry.agent_id, reason=error.message)
             self.host.denials.on_spawn(entry.spec, error, entry.agent_id)
             entry.exit = replace(exits.lost_exit(), reason="exit", code=127)
             return False
@@ -263,7 +266,7 @@ class AgentRunner:
         return True
 
     def _copy_progress(self) -> Callable[[int], None]:
-        """Told from other threads how far the copy of a large workspace is."""
+        """A callback for the progress of a large copy; other threads may call it."""
         loop = asyncio.get_running_loop()
 
         def report_progress(files: int) -> None:
@@ -314,7 +317,10 @@ class AgentRunner:
             self.stream.append_json(kind, self.entry.generation, value)
         except OSError as error:
             log.error(
-                "state is not kept", agent_id=self.entry.agent_id, reason=error.strerror, what=value
+                "cannot store state",
+                agent_id=self.entry.agent_id,
+                reason=error.strerror,
+                what=value,
             )
 
     def _on_limit(self, event_type: str, details: Mapping[str, Any]) -> None:

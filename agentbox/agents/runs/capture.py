@@ -1,4 +1,4 @@
-"""The first bytes of a run's output, kept in memory for its answer."""
+"""The first bytes of a run's output, kept in memory for its result."""
 
 from typing import TYPE_CHECKING
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class OutputCapture:
-    """Keeps `most` bytes of each stream and says whether there was more."""
+    """Keeps `limit` bytes of each stream and records whether there was more."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit

@@ -1,4 +1,4 @@
-"""From what the kernel said about a leader to the record that callers see."""
+"""Exit records from the exit status of the agent's leader."""
 
 import signal
 
@@ -10,7 +10,7 @@ _CAUSES: dict[str, ExitReason] = {"timeout": "timeout", "limit": "limit", "launc
 
 
 def exit_record(ended: ProcessEnded, *, stop_requested: bool) -> ExitRecord:
-    """The real code or signal, and the reason: a stop that was asked for is `terminated`, whatever the code."""
+    """Code or signal, and the reason: a requested stop is `terminated`, whatever the code."""
     reason = _CAUSES.get(ended.cause)
     if reason is None:
         reason = "terminated" if stop_requested else "exit" if ended.signal is None else "signal"
@@ -20,12 +20,12 @@ def exit_record(ended: ProcessEnded, *, stop_requested: bool) -> ExitRecord:
 
 
 def lost_exit() -> ExitRecord:
-    """Of a life whose end nobody saw."""
+    """Of a generation whose end was not observed."""
     return ExitRecord(code=None, signal=None, reason="lost", at=clock.now())
 
 
 def final_state(exit_record: ExitRecord) -> AgentState:
-    """The state of an agent that is not started again."""
+    """The state of an agent that is not restarted."""
     if exit_record.reason == "lost":
         return "lost"
     return "failed" if exit_record.reason in ("timeout", "limit", "restart-intensity") else "exited"

@@ -1,4 +1,5 @@
-"""The private folders of an agent: HOME and TMPDIR, on the volume that agents fill (/tmp of a box is noexec)."""
+"""Private directories of an agent: HOME and TMPDIR, on the volume that agents fill (/tmp of a box
+is noexec)."""
 
 import os
 import secrets
@@ -15,12 +16,12 @@ _PATH_FLAGS: Final = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def agent_dir(paths: Paths, agent_id: str) -> Path:
-    """Where everything private of that agent lies."""
+    """Directory of all private files of that agent."""
     return paths.branches / agent_id
 
 
 def create(directory: Path) -> tuple[Path, Path]:
-    """HOME and TMPDIR, 0700. What an earlier life left in them stays. Raises OSError."""
+    """HOME and TMPDIR, 0700. Existing content is kept. Raises OSError."""
     home, temp = directory / "home", directory / "tmp"
     for path in (directory, home, temp):
         path.mkdir(mode=0o700, parents=path == directory, exist_ok=True)
@@ -28,16 +29,16 @@ def create(directory: Path) -> tuple[Path, Path]:
 
 
 def remove_private(directory: Path) -> None:
-    """Deletes what ends with the agent; a branch beside it stays. Raises OSError."""
+    """Delete what ends with the agent; a branch beside it is kept. Raises OSError."""
     for name in ("home", "tmp"):
         remove(directory / name)
-    with suppress(OSError):  # not there, or not empty
+    with suppress(OSError):  # missing, or not empty
         directory.rmdir()
 
 
 def remove(directory: Path) -> None:
-    """Deletes it all: folders that the agent closed to itself, and folders in folders however deep. Follows no link.
-    Raises OSError."""
+    """Delete recursively, including directories without permissions and deeply nested ones. Follows
+    no link. Raises OSError."""
     if not directory.exists():
         return
     try:
@@ -48,7 +49,8 @@ def remove(directory: Path) -> None:
 
 
 def _flatten(directory: Path) -> None:
-    """Empties it. What a folder in it holds in folders is moved up before that one goes: two descriptors, and no path grows."""
+    """Empty the directory. Nested directories are moved up before their parent is removed, which
+    needs two descriptors and no long path."""
     top = _open_writable(str(directory), None)
     try:
         while inner := [name for name in os.listdir(top) if not _unlink_file(name, top)]:  # noqa: PTH208 - of a descriptor
@@ -59,7 +61,7 @@ def _flatten(directory: Path) -> None:
                         if not _unlink_file(child, inner_fd):
                             os.close(
                                 _open_writable(child, inner_fd)
-                            )  # a closed folder can be moved to no other
+                            )  # a directory without permissions cannot be moved
                             os.rename(
                                 child, secrets.token_hex(16), src_dir_fd=inner_fd, dst_dir_fd=top
                             )
@@ -71,7 +73,7 @@ def _flatten(directory: Path) -> None:
 
 
 def _unlink_file(name: str, dir_fd: int) -> bool:
-    """False for a folder, which stays."""
+    """False for a directory, which is kept."""
     if stat.S_ISDIR(os.stat(name, dir_fd=dir_fd, follow_symlinks=False).st_mode):
         return False
     os.unlink(name, dir_fd=dir_fd)
@@ -79,12 +81,12 @@ def _unlink_file(name: str, dir_fd: int) -> bool:
 
 
 def _open_writable(name: str, dir_fd: int | None) -> int:
-    """A folder, open to its owner from now on."""
+    """Open a directory and give its owner full permissions."""
     path_fd = os.open(name, _PATH_FLAGS, dir_fd=dir_fd)
     try:
         Path(f"/proc/self/fd/{path_fd}").chmod(
             stat.S_IRWXU
-        )  # the descriptor, whatever its name is by now
+        )  # the open file itself, even if renamed
         return os.open(".", _DIRECTORY_FLAGS, dir_fd=path_fd)
     finally:
         os.close(path_fd)

@@ -1,4 +1,4 @@
-"""What one agent's limits make of its life: peaks, one warning near each, a breach."""
+"""Limits of one agent: peaks, one warning near each limit, and breaches."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,21 +9,21 @@ from agentbox.policy.limits.gauge import Breach, Gauge
 from agentbox.policy.limits.registry import WARN_AT
 from agentbox.sandbox.launcher.client import AgentProcess
 
-WARNING, BREACHED = "limit.warning", "limit.breached"  # types of events
+WARNING, BREACHED = "limit.warning", "limit.breached"  # event types
 ReportLimit = Callable[
     [str, dict[str, Any]], None
 ]  # (event type, {limit, observed, cap, config_path})
 
 
 class LimitWatch:
-    """Of one agent through all its lives. `tell` is called once for each warning and breach."""
+    """For one agent over all generations. `report` is called once for each warning and breach."""
 
     def __init__(self, entry: AgentRecord, report: ReportLimit) -> None:
         self._entry, self._report = entry, report
         self._wall: asyncio.TimerHandle | None = None
 
     def begin(self, process: AgentProcess) -> None:
-        """A life of it runs."""
+        """Watch a new generation."""
         process.readings.store_peaks_in(self._entry.peaks)
         process.readings.on_warning(lambda warning: self._report(WARNING, warning.to_json()))
         if wall := self._entry.limits.wall_seconds:
@@ -32,7 +32,7 @@ class LimitWatch:
             )
 
     def end(self, breach: Breach | None, *, timeout: bool) -> None:
-        """That life is over."""
+        """Report a breach of the generation that has ended."""
         if self._wall is not None:
             self._wall.cancel()
             self._wall = None

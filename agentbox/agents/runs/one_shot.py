@@ -1,4 +1,4 @@
-"""One-shot runs: input in, output and exit out, nothing left behind."""
+"""One-shot runs: take input, return output and exit."""
 
 import asyncio
 from dataclasses import replace
@@ -22,7 +22,7 @@ _RESULT = "result.json"
 
 
 class OneShotRuns:
-    """A run is an agent of its own; asked for twice under one request id it runs once and answers the same."""
+    """A run is an agent of its own; repeated requests with one id return the same result."""
 
     def __init__(self, registry: AgentRegistry) -> None:
         self._registry = registry
@@ -31,14 +31,15 @@ class OneShotRuns:
     async def run(
         self, spec: AgentSpec, requester: Requester, stdin: bytes, seconds: float, max_output: int
     ) -> RunResult:
-        """Raises what spawning raises. A run that takes longer than `seconds` ends with reason `timeout`.
+        """Raises what spawning raises. A run that takes longer than `seconds` ends with reason
+        `timeout`.
 
-        Goes on when the caller is cancelled.
+        Continues if the caller is cancelled.
         """
         if not 0 <= max_output <= MAX_OUTPUT:
             detail = f"must be from 0 to {MAX_OUTPUT}"
             raise ValidationError(
-                f"cannot take max_output: it {detail}",
+                f"invalid max_output: {detail}",
                 errors=[{"pointer": "/max_output", "detail": detail}],
             )
         key = (requester.principal, requester.request_id)
@@ -78,7 +79,8 @@ class OneShotRuns:
         return result
 
     async def _earlier_result(self, entry: AgentRecord, runner: AgentRunner | None) -> RunResult:
-        """Of a run that an earlier process, or another kind of call, began: its stored answer, else what was kept."""
+        """Result of a run that an earlier process or another call started: the stored result, else
+        the stored output."""
         if runner is not None:
             await asyncio.shield(runner.done)
         stream = self._registry.streams[entry.agent_id]
@@ -107,22 +109,26 @@ def _one_shot_spec(spec: AgentSpec, stdin: bytes, seconds: float) -> AgentSpec:
 
 
 def _save_result(stream: StreamLog, result: RunResult) -> None:
-    """For whoever asks again. A disk that takes none costs only that: the caller of now has the answer."""
+    """Store the result for repeated requests. If the disk fails, only these are affected."""
     if not stream.directory.exists():
         return
     try:
         replace_json(stream.directory / _RESULT, result.to_wire(), mode=0o600, durable=False)
     except OSError as error:
         log.error(
-            "answer of a run is not kept", folder=stream.directory.name, reason=error.strerror
+            "cannot store the result of a run",
+            directory=stream.directory.name,
+            reason=error.strerror,
         )
 
 
 def _load_result(stream: StreamLog) -> RunResult | None:
-    """None where there is none that can be read."""
+    """None if there is none, or it is unreadable."""
     try:
         data = read_json(stream.directory / _RESULT)
     except (OSError, ValueError) as error:
-        log.error("answer of a run is unreadable", folder=stream.directory.name, reason=str(error))
+        log.error(
+            "cannot read the result of a run", directory=stream.directory.name, reason=str(error)
+        )
         return None
     return None if data is None else RunResult.from_wire(data)

@@ -1,4 +1,5 @@
-"""From an agent's pipe to its stream, at a bounded rate: a flood, or what its reader has no room for, waits in its own pipe."""
+"""Copies an agent's pipe to its stream at a limited rate. Excess output, or output without space,
+waits in the pipe."""
 
 import asyncio
 import fcntl
@@ -13,14 +14,14 @@ _CHUNK = 64 << 10  # the size of a pipe
 
 
 class Pump:
-    """Reads `fd`, which it owns from now on, and gives every chunk to `store`. While the stream is `full` it reads nothing;
-    `resume` says that there may be room again."""
+    """Reads `fd`, which it owns, and passes every chunk to `store`. Pauses while the stream is
+    `full`; call `resume` when there may be space again."""
 
     def __init__(
         self, fd: int, store: Callable[[bytes], object], full: Callable[[], bool] = lambda: False
     ) -> None:
         self._fd, self._store, self._full = fd, store, full
-        self._blocked = False  # for room
+        self._blocked = False  # until there is space
         self._loop = asyncio.get_running_loop()
         self._allowance, self._last_refill = float(_BURST), self._loop.time()
         self._pause_timer: asyncio.TimerHandle | None = None
@@ -28,9 +29,10 @@ class Pump:
         self._loop.add_reader(fd, self._on_readable)
 
     def finish(self) -> None:
-        """Takes what is left in the pipe and closes it. For when no process of the tree lives. Idempotent.
+        """Read the rest of the pipe and close it, after every process of the tree has ended.
+        Idempotent.
 
-        What others write into it from now on, who opened it by /proc, is nobody's output and not waited for.
+        Data that other processes write later, through /proc, is ignored.
         """
         remaining = 0 if self._fd < 0 else _bytes_in_pipe(self._fd)
         while remaining > 0 and (count := self._read_chunk()):
@@ -38,7 +40,7 @@ class Pump:
         self._close()
 
     def resume(self) -> None:
-        """Goes on where the stream was full. Idempotent."""
+        """Continue after the stream was full. Idempotent."""
         if self._blocked and self._fd >= 0:
             self._blocked = False
             self._loop.add_reader(self._fd, self._on_readable)
@@ -56,7 +58,7 @@ class Pump:
             self._pause_timer = self._loop.call_later(delay, self._unpause)
 
     def _read_chunk(self) -> int | None:
-        """Bytes taken; 0 at the end of the pipe, None when there is nothing now."""
+        """Bytes read; 0 at the end of the pipe, None if there is no data now."""
         try:
             data = os.read(self._fd, _CHUNK)
         except BlockingIOError:

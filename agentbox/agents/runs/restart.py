@@ -1,4 +1,4 @@
-"""When an agent that ended is started again (O11)."""
+"""Restart policy of an agent that has ended."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,14 +6,14 @@ from typing import Any, Literal
 
 from agentbox.contracts.orchestrator import ExitRecord
 
-STABLE_SECONDS = 300.0  # a life as long as this starts the delays anew
+STABLE_SECONDS = 300.0  # a generation that runs this long resets the delays
 
 RestartPolicy = Literal["never", "on-failure", "always"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class RestartBackoff:
-    """How often, and how soon; as in `[agents.<name>.restart]`, whose defaults these are."""
+    """Limits and delays of restarts; defaults of `[agents.<name>.restart]`."""
 
     max_restarts: int = 5
     window_seconds: float = 300.0
@@ -22,7 +22,7 @@ class RestartBackoff:
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> "RestartBackoff":
-        """Of a table, or the defaults for an empty one."""
+        """From a table; an empty one gives the defaults."""
         return cls(**{name: value for name, value in table.items() if name != "policy"})
 
 
@@ -39,10 +39,10 @@ def should_restart(policy: RestartPolicy, exit_record: ExitRecord) -> bool:
 def delay(
     restarts: Sequence[float], now: float, uptime: float, backoff: RestartBackoff = DEFAULT_BACKOFF
 ) -> float | None:
-    """Seconds to wait, doubling; None when there would be more restarts in the window than the pace has.
+    """Seconds to wait, doubling; None if the window already has the maximum number of restarts.
 
-    `restarts` are the moments of those done, in seconds of one clock, oldest first; `lived` is how long the last life
-    was.
+    `restarts` are the times of earlier restarts in seconds of one clock, oldest first; `uptime` is
+    how long the last generation ran.
     """
     recent = [moment for moment in restarts if now - moment < backoff.window_seconds]
     if len(recent) >= backoff.max_restarts:

@@ -1,11 +1,11 @@
-"""The writing end of an agent's standard input."""
+"""The write end of an agent's standard input."""
 
 import asyncio
 import os
 
 
 class StdinClosed(Exception):
-    """The agent does not read any more, or its stdin was closed."""
+    """The agent has closed its stdin, or it was closed here."""
 
 
 class Stdin:
@@ -18,7 +18,7 @@ class Stdin:
         os.set_blocking(fd, False)
 
     async def write(self, data: bytes) -> None:
-        """Returns once the pipe has taken all. Raises StdinClosed."""
+        """Return once the pipe has accepted all data. Raises StdinClosed."""
         async with self._write_lock:
             view = memoryview(data)
             while view:
@@ -32,7 +32,7 @@ class Stdin:
                     raise StdinClosed from error
 
     def close(self) -> None:
-        """The agent reads end of file; a write that waits fails. Idempotent."""
+        """The agent reads end of file; a waiting write fails. Idempotent."""
         if self._fd < 0:
             return
         asyncio.get_running_loop().remove_writer(self._fd)

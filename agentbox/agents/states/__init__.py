@@ -1,3 +1,2 @@
-"""Whose memory and pods an agent uses: an own state, or one shared by name. The registry, the
-record and the RPC methods go in.
-"""
+"""Memory and pods of an agent: its own state, or one shared by name. Registry, record and RPC
+methods."""

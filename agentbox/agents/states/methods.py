@@ -1,5 +1,5 @@
-"""The methods `state.*` of the connection. Data of a state lies in the slots, which agent-host does not reach: who asks
-removes or moves it."""
+"""The RPC methods `state.*`. The data of a state is in the slots, which agent-host cannot reach:
+the caller removes or moves it."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict
@@ -34,7 +34,7 @@ async def get(session: "Session[Service]", params: Params) -> Any:
 
 
 async def remove(session: "Session[Service]", params: Params) -> Any:
-    """Nothing uses it from here on; call `state.forget` once its data is gone."""
+    """Detach the state; call `state.forget` after its data was removed."""
     owner, admin = from_wire(str, params["principal"]), params["admin"] is True
     return _row(
         session,
@@ -45,7 +45,7 @@ async def remove(session: "Session[Service]", params: Params) -> Any:
 
 
 async def due(session: "Session[Service]", params: Params) -> Any:
-    """As `remove`, for those of runs that were used last before that moment, and for removals that did not end."""
+    """Like `remove`, for states of runs last used before that time, and for incomplete removals."""
     states = await session.service.host.states.due(
         from_wire(float, params["before"]), from_wire(int, params["limit"])
     )

@@ -1,4 +1,4 @@
-"""Which state a new agent uses, who may use one by its name, and how one ends."""
+"""Assigns states to agents, checks access to named states, and removes states."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -23,7 +23,8 @@ _MAX_LISTED: Final = 3
 
 
 class StateRegistry:
-    """Used by one event loop. Named states are known by name; the state of a run is read from the store when it is asked for."""
+    """Used by one event loop. Named states are kept in memory; those of runs are read from the
+    store."""
 
     def __init__(self, store: AgentStore, entries: Mapping[str, AgentRecord]) -> None:
         self._store, self._entries = store, entries
@@ -31,13 +32,13 @@ class StateRegistry:
         self._removed: set[str] = set()
 
     async def load(self) -> None:
-        """What an earlier process kept."""
+        """Load what an earlier process stored."""
         self._by_name = {
             state.name: state
             for state in await self._store.states("name IS NOT NULL")
             if state.name
         }
-        self._removed = {one.state_id for one in await self._store.states("removed")}
+        self._removed = {state.state_id for state in await self._store.states("removed")}
 
     def assign(
         self,
@@ -49,15 +50,15 @@ class StateRegistry:
         admin: bool,
         task_state_id: str,
     ) -> StoredState:
-        """The state of a new agent: that of its name, that which its table shares, the one `given` by the task that it is an
-        attempt of, or one of its own. Takes the name at once; the store has it when the agent is admitted. Raises StateNotYours,
-        PermissionDenied."""
+        """The state of a new agent: the one named in its spec, that of its table, `task_state_id`
+        of its task, or a new one. Reserves the name at once; the store has it once the agent is
+        admitted. Raises StateNotYours, PermissionDenied."""
         name = spec.state or (
             f"{SHARED_PREFIX}{spec.agent}" if table and table["state"] == "shared" else None
         )
         if spec.state and owner.startswith(PRINCIPAL):
             raise PermissionDenied(
-                "cannot use a state by its name: an agent has its own", scope="agents:write"
+                "cannot use a state by name: agents use their own", scope="agents:write"
             )
         existing = self._by_name.get(name) if name else None
         if existing is not None:
@@ -73,10 +74,11 @@ class StateRegistry:
         return state
 
     def roll_back(self, entry: AgentRecord) -> bool:
-        """Its agent never ran. True when the state goes with it: the agent was its first, and nobody else uses it."""
+        """Undo `assign` for an agent that never ran. True if the state is deleted too: it was new
+        and nobody else uses it."""
         is_used = any(other.state_id == entry.state_id for other in self._entries.values())
         named_state = next(
-            (one for one in self._by_name.values() if one.state_id == entry.state_id), None
+            (other for other in self._by_name.values() if other.state_id == entry.state_id), None
         )
         if is_used or (named_state is not None and named_state.first != entry.agent_id):
             return False
@@ -85,7 +87,7 @@ class StateRegistry:
         return True
 
     async def find(self, name_or_id: str) -> StoredState:
-        """Where a name looks like the id of another state, the id counts. Raises NotFound."""
+        """An id takes precedence over a name. Raises NotFound."""
         named_state = self._by_name.get(name_or_id)
         for state_id in (name_or_id, *(() if named_state is None else (named_state.state_id,))):
             for state in await self._store.states("state_id = ? AND NOT removed", state_id):
@@ -93,33 +95,34 @@ class StateRegistry:
         raise NotFound(f"cannot find state {name_or_id}", resource="state", id=name_or_id)
 
     async def page(self, owner: str, after: str, limit: int) -> list[StoredState]:
-        """In order of id; `owner` "" means everybody's."""
+        """In order of id; `owner` "" means all owners."""
         where = "NOT removed AND state_id > ? AND (? = '' OR owner = ?) ORDER BY state_id LIMIT ?"
         return await self._store.states(where, after, owner, owner, limit)
 
     async def due(self, before: float, limit: int) -> list[StoredState]:
-        """Those whose data is to be removed: states of runs that were used last before that moment, and what a removal that
-        did not end has left. No run of them lives."""
+        """Detach and return states whose data must be removed: those of runs last used before that
+        time, and those of incomplete removals. No agent uses them."""
         where = "removed OR (name IS NULL AND used < ?) ORDER BY used LIMIT ?"
         candidates = await self._store.states(where, before, limit + len(self._used_ids()))
         used_ids = self._used_ids()
         unused = [candidate for candidate in candidates if candidate.state_id not in used_ids][
             :limit
         ]
-        self._removed.update(one.state_id for one in unused)
+        self._removed.update(candidate.state_id for candidate in unused)
         for state in unused:
             await self._store.detach_state(state.state_id)
         return unused
 
     async def remove(self, name_or_id: str, owner: str, *, admin: bool) -> StoredState:
-        """Detaches it: no run uses it again, its name is free, and its data may go. Raises NotFound, StateNotYours,
-        StateBusy."""
+        """Detach it: no run uses it again, its name is free, and its data may be removed. Raises
+        NotFound, StateNotYours, StateBusy."""
         state = await self.find(name_or_id)
         check_owner(state, owner, admin=admin)
         if running := sorted(self.running_agents(state.state_id)):
             suffix = f" and {len(running) - _MAX_LISTED} more" if len(running) > _MAX_LISTED else ""
             raise StateBusy(
-                f"cannot remove state {state.name or state.state_id}: {', '.join(running[:_MAX_LISTED])}{suffix} of it lives",
+                f"cannot remove state {state.name or state.state_id}: "
+                f"in use by {', '.join(running[:_MAX_LISTED])}{suffix}",
                 hint="end these agents first",
                 id=state.state_id,
                 agents=running,
@@ -131,18 +134,18 @@ class StateRegistry:
         return state
 
     async def discard(self, state_id: str) -> None:
-        """Its data is gone."""
+        """Delete the state after its data was removed."""
         if state_id in self._removed:
             await self._store.delete_state(state_id)
             self._removed.discard(state_id)
 
     async def adopt(self, name: str, source: str, owner: str) -> StoredState:
-        """A new state of that name for what is taken over from `source`; the same one where that was begun before. Raises
-        NameTaken."""
+        """A new state of that name for data adopted from `source`; repeated calls return the same
+        state. Raises NameTaken."""
         existing = self._by_name.get(name)
         if existing is not None and existing.source != source:
             raise NameTaken(
-                f"cannot adopt {source} as {name}: there is a state of this name",
+                f"cannot adopt {source} as {name}: the name is taken",
                 hint="choose another name, or reset that state first",
                 name=name,
             )
@@ -181,7 +184,7 @@ def check_owner(state: StoredState, owner: str, *, admin: bool) -> None:
     """Raises StateNotYours."""
     if not admin and owner != state.owner:
         raise StateNotOwned(
-            f"cannot use state {state.name or state.state_id}: another token made it",
+            f"cannot use state {state.name or state.state_id}: it belongs to another token",
             hint="use another name, or ask an admin",
             id=state.state_id,
         )

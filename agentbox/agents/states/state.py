@@ -11,7 +11,8 @@ from agentbox.core.storage.sqlite_text import each_row
 
 OPERATOR: Final = "urn:agentbox:operator"
 SHARED_PREFIX: Final = "agents."
-"""Before the name of a table of [agents]: the state that its runs share. No other name has a dot."""
+"""Prefix of the name of the state shared by the runs of a table of [agents]. No other name has a
+dot."""
 TABLE: Final = """
     CREATE TABLE states (
         state_id TEXT PRIMARY KEY, name TEXT UNIQUE, owner TEXT NOT NULL, label TEXT NOT NULL, first TEXT NOT NULL,
@@ -25,9 +26,10 @@ TABLE: Final = """
 
 @dataclass(frozen=True, kw_only=True)
 class StoredState:
-    """`name` None: the state of one run. `owner` is the principal that made it, `label` what its first run was called,
-    `first` the id of that agent. `used`: when a run of it was admitted or ended last. Times in Unix seconds. `removed`: nothing
-    uses it again, and its data is being removed. `source`: what was adopted into it."""
+    """`name` None: the state of one run. `owner` is the principal that created it, `label` the name
+    of its first run, `first` the id of that agent. `used`: when one of its runs was last admitted
+    or ended. Times in Unix seconds. `removed`: detached, its data is being removed. `source`: what
+    was adopted into it."""
 
     state_id: str
     name: str | None
@@ -45,31 +47,32 @@ _PLACEHOLDERS: Final = ", ".join("?" * len(fields(StoredState)))
 
 
 def insert(db: apsw.Connection, state: StoredState) -> None:
-    """Stores a new state; one that is known was used again."""
+    """Store a new state, or update the time of use of an existing one."""
     db.execute(
-        f"INSERT INTO states VALUES ({_PLACEHOLDERS}) ON CONFLICT (state_id) DO UPDATE SET used = excluded.used",
+        f"INSERT INTO states VALUES ({_PLACEHOLDERS}) "
+        "ON CONFLICT (state_id) DO UPDATE SET used = excluded.used",
         _encode_row(state),
     )
 
 
 def mark_used(db: apsw.Connection, state_ids: Iterable[str], moment: float) -> None:
-    """Runs of these ended."""
+    """Update the time of use after runs have ended."""
     for state_id in state_ids:
         db.execute("UPDATE states SET used = ? WHERE state_id = ?", (moment, state_id))
 
 
 def detach(db: apsw.Connection, state_id: str) -> None:
-    """Its name is free, and nothing uses it again."""
+    """Free its name and mark it as removed."""
     db.execute("UPDATE states SET name = NULL, removed = 1 WHERE state_id = ?", (state_id,))
 
 
 def delete(db: apsw.Connection, state_id: str) -> None:
-    """Forgets it."""
+    """Delete the row."""
     db.execute("DELETE FROM states WHERE state_id = ?", (state_id,))
 
 
 def select(db: apsw.Connection, where: str, *values: Any) -> list[tuple[Any, ...]]:
-    """The rows, for `of_row`, of those that fit, as `where` orders and bounds them."""
+    """Rows for `decode_row` that match; `where` may order and limit them."""
     names = [field.name for field in fields(StoredState)]
     return list(
         each_row(db, f"SELECT {_COLUMNS} FROM states WHERE {where}", values, names, key_columns=1)
@@ -81,7 +84,7 @@ def _encode_row(state: StoredState) -> tuple[Any, ...]:
 
 
 def decode_row(row: tuple[Any, ...]) -> StoredState:
-    """Raises IntegrityError for a row that holds none."""
+    """Raises IntegrityError for a row without a state."""
     values = dict(zip((field.name for field in fields(StoredState)), row, strict=True))
     if None in (values["owner"], values["label"], values["first"], values["source"]):
         raise damaged_row(f"state {row[0]}")

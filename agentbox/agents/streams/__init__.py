@@ -1,1 +1,1 @@
-"""Output of agents on disk: stored in order, read from any cursor. Only streams of items go in."""
+"""Output of agents on disk: stored in order, read from any cursor."""

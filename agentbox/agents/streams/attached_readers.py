@@ -1,22 +1,20 @@
-"""Readers that an agent's output waits for: nothing that one of them has not taken is dropped."""
+"""Readers that an agent's output waits for: nothing is dropped before all of them have read it."""
 
 import asyncio
 
 from agentbox.agents.streams.stream_log import StreamLog
 
-GRACE_SECONDS = 15.0  # for the reader to come, and to come again after its connection broke
-MARGIN = (
-    512 << 10
-)  # bytes that the API has taken and not yet handed to the kernel: two batches, and what a server buffers
+GRACE_SECONDS = 15.0  # for the reader to connect, or to reconnect
+MARGIN = 512 << 10  # bytes buffered between the API and the kernel: two batches and a server buffer
 _MARGIN_SHARE, _MIN_LOG_SIZE = (
     4,
     1 << 20,
-)  # a part of its log at most, and none of a small one, so that there is room beside it
+)  # part of a log at most, and none of a small one
 
 
 class AttachedReaders:
-    """Of one log. While there is one, its output is kept from where the slowest of them is; `grace` seconds after the last
-    one left, it is kept by size alone."""
+    """For one log. With readers, its output is kept from the position of the slowest; `grace`
+    seconds after the last one has left, only the size limit applies."""
 
     def __init__(self, log: StreamLog, grace: float = GRACE_SECONDS) -> None:
         self._log, self._grace = log, grace
@@ -25,7 +23,7 @@ class AttachedReaders:
         self._release: asyncio.TimerHandle | None = None
 
     def attach(self, position: int) -> "AttachedReader":
-        """One more, which has everything up to the cursor `position`."""
+        """Add a reader that has everything up to the cursor `position`."""
         if self._release is not None:
             self._release.cancel()
         reader = AttachedReader(self)
@@ -33,12 +31,12 @@ class AttachedReaders:
         return reader
 
     def advance(self, reader: "AttachedReader", position: int) -> None:
-        """It has everything up to there."""
+        """The reader has everything up to that cursor."""
         self._positions[reader] = position
         self._log.hold(min(self._positions.values()))
 
     def detach(self, reader: "AttachedReader") -> None:
-        """The last place of the last one is kept for a while: it may come again. Idempotent."""
+        """Keep the position of the last reader for a while, since it may reconnect. Idempotent."""
         self._positions.pop(reader, None)
         if self._positions:
             self._log.hold(min(self._positions.values()))
@@ -46,7 +44,7 @@ class AttachedReaders:
             self.start_grace()
 
     def start_grace(self) -> None:
-        """What is held stays so until one comes, or the grace is over."""
+        """Keep the output until a reader connects or the grace expires."""
         if self._release is not None:
             self._release.cancel()
         if self._positions:
@@ -55,7 +53,8 @@ class AttachedReaders:
 
 
 class AttachedReader:
-    """One of them. `margin`: so many bytes of what it takes are kept, for it may break before it has passed them on."""
+    """One reader. The last `margin` bytes it has read are kept, since it may fail before it has
+    forwarded them."""
 
     def __init__(self, readers: AttachedReaders) -> None:
         self._readers, self.margin = readers, readers.margin

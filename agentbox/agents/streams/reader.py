@@ -1,4 +1,5 @@
-"""Reads one agent's items in order from any cursor, across kinds, and says where something was cut out."""
+"""Reads the items of one agent in order from any cursor, across kinds, and marks what was
+dropped."""
 
 import errno
 import json
@@ -21,10 +22,11 @@ _CHUNK = 128 << 10
 
 
 class ItemReader:
-    """Two readers of one log see the same items. `kinds` narrows what is read.
+    """All readers of a log see the same items. `kinds` selects what is read.
 
-    A file that somebody changed is an OSError. Raises CursorExpired for a `since` after which something was dropped; from 0 it starts with what is kept, and the
-    cut is a `state` item at the cursor of the last item dropped. A reader that is overtaken later meets the same item.
+    A modified file raises OSError. A `since` after which items were dropped raises CursorExpired;
+    from 0 reading starts at the oldest stored item, and the gap is a `state` item at the cursor of
+    the last item dropped. A reader that falls behind gets the same item.
     """
 
     def __init__(
@@ -35,7 +37,7 @@ class ItemReader:
         oldest = max(log.kinds[kind].floor.cursor for kind in selected)
         if 0 < since < oldest:
             raise CursorExpired(
-                f"cannot read from cursor {since}: what followed it was dropped",
+                f"cannot read from cursor {since}: later items were dropped",
                 hint="read from cursor 0",
                 oldest=oldest,
             )
@@ -43,7 +45,7 @@ class ItemReader:
         self._tails = [_KindReader(kind, log.kinds[kind], since) for kind in selected]
 
     def batch(self, size: int) -> list[StreamItem]:
-        """The next items, together about `size` bytes of data; none when there are none now."""
+        """The next items, about `size` bytes of data in total; empty if there are none now."""
         items: list[StreamItem] = []
         while size > 0:
             heads = [tail for tail in self._tails if tail.peek() is not None]
@@ -57,11 +59,11 @@ class ItemReader:
 
     @property
     def finished(self) -> bool:
-        """True when nothing is left and nothing will follow."""
+        """True if all items were read and none will follow."""
         return self._log.closed and all(tail.peek() is None for tail in self._tails)
 
     async def wait_for_items(self) -> None:
-        """Returns once a batch may have something, or the log is closed."""
+        """Return once a batch may have items, or the log is closed."""
         await self._log.wait_for_item(self._log.last)
 
 
@@ -99,7 +101,7 @@ class _KindReader:
                 self._read(self._segment)
 
     def _skip_dropped(self) -> None:
-        """To the first segment that holds something new; a cut on the way becomes an item."""
+        """Move to the first segment with unread items; a gap becomes an item."""
         floor = self._log.floor
         if floor.cursor > self._last:
             self._ready.append(self._truncation_item())
@@ -131,7 +133,7 @@ class _KindReader:
                 data += stream.read()
                 items = list(parse_items(data))
         if not items:
-            raise OSError(errno.EIO, f"{segment.path.name} is not as it was written")
+            raise OSError(errno.EIO, f"{segment.path.name} is corrupt")
         for item in items:
             self._offset += ITEM.size + len(item.data)
             if item.cursor > self._last:

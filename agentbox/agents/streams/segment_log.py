@@ -1,7 +1,9 @@
-"""One kind of items of one agent (stdout, stderr, state or exit), in segment files of which the oldest is dropped.
+"""Items of one kind (stdout, stderr, state or exit) of one agent, in segment files. The oldest
+segments are dropped.
 
-A segment starts with what came before it, so that after a restart the first one kept says what was dropped. Nothing is
-synced to disk: the page cache outlives the process, and a machine that stops takes the agents along.
+A segment starts with the totals before it, so that after a restart the first segment tells what was
+dropped. Nothing is synced to disk: the page cache outlives the process, and agents do not survive a
+crash of the machine.
 """
 
 import errno
@@ -11,18 +13,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-HEAD = struct.Struct("<8sQQQQ")  # magic; then a Before
+HEAD = struct.Struct("<8sQQQQ")  # magic; then a StreamTotals
 ITEM = struct.Struct(
     "<QQII"
 )  # cursor, Unix milliseconds, generation, length of the data that follows
 _MAGIC = b"abxstrm1"
-_SEGMENTS = 8  # segments that the kept bytes are divided into
+_SEGMENTS = 8  # number of segments that the limit is divided into
 _MIN_SEGMENT = 4096
 _CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC
 
 
 class StoredItem(NamedTuple):
-    """An item as it is on disk."""
+    """An item as stored on disk."""
 
     cursor: int
     millis: int
@@ -31,7 +33,7 @@ class StoredItem(NamedTuple):
 
 
 class StreamTotals(NamedTuple):
-    """What a stream held before a point: cursor and time of the last item, and how much."""
+    """Totals of a stream up to a point: cursor and time of the last item, items and bytes."""
 
     cursor: int = 0
     items: int = 0
@@ -63,10 +65,11 @@ class Segment:
 
 
 class SegmentLog:
-    """Keeps at most `limit` bytes of files, and at most `most` items; 0 = any number. Items of one kind have growing cursors.
+    """Keeps at most `limit` bytes of files and `max_items` items; 0 = unlimited. Cursors of one
+    kind increase.
 
-    `held` is the cursor up to which a reader has them: what follows it is kept beyond the limit, so whoever appends asks
-    whether it is `full` first. None: nobody reads, and the oldest is dropped.
+    `hold_cursor` is the cursor up to which a reader has the items: later ones are kept beyond the
+    limit, so check `full` before appending. None: no reader; the oldest items are dropped.
     """
 
     def __init__(self, directory: Path, kind: str, limit: int, max_items: int = 0) -> None:
@@ -77,12 +80,12 @@ class SegmentLog:
 
     @property
     def floor(self) -> StreamTotals:
-        """What was dropped; the cursor is that of the last item dropped."""
+        """Totals of what was dropped; the cursor is that of the last item dropped."""
         return self.segments[0].before if self.segments else StreamTotals()
 
     @property
     def last(self) -> int:
-        """The newest cursor, 0 when there is none."""
+        """The newest cursor; 0 if there is none."""
         return self.segments[-1].last if self.segments else 0
 
     @property
@@ -91,34 +94,33 @@ class SegmentLog:
 
     @property
     def items(self) -> int:
-        """How many are kept."""
+        """Number of stored items."""
         return sum(segment.items for segment in self.segments)
 
     @property
     def full(self) -> bool:
-        """True while what a reader has not taken leaves no room."""
+        """True while unread items leave no space."""
         return (
             self.hold_cursor is not None and self.last > self.hold_cursor and self.size > self.limit
         )
 
     def append(self, item: StoredItem) -> None:
-        """Writes one item, and drops the oldest segments beyond the limit. Raises OSError; then nothing was written."""
+        """Write one item and drop the oldest segments beyond the limit. Raises OSError if nothing
+        was written."""
         if self._fd is None or self._needs_new_segment(
             self.segments[-1], ITEM.size + len(item.data)
         ):
             self._roll()
         assert self._fd is not None
         head = ITEM.pack(item.cursor, item.millis, item.generation, len(item.data))
-        if os.writev(self._fd, [head, item.data]) < len(head) + len(
-            item.data
-        ):  # how a disk says that it is full
+        if os.writev(self._fd, [head, item.data]) < len(head) + len(item.data):  # the disk is full
             os.ftruncate(self._fd, self.segments[-1].size)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self.segments[-1].add(item)
         self.trim()
 
     def trim(self) -> None:
-        """Drops the oldest segments beyond the limit, but nothing that is held."""
+        """Drop the oldest segments beyond the limit, except unread ones."""
         while len(self.segments) > 1 and (
             self.size > self.limit or 0 < self.max_items < self.items
         ):
@@ -129,13 +131,13 @@ class SegmentLog:
             oldest.path.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Lets go of the open file. A later append opens a new one."""
+        """Close the open file. A later append opens a new one."""
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
 
     def recover(self) -> None:
-        """Reads what an earlier process kept; a torn last item is cut off."""
+        """Read what an earlier process stored; an incomplete last item is cut off."""
         for path in sorted(self.directory.glob(f"{self.kind}.*")):
             data = path.read_bytes()
             if len(data) < HEAD.size or data[:8] != _MAGIC:
@@ -171,13 +173,13 @@ class SegmentLog:
     def _create_file(self, path: Path) -> int:
         try:
             return os.open(path, _CREATE_FLAGS, 0o600)
-        except FileNotFoundError:  # the first of this agent
+        except FileNotFoundError:  # the first file of this agent
             self.directory.mkdir(parents=True, exist_ok=True)
             return os.open(path, _CREATE_FLAGS, 0o600)
 
 
 def parse_items(data: bytes) -> Iterator[StoredItem]:
-    """The whole items at the start of `data`."""
+    """The complete items at the start of `data`."""
     offset = 0
     while offset + ITEM.size <= len(data):
         cursor, millis, generation, length = ITEM.unpack_from(data, offset)

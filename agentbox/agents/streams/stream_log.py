@@ -1,4 +1,4 @@
-"""All that one agent put out, and what became of it: four kinds of items under one count of cursors."""
+"""Output and lifecycle of one agent: four kinds of items that share one sequence of cursors."""
 
 import asyncio
 import json
@@ -13,13 +13,13 @@ from agentbox.contracts.orchestrator import StreamKind
 
 KINDS: tuple[StreamKind, ...] = ("stdout", "stderr", "state", "exit")
 _OUTPUT: tuple[StreamKind, ...] = ("stdout", "stderr")
-EVENTS = 1024  # kept of `state`, and of `exit`, unless `limits.events_kept` says another number
-_EVENT_BYTES = 1 << 10  # for each of them, on average
+EVENTS = 1024  # of `state` and of `exit`; overridden by `limits.events_kept`
+_EVENT_BYTES = 1 << 10  # average size of an event
 
 
 class StreamLog:
-    """`closed` once nothing will follow. Used by one event loop; `limit` is in bytes a stream of output, `events` in items of
-    each of the two that tell of its life."""
+    """`closed` once nothing will follow. Used by one event loop. `limit` is in bytes per output
+    stream, `events` in items of `state` and of `exit`."""
 
     def __init__(self, directory: Path, limit: int, events: int = EVENTS) -> None:
         self.directory, self.limit = directory, limit
@@ -30,7 +30,7 @@ class StreamLog:
         }
         self.closed = False
         self.on_writable: Callable[[], None] | None = (
-            None  # called when what is full may not be any more
+            None  # called when a full stream may have space again
         )
         self._final_size: int | None = None  # bytes, once closed
         self._next = 1
@@ -38,7 +38,7 @@ class StreamLog:
 
     @classmethod
     def recover(cls, directory: Path, limit: int, events: int = EVENTS) -> "StreamLog":
-        """What an earlier process kept in `folder`; empty when there is none."""
+        """Load what an earlier process stored in `directory`; empty if there is nothing."""
         log = cls(directory, limit, events)
         for kind in log.kinds.values():
             kind.recover()
@@ -47,7 +47,7 @@ class StreamLog:
 
     @property
     def last(self) -> int:
-        """The newest cursor, 0 when there is none."""
+        """The newest cursor; 0 if there is none."""
         return self._next - 1
 
     @property
@@ -58,7 +58,7 @@ class StreamLog:
         return self._final_size
 
     def append(self, kind: StreamKind, generation: int, data: bytes) -> int:
-        """Stores one item, wakes the readers, and returns its cursor. Raises OSError."""
+        """Store one item, wake the readers, and return its cursor. Raises OSError."""
         self._final_size = None
         cursor = self._next
         self.kinds[kind].append(StoredItem(cursor, time.time_ns() // 1_000_000, generation, data))
@@ -71,7 +71,8 @@ class StreamLog:
         return self.kinds[kind].full
 
     def hold(self, cursor: int | None) -> None:
-        """Keeps all output after `cursor`, which a reader has yet to take; None: by size alone."""
+        """Keep all output after `cursor`, which a reader has not read yet; None: only the size
+        limit applies."""
         self._final_size = None
         for kind in _OUTPUT:
             self.kinds[kind].hold_cursor = cursor
@@ -80,29 +81,30 @@ class StreamLog:
             self.on_writable()
 
     def append_json(self, kind: StreamKind, generation: int, value: Mapping[str, Any]) -> int:
-        """An item of kind `state` or `exit`."""
+        """Append an item of kind `state` or `exit`."""
         return self.append(
             kind, generation, json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
         )
 
     def close(self) -> None:
-        """Nothing follows: readers end once they have read all. Idempotent; `reopen` takes it back."""
+        """Nothing follows: readers finish once they have read all. Idempotent; `reopen` reverts
+        it."""
         for kind in self.kinds.values():
             kind.close()
         self.closed, self._final_size = True, None
         self._wake_readers()
 
     def reopen(self) -> None:
-        """A new life of the agent."""
+        """Reopen for a new generation."""
         self.closed = False
 
     async def wait_for_item(self, cursor: int) -> None:
-        """Returns once there is an item after `beyond`, or the log is closed."""
+        """Return once there is an item after `cursor`, or the log is closed."""
         while self.last <= cursor and not self.closed:
             await self._changed.wait()
 
     def remove(self) -> None:
-        """Deletes the files."""
+        """Delete the files."""
         self.close()
         if self.directory.exists():
             shutil.rmtree(self.directory)

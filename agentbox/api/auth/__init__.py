@@ -1,3 +1,1 @@
-"""Who calls and what they may do: tokens, scopes, rates, bindings, ownership. Decisions about
-callers only.
-"""
+"""Authentication and authorization of callers: tokens, scopes, rates, bindings, ownership."""

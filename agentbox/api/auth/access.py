@@ -1,4 +1,4 @@
-"""Who calls, and what they may do: the admin token, and one token per boot for each program of the core."""
+"""Authentication of callers: the admin token, and one token per boot for each core program."""
 
 import hashlib
 import hmac
@@ -19,9 +19,11 @@ _RULE = "send the header Authorization: Bearer <token>"
 
 @dataclass(frozen=True)
 class Caller:
-    """A principal and its scopes. The empty principal is somebody unknown, who may use public routes.
+    """A principal and its scopes. The empty principal is an anonymous caller, who may use public
+    routes.
 
-    A token may narrow them: to pod paths and memory namespaces that start so, to one source of events.
+    A token may restrict them: to a prefix of pod paths and of memory namespaces, to one source of
+    events.
     """
 
     principal: str = ""
@@ -29,16 +31,15 @@ class Caller:
     pod_prefix: str = ""
     memory_prefix: str = ""
     event_source: str = ""
-    rate: int = 0  # requests a second; 0 = any number
-    box: str = ""  # instance id of the box that calls by its mesh session; it speaks for itself and its own callers
+    rate: int = 0  # requests per second; 0 = unlimited
+    # instance id of the box that calls with its mesh session, for itself and its own callers
+    box: str = ""
     session: str = ""  # id of that session
     origin_box: str = ""  # name of the box whose journal a named token may deliver
     agent_id: str = ""  # of the agent for which the gateway calls
     session_id: str = ""  # of that agent's run
     trace_id: str = ""
-    agent_name: str = (
-        ""  # its name in [agents]; "" for a program given ad hoc, which is given no beads
-    )
+    agent_name: str = ""  # its name in [agents]; "" for an ad-hoc program, which gets no beads
 
     @property
     def journal_box(self) -> str:
@@ -46,7 +47,9 @@ class Caller:
         return self.box or self.origin_box
 
     def has_scope(self, scope: str) -> bool:
-        """`admin` holds every scope but `core`; `core` all but those that only people may hold. A session's is its own."""
+        """`admin` includes every scope but `core`; `core` all but those for people only.
+        `mesh:session` is never implied.
+        """
         if scope in self.scopes:
             return True
         if scope == "mesh:session":
@@ -68,7 +71,7 @@ def _find_none(_sha256: bytes) -> Caller | None:
 
 
 class Authenticator:
-    """The credentials of this boot. Tokens are kept as SHA-256 and compared in constant time."""
+    """The credentials of this boot. Tokens are stored as SHA-256 and compared in constant time."""
 
     def __init__(
         self,
@@ -80,8 +83,10 @@ class Authenticator:
         ended_sessions: CallerLookup = _find_none,
         enrolment: str = "",
     ) -> None:
-        """`named` finds the caller of a named token by its SHA-256, `sessions` that of a mesh session's, `ended` that of one
-        which is over. `enrolment` is the token with which boxes join; "" admits none."""
+        """`named_tokens` finds the caller of a named token by its SHA-256, `sessions` that of a
+        mesh session, `ended_sessions` that of one that has ended. `enrolment` is the token with
+        which boxes join; "" accepts none.
+        """
         self._paths, self._lookups, self._ended_sessions = (
             paths,
             (named_tokens, sessions),
@@ -93,8 +98,10 @@ class Authenticator:
         self._core: dict[Path, tuple[int, bytes]] = {}
 
     def authenticate(self, authorization: str | None, *, include_ended: bool = False) -> Caller:
-        """Who sent that header. Raises Unauthenticated when it is absent, of another scheme, or unknown. With `ended` the
-        token of a session that is over is known, too, so that its holder can be told why."""
+        """The caller with that header. Raises Unauthenticated when it is absent, of another scheme,
+        or unknown. `include_ended` also accepts the token of an ended session, so that its box can
+        get the reason.
+        """
         scheme, _, token = (authorization or "").partition(" ")
         if scheme.lower() != "bearer" or not token.strip():
             raise Unauthenticated("cannot serve this route: no bearer token was sent", rule=_RULE)
@@ -117,7 +124,7 @@ class Authenticator:
         return caller
 
     def _core_tokens(self) -> list[tuple[bytes, Caller]]:
-        """Read again when a file changed: a program may come up after the API did."""
+        """Read again when a file changed: a program may start after the API."""
         digests = (
             (program, self._core_digest(self._paths.token(program))) for program in CORE_PROGRAMS
         )
@@ -138,7 +145,7 @@ class Authenticator:
 
 
 def require(caller: Caller, scopes: Sequence[str]) -> None:
-    """Raises PermissionDenied that names the first scope the caller lacks."""
+    """Raises PermissionDenied naming the first scope that the caller lacks."""
     for scope in scopes:
         if not caller.has_scope(scope):
             raise PermissionDenied(

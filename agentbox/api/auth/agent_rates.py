@@ -1,7 +1,7 @@
-"""How much agents may have written down: a bucket of bytes for the agents of each state, filled at a steady rate.
+"""Limits how much agents may write: a token bucket in bytes for the agents of each state.
 
-Every write of an agent is a line of the journal; what it appends, and the beads and agents that it makes, count with
-their size.
+Every write of an agent is a line of the journal; the bodies of events, beads and agents that it
+creates count with their size.
 """
 
 import time
@@ -13,8 +13,8 @@ from agentbox.contracts.routes.route import Route
 from agentbox.core.slot_errors import RateLimited
 from agentbox.policy.limits.registry import WRITE_RATE
 
-BURST: Final = 16 << 20  # bytes at once
-WRITE_OVERHEAD: Final = 1 << 10  # of a write, beside its body
+BURST: Final = 16 << 20  # bytes in a burst
+WRITE_OVERHEAD: Final = 1 << 10  # bytes for a write, besides its body
 _READS: Final = ("GET", "HEAD", "OPTIONS")
 _BODY_COUNTED: Final = (
     "append_events",
@@ -27,14 +27,14 @@ _BODY_COUNTED: Final = (
 
 
 class AgentWriteLimiter:
-    """By state, so that neither a restart nor another agent of the same name fills a bucket."""
+    """By state, so that neither a restart nor another agent of the same name refills a bucket."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._buckets: dict[str, tuple[float, float]] = {}  # bytes, and when
+        self._buckets: dict[str, tuple[float, float]] = {}  # bytes, and the time
 
     def acquire(self, caller: Caller, route: Route, headers: Mapping[str, str]) -> None:
-        """Counts a write of an agent. Raises RateLimited with the seconds after which it is taken."""
+        """Counts a write of an agent. Raises RateLimited with the seconds until it is accepted."""
         if not caller.agent_id or route.method in _READS:
             return
         length = headers.get("content-length", "0") if route.name in _BODY_COUNTED else "0"
@@ -49,7 +49,8 @@ class AgentWriteLimiter:
         self._buckets[caller.pod_prefix] = available, now
         if not accepted:
             raise RateLimited(
-                f"cannot write more for agents of {caller.pod_prefix}: {WRITE_RATE} bytes a second are the most",
+                f"cannot write more for agents of {caller.pod_prefix}: "
+                f"the maximum is {WRITE_RATE} bytes per second",
                 retry_after=(size - available) / WRITE_RATE,
                 limit=f"{WRITE_RATE} bytes/s",
             )

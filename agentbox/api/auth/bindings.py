@@ -1,16 +1,18 @@
-"""What a token may be bound to besides its scopes: a prefix of pod paths, one of memory namespaces, a source of events."""
+"""Bindings of a token besides its scopes: a prefix of pod paths, one of memory namespaces, a source
+of events.
+"""
 
 from agentbox.api.auth.access import Caller
 from agentbox.core.slot_errors import PermissionDenied
 
 
 def check_pod(caller: Caller, path: str) -> None:
-    """Raises PermissionDenied for a path that does not start with the prefix that the caller's token is bound to."""
+    """Raises PermissionDenied for a path outside the prefix that the token is bound to."""
     _check(caller.pod_prefix, path, "pods:path", "pod")
 
 
 def check_namespace(caller: Caller, namespace: str) -> None:
-    """As `check_pod`, for a namespace of memory. An agent has the one namespace, and none that only starts so."""
+    """As `check_pod`, for a memory namespace. An agent has exactly one namespace, not a prefix."""
     if caller.agent_id and namespace != caller.memory_prefix:
         raise PermissionDenied(
             f"cannot use this namespace: an agent has {caller.memory_prefix}",
@@ -28,7 +30,9 @@ def _check(prefix: str, name: str, scope: str, kind: str) -> None:
 
 
 def bound_source(caller: Caller, source: str | None) -> str:
-    """The one source that the caller's events may have; "" where its token binds none. Raises PermissionDenied."""
+    """The only source that the caller's events may have; "" for an unbound token. Raises
+    PermissionDenied.
+    """
     if caller.event_source and source not in (None, caller.event_source):
         raise PermissionDenied(
             f"cannot append events of {source}: the token is bound to {caller.event_source}",

@@ -1,4 +1,4 @@
-"""Whose name stands on what a caller writes, and which event types are the core's own."""
+"""The principal recorded for a write, and the event types reserved for the core."""
 
 import re
 from typing import Final
@@ -7,8 +7,8 @@ from agentbox.api.http.call import Call
 from agentbox.core.http.problems import invalid
 from agentbox.core.slot_errors import PermissionDenied
 
-# First words of event types that only core code and the scope `core` append: those in use, and those that a
-# reader would take for the box's.
+# First words of event types that only core code and the scope `core` may append: those in use, and
+# those that would look like the box's own.
 RESERVED: Final = frozenset(
     (
         "agent",
@@ -54,8 +54,9 @@ _FIRST_WORD: Final = re.compile(r"[^._-]*")
 
 
 def resolve_principal(call: Call, pointer: str, principal: object) -> str:
-    """The principal of the caller, or another that an admin (or the core) named, or a box by its session of its own
-    callers. Raises PermissionDenied."""
+    """The principal of the caller, or the one requested by an admin, by the core, or by a box
+    session for its own callers. Raises PermissionDenied.
+    """
     if principal is None or principal == call.caller.principal:
         return call.caller.principal
     if not isinstance(principal, str):
@@ -70,9 +71,10 @@ def resolve_principal(call: Call, pointer: str, principal: object) -> str:
 
 
 def check_type(call: Call, pointer: str, kind: str) -> None:
-    """Raises ValidationError when a caller without scope `core` appends an event of the core. An agent's may not look like
-    one either: `box-ready` and `box_ready` are refused from it as `box.ready` is."""
+    """Raises ValidationError when a caller without scope `core` appends an event of the core. For
+    agents look-alikes are rejected too: `box-ready` and `box_ready` like `box.ready`.
+    """
     first = (_FIRST_WORD if call.caller.agent_id else _FIRST_SEGMENT).match(kind)
-    assert first is not None, "both match the empty text"
+    assert first is not None, "both patterns match the empty text"
     if first[0] in RESERVED and not call.caller.has_scope("core"):
-        raise invalid(pointer, f"is of the core: callers may not append {kind}")
+        raise invalid(pointer, f"is reserved for the core: callers may not append {kind}")

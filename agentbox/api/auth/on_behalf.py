@@ -1,4 +1,4 @@
-"""Calls that the gateway makes for an agent: as that agent, with no more than what is the agent's."""
+"""Calls that the gateway makes for an agent, with the permissions of that agent only."""
 
 import re
 from collections.abc import Mapping
@@ -13,14 +13,16 @@ from agentbox.policy.rights.authorization import PRINCIPAL
 HEADER = "agentbox-on-behalf-of"
 _GATEWAY_PRINCIPAL = f"urn:agentbox:program:{GATEWAY}"
 _VALUE = re.compile(
-    r"([0-9a-f-]{36}) ([0-9a-f-]{36}) ([!-~]{1,128}) ([0-9a-f]{32})(?: ([A-Za-z0-9_][A-Za-z0-9._-]{0,127}))?"
+    r"([0-9a-f-]{36}) ([0-9a-f-]{36}) ([!-~]{1,128}) ([0-9a-f]{32})(?: "
+    r"([A-Za-z0-9_][A-Za-z0-9._-]{0,127}))?"
 )
 SCOPES = frozenset(
     f"{slot}:{verb}"
     for slot in ("beads", "pods", "memory", "events", "agents")
     for verb in ("read", "write")
 )
-# What an agent may ask for at all. Each of these looks at whose it is: by a bound of the caller, or by its owner.
+# The routes available to agents. Each checks ownership: by a binding of the caller, or by the
+# owner.
 _ROUTES = frozenset(
     (
         "create_epic",
@@ -59,8 +61,9 @@ _ROUTES = frozenset(
 
 
 def resolve_on_behalf(caller: Caller, headers: Mapping[str, str], route: Route) -> Caller:
-    """The agent that the header names, in place of the gateway; anybody else's header is refused, and so is a route that
-    no agent has. Raises PermissionDenied, ValidationError."""
+    """The agent named by the header instead of the gateway. Rejects the header from any other
+    caller, and routes not available to agents. Raises PermissionDenied, ValidationError.
+    """
     value = headers.get(HEADER)
     if value is None:
         return caller
@@ -70,7 +73,8 @@ def resolve_on_behalf(caller: Caller, headers: Mapping[str, str], route: Route) 
     if match is None:
         raise invalid(
             HEADER,
-            "must be the ids of an agent, its state, session and trace, and its name in [agents] where it has one",
+            "must be the ids of an agent, its state, session and trace, and its name in "
+            "[agents] where it has one",
         )
     if route.name not in _ROUTES:
         raise PermissionDenied("cannot serve this route to an agent", scope="admin")

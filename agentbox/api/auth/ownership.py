@@ -1,5 +1,6 @@
-"""What is an agent's own among records that others have too: beads that it made, was given, and their children; agents that
-it started. A caller that is no agent owns everything here."""
+"""Which records an agent owns: beads that it created or got, and their children; agents that it
+started. A caller that is not an agent owns all.
+"""
 
 from agentbox.api.auth.access import Caller
 from agentbox.api.http.call import Call
@@ -7,26 +8,28 @@ from agentbox.contracts.beads import Bead, BeadFilter
 from agentbox.contracts.orchestrator import AgentInfo
 from agentbox.core.slot_errors import PermissionDenied
 
-_MAX_DEPTH = 32  # parents above one bead that are looked at; nesting ends before (B2)
+_MAX_DEPTH = 32  # parents that are checked; nesting ends earlier (B2)
 
 
 def agent_tag(caller: Caller) -> str | None:
-    """The tag by which whoever makes a bead gives it to the agents of a table; None for a program given ad hoc."""
+    """The tag that assigns a bead to the agents of that name; None for an ad-hoc program."""
     return f"for:{caller.agent_name}" if caller.agent_name else None
 
 
 async def check_bead(call: Call, bead_id: str) -> None:
-    """Raises PermissionDenied for a bead that is not the agent's, NotFound for an unknown one."""
+    """Raises PermissionDenied for a bead that the agent does not own, NotFound for an unknown
+    one.
+    """
     if call.caller.agent_id and not await is_owned(
         call, await call.services.slots.beads.show(bead_id)
     ):
         raise PermissionDenied(
-            f"cannot use bead {bead_id}: it is not this agent's", scope="beads:own"
+            f"cannot use bead {bead_id}: it belongs to another caller", scope="beads:own"
         )
 
 
 async def is_owned(call: Call, bead: Bead) -> bool:
-    """Whether it, or a bead above it, was made by the agent, is held by it, or was given to it."""
+    """Whether the agent created, holds or got the bead or one of its parents."""
     for _ in range(_MAX_DEPTH):
         if (
             call.caller.principal in (bead.creator, bead.assignee)
@@ -40,8 +43,9 @@ async def is_owned(call: Call, bead: Bead) -> bool:
 
 
 async def restrict_filter(call: Call, flt: BeadFilter) -> BeadFilter:
-    """A filter that shows an agent nothing of others: below a bead of its own, given to it, held by it, or else made by it.
-    Raises PermissionDenied."""
+    """A filter that hides other agents' beads: children of an own bead, assigned, held, else
+    created by the agent. Raises PermissionDenied.
+    """
     caller = call.caller
     if (
         not caller.agent_id
@@ -53,13 +57,21 @@ async def restrict_filter(call: Call, flt: BeadFilter) -> BeadFilter:
         await check_bead(call, flt.parent_id)
         return flt
     if flt.creator is not None:
-        raise PermissionDenied("cannot list beads of another", scope="beads:own")
+        raise PermissionDenied("cannot list beads of another caller", scope="beads:own")
     return BeadFilter.from_wire({**flt.to_wire(), "creator": caller.principal})
 
 
 def check_agent(call: Call, info: AgentInfo, *, allow_self: bool = False) -> None:
-    """Raises PermissionDenied for an agent that this one did not start; `itself` lets it look at its own record too."""
-    me = call.caller.agent_id
-    if not me or info.spec.parent_id == me or (allow_self and info.handle.agent_id == me):
+    """Raises PermissionDenied for an agent that this one did not start; `allow_self` also allows
+    its own record.
+    """
+    agent_id = call.caller.agent_id
+    if (
+        not agent_id
+        or info.spec.parent_id == agent_id
+        or (allow_self and info.handle.agent_id == agent_id)
+    ):
         return
-    raise PermissionDenied("cannot use this agent: another started it", scope="agents:own")
+    raise PermissionDenied(
+        "cannot use this agent: it was started by another caller", scope="agents:own"
+    )

@@ -1,4 +1,4 @@
-"""How many requests a second a principal may make, where its token says so: a bucket that fills at that rate."""
+"""Requests per second of a principal, if its token has a rate: a token bucket."""
 
 import time
 
@@ -7,13 +7,17 @@ from agentbox.core.slot_errors import RateLimited
 
 
 class RequestLimiter:
-    """One bucket a principal, of one second's requests. Without a rate a caller is not counted."""
+    """One bucket per principal, with the requests of one second. Callers without a rate are not
+    counted.
+    """
 
     def __init__(self) -> None:
-        self._buckets: dict[str, tuple[float, float]] = {}  # what is left, and when it was so
+        self._buckets: dict[str, tuple[float, float]] = {}  # remaining requests, and the time
 
     def acquire(self, caller: Caller) -> None:
-        """Counts one request. Raises RateLimited with the seconds after which one is served again."""
+        """Counts one request. Raises RateLimited with the seconds until the next one is
+        accepted.
+        """
         if not caller.rate:
             return
         now = time.monotonic()
@@ -22,7 +26,7 @@ class RequestLimiter:
         if available < 1:
             self._buckets[caller.principal] = available, now
             raise RateLimited(
-                f"cannot serve more than {caller.rate} requests a second to this token",
+                f"cannot serve more than {caller.rate} requests per second to this token",
                 retry_after=(1 - available) / caller.rate,
                 limit=f"{caller.rate}/s",
             )

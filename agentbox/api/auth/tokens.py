@@ -1,4 +1,6 @@
-"""Named tokens of the API: made, looked up and revoked. On disk and in memory there is only the SHA-256 of a value."""
+"""Named tokens of the API: created, looked up and revoked. Only the SHA-256 of a value is
+stored.
+"""
 
 import asyncio
 import hashlib
@@ -26,7 +28,7 @@ from agentbox.core.storage.sqlite import Database
 from agentbox.core.storage.sqlite_text import each_row
 
 FILE = "access.db"
-PREFIX = "abx_"  # so that a scanner, and a person, knows what it has found
+PREFIX = "abx_"  # recognizable for secret scanners
 VALUE_BYTES = 32
 MAX_TTL = 10 * 366 * 86400  # seconds
 MAX_RATE = 100_000  # requests a second
@@ -52,8 +54,10 @@ _log = structlog.get_logger()
 
 @record
 class NewToken(Record):
-    """A token to be made. `ttl_s` None: it does not expire. A binding that is empty binds nothing. `rate` is in requests a
-    second, 0 = any number. `origin_box` names the box whose journal it may deliver; without one it delivers none."""
+    """A token to create. `ttl_s` None: it does not expire. An empty binding does not restrict.
+    `rate` is in requests per second, 0 = unlimited. `origin_box` is the box whose journal it may
+    deliver; empty: none.
+    """
 
     name: Annotated[str, bounded_text(pattern=NAME)]
     scopes: Annotated[tuple[Granted, ...], item_count(minimum=1)]
@@ -67,7 +71,7 @@ class NewToken(Record):
 
 @record
 class Token(Record):
-    """What is known of a token; its value is not."""
+    """The metadata of a token, without its value."""
 
     id: str
     name: str
@@ -83,7 +87,9 @@ class Token(Record):
 
     @property
     def caller(self) -> Caller:
-        """Who calls with it. Two tokens of one name are one principal, so that a token can be renewed."""
+        """The caller with this token. Two tokens of one name are one principal, so that a token can
+        be renewed.
+        """
         return Caller(
             f"urn:agentbox:token:{self.name}",
             frozenset(self.scopes),
@@ -97,14 +103,14 @@ class Token(Record):
 
 @record
 class MadeToken(Token):
-    """A token just made. `value` is shown this once."""
+    """A new token. `value` is returned only here."""
 
     value: str
 
 
 @record
 class Tokens(Record):
-    """Every token, the oldest first."""
+    """All tokens, oldest first."""
 
     items: tuple[Token, ...]
 
@@ -117,7 +123,7 @@ RECORDS: Mapping[str, type[Record]] = {
 
 
 class TokenStore:
-    """The store, `access.db`; opened when it is there, or when the first token is made."""
+    """The store, `access.db`; opened when it exists, or when the first token is created."""
 
     def __init__(self, paths: Paths) -> None:
         self._path = paths.state_secrets / FILE
@@ -127,7 +133,9 @@ class TokenStore:
         self._open = False
 
     async def open(self) -> None:
-        """Reads what is there. A row that cannot be read is told and is no token; of a store that cannot be read, none is known or made."""
+        """Reads the store. An unreadable row is logged and skipped; without a readable store no
+        token is known or created.
+        """
         if not self._path.exists():
             return
         try:
@@ -136,12 +144,12 @@ class TokenStore:
             _log.error("named tokens cannot be read", reason=error.message)
 
     async def close(self) -> None:
-        """Ends its threads."""
+        """Stops its threads."""
         self._open = False
         await self._db.close()
 
     def find_caller(self, sha256: bytes) -> Caller | None:
-        """Who calls with the value of that hash; None when it is unknown, revoked or expired."""
+        """The caller with the token of that hash; None when it is unknown, revoked or expired."""
         token = self._tokens.get(sha256)
         if token is None or (token.expires_at is not None and token.expires_at <= clock.now()):
             return None
@@ -174,17 +182,17 @@ class TokenStore:
         return MadeToken.from_wire({**token.to_wire(), "value": value})
 
     async def all(self) -> tuple[Token, ...]:
-        """Those that were not revoked, expired ones too. Raises BackendError."""
+        """All tokens that were not revoked, including expired ones. Raises BackendError."""
         if self._path.exists():
             await self._ensure_open()
         return tuple(sorted(self._tokens.values(), key=lambda token: token.id))
 
     async def revoke(self, name: str) -> Token:
-        """Forgets a token by its id: at once, also for calls that come while this one runs. Raises NotFound."""
+        """Revokes a token by its id, immediately also for concurrent calls. Raises NotFound."""
         await self.all()
         entry = next((pair for pair in self._tokens.items() if pair[1].id == name), None)
         if entry is None:
-            raise NotFound("cannot revoke: no token has this id", resource="token", id=name)
+            raise NotFound("cannot revoke this token: unknown id", resource="token", id=name)
         del self._tokens[entry[0]]
         db = await self._ensure_open()
         await db.write(lambda db: db.execute("DELETE FROM tokens WHERE id = ?", (name,)))
@@ -237,5 +245,5 @@ def _check_request(request: NewToken) -> None:
     for name in ("pod_prefix", "memory_prefix", "event_source", "origin_box"):
         if not _BOUND.fullmatch(getattr(request, name)):
             raise invalid_value(
-                f"/{name}", "must be at most 256 printable ASCII characters without a space"
+                f"/{name}", "must be at most 256 printable ASCII characters without spaces"
             )

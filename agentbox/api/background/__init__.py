@@ -1,3 +1,1 @@
-"""Work of the API beside its requests: journal of the boot, drift, drain, canaries. One task a
-module.
-"""
+"""Background work of the API: journal of the boot, drift, drain, canaries. One task per module."""

@@ -1,4 +1,4 @@
-"""What became of agents, from the ordered record of who runs them into the journal, each line once (O15)."""
+"""Copies the ordered event record of the agent host into the journal, each line once (O15)."""
 
 import asyncio
 from collections.abc import Sequence
@@ -23,14 +23,16 @@ LOCAL = "local-process"
 
 
 def journal_agent_events(services: "Services") -> "asyncio.Task[None] | None":
-    """The task that brings it in; None where there are no agents, or nothing is journalled: agent-host keeps it then."""
+    """The task; None without agents or without a journal: agent-host then stores the record."""
     slots = services.plan.slots
     if "off" in (slots["orchestrator"].use, slots["events"].use):
         return None
     source = f"urn:agentbox:box:{services.plan.name}"
 
     async def append(lines: tuple[LifecycleRecord, ...]) -> None:
-        """Agents make refusals as they like: these fill the agents' part of the journal, and what of them is beyond is lost."""
+        """Agents can cause denials at will: these fill the agents' part of the journal, and further
+        ones are dropped and counted.
+        """
         journal = services.slots.journal
         refusal = journal.agent_refusal
         accepted = [line for line in lines if refusal is None or line.type != "policy.denied"]
@@ -44,7 +46,9 @@ def journal_agent_events(services: "Services") -> "asyncio.Task[None] | None":
                 counter.labels(limit).inc()
 
     async def read(after: int, wait_s: float) -> Sequence[JsonObj]:
-        """From the child of external-stdio, as long as one serves that keeps a record: a host keeps its own."""
+        """Reads from the child of external-stdio while it keeps a record; another host keeps its
+        own.
+        """
         serving = services.slots.serving("orchestrator")
         if isinstance(serving, RpcOrchestrator) and "record" in serving.capabilities:
             return await serving.read_record(after, wait_s)
@@ -59,7 +63,7 @@ def journal_agent_events(services: "Services") -> "asyncio.Task[None] | None":
 
 def _event(line: LifecycleRecord, source: str) -> NewEvent:
     data = {**line.data, "at": clock.to_wire(line.at)}
-    agent_id = line.agent_id or None  # none: an agent that was refused its start
+    agent_id = line.agent_id or None  # none: the start of the agent was denied
     return NewEvent(
         type=line.type,
         data=data,

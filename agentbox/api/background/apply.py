@@ -1,4 +1,4 @@
-"""`POST /v1/config/apply`: live keys of the mounted manifest, taken over without a restart."""
+"""`POST /v1/config/apply`: applies live keys of the mounted manifest without a restart."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 
 async def apply_mounted(services: "Services") -> Applied:
-    """What changed, by class. Raises ValidationError for a manifest with findings, Conflict (409) when a key needs more
-    than live, BackendError for one that cannot be read; then nothing has changed."""
+    """The changes by class. Raises ValidationError for a manifest with findings, Conflict (409)
+    when a key needs more than live, BackendError for an unreadable one; nothing has changed then.
+    """
     try:
         plan = await asyncio.to_thread(build_mounted_plan, services.paths, services.plan)
     except AdapterError:
@@ -40,7 +41,7 @@ async def apply_mounted(services: "Services") -> Applied:
     if changes.worst not in ("", "live"):
         raise Conflict(
             f"cannot apply the manifest in place: {changes.worst} keys changed",
-            hint="agentbox up takes them over",
+            hint="run agentbox up to apply them",
             keys={
                 name: list(getattr(changes, name))
                 for name in ("live", "boot", "recreate", "rebuild")
@@ -62,24 +63,27 @@ def _config(plan: Plan, paths: Paths, slot: SlotName) -> SlotConfig:
 
 
 def _store_plan(paths: Paths, plan: Plan) -> None:
-    """For an API that is started again in this boot. Raises BackendError where there is no room."""
+    """Stores the plan for an API restart in this boot. Raises BackendError when the disk is
+    full.
+    """
     try:
         store_applied(paths, plan)
     except OSError as error:
         raise BackendError(
-            f"cannot apply the manifest in place: {paths.applied_plan.parent} takes no file ({error.strerror})",
-            hint="make room there; nothing was changed",
+            "cannot apply the manifest in place: "
+            f"{paths.applied_plan.parent} is not writable ({error.strerror})",
+            hint="free space there; nothing was changed",
             slot="config",
             impl="apply",
         ) from error
 
 
 def build_mounted_plan(paths: Paths, current: Plan) -> Plan:
-    """The plan that the mounted manifest means now. Raises ValidationError with its findings."""
+    """The plan of the mounted manifest. Raises ValidationError with its findings."""
     from agentbox.manifest.features.loader import load_features
     from agentbox.manifest.load import load
     from agentbox.manifest.rules.engine import (
-        run_rules,  # a manifest is rarely applied, and reading one costs start time
+        run_rules,  # applying is rare, and these imports cost start time
     )
     from agentbox.plan.build import build_plan
     from agentbox.plan.lockfile.reader import parse_lock
@@ -92,7 +96,8 @@ def build_mounted_plan(paths: Paths, current: Plan) -> Plan:
     ]
     if errors := [finding for finding in findings if finding.severity == "error"]:
         rows = [
-            {"pointer": found.key, "detail": f"{found.code} {found.message}"} for found in errors
+            {"pointer": finding.key, "detail": f"{finding.code} {finding.message}"}
+            for finding in errors
         ]
         raise ValidationError(
             f"cannot apply {paths.manifest.name}: {len(rows)} findings", errors=rows

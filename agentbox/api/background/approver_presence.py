@@ -1,4 +1,4 @@
-"""Who keeps branches and approvals, and telling it that somebody who may decide follows the events."""
+"""The host of reviews and approvals, and telling it that an approver follows the events."""
 
 import asyncio
 import contextlib
@@ -16,16 +16,18 @@ _RETRY_SECONDS = 0.2
 
 
 def agent_host(services: "Services") -> RpcOrchestrator:
-    """What serves the orchestrator slot. Raises SlotUnavailable where that keeps neither."""
+    """The adapter of the orchestrator slot. Raises SlotUnavailable without reviews and
+    approvals.
+    """
     serving = services.slots.serving("orchestrator")
     if isinstance(serving, RpcOrchestrator) and "review" in serving.capabilities:
         return serving
-    reason = "cannot use reviews and approvals: nothing here keeps them"
+    reason = "cannot use reviews and approvals: this orchestrator does not provide them"
     raise SlotUnavailable(reason, slot="orchestrator", impl=serving.impl, since=None)
 
 
 class ApproverPresence:
-    """Counts open streams of callers that may decide; while there is one, the keeper knows."""
+    """Counts open event streams of approvers; while there is one, agent-host knows."""
 
     def __init__(self, services: "Services") -> None:
         self._services = services
@@ -33,7 +35,7 @@ class ApproverPresence:
         self._announcement: asyncio.Task[None] | None = None
 
     def connect(self) -> Callable[[], None]:
-        """One more; call what is returned when it leaves."""
+        """Registers one approver; call the result when it disconnects."""
         self._count += 1
         if self._announcement is None:
             self._announcement = asyncio.ensure_future(self._announce())
@@ -46,7 +48,7 @@ class ApproverPresence:
             self._announcement = None
 
     async def _announce(self) -> None:
-        """Over every connection that there will be, until cancelled."""
+        """Announces over each new connection, until cancelled."""
         while True:
             with contextlib.suppress(AdapterError):
                 await agent_host(self._services).watch_approvals()

@@ -1,4 +1,6 @@
-"""Agents that the manifest starts with the box (`agents.<name>.autostart`), once a boot, through the slot as anybody would."""
+"""Starts the agents with `agents.<name>.autostart`, once per boot, through the orchestrator
+slot.
+"""
 
 import asyncio
 from typing import TYPE_CHECKING, Final
@@ -19,7 +21,7 @@ _log = structlog.get_logger()
 
 
 def autostart_names(services: "Services") -> tuple[str, ...]:
-    """Their names. None where agents are not this box's own."""
+    """The names of these agents. Empty where agents are not processes of this box."""
     plan = services.plan
     if plan.slots["orchestrator"].use != "local-process":
         return ()
@@ -31,9 +33,10 @@ def autostart_names(services: "Services") -> tuple[str, ...]:
 
 
 async def autostart(services: "Services") -> None:
-    """Returns once each was asked for. The request id is that of the boot: an API that is started again starts none twice.
+    """Returns once each start was requested. The request id contains the boot id: a restarted API
+    does not start one twice.
 
-    Waits until the box was ready; what the slot refuses for now is tried again, what it refuses for good is logged.
+    Waits until the box was ready; temporary errors are retried, permanent ones are logged.
     """
     await services.background.ready_once.wait()
     for name in autostart_names(services):
@@ -44,7 +47,7 @@ async def autostart(services: "Services") -> None:
 
 
 async def _start_agent(services: "Services", name: str) -> bool:
-    """False when it is worth another try."""
+    """False when it should be retried."""
     try:
         with as_caller(
             CallContext(
@@ -57,7 +60,7 @@ async def _start_agent(services: "Services", name: str) -> bool:
             )
     except AdapterError as error:
         _log.error(
-            "agent is not started with the box",
+            "agent not started with the box",
             name=name,
             reason=error.message,
             again=error.retryable,

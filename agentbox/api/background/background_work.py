@@ -1,5 +1,6 @@
-"""The API's own background work: boot events into the journal, the seal, and what changes of readiness mean.
-It starts and stops the watch for drift, too."""
+"""Background work of the API: imports boot events, watches the seal, handles changes of readiness.
+Starts and stops the drift watcher, too.
+"""
 
 import asyncio
 from typing import TYPE_CHECKING, Any
@@ -49,26 +50,26 @@ class BackgroundWork:
 
     def start(self) -> None:
         self._job = asyncio.ensure_future(self._run())
-        self._job.add_done_callback(log_failures("watch of the boot"))
+        self._job.add_done_callback(log_failures("background work"))
         if self._services.boot.boot_id:
             self._services.drift.start()
         self._agent_events = journal_agent_events(self._services)
         if self._agent_events is not None:
             self._agent_events.add_done_callback(log_failures("record of agents"))
         self._denials = asyncio.ensure_future(follow_denials(self._services))
-        self._denials.add_done_callback(log_failures("counts of denials"))
+        self._denials.add_done_callback(log_failures("denial counters"))
         if autostart_names(self._services):
             self._autostart = asyncio.ensure_future(autostart(self._services))
-            self._autostart.add_done_callback(log_failures("agents that start with the box"))
+            self._autostart.add_done_callback(log_failures("autostart"))
         if self._services.plan.slots["orchestrator"].use == "local-process":
             self._state_sweep = asyncio.ensure_future(sweep(self._services))
-            self._state_sweep.add_done_callback(log_failures("sweep of states"))
+            self._state_sweep.add_done_callback(log_failures("state sweep"))
         if proves_sandbox(self._services.plan):
             self._canary_reports = asyncio.ensure_future(self.canaries.follow(self._services))
-            self._canary_reports.add_done_callback(log_failures("reports of canaries"))
+            self._canary_reports.add_done_callback(log_failures("canary reports"))
 
     async def stop(self) -> None:
-        """Imports once more, then ends. Idempotent."""
+        """Imports once more, then stops. Idempotent."""
         if self._job is None:
             return
         await self._services.drift.stop()
@@ -105,10 +106,10 @@ class BackgroundWork:
                     self._record_phase(line)
             await self._boot_events.record_seal()
         except AdapterError as error:
-            _log.debug("boot events wait for the journal", reason=error.message)
+            _log.debug("boot events not imported yet", reason=error.message)
 
     def read_seal(self) -> None:
-        """Reads the sentinel until there is one; when and after how long the boot was sealed is known from then on."""
+        """Reads the sentinel until it exists; then the time and duration of the seal are known."""
         if (
             self.sealed_at is None
             and (sentinel := read_sentinel(self._services.paths.sentinel)) is not None
@@ -119,7 +120,7 @@ class BackgroundWork:
             self.sealed_after = float(sentinel.document["elapsed_seconds"])
 
     def _count_starts(self) -> None:
-        """A pid that is new is a start. One that came and went between two looks is not seen."""
+        """A new pid counts as a start. One that lived only between two polls is missed."""
         for name, process in self._services.requirements.programs.processes.items():
             if process.pid and self._pids.get(name) != process.pid:
                 self._pids[name] = process.pid
@@ -129,11 +130,11 @@ class BackgroundWork:
         try:
             rotate(self._services.paths)
         except OSError as error:
-            _log.debug("the log of the box is not rotated", reason=error.strerror)
+            _log.debug("box log not rotated", reason=error.strerror)
 
     @property
     def sealed_sha256(self) -> str | None:
-        """What the journal says of the sentinel, None while it says nothing."""
+        """The hash of the sentinel in the journal, None without one."""
         return self._boot_events.sealed_sha256
 
     def _record_phase(self, line: dict[str, Any]) -> None:
@@ -141,7 +142,7 @@ class BackgroundWork:
             self._services.metrics.boot_seconds.labels(str(line["phase"])).set(line["ms"] / 1000)
 
     def on_verdict_change(self, old: "Verdict", new: "Verdict") -> None:
-        """Told by the evaluator of every verdict that differs from the one before."""
+        """Called by the evaluator for every changed verdict."""
         metrics = self._services.metrics
         metrics.ready.set(new.ready)
         self._measure_requirements()

@@ -1,4 +1,6 @@
-"""Brings what the boot wrote into the journal: each line of `events.jsonl` once, and the sentinel's hash."""
+"""Imports the boot's log into the journal: each line of `events.jsonl` once, and the sentinel's
+hash.
+"""
 
 import re
 from typing import TYPE_CHECKING, Any
@@ -26,20 +28,24 @@ def event_type(event: str) -> str:
 
 
 class BootEvents:
-    """The journal keeps a (source, id) once, so importing again after a restart of the API adds nothing."""
+    """The journal stores a (source, id) once, so a repeated import after a restart of the API adds
+    nothing.
+    """
 
     def __init__(self, paths: "Paths", box: str, boot_id: str, events: "Events") -> None:
         self._paths = paths
         self._source = f"urn:agentbox:box:{box}"
         self._boot_id = boot_id
         self._events = events
-        self._offset = 0  # bytes of the file that were read
-        self._pending: list[dict[str, Any]] = []  # lines read that are not in the journal
+        self._offset = 0  # bytes of the file read so far
+        self._pending: list[dict[str, Any]] = []  # lines read but not yet in the journal
         self.sealed_sha256: str | None = None
 
     async def import_new(self) -> list[dict[str, Any]]:
-        """Appends the next lines, BATCH at most, and returns them; none when all are in the journal. Raises AdapterError;
-        the next call tries again. A line that the journal will never take is told as `boot.event_refused`."""
+        """Appends the next lines, BATCH at most, and returns them; none when all are in the
+        journal. Raises AdapterError; the next call tries again. A line that the journal permanently
+        rejects is reported as `boot.event_refused`.
+        """
         lines, self._offset = read_events_from(self._paths, self._offset)
         self._pending += lines
         batch = self._pending[:BATCH]
@@ -56,7 +62,7 @@ class BootEvents:
         try:
             await self._events.append([self._event(line)])
         except PERMANENT_ERRORS as error:
-            _log.error("boot event refused", event_name=line["event"], reason=error.message)
+            _log.error("boot event rejected", event_name=line["event"], reason=error.message)
             data = {"boot_id": line["boot_id"], "event": line["event"], "reason": error.code}
             refusal = NewEvent(
                 type="boot.event_refused", data=data, source=self._source, id=self._id(line)
@@ -64,8 +70,10 @@ class BootEvents:
             await self._events.append([refusal])
 
     async def record_seal(self) -> str | None:
-        """The hash by which this boot was sealed, None while it is not. The journal's word counts, not the file's:
-        a sentinel that was changed while the API was away does not become the truth. Raises AdapterError."""
+        """The hash with which this boot was sealed, None before that. The journal's hash counts,
+        not the file's: a sentinel that was changed while the API was down is not trusted. Raises
+        AdapterError.
+        """
         if (
             self.sealed_sha256 is None
             and (sentinel := read_sentinel(self._paths.sentinel)) is not None
@@ -92,7 +100,9 @@ class BootEvents:
 
 
 async def flush(boot_events: BootEvents) -> None:
-    """A last import before the journal closes. What cannot be appended stays in `events.jsonl` alone."""
+    """A last import before the journal closes. What cannot be appended stays in `events.jsonl`
+    only.
+    """
     try:
         while await boot_events.import_new():
             continue

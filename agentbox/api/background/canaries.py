@@ -1,4 +1,4 @@
-"""What agent-host's canaries found, brought to `/ready` as it is found."""
+"""Passes the reports of agent-host's canaries to `/ready`."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -17,14 +17,15 @@ _RETRY_SECONDS = 1.0
 
 
 class CanaryWatcher:
-    """The last report, None before the first. It has a connection of its own, so that a slot that is slow or down hides
-    nothing."""
+    """The last report, None before the first. It uses its own connection, so that a slow or failed
+    slot hides nothing.
+    """
 
     def __init__(self) -> None:
         self.report: CanaryReport | None = None
 
     async def follow(self, services: "Services") -> None:
-        """Until cancelled. For a box whose agents are processes of its own."""
+        """Runs until cancelled. For a box whose agents are its own processes."""
         while True:
             try:
                 client, _ = await connect(services.paths, Deadline.after(_CONNECT_SECONDS))

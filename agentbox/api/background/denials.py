@@ -1,4 +1,4 @@
-"""What agents were refused, as who runs them counts it, in `/metrics`."""
+"""Denials of agents in `/metrics`, as counted by the agent host."""
 
 import asyncio
 from collections.abc import Iterator
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from agentbox.api.services import Services
 
 CAPABILITY = "denials"
-_WAIT_SECONDS = 30.0  # of one question
-_PAUSE_SECONDS = 0.2  # between two, so that a flood of refusals is no flood of questions
+_WAIT_SECONDS = 30.0  # for one request
+_PAUSE_SECONDS = 0.2  # between two requests, so that many denials do not cause many requests
 _RETRY_SECONDS = 1.0
 _EMPTY = DenialCounts(revision=-1, totals=())
 
 
 class DenialMetrics(Collector):
-    """The counts that were read last, also while nobody answers. They start from 0 with who counts them."""
+    """The last counts, kept while the host is down. They restart from 0 with the host."""
 
     counts = _EMPTY
 
@@ -30,7 +30,7 @@ class DenialMetrics(Collector):
         """One family, by agent, class, layer and rule."""
         family = CounterMetricFamily(
             "agentbox_denied",
-            "Refusals of a process of ours",
+            "Denials of agent processes",
             labels=("agent", "class", "layer", "rule"),
         )
         for row in self.counts.totals:
@@ -39,8 +39,9 @@ class DenialMetrics(Collector):
 
 
 async def follow_denials(services: "Services") -> None:
-    """Keeps the metrics at what the orchestrator counts, until cancelled. A question always waits at its connection, so a
-    lost one is known at once, and the slot is down before the next caller finds it so."""
+    """Updates the metrics until cancelled. A request is always pending on the connection, so a lost
+    connection is noticed before the next caller needs the slot.
+    """
     metrics = services.metrics.denials
     while True:
         try:

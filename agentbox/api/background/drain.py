@@ -1,7 +1,8 @@
-"""The orderly end of a box: un-ready, agents ended, slots closed, shutdown marked clean.
+"""The orderly end of a box: not ready, agents ended, slots closed, shutdown marked clean.
 
-Clean says that every slot was closed with all that it had taken. A task whose agent did not end in time, or whose bead
-no store took, does not change that: it is counted in `ShutdownCompleted`, and the next boot closes it from its spool entry.
+Clean means that every slot was closed with all accepted data. A task whose agent did not end in
+time, or whose bead could not be stored, does not change that: it is counted in `ShutdownCompleted`,
+and the next boot closes it from its spool entry.
 """
 
 import asyncio
@@ -19,12 +20,14 @@ from agentbox.core.slot_errors import AdapterError
 if TYPE_CHECKING:
     from agentbox.api.services import Services
 
-AGENT_SECONDS = 7.0  # of the 10 s that the program has; slots take what is left
+AGENT_SECONDS = 7.0  # of the 10 s that the program has; the rest is for the slots
 _log = structlog.get_logger()
 
 
 class Drain:
-    """Runs once; `begin` may be called again. After it the process still answers `/livez`, and `/ready` with 503."""
+    """Runs once; `begin` may be called again. Afterwards the process still answers `/livez`, and
+    `/ready` with 503.
+    """
 
     def __init__(self, services: "Services") -> None:
         self._services = services
@@ -36,7 +39,7 @@ class Drain:
         return self._job is not None
 
     def begin(self, reason: str) -> "asyncio.Task[None]":
-        """The drain, under way; awaiting it waits for its end."""
+        """Starts the drain; awaiting the task waits for its end."""
         if self._job is None:
             self.state = "draining"
             self._services.evaluator.drain()
@@ -64,7 +67,9 @@ class Drain:
         )
 
     async def _end_agents(self) -> int:
-        """Tasks end theirs, and their beads; the others are ended here, unless they live at a host. How many tasks are left to the next boot."""
+        """Tasks end their own agents and beads; other agents of this box are ended here. Returns
+        the number of tasks left to the next boot.
+        """
         tasks, options = self._services.tasks, self._services.plan.slots["orchestrator"].options
         grace = min(SHUTDOWN_GRACE, float(options.get("grace_seconds", SHUTDOWN_GRACE)))
         try:
@@ -85,9 +90,9 @@ class Drain:
             _log.warning("agents not listed", reason=error.message)
             return
         if "local" not in self._services.slots.capabilities("orchestrator"):
-            return  # they are another box's, and not all of them ours
+            return  # they belong to another box
         await asyncio.gather(
-            *(self._end(one, grace) for one in living if one.agent_id not in task_agents)
+            *(self._end(handle, grace) for handle in living if handle.agent_id not in task_agents)
         )
 
     async def _list_agents(self) -> list[AgentInfo]:
@@ -108,7 +113,9 @@ class Drain:
 
 
 async def close_slots(services: "Services") -> bool:
-    """Imports what the boot said last, then closes every slot. False when a slot did not close in time."""
+    """Imports the last boot events, then closes every slot. False when a slot did not close in
+    time.
+    """
     await services.background.stop()
     deregistration = asyncio.ensure_future(services.mesh.deregister())
     try:

@@ -1,7 +1,8 @@
 """Drift while the box runs: posture and mounted manifest, compared again every minute.
 
-What is found is told once, in an event of the journal, when it comes, when it changes and when it is gone; `/health` and
-the gauge show it as long as it lasts. `/ready` does not fall: drift is for the operator, who must change the container.
+Drift is reported once, as an event of the journal, when it appears, changes and disappears;
+`/health` and the gauge show it while it lasts. `/ready` does not fall: the operator must change the
+container.
 """
 
 import asyncio
@@ -18,13 +19,15 @@ from agentbox.core.background.tasks import log_failures
 if TYPE_CHECKING:
     from agentbox.api.services import Services
 
-INTERVAL_SECONDS = 55.0  # and what a comparison takes on a busy machine: told within a minute
+INTERVAL_SECONDS = 55.0  # plus the comparison on a busy machine: reported within a minute
 POSTURE, MANIFEST, CONTAINER = "posture", "manifest", "container"
-_DEADLINE = 20.0  # a mount that hangs must not hide the rest for ever
+_DEADLINE = 20.0  # a hanging mount must not hide the rest
 
 
 class DriftWatcher:
-    """Runs from `start` to `stop`; `rows` is what differs now, what the boot found until the first look."""
+    """Runs from `start` to `stop`; `rows` is the current drift, that of the boot until the first
+    check.
+    """
 
     def __init__(self, services: "Services") -> None:
         self._services = services
@@ -49,7 +52,7 @@ class DriftWatcher:
 
     def start(self) -> None:
         self._job = asyncio.ensure_future(self._run())
-        self._job.add_done_callback(log_failures("watch for drift"))
+        self._job.add_done_callback(log_failures("drift watcher"))
 
     async def stop(self) -> None:
         """Idempotent."""
@@ -59,7 +62,7 @@ class DriftWatcher:
             await asyncio.wait({job})
 
     def wake(self) -> None:
-        """Looks now, as after the manifest was applied."""
+        """Checks now, for example after the manifest was applied."""
         self._check_now.set()
 
     async def _run(self) -> None:
@@ -75,7 +78,7 @@ class DriftWatcher:
             self._check_now.clear()
 
     async def check(self) -> None:
-        """Compares once. What cannot be compared is drift by itself: nobody can say that it is as promised."""
+        """Compares once. What cannot be compared counts as drift."""
         posture = await self._posture()
         compared = await self._mounted()
         self._report_posture(posture)
@@ -95,9 +98,7 @@ class DriftWatcher:
                     )
                 )
         except (OSError, TimeoutError) as error:
-            return (
-                PostureDrift(POSTURE, "measured", f"cannot be measured: {error or 'no answer'}"),
-            )
+            return (PostureDrift(POSTURE, "measured", f"cannot be measured: {error or 'timeout'}"),)
 
     async def _mounted(self) -> ManifestComparison:
         try:
@@ -105,7 +106,7 @@ class DriftWatcher:
                 return await self._compare(self._manifest.compare)
         except TimeoutError:
             return ManifestComparison(
-                self._services.plan.digests.manifest, {INVALID: ()}, "cannot be read: no answer"
+                self._services.plan.digests.manifest, {INVALID: ()}, "cannot be read: timeout"
             )
 
     def _report_posture(self, posture: Sequence[PostureDrift]) -> None:

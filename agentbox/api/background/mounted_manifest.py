@@ -1,4 +1,4 @@
-"""The mounted manifest against the one in force."""
+"""Compares the mounted manifest with the one in force."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -23,18 +23,18 @@ _LEVELS = {"live": "info", "boot": "info", "recreate": "warn", "rebuild": "error
 
 @dataclass(frozen=True)
 class ManifestComparison:
-    """Key paths that differ, by apply class; `error` is why the file cannot be used at all."""
+    """Key paths that differ, by apply class; `error` is the reason why the file is unusable."""
 
     expected: str = ""
     keys: dict[str, tuple[str, ...]] = field(default_factory=dict)
     error: str = ""
 
     def level(self, kind: str) -> str:
-        """Of the event about that class."""
+        """The log level for that class."""
         return _LEVELS[kind]
 
     def rows(self, control: str) -> tuple[PostureDrift, ...]:
-        """At most one: `recreate resources.pids; live limits.pids`."""
+        """At most one row: `recreate resources.pids; live limits.pids`."""
         if not self.keys:
             return ()
         detail = self.error or "; ".join(
@@ -44,7 +44,7 @@ class ManifestComparison:
 
 
 class MountedManifest:
-    """Plans the mounted file anew only when its bytes have changed."""
+    """Plans the mounted file again only when its bytes have changed."""
 
     def __init__(self, services: "Services") -> None:
         self._services = services
@@ -52,8 +52,9 @@ class MountedManifest:
         self._last = ManifestComparison()
 
     def compare(self) -> ManifestComparison:
-        """Blocking. No file is no drift of its own: the box then runs on the baked manifest, and a mount that is gone
-        is told as posture."""
+        """Blocking. A missing file is not drift of its own: the box then runs on the baked
+        manifest, and a missing mount is reported as posture.
+        """
         plan, paths = self._services.plan, self._services.paths
         try:
             file_digest = digest(paths.manifest.read_bytes())
@@ -78,7 +79,7 @@ class MountedManifest:
 
 
 def _wait_and_digest(paths: Paths) -> str:
-    """The digest again: what was just changed may be half of what is being written. Raises OSError."""
+    """The digest after a pause: a changed file may be incomplete. Raises OSError."""
     time.sleep(_STABLE_SECONDS)
     return digest(paths.manifest.read_bytes())
 
@@ -88,7 +89,7 @@ def _compare(paths: Paths, plan: Plan, file_digest: str) -> ManifestComparison:
         return ManifestComparison()
     from agentbox.api.background.apply import (
         build_mounted_plan,
-    )  # a manifest that changed is rare, and reading one costs memory
+    )  # changes are rare, and these imports cost memory
 
     try:
         changes = find_drift(plan.apply, build_mounted_plan(paths, plan).apply)

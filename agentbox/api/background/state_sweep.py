@@ -1,4 +1,4 @@
-"""States of runs are removed after `state.keep_days`, and what a removal has left that was cut off."""
+"""Removes states of runs after `state.keep_days`, and the rest of interrupted removals."""
 
 import asyncio
 import time
@@ -21,7 +21,7 @@ _log = structlog.get_logger()
 
 
 async def sweep(services: "Services") -> None:
-    """Until cancelled; in a box that booted first once that was ready."""
+    """Runs until cancelled; in a booted box from its first readiness on."""
     if services.boot.boot_id:
         await services.background.ready_once.wait()
     while True:
@@ -29,12 +29,14 @@ async def sweep(services: "Services") -> None:
             while await _remove_due(services):
                 continue
         except AdapterError as error:
-            _log.info("states are not swept", reason=error.message)
+            _log.info("states not swept", reason=error.message)
         await asyncio.sleep(SWEEP_SECONDS)
 
 
 async def _remove_due(services: "Services") -> bool:
-    """Whether there may be more. A state that cannot be removed now holds up no other, and is tried again."""
+    """Whether there may be more. A state that cannot be removed does not block others, and is
+    retried.
+    """
     keep_days = int(services.plan.state.get("keep_days", 7))
     page = await states.call_agent_host(
         services, "state.due", before=time.time() - keep_days * _DAY, limit=_BATCH
@@ -47,5 +49,5 @@ async def _remove_due(services: "Services") -> bool:
             )
         except AdapterError as error:
             failed += 1
-            _log.warning("state is not removed", state_id=row["state_id"], reason=error.message)
+            _log.warning("state not removed", state_id=row["state_id"], reason=error.message)
     return len(page["items"]) == _BATCH and not failed

@@ -1,4 +1,4 @@
-"""Test hooks of slots: a test image can be asked to open one late, or not at all."""
+"""Test hooks of slots: a test image can delay or prevent opening one."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -10,14 +10,12 @@ from agentbox.core.slot_errors import SlotUnavailable
 
 
 def slot_open_hook(hooks: Hooks) -> Callable[[SlotName], Awaitable[None]]:
-    """What is awaited before a slot opens. Without hooks (every image but a test image) it does nothing."""
+    """The hook awaited before a slot opens. Without test hooks it does nothing."""
 
     async def before_open(slot: SlotName) -> None:
         if slot == hooks.fail_slot:
             now = clock.to_wire(clock.now())
-            raise SlotUnavailable(
-                "it was told to fail by a test hook", slot=slot, impl="", since=now
-            )
+            raise SlotUnavailable("a test hook made it fail", slot=slot, impl="", since=now)
         if (delay := hooks.delay_slot.get(slot)) is not None:
             await asyncio.sleep(delay)
 

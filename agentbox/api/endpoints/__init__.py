@@ -1,1 +1,3 @@
-"""The handlers of requests, one module a resource. They translate and delegate, and hold no state."""
+"""The handlers of requests, one module per resource. They translate and delegate, and hold no
+state.
+"""

@@ -34,10 +34,10 @@ async def spawn(call: Call) -> Reply:
     orchestrator = call.services.slots.orchestrator
     body = call.record(NewAgent)
     spec = AgentSpec(**{field.name: getattr(body, field.name) for field in fields(AgentSpec)})
-    if me := call.caller.agent_id:
-        if spec.parent_id not in (None, me):
-            raise PermissionDenied("cannot start an agent for another", scope="agents:own")
-        spec = replace(spec, parent_id=me)
+    if agent_id := call.caller.agent_id:
+        if spec.parent_id not in (None, agent_id):
+            raise PermissionDenied("cannot start an agent for another caller", scope="agents:own")
+        spec = replace(spec, parent_id=agent_id)
     if body.input is not None and spec.stdin != "pipe":
         raise invalid("/input", "needs a spec whose stdin is a pipe")
     handle = await orchestrator.spawn(spec, request_id=_request_id(call), stdin=body.input)
@@ -92,7 +92,7 @@ async def signal(call: Call) -> Reply:
 
 
 async def terminate(call: Call) -> Reply:
-    """The event that it was asked for is one of the agent's run."""
+    """The termination request is recorded as an event of the agent's run."""
     await _check_parent(call)
     grace, handle = call.number("grace_s", 0, MAX_GRACE), _handle(call)
     orchestrator = call.services.slots.orchestrator
@@ -108,7 +108,7 @@ async def revoke(call: Call) -> Reply:
 
 
 async def attach(call: Call) -> SocketReply:
-    """A second holder is 409, before the upgrade."""
+    """A second client gets 409, before the upgrade."""
     await _check_parent(call)
     return SocketReply(await call.services.slots.orchestrator.attach(_handle(call)))
 
@@ -121,7 +121,7 @@ def _handle(call: Call) -> AgentHandle:
 
 
 async def stream(call: Call) -> EventStream:
-    """An unknown agent is 404, and a cursor that was trimmed 410, before any byte."""
+    """An unknown agent is 404, and a trimmed cursor 410, before the first byte."""
     await _check_parent(call)
     orchestrator, agent_id = call.services.slots.orchestrator, call.parameters["id"]
     since, follow = call.since(0) or 0, call.boolean("follow", True)

@@ -1,4 +1,4 @@
-"""Approvals over HTTP. agent-host keeps them."""
+"""Approvals over HTTP; agent-host stores them."""
 
 from agentbox.api.background.approver_presence import agent_host
 from agentbox.api.http.call import Call

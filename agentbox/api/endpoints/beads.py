@@ -31,18 +31,20 @@ def _spec(call: Call) -> BeadSpec:
 
 
 def _scoped_key(call: Call, key: str | None) -> str | None:
-    """An agent's keys are its own: by another's it would be shown another's bead, or stand in the way of one to come."""
+    """Prefixes the keys of an agent: with another agent's key it would see that bead, or block a
+    future one.
+    """
     return f"{call.caller.principal}:{key}" if key is not None and call.caller.agent_id else key
 
 
 async def create_epic(call: Call) -> Reply:
-    """201 when it was created, 200 when its dedup_key was known."""
+    """201 when it was created, 200 when its dedup_key exists."""
     bead, created = await call.services.slots.beads.create_epic(_spec(call))
     return Reply(bead, status=201 if created else 200)
 
 
 async def create_child(call: Call) -> Reply:
-    """201 when it was created, 200 when its dedup_key was known."""
+    """201 when it was created, 200 when its dedup_key exists."""
     await check_bead(call, call.parameters["id"])
     bead, created = await call.services.slots.beads.create_child(call.parameters["id"], _spec(call))
     return Reply(bead, status=201 if created else 200)
@@ -74,7 +76,9 @@ async def claim(call: Call) -> Reply:
 
 
 async def claim_next(call: Call) -> Reply:
-    """204 when nothing is ready. An agent is given what is below a bead of its own, or what was given to it."""
+    """204 when nothing is ready. An agent gets children of its own beads, or beads assigned to
+    it.
+    """
     body = call.record(ClaimNextBody)
     tags = body.tags
     if call.caller.agent_id:
@@ -113,7 +117,9 @@ async def release(call: Call) -> Reply:
 
 
 async def close_bead(call: Call) -> Reply:
-    """`force` true demands the scope admin, false renounces what it would allow. A box may force what it holds itself."""
+    """`force` true needs the scope admin, false gives up its effect. A box may force its own
+    beads.
+    """
     await check_bead(call, call.parameters["id"])
     body = call.record(CloseBody)
     context = current()
@@ -135,7 +141,7 @@ async def close_bead(call: Call) -> Reply:
 
 
 async def _box_scopes(call: Call) -> frozenset[str]:
-    """What the operator of a box may do to a bead, as that box says: more only while the box, or a caller of it, holds it."""
+    """The scopes of a box on a bead: admin only while the box, or one of its callers, holds it."""
     holder = (await call.services.slots.beads.show(call.parameters["id"])).assignee or ""
     principal = call.caller.principal
     return (

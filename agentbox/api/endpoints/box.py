@@ -1,4 +1,4 @@
-"""Routes of the box that are no probes."""
+"""Routes of the box other than probes."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ async def openapi(call: Call) -> Reply:
 
 
 async def boot(call: Call) -> Reply:
-    """Record, phases, events and sentinel of this boot; a part that is not written yet is null or empty."""
+    """Record, phases, events and sentinel of this boot; parts not written yet are null or empty."""
     return Reply(await asyncio.to_thread(_boot, call.services.paths, call.query.get("boot_id", "")))
 
 
@@ -43,7 +43,7 @@ def _lines(path: Path) -> list[Any]:
 
 
 async def drain(call: Call) -> Reply:
-    """Answers at once; `/ready` says `draining`."""
+    """Returns immediately; `/ready` reports `draining`."""
     call.services.drain.begin("requested")
     return Reply(Draining(state=call.services.drain.state), status=202)
 

@@ -1,4 +1,4 @@
-"""CloudEvents 1.0 in structured JSON form, single or batch, read as events to append."""
+"""CloudEvents 1.0 in structured JSON form, single or batch, parsed as events to append."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ _TEXT = {"type": "string", "minLength": 1, "maxLength": MAX_NAME}
 _OPTIONAL = {"type": ["string", "null"], "maxLength": MAX_NAME}
 SCHEMA = {
     "type": "object",
-    "description": "CloudEvents 1.0, structured; attributes that are not named here are left out.",
+    "description": "CloudEvents 1.0, structured; other attributes are ignored.",
     "properties": {
         "id": _TEXT,
         "source": _TEXT,
@@ -32,15 +32,16 @@ SCHEMA = {
 
 
 def parse_events(document: Any) -> Sequence[NewEvent]:
-    """Raises ValidationError with the pointer of what is no CloudEvent."""
+    """Raises ValidationError with the pointer of the invalid part."""
     if isinstance(document, list):
         return tuple(_parse_event(row, f"/{index}") for index, row in enumerate(document))
     return (_parse_event(document, ""),)
 
 
 def parse_delivered(document: Any) -> Sequence[Event] | None:
-    """The records of a journal that another box delivers, as they stand there; None for other CloudEvents. Raises
-    ValidationError for what is neither."""
+    """The journal records that another box delivers; None for other CloudEvents. Raises
+    ValidationError for invalid ones.
+    """
     is_batch = isinstance(document, list)
     sequenced = [
         isinstance(row, Mapping) and "agentboxseq" in row
@@ -59,7 +60,7 @@ def _parse_record(row: Any, pointer: str) -> Event:
     if "agentboxorigin" in row:
         raise invalid(
             f"{pointer}/agentboxorigin",
-            "names a third box: its records are taken from that box only",
+            "names a third box: records are accepted only from their own box",
         )
     if not event.type.startswith(TYPE_PREFIX):
         raise invalid(f"{pointer}/type", f"must start with {TYPE_PREFIX}")
@@ -85,7 +86,7 @@ def _parse_event(row: Any, pointer: str) -> NewEvent:
         raise invalid(pointer, "must be an object")
     for name in _REQUIRED:
         if not isinstance(row.get(name), str) or not row[name]:
-            raise invalid(f"{pointer}/{name}", "must be a string that is not empty")
+            raise invalid(f"{pointer}/{name}", "must be a non-empty string")
     if row["specversion"] != "1.0":
         raise invalid(f"{pointer}/specversion", "must be 1.0")
     data = row.get("data", {})

@@ -1,4 +1,6 @@
-"""A container of pods as a document: Turtle (LDP 1.0), JSON-LD (expanded form), or the page itself as JSON."""
+"""A container of pods as a document: Turtle (LDP 1.0), JSON-LD (expanded form), or the page as
+JSON.
+"""
 
 import re
 from collections.abc import Callable, Mapping
@@ -13,11 +15,15 @@ LDP = "http://www.w3.org/ns/ldp#"
 DCT = "http://purl.org/dc/terms/"
 POSIX = "http://www.w3.org/ns/posix/stat#"
 XSD = "http://www.w3.org/2001/XMLSchema#"
-MEDIA = "http://www.w3.org/ns/iana/media-types/"  # the class of what has a media type, as Solid servers name it
+# class for a media type, named as by Solid servers
+MEDIA = "http://www.w3.org/ns/iana/media-types/"
 CONTAINER_LINKS = (f'<{LDP}BasicContainer>; rel="type"', f'<{LDP}Resource>; rel="type"')
 OBJECT_LINKS = (f'<{LDP}Resource>; rel="type"',)
 _ESSENCE = re.compile(r"[a-z0-9!&$^_.+-]+/[a-z0-9!&$^_.+-]+")  # RFC 6838 4.2, without #
-_PREFIXES = f"@prefix ldp: <{LDP}>.\n@prefix dct: <{DCT}>.\n@prefix posix: <{POSIX}>.\n@prefix xsd: <{XSD}>.\n"
+_PREFIXES = (
+    f"@prefix ldp: <{LDP}>.\n@prefix dct: "
+    f"<{DCT}>.\n@prefix posix: <{POSIX}>.\n@prefix xsd: <{XSD}>.\n"
+)
 
 
 def _iri(path: str) -> str:
@@ -35,7 +41,7 @@ def turtle(path: str, page: Page[PodMeta]) -> bytes:
 
 
 def _kinds(meta: PodMeta) -> list[str]:
-    """Its classes. A media type that no IRI can hold is left out."""
+    """The classes of an object. A media type that is not valid in an IRI is omitted."""
     if meta.kind == "container":
         return [f"{LDP}Container", f"{LDP}Resource"]
     essence = meta.content_type.partition(";")[0].strip().lower()
@@ -48,11 +54,14 @@ def _kinds(meta: PodMeta) -> list[str]:
 def _member(meta: PodMeta) -> str:
     kinds = ", ".join(f"<{kind}>" for kind in _kinds(meta))
     size = "" if meta.size is None else f";\n    posix:size {meta.size}"
-    return f'<{_iri(meta.path)}> a {kinds}{size};\n    dct:modified "{to_wire(meta.modified_at)}"^^xsd:dateTime.\n'
+    return (
+        f"<{_iri(meta.path)}> a {kinds}{size};\n"
+        f'    dct:modified "{to_wire(meta.modified_at)}"^^xsd:dateTime.\n'
+    )
 
 
 def json_ld(path: str, page: Page[PodMeta]) -> list[dict[str, Any]]:
-    """The same triples."""
+    """The same triples as JSON-LD."""
     kinds = [f"{LDP}{kind}" for kind in ("BasicContainer", "Container", "Resource")]
     members = [{"@id": _iri(meta.path)} for meta in page.items]
     return [{"@id": _iri(path), "@type": kinds, f"{LDP}contains": members}, *map(_node, page.items)]
@@ -64,7 +73,7 @@ def _node(meta: PodMeta) -> dict[str, Any]:
     return {"@id": _iri(meta.path), "@type": _kinds(meta), f"{DCT}modified": [modified], **size}
 
 
-# Media type -> the document of a page; the first is what a client gets that does not care (LDP 1.0, 4.3.2.2).
+# Media type -> the document of a page; the first is the default (LDP 1.0, 4.3.2.2).
 FORMS: Mapping[str, Callable[[str, Page[PodMeta]], Any]] = {
     "text/turtle": turtle,
     "application/ld+json": json_ld,

@@ -21,12 +21,14 @@ _SEQ = re.compile(r"[0-9]{1,15}")
 
 
 async def append(call: Call) -> Reply:
-    """All or none. Records that a box delivers from its own journal are stored as its, each once."""
+    """All or nothing. Records that a box delivers from its own journal are stored under that box,
+    each once.
+    """
     if _is_cloud(call) and (records := parse_delivered(call.body)) is not None:
         return await _deliver(call, records)
     events = _parse_events(call)
     if not events:
-        raise invalid("/events", "must hold at least one event")
+        raise invalid("/events", "must contain at least one event")
     for index, event in enumerate(events):
         check_type(call, f"/events/{index}/type", event.type)
     attributed = tuple(
@@ -39,7 +41,8 @@ async def append(call: Call) -> Reply:
 async def _deliver(call: Call, records: Sequence[Event]) -> Reply:
     if not call.caller.journal_box:
         raise PermissionDenied(
-            "cannot take records of a journal: the token is bound to no box; make one with --origin-box",
+            "cannot accept records of a journal: "
+            "the token is not bound to a box; create one with --origin-box",
             scope="events:origin",
         )
     done = await call.services.slots.events.receive(call.caller.journal_box, records)
@@ -65,7 +68,9 @@ def _attribute(call: Call, pointer: str, event: NewEvent) -> NewEvent:
 
 
 def _agent_fields(call: Call, event: NewEvent) -> dict[str, str]:
-    """An agent's events are about itself alone. Raises PermissionDenied for one that names another, or another session or trace."""
+    """An agent's events refer to itself only. Raises PermissionDenied for another agent, session or
+    trace.
+    """
     caller = call.caller
     if not caller.agent_id:
         return {}
@@ -82,7 +87,7 @@ def _agent_fields(call: Call, event: NewEvent) -> dict[str, str]:
 
 
 def _filter(call: Call) -> EventFilter:
-    """`types` is a list with commas."""
+    """`types` is a comma-separated list."""
     wire: dict[str, object] = {name: call.query[name] for name in FILTERS if name in call.query}
     if "types" in call.query:
         wire["types"] = [kind for kind in call.query["types"].split(",") if kind]
@@ -123,7 +128,7 @@ async def verify(call: Call) -> Reply:
 
 
 async def stream(call: Call) -> EventStream:
-    """An expired `since` is 410 before any byte."""
+    """An expired `since` is 410 before the first byte."""
     events, since, flt = call.services.slots.events, call.since(-1), _filter(call)
     if since is None:
         since, _ = await events.head()

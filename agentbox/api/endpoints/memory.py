@@ -19,7 +19,7 @@ def _memory(call: Call) -> Memory:
 
 
 def _namespace(call: Call) -> str:
-    """Raises PermissionDenied outside what the caller's token is bound to."""
+    """Raises PermissionDenied outside the namespaces that the token is bound to."""
     check_namespace(call.caller, call.parameters["ns"])
     return call.parameters["ns"]
 
@@ -56,7 +56,7 @@ def _unknown(call: Call) -> NotFound:
 
 
 async def list_entries(call: Call) -> Reply:
-    """`flt` is a filter as `search` takes it."""
+    """`flt` is a filter as in `search`."""
     page = await _memory(call).list(
         namespace=_namespace(call),
         prefix=call.query.get("prefix", ""),
@@ -78,7 +78,7 @@ def _filter(call: Call) -> JsonObj:
 
 
 async def search(call: Call) -> Reply:
-    """The answer says nothing of entries that the query does not find."""
+    """The response reveals nothing about entries that the query does not match."""
     body = call.record(SearchBody)
     for namespace in body.namespaces:
         check_namespace(call.caller, namespace)
@@ -94,7 +94,7 @@ async def search(call: Call) -> Reply:
 
 
 async def stats(call: Call) -> Reply:
-    """Of one namespace, or of all that there are. A token bound to a namespace asks for its own."""
+    """Of one namespace, or of all. A bound token must ask for its own."""
     namespace = call.query.get("namespace")
     check_namespace(call.caller, namespace or "")
     return Reply(await _memory(call).stats(namespace))

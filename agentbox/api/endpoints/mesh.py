@@ -15,18 +15,22 @@ FILTERS = {"state": "state", "instance": "instance_id", "image": "image_hash"}
 
 
 def _host(call: Call) -> Host:
-    """Raises NotAdmitted on a box that is not a mesh host, BackendError while its sessions cannot be read."""
+    """Raises NotAdmitted on a box that is not a mesh host, BackendError while its sessions cannot
+    be read.
+    """
     host = call.services.mesh.host
     if host is None:
-        raise NotAdmitted("this box is no mesh host", hint='set mesh.mode = "host" in its manifest')
+        raise NotAdmitted(
+            "this box is not a mesh host", hint='set mesh.mode = "host" in its manifest'
+        )
     host.check_open()
     return host
 
 
 def _session_id(call: Call) -> str:
-    """The session whose token was sent. Raises SessionEnded for a token of none."""
+    """The session of the token. Raises SessionEnded for a token without one."""
     if not call.caller.session:
-        raise SessionEnded("this token is of no session", reason="unknown")
+        raise SessionEnded("this token belongs to no session", reason="unknown")
     return call.caller.session
 
 
@@ -48,7 +52,7 @@ async def deregister(call: Call) -> Reply:
 
 
 async def list_sessions(call: Call) -> Reply:
-    """The cursor is the id of the last session before it."""
+    """The cursor is the id of the last session of the previous page."""
     limit = call.integer("limit", DEFAULT_PAGE, *LIMIT)
     filters = {column: call.query[name] for name, column in FILTERS.items() if name in call.query}
     sessions = await _host(call).page(filters, limit + 1, call.query.get("cursor", ""))
@@ -70,18 +74,18 @@ async def status(call: Call) -> Reply:
 
 
 async def join(call: Call) -> Reply:
-    """Raises NotAdmitted on a box that is no client."""
+    """Raises NotAdmitted on a box that is not a mesh client."""
     client = call.services.mesh.client
     if client is None:
         raise NotAdmitted(
-            "this box is no mesh client", hint='set mesh.mode = "client" in its manifest'
+            "this box is not a mesh client", hint='set mesh.mode = "client" in its manifest'
         )
     client.join()
     return Reply(client.status(), status=202)
 
 
 async def outbox(call: Call) -> Reply:
-    """Empty where beads are this box's own."""
+    """Empty where beads belong to this box."""
     queue = call.services.outbox
     return Reply(OutboxItems(items=await queue.items() if queue else ()))
 
@@ -90,7 +94,7 @@ async def drop(call: Call) -> Reply:
     queue, item = call.services.outbox, call.parameters["id"]
     if queue is None:
         raise NotFound(
-            "cannot find this item: beads of this box are its own", resource="outbox item", id=item
+            "cannot find this item: this box has no outbox", resource="outbox item", id=item
         )
     await queue.drop(item, call.caller.principal)
     return Reply(status=204)

@@ -7,7 +7,7 @@ from agentbox.core.slot_errors import NotFound
 
 
 async def serve(call: Call) -> Reply:
-    """Any name but those of pages is 404."""
+    """Unknown names are 404."""
     name = call.parameters["name"]
     if (content := read_page(name)) is None:
         raise NotFound("cannot find this page", resource="page", id=name)

@@ -1,4 +1,4 @@
-"""Pods over HTTP: objects as they are, containers as documents."""
+"""Pods over HTTP: objects unchanged, containers as documents."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
@@ -30,8 +30,8 @@ from agentbox.core.slot_errors import (
 
 DEFAULT_PAGE = 100
 DEFAULT_TYPE = "application/octet-stream"
-MAX_BUFFERED = 1 << 20  # bytes: a body up to this size is taken whole
-MAX_TRIES = 5  # of a read whose object changes while we look
+MAX_BUFFERED = 1 << 20  # bytes: a body up to this size is buffered
+MAX_TRIES = 5  # of a read whose object changes concurrently
 PATCHES = {"patch.json": "application/json-patch+json", "patch.n3": "text/n3"}
 _CONDITIONAL_HEADERS = (
     "if-match",
@@ -40,12 +40,15 @@ _CONDITIONAL_HEADERS = (
     "if-unmodified-since",
     "range",
 )
-# An object is a stranger's: it may run nothing in our name, and a browser keeps no copy that it does not ask for again.
+# An object is untrusted: it may run no script under this origin, and a browser must revalidate its
+# copy.
 _GUARD_HEADERS = (("Content-Security-Policy", "sandbox"), ("Cache-Control", "private, no-cache"))
 
 
 async def write(call: Call) -> Reply:
-    """201 when it was created, 204 when it was replaced. The tag is left out where privacy changed the body."""
+    """201 when it was created, 204 when it was replaced. The tag is omitted where redaction changed
+    the body.
+    """
     path = _path(call)
     for name in ("content-encoding", "content-range"):
         if name in call.headers:
@@ -98,7 +101,7 @@ async def read(call: Call) -> AnyReply:
 
 
 async def options(call: Call) -> Reply:
-    """204 also where nothing is yet: it says what a PUT may do there."""
+    """204 also for a missing object: the headers tell what a PUT may do there."""
     path = _path(call)
     pods = call.services.slots.pods
     if path == "" or path.endswith("/"):
@@ -116,35 +119,36 @@ def _accept_patch(call: Call) -> tuple[str, str]:
 
 
 def _path(call: Call) -> str:
-    """The path of the request. Raises ValidationError for an encoded slash and for what is no UTF-8; the slot checks the
-    rest. Raises PermissionDenied outside what the caller's token is bound to."""
+    """The path of the request. Raises ValidationError for an encoded slash and invalid UTF-8; the
+    slot checks the rest. Raises PermissionDenied outside the prefix that the token is bound to.
+    """
     raw = call.parameters["path"]
     if "%2f" in raw.lower():
         raise invalid("/path", "has an encoded slash")
     try:
         path = unquote_to_bytes(raw.encode("latin-1")).decode()
     except UnicodeDecodeError:
-        raise invalid("/path", "is no UTF-8") from None
+        raise invalid("/path", "is not valid UTF-8") from None
     check_pod(call.caller, path)
     return path
 
 
 def _unsupported_header(name: str) -> Exception:
-    """What is stored is what was sent: no coding is undone, no part is put into a whole (RFC 9110 14.5)."""
+    """Bodies are stored as sent: no coding is removed, no range is merged (RFC 9110 14.5)."""
     if name == "content-encoding":
         return UnsupportedMediaType(
-            "cannot take a body with a content coding", accepted=["identity"]
+            "cannot accept a body with a content coding", accepted=["identity"]
         )
-    return invalid("Content-Range", "is not for PUT here: send the whole object")
+    return invalid("Content-Range", "is not supported for PUT: send the whole object")
 
 
 def _check_length(call: Call) -> None:
-    """Refuses a body that says itself that it is too large, before a byte of it is read."""
+    """Rejects a body with a too large Content-Length before it is read."""
     cap = int(call.services.plan.slots["pods"].options.get("max_object") or 64 << 20)
     length = call.headers.get("content-length", "0")
     if length.isdecimal() and int(length) > cap:
         raise ValueTooLarge(
-            f"cannot take an object of {length} bytes: the cap is {cap}",
+            f"cannot accept an object of {length} bytes: the maximum is {cap}",
             limit="max_object",
             observed=int(length),
             cap=cap,
@@ -153,7 +157,7 @@ def _check_length(call: Call) -> None:
 
 
 async def _body(call: Call) -> bytes | AsyncIterator[bytes]:
-    """A body that says that it is small, whole; any other piece by piece."""
+    """Buffers a body with a small Content-Length; streams any other."""
     length = call.headers.get("content-length", "" if "transfer-encoding" in call.headers else "0")
     if length.isdecimal() and int(length) <= MAX_BUFFERED:
         return await call.incoming.read_all(MAX_BUFFERED)
@@ -161,7 +165,9 @@ async def _body(call: Call) -> bytes | AsyncIterator[bytes]:
 
 
 async def _if_match(call: Call, path: str) -> str | None:
-    """`If-Match`; without it `If-Unmodified-Since`, as the tag of what is there now, so that the change stays atomic."""
+    """`If-Match`; else `If-Unmodified-Since` as the current tag, so that the change stays
+    atomic.
+    """
     if "if-match" in call.headers or "if-unmodified-since" not in call.headers:
         return call.headers.get("if-match")
     try:
@@ -174,7 +180,9 @@ async def _if_match(call: Call, path: str) -> str | None:
 
 
 async def _read_conditional(call: Call, path: str) -> AnyReply:
-    """A read with preconditions or a range: they hold for exactly the object whose bytes are sent."""
+    """A read with preconditions or a range: they apply to exactly the object whose bytes are
+    sent.
+    """
     pods = call.services.slots.pods
     for _ in range(MAX_TRIES):
         meta = await pods.head(path)
@@ -184,10 +192,10 @@ async def _read_conditional(call: Call, path: str) -> AnyReply:
         try:
             pod = await pods.read(path, byte_range=span)
         except ValidationError:
-            continue  # it became shorter meanwhile
+            continue  # the object became shorter
         if pod.meta.etag == meta.etag:
             return _object_reply(call, pod, span)
-    raise BackendError(f"cannot read {path}: it changes all the time", slot="pods", impl="")
+    raise BackendError(f"cannot read {path}: it keeps changing", slot="pods", impl="")
 
 
 def _validators(meta: PodMeta) -> tuple[tuple[str, str], ...]:
@@ -217,7 +225,7 @@ def _head_reply(call: Call, meta: PodMeta) -> Reply:
 
 
 def _object_reply(call: Call, pod: PodObject, span: ByteRange | None = None) -> StreamedReply:
-    """All of the object, or the part of it."""
+    """All of the object, or the requested range."""
     headers, size = _object_headers(call, pod.meta), pod.meta.size or 0
     if span is None:
         return StreamedReply(

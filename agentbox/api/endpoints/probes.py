@@ -1,4 +1,4 @@
-"""What a prober asks: each answer is made from what is known already, never from a check."""
+"""The probe routes: each response is made from cached results, never from a check."""
 
 from typing import Any
 
@@ -16,12 +16,12 @@ NOTE = "for people; probes use /ready"
 
 
 async def livez(call: Call) -> Reply:
-    """Reached only for a request that is not plain; the application answers the others itself."""
+    """Reached only for unusual requests; the application answers the others directly."""
     return Reply({"live": True, "uptime": call.services.uptime})
 
 
 async def ready(call: Call) -> Reply:
-    """The cached verdict: 200, or 503 with what is missing."""
+    """The cached verdict: 200, or 503 with the missing requirements."""
     services, verdict = call.services, call.services.evaluator.verdict
     common = {
         "degraded": list(verdict.degraded),

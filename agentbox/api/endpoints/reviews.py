@@ -1,4 +1,4 @@
-"""Reviews over HTTP. Who runs the agents keeps their branches, and decides; this passes it on."""
+"""Reviews over HTTP, forwarded to the agent host, which stores the branches and decides."""
 
 from agentbox.api.background.approver_presence import agent_host
 from agentbox.api.http.call import MAX_CURSOR, Call
@@ -7,7 +7,7 @@ from agentbox.contracts.reviews import CommitBody, Committed, Discarded, ReviewP
 
 PAGE = 100
 MAX_PAGE = 1_000
-_COMMIT_SECONDS = 600.0  # a large review is written, and what it replaces is read
+_COMMIT_SECONDS = 600.0  # a large review is written, and the replaced files are read
 
 
 async def list_reviews(call: Call) -> Reply:
@@ -23,7 +23,7 @@ async def show(call: Call) -> Reply:
 
 
 async def commit(call: Call) -> Reply:
-    """409 names the conflicts; 412 the digest that there is."""
+    """409 lists the conflicts; 412 has the current digest."""
     params = {"digest": call.record(CommitBody).digest, **_caller_params(call)}
     return Reply(
         Committed.from_wire(

@@ -1,4 +1,6 @@
-"""A WebSocket on an agent's pipes: binary messages both ways, an empty one closes stdin, a text message is a problem."""
+"""A WebSocket on an agent's pipes: binary messages both ways, an empty one closes stdin, a text
+message is a problem.
+"""
 
 import asyncio
 import json
@@ -18,15 +20,15 @@ NORMAL, GOING_AWAY, WRONG_TYPE, BUG = (
     1003,
     1011,
 )  # RFC 6455 7.4.1; 1012 "service restart" of its registry
-PROBLEM_BASE = 4000  # and the HTTP status of the problem sent before: 4410
-_FLUSH_SECONDS = 5.0  # to write what a client sent that left at once
+PROBLEM_BASE = 4000  # plus the HTTP status of the problem sent before: 4410
+_FLUSH_SECONDS = 5.0  # to write the input of a client that disconnected immediately
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 _log = structlog.get_logger()
 
 
 async def refuse_socket(reply: Reply, receive: Receive, send: Send, request_id: str) -> None:
-    """A problem in place of the upgrade."""
+    """Sends a problem instead of the upgrade."""
     await receive()  # websocket.connect
     body = encode_body(reply.body)
     headers = [
@@ -45,7 +47,9 @@ async def refuse_socket(reply: Reply, receive: Receive, send: Send, request_id: 
 async def serve_socket(
     socket: SocketReply, receive: Receive, send: Send, closing: asyncio.Event, request_id: str
 ) -> None:
-    """Until the agent's output ends, the client leaves, or the box drains. What was attached is let go."""
+    """Runs until the agent's output ends, the client disconnects, or the box drains. Detaches at
+    the end.
+    """
     attached = socket.attachment
     try:
         await receive()
@@ -62,7 +66,7 @@ async def serve_socket(
             if work[0] not in done and any(isinstance(task.exception(), OSError) for task in done):
                 await asyncio.wait(
                     work[:1], timeout=_FLUSH_SECONDS
-                )  # the client left: what it sent before is written
+                )  # the client disconnected: its input is still written
         finally:
             for task in work:
                 task.cancel()
@@ -75,7 +79,7 @@ async def serve_socket(
             await send({"type": "websocket.close", "code": code})
     except OSError as error:
         _log.info(
-            "attachment ended: its client is gone",
+            "attachment ended: client disconnected",
             request_id=request_id,
             reason=type(error).__name__,
         )
@@ -86,7 +90,9 @@ async def serve_socket(
 async def _client_to_agent(
     attached: Attachment, receive: Receive, send: Send, request_id: str
 ) -> int:
-    """What the client sends goes to stdin. Input that is refused is told, and ends nothing: output may still come."""
+    """Writes the client's messages to stdin. Rejected input is reported, and ends nothing: output
+    may still come.
+    """
     while (message := await receive())["type"] != "websocket.disconnect":
         data = message.get("bytes")
         if data is None:

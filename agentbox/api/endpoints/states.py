@@ -1,4 +1,4 @@
-"""States over HTTP: who made one, or an admin, sees and removes it."""
+"""States over HTTP: visible to and removable by their creator and admins."""
 
 import re
 from typing import Any
@@ -16,7 +16,7 @@ PAGE, LIMIT = 100, (1, 500)
 
 
 async def list_states(call: Call) -> Reply:
-    """An admin sees everybody's, and with `legacy` what was left before states were a run's own."""
+    """Admins see all states, and with `legacy` also data from before states existed."""
     limit, admin = call.integer("limit", PAGE, *LIMIT), call.caller.has_scope("admin")
     params = {
         "owner": "" if admin else call.caller.principal,
@@ -50,7 +50,7 @@ async def show(call: Call) -> Reply:
 
 
 async def remove(call: Call) -> Reply:
-    """409 `state-busy` while a run of it lives. What a slot that is away still holds goes later, by itself."""
+    """409 `state-busy` while a run uses it. Data in an unavailable slot is removed later."""
     state = State.from_wire(
         await states.call_agent_host(call.services, "state.remove", **_state_params(call))
     )
@@ -61,23 +61,24 @@ async def remove(call: Call) -> Reply:
 
 
 async def adopt(call: Call) -> Reply:
-    """409 `name-taken` where that name has a state of something else. May be asked again after it was cut off."""
+    """409 `name-taken` where that name has another state. May be repeated after an interruption."""
     body = call.record(AdoptBody)
     for name, pattern in (("source", LEGACY_NAME), ("name", ADOPTED_NAME)):
         if not re.fullmatch(pattern, getattr(body, name)):
             raise invalid(
-                f"/{name}", "is no name of a state" if name == "name" else "must be legacy.<agent>"
+                f"/{name}",
+                "is not a valid state name" if name == "name" else "must be legacy.<agent>",
             )
     agent = body.name.removeprefix("agents.")
     if agent != body.name and agent not in call.services.plan.agents:
         raise NotFound(f"cannot find the agent {agent} in the manifest", resource="agent", id=agent)
-    container = call.services.slots
-    if body.source not in await states.legacy_names(container):
+    slots = call.services.slots
+    if body.source not in await states.legacy_names(slots):
         raise NotFound(f"cannot find {body.source}", resource="state", id=body.source)
     params = {"name": body.name, "source": body.source, "principal": call.caller.principal}
     state = State.from_wire(await states.call_agent_host(call.services, "state.adopt", **params))
     moved = await states.move(
-        container, states.legacy_location(body.source), states.state_location(state.state_id)
+        slots, states.legacy_location(body.source), states.state_location(state.state_id)
     )
     data = {
         "state_id": state.state_id,
@@ -85,7 +86,7 @@ async def adopt(call: Call) -> Reply:
         "source": body.source,
         "by": call.caller.principal,
     }
-    await container.journal.record("state.adopted", {**data, **to_wire(moved)})
+    await slots.journal.record("state.adopted", {**data, **to_wire(moved)})
     return Reply({**to_wire(state), "holds": to_wire(moved)})
 
 

@@ -33,18 +33,18 @@ async def get(call: Call) -> Reply:
 
 
 async def cancel(call: Call) -> Reply:
-    """The answer comes when the agent has ended and the bead is closed."""
+    """Returns when the agent has ended and the bead is closed."""
     task = await call.services.tasks.cancel(call.parameters["id"], call.caller.principal)
     return Reply(task.to_wire())
 
 
 async def logs(call: Call) -> EventStream:
-    """An unknown task is 404, and a cursor that was trimmed 410, before any byte."""
+    """An unknown task is 404, and a trimmed cursor 410, before the first byte."""
     output, task_id = call.services.tasks.output, call.parameters["id"]
     since, follow = call.since(0) or 0, call.boolean("follow", True)
     task, reader = await output.check(task_id, since), call.caller.principal
     events = output.follow(task_id, since, follow, reader)
-    # An attached reader may take its time: the agent waits for it, and its time limit bounds both.
+    # An attached reader may be slow: the agent waits for it, and its time limit bounds both.
     return (
         EventStream(events, stall_seconds=task.timeout_s)
         if output.is_attached(task, reader)

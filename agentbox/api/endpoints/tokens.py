@@ -1,4 +1,4 @@
-"""Named tokens over HTTP. No answer but the one that makes a token holds its value."""
+"""Named tokens over HTTP. Only the response that creates a token contains its value."""
 
 from agentbox.api.auth.tokens import NewToken, Token, Tokens
 from agentbox.api.http.call import Call
@@ -10,14 +10,14 @@ async def list_tokens(call: Call) -> Reply:
 
 
 async def create(call: Call) -> Reply:
-    """201 with the value, this once."""
+    """201 with the value, only here."""
     token = await call.services.tokens.create(call.record(NewToken), call.caller.principal)
     await _journal_event(call, "token.created", token)
     return Reply(token, status=201)
 
 
 async def revoke(call: Call) -> Reply:
-    """204; the token is refused from now on."""
+    """204; the token is rejected from now on."""
     await _journal_event(
         call, "token.revoked", await call.services.tokens.revoke(call.parameters["id"])
     )

@@ -1,3 +1,3 @@
-"""The ASGI application of a listener: match, judge, handle, answer. No resource of the product goes
-in.
+"""The ASGI application of a listener: match, authorize, handle, respond. No resource of the product
+belongs here.
 """

@@ -1,4 +1,6 @@
-"""The ASGI application of one listener: each request is judged by its row, then handled, then answered."""
+"""The ASGI application of one listener: each request is matched to its route, authorized, handled
+and answered.
+"""
 
 import time
 from collections.abc import Sequence
@@ -42,7 +44,7 @@ _LIVE = b'{"live":true,"uptime":%s}'
 
 
 class Application:
-    """Serves the rows of one listener. `/livez` is answered before anything else is looked at."""
+    """Serves the routes of one listener. `/livez` is answered before any other check."""
 
     def __init__(self, services: Services, routes: Sequence[Route]) -> None:
         self._services = services
@@ -67,13 +69,13 @@ class Application:
         with ExitStack() as stack:
             try:
                 outcome = await self._handle(scope, incoming, match, headers, identity, stack)
-            except Exception as error:  # noqa: BLE001 - a handler's error becomes an answer, a bug 500 and a traceback
+            except Exception as error:  # noqa: BLE001 - a handler's error becomes a response, a bug 500 and a traceback
                 outcome = reply_for(error, identity)
             if isinstance(outcome, EventStream):
                 await self._stream(outcome, scope, receive, send, identity)
                 self._services.http.count(label, scope["method"], 200, -1)
                 return
-            assert not isinstance(outcome, SocketReply), "a row that is no socket answers none"
+            assert not isinstance(outcome, SocketReply), "a plain route returned a socket"
             if isinstance(outcome, StreamedReply):
                 await send_streamed(
                     outcome, send, identity, scope["extensions"]["agentbox"]["abort"]
@@ -90,7 +92,7 @@ class Application:
         )
 
     async def _open_socket(self, scope: Any, receive: Any, send: Any) -> None:
-        """A WebSocket is judged as the GET that it begins as."""
+        """A WebSocket is checked as the GET request that it starts as."""
         scope = {
             **scope,
             "method": "GET",
@@ -108,7 +110,7 @@ class Application:
                 outcome = await self._handle(
                     scope, BodyReader(receive, headers), match, headers, identity, stack
                 )
-                assert isinstance(outcome, SocketReply), "a row that is a socket answers one"
+                assert isinstance(outcome, SocketReply), "a socket route returned no socket"
             except Exception as error:  # noqa: BLE001 - as for any request
                 refusal = reply_for(error, identity)
                 status = refusal.status
@@ -137,7 +139,7 @@ class Application:
         caller = self._authorize(route, headers)
         if route.socket != (scope["type"] == "websocket"):
             raise invalid(
-                "Upgrade", "must be websocket" if route.socket else "is not for this path"
+                "Upgrade", "must be websocket" if route.socket else "is not supported for this path"
             )
         query = _query(route, scope["query_string"])
         body = None
@@ -171,7 +173,9 @@ class Application:
         return await resolve_handler(route.handler)(call)
 
     def _authorize(self, route: Route, headers: dict[str, str]) -> Caller:
-        """Who calls. Probes are public, under any address and the box's names; every other route checks Host closely."""
+        """The caller. Probes are public, under any address and the box's names; every other route
+        checks Host strictly.
+        """
         if route.is_probe:
             check_probe_host(headers, self._probe_hosts)
             return ANONYMOUS
@@ -222,12 +226,12 @@ class Application:
 
 
 def _trace_of(caller: Caller, headers: dict[str, str]) -> str:
-    """An agent's own; what any other authenticated caller says, or a new one."""
+    """An agent's own trace id; that of any other authenticated caller, or a new one."""
     return caller.trace_id or (trace_id(headers) if caller.principal else new_trace_id())
 
 
 def _is_plain_probe(scope: Any) -> bool:
-    """A GET or HEAD without a body, on a listener that is not full."""
+    """A GET or HEAD without a body, on a listener with free capacity."""
     if (
         scope["method"] not in ("GET", "HEAD")
         or scope["extensions"]["agentbox"]["crowding"] == "full"
@@ -241,19 +245,19 @@ def _is_plain_probe(scope: Any) -> bool:
 def _check_crowding(scope: Any, match: RouteMatch | None) -> None:
     crowding = scope["extensions"]["agentbox"]["crowding"]
     if crowding == "full" or (crowding == "probes" and not (match and match.probe)):
-        raise TooBusy("cannot serve this connection: too many are open", retry_after=1)
+        raise TooBusy("cannot serve this connection: too many open connections", retry_after=1)
 
 
 def _query(route: Route, raw: bytes) -> dict[str, str]:
-    """The query string. On a probe anything is allowed and nothing is read."""
+    """The query string. On a probe it is ignored."""
     if route.is_probe:
         return {}
     try:
         pairs = parse_qsl(raw.decode("latin-1"), keep_blank_values=True, errors="strict")
     except UnicodeDecodeError:
-        raise invalid("?", "is no UTF-8") from None
+        raise invalid("?", "is not valid UTF-8") from None
     if unknown := [name for name, _ in pairs if name not in route.query]:
         raise invalid(f"?{unknown[0]}", "is unknown")
     if len(query := dict(pairs)) < len(pairs):
-        raise invalid("?", "names something twice")
+        raise invalid("?", "has a duplicate parameter")
     return query

@@ -1,4 +1,4 @@
-"""What a handler is given: one request, checked already against its row."""
+"""The input of a handler: one request, checked against its route."""
 
 import re
 from collections.abc import Mapping
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 R = TypeVar("R", bound=Record)
 IDEMPOTENCY_KEY = r"^[\x20-\x7e]{0,128}$"
-MAX_CURSOR = 2**53  # of a stream: above it JSON numbers are no longer exact
+MAX_CURSOR = 2**53  # of a stream: above it JSON numbers are not exact
 MAX_GENERATION = 2**31
-MAX_GRACE = 60.0  # seconds, as the manifest's
+MAX_GRACE = 60.0  # seconds, as in the manifest
 _KEY = re.compile(IDEMPOTENCY_KEY)
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
 _NUMBER = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?([eE][+-]?[0-9]{1,3})?")
@@ -26,8 +26,9 @@ _NUMBER = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?([eE][+-]?[0-9]{1,3})?")
 
 @dataclass(frozen=True, kw_only=True)
 class Call:
-    """One request. `query` holds the last value of each name; `body` is parsed JSON, None where the row takes none or
-    reads bytes of any type, which `incoming` gives."""
+    """One request. `query` has the last value of each name; `body` is parsed JSON, None where the
+    route has none or reads raw bytes through `incoming`.
+    """
 
     services: "Services"
     route: Route
@@ -41,11 +42,11 @@ class Call:
     request_id: str
 
     def record(self, kind: type[R]) -> R:
-        """The body as a record. Raises ValidationError with the pointer of what does not fit."""
+        """The body as a record. Raises ValidationError with the pointer of the invalid part."""
         return kind.from_wire(self.body)
 
     def integer(self, name: str, default: int, low: int, high: int) -> int:
-        """A number of the query string. Raises ValidationError outside low..high."""
+        """An integer of the query string. Raises ValidationError outside low..high."""
         text = self.query.get(name)
         if text is None:
             return default
@@ -54,7 +55,7 @@ class Call:
         return int(text)
 
     def number(self, name: str, low: float, high: float) -> float | None:
-        """As `integer`, for seconds; None when it is absent."""
+        """As `integer`, for seconds; None when absent."""
         text = self.query.get(name)
         if text is None:
             return None
@@ -70,14 +71,18 @@ class Call:
         return text == "true"
 
     def idempotency_key(self) -> str:
-        """`Idempotency-Key`, "" where there is none. Raises ValidationError for one that is too long or no plain ASCII."""
+        """`Idempotency-Key`, "" without one. Raises ValidationError when it is too long or not
+        printable ASCII.
+        """
         key = self.headers.get("idempotency-key", "")
         if not _KEY.fullmatch(key):
             raise invalid("Idempotency-Key", "must be at most 128 printable ASCII characters")
         return key
 
     def dedup_key(self, body_key: str | None) -> str | None:
-        """The key that the body gives, else one of the header, the caller and the place: nobody meets another's by chance."""
+        """The key of the body, else one from the header, the caller and the route: keys of
+        different callers never collide.
+        """
         key = self.idempotency_key()
         target = ":".join((self.route.name, *self.parameters.values()))
         return (
@@ -85,7 +90,9 @@ class Call:
         )
 
     def since(self, low: int) -> int | None:
-        """Where a stream goes on: `Last-Event-ID` wins over `?since=`; None when neither is given."""
+        """The position from which a stream resumes: `Last-Event-ID`, else `?since=`; None without
+        both.
+        """
         last = self.headers.get("last-event-id")
         if last is None:
             return self.integer("since", low, low, MAX_CURSOR) if "since" in self.query else None

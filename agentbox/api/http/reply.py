@@ -1,4 +1,4 @@
-"""What a handler answers."""
+"""The results of a handler."""
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
@@ -11,8 +11,9 @@ JSON = "application/json"
 
 @dataclass(frozen=True)
 class Reply:
-    """A whole answer. `body` is plain JSON data, a record, or bytes; None sends no body. `length` is that of the body that
-    GET would send, in the answer to a HEAD."""
+    """A complete response. `body` is plain JSON data, a record, or bytes; None sends no body.
+    `length` is that of the GET body, in the response to a HEAD.
+    """
 
     body: Any = None
     status: int = 200
@@ -23,7 +24,7 @@ class Reply:
 
 @dataclass(frozen=True, kw_only=True)
 class StreamedReply:
-    """An answer whose body of `length` bytes comes in pieces."""
+    """A response whose body of `length` bytes is streamed."""
 
     chunks: AsyncIterator[bytes]
     length: int
@@ -43,8 +44,9 @@ class ServerSentEvent:
 
 @dataclass(frozen=True)
 class EventStream:
-    """An answer of server-sent events. `close` runs when the stream is over, whoever ended it. A reader that takes nothing
-    for `stall_seconds` is cut; None: for `sse.STALL_SECONDS`."""
+    """A response of server-sent events. `close` runs at the end of the stream. A reader that
+    accepts nothing for `stall_seconds` is disconnected; None: after `sse.STALL_SECONDS`.
+    """
 
     events: AsyncIterator[ServerSentEvent]
     close: Callable[[], None] = field(default=lambda: None)
@@ -53,7 +55,7 @@ class EventStream:
 
 @dataclass(frozen=True)
 class SocketReply:
-    """An answer that is a WebSocket on what was attached; it is let go when the socket ends."""
+    """A WebSocket on an attachment, which is detached when the socket ends."""
 
     attachment: Attachment
 

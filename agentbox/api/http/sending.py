@@ -1,4 +1,4 @@
-"""Writes an answer to its connection: whole, or piece by piece."""
+"""Sends a response: complete, or in chunks."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -12,12 +12,12 @@ from agentbox.core.http.sse import STALL_SECONDS
 from agentbox.core.records.wire import to_json
 
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
-BODILESS = (204, 304)  # answers that have neither a body nor its headers (RFC 9110 15.3.5, 15.4.5)
+BODILESS = (204, 304)  # responses without a body and its headers (RFC 9110 15.3.5, 15.4.5)
 _log = structlog.get_logger()
 
 
 async def send_reply(reply: Reply, send: Send, request_id: str, *, close: bool) -> None:
-    """A whole answer; `close` ends the connection with it."""
+    """Sends a complete response; `close` closes the connection afterwards."""
     body = encode_body(reply.body)
     headers = list(reply.headers)
     if reply.status not in BODILESS:
@@ -25,7 +25,7 @@ async def send_reply(reply: Reply, send: Send, request_id: str, *, close: bool) 
         if reply.body is not None or reply.length is not None:
             headers.append(("content-type", reply.media_type))
     if close or (reply.status in (413, 503) and reply.media_type != JSON):
-        headers.append(("connection", "close"))  # a body that was refused is not read to its end
+        headers.append(("connection", "close"))  # a rejected body is not read to its end
     await send(
         {
             "type": "http.response.start",
@@ -39,7 +39,9 @@ async def send_reply(reply: Reply, send: Send, request_id: str, *, close: bool) 
 async def send_streamed(
     reply: StreamedReply, send: Send, request_id: str, abort: Callable[[], None]
 ) -> None:
-    """A body of known length. One that cannot be sent to its end is cut, so that no reader takes it for whole."""
+    """Sends a body of known length. An incomplete body aborts the connection, so that the client
+    notices.
+    """
     headers = [
         *reply.headers,
         ("content-type", reply.media_type),
@@ -62,12 +64,12 @@ async def send_streamed(
         if not isinstance(error, Exception):
             raise
         _log.warning(
-            "a body was not sent to its end", request_id=request_id, reason=type(error).__name__
+            "response body not sent completely", request_id=request_id, reason=type(error).__name__
         )
 
 
 def reply_headers(headers: list[tuple[str, str]], request_id: str) -> list[tuple[bytes, bytes]]:
-    """The headers of every answer, its own in place of these."""
+    """The headers of every response; its own replace the defaults."""
     encoded = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers]
     names = {name for name, _ in encoded}
     return [
@@ -78,7 +80,7 @@ def reply_headers(headers: list[tuple[str, str]], request_id: str) -> list[tuple
 
 
 def encode_body(body: Any) -> bytes:
-    """A body as it goes out: JSON in the least space, bytes as they are."""
+    """Encodes a body: compact JSON, or bytes unchanged."""
     if body is None:
         return b""
     if isinstance(body, bytes):

@@ -1,3 +1,3 @@
-"""This box's part in the mesh as the API holds it. What a host or a client does is in
+"""This box's role in the mesh within the API. Hosts and clients are implemented in
 `agentbox.mesh`.
 """

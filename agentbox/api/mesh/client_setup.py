@@ -1,4 +1,4 @@
-"""A client of a mesh, put together from the parts of a running API."""
+"""Builds a mesh client from the parts of a running API."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def make_mesh_client(services: "Services") -> Client:
-    """Raises AgentboxError when the identity of this box cannot be read or made."""
+    """Raises AgentboxError when the identity of this box cannot be read or created."""
     mesh, paths = services.plan.mesh, services.paths
     instance = load_or_create(paths.slot("mesh"))
     ca_file = str(mesh.get("ca_file", ""))
@@ -52,7 +52,7 @@ def make_mesh_client(services: "Services") -> Client:
 
 
 async def _skip_drain(_seconds: float) -> None:
-    """Beads of this box are its own: no result waits for anybody."""
+    """Beads are local: no results are queued."""
 
 
 def _configs(services: "Services") -> Mapping[SlotName, SlotConfig]:
@@ -98,7 +98,7 @@ def _box_facts(services: "Services") -> BoxFacts:
 
 
 async def _head(services: "Services") -> dict[str, Any]:
-    """Empty while the journal cannot say it."""
+    """Empty while the journal is unavailable."""
     try:
         seq, digest = await services.slots.events.head()
     except AdapterError:

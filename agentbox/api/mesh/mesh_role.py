@@ -1,4 +1,4 @@
-"""This box's part in the mesh, as the API holds it: a host, a client, or neither."""
+"""This box's role in the mesh: a host, a client, or none."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -24,13 +24,13 @@ SCALE_HOOK = "AGENTBOX_TEST_CLOCK_SCALE"
 
 
 def box_principal(instance_id: str) -> str:
-    """The name under which a box acts on its host; its own callers are names below it."""
+    """The principal of a box on its host; its own callers are names below it."""
     return f"urn:agentbox:box:{instance_id}"
 
 
 @dataclass(frozen=True)
 class MeshSlotStatus:
-    """What readiness reads of it, as of a slot."""
+    """The slot status that readiness reads for the mesh."""
 
     state: str
     required: bool = False
@@ -45,7 +45,7 @@ class MeshRole:
         self.client: Client | None = None
 
     async def open(self) -> None:
-        """Before the first request is served."""
+        """Called before the first request is served."""
         if self.host is not None:
             await self.host.open()
 
@@ -54,12 +54,12 @@ class MeshRole:
             await self.host.close()
 
     def start(self) -> None:
-        """A client begins to join its host; the slots have been tried once by now."""
+        """A client starts to join its host; the slots have been tried once by now."""
         if self.client is not None:
             self.client.start()
 
     async def deregister(self) -> None:
-        """A client tells its host that it goes; 10 s at most."""
+        """A client deregisters from its host; 10 s at most."""
         if self.client is not None:
             await self.client.leave()
 
@@ -69,11 +69,11 @@ class MeshRole:
             await self.client.slots.before_open(slot)
 
     def overlay(self, cfg: SlotConfig) -> SlotConfig:
-        """The configuration of a slot, with what the session gives it."""
+        """The configuration of a slot with the values of the session."""
         return cfg if self.client is None else self.client.slots.overlay(cfg)
 
     def find_caller(self, sha256: bytes) -> Caller | None:
-        """Who calls with the session token of that hash: a box, bound to what is its own."""
+        """The caller with the session token of that hash: a box, restricted to its own data."""
         holder = self.host.find_holder(sha256) if self.host is not None else None
         if holder is None or holder.reason:
             return None
@@ -86,7 +86,7 @@ class MeshRole:
         )
 
     def find_ended_caller(self, sha256: bytes) -> Caller | None:
-        """Who called with it while its session lived; it may ask for nothing but why that is over."""
+        """The caller with the token of an ended session; it may only get the reason of the end."""
         holder = self.host.find_holder(sha256) if self.host is not None else None
         return (
             Caller(scopes=frozenset({SESSION}), session=holder.session_id)
@@ -96,19 +96,19 @@ class MeshRole:
 
     @property
     def degraded(self) -> bool:
-        """Whether sessions of a host cannot be read, all or some."""
+        """Whether some or all sessions of a host cannot be read."""
         return self.host is not None and self.host.condition[0] != "ok"
 
     def slots(self) -> Mapping[str, "MeshSlotStatus"]:
-        """The host's part of what readiness judges: it keeps no box from being ready."""
+        """The mesh status for readiness: it does not keep a box from being ready."""
         return {"mesh": MeshSlotStatus("degraded")} if self.degraded else {}
 
     def health(self) -> dict[str, Any]:
-        """What `/health` has of it: the state alone on a box that takes no part."""
+        """The mesh part of `/health`: only the state on a standalone box."""
         return {"state": "off"} if self.mode == "standalone" else self.status().to_wire()
 
     def status(self) -> MeshStatus:
-        """What `/v1/mesh/status` shows."""
+        """The body of `/v1/mesh/status`."""
         if self.host is not None:
             state, detail = self.host.condition
             host_state = "hosting" if state == "ok" else state
@@ -127,7 +127,9 @@ def make_mesh_host(
     registry: "CollectorRegistry",
     scale: float,
 ) -> "Host":
-    """`current` is asked for live keys. What a mode needs is imported only where it is that mode."""
+    """`current` returns the plan for live keys. Modules of a mode are imported only in that
+    mode.
+    """
     from agentbox.mesh.host.host import Host
     from agentbox.mesh.host.session_store import SessionStore
     from agentbox.mesh.metrics import HostMetrics
@@ -138,12 +140,16 @@ def make_mesh_host(
 
 
 def enrolment_token(plan: Plan, paths: Paths) -> str:
-    """With which boxes join a host; "" where there is none. Raises AgentboxError for a file that cannot be read."""
+    """The token with which boxes join a host; "" without one. Raises AgentboxError for an
+    unreadable file.
+    """
     return slot_secrets(paths, plan.mesh).get("token", "")
 
 
 def clock_scale(plan: Plan, boot: BootFacts) -> float:
-    """By which the times of the mesh are divided: 1 but in a test image. Where no boot ran the environment says it."""
+    """The divisor of mesh times: 1 except in a test image. Without a boot the environment sets
+    it.
+    """
     if not boot.boot_id and plan.test_hooks:
         return float(environment().get(SCALE_HOOK) or 1)
     return boot.hooks.clock_scale

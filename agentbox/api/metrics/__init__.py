@@ -1,1 +1,1 @@
-"""What `/metrics` shows, and in which text. One source of metrics a module."""
+"""The metrics of `/metrics` and their text format. One source of metrics per module."""

@@ -11,12 +11,12 @@ from agentbox.api.metrics.model_metrics import ModelMetrics
 
 
 class BoxMetrics:
-    """One object a registry."""
+    """One object per registry."""
 
     def __init__(
         self, registry: CollectorRegistry, *, plan_digest: str, image_digest: str, models: Path
     ) -> None:
-        """`models`: where the gateway tells what it counts."""
+        """`models`: the file to which the gateway writes its counters."""
         registry.register(ModelMetrics(models))
         ProcessCollector(registry=registry)
         info = Gauge(
@@ -67,7 +67,7 @@ class BoxMetrics:
             self.transitions.labels(state)
 
     def verdict(self, ready: bool, requirements: Sequence[str], unmet: Sequence[str]) -> None:
-        """The present verdict."""
+        """Sets the current verdict."""
         self.ready.set(ready)
         for name in requirements:
             self.requirement.labels(name).set(name not in unmet)

@@ -1,4 +1,6 @@
-"""The text that a scraper reads: Prometheus 0.0.4, or OpenMetrics by Accept, with a bound on series a family."""
+"""The text for a scraper: Prometheus 0.0.4, or OpenMetrics by Accept, with a limit on series per
+family.
+"""
 
 from collections.abc import Iterator
 
@@ -25,7 +27,9 @@ def expose(registry: CollectorRegistry, accept: str) -> tuple[bytes, str]:
 
 
 class _LimitedRegistry:
-    """A registry whose families have at most MAX_SERIES series: what is over is added up under `other`."""
+    """A registry whose families have at most MAX_SERIES series: further ones are summed as
+    `other`.
+    """
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry
@@ -36,7 +40,9 @@ class _LimitedRegistry:
 
 
 def limit_series(family: Metric) -> Metric:
-    """The family itself where it is small enough; else one whose later series are summed up as `other`."""
+    """The family itself if it is small enough; else one whose later series are summed as
+    `other`.
+    """
     label_sets: set[tuple[str, ...]] = set()
     samples: dict[tuple[str, tuple[tuple[str, str], ...]], Sample] = {}
     overflow = False

@@ -1,6 +1,7 @@
-"""Counts of HTTP requests, kept as plain numbers of one thread, so that counting takes no lock.
+"""Counts of HTTP requests, as plain numbers of one thread, so that counting needs no lock.
 
-Label values come from closed sets: the route's template or `unmatched`, a known method or `other`, the status.
+Label values come from closed sets: the route's template or `unmatched`, a known method or `other`,
+the status.
 """
 
 from bisect import bisect_left
@@ -15,7 +16,9 @@ UNMATCHED = "unmatched"
 
 
 class HttpMetrics(Collector):
-    """`http_requests_total` and `http_request_duration_seconds`. Only the event loop's thread may call `count`."""
+    """`http_requests_total` and `http_request_duration_seconds`. Only the event loop's thread may
+    call `count`.
+    """
 
     def __init__(self) -> None:
         self._requests: dict[tuple[str, str, str], int] = {}
@@ -23,7 +26,7 @@ class HttpMetrics(Collector):
         self._seconds: dict[str, float] = {}
 
     def count(self, route: str, method: str, status: int, seconds: float) -> None:
-        """One request was answered. A stream counts when it ends, and not in the durations."""
+        """Counts one request. A stream counts when it ends, and not in the durations."""
         key = (route, method if method in METHODS else "other", str(status))
         self._requests[key] = self._requests.get(key, 0) + 1
         if seconds < 0:
@@ -33,7 +36,7 @@ class HttpMetrics(Collector):
         self._seconds[route] = self._seconds.get(route, 0.0) + seconds
 
     def collect(self) -> Iterator[Metric]:
-        """The two families as prometheus_client wants them."""
+        """The two families for prometheus_client."""
         requests = CounterMetricFamily(
             "http_requests", "HTTP requests answered", labels=("route", "method", "status")
         )

@@ -1,4 +1,4 @@
-"""Calls of models, queues and budgets in `/metrics`, as the gateway told them last."""
+"""Model calls, queues and budgets in `/metrics`, from the gateway's last report."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -12,7 +12,7 @@ from agentbox.core.files.atomic import read_json
 from agentbox.policy.rights.authorization import Budget
 from agentbox.policy.rights.budget_usage import BudgetUsage, usage_report
 
-# Of each counter: its name in the file, what it is, its labels.
+# Of each counter: its name in the file, its description, its labels.
 _COUNTERS: Final = (
     ("calls", "Calls of models", ("provider", "agent", "outcome")),
     ("tokens", "Tokens that were settled", ("provider", "agent", "direction")),
@@ -25,7 +25,7 @@ _COUNTERS: Final = (
 
 
 class ModelMetrics(Collector):
-    """`told` is the gateway's file; without one every family is empty."""
+    """`path` is the gateway's file; without one every family is empty."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -64,7 +64,7 @@ def _budgets(budgets: Mapping[str, Any], spent: Mapping[str, Any]) -> Iterator[G
     )
     for name, budget in budgets.items():
         use = usage_report(
-            {name: Budget(**budget)}, lambda of: BudgetUsage(**spent[of]), time.time()
+            {name: Budget(**budget)}, lambda key: BudgetUsage(**spent[key]), time.time()
         )
         for family, row in ((tokens, use["tokens"]), (calls, use["calls"])):
             for state in ("used", "left"):

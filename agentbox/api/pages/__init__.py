@@ -1,3 +1,1 @@
-"""Pages for the operator's browser: files as they are served. No build step, and nothing from
-elsewhere.
-"""
+"""Pages for the operator's browser, as static files. No build step, and no external resources."""

@@ -1,4 +1,4 @@
-"""The pages by name, and the policy under which a browser runs them."""
+"""The pages by name, and their content security policy."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -15,10 +15,11 @@ _HTML, _CODE, _STYLE = (
 PAGES: Final[Mapping[str, tuple[str, str]]] = {
     "review": ("review.html", _HTML),
     "review.js": ("review.js", _CODE),
-    "shown.js": ("shown.js", _CODE),
+    "elements.js": ("elements.js", _CODE),
     "review.css": ("review.css", _STYLE),
 }
-# Own script and style only, requests to this API only, and no text ever becomes markup (CSP Level 3; Trusted Types).
+# Own script and style only, requests to this API only, and no text becomes markup (CSP Level 3;
+# Trusted Types).
 POLICY: Final = "; ".join(
     (
         "default-src 'none'",
@@ -36,7 +37,7 @@ POLICY: Final = "; ".join(
 
 @cache
 def read_page(name: str) -> tuple[bytes, str] | None:
-    """Bytes and media type; None for a name that is none."""
+    """Bytes and media type; None for an unknown name."""
     if name not in PAGES:
         return None
     file, media_type = PAGES[name]

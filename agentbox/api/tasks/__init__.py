@@ -1,3 +1,3 @@
-"""Tasks: one run of a program, with a bead as its receipt. Everything that brings a task to its end
-goes in.
+"""Tasks: one run of a program, with a bead as its record. Everything that completes a task belongs
+here.
 """

@@ -1,4 +1,6 @@
-"""Spool entries that no task needs: what a crash between keeping an entry and queueing its bead leaves behind."""
+"""Removes spool entries without a task, left by a crash between writing an entry and creating its
+bead.
+"""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -16,8 +18,10 @@ _PAGE = 500
 async def remove_orphans(
     beads: "Beads", epic: str, spool: Spool, entries: Iterable[SpoolEntry]
 ) -> int:
-    """Removes those of `kept` that no unclosed child of `epic` names, and says how many. `kept` was read before anything
-    could be submitted, and holds none that is being run. Raises AdapterError and OSError; then some may be gone."""
+    """Removes those of `entries` that no open child of `epic` names, and returns their number.
+    `entries` was read before anything could be submitted, and contains no running one. Raises
+    AdapterError and OSError; then some may be removed already.
+    """
     orphans = {entry.ref for entry in entries}
     if not orphans:
         return 0

@@ -1,4 +1,4 @@
-"""What a task's reader gets: the output of its agent, then the task itself."""
+"""The log of a task: the output of its agent, then the task itself."""
 
 import asyncio
 import json
@@ -22,7 +22,7 @@ _log = structlog.get_logger()
 
 
 class TaskOutput:
-    """`show` gives the task, or raises NotFound; `run_of` the run that is under way, if one is."""
+    """`show` returns the task, or raises NotFound; `run_of` its current run, if any."""
 
     def __init__(
         self,
@@ -35,7 +35,9 @@ class TaskOutput:
         self._run_of = run_of
 
     async def check(self, task_id: str, since: int) -> Task:
-        """The task. Raises NotFound for no task of ours, CursorExpired when output after `since` was dropped already."""
+        """The task. Raises NotFound for an unknown task, CursorExpired when output after `since`
+        was dropped already.
+        """
         task, run = await self._show(task_id), self._run_of(task_id)
         agent_id = run.agent_id if run else task.agent_id
         if agent_id is None:
@@ -50,16 +52,20 @@ class TaskOutput:
         return task
 
     def is_attached(self, task: Task, reader: str) -> bool:
-        """Whether its output waits for that reader: who submitted it said so, and it runs."""
+        """Whether its output waits for that reader: the reader submitted it as attached, and it
+        runs.
+        """
         run = self._run_of(task.task_id)
         return run is not None and run.entry.attached and task.creator == reader
 
     async def follow(
         self, task_id: str, since: int, follow: bool, reader: str
     ) -> AsyncIterator[ServerSentEvent]:
-        """The agent's output after `since`, then the task itself as an event `task` (when it has ended, or not to follow).
+        """The agent's output after `since`, then the task itself as an event `task` (when it has
+        ended, or without follow).
 
-        `reader` reads it: the output waits for who submitted the task as attached.
+        `reader` is the principal that reads: the output waits for the submitter of an attached
+        task.
         """
         last = since
         while True:
@@ -86,8 +92,10 @@ class TaskOutput:
     async def _events(
         self, agent_id: str, last: int, items: Any, ended: bool
     ) -> AsyncGenerator[ServerSentEvent, None]:
-        """What the orchestrator has. While the task runs, that is all there is for now when it is away. Raises its error where
-        the task has `ended`, for the reader to come again; an agent that it knows no more is a cut."""
+        """The output in the orchestrator. While the task runs, an unavailable orchestrator only
+        ends the batch. Raises its error when the task has `ended`, so that the reader retries;
+        output of an unknown agent is reported as truncated.
+        """
         try:
             async with aclosing(items):
                 async for item in items:
@@ -109,7 +117,7 @@ class TaskOutput:
 
 
 def _truncated_event(cursor: int) -> ServerSentEvent:
-    """What followed is not kept any more."""
+    """Reports that later output was dropped."""
     data = json.dumps({"state": "truncated", "stream": "stdout"}, separators=(",", ":")).encode()
     item = StreamItem(cursor=cursor, ts=clock.now(), generation=0, kind="state", data=data)
     return ServerSentEvent(str(cursor), "state", item.to_wire())

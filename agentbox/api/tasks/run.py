@@ -1,4 +1,4 @@
-"""One task being run: claim, spawn, heartbeat, wait, close. Every step may be repeated after a crash."""
+"""Runs one task: claim, spawn, heartbeat, wait, close. Every step may be repeated after a crash."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -36,14 +36,16 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 ASSIGNEE = "urn:agentbox:program:management-api"
-RETRY_SECONDS = (0.1, 2.0)  # first and longest pause while a slot is away
+RETRY_SECONDS = (0.1, 2.0)  # first and longest pause while a slot is unavailable
 ENDED = frozenset({"exited", "failed", "lost"})
 _log = structlog.get_logger()
 
 
 class TaskRun:
-    """A task in the hands of this runner. `known` is set once its agent has an id, `done` once its bead is closed;
-    `stuck` when the store refuses what closes it, `left` when the next boot has to."""
+    """The run of a task. `agent_known` is set once its agent has an id, `done` once its bead is
+    closed; `stuck` when the store rejects the close, `unfinished` when the next boot has to close
+    it.
+    """
 
     def __init__(
         self,
@@ -63,8 +65,9 @@ class TaskRun:
         self._lease_seconds, self._outbox = lease_seconds, outbox
         self.stuck = self.unfinished = False
         self._drained = False
-        self._grace: float | None = None  # of an agent that is ended; None = the slot's own
-        self._entry_removed = False  # the spool entry is not to come back
+        # grace of an agent that is ended; None = the slot's default
+        self._grace: float | None = None
+        self._entry_removed = False  # the spool entry must not be written again
         self._saving = asyncio.Lock()
         if entry.agent_id:
             self.agent_known.set()
@@ -74,20 +77,22 @@ class TaskRun:
         return self.entry.agent_id
 
     async def run(self) -> None:
-        """Runs the task to its end. Cancelling this leaves the agent alone and the spool entry in place."""
+        """Runs the task to its end. Cancelling this leaves the agent running and the spool entry in
+        place.
+        """
         try:
             await self._claim()
             if await self._work_leased():
                 await self._remove_entry()
         except LeaseLostToOther as error:
-            _log.warning("task given up", task_id=self.task_id, reason=str(error))
+            _log.warning("task abandoned", task_id=self.task_id, reason=str(error))
             await self._end_agent()
             await self._remove_entry()
         except LeftToNextBoot as error:
             self.unfinished = True
             _log.warning("task left to the next start", task_id=self.task_id, reason=str(error))
         except StoredInOutbox:
-            _log.info("result kept in the outbox", task_id=self.task_id)
+            _log.info("result stored in the outbox", task_id=self.task_id)
         except AdapterError as refusal:
             self.stuck = True
             _log.error("task left to the next start", task_id=self.task_id, reason=refusal.message)
@@ -95,7 +100,7 @@ class TaskRun:
             self.done.set()
 
     async def wait_agent_or_done(self) -> None:
-        """Returns once its agent has an id, or there will be none."""
+        """Returns once its agent has an id, or the run is done without one."""
         waiters = [
             asyncio.ensure_future(self.agent_known.wait()),
             asyncio.ensure_future(self.done.wait()),
@@ -111,16 +116,17 @@ class TaskRun:
         await self.done.wait()
 
     async def drain(self, grace_s: float) -> None:
-        """As `cancel`, for a box that goes down: the bead closes as failed and says so."""
+        """As `cancel`, for a shutdown: the bead closes as failed with that reason."""
         self._drained, self._grace = True, grace_s
         await self._end_agent()
         await self.done.wait()
 
     async def _update_entry(self, **changes: Any) -> None:
-        """Changes the entry at once, and returns when the spool has it. Two callers never undo each other's change.
+        """Changes the entry immediately, and returns when the spool has stored it. Concurrent
+        changes are merged.
 
-        A spool that takes none does not end the run: its request id is there since before the claim, and gives the
-        same agent again after a crash.
+        A failed write does not end the run: the request id was stored before the claim, and gives
+        the same agent again after a crash.
         """
         self.entry = replace(self.entry, **changes)
         async with self._saving:
@@ -129,19 +135,19 @@ class TaskRun:
             try:
                 await self._spool.save(self.entry)
             except OSError as error:
-                _log.error("task not noted", task_id=self.task_id, reason=str(error))
+                _log.error("spool entry not written", task_id=self.task_id, reason=str(error))
 
     async def _remove_entry(self) -> None:
-        """Removes the entry. One that cannot be removed is found closed, and removed, by the next start."""
+        """Removes the entry. If that fails, the next start finds its bead closed and removes it."""
         async with self._saving:
             self._entry_removed = True
             try:
                 await self._spool.remove(self.entry.ref)
             except OSError as error:
-                _log.error("task not forgotten", task_id=self.task_id, reason=str(error))
+                _log.error("spool entry not removed", task_id=self.task_id, reason=str(error))
 
     async def _claim(self) -> None:
-        """Takes the lease of the spool entry, or finds that it has it already."""
+        """Claims the lease of the spool entry, or finds that it is held already."""
         beads, lease = self._slots.beads, self.entry.lease_id
         assert lease is not None
         try:
@@ -153,7 +159,9 @@ class TaskRun:
             raise LeaseLostToOther(error.message) from error
 
     async def _work_leased(self) -> bool:
-        """What is done while the lease is held: a lost lease cancels it. False when the bead went back to the queue."""
+        """Works while the lease is held: a lost lease cancels it. False when the bead went back to
+        the queue.
+        """
         work = asyncio.ensure_future(self._work())
         heartbeat = asyncio.ensure_future(self._heartbeat())
         try:
@@ -167,8 +175,9 @@ class TaskRun:
             await asyncio.wait({work, heartbeat})
 
     async def _heartbeat(self) -> None:
-        """Raises NotOurs when the lease is somebody else's. A store that cannot be reached takes nothing away, and a lease that
-        expired while this process could not renew it is taken again."""
+        """Raises LeaseLostToOther when another caller has the lease. An unreachable store does not
+        end the run, and a lease that expired meanwhile is claimed again.
+        """
         while True:
             await asyncio.sleep(self._lease_seconds / 3)
             try:
@@ -176,7 +185,7 @@ class TaskRun:
                 await self._slots.beads.heartbeat(self.task_id, lease, lease_s=seconds)
             except LeaseLost:
                 await self._claim()
-                _log.warning("lease taken again", task_id=self.task_id)
+                _log.warning("lease claimed again", task_id=self.task_id)
             except NotFound as error:
                 raise LeaseLostToOther(error.message) from error
             except AdapterError as error:
@@ -205,7 +214,7 @@ class TaskRun:
         return await self._close_from_exit(info)
 
     async def _release_bead(self) -> bool:
-        """Nothing was started: the bead is open again for the next boot."""
+        """Releases a bead whose agent was not started: the next boot takes it."""
         lease, beads = self.entry.lease_id or "", self._slots.beads
         try:
             note = "the box was shut down"
@@ -219,7 +228,9 @@ class TaskRun:
         return False
 
     async def _spawn(self) -> AdapterError | None:
-        """Starts the agent, or finds the one that this request started before. The refusal, where it is one."""
+        """Starts the agent, or finds the one that this request started before. Returns the error if
+        it was rejected.
+        """
         spec, orchestrator = AgentSpec.from_wire(self.entry.spec), self._slots.orchestrator
         request_id, stdin, attached = (
             self.entry.request_id or "",
@@ -228,7 +239,7 @@ class TaskRun:
         )
         scopes = frozenset(
             {"admin"} if spec.workspace == "direct" else ()
-        )  # only who has it could submit such a task
+        )  # only admins can submit such a task
         try:
             with as_caller(replace(current(), scopes=scopes, submission=self.entry.submission)):
                 handle = await self._retry(
@@ -242,7 +253,9 @@ class TaskRun:
         return None
 
     async def _wait_agent(self) -> AgentInfo | None:
-        """Waits for the end of the agent, across deaths of agent-host. None when it is unknown there."""
+        """Waits for the end of the agent, across restarts of agent-host. None when it is unknown
+        there.
+        """
         agent_id, cursor, orchestrator = self.entry.agent_id or "", 0, self._slots.orchestrator
         while True:
             try:
@@ -251,11 +264,11 @@ class TaskRun:
                 info = await self._retry(lambda: orchestrator.get(agent_id))
             except NotFound:
                 return None
-            except CursorExpired as gap:  # on with the oldest that is kept
+            except CursorExpired as gap:  # continue with the oldest output that exists
                 cursor = int(gap.members["oldest"])
                 continue
             except AdapterError as error:
-                _log.warning("agent's stream broke", task_id=self.task_id, reason=error.message)
+                _log.warning("agent stream interrupted", task_id=self.task_id, reason=error.message)
                 await asyncio.sleep(RETRY_SECONDS[0])
                 continue
             if info.state in ENDED and info.exit is not None:
@@ -274,7 +287,7 @@ class TaskRun:
         return await self._close(outcome, note, bead_result(info))
 
     async def _close(self, outcome: str, note: str, result: Any) -> bool:
-        """Closes the bead. What the store refuses to keep is left out, and the note says so."""
+        """Closes the bead. If the store rejects the result, it is omitted, and the note says so."""
         try:
             body = {"outcome": outcome, "note": note, "result": result}
             await self._retry(
@@ -285,7 +298,7 @@ class TaskRun:
         except (LeaseLost, InvalidTransition, NotFound) as error:
             raise LeaseLostToOther(error.message) from error
         except (ValidationError, ValueTooLarge) as error:
-            _log.error("result not kept", task_id=self.task_id, reason=error.message)
+            _log.error("result not stored", task_id=self.task_id, reason=error.message)
             await self._retry(
                 lambda: self._close_with(outcome, "its result was refused", None), full_store=True
             )
@@ -304,12 +317,12 @@ class TaskRun:
             )
 
     async def _end_agent(self) -> None:
-        """Ends the agent's tree, if there is one."""
+        """Ends the agent's process tree, if there is one."""
         if self.entry.agent_id is None:
             return
         handle = AgentHandle(agent_id=self.entry.agent_id, generation=self.entry.generation)
         try:
-            with as_caller(self.entry.context()):  # whoever ends it
+            with as_caller(self.entry.context()):  # independent of the caller
                 await self._slots.orchestrator.terminate(handle, grace_s=self._grace)
         except AdapterError as error:
             _log.warning("agent not ended", task_id=self.task_id, reason=error.message)
@@ -321,8 +334,10 @@ class TaskRun:
         full_store: bool = False,
         fallback: OutboxCall | None = None,
     ) -> T:
-        """Repeats a call while the slot is away, and with `full_store` while it has no room. Other refusals are raised.
-        `instead` goes into the outbox when the slot is down, then Kept is raised. Raises Left once the box goes down."""
+        """Repeats a call while the slot is unavailable, and with `full_store` while it is full.
+        Other errors are raised. With the slot down `fallback` goes into the outbox, then
+        StoredInOutbox is raised. Raises LeftToNextBoot during a shutdown.
+        """
         pause, longest = RETRY_SECONDS
         while True:
             try:
@@ -336,6 +351,6 @@ class TaskRun:
                     raise StoredInOutbox from error
                 if self._drained:
                     raise LeftToNextBoot(error.message) from error
-                _log.info("slot away, trying again", task_id=self.task_id, reason=error.message)
+                _log.info("slot unavailable, retrying", task_id=self.task_id, reason=error.message)
             await asyncio.sleep(pause)
             pause = min(pause * 2, longest)

@@ -1,4 +1,4 @@
-"""How a run may end without its bead being closed by it."""
+"""Exceptions that end a run without closing its bead."""
 
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -16,15 +16,19 @@ _log = structlog.get_logger()
 
 
 class LeaseLostToOther(Exception):
-    """The store gave the bead to somebody else, or closed it: this run must end without touching it."""
+    """Another caller has the bead, or closed it: this run must end without changing it."""
 
 
 class LeftToNextBoot(Exception):
-    """The spool entry stays, and the next start takes the task up: the box goes down, or the store refuses for good."""
+    """The spool entry stays, and the next start resumes the task: the box is shutting down, or the
+    store permanently rejects the result.
+    """
 
 
 class StoredInOutbox(Exception):
-    """The result is in the outbox, and the spool entry stays until the store of beads has taken it."""
+    """The result is in the outbox, and the spool entry stays until the store of beads has accepted
+    it.
+    """
 
 
 async def store_result(
@@ -34,12 +38,14 @@ async def store_result(
     op: Literal["close", "release"],
     body: dict[str, Any],
 ) -> bool:
-    """Whether the outbox has the result of that entry now: only while the store of beads is down, and there is room."""
+    """Whether the outbox now has the result of that entry: only while the store of beads is down,
+    and the outbox has capacity.
+    """
     if outbox is None or not slots.is_down("beads"):
         return False
     try:
         await outbox.put(op, entry.task_id or "", entry.lease_id or "", entry.ref, body)
     except AdapterError as error:
-        _log.error("result not kept", task_id=entry.task_id, reason=error.message)
+        _log.error("result not stored", task_id=entry.task_id, reason=error.message)
         return False
     return True

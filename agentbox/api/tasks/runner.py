@@ -1,4 +1,6 @@
-"""The task runner: a task is a bead under the standing epic `tasks`, run through the orchestrator slot."""
+"""The task runner: a task is a bead under the permanent epic `tasks`, run through the orchestrator
+slot.
+"""
 
 import asyncio
 import base64
@@ -36,18 +38,20 @@ if TYPE_CHECKING:
 
 EPIC_KEY = "agentbox:tasks"
 MAX_RUNNING = 32
-POLL_SECONDS = 5.0  # how late a bead may start that became ready by time alone
+POLL_SECONDS = 5.0  # maximum delay for a bead that became ready by time alone
 DEFAULT_LEASE = 60
 _log = structlog.get_logger()
 
 
 class TaskRunner:
-    """Submits, runs, cancels and shows tasks. At most AT_ONCE run; the rest wait in order of priority."""
+    """Submits, runs, cancels and shows tasks. At most MAX_RUNNING run; the rest wait in order of
+    priority.
+    """
 
     def __init__(
         self, plan: Plan, paths: Paths, slots: "Slots", outbox: "Outbox | None" = None
     ) -> None:
-        """`outbox` keeps results for a store of beads that other boxes share, while it is away."""
+        """`outbox` buffers results for a shared store of beads while it is down."""
         self._box = f"urn:agentbox:box:{plan.name}"
         self._epic_key = _epic_key(plan, paths)
         self._slots = slots
@@ -56,24 +60,26 @@ class TaskRunner:
         self.apply_plan(plan)
         self._runs: dict[str, TaskRun] = {}
         self.output = TaskOutput(slots, self.show, self._runs.get)
-        self._submitting: set[str] = set()  # refs that are being submitted: not to be begun yet
+        self._submitting: set[str] = set()  # refs that are being submitted: not to be started yet
         self._jobs: set[asyncio.Task[None]] = set()
         self._wake = asyncio.Event()
         self._epic = ""
         self._stopping = False
-        self._unstarted: list[SpoolEntry] = []  # of an earlier process, not begun here
+        self._unstarted: list[SpoolEntry] = []  # of an earlier process, not started here
         self._stuck: set[str] = (
             set()
-        )  # beads that the store lets nobody close: not begun again by this process
+        )  # beads that cannot be closed: not started again by this process
         self.unfinished = 0  # runs that the next boot has to close
 
     def apply_plan(self, plan: Plan) -> None:
-        """What begins from now on is leased as this plan says."""
+        """Sets the lease and the agents for runs started from now on."""
         self._agents = frozenset(plan.agents)
         self._lease_seconds = int(plan.slots["beads"].options.get("lease_seconds") or DEFAULT_LEASE)
 
     def start(self) -> None:
-        """Takes up what ran when the last process ended, then looks for more. Raises OSError for the spool."""
+        """Resumes the runs of the last process, then polls for more. Raises OSError for the
+        spool.
+        """
         self._spool.open()
         buffered = self._outbox.refs if self._outbox else frozenset()
         for entry in self._spool.entries():
@@ -90,7 +96,7 @@ class TaskRunner:
         self._track(asyncio.ensure_future(self._dispatch()))
 
     async def stop(self) -> None:
-        """Lets go of every run; their agents go on, and the next `start` takes them up."""
+        """Detaches from every run; their agents continue, and the next `start` resumes them."""
         self._stopping = True
         for job in list(self._jobs):
             job.cancel()
@@ -98,7 +104,7 @@ class TaskRunner:
             await asyncio.wait(self._jobs)
 
     async def drain(self, grace_s: float) -> None:
-        """Begins nothing more and ends what runs."""
+        """Starts no more runs and ends the current ones."""
         self._stopping = True
         await asyncio.gather(*(run.drain(grace_s) for run in list(self._runs.values())))
 
@@ -108,7 +114,7 @@ class TaskRunner:
 
     @property
     def ids(self) -> list[str]:
-        """Of the tasks that run."""
+        """Ids of the running tasks."""
         return sorted(self._runs)
 
     @property
@@ -117,7 +123,9 @@ class TaskRunner:
         return frozenset(run.agent_id for run in self._runs.values() if run.agent_id)
 
     async def submit(self, body: TaskBody, creator: str, *, admin: bool = False) -> Task:
-        """Queues a task; the one that a repeated `dedup_key` names, where it exists. `admin`: whether the creator holds that."""
+        """Queues a task, or returns the one with the same `dedup_key`. `admin`: whether the creator
+        has that scope.
+        """
         check_body(body, self._agents)
         entry = replace(_spool_entry(body), submitter=creator, submitter_admin=admin)
         self._submitting.add(entry.ref)
@@ -129,23 +137,27 @@ class TaskRunner:
         return self._task(bead)
 
     async def _save_entry(self, entry: SpoolEntry) -> SpoolEntry:
-        """Raises QuotaExceeded or BackendError when the spool does not take it: nothing is queued that a crash would lose."""
+        """Raises QuotaExceeded or BackendError when the spool is not writable: nothing is queued
+        that a crash would lose.
+        """
         try:
             return await self._spool.save(entry)
         except OSError as error:
             if is_disk_full(error):
-                raise disk_full_error("keep the task") from error
-            detail = f"cannot keep the task: {error.strerror}"
+                raise disk_full_error("store the task") from error
+            detail = f"cannot store the task: {error.strerror}"
             raise BackendError(
                 detail, hint="free space on the state volume", slot="beads", impl="spool"
             ) from error
 
     async def _bind_entry(self, entry: SpoolEntry, task_id: str) -> None:
-        """Ties the entry to its bead. The bead names the entry already, so a task that is queued is never refused here."""
+        """Links the entry to its bead. The bead names the entry already, so a queued task is never
+        rejected here.
+        """
         try:
             await self._spool.save(replace(entry, task_id=task_id))
         except OSError as error:
-            _log.error("task not noted", task_id=task_id, reason=str(error))
+            _log.error("spool entry not written", task_id=task_id, reason=str(error))
 
     async def _create_bead(self, body: TaskBody, entry: SpoolEntry, creator: str) -> Bead:
         spec = BeadSpec(
@@ -181,7 +193,9 @@ class TaskRunner:
         return [self._task(bead) for bead in page.items], page.next_cursor
 
     async def cancel(self, task_id: str, by: str) -> Task:
-        """Cancels a queued task at once, a running one by ending its agent; an ended one stays as it is."""
+        """Cancels a queued task immediately, a running one by ending its agent; an ended one stays
+        unchanged.
+        """
         while True:
             if (run := self._runs.get(task_id)) is not None:
                 await run.cancel(by)
@@ -192,7 +206,7 @@ class TaskRunner:
             entry = self._spool.load(spool_ref(bead))
             owned = (
                 entry is not None and entry.task_id == task_id
-            )  # anybody may write another's ref into a bead
+            )  # any caller may write another task's ref into a bead
             context = (
                 entry.context()
                 if entry is not None and owned
@@ -229,16 +243,16 @@ class TaskRunner:
         return self._epic
 
     async def _dispatch(self) -> None:
-        """Begins what is ready, when something was submitted, something ended, or LOOK_SECONDS went by."""
+        """Starts ready tasks after a submission, after an end, and every POLL_SECONDS."""
         while not self._stopping:
             self._wake.clear()
             try:
                 await self._sweep()
                 await self._start_ready()
             except AdapterError as error:
-                _log.debug("no tasks begun", reason=error.message)
-            except OSError as error:  # of the spool; what is due waits
-                _log.error("no tasks begun", reason=str(error))
+                _log.debug("no tasks started", reason=error.message)
+            except OSError as error:  # of the spool; due tasks wait
+                _log.error("no tasks started", reason=str(error))
             try:
                 async with asyncio.timeout(POLL_SECONDS):
                     await self._wake.wait()
@@ -246,12 +260,12 @@ class TaskRunner:
                 continue
 
     async def _sweep(self) -> None:
-        """Once: what a crash left in the spool that no bead names."""
+        """Removes entries without a bead left by a crash, once."""
         if self._unstarted:
             removed = await remove_orphans(
                 self._slots.beads, await self._epic_id(), self._spool, self._unstarted
             )
-            _log.info("spool looked through", orphans=removed)
+            _log.info("spool swept", orphans=removed)
             self._unstarted = []
 
     async def _start_ready(self) -> None:
@@ -272,10 +286,11 @@ class TaskRunner:
             if entry is None or entry.task_id not in (
                 None,
                 bead.id,
-            ):  # a bead that names another's spec is no task
+            ):  # a bead that names the entry of another is not a task
                 await self._refuse(bead)
                 continue
-            # One that was begun before and not ended keeps its request, hence its agent: it is never started twice.
+            # A run that was started before and did not end keeps its request id, hence its agent:
+            # it is never started twice.
             request_id = entry.request_id or f"task:{bead.id}:{bead.attempts + 1}"
             leased = replace(entry, task_id=bead.id, lease_id=str(uuid7()), request_id=request_id)
             self._start_run(await self._spool.save(leased))
@@ -288,8 +303,8 @@ class TaskRunner:
         except AdapterError as error:
             if error.retryable:
                 raise
-            self._stuck.add(bead.id)  # it must not hold up what is ready after it
-            _log.error("bead not refused", task_id=bead.id, reason=error.message)
+            self._stuck.add(bead.id)  # it must not block ready tasks after it
+            _log.error("bead not closed", task_id=bead.id, reason=error.message)
 
     def _start_run(self, entry: SpoolEntry) -> None:
         run = TaskRun(entry, self._spool, self._slots, self._lease_seconds, self._outbox)
@@ -314,13 +329,15 @@ class TaskRunner:
 
 
 def _epic_key(plan: Plan, paths: Paths) -> str:
-    """Beads that other boxes share have an epic for the tasks of each. Raises AgentboxError without room for an identity."""
+    """Shared beads have an epic for the tasks of each box. Raises AgentboxError without an identity
+    on a full disk.
+    """
     shared = plan.slots["beads"].use.startswith("external-")
     return f"{EPIC_KEY}:{load_or_create(paths.slot('mesh')).id}" if shared else EPIC_KEY
 
 
 def _spool_entry(body: TaskBody) -> SpoolEntry:
-    """The spool entry. The time limit is the agent's own, so that agent-host keeps it whoever else is down."""
+    """The spool entry. The time limit is the agent's own, so that agent-host enforces it."""
     wall = body.spec.limits.wall_seconds
     limits = replace(
         body.spec.limits, wall_seconds=min(wall, body.timeout_s) if wall else body.timeout_s

@@ -1,4 +1,4 @@
-"""What the runner must know again after a crash: one file a task, written before the effect it announces."""
+"""The data that the runner needs after a crash: one file per task, written before each effect."""
 
 import asyncio
 import base64
@@ -19,11 +19,13 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, kw_only=True)
 class SpoolEntry:
-    """A task that has not ended. The spec is here, not in the bead, whose text passes the privacy filter.
+    """A task that has not ended. The spec is here, not in the bead, whose text passes the privacy
+    filter.
 
-    `orphan` is a result that the store of beads refused: it is kept here, and nothing is done with it any more.
-    `lease_id` and `request_id` are set before the bead is claimed, `agent_id` after the spawn; `cancelled_by` names
-    who cancelled it. `ref` is the id of the state that every attempt uses, `trace_id` the trace of all of them.
+    `orphan` is a result that the store of beads rejected: it is only stored. `lease_id` and
+    `request_id` are set before the bead is claimed, `agent_id` after the spawn; `cancelled_by` is
+    the caller who cancelled it. `ref` is the id of the state that every attempt uses, `trace_id`
+    the trace of all of them.
     """
 
     ref: str
@@ -44,45 +46,45 @@ class SpoolEntry:
 
     @property
     def stdin(self) -> bytes | None:
-        """The bytes of the program's standard input, None where it has none."""
+        """The bytes of the program's standard input, None without one."""
         return None if self.input is None else base64.b64decode(self.input)
 
     @property
     def submission(self) -> Submission:
-        """On whose behalf its agent is started, and with which state."""
+        """The principal and the state with which its agent is started."""
         return Submission(principal=self.submitter, admin=self.submitter_admin, state_id=self.ref)
 
     def context(self) -> CallContext:
-        """The caller's, for what is done for this task: part of its session and trace."""
+        """The context of calls for this task: with its session and trace."""
         return replace(current(), session_id=self.task_id, trace_id=self.trace_id)
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Raises ValueError for a file that is no entry."""
+        """Raises ValueError for an invalid file."""
         try:
             return cls(**json.loads(path.read_bytes()))
         except TypeError as error:
-            raise ValueError(f"{path.name} is no spool entry: {error}") from error
+            raise ValueError(f"{path.name} is not a spool entry: {error}") from error
 
 
 class Spool:
-    """The folder of entries (0700; files 0600)."""
+    """The directory of entries (0700; files 0600)."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
     def open(self) -> None:
-        """Makes the folder. Raises OSError."""
+        """Creates the directory. Raises OSError."""
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     async def save(self, entry: SpoolEntry) -> SpoolEntry:
-        """Durable when it returns; the disk is waited for in a thread. Raises OSError."""
+        """Durable when it returns; the disk is written in a thread. Raises OSError."""
         path = self._path(entry.ref)
         await asyncio.to_thread(replace_json, path, asdict(entry), mode=0o600)
         return entry
 
     def load(self, ref: str) -> SpoolEntry | None:
-        """None when there is no such entry, or none that can be understood, and for "". Raises OSError."""
+        """None when the entry is missing or invalid, and for "". Raises OSError."""
         if not ref:
             return None
         try:
@@ -94,26 +96,26 @@ class Spool:
             return None
 
     async def remove(self, ref: str) -> None:
-        """Durable when it returns; nothing happens when it is gone already."""
+        """Durable when it returns; no error when it is missing."""
         self._path(ref).unlink(missing_ok=True)
         await asyncio.to_thread(sync_directory, self._directory)
 
     async def result_stored(self, ref: str) -> None:
-        """The store has the result of that entry, which goes."""
+        """The store has accepted the result: removes the entry."""
         await self.remove(ref)
 
     async def result_refused(self, ref: str, result: Mapping[str, Any]) -> None:
-        """The store refused the result of that entry, which keeps it. Raises OSError."""
+        """The store rejected the result: stores it in the entry. Raises OSError."""
         if (entry := self.load(ref)) is not None:
             await self.save(replace(entry, orphan=dict(result)))
 
     def entries(self) -> Iterator[SpoolEntry]:
-        """Every entry that can be understood, oldest first (refs are UUIDs of version 7)."""
+        """All valid entries, oldest first (refs are UUIDs of version 7)."""
         for path in sorted(self._directory.glob("*.json")):
             if (entry := self.load(path.stem)) is not None:
                 yield entry
 
     def _path(self, ref: str) -> Path:
         if "/" in ref or ref.startswith("."):
-            raise ValueError(f"{ref!r} is no name of a spool entry")
+            raise ValueError(f"{ref!r} is not a valid spool entry name")
         return self._directory / f"{ref}.json"

@@ -1,4 +1,4 @@
-"""The process engine has no read-only root: Stage A confines itself, and with it everything it will start."""
+"""The process engine has no read-only root: Stage A confines itself and everything it starts."""
 
 import errno
 import os
@@ -21,18 +21,20 @@ _DEVICES = (
 )
 _PROCESSES = Path(
     "/proc"
-)  # whose own permissions hold: an agent's out-of-memory score is raised there
+)  # its own permissions apply: an agent's out-of-memory score is raised there
 _STANDARD = (0, 1, 2)
 
 
 def confine(paths: Paths, plan: Plan) -> None:
-    """Writes are possible below the prefix only (a root of the plan that is a link, such as a mounted project, counts
-    with its target), on the usual devices, in /proc and on the log that the box was given. Raises BootError without Landlock.
+    """Allows writes only below the prefix (a root of the plan that is a link, such as a mounted
+    project, counts with its target), on the usual devices, in /proc and on the log of the box.
+    Raises BootError without Landlock.
     """
     if landlock_writes.abi() == 0:
         raise BootError(
-            "cannot confine the box to its folder: this kernel has no Landlock",
-            "Use a container engine (`agentbox up --engine docker`), or a kernel from 5.13 on with Landlock enabled.",
+            "cannot confine the box to its directory: this kernel has no Landlock",
+            "Use a container engine (`agentbox up --engine docker`), or a kernel from "
+            "5.13 on with Landlock enabled.",
         )
     landlock_writes.set_no_new_privileges()
     box_roots = (str(paths.prefix), str(paths.workspace))
@@ -45,8 +47,8 @@ def confine(paths: Paths, plan: Plan) -> None:
         )
     except OpenDenied as error:
         raise BootError(
-            f"cannot confine the box to its folder: {error.strerror}",
-            "Remove the link, or mount what it leads to.",
+            f"cannot confine the box to its directory: {error.strerror}",
+            "Remove the link, or mount its target.",
         ) from error
 
 
@@ -65,7 +67,9 @@ def _is_regular(number: int) -> bool:
 
 
 def is_directory_writable(directory: Path) -> bool:
-    """True when a file can be made in that folder; it is removed again. Raises OSError for an unexpected refusal."""
+    """True when a file can be created in the directory; it is removed again. Raises OSError for an
+    unexpected error.
+    """
     try:
         with probe_file(directory):
             return True

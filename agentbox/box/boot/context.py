@@ -1,4 +1,6 @@
-"""What the phases of one boot share. Each phase reads what earlier ones found and adds its own. Standard library only."""
+"""The state shared by the phases of one boot. Each phase reads the results of earlier ones and adds
+its own. Standard library only.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,13 +17,13 @@ from agentbox.plan.names import TARGET_VARIABLE
 
 @dataclass
 class Context:
-    """The only mutable record of the boot: filled from phase 0 to phase 5, then written as `boot.json`."""
+    """The only mutable record of the boot: filled by phases 0 to 5, then written as `boot.json`."""
 
     paths: Paths
     env: Mapping[str, str]
     log: BootLog
     baked: Plan
-    plan: Plan  # the one in force
+    plan: Plan  # the plan in force
     plan_path: Path
     supervisord_conf: Path
     probes_path: Path
@@ -37,9 +39,11 @@ class Context:
 
     @property
     def target(self) -> str:
-        """The word by which a renderer tells the box where it runs; "" for every target that can hold the whole plan."""
+        """The target that the renderer passed to the box; "" for every target that can hold the
+        whole plan.
+        """
         return self.env.get(TARGET_VARIABLE, "")
 
     def emit(self, event: str, *, level: str | None = None, **fields: Any) -> None:
-        """An event of this boot."""
+        """Emits an event of this boot."""
         self.log.emit(event, level=level, **fields)

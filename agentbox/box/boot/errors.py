@@ -1,4 +1,4 @@
-"""Why a boot ended."""
+"""Errors that end a boot."""
 
 from agentbox.core.errors import AgentboxError
 

@@ -1,4 +1,6 @@
-"""The last record of the local journal, read without opening the slot: phase 0 tells how far the last boot came."""
+"""The last record of the local journal, read without opening the slot: phase 0 reports how far the
+last boot came.
+"""
 
 import json
 from dataclasses import dataclass
@@ -12,7 +14,7 @@ _TAIL = 1 << 20  # bytes; a record is at most 256 KiB (`EVENT_BYTES`)
 
 @dataclass(frozen=True)
 class LastRecord:
-    """`seq` is None without a local journal; `torn` when the last line has no end."""
+    """`seq` is None without a local journal; `torn` when the last line is incomplete."""
 
     seq: int | None = None
     torn: bool = False
@@ -20,7 +22,7 @@ class LastRecord:
 
 
 def last_record(paths: Paths, plan: Plan) -> LastRecord:
-    """Of the newest segment that holds a whole record. Raises OSError."""
+    """The last record of the newest segment that has a complete one. Raises OSError."""
     if plan.slots["events"].use == "off":
         return LastRecord()
     torn = False

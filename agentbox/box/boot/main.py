@@ -1,4 +1,6 @@
-"""The boot's composition root: which phases run, in which order. Stage A is PID 1 and becomes supervisord."""
+"""The composition root of the boot: the phases and their order. Stage A is PID 1 and becomes
+supervisord.
+"""
 
 import os
 import signal
@@ -36,7 +38,7 @@ PHASES_B = tuple(Phase(step.PHASE, step.BUDGET_MS, step.run) for step in (b6_pro
 
 
 def main() -> int:
-    """Returns an exit code, or does not return: a good Stage A ends in exec."""
+    """Returns an exit code, or does not return: a successful Stage A ends in exec."""
     paths = Paths.for_this_process()
     if environment().get(STAGE_VARIABLE) == STAGE_B:
         return _stage_b(paths)
@@ -52,7 +54,9 @@ def main() -> int:
 
 
 def _stage_b(paths: Paths) -> int:
-    """Its exit code is what counts; the note tells the seal its pid when supervisord has forgotten it."""
+    """The exit code is the result; the note gives the seal the pid once supervisord has dropped
+    it.
+    """
     if not run_phases(resume(paths, environment()), PHASES_B):
         return 1
     notify(paths, BOOTSTRAP)
@@ -64,7 +68,7 @@ def _begin(paths: Paths) -> Context | None:
     log = p0_begin.new_log(paths, environment())
     try:
         context = p0_begin.begin(paths, environment(), log)
-    except Exception as error:  # noqa: BLE001  (every failure must leave as one event; nothing is hidden)
+    except Exception as error:  # noqa: BLE001  (every failure must end as one event)
         report_failure(log, p0_begin.PHASE, error)
         return None
     record_phase(paths, context.log, p0_begin.PHASE, start, p0_begin.BUDGET_MS)
@@ -72,10 +76,12 @@ def _begin(paths: Paths) -> Context | None:
 
 
 def _store_failure(context: Context) -> None:
-    """`boot history` lists this boot too, where the state volume takes writes (phase 1 has told why it does not)."""
+    """Adds this boot to `boot history` if the state volume is writable (phase 1 has reported the
+    reason otherwise).
+    """
     from agentbox.box.seal.event_timeline import (
         timeline_from_events,
-    )  # not needed by a boot that is good
+    )  # not needed by a successful boot
 
     timeline = timeline_from_events(read_events(context.paths))
     if timeline is not None:

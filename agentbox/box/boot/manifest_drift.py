@@ -1,7 +1,7 @@
-"""Manifest drift: the mounted manifest against the one the image was built from.
+"""Manifest drift: the mounted manifest compared with the one the image was built from.
 
-Equal bytes were validated at build, and nothing but the standard library is imported. Other bytes are validated,
-planned and rendered here, and the keys that differ decide by their apply class.
+Equal bytes were validated at build, so only the standard library is imported. Other bytes are
+validated, planned and rendered here, and the changed keys decide by their apply class.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ _FIX = "Run `agentbox up`: it builds or recreates what this manifest needs."
 
 
 def select_plan(context: Context) -> None:
-    """Decides which plan is in force. Raises BootError for a manifest that this image cannot serve."""
+    """Selects the plan in force. Raises BootError for a manifest that this image cannot serve."""
     mounted = context.paths.manifest
     data = mounted.read_bytes() if mounted.exists() else None
     if data is not None and digest(data) != context.baked.digests.manifest:
@@ -39,7 +39,8 @@ def _apply_mounted(context: Context, data: bytes) -> None:
     if changes.rebuild:
         _emit_drift(context, changes.rebuild, "rebuild", level="error")
         raise BootError(
-            f"cannot boot this image with the mounted manifest: {', '.join(changes.rebuild)} need another image",
+            "cannot boot this image with the mounted manifest: "
+            f"{', '.join(changes.rebuild)} need another image",
             _FIX,
         )
     if changes.recreate and context.env.get("AGENTBOX_PLAN_DIGEST") != plan.digest:
@@ -47,7 +48,8 @@ def _apply_mounted(context: Context, data: bytes) -> None:
         context.stale = (_stale_container(context, plan, changes.recreate),)
         if context.strict:
             raise BootError(
-                f"cannot go on in strict mode: {', '.join(changes.recreate)} need a new container",
+                "cannot continue in strict mode: "
+                f"{', '.join(changes.recreate)} need a new container",
                 _FIX,
             )
     for name in ("boot", "live"):
@@ -58,7 +60,7 @@ def _apply_mounted(context: Context, data: bytes) -> None:
 
 
 def _stale_container(context: Context, plan: Plan, keys: Sequence[str]) -> PostureDrift:
-    """Holds as long as this container lives: only a new one is made as the mounted manifest says."""
+    """Lasts as long as this container: only a new one is made for the mounted manifest."""
     rendered = context.env.get("AGENTBOX_PLAN_DIGEST", "") or "no plan"
     return PostureDrift(
         CONTAINER, plan.digest, f"made for {rendered}: {', '.join(keys)} need a new one"
@@ -72,14 +74,18 @@ def _emit_drift(context: Context, keys: Sequence[str], name: str, *, level: str)
 
 
 def _compare_with_compose(context: Context, plan: Plan, changes: Drift) -> None:
-    """Compose was rendered from another manifest, yet no key needs more than this boot: information only."""
+    """Compose was rendered from another manifest, but no key needs more than a boot: information
+    only.
+    """
     rendered = context.env.get("AGENTBOX_PLAN_DIGEST", "")
     if rendered and rendered != plan.digest and not (changes.rebuild or changes.recreate):
         context.emit("ManifestDrift", level="info", keys=[], source="compose", **{"class": ""})
 
 
 def _check_environment(context: Context) -> None:
-    """The rules marked [env] run again, where the plan needs a credential besides the API's own token."""
+    """Runs the rules marked [env] again, where the plan needs a credential besides the API's own
+    token.
+    """
     if _needs_credentials(context.baked):
         from agentbox.box.boot.rerender import check_environment
 

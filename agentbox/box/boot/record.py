@@ -1,4 +1,4 @@
-"""Turns what the phases found into `boot.json`."""
+"""Builds `boot.json` from the results of the phases."""
 
 import os
 import re
@@ -15,7 +15,7 @@ _DIGEST = re.compile(r"sha256:[0-9a-f]{64}$")
 
 
 def boot_record(context: Context) -> BootRecord:
-    """What the seal, the API and every program must know about this boot."""
+    """The record of this boot for the seal, the API and every program."""
     age = timedelta(seconds=procfs.now() - context.started)
     return BootRecord(
         boot_id=context.log.boot_id,
@@ -40,7 +40,7 @@ def boot_record(context: Context) -> BootRecord:
 
 
 def _digests(context: Context) -> dict[str, str | None]:
-    """Under the names of `sentinel.DIGESTS`. `image` is what the reference itself carries."""
+    """The digests named in `sentinel.DIGESTS`. `image` is the digest in the image reference."""
     reference = _DIGEST.search(context.log.image_ref)
     return {
         "baked_manifest": context.baked.digests.manifest,

@@ -1,4 +1,6 @@
-"""Validates, plans and renders a mounted manifest inside the box. Imported only when it differs from the baked one."""
+"""Validates, plans and renders a mounted manifest inside the box. Imported only when it differs
+from the baked one.
+"""
 
 from collections.abc import Iterable
 
@@ -16,7 +18,10 @@ from agentbox.plan.model import Plan
 from agentbox.plan.render.probes import probes
 from agentbox.plan.render.supervisord import supervisord
 
-_FIX = "Correct the manifest (`agentbox config validate` shows every finding), then run `agentbox restart`."
+_FIX = (
+    "Fix the manifest (`agentbox config validate` shows every finding), then run `agentbox "
+    "restart`."
+)
 
 
 def plan_from_bytes(context: Context, data: bytes) -> Plan:
@@ -40,7 +45,7 @@ def plan_from_bytes(context: Context, data: bytes) -> Plan:
 
 
 def install(context: Context, plan: Plan) -> None:
-    """Puts the rendered files below `/run/agentbox`, and this plan in force."""
+    """Writes the rendered files below `/run/agentbox` and puts this plan in force."""
     paths = context.paths
     replace_json(paths.drift_plan, plan.to_json(), durable=False)
     replace(paths.drift_supervisord_conf, supervisord(plan, paths).encode(), durable=False)
@@ -50,7 +55,9 @@ def install(context: Context, plan: Plan) -> None:
 
 
 def check_environment(context: Context) -> None:
-    """Runs the rules again with what this box can see. Raises BootError with the first error."""
+    """Runs the rules again with the environment of this box. Raises BootError with the first
+    error.
+    """
     parsed = load(context.paths.baked_manifest)
     environment = visible_environment(context.paths, context.env)
     _raise_on_errors(run_rules(parsed, features=load_features(), environment=environment).findings)

@@ -1,4 +1,6 @@
-"""Runs a list of phases: times each, tells which budgets were missed, and turns any failure into `BootstrapFailed`."""
+"""Runs a list of phases: measures each, reports exceeded budgets, and turns any failure into
+`BootstrapFailed`.
+"""
 
 import json
 import sys
@@ -15,12 +17,14 @@ from agentbox.core.errors import AgentboxError
 from agentbox.core.linux import procfs
 from agentbox.core.paths import Paths
 
-DEFECT = "This is a defect of agentbox: report it together with this log."
+DEFECT = "This is a bug in agentbox: report it together with this log."
 
 
 @dataclass(frozen=True)
 class Phase:
-    """One step of the boot. `budget_ms` is p95 inside the box. Phase 0 makes the context itself."""
+    """One step of the boot. `budget_ms` is the p95 inside the box. Phase 0 creates the context
+    itself.
+    """
 
     id: str
     budget_ms: int
@@ -28,12 +32,14 @@ class Phase:
 
 
 def run_phases(context: Context, phases: Sequence[Phase]) -> bool:
-    """Runs them in order. False after the first failure, which has then been told."""
+    """Runs them in order. Returns False after the first failure, which has been reported."""
     return all(_run(context, phase) for phase in phases)
 
 
 def record_phase(paths: Paths, log: BootLog, phase: str, start: float, budget_ms: int) -> None:
-    """Notes that a phase, begun at `start` (seconds of CLOCK_BOOTTIME), has ended now: file and events."""
+    """Records the end of a phase that started at `start` (seconds of CLOCK_BOOTTIME), in the file
+    and as events.
+    """
     ms = round((procfs.now() - start) * 1000, 1)
     row = {"id": phase, "start": round(start, 4), "ms": ms, "budget_ms": budget_ms}
     with paths.phases.open("ab") as stream:
@@ -51,13 +57,15 @@ def read_phases(paths: Paths) -> list[dict[str, Any]]:
 
 
 def report_failure(log: BootLog, phase: str, error: Exception) -> None:
-    """`BootstrapFailed`. What is no AgentboxError or OSError is a bug, whose traceback goes to stderr."""
+    """Emits `BootstrapFailed`. Anything but AgentboxError and OSError is a bug; its traceback goes
+    to stderr.
+    """
     if isinstance(error, AgentboxError):
         reason, fix = error.message, error.hint
     elif isinstance(error, OSError):
         reason, fix = (
             f"cannot finish phase {phase}: {error}",
-            "See the path and the reason that the kernel gave.",
+            "Check the path and the reason given by the kernel.",
         )
     else:
         traceback.print_exception(error, file=sys.stderr)
@@ -69,7 +77,7 @@ def _run(context: Context, phase: Phase) -> bool:
     start = procfs.now()
     try:
         phase.run(context)
-    except Exception as error:  # noqa: BLE001  (every failure must leave as one event; nothing is hidden)
+    except Exception as error:  # noqa: BLE001  (every failure must end as one event)
         report_failure(context.log, phase.id, error)
         return False
     record_phase(context.paths, context.log, phase.id, start, phase.budget_ms)
@@ -77,5 +85,5 @@ def _run(context: Context, phase: Phase) -> bool:
 
 
 def elapsed_ms(since: float) -> float:
-    """Elapsed since a `time.monotonic()` moment."""
+    """Milliseconds since a `time.monotonic()` value."""
     return round((time.monotonic() - since) * 1000, 1)

@@ -1,4 +1,4 @@
-"""Stage B goes on from what Stage A wrote."""
+"""Stage B continues from the record of Stage A."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +13,7 @@ def resume(paths: Paths, env: Mapping[str, str]) -> Context:
     """The context of the running boot. Raises BootError when Stage A left no record."""
     record = read_boot_record(paths)
     if record is None:
-        raise BootError("cannot go on with the boot: boot.json is missing", "Start the box anew.")
+        raise BootError("cannot continue the boot: boot.json is missing", "Restart the box.")
     plan = record.load_plan()
     drifted = Path(record.plan) == paths.drift_plan
     return Context(

@@ -1,6 +1,8 @@
-"""`python -I -m agentbox.box.boot.supervisord`: supervisord, awake, with what it needs to answer XML-RPC on a Unix socket.
+"""`python -I -m agentbox.box.boot.supervisord`: supervisord, woken by signals, with only the
+imports for XML-RPC on a Unix socket.
 
-Its libraries bring an HTTP client, a web page and its templates along: a third of its memory, and time of each boot.
+Its libraries import an HTTP client, a web page and its templates: a third of its memory, and time
+in each boot.
 """
 
 import sys
@@ -13,13 +15,13 @@ from agentbox.core.trimmed_imports import block_imports, stub_module
 
 
 class NoPages:
-    """Where its web page would answer: nothing is found there."""
+    """Replaces supervisord's web page: nothing is found there."""
 
     def __init__(self, _supervisord: Any) -> None:
         pass
 
     def match(self, _request: Any) -> bool:
-        """As of a handler of requests."""
+        """The interface of a request handler."""
         return False
 
 
@@ -27,12 +29,12 @@ def _entry_point(_name: None, value: str, _group: None) -> SimpleNamespace:
     return SimpleNamespace(load=partial(resolve_name, value))
 
 
-block_imports("ssl", "_hashlib")  # OpenSSL; hashlib has algorithms of its own
+block_imports("ssl", "_hashlib")  # OpenSSL; hashlib has built-in algorithms
 block_imports("bz2", "gzip", "lzma")  # shutil and xmlrpc.client: archives, compressed requests
 stub_module("http.client", HTTPConnection=object, HTTPSConnection=object)  # xmlrpc.client
 stub_module(
     "importlib.metadata", EntryPoint=_entry_point
-)  # how it finds the factory of its interface
+)  # used to find the factory of its interface
 stub_module("importlib.resources", files=None)  # its command that prints a sample
 stub_module("html.entities", html5=MappingProxyType({}))  # of its web page, as the next two
 stub_module("html.parser", HTMLParser=object)

@@ -1,7 +1,8 @@
-"""supervisord, awake: a signal ends its sleep.
+"""A signal wakes supervisord.
 
-Its own loop sleeps a whole second over a signal (Python calls poll(2) again after one), so a death, a stop and the first
-spawn would each be seen up to a second late. Seen in supervisor 4.3, `Supervisor.runforever`.
+Its own loop sleeps for a whole second despite signals (Python repeats poll(2) after one), so it
+would notice an exit, a stop and the first spawn up to a second late. Seen in supervisor 4.3,
+`Supervisor.runforever`.
 """
 
 import os
@@ -14,8 +15,9 @@ _BYTES = 4096
 
 
 class WakeupPoller:
-    """The poller that it is given, which also returns when a signal came; the round after that one does not sleep either, so
-    what was found dead is started again at once. The very first round spawns."""
+    """Wraps a poller so that it also returns on a signal. The round after a signal does not sleep
+    either, so a program that died is restarted immediately. The first round spawns.
+    """
 
     def __init__(self, poller: Any) -> None:
         self._poller = poller
@@ -23,8 +25,8 @@ class WakeupPoller:
         self._awake = True
 
     def poll(self, timeout: float) -> tuple[list[int], list[int]]:
-        """As the poller's own."""
-        if self._signals < 0:  # not before: supervisord closes what it inherits
+        """The interface of the wrapped poller."""
+        if self._signals < 0:  # not earlier: supervisord closes inherited descriptors
             self._signals, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
             signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
         self._poller.register_readable(self._signals)
@@ -39,7 +41,7 @@ class WakeupPoller:
 
 
 def wakeup_options() -> Any:
-    """Its options, with a poller that is awake."""
+    """The options of supervisord with a poller that wakes on signals."""
     options = ServerOptions()
     options.poller = WakeupPoller(options.poller)
     return options

@@ -1,3 +1,3 @@
-"""What the kernel enforces on this box, compared with what the plan promises. Standard library and
+"""The controls that the kernel enforces on this box, compared with the plan. Standard library and
 core only: Stage A imports it.
 """

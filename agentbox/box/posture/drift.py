@@ -1,4 +1,4 @@
-"""Posture drift: what is promised, and what is found instead. Standard library only."""
+"""Posture drift: the promised controls compared with the measured ones. Standard library only."""
 
 from collections.abc import Mapping
 
@@ -12,14 +12,14 @@ from agentbox.plan.model import Plan
 def posture_drift(
     plan: Plan, paths: Paths, landlock_abi: int, target: str = ""
 ) -> tuple[PostureDrift, ...]:
-    """What is not as promised on that target now. Raises OSError."""
+    """The controls that differ from the plan on that target now. Raises OSError."""
     return compare(
         promised_controls(plan, paths, target), measured_controls(plan, paths, landlock_abi, target)
     )
 
 
 def compare(expected: Mapping[str, str], actual: Mapping[str, str]) -> tuple[PostureDrift, ...]:
-    """Every control that is not as expected, by name."""
+    """All controls that differ, sorted by name."""
     return tuple(
         PostureDrift(control, expected[control], actual[control])
         for control in sorted(expected)

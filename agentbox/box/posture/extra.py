@@ -1,4 +1,6 @@
-"""Mounts and devices that no plan asked for. What engines themselves put into every container is known by name."""
+"""Mounts and devices that the plan does not request. Those that engines add to every container are
+listed by name.
+"""
 
 import os
 import stat
@@ -12,8 +14,9 @@ from agentbox.policy.protected_paths import is_at_or_below
 
 _NOTHING = "none"
 _MAX_LISTED = 5
-# The OCI runtime specification, "Default Devices" and "Default Filesystems"; the files that docker, podman and the kubelet
-# add. Below /proc and /sys only the runtime itself can mount (runc refuses other targets there).
+# The OCI runtime specification, "Default Devices" and "Default Filesystems"; the files that docker,
+# podman and the kubelet add. Below /proc and /sys only the runtime can mount (runc rejects other
+# targets there).
 _DEVICES = frozenset(
     f"/dev/{name}"
     for name in ("console", "full", "null", "ptmx", "random", "tty", "urandom", "zero")
@@ -39,8 +42,10 @@ _SEPARATE_MOUNTS = ("/dev/pts", "/dev/shm", "/dev/mqueue")
 def extra_mounts(
     profile: ContainerProfile, paths: Paths, table: Mapping[str, Mount], platform: str = ""
 ) -> str:
-    """Targets that nothing explains, `none` when there are none. A vendor's runtime brings its own libraries, read-only:
-    with a device request or a runtime such mounts are not counted. `on`: the target that the box runs on."""
+    """Targets of unexpected mounts, `none` without any. A vendor's runtime adds its own libraries,
+    read-only: with a device request or a runtime such mounts are not counted. `platform` is the
+    target that the box runs on.
+    """
     vendor = bool(profile.device_requests or profile.runtime)
     expected = {*_ENGINE, *_DEVICES, str(paths.manifest)}
     expected |= {row.target for row in profile.tmpfs} | {row.target for row in profile.volumes}
@@ -56,14 +61,17 @@ def extra_mounts(
 
 
 def _is_pod_tmpfs(row: Mount) -> bool:
-    """Whether Podman or CRI-O mounted it below a read-only root: `podman kube play` from 4.4 on (containers/podman,
-    `read-only-tmpfs`), CRI-O with `read_only` (crio.conf(5))."""
+    """Whether Podman or CRI-O mounted it below a read-only root: `podman kube play` from 4.4 on
+    (containers/podman, `read-only-tmpfs`), CRI-O with `read_only` (crio.conf(5)).
+    """
     flags = {"nosuid", "nodev"}
     return row.target == "/var/tmp" and row.kind == "tmpfs" and row.flags >= flags
 
 
 def extra_devices(profile: ContainerProfile) -> str:
-    """Device nodes below /dev that nothing explains. A driver's own nodes (`/dev/nvidia…`) come with its request."""
+    """Unexpected device nodes below /dev. The nodes of a driver (`/dev/nvidia…`) are expected with
+    its request.
+    """
     vendors = tuple(
         f"/dev/{name}"
         for name in {row.driver for row in profile.device_requests} | {profile.runtime}

@@ -1,8 +1,10 @@
-"""The seccomp fingerprint: harmless calls whose answer tells whether the box's own list is in force.
+"""The seccomp fingerprint: harmless calls whose results show whether agentbox's own list is in
+force.
 
-Each refused call has arguments that the kernel itself would answer with another error than EPERM (invalid address,
-descriptor or process), hence EPERM comes from the list. `get_robust_list`, `kcmp` and `ptrace` are allowed by the engines'
-stock lists, so they tell our list from theirs; `pidfd_open` is allowed by ours, and shows that the question works.
+Each denied call has arguments that the kernel itself would answer with another error than EPERM
+(invalid address, descriptor or process), so EPERM comes from the list. The stock lists of the
+engines allow `get_robust_list`, `kcmp` and `ptrace`, so these distinguish agentbox's list;
+`pidfd_open` is allowed by agentbox's list and shows that the check works.
 """
 
 import ctypes
@@ -16,10 +18,10 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 @dataclass(frozen=True)
 class SyscallCheck:
-    """A system call by its numbers (linux/unistd.h) and what our list makes of it."""
+    """A system call by its numbers (linux/unistd.h) and the result under agentbox's list."""
 
     name: str
-    numbers: Mapping[str, int]  # machine as uname(2) says -> number
+    numbers: Mapping[str, int]  # machine name of uname(2) -> number
     arguments: tuple[int, ...]
     answer: str
 
@@ -41,12 +43,14 @@ CHECKS: tuple[SyscallCheck, ...] = (
 
 
 def expected() -> str:
-    """`add_key=EPERM,…` under our list."""
+    """`add_key=EPERM,…`: the fingerprint under agentbox's list."""
     return ",".join(f"{call.name}={call.answer}" for call in CHECKS)
 
 
 def measure() -> str:
-    """The same text as this kernel answers now; a machine without numbers is answered with `unknown machine`."""
+    """The fingerprint of this kernel; on a machine without known numbers each result is `unknown
+    machine`.
+    """
     machine = os.uname().machine
     return ",".join(f"{call.name}={_result_of(call, machine)}" for call in CHECKS)
 

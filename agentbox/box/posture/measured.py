@@ -1,7 +1,7 @@
-"""What this process finds of each promised control. Standard library only.
+"""Measures each promised control in this process. Standard library only.
 
-Sources: proc(5) for ids, capability sets, `NoNewPrivs`, `Seccomp` and mounts; getrlimit(2); the files of cgroup v1 and v2
-for limits; the device nodes in /dev.
+Sources: proc(5) for ids, capability sets, `NoNewPrivs`, `Seccomp` and mounts; getrlimit(2); the
+files of cgroup v1 and v2 for limits; the device nodes in /dev.
 """
 
 import os
@@ -27,7 +27,7 @@ UNKNOWN = "unknown"
 def measured_controls(
     plan: Plan, paths: Paths, landlock_abi: int, target: str = ""
 ) -> dict[str, str]:
-    """At least the controls that are promised, as the kernel has them. Raises OSError."""
+    """At least the promised controls, as the kernel reports them. Raises OSError."""
     status = procfs.status()
     controls = {
         "capabilities": capabilities.format_mask(_capability_mask(status)),
@@ -57,7 +57,7 @@ def measured_controls(
 
 
 def summary(drifted: tuple[PostureDrift, ...]) -> Posture:
-    """The statement that goes into `boot.json` and into the sentinel."""
+    """The posture as stored in `boot.json` and in the sentinel."""
     status = procfs.status()
     return Posture(
         uid=os.getuid(),
@@ -101,7 +101,7 @@ def _access(row: Mount | None) -> str:
 
 
 def measured_tmpfs(expected: TmpfsPlan, row: Mount | None, platform: str) -> str:
-    """Those of its protective flags that are asked about there, and its size."""
+    """The expected protective flags that are set, and the size."""
     if row is None:
         return _NO_MOUNT
     if row.kind != "tmpfs":
@@ -111,7 +111,9 @@ def measured_tmpfs(expected: TmpfsPlan, row: Mount | None, platform: str) -> str
 
 
 def _cgroup(v2: str, v1: str) -> str:
-    """A limit of this container's own group, which its engine mounts at the root of the cgroup file system."""
+    """A limit of this container's own group, which its engine mounts at the root of the cgroup file
+    system.
+    """
     for name in (v2, v1):
         try:
             return (_CGROUP / name).read_text(encoding="ascii").strip()
@@ -121,7 +123,7 @@ def _cgroup(v2: str, v1: str) -> str:
 
 
 def _cpus() -> str:
-    """Cores: the quota over its period; `max` where there is none."""
+    """Cores: quota divided by period; `max` without a quota."""
     quota, _, period = _cgroup("cpu.max", "cpu/cpu.cfs_quota_us").partition(" ")
     period = period or _cgroup("cpu.max", "cpu/cpu.cfs_period_us")
     if not (quota.lstrip("-").isdecimal() and period.isdecimal()):

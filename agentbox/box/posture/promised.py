@@ -1,4 +1,4 @@
-"""The controls that a plan promises, each with the text that must be found. Standard library only."""
+"""The controls that a plan promises, each with its expected text. Standard library only."""
 
 import grp
 
@@ -15,8 +15,9 @@ READ_ONLY, WRITABLE = "read-only", "writable"
 
 
 def promised_controls(plan: Plan, paths: Paths, target: str = "") -> dict[str, str]:
-    """What must be found on that target. The process engine and Kubernetes promise less: `protections_absent` names the
-    rest. Raises PlanError."""
+    """The expected controls on that target. The process engine and Kubernetes promise less:
+    `protections_absent` lists the rest. Raises PlanError.
+    """
     common = {
         "capabilities": capabilities.NONE,
         "no_new_privs": "1",
@@ -48,7 +49,9 @@ def _identity(profile: ContainerProfile) -> dict[str, str]:
 
 
 def _number(group: str) -> int:
-    """As the engine finds it: by this box's /etc/group. A name that is not there is told as the number -1."""
+    """The group id from this box's /etc/group, as the engine resolves it; -1 for an unknown
+    name.
+    """
     try:
         return int(group) if group.isdecimal() else grp.getgrnam(group).gr_gid
     except KeyError:
@@ -56,12 +59,12 @@ def _number(group: str) -> int:
 
 
 def groups(numbers: set[int]) -> str:
-    """Supplementary groups beside the box's own, in order."""
+    """Supplementary groups besides the box's own, in order."""
     return ",".join(map(str, sorted(numbers - {GID}))) or NOTHING
 
 
 def _seccomp(profile: ContainerProfile) -> dict[str, str]:
-    """The fingerprint is that of the baseline's list; of another only the mode is known."""
+    """The fingerprint is that of the baseline list; for another list only the mode is known."""
     controls = (
         {"seccomp_fingerprint": fingerprint.expected()}
         if profile.seccomp == DEFAULT_SECCOMP
@@ -92,7 +95,9 @@ def _tmpfs(row: TmpfsPlan, platform: str) -> str:
 
 
 def tmpfs_flags(row: TmpfsPlan, platform: str) -> frozenset[str]:
-    """The protective flags that a target writes: `noexec` not where the plan allows programs, and Kubernetes none."""
+    """The protective flags on a target: no `noexec` where the plan allows programs; none on
+    Kubernetes.
+    """
     if platform == KUBERNETES:
         return frozenset()
     return frozenset(["nodev", "nosuid", *([] if row.exec else ["noexec"])])
@@ -101,6 +106,6 @@ def tmpfs_flags(row: TmpfsPlan, platform: str) -> frozenset[str]:
 def tmpfs_text(
     expected_flags: frozenset[str], actual_flags: frozenset[str], size_kib: int | None
 ) -> str:
-    """How a memory file system is told; flags only where any was asked for."""
+    """The text for a memory file system; flags only where any are expected."""
     flags = f"{','.join(sorted(actual_flags)) or 'without flags'} " if expected_flags else ""
     return f"tmpfs {flags}{size_kib if size_kib is not None else 'any'} KiB"

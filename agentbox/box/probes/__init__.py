@@ -1,1 +1,3 @@
-"""Probes of artifacts: is everything there that the image must contain. One kind of probe a module."""
+"""Probes of artifacts: is everything present that the image must contain. One kind of probe per
+module.
+"""

@@ -1,6 +1,7 @@
-"""`python -m agentbox.box.probes [--json]`: every probe of the running box, now, those of boot and those after the seal.
+"""`python -m agentbox.box.probes [--json]`: runs every probe of the running box, of boot and after
+the seal.
 
-What `agentbox verify --probes` runs inside. Exit 1 when a required one fails.
+`agentbox verify --probes` runs it inside the box. Exits 1 when a required probe fails.
 """
 
 import json
@@ -18,7 +19,9 @@ _TOTAL_SECONDS = 600.0
 
 
 def results(plan: Plan, paths: Paths) -> list[dict[str, Any]]:
-    """Rows `{id, feature, passed, required, ms, detail, stage}` in the order of the plan, the stage boot first."""
+    """Rows `{id, feature, passed, required, ms, detail, stage}` in the order of the plan, the stage
+    boot first.
+    """
     return [
         {**asdict(result), "stage": stage}
         for stage in _STAGES
@@ -32,7 +35,7 @@ def _line(row: dict[str, Any]) -> str:
 
 
 def main() -> int:
-    """The exit code."""
+    """Returns the exit code."""
     paths = Paths.for_this_process()
     record = read_boot_record(paths)
     rows = results(record.load_plan() if record else load_plan(paths.plan), paths)

@@ -1,4 +1,6 @@
-"""What a probe of an artifact answers, and where its paths lie. Standard library only: Stage A runs the suite."""
+"""The result of a probe and the resolution of its paths. Standard library only: Stage A runs the
+suite.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +12,7 @@ from agentbox.plan.model import Probe
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """`detail` says why it failed, empty when it passed."""
+    """`detail` is the reason of a failure, empty when it passed."""
 
     id: str
     feature: str
@@ -20,12 +22,14 @@ class ProbeResult:
     detail: str = ""
 
 
-# Returns why the artifact is not usable, empty when it is. `seconds` is how long it may take.
+# Returns the reason why the artifact is unusable, else an empty text. `seconds` is its time limit.
 Check = Callable[[Probe, Paths, float], str]
 
 
 def resolve_path(paths: Paths, path: str) -> Path:
-    """A box path below the prefix where it is the box's own; under the process engine tools come from the host."""
+    """Resolves a path of the box below the prefix; under the process engine other tools come from
+    the host.
+    """
     box_path = paths.resolve(path)
     return (
         box_path

@@ -1,4 +1,6 @@
-"""Runs one child for a probe: its own process group, closed stdin, minimal environment, killed as a whole in the end."""
+"""Runs one child for a probe: own process group, closed stdin, minimal environment, killed with its
+group at the end.
+"""
 
 import os
 import signal
@@ -12,7 +14,9 @@ ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": "/nonexistent
 
 @dataclass(frozen=True)
 class ChildResult:
-    """How a child ended: negative `code` for a signal, as subprocess says; None when it was killed for its time."""
+    """The end of a child: negative `code` for a signal, as in subprocess; None when it was killed
+    on timeout.
+    """
 
     code: int | None
     stdout: str
@@ -22,8 +26,9 @@ class ChildResult:
 def run_child(
     argv: Sequence[str], seconds: float, env: Mapping[str, str] | None = None
 ) -> ChildResult:
-    """`env` goes over the minimal environment. Raises OSError when it cannot be started. Nothing of its process group
-    lives on when this returns."""
+    """`env` extends the minimal environment. Raises OSError when it cannot be started. No process
+    of its group is alive when this returns.
+    """
     child = subprocess.Popen(
         argv,
         stdin=subprocess.DEVNULL,
@@ -45,8 +50,8 @@ def run_child(
 
 
 def _kill_group(child: subprocess.Popen[bytes]) -> None:
-    """The group outlives its leader while any member does; its number cannot be another group's until then."""
-    with suppress(ProcessLookupError):  # nobody is left
+    """The group exists while any member does; its number is not reused until then."""
+    with suppress(ProcessLookupError):  # the group is empty
         os.killpg(child.pid, signal.SIGKILL)
     child.wait()
     for stream in (child.stdout, child.stderr):

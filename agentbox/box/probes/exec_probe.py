@@ -1,4 +1,6 @@
-"""Kind `exec`: a program runs, ends in time with the expected code, and says what it should."""
+"""Kind `exec`: a program runs, ends in time with the expected code, and prints the expected
+output.
+"""
 
 import re
 from tempfile import TemporaryDirectory
@@ -12,8 +14,9 @@ _MAX_OUTPUT = 200  # characters of output in a reason
 
 
 def check_exec(probe: Probe, paths: Paths, seconds: float) -> str:
-    """No shell takes part: `argv[0]` is a path. Programs that want a home get one that is gone afterwards, where what
-    they build can be run: `/tmp` is noexec."""
+    """No shell is used: `argv[0]` is a path. The home of the program is a temporary directory where
+    built files can be executed: `/tmp` is noexec.
+    """
     argv = (str(resolve_path(paths, probe.argv[0])), *probe.argv[1:])
     try:
         paths.probe_homes.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -26,7 +29,10 @@ def check_exec(probe: Probe, paths: Paths, seconds: float) -> str:
     if result.code is None:
         return f"{probe.argv[0]} did not end within {seconds:g} s"
     if result.code != probe.exit_code:
-        return f"{probe.argv[0]} ended with {result.code}, not {probe.exit_code}: {_short(result.stderr)}"
+        return (
+            f"{probe.argv[0]} ended with {result.code}, not {probe.exit_code}: "
+            f"{_short(result.stderr)}"
+        )
     if probe.stdout_regex and not re.search(probe.stdout_regex, result.stdout):
         return f"{probe.argv[0]} printed {_short(result.stdout)!r}"
     return ""

@@ -1,4 +1,6 @@
-"""Can this file be executed here? An ELF file of this machine whose interpreter exists, or a script whose one does."""
+"""Checks whether a file is executable here: an ELF file of this machine whose interpreter exists,
+or a script whose interpreter exists.
+"""
 
 import os
 import struct
@@ -10,7 +12,9 @@ _HEAD = 4096
 
 
 def executable_fault(path: Path) -> str:
-    """Empty when the kernel of this machine could start it. 64-bit little-endian ELF only (amd64, arm64)."""
+    """Empty when the kernel of this machine could start it. 64-bit little-endian ELF only (amd64,
+    arm64).
+    """
     if not path.exists():
         return "is missing"
     if not path.is_file() or not os.access(path, os.X_OK):
@@ -34,7 +38,7 @@ def _script_fault(head: bytes) -> str:
 
 def _elf_fault(path: Path, head: bytes) -> str:
     if len(head) < 64 or head[4:6] != b"\x02\x01":
-        return "is no 64-bit program of this machine"
+        return "is not a 64-bit program of this machine"
     (machine,) = struct.unpack_from("<H", head, 18)
     if machine != _ELF_MACHINES.get(os.uname().machine):
         return f"is for another machine (ELF machine {machine})"
@@ -45,7 +49,9 @@ def _elf_fault(path: Path, head: bytes) -> str:
 
 
 def _elf_interpreter(path: Path, head: bytes) -> str:
-    """The path in PT_INTERP, empty for a static program. Field offsets: Elf64_Ehdr and Elf64_Phdr."""
+    """The path in PT_INTERP, empty for a static program. Field offsets: Elf64_Ehdr and
+    Elf64_Phdr.
+    """
     (table,) = struct.unpack_from("<Q", head, 32)
     entry, count = struct.unpack_from("<HH", head, 54)
     with path.open("rb") as stream:

@@ -1,4 +1,4 @@
-"""Kind `http`: something answers on loopback."""
+"""Kind `http`: a server answers on loopback."""
 
 import re
 from http.client import HTTPConnection, HTTPException
@@ -12,7 +12,7 @@ _BODY = 1 << 20  # bytes read
 
 
 def check_http(probe: Probe, _paths: Paths, seconds: float) -> str:
-    """One GET, no redirect is followed. Any other host than loopback is refused."""
+    """One GET without redirects. Any host but loopback is rejected."""
     url = urlsplit(probe.url)
     if url.scheme != "http" or url.hostname not in _LOOPBACK:
         return f"{probe.url} is not on loopback"
@@ -22,11 +22,11 @@ def check_http(probe: Probe, _paths: Paths, seconds: float) -> str:
         response = connection.getresponse()
         body = response.read(_BODY).decode(errors="replace")
     except (OSError, HTTPException) as error:
-        return f"{probe.url} does not answer: {error}"
+        return f"{probe.url} does not respond: {error}"
     finally:
         connection.close()
     if response.status != probe.status:
-        return f"{probe.url} answers {response.status}, not {probe.status}"
+        return f"{probe.url} returns {response.status}, not {probe.status}"
     if probe.body_regex and not re.search(probe.body_regex, body):
-        return f"{probe.url} answers another body"
+        return f"{probe.url} returns an unexpected body"
     return ""

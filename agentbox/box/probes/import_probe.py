@@ -1,4 +1,6 @@
-"""Kind `python-import`: one child of the box's own interpreter imports every module and reports each."""
+"""Kind `python-import`: one child of the box's own interpreter imports all modules and reports each
+failure.
+"""
 
 import json
 
@@ -8,18 +10,18 @@ from agentbox.plan.model import Probe
 
 _REPORT = """
 import importlib, json, sys
-found = {}
+failed = {}
 for name in sys.argv[1:]:
     try:
         importlib.import_module(name)
     except BaseException as error:
-        found[name] = f"{type(error).__name__}: {error}"
-print(json.dumps(found))
+        failed[name] = f"{type(error).__name__}: {error}"
+print(json.dumps(failed))
 """
 
 
 def check_import(probe: Probe, paths: Paths, seconds: float) -> str:
-    """Names the modules that cannot be imported and why."""
+    """Names the modules that cannot be imported, with the reasons."""
     try:
         result = run_child(
             (str(paths.python), "-I", "-B", "-c", _REPORT, *probe.modules), seconds, probe.env
@@ -31,5 +33,8 @@ def check_import(probe: Probe, paths: Paths, seconds: float) -> str:
     try:
         failed = json.loads(result.stdout)
     except ValueError:
-        return f"the interpreter ended with {result.code} and no report: {result.stderr.strip()[-200:]}"
+        return (
+            f"the interpreter ended with {result.code} and no report: "
+            f"{result.stderr.strip()[-200:]}"
+        )
     return "; ".join(f"{name} ({reason})" for name, reason in sorted(failed.items()))

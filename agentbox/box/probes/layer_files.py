@@ -1,6 +1,8 @@
-"""What the image's records say that each layer holds, and what is there. Standard library only: Stage A reads it.
+"""Compares the image's file records with the existing files. Standard library only: Stage A uses
+it.
 
-A record is `share/files/<layer>.json`: the files of each package with their sizes in bytes. The process engine has none.
+A record is `share/files/<layer>.json`: the files of each package with their sizes in bytes. The
+process engine has none.
 """
 
 import json
@@ -31,7 +33,7 @@ FileSizes = Mapping[str, int]
 
 
 def recorded_files(paths: Paths) -> dict[str, int]:
-    """Every file of every layer; empty without records."""
+    """All files of all layers; empty without records."""
     files: dict[str, int] = {}
     for record in sorted(paths.layer_files.glob("*.json")):
         for package in json.loads(record.read_bytes())["packages"].values():
@@ -40,7 +42,7 @@ def recorded_files(paths: Paths) -> dict[str, int]:
 
 
 def boot_files(files: FileSizes, maximum: int = AT_BOOT) -> dict[str, int]:
-    """At most `most` of the files, those that a boot needs first."""
+    """At most `maximum` of the files, those that a boot needs first."""
     ranked = chain.from_iterable((path for path in files if rank.match(path)) for rank in _FIRST)
     ordered = dict.fromkeys(chain(ranked, files))
     return {path: files[path] for path in islice(ordered, maximum)}
@@ -55,13 +57,13 @@ def file_faults(paths: Paths, files: FileSizes) -> list[tuple[str, str]]:
     root = str(paths.prefix).rstrip("/")
     return [
         fault
-        for folder, sizes in directories.items()
-        for fault in _directory_faults(root, folder, sizes)
+        for directory, sizes in directories.items()
+        for fault in _directory_faults(root, directory, sizes)
     ]
 
 
 def check_layer_files(_probe: Probe, paths: Paths, _seconds: float) -> str:
-    """Kind `layer-files`: the first fault of all files, and how many there are."""
+    """Kind `layer-files`: the first fault of all files, and their number."""
     problems = file_faults(paths, recorded_files(paths))
     if not problems:
         return ""
@@ -70,7 +72,9 @@ def check_layer_files(_probe: Probe, paths: Paths, _seconds: float) -> str:
 
 
 def _directory_faults(root: str, directory: str, sizes: FileSizes) -> Iterator[tuple[str, str]]:
-    """By name below an open folder: the kernel walks the way to it once, not once a file."""
+    """Checks by name relative to an open directory: the kernel resolves the path once instead of
+    once per file.
+    """
     try:
         descriptor = os.open(f"{root}{directory}/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:

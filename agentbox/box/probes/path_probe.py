@@ -1,4 +1,4 @@
-"""Kind `path`: a file, folder or program is there; with `glob`, at least `min_count` of them."""
+"""Kind `path`: a file, directory or program exists; with `glob`, at least `min_count` of them."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from agentbox.plan.model import Probe
 
 
 def check_path(probe: Probe, paths: Paths, _seconds: float) -> str:
-    """An empty file counts as missing: it is what a failed copy leaves."""
+    """An empty file counts as missing: a failed copy leaves one."""
     path = resolve_path(paths, probe.path)
     if not probe.glob:
         return _path_fault(path, probe)
@@ -26,7 +26,7 @@ def _path_fault(path: Path, probe: Probe) -> str:
     if not path.exists():
         return f"{probe.path} is missing"
     if probe.type == "dir":
-        return "" if path.is_dir() else f"{probe.path} is no folder"
+        return "" if path.is_dir() else f"{probe.path} is not a directory"
     if not path.is_file():
-        return f"{probe.path} is no file"
+        return f"{probe.path} is not a file"
     return "" if path.stat().st_size else f"{probe.path} is empty"

@@ -13,7 +13,7 @@ from agentbox.plan.model import Plan, Probe
 
 TOTAL_SECONDS = 20.0
 _SIGNAL_CHECK = (
-    0.05  # seconds; a signal that interrupts no wait is heard by the main thread when the wait ends
+    0.05  # seconds between checks for signals; the main thread handles one only between waits
 )
 FORCED = "forced missing by a test hook"
 
@@ -26,10 +26,11 @@ def run_probes(
     force_missing: str = "",
     total_seconds: float = TOTAL_SECONDS,
 ) -> list[ProbeResult]:
-    """One result a probe of that stage, in the plan's order. What has not answered by the deadline has failed.
+    """One result per probe of that stage, in the plan's order. A probe without a result at the
+    deadline has failed.
 
-    `force_missing` is the id of a probe that must fail (test hook); an id that no probe has fails too, so that a
-    misspelt hook is not a passing test.
+    `force_missing` is the id of a probe that must fail (test hook); an unknown id fails too, so
+    that a misspelt hook does not pass a test.
     """
     probes = [probe for probe in plan.probes if probe.stage == stage]
     if (
@@ -96,7 +97,7 @@ def _work(
 def run_probe(
     probe: Probe, paths: Paths, *, forced: bool = False, deadline: float | None = None
 ) -> ProbeResult:
-    """Runs one probe within its own time and until `end` at the latest."""
+    """Runs one probe within its own time limit and the deadline."""
     start = time.monotonic()
     seconds = (
         probe.timeout_seconds
@@ -126,7 +127,7 @@ def _timeout_result(probe: Probe) -> ProbeResult:
 
 
 def _load_check(kind: str) -> Check:
-    """Bound when used: Stage A needs no HTTP client, and a box without import probes no child."""
+    """Imported on use: Stage A needs no HTTP client, and a box without import probes no child."""
     return _LOADERS[kind]()
 
 

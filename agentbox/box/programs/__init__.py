@@ -1,3 +1,3 @@
-"""Programs of features that agentbox itself brings, and how any such program is confined. One
-package a program.
+"""Programs of features that agentbox includes, and how any such program is confined. One package
+per program.
 """

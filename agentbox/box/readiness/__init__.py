@@ -1,3 +1,3 @@
 """The evaluator behind `/ready` and its verdict. A requirement is a file in `requirements/` and a
-row in `standard`.
+row in `box_requirements`.
 """

@@ -1,4 +1,4 @@
-"""The requirements of a box, in the order of `missing`. Adding a family is adding a row."""
+"""The requirements of a box, in the order of `missing`. To add a family, add a row."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,14 +21,15 @@ LOCAL = "local-process"
 
 
 def proves_sandbox(plan: Plan) -> bool:
-    """Whether this box confines agents itself. A child of external-stdio confines its own, here or elsewhere, and no
-    canary of ours can speak for it."""
+    """Whether this box confines agents itself. A child of external-stdio confines its own, here or
+    elsewhere, which no canary of this box can check.
+    """
     return plan.slots["orchestrator"].use == LOCAL
 
 
 @dataclass(frozen=True)
 class BoxRequirements:
-    """The families of this box; `all` is what the evaluator takes."""
+    """The families of this box; `all` is the input of the evaluator."""
 
     sentinel: SentinelRequirement
     programs: ProgramsRequirement
@@ -63,8 +64,10 @@ def make_requirements(
     canaries: Callable[[], CanaryReport | None] | None = None,
     hooks: Hooks | None = None,
 ) -> BoxRequirements:
-    """`plan` is the plan in force; `recorded_sentinel` the hash of `boot.sealed` in the journal, None without one;
-    `canaries` what those of agent-host found last, where the box confines agents."""
+    """`plan` is the plan in force; `recorded_sentinel` the hash of `boot.sealed` in the journal,
+    None without one; `canaries` the last results of agent-host's canaries, where the box confines
+    agents.
+    """
     hooks = hooks or Hooks()
     record = read_boot_record(paths)
     sentinel = SentinelRequirement(paths, boot_id, plan.digest, recorded_sentinel)

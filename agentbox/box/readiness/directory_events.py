@@ -1,4 +1,4 @@
-"""Tells the running event loop what happens in a folder."""
+"""Reports changes in a directory to the running event loop."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,7 +8,9 @@ from agentbox.core.linux.inotify import Inotify
 
 
 class DirectoryEvents:
-    """Calls `changed` with the names that something happened to, until closed. Makes the folder. Raises OSError."""
+    """Calls `on_change` with the names that changed, until closed. Creates the directory. Raises
+    OSError.
+    """
 
     def __init__(self, directory: Path, mask: int, on_change: Callable[[list[str]], None]) -> None:
         directory.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,8 @@
-"""The evaluator behind `/ready`: checks in the background, by clock and by event; a request only reads the verdict.
+"""The evaluator behind `/ready`: checks in the background, periodically and on events; a request
+only reads the verdict.
 
-READY falls with the first failed check. It rises once every requirement passed a check that began after the last
-failure: one complete good pass.
+READY falls with the first failed check. It rises once every requirement has passed a check that
+started after the last failure: one complete pass.
 """
 
 import asyncio
@@ -20,8 +21,8 @@ STALLED = "readiness evaluator stalled"
 STALLED_SECONDS = 10.0
 NOT_SEALED = "bootstrap.done sentinel"
 DRAINING = "draining"
-_RETRY = 1.0  # seconds until a failed check is tried again, if its period is longer
-_STALL_PERIOD = 10.0  # a requirement checked at least so often takes part in the stall watch
+_RETRY = 1.0  # seconds until a failed check is repeated, if its period is longer
+_STALL_PERIOD = 10.0  # requirements with at most this period are part of the stall check
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,9 @@ class _Result:
 
 
 class Evaluator:
-    """Give it the requirements in the order of `missing`; `run` it as one task; read `verdict` anywhere in the loop."""
+    """Takes the requirements in the order of `missing`. Start `run` as one task; read `verdict`
+    anywhere in the loop.
+    """
 
     def __init__(
         self,
@@ -57,27 +60,33 @@ class Evaluator:
 
     @property
     def verdict(self) -> Verdict:
-        """The last verdict; un-ready with the stall named when the checks have not come round for 10 s."""
+        """The last verdict; not ready, with the stall as reason, when the checks have not completed
+        for 10 s.
+        """
         if self._monotonic() - self._oldest_pass() <= STALLED_SECONDS:
             return self._verdict
         missing = self._verdict.missing if not self._verdict.ready else ()
         return replace(self._verdict, ready=False, since=None, missing=(*missing, STALLED))
 
     def drain(self) -> None:
-        """From now on un-ready, for good."""
+        """Not ready from now on, permanently."""
         self._draining = True
         self._publish()
 
     def wake(self, family: str) -> None:
-        """Checks that family now, as after a connection error of a call. An unknown family is a KeyError."""
+        """Checks that family now, for example after a connection error. Raises KeyError for an
+        unknown family.
+        """
         self._wake_events[family].set()
 
     def met(self) -> Mapping[str, bool]:
-        """For the gauge: each family that has been checked, and whether its last check passed."""
+        """For the gauge: each checked family, and whether its last check passed."""
         return {family: not result.missing for family, result in self._results.items()}
 
     async def run(self) -> None:
-        """Checks until cancelled. A check that raises is a bug and ends this; the verdict then says it is stalled."""
+        """Checks until cancelled. A check that raises is a bug and ends this; the verdict then
+        reports the stall.
+        """
         async with asyncio.TaskGroup() as group:
             for requirement in self._requirements:
                 group.create_task(
@@ -108,7 +117,7 @@ class Evaluator:
         self._publish()
 
     def _wake_unmet(self) -> None:
-        """What mends one thing often mends others."""
+        """The fix of one requirement often fixes others."""
         for family, result in self._results.items():
             if result.missing:
                 self._wake_events[family].set()
@@ -129,7 +138,7 @@ class Evaluator:
         return result.missing if result else ()
 
     def _is_complete_pass(self) -> bool:
-        """True after a complete good pass; else asks for what is left of one."""
+        """True after a complete pass; else requests the missing checks."""
         outdated = [family for family in self._wake_events if not self._is_fresh(family)]
         for family in outdated:
             if family in self._results:

@@ -1,4 +1,6 @@
-"""What `/ready` says: one frozen value, replaced as a whole, so that a request reads it without a lock."""
+"""The verdict of `/ready`: one frozen value, replaced as a whole, so that a request reads it
+without a lock.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,7 +10,9 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Verdict:
-    """`since` is the moment it became ready, None while it is not. `missing` is in the order of `standard.py`."""
+    """`since` is the time at which it became ready, else None. `missing` is in the order of
+    `box_requirements.py`.
+    """
 
     ready: bool
     since: datetime | None

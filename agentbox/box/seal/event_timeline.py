@@ -1,6 +1,7 @@
-"""The record of a boot put together from its log alone: for a box that ended, or whose API does not answer.
+"""The timeline of a boot from its log alone: for a box that ended, or whose API does not answer.
 
-Programs have no spawn time there: supervisord starts them all at once, so the start of the seal stands for it.
+Programs have no spawn time in the log: supervisord starts them all at once, so the start of the
+seal is used.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +14,9 @@ Event = Mapping[str, Any]
 
 
 def timeline_from_events(events: Iterable[Event]) -> Timeline | None:
-    """Of the last boot in the log, None when it names no boot. Moments count from `BootstrapStarted`."""
+    """The timeline of the last boot in the log; None without a boot. Times count from
+    `BootstrapStarted`.
+    """
     boot_events = _last_boot(list(events))
     if not boot_events:
         return None
@@ -42,7 +45,9 @@ def _last_boot(events: Sequence[Event]) -> list[Event]:
 
 
 def _phases(events: Sequence[Event], begin: float) -> tuple[PhaseSpan, ...]:
-    """One after the other, as they ran: the time of an event has a grain of 1 ms, which could swap short phases."""
+    """The phases in the order in which they ran: event times have a resolution of 1 ms, which could
+    swap short phases.
+    """
     spans: list[PhaseSpan] = []
     start = 0.0
     for event in events:

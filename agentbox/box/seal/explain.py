@@ -1,4 +1,6 @@
-"""`boot explain`: from the record of one boot to rows, bars, the critical chain, and one sentence. Pure functions."""
+"""`boot explain`: turns the record of one boot into rows, bars, the critical chain and one
+sentence. Pure functions.
+"""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -12,7 +14,9 @@ BAR_WIDTH = 32
 
 @dataclass(frozen=True)
 class Row:
-    """One phase or program. A program without `end_ms` was never ready. `critical`: the seal waited for it."""
+    """One phase or program. A program without `end_ms` was never ready. `critical`: the seal waited
+    for it.
+    """
 
     kind: Literal["phase", "program"]
     name: str
@@ -24,7 +28,7 @@ class Row:
 
     @property
     def slow(self) -> bool:
-        """True when its budget was missed."""
+        """True when the budget was exceeded."""
         return (
             self.budget_ms is not None
             and self.end_ms is not None
@@ -34,7 +38,7 @@ class Row:
 
 @dataclass(frozen=True)
 class ChainLink:
-    """One stretch of the critical chain; each begins where the one before it ends."""
+    """One section of the critical chain; each starts where the previous one ends."""
 
     name: str
     start_ms: float
@@ -57,7 +61,7 @@ class Explanation:
 
 
 def explain(timeline: Timeline) -> Explanation:
-    """Rows in the order in which things began."""
+    """The explanation, with rows ordered by start time."""
     last = _last_ready(timeline)
     chain = _chain(timeline, last)
     total = timeline.sealed_ms or _latest(timeline)
@@ -75,7 +79,7 @@ def explain(timeline: Timeline) -> Explanation:
 
 
 def _last_ready(timeline: Timeline) -> ProgramSpan | None:
-    """Whom the seal waited for last: the last of the required to be ready, or one that never was."""
+    """The required program that was ready last, or one that never was."""
     required = [span for span in timeline.programs if span.required and span.spawn_ms is not None]
     return max(
         required,
@@ -89,7 +93,9 @@ def _is_critical(span: PhaseSpan, last: ProgramSpan | None) -> bool:
 
 
 def _chain(timeline: Timeline, last: ProgramSpan | None) -> tuple[ChainLink, ...]:
-    """From the start of PID 1 to the seal: what the engine and the interpreter took, phases of Stage A, supervisord, the last program, the seal."""
+    """From the start of PID 1 to the seal: engine and interpreter, phases of Stage A, supervisord,
+    the last program, the seal.
+    """
     stage_a = [span for span in timeline.phases if not span.id.startswith("B")]
     milestones: list[tuple[str, float | None]] = []
     if stage_a:
@@ -105,7 +111,9 @@ def _chain(timeline: Timeline, last: ProgramSpan | None) -> tuple[ChainLink, ...
 
 
 def _links(milestones: Sequence[tuple[str, float | None]]) -> tuple[ChainLink, ...]:
-    """Start times of processes have a grain of 10 ms, so an end is never taken as earlier than the one before it."""
+    """Process start times have a resolution of 10 ms, so an end is never earlier than the previous
+    one.
+    """
     links, start = [], 0.0
     for name, end in milestones:
         if end is None:
@@ -120,7 +128,7 @@ def _summary(timeline: Timeline, chain: Sequence[ChainLink], last: ProgramSpan |
     if timeline.failure is not None:
         return f"Not sealed: {timeline.failure.reason}."
     if timeline.sealed_ms is None:
-        waiting = f"; it waits for {last.name}" if last and last.ready_ms is None else ""
+        waiting = f"; waiting for {last.name}" if last and last.ready_ms is None else ""
         return f"Not sealed yet{waiting}."
     longest = max(chain, key=lambda link: link.ms)
     slow = [
@@ -130,7 +138,10 @@ def _summary(timeline: Timeline, chain: Sequence[ChainLink], last: ProgramSpan |
     ]
     overruns = f" Over budget: {', '.join(slow)}." if slow else ""
     last_program = f"waited for {last.name} last; " if last else ""
-    return f"Sealed after {_seconds(timeline.sealed_ms)}: it {last_program}the longest part was {longest.name} ({_seconds(longest.ms)}).{overruns}"
+    return (
+        f"Sealed after {_seconds(timeline.sealed_ms)}: it {last_program}the longest part was "
+        f"{longest.name} ({_seconds(longest.ms)}).{overruns}"
+    )
 
 
 def _slow(span: PhaseSpan) -> bool:
@@ -169,7 +180,7 @@ def _program_row(span: ProgramSpan, total: float, critical: bool) -> Row:
 
 
 def bar(start: float, end: float, total: float) -> str:
-    """`BAR_WIDTH` columns for the whole boot; whatever took part has at least one."""
+    """`BAR_WIDTH` columns for the whole boot; each entry has at least one."""
     if total <= 0:
         return " " * BAR_WIDTH
     first = min(int(start / total * BAR_WIDTH), BAR_WIDTH - 1)

@@ -1,6 +1,8 @@
-"""The seal: `python -m agentbox.box.seal.main`, run last and once. It fails closed, and says why.
+"""The seal: `python -m agentbox.box.seal.main`, run last and once. It fails closed and reports the
+reason.
 
-Nothing is written unless every required program of the plan runs and said so, and the API answers `/livez`.
+Nothing is written unless every required program of the plan runs and has notified, and the API
+answers `/livez`.
 """
 
 import sys
@@ -30,14 +32,14 @@ _LOGS_FIX = "Read what that program logged: `agentbox logs`."
 
 
 def main() -> int:
-    """0 when the sentinel was written, else 1 and no sentinel."""
+    """Returns 0 when the sentinel was written, else 1."""
     paths = Paths.for_this_process()
     log = BootLog(paths, "")
     try:
         record = _record(paths)
         log = record.log(paths)
         return Seal(paths, record, log).run()
-    except Exception as error:  # noqa: BLE001  (every failure must leave as one event; nothing is hidden)
+    except Exception as error:  # noqa: BLE001  (every failure must end as one event)
         report_failure(log, PHASE, error)
         return 1
 
@@ -45,12 +47,14 @@ def main() -> int:
 def _record(paths: Paths) -> BootRecord:
     record = read_boot_record(paths)
     if record is None:
-        raise BootError("cannot seal the boot: boot.json is missing", "Start the box anew.")
+        raise BootError("cannot seal the boot: boot.json is missing", "Restart the box.")
     return record
 
 
 def required_programs(plan: Plan) -> tuple[Program, ...]:
-    """Whom the seal waits for. Raises BootError for an empty set: that would seal anything."""
+    """The programs that the seal waits for. Raises BootError for an empty set, which would seal any
+    boot.
+    """
     if not plan.required_programs:
         raise BootError(
             "cannot seal the boot: the plan requires no program",
@@ -70,7 +74,7 @@ class Seal:
         self._started = time.monotonic()
 
     def run(self) -> int:
-        """The exit code. Under strict a seal that fails, for whatever reason, also stops the box."""
+        """Returns the exit code. In strict mode a failed seal also stops the box."""
         try:
             plan = self._record.load_plan()
             required = required_programs(plan)
@@ -83,7 +87,7 @@ class Seal:
                 self._paths, required, self._started + self._timeout, self._report_status
             ) as watcher:
                 return self._wait_and_seal(plan, watcher)
-        except Exception as error:  # noqa: BLE001  (every failure must leave as one event; nothing is hidden)
+        except Exception as error:  # noqa: BLE001  (every failure must end as one event)
             report_failure(self._log, PHASE, error)
             return self._fail()
 
@@ -103,7 +107,8 @@ class Seal:
             reason, fix = last_program_failure(self._paths, death.name)
             failure = Failure(
                 PHASE,
-                f"cannot seal the boot: required program {death.name} ended ({reason or death.reason})",
+                f"cannot seal the boot: required program {death.name} ended "
+                f"({reason or death.reason})",
             )
             report_failure(self._log, PHASE, BootError(failure.reason, fix or _LOGS_FIX))
         except BootError as error:
@@ -167,7 +172,9 @@ class Seal:
     def _sealed_program(
         self, program: Program, watcher: ProgramWatcher, ready_programs: Sequence[ProgramReady]
     ) -> SealedProgram:
-        """A required program as it was proven; any other as supervisord has it now (pid 0 when it does not run)."""
+        """A required program as measured; any other as supervisord reports it now (pid 0 when it
+        does not run).
+        """
         proven = next((row for row in ready_programs if row.name == program.name), None)
         if proven is None:
             state = watcher.states().get(program.name)
@@ -184,7 +191,9 @@ class Seal:
             raise BootError("cannot seal the boot: the API does not answer /livez", _LOGS_FIX)
 
     def _host(self, plan: Plan) -> str:
-        """In a container the API listens on every address, under the process engine where it is published."""
+        """In a container the API listens on every address, under the process engine on the
+        published one.
+        """
         address = plan.api.publish_address
         if self._paths.is_container or address in ("0.0.0.0", "::"):
             return "127.0.0.1"
@@ -200,7 +209,7 @@ class Seal:
             self._log.emit("BootPhaseSlow", phase=PHASE, ms=ms, budget_ms=BUDGET_MS)
 
     def _fail(self) -> int:
-        """The box stays up, unsealed, for inspection; under strict it stops."""
+        """The box stays up, unsealed, for inspection; in strict mode it stops."""
         if self._record.strict:
             SupervisorClient(self._paths).shutdown()
         return 1

@@ -1,4 +1,6 @@
-"""Watches the programs of a boot until every required one is ready. No polling: notes by inotify, deaths by pidfd."""
+"""Watches the programs of a boot until every required one is ready. No polling: notes by inotify,
+exits by pidfd.
+"""
 
 import contextlib
 import os
@@ -16,16 +18,17 @@ from agentbox.core.linux.inotify import MOVED_TO, Inotify
 from agentbox.core.paths import Paths
 from agentbox.plan.model import Program
 
-_POLL_SECONDS = 0.01  # seconds, while supervisord has not yet noticed what the kernel already told
+# seconds between requests until supervisord has noticed what the kernel reported
+_POLL_SECONDS = 0.01
 _NOTICE_TIMEOUT = 3.0
 _STARTSECS_MARGIN = (
-    0.02  # seconds past startsecs, when supervisord has changed STARTING into RUNNING
+    0.02  # seconds after startsecs, when supervisord has changed STARTING into RUNNING
 )
 _ENDED_STATES = ("EXITED", "BACKOFF", "FATAL", "STOPPED", "UNKNOWN")
 
 
 class ProgramDied(Exception):
-    """A required program ended before everything was ready."""
+    """A required program ended before all were ready."""
 
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(name, reason)
@@ -43,7 +46,7 @@ class TimedOut(Exception):
 
 @dataclass(frozen=True)
 class ProgramReady:
-    """A program as it was found. `ready` is a moment of CLOCK_BOOTTIME in seconds, None when nothing tells."""
+    """A ready program. `ready` is a time of CLOCK_BOOTTIME in seconds, None when unknown."""
 
     name: str
     pid: int
@@ -52,7 +55,9 @@ class ProgramReady:
 
 
 class ProgramWatcher:
-    """Waits for a fixed set of required programs. A context manager; `told` hears (program, status) as it changes."""
+    """Waits for a fixed set of required programs. A context manager; `on_status` gets (program,
+    status) for each change.
+    """
 
     def __init__(
         self,
@@ -68,7 +73,8 @@ class ProgramWatcher:
         self._client = SupervisorClient(paths)
         self._ready_programs: dict[str, ProgramReady] = {}
         self._states: Mapping[str, ProcessState] = {}
-        self._first_processes: dict[str, tuple[int, int]] = {}  # pid and start time when first seen
+        # pid and start time at the first check
+        self._first_processes: dict[str, tuple[int, int]] = {}
         self._pidfds: dict[int, str] = {}
         self._poll = select.poll()
         self._stack = contextlib.ExitStack()
@@ -95,7 +101,7 @@ class ProgramWatcher:
         return [self._ready_programs[name] for name in self._required]
 
     def states(self) -> Mapping[str, ProcessState]:
-        """What supervisord said last, of every program."""
+        """The last response of supervisord, for every program."""
         return self._states
 
     def ready_programs(self) -> Mapping[str, ProgramReady]:
@@ -103,7 +109,7 @@ class ProgramWatcher:
         return self._ready_programs
 
     def first_process(self, name: str) -> tuple[int, int]:
-        """Pid and start time of a program as supervisord had it at first, zeros when it ran not or no more."""
+        """Pid and start time of a program at the first check; zeros when it does not run."""
         if any(self._first_processes.get(name, ())):
             return self._first_processes[name]
         if name in self._ready_programs:
@@ -112,7 +118,9 @@ class ProgramWatcher:
         return pid, procfs.start_ticks(pid) or 0
 
     def _open_pidfd(self, name: str) -> None:
-        """Opens a pidfd on the process that supervisord named; a program that has ended already is judged at once."""
+        """Opens a pidfd for the process that supervisord reported; a program that has ended already
+        is handled immediately.
+        """
         state = self._states.get(name)
         if state is None or (state.state in _ENDED_STATES and not self._has_succeeded(name, state)):
             raise ProgramDied(
@@ -179,7 +187,7 @@ class ProgramWatcher:
                 self._handle_exit(self._pidfds[descriptor])
 
     def _pause(self, waiting: Sequence[str]) -> float:
-        """Only programs that cannot tell by themselves need a clock."""
+        """The poll timeout; only programs without events need one."""
         pauses = [self._readiness_poller.pause(self._required[name]) for name in waiting]
         for name in waiting:
             program = self._required[name]
@@ -194,7 +202,9 @@ class ProgramWatcher:
         return 0.0 if ticks is None else procfs.now() - procfs.ticks_to_seconds(ticks)
 
     def _handle_exit(self, name: str) -> None:
-        """A process has ended. Asks supervisord how, until it has noticed. Raises ProgramDied unless it ended as planned."""
+        """Handles the exit of a process: asks supervisord until it has noticed. Raises ProgramDied
+        unless the exit was planned.
+        """
         died = procfs.now()
         previous = self._states[name]
         deadline = time.monotonic() + _NOTICE_TIMEOUT
@@ -224,7 +234,9 @@ class ProgramWatcher:
         return succeeded
 
     def _finished_program(self, name: str, moment: float) -> ProgramReady:
-        """A program that ran to its end. One that ended before its start time could be read may have left a note."""
+        """A program that ran to its end. One that ended before its start time could be read may
+        have left a note.
+        """
         note = read_note(self._paths, name)
         pid, ticks = self._first_processes.get(name, (0, 0))
         if note is None or (pid and (ticks or note.pid != pid)):
@@ -232,7 +244,9 @@ class ProgramWatcher:
         return ProgramReady(name, note.pid, note.start_ticks, _to_boottime(note.mono))
 
     def _confirm(self) -> None:
-        """supervisord's own word once the set is complete: RUNNING, the same pids. Raises ProgramDied or TimedOut."""
+        """Checks with supervisord that all are RUNNING with the same pids. Raises ProgramDied or
+        TimedOut.
+        """
         while True:
             self._states = self._client.states()
             starting = [name for name in self._required if not self._is_confirmed(name)]
@@ -258,8 +272,8 @@ def _to_boottime(mono: float) -> float:
 def _describe_exit(state: ProcessState) -> str:
     if (
         state.spawn_error and not state.exitstatus
-    ):  # supervisord words a bad exit status as an error of the spawn, too
+    ):  # supervisord reports a bad exit status as a spawn error, too
         return f"it could not be started: {state.spawn_error}"
     if state.state in ("STARTING", "RUNNING"):
-        return "supervisord has started it again"
+        return "supervisord has restarted it"
     return f"state {state.state}, exit status {state.exitstatus}"

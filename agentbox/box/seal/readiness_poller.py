@@ -1,4 +1,4 @@
-"""Programs that cannot notify: tries their port or URL, 10 ms apart at first, then up to 50 ms."""
+"""Polls programs that cannot notify: their port or URL, first 10 ms apart, then up to 50 ms."""
 
 import socket
 from urllib.parse import urlsplit
@@ -11,13 +11,15 @@ _NOT_POLLED = 3600.0
 
 
 class ReadinessPoller:
-    """Remembers how often each program was tried."""
+    """Counts the attempts for each program."""
 
     def __init__(self) -> None:
         self._pauses: dict[str, float] = {}
 
     def pause(self, program: Program) -> float:
-        """Seconds until this program is worth another try; an hour for those that are not tried at all."""
+        """Seconds until the next attempt for this program; an hour for programs that are not
+        polled.
+        """
         return (
             self._pauses.get(program.name, _FIRST)
             if program.ready.by in ("tcp", "http")
@@ -25,7 +27,7 @@ class ReadinessPoller:
         )
 
     def is_ready(self, program: Program) -> bool:
-        """Tries once, and waits longer before the next try."""
+        """Tries once, and increases the pause before the next attempt."""
         self._pauses[program.name] = min(self._pauses.get(program.name, _FIRST) * _FACTOR, _LONGEST)
         if program.ready.by == "http":
             return http_ok(program.ready.target)
@@ -38,7 +40,7 @@ class ReadinessPoller:
 
 
 def http_ok(url: str, seconds: float = _TRY_SECONDS) -> bool:
-    """True when a GET is answered with a 2xx status."""
+    """True when a GET returns a 2xx status."""
     from http.client import HTTPConnection, HTTPException
 
     url_parts = urlsplit(url)

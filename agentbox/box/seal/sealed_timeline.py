@@ -1,4 +1,4 @@
-"""Puts together when everything of this boot happened, for `boot explain`."""
+"""Collects the times of this boot for `boot explain`."""
 
 from agentbox.box.boot.runner import read_phases
 from agentbox.box.seal.program_watcher import ProgramReady, ProgramWatcher
@@ -18,7 +18,7 @@ def sealed_timeline(
     sealed: float | None,
     failure: Failure | None,
 ) -> Timeline:
-    """`sealed` is a moment of CLOCK_BOOTTIME in seconds, None when the seal failed."""
+    """`sealed` is a time of CLOCK_BOOTTIME in seconds, None when the seal failed."""
     phases = tuple(
         PhaseSpan(row["id"], _since_start(record, row["start"]), row["ms"], row["budget_ms"])
         for row in read_phases(paths)
@@ -39,14 +39,14 @@ def sealed_timeline(
 
 
 def _end_of_stage_a(phases: tuple[PhaseSpan, ...]) -> float | None:
-    """Phase 5 is Stage A's last; exec follows it."""
+    """Phase 5 is the last of Stage A; exec follows it."""
     return next((round(span.start_ms + span.ms, 1) for span in phases if span.id == "5"), None)
 
 
 def _program_span(
     record: BootRecord, program: Program, watcher: ProgramWatcher, sealed: float | None
 ) -> ProgramSpan:
-    """The seal's own row ends with the sentinel."""
+    """The row of the seal itself ends with the sentinel."""
     pid, ticks = watcher.first_process(program.name)
     proven: ProgramReady | None = watcher.ready_programs().get(program.name)
     moment = sealed if program.name == SEAL else proven.ready if proven else None

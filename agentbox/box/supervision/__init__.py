@@ -1,3 +1,3 @@
-"""How the processes of a box tell each other that they work: notifications, restarts, supervisord,
-the sentinel, secrets. Standard library and core only.
+"""Communication between the processes of a box: readiness notifications, restarts, supervisord, the
+sentinel, secrets. Standard library and core only.
 """

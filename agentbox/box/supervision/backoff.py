@@ -1,7 +1,8 @@
-"""`backoff(name)`: the first thing each of our programs calls. Standard library only; it ends with its supervisord.
+"""`backoff(name)`: the first call of each agentbox program. Standard library only.
 
-supervisord starts a program with startsecs 0 again at once and for ever (it counts as started). So a program that does not
-stay up waits before it does anything, longer each time and without end: whatever kept it down may pass.
+supervisord restarts a program with startsecs 0 immediately and without limit, because it counts as
+started. A program that does not stay up therefore waits before it starts to work; the wait grows
+with each start and has no end, since the cause may pass.
 """
 
 import json
@@ -15,14 +16,16 @@ from agentbox.core.canonical import canonical_json
 from agentbox.core.files.atomic import replace
 from agentbox.core.paths import Paths, environment
 
-FREE_STARTS = 3  # in a row cost nothing
-HEALTHY_SECONDS = 10.0  # up for so long, a program starts its row anew
+FREE_STARTS = 3  # consecutive starts without a wait
+HEALTHY_SECONDS = 10.0  # after this uptime the count starts again
 FIRST_WAIT, LONGEST_WAIT = 0.2, 30.0  # seconds
-_MAX_STARTS = 100  # starts of a row: a count beyond it changes nothing
+_MAX_STARTS = 100  # starts kept; a higher count changes nothing
 
 
 def consecutive_starts(starts: list[float], now: float) -> list[float]:
-    """The starts up to now without a healthy stretch between them; each is the moment when the program's wait was over."""
+    """The starts up to now without a healthy period between them; each is the time at which the
+    wait of that start ended.
+    """
     recent = [now]
     for moment in reversed(starts):
         if not recent[0] - moment < HEALTHY_SECONDS:
@@ -32,7 +35,7 @@ def consecutive_starts(starts: list[float], now: float) -> list[float]:
 
 
 def wait_seconds(starts: int) -> float:
-    """How long a program must wait at the last of so many starts in a row."""
+    """The wait in seconds after this many consecutive starts."""
     extra = min(starts - FREE_STARTS, 16)
     return 0.0 if extra <= 0 else min(FIRST_WAIT * 2 ** (extra - 1), LONGEST_WAIT)
 
@@ -40,8 +43,8 @@ def wait_seconds(starts: int) -> float:
 def backoff(paths: Paths, name: str) -> None:
     """Records this start of the program, and waits if it does not stay up.
 
-    Each wait is told by the event `ProgramRestarting`. The test hook that delays a program acts here too. When supervisord
-    dies from now on, the program is told to end as by `down`: nobody else would.
+    Each wait emits the event `ProgramRestarting`. The test hook that delays a program acts here
+    too. From now on the program gets SIGTERM when supervisord dies.
     """
     now = time.monotonic()
     starts = consecutive_starts(_read_starts(paths, name), now)
@@ -60,8 +63,9 @@ def backoff(paths: Paths, name: str) -> None:
 
 
 def end_with_supervisord(number: int) -> None:
-    """This process gets that signal when the supervisord that started it dies; at once where it is dead already. Nothing
-    happens to what something else started."""
+    """Sends this process a signal when its supervisord dies, immediately if it is dead already.
+    Does nothing if another program started the process.
+    """
     if "SUPERVISOR_ENABLED" not in environment():
         return
     from agentbox.core.linux.kernel import set_parent_death_signal  # ctypes: only programs need it

@@ -1,5 +1,6 @@
-"""The log of a box that no container engine keeps: one file for all its programs, renamed when it is full; one earlier file
-is kept."""
+"""The log of a box without a container engine: one file for all programs, renamed when it is full;
+one earlier file is kept.
+"""
 
 import os
 import signal
@@ -13,13 +14,15 @@ MAX_BYTES: Final = 8 << 20
 
 
 def rotated_path(log: Path) -> Path:
-    """Where what was written before lies."""
+    """The path of the earlier file."""
     return log.with_name(f"{log.name}.1")
 
 
 def rotate(paths: Paths, max_bytes: int = MAX_BYTES) -> bool:
-    """Renames a file of `most` bytes and more, and has supervisord, which started this program, open a new one: no line is
-    lost. False while it is smaller, and where supervisord does not write it. Raises OSError."""
+    """Renames a file of at least `max_bytes` and makes supervisord, the parent of this program,
+    open a new one; no line is lost. Returns False while the file is smaller, and when supervisord
+    does not write it. Raises OSError.
+    """
     log, pid_file = boot_log(paths), supervisord_pid(paths)
     if paths.is_container or not log.exists() or log.stat().st_size < max_bytes:
         return False

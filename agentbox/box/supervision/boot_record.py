@@ -1,4 +1,4 @@
-"""`boot.json`: what Stage A found out, for everything that runs after it. Standard library only."""
+"""`boot.json`: the results of Stage A, for everything that runs later. Standard library only."""
 
 import json
 from collections.abc import Mapping
@@ -18,7 +18,9 @@ Shutdown = Literal["first", "clean", "unclean"]
 
 @dataclass(frozen=True)
 class PreviousBoot:
-    """The boot before this one on the same state volume. `sentinel_sha256` is of the last one that was sealed."""
+    """The previous boot on the same state volume. `sentinel_sha256` is that of the last sealed
+    boot.
+    """
 
     boot_id: str | None = None
     sentinel_sha256: str | None = None
@@ -27,7 +29,7 @@ class PreviousBoot:
 
 @dataclass(frozen=True)
 class PostureDrift:
-    """One control of the posture that is not what the plan promises."""
+    """One control of the posture that differs from the plan."""
 
     control: str
     expected: str
@@ -36,7 +38,9 @@ class PostureDrift:
 
 @dataclass(frozen=True)
 class Posture:
-    """What the kernel enforces on this box, as measured from inside. `caps` is the effective set as hex."""
+    """What the kernel enforces on this box, as measured from inside. `caps` is the effective set as
+    hex.
+    """
 
     uid: int = -1
     caps: str = ""
@@ -49,7 +53,9 @@ class Posture:
 
 @dataclass(frozen=True)
 class BootRecord:
-    """`started` is the start of PID 1 in seconds of CLOCK_BOOTTIME; digests are `sha256:<hex>` or None when unknown."""
+    """`started` is the start of PID 1 in seconds of CLOCK_BOOTTIME; digests are `sha256:<hex>`,
+    None when unknown.
+    """
 
     boot_id: str
     started: float
@@ -65,7 +71,7 @@ class BootRecord:
     landlock_abi: int
     posture: Posture = field(default_factory=Posture)
     previous: PreviousBoot = field(default_factory=PreviousBoot)
-    target: str = ""  # kubernetes, where its renderer said so
+    target: str = ""  # kubernetes, when its renderer set it
     protections_absent: tuple[str, ...] = ()
     optional_missing: tuple[str, ...] = ()  # ids of optional probes that failed in phase 5
     hooks: Hooks = field(default_factory=Hooks)
@@ -75,22 +81,26 @@ class BootRecord:
         replace_json(paths.boot_record, asdict(self), durable=False)
 
     def log(self, paths: Paths) -> BootLog:
-        """Writes events of this boot."""
+        """Returns a writer for events of this boot."""
         return BootLog(paths, self.boot_id, self.digests.get("plan") or "", self.image_ref)
 
     def load_plan(self) -> Plan:
-        """The plan in force. Raises AgentboxError when it is missing or is no plan."""
+        """The plan in force. Raises AgentboxError when it is missing or invalid."""
         return load_plan(Path(self.plan))
 
 
 def read_boot_record(paths: Paths) -> BootRecord | None:
-    """The record of the running boot, or None before phase 5. Raises ValueError for a damaged file."""
+    """The record of the running boot, or None before phase 5. Raises ValueError for a damaged
+    file.
+    """
     document = read_json(paths.boot_record)
     return None if document is None else _parse_record(document)
 
 
 def load_plan(path: Path) -> Plan:
-    """Reads a plan. Raises AgentboxError naming the file when it is missing, unreadable or no plan."""
+    """Reads a plan. Raises AgentboxError naming the file when it is missing, unreadable or
+    invalid.
+    """
     try:
         return Plan.from_json(json.loads(path.read_bytes()))
     except (OSError, ValueError, TypeError, AttributeError) as error:

@@ -1,7 +1,8 @@
-"""Boot events: one JSON object a line, on stdout and in `events.jsonl`. The table is closed. Standard library only.
+"""Boot events: one JSON object per line, on stdout and in `events.jsonl`. The table is closed.
+Standard library only.
 
-Several processes write (both boot stages, the seal, the API, programs that restart), so the sequence number is taken
-under an exclusive lock of the file: last line plus one.
+Several processes write (both boot stages, the seal, the API, restarting programs), so the sequence
+number is taken under an exclusive lock of the file: last line plus one.
 """
 
 import fcntl
@@ -51,12 +52,14 @@ EVENTS: Mapping[str, tuple[str, str]] = {
     "ShutdownCompleted": ("info", "reason drained_ms tasks_ended tasks_left"),
 }
 STAGE = "bootstrap"
-_TAIL = 1 << 16  # bytes read back for the last line; every line is far shorter
+_TAIL = 1 << 16  # bytes read back to find the last line; every line is far shorter
 
 
 @dataclass(frozen=True)
 class BootLog:
-    """Writes events of one boot. `emit` refuses an event, a field or a level that is not in the table (a bug)."""
+    """Writes events of one boot. `emit` rejects an event, a field or a level that is not in the
+    table.
+    """
 
     paths: Paths
     boot_id: str
@@ -65,7 +68,9 @@ class BootLog:
     stream: TextIO = field(default_factory=lambda: sys.stdout)
 
     def emit(self, event: str, *, level: str | None = None, **fields: Any) -> None:
-        """One line in both places. Where `events.jsonl` cannot be written (phase 1 reports why), stdout has it alone."""
+        """Writes one line in both places; only to stdout when `events.jsonl` cannot be written,
+        which phase 1 reports.
+        """
         record = {
             "agentbox.stage": STAGE,
             "boot_id": self.boot_id,
@@ -90,12 +95,12 @@ class BootLog:
 
 
 def read_events(paths: Paths) -> Iterator[dict[str, Any]]:
-    """Every whole event of this boot, in order. A last line without its newline is not read."""
+    """All complete events of this boot, in order. A last line without a newline is not read."""
     yield from read_events_from(paths, 0)[0]
 
 
 def read_events_from(paths: Paths, offset: int) -> tuple[list[dict[str, Any]], int]:
-    """The whole events that begin at that byte of the file or later, and where the next will begin."""
+    """The complete events from that byte of the file on, and the offset of the next one."""
     try:
         with paths.boot_events.open("rb") as stream:
             stream.seek(offset)
@@ -133,7 +138,7 @@ def _locked(paths: Paths) -> Iterator[int | None]:
 
 
 def _write(descriptor: int, line: bytes) -> None:
-    """Appends a line, whole or not at all: on a full disk stdout alone has the event."""
+    """Appends the complete line or nothing: on a full disk only stdout has the event."""
     size = os.fstat(descriptor).st_size
     try:
         complete = os.write(descriptor, line) == len(line)

@@ -1,7 +1,7 @@
-"""Test hooks: faults that a test image can be asked for by environment. Standard library only.
+"""Test hooks: faults that the environment can request from a test image. Standard library only.
 
-They work only where the plan has `test_hooks`; anywhere else phase 0 answers each with `TestHookIgnored`. Phase 0
-writes them into `boot.json`, from where the seal, the API and every program read them.
+They work only where the plan has `test_hooks`; otherwise phase 0 emits `TestHookIgnored` for each.
+Phase 0 writes them into `boot.json`, from which the seal, the API and every program read them.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ VARIABLES = (
 
 @dataclass(frozen=True)
 class Hooks:
-    """What is forced. The default is nothing at all."""
+    """The requested faults; none by default."""
 
     force_missing: str = ""  # probe id
     delay_program: Mapping[str, float] = field(
@@ -33,7 +33,7 @@ class Hooks:
 
     @classmethod
     def from_environment(cls, env: Mapping[str, str]) -> "Hooks":
-        """Raises ValueError naming the variable that cannot be understood."""
+        """Raises ValueError naming the variable that is invalid."""
         prefix = "AGENTBOX_TEST_"
         return cls(
             force_missing=env.get(f"{prefix}FORCE_MISSING", ""),
@@ -50,7 +50,7 @@ class Hooks:
 
 
 def requested_hooks(env: Mapping[str, str]) -> tuple[str, ...]:
-    """The hook variables that are set to something."""
+    """The names of the hook variables that are set and not empty."""
     return tuple(name for name in VARIABLES if env.get(name))
 
 

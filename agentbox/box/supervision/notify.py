@@ -1,4 +1,6 @@
-"""`notify(name)`: a program tells the seal and the readiness evaluator that it works now. Standard library only."""
+"""`notify(name)`: a program reports to the seal and the readiness evaluator that it is ready.
+Standard library only.
+"""
 
 import json
 import os
@@ -13,7 +15,9 @@ from agentbox.core.paths import Paths
 
 @dataclass(frozen=True)
 class ReadinessNote:
-    """Who said it: a pid with its start time (so that a recycled pid is not believed), and when (`time.monotonic`)."""
+    """The process that wrote the note, with its start time (a recycled pid does not match), and the
+    time (`time.monotonic`).
+    """
 
     pid: int
     start_ticks: int
@@ -32,12 +36,14 @@ def notify(paths: Paths, name: str) -> None:
 
 
 def remove_note(paths: Paths, name: str) -> None:
-    """A program that ends takes its note back: whoever watches the folder looks at once. Raises OSError."""
+    """Removes the note of a program that ends; watchers of the directory check immediately. Raises
+    OSError.
+    """
     (paths.ready_dir / name).unlink(missing_ok=True)
 
 
 def read_note(paths: Paths, name: str) -> ReadinessNote | None:
-    """The note of a program, or None when there is none, or none that can be understood."""
+    """The note of a program; None when it is missing or invalid."""
     try:
         note = json.loads((paths.ready_dir / name).read_bytes())
         return ReadinessNote(int(note["pid"]), int(note["start_ticks"]), float(note["mono"]))

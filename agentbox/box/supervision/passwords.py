@@ -1,4 +1,6 @@
-"""Passwords of features' programs: the operator's, else one made at the first boot and kept. Standard library only."""
+"""Passwords of the programs of features: the operator's, else one generated at the first boot.
+Standard library only.
+"""
 
 import secrets
 
@@ -19,10 +21,12 @@ _REMOVE = "Remove that file: the next boot makes a new one."
 
 
 def provide_password(paths: Paths, password: Password) -> Source:
-    """Writes `/run/agentbox/secrets/<file>` for this boot (0400) and says where its value came from.
+    """Writes `/run/agentbox/secrets/<file>` for this boot (0400) and returns the source of its
+    value.
 
-    Never empty: without an operator's value it is the one kept in the state volume (0600), which is made when it is
-    missing, empty or a placeholder. Raises AgentboxError for a secret that cannot be read, OSError.
+    It is never empty: without an operator's value it is the one in the state volume (0600), which
+    is generated when it is missing, empty or a placeholder. Raises AgentboxError for a secret that
+    cannot be read, OSError.
     """
     if password.secret and (secret := read_secret(paths, password.secret)):
         store_secret(paths, password.file, secret[0])

@@ -1,4 +1,4 @@
-"""A program that cannot start says why where `up` and the seal look for it."""
+"""Reasons of programs that cannot start, recorded where `up` and the seal read them."""
 
 from agentbox.box.supervision.boot_record import read_boot_record
 from agentbox.box.supervision.events import read_events
@@ -9,14 +9,14 @@ FAILED = "ProgramFailed"
 
 
 def report_program_failure(paths: Paths, program: str, error: AgentboxError) -> None:
-    """Emits the event `ProgramFailed`. Nothing happens without a boot."""
+    """Emits the event `ProgramFailed`. Does nothing without a boot record."""
     record = read_boot_record(paths)
     if record is not None:
         record.log(paths).emit(FAILED, program=program, reason=error.message, fix=error.hint)
 
 
 def last_program_failure(paths: Paths, program: str) -> tuple[str, str]:
-    """What the program said last in this boot, and its remedy; "" where it said nothing."""
+    """The last failure of the program in this boot: reason and fix, "" without one."""
     failures = [
         event
         for event in read_events(paths)

@@ -1,4 +1,6 @@
-"""What a box lacks where it runs: named by `up`, `status`, `/health` and `boot.json`, in these words."""
+"""Protections that a box lacks in its environment, as `up`, `status`, `/health` and `boot.json`
+list them.
+"""
 
 from agentbox.plan.names import KUBERNETES
 
@@ -14,11 +16,11 @@ KUBERNETES_LACKS: tuple[str, ...] = (
     "no noexec, nosuid, nodev on memory volumes (no rule of an agent allows execution there)",
     "no pid limit for the whole box but the node's podPidsLimit (each agent's still hold)",
 )
-"""In a pod: what has no words in its template. The posture check promises none of it there."""
+"""In a pod: what a pod template cannot express. The posture check expects none of it there."""
 
 
 def absent_protections(*, contained: bool, target: str) -> tuple[str, ...]:
-    """The list for a box in a container or not, on the target that its renderer named."""
+    """The list for a box in a container or not, on the target that its renderer set."""
     if not contained:
         return PROCESS_ENGINE_LACKS
     return KUBERNETES_LACKS if target == KUBERNETES else ()

@@ -1,6 +1,7 @@
-"""Asks supervisord over its unix socket, with the credentials that Stage A made for this boot.
+"""Client of supervisord over its Unix socket, with the credentials that Stage A made for this boot.
 
-The question itself ends supervisord's sleep, so that it reaps and starts programs at once instead of up to 1 s later.
+A request wakes supervisord, so that it reaps and starts programs immediately instead of up to 1 s
+later.
 """
 
 import socket
@@ -24,7 +25,7 @@ _UNAVAILABLE = (
     HTTPException,
     xmlrpc.Error,
     ExpatError,
-)  # ExpatError: it died in the middle of an answer
+)  # ExpatError: it died while it sent a response
 
 
 class SupervisorUnavailable(AgentboxError):
@@ -37,7 +38,7 @@ class SupervisorUnavailable(AgentboxError):
 
 
 class ShuttingDown(AgentboxError):
-    """supervisord is stopping its programs, and answers no question any more."""
+    """supervisord is stopping its programs and answers no more requests."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -47,7 +48,9 @@ class ShuttingDown(AgentboxError):
 
 @dataclass(frozen=True)
 class ProcessState:
-    """One program. `state` is supervisord's word; `start` and `stop` are wall clock seconds, 0 when never."""
+    """One program. `state` is the name supervisord uses; `start` and `stop` are wall clock seconds,
+    0 when never.
+    """
 
     name: str
     state: str

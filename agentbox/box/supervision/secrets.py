@@ -1,4 +1,6 @@
-"""Secrets inside the box: files in `/run/secrets`, then `/run/agentbox/secrets`. Standard library only."""
+"""Secrets inside the box: files in `/run/secrets`, then `/run/agentbox/secrets`. Standard library
+only.
+"""
 
 import os
 import re
@@ -15,7 +17,7 @@ from agentbox.plan.model import Plan
 from agentbox.plan.names import LEGACY_TOKEN
 
 SUPERVISOR_USER = "agentbox"  # of supervisord's socket; the password is its token
-# Spellings that people leave in templates (rule E018), whole and case ignored.
+# Common placeholders in templates (rule E018); the whole value, ignoring case.
 _PLACEHOLDER = re.compile(
     r"change-me|change-this.*|your-.*-here|placeholder|todo.*|replace-me|xxx.*|<.*>",
     re.IGNORECASE | re.DOTALL,
@@ -26,14 +28,15 @@ Source = Literal["secret", "env", "file", "generated"]
 
 @dataclass(frozen=True)
 class Token:
-    """The API's first admin token and where it came from."""
+    """The first admin token of the API and its source."""
 
     value: str
     source: Source
 
 
 def read_secret(paths: Paths, name: str) -> tuple[str, Source] | None:
-    """The value of a secret and its source, None while it is unset: no file, an empty one, or a known placeholder.
+    """The value of a secret and its source; None while it is unset: no file, an empty one, or a
+    known placeholder.
 
     Raises AgentboxError for a file that cannot be read.
     """
@@ -48,10 +51,11 @@ def read_secret(paths: Paths, name: str) -> tuple[str, Source] | None:
 
 
 def read_text(
-    path: Path, name: str, hint: str = "Give uid 1000 a text file, or take the secret away."
+    path: Path, name: str, hint: str = "Give uid 1000 a text file, or remove the secret."
 ) -> str:
-    """What a file with a secret holds, without blanks around it. Raises FileNotFoundError, and AgentboxError, in which no byte
-    of it is, for one that cannot be read or is no text."""
+    """The content of a secret file without surrounding blanks. Raises FileNotFoundError, and
+    AgentboxError without any of the content when the file cannot be read or is not text.
+    """
     try:
         return path.read_bytes().decode().strip()
     except FileNotFoundError:
@@ -63,12 +67,14 @@ def read_text(
 
 
 def is_placeholder(value: str) -> bool:
-    """True for a value that only marks the place of one."""
+    """True for a value that is a known placeholder."""
     return _PLACEHOLDER.fullmatch(value) is not None
 
 
 def store_secret(paths: Paths, name: str, value: str) -> None:
-    """Keeps a secret that came by environment, mode 0400, also one that is no text: who reads it says so. Raises OSError."""
+    """Stores a secret from the environment, mode 0400, also one that is not text, which its reader
+    reports. Raises OSError.
+    """
     paths.moved_secrets.mkdir(mode=0o700, exist_ok=True)
     replace(
         paths.moved_secrets / name,
@@ -79,7 +85,9 @@ def store_secret(paths: Paths, name: str, value: str) -> None:
 
 
 def find_token(paths: Paths, plan: Plan) -> Token | None:
-    """`api.token_env` as a secret, then `MANAGEMENT_API_KEY`, then the key file. None: phase 2 has not made one yet."""
+    """`api.token_env` as a secret, then `MANAGEMENT_API_KEY`, then the key file. None before phase
+    2 has generated one.
+    """
     for name in (plan.api.token_env, LEGACY_TOKEN):
         if name and (secret := read_secret(paths, name)):
             return Token(*secret)
@@ -96,7 +104,7 @@ def _stored_token(paths: Paths) -> Token | None:
 
 
 def make_token(paths: Paths) -> Token:
-    """A new key file: 32 random bytes as hex, mode 0600, durable. Raises OSError."""
+    """Generates the key file: 32 random bytes as hex, mode 0600, durable. Raises OSError."""
     paths.state_secrets.mkdir(mode=0o700, parents=True, exist_ok=True)
     value = secrets.token_hex(32)
     replace(paths.api_key, value.encode(), mode=0o600)
@@ -104,7 +112,7 @@ def make_token(paths: Paths) -> Token:
 
 
 def write_program_token(paths: Paths, program: str) -> str:
-    """A new per-boot token of a program in its file, mode 0400."""
+    """Generates the token of a program for this boot, in its file, mode 0400."""
     value = secrets.token_hex(32)
     path = paths.token(program)
     path.unlink(missing_ok=True)
@@ -115,7 +123,7 @@ def write_program_token(paths: Paths, program: str) -> str:
 
 
 def visible_environment(paths: Paths, env: Mapping[str, str]) -> dict[str, str]:
-    """The environment with every mounted secret in it, as the rules marked [env] see it."""
+    """The environment plus every mounted secret, as input of the rules marked [env]."""
     names = (
         [path.name for path in paths.mounted_secrets.iterdir()]
         if paths.mounted_secrets.is_dir()

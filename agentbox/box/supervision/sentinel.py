@@ -1,7 +1,8 @@
-"""The sentinel: the statement, written once a boot, that every required program ran. Standard library only.
+"""The sentinel: proof, written once per boot, that every required program ran. Standard library
+only.
 
-`/run/agentbox/bootstrap.done` is canonical JSON. A copy in the state volume holds the hash of the copy before it, so
-that `boot history --verify` finds a boot that was altered or taken out.
+`/run/agentbox/bootstrap.done` is canonical JSON. A copy in the state volume holds the hash of the
+previous copy, so that `boot history --verify` detects a boot that was altered or removed.
 """
 
 import json
@@ -33,7 +34,9 @@ DIGESTS = (
 
 @dataclass(frozen=True)
 class SealedProgram:
-    """A program as the seal found it. `ready_seconds` counts from the start of PID 1; None when it is not required."""
+    """A program as the seal measured it. `ready_seconds` counts from the start of PID 1; None when
+    it is not required.
+    """
 
     name: str
     pid: int
@@ -51,7 +54,9 @@ class SealedPhase:
 
 @dataclass(frozen=True)
 class Sentinel:
-    """Every field of the file. `digests` has the names of `DIGESTS`, None where the box cannot know."""
+    """All fields of the file. `digests` has the names of `DIGESTS`, None where the box cannot know
+    the value.
+    """
 
     boot_id: str
     completed_at: str
@@ -66,7 +71,7 @@ class Sentinel:
 
     def to_bytes(self) -> bytes:
         if set(self.digests) != set(DIGESTS):
-            raise ValueError("a sentinel names each digest")
+            raise ValueError("a sentinel must have all digests")
         document = asdict(self)
         release, abi = document.pop("kernel_release"), document.pop("landlock_abi")
         return canonical_json(
@@ -81,17 +86,18 @@ class Sentinel:
 
 @dataclass(frozen=True)
 class SentinelFile:
-    """What lies in a sentinel file: its hash, and its content when that can be understood."""
+    """A sentinel file: its hash, and its content, empty when it is invalid."""
 
     sha256: str
     document: Mapping[str, Any]
 
 
 def write_sentinel(paths: Paths, sentinel: Sentinel) -> str:
-    """Writes `bootstrap.done` (fsync, rename, fsync of the folder), keeps a copy, and returns `sha256:<hex>`.
+    """Writes `bootstrap.done` (fsync, rename, fsync of the directory), stores a copy, and returns
+    `sha256:<hex>`.
 
-    The copy goes first: a sentinel without its copy would break the chain, a copy without sentinel is an unsealed boot
-    that the next copy still links to. Raises OSError.
+    The copy is written first: a sentinel without a copy would break the chain, while a copy without
+    a sentinel is an unsealed boot that the next copy still links to. Raises OSError.
     """
     data = sentinel.to_bytes()
     replace(paths.boot_copy(sentinel.boot_id), data, mode=0o400)
@@ -108,7 +114,9 @@ def write_sentinel(paths: Paths, sentinel: Sentinel) -> str:
 
 
 def read_sentinel(path: Path) -> SentinelFile | None:
-    """None when there is no such file. A file that is no JSON object has an empty document. Raises OSError otherwise."""
+    """None when the file is missing; an empty document when it is not a JSON object. Raises OSError
+    otherwise.
+    """
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -123,9 +131,10 @@ def read_sentinel(path: Path) -> SentinelFile | None:
 def sentinel_fault(
     sentinel_file: SentinelFile | None, *, boot_id: str, plan_digest: str, sha256: str | None = None
 ) -> str:
-    """Why this file is not the sentinel of this boot: `missing`, `foreign`, `changed`; empty when it is.
+    """The reason why this file is not the sentinel of this boot: `missing`, `foreign`, `changed`;
+    empty when it is.
 
-    `sha256` is what the journal recorded when the boot was sealed, None while it has not.
+    `sha256` is the hash that the journal recorded when the boot was sealed, None before that.
     """
     if sentinel_file is None:
         return "missing"
@@ -137,21 +146,23 @@ def sentinel_fault(
 
 
 def sentinel_copies(paths: Paths) -> list[Path]:
-    """The kept copies, oldest first (boot ids are UUIDs of version 7, which sort by time)."""
+    """The stored copies, oldest first (boot ids are UUIDs of version 7, which sort by time)."""
     if not paths.boots.is_dir():
         return []
     return sorted(path for path in paths.boots.glob("*.json") if path != paths.boot_current)
 
 
 def last_copy_sha256(paths: Paths) -> str | None:
-    """The hash that the next sentinel must name, None when no boot was sealed on this volume."""
+    """The hash that the next sentinel must link to; None when no boot was sealed on this volume."""
     stored = sentinel_copies(paths)
     sentinel_file = read_sentinel(stored[-1]) if stored else None
     return sentinel_file.sha256 if sentinel_file else None
 
 
 def broken_links(paths: Paths) -> Iterator[str]:
-    """A sentence for each kept boot whose predecessor is not what it says. The oldest one's is no longer there."""
+    """A sentence for each stored boot whose predecessor does not match its link. The predecessor of
+    the oldest is gone.
+    """
     predecessor: tuple[str, SentinelFile] | None = None
     for path in sentinel_copies(paths):
         sentinel_file = read_sentinel(path)
@@ -160,9 +171,12 @@ def broken_links(paths: Paths) -> Iterator[str]:
         previous = sentinel_file.document.get("previous")
         claimed = previous.get("sentinel_sha256") if isinstance(previous, dict) else None
         if sentinel_file.document.get("boot_id") != path.stem:
-            yield f"boot {path.stem}: the file is not of this boot"
+            yield f"boot {path.stem}: the file belongs to another boot"
         elif predecessor and claimed != predecessor[1].sha256:
-            yield f"boot {path.stem}: it names {claimed} as its predecessor, boot {predecessor[0]} is {predecessor[1].sha256}"
+            yield (
+                f"boot {path.stem}: its predecessor is {claimed}, boot {predecessor[0]} is "
+                f"{predecessor[1].sha256}"
+            )
         predecessor = path.stem, sentinel_file
 
 

@@ -1,4 +1,6 @@
-"""`boot/current.json`: which boot runs on this state volume, and whether the last one ended clean. Standard library only."""
+"""`boot/current.json`: the boot that runs on this state volume, and whether the previous one ended
+cleanly. Standard library only.
+"""
 
 import fcntl
 import os
@@ -11,14 +13,16 @@ from agentbox.core.paths import Paths
 
 @dataclass(frozen=True)
 class CurrentBoot:
-    """`state` is `running` from the end of Stage A on, and `clean` after an orderly shutdown."""
+    """`state` is `running` from the end of Stage A, and `clean` after an orderly shutdown."""
 
     boot_id: str
     state: str
 
 
 def read_current(paths: Paths) -> CurrentBoot | None:
-    """What the last boot left, None on a fresh volume. A file that cannot be understood counts as `running`: unclean."""
+    """The state left by the last boot; None on a fresh volume. An invalid file counts as `running`:
+    unclean.
+    """
     try:
         document = read_json(paths.boot_current)
     except ValueError:
@@ -31,20 +35,23 @@ def read_current(paths: Paths) -> CurrentBoot | None:
 
 
 def mark_running(paths: Paths, boot_id: str) -> None:
-    """Called last of all before supervisord starts what opens the slots. Raises OSError."""
+    """The last step before supervisord starts the programs that open the slots. Raises OSError."""
     paths.boots.mkdir(parents=True, exist_ok=True)
     replace_json(paths.boot_current, {"boot_id": boot_id, "schema": 1, "state": "running"})
 
 
 def mark_clean(paths: Paths, boot_id: str) -> None:
-    """Called last of all by the API, after every slot is closed. Leaves the mark of another boot alone."""
+    """The last step of the API, after every slot is closed. Does not change the mark of another
+    boot.
+    """
     current = read_current(paths)
     if current is not None and current.boot_id == boot_id:
         replace_json(paths.boot_current, {"boot_id": boot_id, "schema": 1, "state": "clean"})
 
 
 def lock_state(paths: Paths) -> int:
-    """Takes the state volume for this box; held until the descriptor is closed. The API keeps it for its whole life.
+    """Locks the state volume for this box until the descriptor is closed. The API holds it while it
+    runs.
 
     Raises AgentboxError (busy) when another box has it, OSError when the volume cannot be written.
     """

@@ -1,5 +1,6 @@
-"""The credentials that the options of a slot name: `<kind>_env` is a secret of the box, `<kind>_file` a file in it, and
-each name in `env` a secret that its child program is given."""
+"""The credentials named in the options of a slot: `<kind>_env` is a secret of the box,
+`<kind>_file` a file in it, and each name in `env` a secret for its child program.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +12,8 @@ KINDS = ("dsn", "token")
 
 
 def slot_secrets(paths: Paths, options: Mapping[str, Any]) -> dict[str, str]:
-    """Kind -> value, `env:NAME` -> value; a kind whose variable is unset, or whose file is not there, is left out, and the slot says so.
+    """Kind -> value, `env:NAME` -> value. A kind whose variable is unset or whose file is missing
+    is omitted; the slot reports it.
 
     Raises AgentboxError for a file that cannot be read.
     """
@@ -36,7 +38,7 @@ def _read_file(paths: Paths, path: str) -> str:
         return read_text(
             paths.resolve(path),
             path,
-            "Give uid 1000 a text file, or take its key out of the manifest.",
+            "Give uid 1000 a text file, or remove its key from the manifest.",
         )
     except FileNotFoundError:
         return ""

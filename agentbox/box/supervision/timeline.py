@@ -1,6 +1,7 @@
-"""When everything of one boot happened: kept per boot on the state volume, read by `boot explain` and `GET /v1/boot`.
+"""The times of one boot: stored per boot on the state volume, read by `boot explain` and `GET
+/v1/boot`.
 
-Standard library only. All moments are milliseconds since PID 1 started.
+Standard library only. All times are milliseconds since PID 1 started.
 """
 
 from collections.abc import Mapping
@@ -28,7 +29,9 @@ class PhaseSpan:
 
 @dataclass(frozen=True)
 class ProgramSpan:
-    """`spawn_ms` is None for a program that supervisord never started, `ready_ms` for one that was never ready."""
+    """`spawn_ms` is None for a program that supervisord never started, `ready_ms` for one that was
+    never ready.
+    """
 
     name: str
     required: bool
@@ -44,7 +47,9 @@ class Failure:
 
 @dataclass(frozen=True)
 class Timeline:
-    """One boot. `exec_ms` is when supervisord took over, `sealed_ms` when the sentinel was written (None: it was not)."""
+    """One boot. `exec_ms` is the start of supervisord, `sealed_ms` the time of the sentinel (None
+    without one).
+    """
 
     boot_id: str
     started_at: str
@@ -62,7 +67,7 @@ class Timeline:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> "Timeline":
-        """Raises KeyError or TypeError for another document."""
+        """Raises KeyError or TypeError for an invalid document."""
         return cls(
             **{
                 **document,
@@ -74,7 +79,9 @@ class Timeline:
 
 
 def store_timeline(paths: Paths, timeline: Timeline) -> None:
-    """Writes it beside the sentinels' copies; the newest `KEPT` stay. Raises OSError."""
+    """Writes it next to the copies of the sentinels; the newest `MAX_COPIES` stay. Raises
+    OSError.
+    """
     paths.boot_timings.mkdir(parents=True, exist_ok=True)
     replace_json(paths.boot_timings / f"{timeline.boot_id}.json", timeline.to_json())
     for path in sorted(paths.boot_timings.glob("*.json"))[:-MAX_COPIES]:
@@ -82,7 +89,7 @@ def store_timeline(paths: Paths, timeline: Timeline) -> None:
 
 
 def boot_timeline(paths: Paths, boot_id: str = "") -> Timeline | None:
-    """The kept record of a boot, the newest without an id; None when there is none of that id."""
+    """The stored record of a boot, the newest without an id; None when the id is unknown."""
     stored = (
         {path.stem: path for path in sorted(paths.boot_timings.glob("*.json"))}
         if paths.boot_timings.is_dir()
@@ -95,7 +102,7 @@ def boot_timeline(paths: Paths, boot_id: str = "") -> Timeline | None:
 
 @dataclass(frozen=True)
 class PastBoot:
-    """One line of `boot history`. `shutdown` says how this boot ended, None while nothing after it has told."""
+    """One line of `boot history`. `shutdown` is how this boot ended, None until the next boot."""
 
     boot_id: str
     started_at: str
@@ -106,7 +113,7 @@ class PastBoot:
 
 
 def boot_history(paths: Paths) -> list[PastBoot]:
-    """Every kept boot, oldest first, the sealed and the failed."""
+    """All stored boots, oldest first, sealed and failed."""
     if not paths.boot_timings.is_dir():
         return []
     sealed = {
@@ -133,8 +140,10 @@ def _past_boot(timeline: Timeline, sentinel: str | None, shutdown: str | None) -
 
 
 def boot_report(paths: Paths, boot_id: str = "") -> dict[str, Any]:
-    """The answer of `GET /v1/boot`: `timeline` of that boot (null when unknown; the newest without an id), `history`
-    of every kept boot, and `broken`, a sentence for each link of the sentinels' chain that does not hold."""
+    """The response of `GET /v1/boot`: `timeline` of that boot (null when unknown; the newest
+    without an id), `history` of all stored boots, and `broken`, a sentence for each broken link of
+    the sentinel chain.
+    """
     timeline = boot_timeline(paths, boot_id)
     return {
         "timeline": timeline.to_json() if timeline else None,

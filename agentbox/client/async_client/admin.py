@@ -1,4 +1,5 @@
-"""What operators do with a box, asynchronously: `AsyncBoxClient.tokens` and `AsyncBoxClient.mesh`."""
+"""What operators do with a box, asynchronously: `AsyncBoxClient.tokens` and
+`AsyncBoxClient.mesh`."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -14,24 +15,25 @@ class AsyncTokensClient:
         self._box = box
 
     async def list(self) -> Sequence[Mapping[str, Any]]:
-        """Every token that was not revoked, without its value."""
+        """All tokens that are not revoked, without their values."""
         items: Sequence[Mapping[str, Any]] = (await self._box.call("list_tokens"))["items"]
         return items
 
     async def create(self, name: str, scopes: Sequence[str], **members: Any) -> Mapping[str, Any]:
-        """A token, with its `value` this once; `more` are the other members of a NewToken."""
+        """Creates a token; its `value` is returned only once. `members`: the other members of a
+        NewToken."""
         token: Mapping[str, Any] = await self._box.call(
             "create_token", body={"name": name, "scopes": list(scopes), **members}
         )
         return token
 
     async def revoke(self, token_id: str) -> None:
-        """At once."""
+        """Revokes a token at once."""
         await self._box.call("revoke_token", {"id": token_id})
 
 
 class AsyncMeshClient:
-    """Boxes that joined this one, and this box's own part. Raises ApiError, BoxUnreachable."""
+    """Boxes joined to this one, and this box's own membership. Raises ApiError, BoxUnreachable."""
 
     def __init__(self, box: "AsyncBoxClient") -> None:
         self._box = box
@@ -43,21 +45,21 @@ class AsyncMeshClient:
         return document
 
     async def register(self, registration: Mapping[str, Any]) -> Mapping[str, Any]:
-        """A box joins: a session with its token, and where the slots are."""
+        """Registers a box: returns a session with its token and the slot endpoints."""
         return await self._call("mesh_register", body=registration)
 
     async def heartbeat(self, heartbeat: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Renews the session whose token is sent; a 410 is an answer with the reason."""
+        """Renews the session of the sent token; a 410 is a response with the reason."""
         return await self._call("mesh_heartbeat", body=heartbeat, accepted=(410,))
 
     async def deregister(self, deregistration: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Ends the session whose token is sent."""
+        """Ends the session of the sent token."""
         return await self._call("mesh_deregister", body=deregistration)
 
     async def sessions(
         self, *, limit: int = 100, cursor: str | None = None, **filters: str | None
     ) -> tuple[Sequence[Mapping[str, Any]], str | None]:
-        """A page of sessions by filter (state, instance, image), and the cursor of the next."""
+        """A page of sessions filtered by state, instance, image, and the next cursor."""
         page = await self._call(
             "mesh_sessions", query={**filters, "limit": limit, "cursor": cursor}
         )
@@ -72,18 +74,18 @@ class AsyncMeshClient:
         await self._box.call("mesh_evict", {"id": session_id})
 
     async def status(self) -> Mapping[str, Any]:
-        """Mode, and the state of a client or the sessions of a host."""
+        """The mode, and the state of a client or the sessions of a host."""
         return await self._call("mesh_status")
 
     async def join(self) -> Mapping[str, Any]:
-        """Tries again to join the host, now."""
+        """Retries to join the host now."""
         return await self._call("mesh_join")
 
     async def outbox(self) -> Sequence[Mapping[str, Any]]:
-        """Results for shared beads that wait for the host."""
+        """Results for shared beads waiting for the host."""
         items: Sequence[Mapping[str, Any]] = (await self._call("mesh_outbox"))["items"]
         return items
 
     async def drop(self, item_id: str) -> None:
-        """Gives one of them up."""
+        """Drops an outbox item."""
         await self._box.call("mesh_drop", {"id": item_id})

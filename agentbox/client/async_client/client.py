@@ -1,4 +1,4 @@
-"""The asynchronous client of one box: the same calls as `BoxClient`, awaited."""
+"""The asynchronous client of a box, with the same calls as `BoxClient`."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -33,9 +33,9 @@ from agentbox.core.trimmed_imports import block_if_missing
 
 block_if_missing(
     "sniffio"
-)  # httpcore asks for it at each call, which took a fifth of a call's time where it is not there
+)  # httpcore tries to import it for each call; if absent, that took a fifth of the call
 
-# A box closes a connection that was idle for 5 s; the client forgets it before, so that no call meets its end.
+# A box closes connections idle for 5 s; the client drops them earlier.
 LIMITS = httpx.Limits(
     max_connections=100, max_keepalive_connections=20, keepalive_expiry=IDLE_SECONDS
 )
@@ -45,7 +45,8 @@ if TYPE_CHECKING:
 
 
 class AsyncBoxClient:
-    """Calls the API of a box. Raises ApiError for a refusal, BoxUnreachable when nothing answers."""
+    """Calls the API of a box. Raises ApiError for an error response, BoxUnreachable without a
+    response."""
 
     def __init__(
         self,
@@ -56,7 +57,7 @@ class AsyncBoxClient:
         transport: httpx.AsyncBaseTransport | None = None,
         ssl: SSLContext | None = None,
     ) -> None:
-        """`ssl` is for sockets; a `transport` that is given brings its own."""
+        """`ssl` is for WebSockets; a custom `transport` has its own settings."""
         self.url = url.rstrip("/")
         self._token, self._timeout, self._ssl = token, timeout, ssl
         self._http = httpx.AsyncClient(
@@ -105,14 +106,15 @@ class AsyncBoxClient:
         accepted: tuple[int, ...] = (),
         wait_s: float | None = None,
     ) -> Any:
-        """Any route by name: its JSON, None for 204. A status in `accepted` is no error."""
+        """Calls an operation by name and returns its JSON, None for 204. A status in `accepted` is
+        not an error."""
         call = build_call(name, parameters, query=query, body=body, headers=headers)
         return parse_data(await self._request(call, wait_s), accepted=accepted)
 
     async def send(
         self, call: Call, *, accepted: tuple[int, ...] = (), wait_s: float | None = None
     ) -> httpx.Response:
-        """The answer to a request made by `call_of`. A status in `accepted` is no error."""
+        """Sends a request from `build_call`. A status in `accepted` is not an error."""
         return check_response(await self._request(call, wait_s), accepted)
 
     async def _request(self, call: Call, wait_s: float | None) -> httpx.Response:
@@ -131,7 +133,7 @@ class AsyncBoxClient:
 
     @asynccontextmanager
     async def streaming(self, call: Call) -> AsyncIterator[httpx.Response]:
-        """The answer while its body is still on its way."""
+        """The response with its body unread."""
         try:
             async with self._http.stream(call.method, call.url, headers=call.headers) as response:
                 if not response.is_success:
@@ -141,8 +143,8 @@ class AsyncBoxClient:
             raise unreachable(self.url, error) from error
 
     async def attach(self, agent_id: str, generation: int) -> "AsyncAttached":
-        """The pipes of an agent; `agents.attach` lets them go by itself."""
-        from agentbox.client import attach  # its library is imported where it is used
+        """Attaches to an agent's pipes; `agents.attach` also detaches."""
+        from agentbox.client import attach  # its library is imported on use
 
         url, headers = attach.attach_url(self.url, agent_id, generation), base_headers(self._token)
         return await attach.attach_async(
@@ -150,7 +152,7 @@ class AsyncBoxClient:
         )
 
     async def ready(self) -> Readiness:
-        """The cached verdict; not ready is an answer, no error."""
+        """The cached readiness; not ready is not an error."""
         return Readiness.from_wire(await self.call("ready", accepted=(503,)))
 
     async def livez(self) -> Mapping[str, Any]:
@@ -159,7 +161,7 @@ class AsyncBoxClient:
         return data
 
     async def health(self) -> Mapping[str, Any]:
-        """The state of each part."""
+        """The state of each component."""
         data: Mapping[str, Any] = await self.call("health")
         return data
 
@@ -169,7 +171,7 @@ class AsyncBoxClient:
         return data
 
     async def boot(self) -> Mapping[str, Any]:
-        """What this boot recorded of itself."""
+        """The record of this boot."""
         data: Mapping[str, Any] = await self.call("boot")
         return data
 
@@ -181,12 +183,12 @@ class AsyncBoxClient:
     async def tasks(
         self, *, limit: int = 100, cursor: str | None = None
     ) -> tuple[list[Task], str | None]:
-        """A page of tasks and the cursor of the next."""
+        """A page of tasks and the next cursor."""
         page = await self.call("list_tasks", query={"limit": limit, "cursor": cursor})
         return [Task.from_wire(item) for item in page["items"]], page["next_cursor"]
 
     async def config_apply(self) -> Mapping[str, Any]:
-        """Takes over the live keys of the mounted manifest."""
+        """Applies the live keys of the mounted manifest."""
         data: Mapping[str, Any] = await self.call("config_apply", wait_s=60)
         return data
 
@@ -198,7 +200,8 @@ class AsyncBoxClient:
     async def submit_task(
         self, spec: Mapping[str, Any], *, timeout_s: float = 600, **options: Any
     ) -> Submitted:
-        """Queues one run. `spec` is an AgentSpec on the wire; `options` are the other members of a TaskBody."""
+        """Queues a run. `spec` is an AgentSpec in JSON; `options` are the other members of a
+        TaskBody."""
         return Submitted.from_wire(
             await self.call("submit_task", body=task_body(spec, timeout_s, options))
         )
@@ -208,13 +211,14 @@ class AsyncBoxClient:
         return Task.from_wire(await self.call("get_task", {"id": task_id}))
 
     async def cancel_task(self, task_id: str) -> Task:
-        """Cancels a task; the answer comes when its agent has ended."""
+        """Cancels a task; returns when its agent has ended."""
         return Task.from_wire(await self.call("cancel_task", {"id": task_id}, wait_s=90))
 
     async def task_logs(
         self, task_id: str, *, since: int = 0, follow: bool = True, patience: float = 60.0
     ) -> AsyncIterator[LogItem | Task]:
-        """Output of a task after the cursor `since`; the Task itself comes last. Survives a restart of the API."""
+        """Output of a task after the cursor `since`, finally the Task itself. Survives a restart of
+        the API."""
         query = {"follow": str(follow).lower()}
         start = str(since) if since else ""
         events = self.stream(

@@ -1,4 +1,5 @@
-"""What agents changed, and the decision on it, asynchronously: `AsyncBoxClient.reviews` and `.approvals`."""
+"""What agents changed, and the decision on it, asynchronously: `AsyncBoxClient.reviews` and
+`.approvals`."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -8,18 +9,19 @@ if TYPE_CHECKING:
 
 
 class AsyncReviewsClient:
-    """Records as they come. Raises ApiError, BoxUnreachable."""
+    """Reviews of agents' changes. Returns records as JSON. Raises ApiError, BoxUnreachable."""
 
     def __init__(self, box: "AsyncBoxClient") -> None:
         self._box = box
 
     async def list(self) -> Sequence[Mapping[str, Any]]:
-        """Summaries of what waits for a decision, oldest first."""
+        """Summaries of pending reviews, oldest first."""
         items: Sequence[Mapping[str, Any]] = (await self._box.call("list_reviews"))["items"]
         return items
 
     async def show(self, agent_id: str, *, at: int = 0, limit: int = 100) -> Mapping[str, Any]:
-        """`summary`, `changes` from place `at` on, `left_out`, and `next`: the place of the next page, or None."""
+        """`summary`, `changes` from position `at`, `left_out`, and `next`: the position of the next
+        page, or None."""
         query = {"at": at, "limit": limit}
         review: Mapping[str, Any] = await self._box.call(
             "show_review", {"agent_id": agent_id}, query=query
@@ -27,36 +29,37 @@ class AsyncReviewsClient:
         return review
 
     async def commit(self, agent_id: str, digest: str) -> Mapping[str, Any]:
-        """Takes what has that digest. ApiError with status 409 has `problem["conflicts"]`, one with 412 the other digest."""
+        """Commits the review with this digest. ApiError 409 has `problem["conflicts"]`, ApiError
+        412 the current digest."""
         outcome: Mapping[str, Any] = await self._box.call(
             "commit_review", {"agent_id": agent_id}, body={"digest": digest}
         )
         return outcome
 
     async def discard(self, agent_id: str) -> Mapping[str, Any]:
-        """For good."""
+        """Discards the changes permanently."""
         outcome: Mapping[str, Any] = await self._box.call("discard_review", {"agent_id": agent_id})
         return outcome
 
 
 class AsyncApprovalsClient:
-    """Actions of agents that wait for a person. Raises ApiError, BoxUnreachable."""
+    """Actions of agents that require an approval. Raises ApiError, BoxUnreachable."""
 
     def __init__(self, box: "AsyncBoxClient") -> None:
         self._box = box
 
     async def list(self) -> Sequence[Mapping[str, Any]]:
-        """What waits, and what was decided in the last day; oldest first."""
+        """Pending approvals and those decided within a day, oldest first."""
         items: Sequence[Mapping[str, Any]] = (await self._box.call("list_approvals"))["items"]
         return items
 
     async def get(self, approval_id: str) -> Mapping[str, Any]:
-        """One of them."""
+        """One approval."""
         approval: Mapping[str, Any] = await self._box.call("get_approval", {"id": approval_id})
         return approval
 
     async def decide(self, approval_id: str, verdict: str, reason: str = "") -> Mapping[str, Any]:
-        """`verdict`: approve or deny. ApiError with status 409 when it is decided already."""
+        """`verdict`: approve or deny. ApiError 409 if already decided."""
         body = {"verdict": verdict, "reason": reason}
         approval: Mapping[str, Any] = await self._box.call(
             "decide_approval", {"id": approval_id}, body=body

@@ -8,7 +8,8 @@ if TYPE_CHECKING:
 
 
 class AsyncStatesClient:
-    """Whose memory and pods runs use. Records as they come. Raises ApiError, BoxUnreachable."""
+    """States: the memory and pods of runs. Returns records as JSON. Raises ApiError,
+    BoxUnreachable."""
 
     def __init__(self, box: "AsyncBoxClient") -> None:
         self._box = box
@@ -16,8 +17,8 @@ class AsyncStatesClient:
     async def list(
         self, *, legacy: bool = False, limit: int = 100, cursor: str | None = None
     ) -> tuple[list[Mapping[str, Any]], str | None]:
-        """A page of states in order of id, and the cursor of the next. With `legacy` only the names of what was left before
-        states were a run's own."""
+        """A page of states in order of id, and the next cursor. With `legacy`, only the names of
+        data stored before runs had their own state."""
         query = {"legacy": "true" if legacy else None, "limit": limit, "cursor": cursor}
         page = await self._box.call("list_states", query=query)
         return (
@@ -27,17 +28,18 @@ class AsyncStatesClient:
         )
 
     async def get(self, state: str) -> Mapping[str, Any]:
-        """One by id or name, with what it holds."""
+        """A state by id or name, with its contents."""
         document: Mapping[str, Any] = await self._box.call("show_state", {"id": state})
         return document
 
     async def remove(self, state: str) -> Mapping[str, Any]:
-        """How much memory and how many pods went. ApiError with code `state-busy` while an agent uses it."""
+        """Returns the number of removed memory entries and pods. ApiError with code `state-busy`
+        while an agent uses it."""
         removed: Mapping[str, Any] = await self._box.call("remove_state", {"id": state})
         return removed
 
     async def adopt(self, source: str, name: str) -> Mapping[str, Any]:
-        """What `legacy.<agent>` holds, as a state of that name."""
+        """Turns the data of `legacy.<agent>` into a state with that name."""
         document: Mapping[str, Any] = await self._box.call(
             "adopt_state", body={"source": source, "name": name}
         )

@@ -1,3 +1,2 @@
-"""The synchronous client of a box, one module a resource. What both clients share stays in
-`agentbox.client`.
-"""
+"""The synchronous client of a box, one module per resource. Code shared by both clients belongs in
+`agentbox.client`."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class AgentsClient:
-    """Programs that the box runs. A spec is an AgentSpec on the wire. Raises ApiError, BoxUnreachable."""
+    """Agents of a box. A spec is an AgentSpec in JSON. Raises ApiError, BoxUnreachable."""
 
     def __init__(self, box: "BoxClient") -> None:
         self._box = box
@@ -23,7 +23,8 @@ class AgentsClient:
     def spawn(
         self, spec: Mapping[str, Any], *, request_id: str = "", input: bytes | None = None
     ) -> Agent:
-        """Starts an agent, or answers the one that this `request_id` started before. `input` is all that a piped stdin gets."""
+        """Starts an agent, or returns the one started by the same `request_id`. `input` is the
+        complete stdin of a piped agent."""
         return Agent.from_wire(
             (self._box.send(requests.spawn_agent(spec, request_id, input))).json()
         )
@@ -37,7 +38,7 @@ class AgentsClient:
         timeout_s: float = 600,
         max_output: int = 1 << 20,
     ) -> RunOutput:
-        """Runs a program to its end."""
+        """Runs a program until it exits."""
         call = requests.run_once(spec, request_id, stdin, timeout_s, max_output)
         response = self._box.send(call, wait_s=timeout_s + requests.EXTRA_WAIT_SECONDS)
         return RunOutput.from_wire(response.json())
@@ -52,7 +53,7 @@ class AgentsClient:
         limit: int = 100,
         cursor: str | None = None,
     ) -> tuple[list[Agent], str | None]:
-        """A page of agents in order of id, and the cursor of the next."""
+        """A page of agents in order of id, and the next cursor."""
         call = requests.list_agents(
             limit, cursor, state=state, name=name, parent_id=parent_id, label=label
         )
@@ -64,17 +65,18 @@ class AgentsClient:
         return Agent.from_wire((self._box.send(requests.get_agent(agent_id))).json())
 
     def signal(self, agent_id: str, generation: int, signal: str) -> None:
-        """INT, TERM, HUP, USR1 or USR2 to the program, STOP or CONT to its tree."""
+        """INT, TERM, HUP, USR1 or USR2 to the program; STOP or CONT to its process tree."""
         self._box.send(requests.signal_agent(agent_id, generation, signal))
 
     def revoke(self, agent_id: str, grant_id: str) -> Agent:
-        """Takes a grant back for good; answers the agent as it is then."""
+        """Revokes a grant permanently; returns the updated agent."""
         return Agent.from_wire((self._box.send(requests.revoke_grant(agent_id, grant_id))).json())
 
     def terminate(
         self, agent_id: str, generation: int, *, grace_s: float | None = None
     ) -> AgentExit:
-        """Ends the tree; answers how it ended. None is the grace of the box, at most 60 s."""
+        """Terminates the process tree; returns its exit. `grace_s`: None uses the box's grace, at
+        most 60 s."""
         call = requests.terminate_agent(agent_id, generation, grace_s)
         wait = (60 if grace_s is None else grace_s) + requests.EXTRA_WAIT_SECONDS
         return AgentExit.from_wire((self._box.send(call, wait_s=wait)).json())
@@ -82,7 +84,8 @@ class AgentsClient:
     def stream(
         self, agent_id: str, *, since: int = 0, follow: bool = True, patience: float = 60.0
     ) -> Iterator["LogItem"]:
-        """Output and life of an agent after the cursor `since`. Goes on across broken connections for `patience` seconds."""
+        """Output and lifecycle of an agent after the cursor `since`. Reconnects for up to
+        `patience` seconds."""
         query = {"follow": str(follow).lower()}
         start = str(since) if since else ""
         events = self._box.stream(
@@ -93,7 +96,8 @@ class AgentsClient:
 
     @contextmanager
     def attach(self, agent_id: str, generation: int) -> Iterator["Attached"]:
-        """The agent's pipes, let go at the end. ApiError 409 while another holds them."""
+        """Attaches to the agent's pipes and detaches at the end. ApiError 409 if another client is
+        attached."""
         attached = self._box.attach(agent_id, generation)
         try:
             yield attached

@@ -17,7 +17,8 @@ class BeadsClient:
         self._box = box
 
     def create_epic(self, title: str, *, request_id: str = "", **spec: Any) -> Bead:
-        """A new epic; `spec` are the other members of a NewBead. The same `request_id` gives the same bead."""
+        """Creates an epic; `spec` are the other members of a NewBead. The same `request_id` returns
+        the same bead."""
         headers = {"Idempotency-Key": request_id} if request_id else None
         return Bead.from_wire(
             self._box.call("create_epic", body={"title": title, **spec}, headers=headers)
@@ -26,7 +27,7 @@ class BeadsClient:
     def create_child(
         self, parent_id: str, title: str, *, request_id: str = "", **spec: Any
     ) -> Bead:
-        """As `create_epic`, below another bead."""
+        """Like `create_epic`, below another bead."""
         headers = {"Idempotency-Key": request_id} if request_id else None
         body = {"title": title, **spec}
         return Bead.from_wire(
@@ -34,11 +35,11 @@ class BeadsClient:
         )
 
     def add_dep(self, bead_id: str, blocker_id: str) -> None:
-        """The bead waits for the blocker."""
+        """Makes the bead wait for the blocker."""
         self._box.call("add_dep", {"id": bead_id, "blocker": blocker_id})
 
     def remove_dep(self, bead_id: str, blocker_id: str) -> None:
-        """The bead waits for the blocker no more."""
+        """Removes the dependency on the blocker."""
         self._box.call("remove_dep", {"id": bead_id, "blocker": blocker_id})
 
     def claim(
@@ -49,7 +50,8 @@ class BeadsClient:
         assignee: str | None = None,
         lease_s: int | None = None,
     ) -> BeadClaim:
-        """A lease on one bead; `lease_id` is a random UUID of the caller, and repeating the call gives the same lease."""
+        """Leases a bead; `lease_id` is a random UUID of the caller. Repeating the call returns the
+        same lease."""
         body = without_none({"lease_id": lease_id, "assignee": assignee, "lease_s": lease_s})
         return BeadClaim.from_wire(self._box.call("claim", {"id": bead_id}, body=body))
 
@@ -62,7 +64,7 @@ class BeadsClient:
         parent_id: str | None = None,
         tags: Sequence[str] = (),
     ) -> BeadClaim | None:
-        """A lease on the first ready bead; None when there is none."""
+        """Leases the first ready bead; None if there is none."""
         body = without_none(
             {"lease_id": lease_id, "assignee": assignee, "lease_s": lease_s, "parent_id": parent_id}
         )
@@ -75,7 +77,7 @@ class BeadsClient:
         return BeadClaim.from_wire(self._box.call("heartbeat", {"id": bead_id}, body=body))
 
     def release(self, bead_id: str, lease_id: str, *, delay_s: int = 0, note: str = "") -> Bead:
-        """Gives the lease back; the bead is open again after `delay_s`."""
+        """Releases the lease; the bead is open again after `delay_s`."""
         body = {"lease_id": lease_id, "delay_s": delay_s, "note": note}
         return Bead.from_wire(self._box.call("release", {"id": bead_id}, body=body))
 
@@ -89,7 +91,7 @@ class BeadsClient:
         lease_id: str | None = None,
         force: bool | None = None,
     ) -> Bead:
-        """Closes a bead; a claimed one needs its lease id, or the scope admin."""
+        """Closes a bead; a claimed one requires its lease id, or the scope admin."""
         body = {
             "outcome": outcome,
             "note": note,
@@ -105,7 +107,7 @@ class BeadsClient:
     def ready(
         self, *, parent_id: str | None = None, limit: int = 100, cursor: str | None = None
     ) -> tuple[list[Bead], str | None]:
-        """A page of what may be claimed now, in order of priority, and the cursor of the next."""
+        """A page of claimable beads by priority, and the next cursor."""
         page = self._box.call(
             "ready_beads", query={"parent_id": parent_id, "limit": limit, "cursor": cursor}
         )
@@ -114,26 +116,28 @@ class BeadsClient:
     def list(
         self, *, limit: int = 100, cursor: str | None = None, **filters: str | None
     ) -> tuple[list[Bead], str | None]:
-        """A page of beads by filter (status, kind, parent_id, tag, assignee, creator), and the cursor of the next."""
+        """A page of beads filtered by status, kind, parent_id, tag, assignee, creator, and the next
+        cursor."""
         page = self._box.call("list_beads", query={**filters, "limit": limit, "cursor": cursor})
         return [Bead.from_wire(item) for item in page["items"]], page["next_cursor"]
 
 
 class EventsClient:
-    """The journal. Raises ApiError, BoxUnreachable."""
+    """The event journal. Raises ApiError, BoxUnreachable."""
 
     def __init__(self, box: "BoxClient") -> None:
         self._box = box
 
     def append(self, *events: Mapping[str, Any]) -> tuple[int, int]:
-        """Appends NewEvents, all or none: the numbers of the first and the last."""
+        """Appends NewEvents atomically; returns the first and the last sequence number."""
         appended = self._box.call("append_events", body={"events": list(events)})
         return appended["first_seq"], appended["last_seq"]
 
     def read(
         self, *, since: int = -1, limit: int = 100, types: Sequence[str] = (), **filters: str | None
     ) -> tuple[list[Event], int]:
-        """Events after `since` by filter (source, subject, agent_id, session_id), and the `since` to go on with."""
+        """Events after `since`, filtered by source, subject, agent_id, session_id, and the next
+        `since`."""
         query = {**filters, "since": since, "limit": limit, "types": ",".join(types) or None}
         batch = self._box.call("read_events", query=query)
         return [Event.from_wire(event) for event in batch["events"]], batch["next_since"]
@@ -146,7 +150,7 @@ class EventsClient:
         patience: float = 60.0,
         **filters: str | None,
     ) -> Iterator[Event]:
-        """Events as they happen, each once and in order, across broken connections; None is from now on."""
+        """Live events, each once and in order, across reconnects. `since`: None starts now."""
         query = {
             **filters,
             "types": ",".join(types) or None,
@@ -157,7 +161,7 @@ class EventsClient:
             yield Event.from_wire(json.loads(event.data))
 
     def head(self) -> tuple[int, str]:
-        """Number and hash of the last event; -1 and zeros where there is none."""
+        """Sequence number and hash of the last event; -1 and zeros if there is none."""
         head = self._box.call("head_event")
         return head["seq"], head["hash"]
 
@@ -166,12 +170,12 @@ class EventsClient:
         return Event.from_wire(self._box.call("show_event", {"seq": str(seq)}))
 
     def delivery(self, *, limit: int = 100) -> Mapping[str, Any]:
-        """How far the sink of the events is, and what it refused for good."""
+        """The position of the event sink, and the events it permanently rejected."""
         delivery: Mapping[str, Any] = self._box.call("event_delivery", query={"limit": limit})
         return delivery
 
     def verify(self, *, from_seq: int = 0) -> Mapping[str, Any]:
-        """Checks the hash chain: `ok`, and where it is broken."""
+        """Verifies the hash chain: `ok`, and the first broken event."""
         report: Mapping[str, Any] = self._box.call(
             "verify_events", body={"from_seq": from_seq}, wait_s=300
         )

@@ -1,4 +1,5 @@
-"""The synchronous client of one box. What it has for each slot is imported at first use: a command uses one of them."""
+"""The synchronous client of a box. Slot clients are imported on first use, since a command uses
+only one."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -34,12 +35,13 @@ if TYPE_CHECKING:
 
 
 class BoxClient:
-    """Calls the API of a box. Raises ApiError for a refusal, BoxUnreachable when nothing answers. Thread-safe."""
+    """Calls the API of a box. Raises ApiError for an error response, BoxUnreachable without a
+    response. Thread-safe."""
 
     def __init__(
         self, url: str, *, token: str = "", timeout: float = 10.0, ssl: SSLContext | None = None
     ) -> None:
-        """`ssl`: whom to trust at an https URL, None for the host's own authorities."""
+        """`ssl`: trust settings of an https URL; None uses the system's certificate authorities."""
         self.url = url.rstrip("/")
         self._token, self._timeout, self._ssl = token, timeout, ssl
         self._http = HttpTransport(self.url, headers=base_headers(token), timeout=timeout, ssl=ssl)
@@ -70,14 +72,15 @@ class BoxClient:
         accepted: tuple[int, ...] = (),
         wait_s: float | None = None,
     ) -> Any:
-        """Any route by name: its JSON, None for 204. A status in `accepted` is no error."""
+        """Calls an operation by name and returns its JSON, None for 204. A status in `accepted` is
+        not an error."""
         call = build_call(name, parameters, query=query, body=body, headers=headers)
         return parse_data(self._request(call, wait_s), accepted=accepted)
 
     def send(
         self, call: Call, *, accepted: tuple[int, ...] = (), wait_s: float | None = None
     ) -> Response:
-        """The answer to a request made by `call_of`. A status in `accepted` is no error."""
+        """Sends a request from `build_call`. A status in `accepted` is not an error."""
         return check_response(self._request(call, wait_s), accepted)
 
     def _request(self, call: Call, wait_s: float | None) -> Response:
@@ -100,7 +103,7 @@ class BoxClient:
 
     @contextmanager
     def streaming(self, call: Call) -> Iterator[Response]:
-        """The answer while its body is still on its way."""
+        """The response with its body unread."""
         try:
             with self._http.stream(call.method, call.url, headers=call.headers) as response:
                 if not response.is_success:
@@ -110,8 +113,8 @@ class BoxClient:
             raise unreachable(self.url, error) from error
 
     def attach(self, agent_id: str, generation: int) -> "Attached":
-        """The pipes of an agent; `agents.attach` lets them go by itself."""
-        from agentbox.client import attach  # its library is imported where it is used
+        """Attaches to an agent's pipes; `agents.attach` also detaches."""
+        from agentbox.client import attach  # its library is imported on use
 
         url, headers = attach.attach_url(self.url, agent_id, generation), base_headers(self._token)
         return attach.attach_sync(
@@ -119,11 +122,11 @@ class BoxClient:
         )
 
     def ready(self) -> Readiness:
-        """The cached verdict; not ready is an answer, no error."""
+        """The cached readiness; not ready is not an error."""
         return Readiness.from_wire(self.call("ready", accepted=(503,)))
 
     def health(self) -> Mapping[str, Any]:
-        """The state of each part."""
+        """The state of each component."""
         data: Mapping[str, Any] = self.call("health")
         return data
 
@@ -133,7 +136,7 @@ class BoxClient:
         return data
 
     def boot(self) -> Mapping[str, Any]:
-        """What this boot recorded of itself."""
+        """The record of this boot."""
         data: Mapping[str, Any] = self.call("boot")
         return data
 
@@ -143,7 +146,7 @@ class BoxClient:
         return data
 
     def config_apply(self) -> Mapping[str, Any]:
-        """Takes over the live keys of the mounted manifest."""
+        """Applies the live keys of the mounted manifest."""
         data: Mapping[str, Any] = self.call("config_apply", wait_s=60)
         return data
 
@@ -155,7 +158,8 @@ class BoxClient:
     def submit_task(
         self, spec: Mapping[str, Any], *, timeout_s: float = 600, **options: Any
     ) -> Submitted:
-        """Queues one run. `spec` is an AgentSpec on the wire; `options` are the other members of a TaskBody."""
+        """Queues a run. `spec` is an AgentSpec in JSON; `options` are the other members of a
+        TaskBody."""
         return Submitted.from_wire(
             self.call("submit_task", body=task_body(spec, timeout_s, options))
         )
@@ -167,18 +171,19 @@ class BoxClient:
     def tasks(
         self, *, limit: int = 100, cursor: str | None = None
     ) -> tuple[list[Task], str | None]:
-        """A page of tasks and the cursor of the next."""
+        """A page of tasks and the next cursor."""
         page = self.call("list_tasks", query={"limit": limit, "cursor": cursor})
         return [Task.from_wire(item) for item in page["items"]], page["next_cursor"]
 
     def cancel_task(self, task_id: str) -> Task:
-        """Cancels a task; the answer comes when its agent has ended."""
+        """Cancels a task; returns when its agent has ended."""
         return Task.from_wire(self.call("cancel_task", {"id": task_id}, wait_s=90))
 
     def task_logs(
         self, task_id: str, *, since: int = 0, follow: bool = True, patience: float = 60.0
     ) -> Iterator[LogItem | Task]:
-        """Output of a task after the cursor `since`; the Task itself comes last. Survives a restart of the API."""
+        """Output of a task after the cursor `since`, finally the Task itself. Survives a restart of
+        the API."""
         query = {"follow": str(follow).lower()}
         start = str(since) if since else ""
         events = self.stream(
@@ -196,10 +201,11 @@ class BoxClient:
         since: str = "",
         patience: float = 60.0,
     ) -> Iterator[SseEvent]:
-        """Events of a streaming route, each once and in order, across broken connections (by Last-Event-ID).
+        """Events of a streaming operation, each once and in order, across reconnects
+        (Last-Event-ID).
 
-        With `last` the stream ends at the first event of that type, and an end without it counts as broken. It begins
-        after the id `since`.
+        With `last` the stream ends at the first event of that type; an end without it counts as
+        broken. Starts after the id `since`.
         """
         resume = StreamResumption(patience, since)
         while True:
@@ -254,7 +260,7 @@ class BoxClient:
 
     @cached_property
     def agents(self) -> "AgentsClient":
-        """Programs that the box runs."""
+        """Agents."""
 
         from agentbox.client.sync.agents import AgentsClient
 
@@ -262,14 +268,14 @@ class BoxClient:
 
     @cached_property
     def beads(self) -> "BeadsClient":
-        """Units of work."""
+        """Work items."""
         from agentbox.client.sync.beads import BeadsClient
 
         return BeadsClient(self)
 
     @cached_property
     def events(self) -> "EventsClient":
-        """The journal."""
+        """The event journal."""
         from agentbox.client.sync.beads import EventsClient
 
         return EventsClient(self)
@@ -283,28 +289,28 @@ class BoxClient:
 
     @cached_property
     def mesh(self) -> "MeshClient":
-        """Boxes that joined, and this box's own part."""
+        """Joined boxes, and this box's own membership."""
         from agentbox.client.sync.admin import MeshClient
 
         return MeshClient(self)
 
     @cached_property
     def reviews(self) -> "ReviewsClient":
-        """What agents changed."""
+        """Reviews of agents' changes."""
         from agentbox.client.sync.reviews import ReviewsClient
 
         return ReviewsClient(self)
 
     @cached_property
     def states(self) -> "StatesClient":
-        """Whose memory and pods runs use."""
+        """States: the memory and pods of runs."""
         from agentbox.client.sync.states import StatesClient
 
         return StatesClient(self)
 
     @cached_property
     def approvals(self) -> "ApprovalsClient":
-        """Actions that wait for a person."""
+        """Actions that require an approval."""
         from agentbox.client.sync.reviews import ApprovalsClient
 
         return ApprovalsClient(self)

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 
 class PodsClient:
-    """Named objects in containers. A container's path ends with `/`; `""` is the root. Raises ApiError, BoxUnreachable."""
+    """Named objects in containers. A container path ends with `/`; `""` is the root. Raises
+    ApiError, BoxUnreachable."""
 
     def __init__(self, box: "BoxClient") -> None:
         self._box = box
@@ -27,41 +28,41 @@ class PodsClient:
         if_match: str | None = None,
         if_none_match: str | None = None,
     ) -> WrittenPod:
-        """Stores an object; `if_none_match="*"` only where there is none."""
+        """Stores an object; with `if_none_match="*"` only if it does not exist."""
         return requests.parse_written_pod(
             self._box.send(requests.write_pod(path, body, content_type, if_match, if_none_match))
         )
 
     def read(self, path: str, *, byte_range: tuple[int, int | None] | None = None) -> bytes:
-        """The whole body, or the bytes from the first to the last."""
+        """The whole body, or a range of bytes (first, last)."""
         return self._box.send(requests.read_pod(path, byte_range)).content
 
     @contextmanager
     def open(
         self, path: str, *, byte_range: tuple[int, int | None] | None = None
     ) -> Iterator[tuple[PodMeta, Iterator[bytes]]]:
-        """The object and its body in pieces, for what is too large to hold."""
+        """The metadata and the body as an iterator, for large objects."""
         with self._box.streaming(requests.read_pod(path, byte_range)) as response:
             yield requests.parse_pod_meta(path, response), response.iter_bytes()
 
     def head(self, path: str) -> PodMeta:
-        """What is known of an object, without its body."""
+        """The metadata of an object."""
         return requests.parse_pod_meta(path, self._box.send(requests.head_pod(path)))
 
     def patch(
         self, path: str, patch: bytes, *, patch_type: str = JSON_PATCH, if_match: str | None = None
     ) -> WrittenPod:
-        """Applies a JSON Patch, wholly or not at all."""
+        """Applies a JSON Patch atomically."""
         return requests.parse_written_pod(
             self._box.send(requests.patch_pod(path, patch, patch_type, if_match))
         )
 
     def delete(self, path: str, *, if_match: str | None = None) -> None:
-        """Removes an object, or an empty container."""
+        """Deletes an object, or an empty container."""
         self._box.send(requests.delete_pod(path, if_match))
 
     def options(self, path: str) -> Mapping[str, str]:
-        """The headers that say what may be done there: Allow, Accept-Put, Accept-Patch."""
+        """The headers Allow, Accept-Put and Accept-Patch."""
         return (
             self._box.send(build_call("options_pod", {"path": path}, headers={"Accept": "*/*"}))
         ).headers
@@ -69,7 +70,7 @@ class PodsClient:
     def list(
         self, container: str = "", *, limit: int = 100, cursor: str | None = None
     ) -> tuple[list[PodMeta], str | None]:
-        """A page of a container's members, and the cursor of the next."""
+        """A page of a container's members, and the next cursor."""
         return requests.parse_pod_page(self._box.send(requests.list_pods(container, limit, cursor)))
 
 
@@ -89,14 +90,15 @@ class MemoryClient:
         metadata: Mapping[str, Any] | None = None,
         ttl_s: int | None = None,
     ) -> tuple[MemoryEntry, bool]:
-        """The entry as stored, and whether it was created. `text` is what is searched; else the value's strings."""
+        """Returns the stored entry and whether it was created. `text` is searched; default: the
+        strings of `value`."""
         response = self._box.send(
             requests.store_memory(namespace, key, value, text=text, metadata=metadata, ttl_s=ttl_s)
         )
         return MemoryEntry.from_wire(response.json()), response.status_code == 201
 
     def retrieve(self, key: str, *, namespace: str = "default") -> MemoryEntry | None:
-        """The entry; None where there is none."""
+        """The entry; None if it does not exist."""
         response = self._box.send(
             build_call("retrieve_memory", {"ns": namespace, "key": key}), accepted=(404,)
         )
@@ -112,14 +114,15 @@ class MemoryClient:
         flt: Mapping[str, Any] | None = None,
         min_cosine: float | None = None,
     ) -> list[Hit]:
-        """The entries that fit best: by meaning (`vector`), by words (`text`), by both (`hybrid`)."""
+        """The best matching entries: by meaning (`vector`), by words (`text`), or both
+        (`hybrid`)."""
         call = requests.search_memory(
             query, namespaces, limit=limit, mode=mode, flt=flt, min_cosine=min_cosine
         )
         return [Hit.from_wire(hit) for hit in self._box.send(call).json()["hits"]]
 
     def delete(self, key: str, *, namespace: str = "default") -> bool:
-        """Whether there was one."""
+        """Returns whether the entry existed."""
         call = build_call("delete_memory", {"ns": namespace, "key": key})
         return self._box.send(call, accepted=(404,)).is_success
 
@@ -132,13 +135,13 @@ class MemoryClient:
         limit: int = 100,
         cursor: str | None = None,
     ) -> tuple[list[MemoryEntry], str | None]:
-        """A page of entries in order of their keys, and the cursor of the next."""
+        """A page of entries in order of key, and the next cursor."""
         return requests.parse_memory_page(
             self._box.send(requests.list_memory(namespace, prefix, flt or {}, limit, cursor))
         )
 
     def stats(self, namespace: str | None = None) -> Mapping[str, Any]:
-        """What the store holds, or one namespace of it."""
+        """Statistics of the store, or of one namespace."""
         stats: Mapping[str, Any] = self._box.send(
             build_call("memory_stats", query={"namespace": namespace})
         ).json()

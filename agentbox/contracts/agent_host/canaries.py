@@ -1,4 +1,4 @@
-"""What the canaries of who runs the agents found, for `/ready`."""
+"""The result of the canaries, for `/ready`."""
 
 from datetime import datetime
 
@@ -7,8 +7,9 @@ from agentbox.core.records.wire import Record, record
 
 @record
 class CanaryReport(Record):
-    """`at` is when the canary ended, None before the first. `failed` names the rules that did not hold, and is the one
-    word `canary` where it could not run; `rules` counts those that were asked of it."""
+    """`at` is when the canary ended, None before the first one. `failed` names the rules that did
+    not hold, or is only `canary` if it could not run; `rules` counts those that were tested.
+    """
 
     revision: int
     at: datetime | None = None

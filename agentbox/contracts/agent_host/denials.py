@@ -1,12 +1,13 @@
-"""Counts of what agents were refused, as who runs them keeps them."""
+"""Counts of denied actions of agents, as kept by the agent host."""
 
 from agentbox.core.records.wire import Record, record
 
 
 @record
 class DenialCount(Record):
-    """`agent` is a name; `count` is since the peer began, so it may fall to a smaller one. `denial_class`: benign, policy
-    or attack."""
+    """`agent` is a name; `count` is since the peer started, so it may decrease. `denial_class`:
+    benign, policy or attack.
+    """
 
     agent: str
     layer: str
@@ -17,7 +18,7 @@ class DenialCount(Record):
 
 @record
 class DenialCounts(Record):
-    """All that there are. Two with one `revision` are the same."""
+    """All counts. Two with the same `revision` are equal."""
 
     revision: int
     totals: tuple[DenialCount, ...]

@@ -1,4 +1,4 @@
-"""agent-host's own ordered record of what became of agents, taken once and for good (O15)."""
+"""The ordered lifecycle record of agent-host, each entry consumed exactly once (O15)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -19,10 +19,10 @@ _PAUSE_SECONDS = 1.0
 
 @record
 class LifecycleRecord(Record):
-    """One happening. `id` stays the same however often it is read: appended under it, it is in the journal once.
-
-    `type` is agent.started, agent.restarted, agent.exited, agent.lost, policy.denied, limit.warning or limit.breached; `at` is
-    when agent-host stored it. `agent_id` is empty where a start was refused; `session_id` and `trace_id` where no run is meant.
+    """One lifecycle event. `id` never changes, so that the entry is in the journal once. `type` is
+    agent.started, agent.restarted, agent.exited, agent.lost, policy.denied, limit.warning or
+    limit.breached; `at` is when agent-host stored it. `agent_id` is empty if a start was denied;
+    `session_id` and `trace_id` if it belongs to no run.
     """
 
     seq: int
@@ -42,8 +42,9 @@ RecordReader = Callable[
 
 
 async def consume_record(paths: Paths, handler: RecordHandler) -> None:
-    """Gives `take` every line in order, until cancelled. What it returned from is never given again; what it raised an
-    AdapterError for is given again after a second. Connects anew as often as needed."""
+    """Calls `handler` with all entries in order, until cancelled. Entries are acknowledged when it
+    returns; if it raises an AdapterError, they are repeated after a second. Reconnects as needed.
+    """
     while True:
         try:
             client, _ = await connect(paths, Deadline.after(_CONNECT_SECONDS))
@@ -56,7 +57,7 @@ async def consume_record(paths: Paths, handler: RecordHandler) -> None:
 
 
 async def consume_reader(reader: RecordReader, handler: RecordHandler) -> None:
-    """As `follow_record`, for a record that `read` reads."""
+    """As `consume_record`, with a custom reader."""
     while True:
         try:
             await _consume(reader, handler)

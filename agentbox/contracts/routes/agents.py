@@ -18,7 +18,8 @@ AGENTS: tuple[Route, ...] = (
         statuses=(201,),
         body_limit=None,
         headers=("Idempotency-Key",),
-        summary="Starts an agent. `Idempotency-Key` is the request id: the same one gives the same agent.",
+        summary="Starts an agent. `Idempotency-Key` is the request id: repeating it returns the "
+        "same agent.",
     ),
     Route(
         name="run_once",
@@ -30,7 +31,7 @@ AGENTS: tuple[Route, ...] = (
         response="RunResult",
         body_limit=None,
         headers=("Idempotency-Key",),
-        summary="Runs a program to its end and answers its output.",
+        summary="Runs a program to completion and returns its output.",
     ),
     Route(
         name="list_agents",
@@ -60,7 +61,7 @@ AGENTS: tuple[Route, ...] = (
         response="StreamItem",
         query=("since", "follow"),
         stream=True,
-        summary="Output and life of an agent, from the start or after `since` or Last-Event-ID.",
+        summary="Output and state of an agent, from the start or after `since` or Last-Event-ID.",
     ),
     Route(
         name="signal_agent",
@@ -81,7 +82,7 @@ AGENTS: tuple[Route, ...] = (
         handler="agents.terminate",
         response="ExitRecord",
         query=("generation", "grace_s"),
-        summary="Ends an agent's tree; answers how it ended.",
+        summary="Ends an agent's process tree; returns the exit record.",
     ),
     Route(
         name="revoke_grant",
@@ -90,7 +91,7 @@ AGENTS: tuple[Route, ...] = (
         scope=WRITE,
         handler="agents.revoke",
         response="AgentInfo",
-        summary="Takes a grant back, from all that descends from the agent too; answers the agent.",
+        summary="Revokes a grant, of all descendants of the agent too; returns the agent.",
     ),
     Route(
         name="attach_agent",
@@ -101,8 +102,9 @@ AGENTS: tuple[Route, ...] = (
         statuses=(101,),
         query=("generation",),
         socket=True,
-        summary="A WebSocket on the agent's pipes, one holder at a time: binary messages are bytes of stdin and stdout, an empty "
-        "one closes stdin, a text is a problem. It ends with the agent's output.",
+        summary="A WebSocket on the agent's pipes, one client at a time: binary messages are bytes "
+        "of stdin and stdout, an empty one closes stdin, a text message is a problem. It ends "
+        "with the agent's output.",
     ),
 )
 
@@ -149,7 +151,8 @@ TASKS: tuple[Route, ...] = (
         last="Task",
         query=("since", "follow"),
         stream=True,
-        summary="Output of the task's agent; ends with an event `task` that carries the finished Task.",
+        summary="Output of the task's agent; ends with an event `task` that carries the finished "
+        "Task.",
     ),
     Route(
         name="cancel_task",

@@ -1,4 +1,4 @@
-"""Routes of approvals: actions of agents that wait for a person."""
+"""Routes of approvals: actions of agents that wait for a decision."""
 
 from agentbox.contracts.routes.route import Route
 
@@ -12,7 +12,7 @@ APPROVALS: tuple[Route, ...] = (
         scope=READ,
         handler="approvals.list_approvals",
         response="Approvals",
-        summary="Actions that wait, and those of the last day; oldest first.",
+        summary="Pending actions, and those of the last day; oldest first.",
     ),
     Route(
         name="get_approval",
@@ -21,7 +21,7 @@ APPROVALS: tuple[Route, ...] = (
         scope=READ,
         handler="approvals.get",
         response="Approval",
-        summary="One of them, with its real parameters.",
+        summary="One approval, with its real parameters.",
     ),
     Route(
         name="decide_approval",
@@ -32,7 +32,8 @@ APPROVALS: tuple[Route, ...] = (
         request="Verdict",
         response="Approval",
         body_limit=None,
-        summary="Approves one use, or denies it. Whoever holds this scope and follows `/v1/events/stream` is asked; while nobody "
-        "does, every such action is denied at once. 409 when it is decided already.",
+        summary="Approves one use, or denies it. Clients with this scope that follow "
+        "`/v1/events/stream` are notified; without any, such actions are denied at once. "
+        "409 if it is already decided.",
     ),
 )

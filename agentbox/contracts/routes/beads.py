@@ -17,7 +17,7 @@ BEADS: tuple[Route, ...] = (
         statuses=(201, 200),
         body_limit=None,
         headers=("Idempotency-Key",),
-        summary="A new epic; 200 when its dedup_key is known already.",
+        summary="A new epic; 200 when its dedup_key exists already.",
     ),
     Route(
         name="create_child",
@@ -30,7 +30,7 @@ BEADS: tuple[Route, ...] = (
         statuses=(201, 200),
         body_limit=None,
         headers=("Idempotency-Key",),
-        summary="A new bead below another; 200 when its dedup_key is known already.",
+        summary="A new bead below another; 200 when its dedup_key exists already.",
     ),
     Route(
         name="add_dep",
@@ -48,7 +48,7 @@ BEADS: tuple[Route, ...] = (
         scope=WRITE,
         handler="beads.remove_dep",
         statuses=(204,),
-        summary="The bead waits for the blocker no more.",
+        summary="Removes the dependency on the blocker.",
     ),
     Route(
         name="claim",
@@ -93,7 +93,7 @@ BEADS: tuple[Route, ...] = (
         request="ReleaseBody",
         response="Bead",
         body_limit=None,
-        summary="Gives a lease back; the bead is open again.",
+        summary="Returns a lease; the bead is open again.",
     ),
     Route(
         name="close_bead",
@@ -104,7 +104,8 @@ BEADS: tuple[Route, ...] = (
         request="CloseBody",
         response="Bead",
         body_limit=None,
-        summary="Closes a bead with outcome, note and result. A claimed one needs its lease id, or scope admin.",
+        summary="Closes a bead with outcome, note and result. A claimed one needs its lease id, or "
+        "scope admin.",
     ),
     Route(
         name="ready_beads",
@@ -114,7 +115,7 @@ BEADS: tuple[Route, ...] = (
         handler="beads.ready",
         response="Page[Bead]",
         query=("parent_id", *_PAGE),
-        summary="What may be claimed now, in order of priority.",
+        summary="Beads that can be claimed now, by priority.",
     ),
     Route(
         name="list_beads",

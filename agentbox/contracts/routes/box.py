@@ -20,7 +20,7 @@ BOX: tuple[Route, ...] = (
         handler="probes.ready",
         response="Ready",
         statuses=(200, 503),
-        summary="Whether every requirement holds, or which do not.",
+        summary="Readiness, with the missing requirements.",
     ),
     Route(
         name="health",
@@ -38,7 +38,7 @@ BOX: tuple[Route, ...] = (
         scope=(),
         handler="probes.meta",
         response="Meta",
-        summary="What this box is: digests, slots, boot.",
+        summary="Identity of this box: digests, slots, boot.",
     ),
     Route(
         name="metrics",
@@ -48,7 +48,7 @@ BOX: tuple[Route, ...] = (
         handler="probes.metrics",
         response="text",
         listener="metrics",
-        summary="Prometheus text 0.0.4, or OpenMetrics by Accept. On its own port, and alone there.",
+        summary="Prometheus text 0.0.4, or OpenMetrics by Accept. Served alone on its own port.",
     ),
     Route(
         name="openapi",
@@ -67,7 +67,8 @@ BOX: tuple[Route, ...] = (
         handler="box.boot",
         response="BootReport",
         query=("boot_id",),
-        summary="Record, phases, events and sentinel of this boot; the time line of it or of `boot_id`; every kept boot.",
+        summary="Record, phases, events and sentinel of this boot; the timeline of it or of "
+        "`boot_id`; all stored boots.",
     ),
     Route(
         name="drain",
@@ -77,7 +78,8 @@ BOX: tuple[Route, ...] = (
         handler="box.drain",
         response="Draining",
         statuses=(202,),
-        summary="Un-readies the box, ends its agents, closes its slots, marks the shutdown clean.",
+        summary="Marks the box unready, ends its agents, closes its slots, marks the shutdown "
+        "clean.",
     ),
     Route(
         name="config_apply",
@@ -87,6 +89,7 @@ BOX: tuple[Route, ...] = (
         handler="box.apply",
         response="Applied",
         statuses=(200, 409),
-        summary="Reads the mounted manifest again and applies its live keys; changes nothing when a key needs more.",
+        summary="Reads the mounted manifest again and applies its live keys; changes nothing if "
+        "a key of another class has changed.",
     ),
 )

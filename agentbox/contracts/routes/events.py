@@ -16,7 +16,8 @@ EVENTS: tuple[Route, ...] = (
         response="Appended",
         statuses=(200, 201),
         body_limit=None,
-        summary="Appends events, all or none: {events}, or CloudEvents, single or batch. Records that a box delivers: 200 when all are known.",
+        summary="Appends events, all or none: {events}, or CloudEvents, single or batch. For "
+        "records delivered by a box: 200 if all are known.",
     ),
     Route(
         name="read_events",
@@ -37,7 +38,7 @@ EVENTS: tuple[Route, ...] = (
         response="Event",
         query=("since", *FILTERS),
         stream=True,
-        summary="Events as they happen, after `since` or Last-Event-ID; from now on without either.",
+        summary="Live events, after `since` or Last-Event-ID; by default from now on.",
     ),
     Route(
         name="head_event",
@@ -56,7 +57,7 @@ EVENTS: tuple[Route, ...] = (
         handler="events.delivery",
         response="Delivery",
         query=("limit",),
-        summary="How far the sink of the events is, and what it refused for good.",
+        summary="Delivery progress of the sink, and what it permanently rejected.",
     ),
     Route(
         name="show_event",

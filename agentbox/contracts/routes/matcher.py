@@ -1,4 +1,4 @@
-"""From method and path to a row of the table."""
+"""Finds the route for a method and path."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,9 +9,9 @@ from agentbox.contracts.routes.route import Route
 
 @dataclass(frozen=True)
 class RouteMatch:
-    """What a path means. `route` is None when the path is known but not the method; `allow` are its methods.
-
-    Parameters are decoded, but for the rest of a path: in it a `/` and a `%2F` must be told apart.
+    """The result of a match. `route` is None if the path exists without that method; `allow` lists
+    its methods. Parameters are decoded, except the rest parameter of a path, in which `/` and `%2F`
+    differ.
     """
 
     route: Route | None
@@ -21,7 +21,9 @@ class RouteMatch:
 
 
 class RouteMatcher:
-    """Finds the row for a request. A GET row answers HEAD too, unless it streams or becomes a WebSocket."""
+    """Finds the route for a request. A GET route also serves HEAD, except for streams and
+    WebSockets.
+    """
 
     def __init__(self, routes: Sequence[Route]) -> None:
         self._fixed: dict[str, list[Route]] = {}
@@ -31,7 +33,9 @@ class RouteMatcher:
                 self._fixed.setdefault(route.path, []).append(route)
 
     def match(self, method: str, raw_path: str) -> RouteMatch | None:
-        """None when no row has that path, or it is no UTF-8. `raw_path` is still percent-encoded, so that %2F is no separator."""
+        """None if no route has that path, or if it is not valid UTF-8. `raw_path` is
+        percent-encoded, so that %2F is not a separator.
+        """
         rows = self._fixed.get(raw_path)
         if rows is not None:
             return _choose(rows, {}, method)
@@ -55,7 +59,7 @@ class RouteMatcher:
 
 
 def _decode(segment: str) -> str:
-    """Raises UnicodeDecodeError for what is no UTF-8: two paths must not mean one name."""
+    """Raises UnicodeDecodeError for invalid UTF-8: two paths must not have one meaning."""
     return unquote_to_bytes(segment.encode("latin-1")).decode()
 
 

@@ -44,7 +44,8 @@ MEMORY: tuple[Route, ...] = (
         handler="memory.list_entries",
         response="Page[MemoryEntry]",
         query=("prefix", "flt", "limit", "cursor"),
-        summary="Entries of a namespace in order of their keys. `flt` is a filter on metadata, as JSON.",
+        summary="Entries of a namespace in order of their keys. `flt` is a filter on metadata, as "
+        "JSON.",
     ),
     Route(
         name="search_memory",
@@ -55,7 +56,7 @@ MEMORY: tuple[Route, ...] = (
         request="SearchBody",
         response="Hits",
         body_limit=None,
-        summary="The entries that fit a query best: by meaning, by words, or by both.",
+        summary="The entries that match a query best: by vector, by text, or by both.",
     ),
     Route(
         name="memory_stats",
@@ -65,6 +66,6 @@ MEMORY: tuple[Route, ...] = (
         handler="memory.stats",
         response="MemoryStats",
         query=("namespace",),
-        summary="What the store holds, or one namespace of it.",
+        summary="Statistics of the store, or of one namespace.",
     ),
 )

@@ -1,9 +1,11 @@
-"""Routes of the mesh: a box joins a host, stays, and leaves; an operator looks and ends sessions."""
+"""Routes of the mesh: a box joins a host, sends heartbeats and leaves; an operator lists and ends
+sessions.
+"""
 
 from agentbox.contracts.routes.route import Route
 
 JOIN, SESSION, ADMIN = ("mesh:join",), ("mesh:session",), ("mesh:admin",)
-_BODY = 65536  # bytes; what a box says of itself is short
+_BODY = 65536  # bytes; the messages of a box are short
 
 MESH: tuple[Route, ...] = (
     Route(
@@ -15,7 +17,8 @@ MESH: tuple[Route, ...] = (
         request="Registration",
         response="Registered",
         body_limit=_BODY,
-        summary="A box joins this host: a session with its token, and where the slots are. May be repeated.",
+        summary="A box joins this host: a session with its token, and the endpoints of the slots. "
+        "May be repeated.",
     ),
     Route(
         name="mesh_heartbeat",
@@ -27,7 +30,8 @@ MESH: tuple[Route, ...] = (
         response="HeartbeatReply",
         statuses=(200, 410),
         body_limit=_BODY,
-        summary="Renews the lease of the session whose token is sent; 410 with the reason once it is over.",
+        summary="Renews the lease of the session whose token is sent; 410 with the reason once it "
+        "has ended.",
     ),
     Route(
         name="mesh_deregister",
@@ -48,7 +52,7 @@ MESH: tuple[Route, ...] = (
         handler="mesh.list_sessions",
         response="Page[MeshSession]",
         query=("state", "instance", "image", "limit", "cursor"),
-        summary="Sessions that this host keeps or kept, in order of id.",
+        summary="Current and past sessions of this host, in order of id.",
     ),
     Route(
         name="mesh_session",
@@ -75,7 +79,8 @@ MESH: tuple[Route, ...] = (
         scope=ADMIN,
         handler="mesh.status",
         response="MeshStatus",
-        summary="This box's own part: its mode, and the state of a client or the sessions of a host.",
+        summary="The role of this box: its mode, and the state of a client or the sessions of a "
+        "host.",
     ),
     Route(
         name="mesh_join",
@@ -85,7 +90,7 @@ MESH: tuple[Route, ...] = (
         handler="mesh.join",
         response="MeshStatus",
         statuses=(202,),
-        summary="A client that was refused, or waits, asks its host again now.",
+        summary="Makes a client that was rejected or waits retry its host now.",
     ),
     Route(
         name="mesh_outbox",
@@ -94,7 +99,7 @@ MESH: tuple[Route, ...] = (
         scope=ADMIN,
         handler="mesh.outbox",
         response="OutboxItems",
-        summary="Results that wait for the store of beads, the oldest first.",
+        summary="Results that wait for the bead store, the oldest first.",
     ),
     Route(
         name="mesh_drop",
@@ -103,6 +108,6 @@ MESH: tuple[Route, ...] = (
         scope=ADMIN,
         handler="mesh.drop",
         statuses=(204,),
-        summary="Gives up one of them; journaled.",
+        summary="Discards one of them; journaled.",
     ),
 )

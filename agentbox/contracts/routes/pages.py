@@ -1,4 +1,6 @@
-"""Pages for people, on the API's port. They hold nothing of the box: what they show they ask the API for, with a token."""
+"""HTML pages on the API's port. They contain no data of the box; they request it from the API, with
+a token.
+"""
 
 from agentbox.contracts.routes.route import Route
 

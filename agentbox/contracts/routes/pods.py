@@ -1,4 +1,6 @@
-"""Routes of the slot pods: objects at a path, containers at a path that ends with `/` (RFC 9110, LDP 1.0)."""
+"""Routes of the slot pods: objects at a path, containers at a path that ends with `/` (RFC 9110,
+LDP 1.0).
+"""
 
 from agentbox.contracts.routes.route import Route
 
@@ -19,7 +21,8 @@ PODS: tuple[Route, ...] = (
         body_limit=None,
         headers=("If-Match", "If-None-Match", "If-Unmodified-Since"),
         media="any",
-        summary="Stores an object of any type, streamed, of at most `adapters.pods.max_object`; parents are made.",
+        summary="Stores an object of any type, streamed, of at most `adapters.pods.max_object`; "
+        "parents are made.",
     ),
     Route(
         name="patch_pod",
@@ -32,7 +35,7 @@ PODS: tuple[Route, ...] = (
         body_limit=None,
         headers=_ON_CHANGE,
         media="any",
-        summary="Applies a JSON Patch (RFC 6902), wholly or not at all.",
+        summary="Applies a JSON Patch (RFC 6902), all or nothing.",
     ),
     Route(
         name="delete_pod",
@@ -56,7 +59,8 @@ PODS: tuple[Route, ...] = (
         query=("limit", "cursor"),
         headers=(*_CONDITIONS, "Range", "If-Range"),
         media="any",
-        summary="An object, or a part of it; the members of a container as Turtle, JSON-LD or JSON, by Accept.",
+        summary="An object, or a part of it; the members of a container as Turtle, JSON-LD or "
+        "JSON, by Accept.",
     ),
     Route(
         name="options_pod",
@@ -66,6 +70,6 @@ PODS: tuple[Route, ...] = (
         handler="pods.options",
         statuses=(204,),
         media="any",
-        summary="What may be done here: Allow, Accept-Put, Accept-Patch.",
+        summary="Supported methods and types: Allow, Accept-Put, Accept-Patch.",
     ),
 )

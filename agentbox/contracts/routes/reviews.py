@@ -1,4 +1,4 @@
-"""Routes of reviews: what agents changed in their branches, and the operator's decision on it."""
+"""Routes of reviews: changes of agents in their branches, and the operator's decision."""
 
 from agentbox.contracts.routes.route import Route
 
@@ -12,7 +12,7 @@ REVIEWS: tuple[Route, ...] = (
         scope=READ,
         handler="reviews.list_reviews",
         response="Reviews",
-        summary="Changes of agents that ended, which wait for a decision; oldest first.",
+        summary="Changes of ended agents that wait for a decision; oldest first.",
     ),
     Route(
         name="show_review",
@@ -22,8 +22,8 @@ REVIEWS: tuple[Route, ...] = (
         handler="reviews.show",
         response="ReviewPage",
         query=("at", "limit"),
-        summary="What the agent changed, from place `at` on, with diffs. What runs by itself where it lands is first. Control "
-        "and invisible characters of the agent's are escaped.",
+        summary="Changes of the agent, from index `at` on, with diffs. Paths that are executed "
+        "automatically come first. Control and invisible characters are escaped.",
     ),
     Route(
         name="commit_review",
@@ -34,7 +34,8 @@ REVIEWS: tuple[Route, ...] = (
         request="CommitBody",
         response="Committed",
         body_limit=None,
-        summary="Takes exactly what has that digest into the workspace: all of it, or nothing where the workspace has changed.",
+        summary="Applies exactly the changes with that digest to the workspace: all, or nothing "
+        "if the workspace has changed.",
     ),
     Route(
         name="discard_review",
@@ -43,6 +44,6 @@ REVIEWS: tuple[Route, ...] = (
         scope=WRITE,
         handler="reviews.discard",
         response="Discarded",
-        summary="Removes the branch with its changes.",
+        summary="Deletes the branch with its changes.",
     ),
 )

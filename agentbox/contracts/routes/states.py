@@ -1,4 +1,4 @@
-"""Routes of states: whose memory and pods runs use."""
+"""Routes of states: the memory and pods of runs."""
 
 from agentbox.contracts.routes.route import Route
 
@@ -13,7 +13,7 @@ STATES: tuple[Route, ...] = (
         handler="states.list_states",
         response="States",
         query=("limit", "cursor", "legacy"),
-        summary="States that the caller made, oldest first; an admin sees everybody's.",
+        summary="States that the caller created, oldest first; an admin sees all.",
     ),
     Route(
         name="adopt_state",
@@ -24,7 +24,7 @@ STATES: tuple[Route, ...] = (
         request="AdoptBody",
         response="State",
         body_limit=None,
-        summary="Takes over what an agent left under its name before states were a run's own.",
+        summary="Adopts data that an agent left under its name before runs had their own states.",
     ),
     Route(
         name="show_state",
@@ -33,7 +33,7 @@ STATES: tuple[Route, ...] = (
         scope=READ,
         handler="states.show",
         response="State",
-        summary="One state by id or name, with what it holds.",
+        summary="One state by id or name, with its contents.",
     ),
     Route(
         name="remove_state",
@@ -42,6 +42,6 @@ STATES: tuple[Route, ...] = (
         scope=WRITE,
         handler="states.remove",
         response="StateHolds",
-        summary="Removes memory and pods of a state that no agent uses now, by id or name; answers how much that was.",
+        summary="Removes memory and pods of an unused state, by id or name; returns their number.",
     ),
 )

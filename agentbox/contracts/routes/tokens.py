@@ -12,7 +12,7 @@ TOKENS: tuple[Route, ...] = (
         scope=ADMIN,
         handler="tokens.list_tokens",
         response="Tokens",
-        summary="Every token that was not revoked, without its value.",
+        summary="Tokens that are not revoked, without their values.",
     ),
     Route(
         name="create_token",
@@ -24,7 +24,8 @@ TOKENS: tuple[Route, ...] = (
         response="MadeToken",
         statuses=(201,),
         body_limit=None,
-        summary="Makes a token with scopes, an end and bindings. Its value is in this answer and nowhere else.",
+        summary="Creates a token with scopes, an expiry and bindings. Only this response has its "
+        "value.",
     ),
     Route(
         name="revoke_token",

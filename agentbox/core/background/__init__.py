@@ -1,3 +1,3 @@
-"""Work beside the caller: tasks of the event loop, and threads for calls that block. Only ways to
-run any work go in, no work itself.
+"""Helpers to run background work: asyncio tasks, and threads for blocking calls. The work itself
+belongs to its owner.
 """

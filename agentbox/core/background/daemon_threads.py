@@ -1,4 +1,6 @@
-"""Blocking checks in daemon threads: a file system that hangs must neither stop the loop nor the end of the process."""
+"""Blocking checks in daemon threads, so that a hanging file system blocks neither the event loop
+nor process exit.
+"""
 
 import asyncio
 import threading
@@ -10,16 +12,18 @@ T = TypeVar("T")
 
 
 class DaemonThreadRunner(Generic[T]):
-    """One blocking call at a time. While an earlier one still hangs no second is begun: that is a TimeoutError."""
+    """Runs one blocking call at a time. Raises TimeoutError while an earlier call still hangs."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._busy = threading.Lock()
 
     async def __call__(self, call: Callable[[], T]) -> T:
-        """The result, or the exception, of `call`. Cancelling leaves the thread to end by itself."""
+        """Returns the result, or raises the exception, of `call`. Cancelling leaves the thread
+        running.
+        """
         if not self._busy.acquire(blocking=False):
-            raise TimeoutError(f"{self._name} has not come back yet")
+            raise TimeoutError(f"{self._name} is still running")
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         threading.Thread(

@@ -1,4 +1,4 @@
-"""Work in the background: what ends by a bug says so in the log."""
+"""Background tasks: failures are logged."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,7 +10,9 @@ _log = structlog.get_logger()
 
 
 def log_failures(task_name: str) -> Callable[["asyncio.Future[Any]"], None]:
-    """A callback for a job that is over. Cancelled, or ended as it should: nothing is said."""
+    """Returns a done callback that logs the exception of a task. Nothing is logged if it succeeded
+    or was cancelled.
+    """
 
     def log_failure(task: "asyncio.Future[Any]") -> None:
         if not task.cancelled() and (error := task.exception()) is not None:

@@ -1,4 +1,6 @@
-"""Work that blocks, in a thread that ends with it. The event loop's own pool keeps its threads, which `close` may not."""
+"""Runs blocking work in a thread of its own. The event loop's executor keeps its threads, which
+`close` must not.
+"""
 
 import asyncio
 import threading
@@ -10,7 +12,7 @@ T = TypeVar("T")
 
 
 async def run_in_thread(work: Callable[[], T]) -> T:
-    """The result of `work`. Cancelling does not stop the thread, only the waiting."""
+    """Returns the result of `work`. Cancelling stops the wait, not the thread."""
     future: Future[T] = Future()
 
     def run() -> None:

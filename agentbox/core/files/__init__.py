@@ -1,3 +1,3 @@
-"""Files written so that a reader sees the old content or the new one, never a part. Only functions
-of a path and its content go in.
+"""Atomic file writes: a reader sees the old content or the new one. Functions of a path and its
+content only.
 """

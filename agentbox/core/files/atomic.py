@@ -1,4 +1,4 @@
-"""Writing a file so that a reader sees the old one, the new one, or none, and never a part. Standard library only."""
+"""Atomic file writes: a reader sees the old file, the new one, or none. Standard library only."""
 
 import json
 import os
@@ -11,7 +11,9 @@ from agentbox.core.canonical import canonical_json
 
 
 def replace(path: Path, data: bytes, *, mode: int = 0o644, durable: bool = True) -> None:
-    """Writes beside `path` and renames over it. `durable` also waits for the disk, the folder's too. Raises OSError."""
+    """Writes beside `path` and renames over it. `durable` also syncs the file and its directory.
+    Raises OSError.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
     try:
@@ -30,14 +32,16 @@ def replace(path: Path, data: bytes, *, mode: int = 0o644, durable: bool = True)
 
 
 def replace_json(path: Path, document: Any, *, mode: int = 0o644, durable: bool = True) -> None:
-    """The same for canonical JSON."""
+    """As `replace`, for canonical JSON."""
     replace(path, canonical_json(document), mode=mode, durable=durable)
 
 
 @contextmanager
 def probe_file(directory: Path) -> Iterator[int]:
-    """A descriptor of a new file, removed at the end, to find out what the folder takes. An agent may write there too: no
-    name that it could have taken before is opened, least of all a link. Raises OSError."""
+    """Yields a descriptor of a new file, deleted at the end, to test whether the directory is
+    writable. Agents may write there too: the random name is created exclusively, so that no
+    existing file or link is opened. Raises OSError.
+    """
     path = directory / f".agentbox-probe-{os.urandom(8).hex()}"
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
@@ -48,7 +52,7 @@ def probe_file(directory: Path) -> Iterator[int]:
 
 
 def sync_directory(directory: Path) -> None:
-    """Makes a rename in `folder` durable."""
+    """Makes a rename in `directory` durable."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -57,14 +61,16 @@ def sync_directory(directory: Path) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """The object in a file, or None when there is no file. Raises ValueError for anything else than one JSON object."""
+    """The object in a file, or None if there is no file. Raises ValueError unless it is one JSON
+    object.
+    """
     try:
         data = path.read_bytes()
     except FileNotFoundError:
         return None
     document = json.loads(data)
     if not isinstance(document, dict):
-        raise ValueError(f"{path.name} holds no JSON object")
+        raise ValueError(f"{path.name} does not contain a JSON object")
     return document
 
 

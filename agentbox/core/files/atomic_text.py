@@ -1,4 +1,6 @@
-"""Writing files of the state folder so that a crash or a full disk leaves the old text or the new one, never half."""
+"""Writes files of the state directory atomically: a crash or a full disk leaves the old text or the
+new one.
+"""
 
 from __future__ import annotations
 
@@ -12,19 +14,20 @@ from agentbox.core.errors import AgentboxError, ExitCode
 
 @contextmanager
 def wrap_os_errors(action: str) -> Iterator[None]:
-    """Turns an OSError of the host's files into the sentence `cannot <doing>: <why>` (exit 3)."""
+    """Turns an OSError into an AgentboxError with the message `cannot <action>: <why>` (exit 3)."""
     try:
         yield
     except OSError as error:
         raise AgentboxError(
             f"cannot {action}: {error.strerror or error}",
-            "Free some space or mend the folder's rights; AGENTBOX_STATE_DIR names another folder.",
+            "Free some space or fix the directory's permissions; AGENTBOX_STATE_DIR selects "
+            "another directory.",
             exit_code=ExitCode.PREREQUISITE,
         ) from error
 
 
 def write_atomically(path: Path, text: str | bytes, mode: int = 0o600) -> None:
-    """Replaces a file whole: a reader, or a crash, sees the old text or the new one. Raises AgentboxError (exit 3)."""
+    """Replaces a file atomically. Raises AgentboxError (exit 3)."""
     temporary = path.with_name(f".{path.name}.new")
     with wrap_os_errors(f"write {path}"):
         try:
@@ -42,9 +45,8 @@ def write_atomically(path: Path, text: str | bytes, mode: int = 0o600) -> None:
 
 
 def write_in_place(path: Path, content: bytes) -> None:
-    """Overwrites a file that a mount holds by its inode. The room is taken first, so a full disk changes nothing.
-
-    Raises AgentboxError (exit 3).
+    """Overwrites a file in place, because a mount refers to its inode. Space is allocated first, so
+    a full disk changes nothing. Raises AgentboxError (exit 3).
     """
     with wrap_os_errors(f"write {path}"), path.open("r+b") as stream:
         if content:

@@ -1,3 +1,3 @@
-"""HTTP as every server and client here needs it: listener, bounds, headers, problem documents,
-event streams. No route and no resource of the product goes in.
+"""HTTP for all servers and clients: listener, limits, headers, problem documents, event streams.
+Routes and resources of the product belong elsewhere.
 """

@@ -1,4 +1,4 @@
-"""Reads the body of a request, never more than its row allows."""
+"""Reads request bodies up to the limit of the route."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
@@ -15,7 +15,7 @@ Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 
 
 def reject_body(headers: Mapping[str, str]) -> None:
-    """Raises ValueTooLarge (413) when a body is announced on a route that takes none."""
+    """Raises ValueTooLarge (413) if a body is announced on a route that accepts none."""
     if has_body(headers):
         length = headers.get("content-length", "1")
         raise body_too_large(int(length) if length.isdecimal() else 1, 0)
@@ -24,7 +24,9 @@ def reject_body(headers: Mapping[str, str]) -> None:
 async def read_json(
     route: Route, headers: Mapping[str, str], receive: Receive, max_body: int
 ) -> Any:
-    """The parsed body. Raises ValueTooLarge, UnsupportedMediaType, or ValidationError for what is no JSON."""
+    """The parsed JSON body. Raises ValueTooLarge, UnsupportedMediaType, or ValidationError for
+    invalid JSON.
+    """
     cap = max_body if route.body_limit is None else route.body_limit
     check_content_type(
         headers, JSON_TYPES + CLOUD_TYPES if route.name == "append_events" else JSON_TYPES
@@ -36,7 +38,7 @@ async def read_json(
     try:
         return parse_json(data)
     except InvalidJson as error:
-        raise invalid("", f"the body is no JSON document in UTF-8: {error}") from error
+        raise invalid("", f"the body is not valid JSON: {error}") from error
 
 
 async def _read(receive: Receive, cap: int) -> bytes:
@@ -52,7 +54,7 @@ async def _chunks(receive: Receive) -> AsyncIterator[bytes]:
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise invalid("", "the connection ended before the body did")
+            raise invalid("", "the connection closed before the end of the body")
         if chunk := message.get("body", b""):
             yield chunk
         if not message.get("more_body", False):
@@ -67,13 +69,15 @@ class BodyReader:
         self.unread = has_body(headers)
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """Each as it comes. Raises ValidationError when the connection ends before the body does."""
+        """Yields chunks as they arrive. Raises ValidationError if the connection closes before the
+        end.
+        """
         async for chunk in _chunks(self.receive):
             yield chunk
         self.unread = False
 
     async def read_all(self, cap: int) -> bytes:
-        """All of it. Raises ValueTooLarge over `cap` bytes."""
+        """The complete body. Raises ValueTooLarge over `cap` bytes."""
         data = await _read(self.receive, cap)
         self.unread = False
         return data

@@ -1,4 +1,6 @@
-"""Preconditions and ranges of one request (RFC 9110 13 and 14), judged against what is known of an object."""
+"""Preconditions and byte ranges of a request (RFC 9110 13 and 14), evaluated against the metadata
+of an object.
+"""
 
 import re
 from collections.abc import Mapping
@@ -15,17 +17,19 @@ ByteRange = tuple[int, int]  # first and last byte
 
 
 def http_date(moment: datetime) -> str:
-    """As `Last-Modified` has it, to the second."""
+    """Formats a time for `Last-Modified`, to the second."""
     return format_datetime(moment.astimezone(UTC).replace(microsecond=0), usegmt=True)
 
 
 def not_modified(headers: Mapping[str, str], meta: PodMeta) -> bool:
-    """True when GET or HEAD answers 304. Raises PreconditionFailed. The order is that of RFC 9110 13.2.2."""
+    """True if GET or HEAD must return 304. Raises PreconditionFailed. Order of evaluation as in RFC
+    9110 13.2.2.
+    """
     if not _satisfies_if_match(headers, meta) or (
         "if-match" not in headers and _changed_since(headers, "if-unmodified-since", meta)
     ):
         raise PreconditionFailed(
-            f"cannot read {meta.path}: it is not what was asked for", etag=meta.etag
+            f"cannot read {meta.path}: the precondition does not hold", etag=meta.etag
         )
     if "if-none-match" in headers:
         header = headers["if-none-match"].strip()
@@ -39,7 +43,7 @@ def fails_unmodified_since(headers: Mapping[str, str], meta: PodMeta) -> bool:
 
 
 def _satisfies_if_match(headers: Mapping[str, str], meta: PodMeta) -> bool:
-    """Strong comparison: a weak tag matches nothing."""
+    """Strong comparison: weak tags never match."""
     header = headers.get("if-match", "*").strip()
     return header == "*" or meta.etag in [
         match[2] for match in _TAG.finditer(header) if not match[1]
@@ -47,8 +51,9 @@ def _satisfies_if_match(headers: Mapping[str, str], meta: PodMeta) -> bool:
 
 
 def _changed_since(headers: Mapping[str, str], name: str, meta: PodMeta) -> bool:
-    """Whether the object is newer than that header's date. No date, or none that can be read, is ignored: then it is
-    for `If-Modified-Since` as if it had changed, for `If-Unmodified-Since` as if it had not."""
+    """Whether the object is newer than the date in that header. A missing or invalid date is
+    ignored: it counts as changed for `If-Modified-Since`, as unchanged for `If-Unmodified-Since`.
+    """
     date = _date(headers.get(name))
     return (
         name == "if-modified-since"
@@ -65,10 +70,9 @@ def _date(text: str | None) -> datetime | None:
 
 
 def requested_range(headers: Mapping[str, str], meta: PodMeta) -> ByteRange | None:
-    """The bytes that are asked for, within the object; None for all of them.
-
-    More than one range, another unit and a bad one are ignored, as a server may. So is a range under an `If-Range` that is
-    not exactly the object's tag. Raises RangeNotSatisfiable for what lies outside.
+    """The requested byte range within the object; None for all of it. Multiple ranges, other units
+    and invalid ranges are ignored, as is a range whose `If-Range` is not exactly the object's tag.
+    Raises RangeNotSatisfiable if it lies outside.
     """
     match, size = _RANGE.fullmatch(headers.get("range", "")), meta.size or 0
     if match is None or headers.get("if-range", meta.etag) != meta.etag:

@@ -1,6 +1,6 @@
-"""One HTTP connection with bounds: head size, time to send it, idle time, and how many connections there may be.
-
-uvicorn (0.54) bounds none of these before a first request is complete, so this subclass of its protocol does.
+"""An HTTP connection with limits: head size, head timeout, idle timeout, number of connections.
+uvicorn (0.54) has none of these before the first request is complete, hence this subclass of its
+protocol.
 """
 
 import asyncio
@@ -15,10 +15,10 @@ from uvicorn.server import ServerState
 MAX_HEAD = 16 << 10
 IDLE_SECONDS = 5.0
 MIN_BYTES_PER_SECOND = (
-    1024  # bytes a second of a body, over BODY_SECONDS in which the box was ready to read
+    1024  # minimum rate of a body in bytes a second, measured over BODY_SECONDS of reading
 )
 BODY_SECONDS = 10.0
-OVERFLOW = 64  # connections above the bound that are still told 503; more are cut
+OVERFLOW = 64  # connections above the limit that still get a 503; further ones are aborted
 _REASONS = {
     400: "Bad Request",
     408: "Request Timeout",
@@ -29,7 +29,7 @@ _REASONS = {
 
 @dataclass(frozen=True)
 class ConnectionLimits:
-    """Of one listener. `kept` of its `connections` are for probes alone."""
+    """Limits of a listener. `reserved` of its `connections` are for probes only."""
 
     connections: int
     reserved: int = 0
@@ -40,7 +40,7 @@ class HeadTooLarge(Exception):
 
 
 class BoundedHttp(HttpToolsProtocol):
-    """Closes a connection that is idle, slow with its head, or one too many."""
+    """Closes connections that are idle, slow to send the head, or over the limit."""
 
     bounds: ConnectionLimits
 
@@ -48,14 +48,14 @@ class BoundedHttp(HttpToolsProtocol):
         self, config: Config, server_state: ServerState, app_state: dict[str, Any]
     ) -> None:
         super().__init__(config, server_state, app_state)
-        self._head = 0  # bytes of the head in whole lines
-        self._unparsed = 0  # bytes that came since the head began and did not end it
+        self._head = 0  # bytes of complete lines of the head
+        self._unparsed = 0  # bytes since the head began, as long as it is incomplete
         self._in_head = True
         self._body, self._window = (
             0,
             (0.0, 0),
-        )  # bytes of bodies, and how many there were when we last looked
-        self._last_activity = 0.0  # in a head: when it began; else when bytes last came
+        )  # bytes of bodies; time and bytes at the last check
+        self._last_activity = 0.0  # in a head: when it began; else when bytes last arrived
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -115,25 +115,27 @@ class BoundedHttp(HttpToolsProtocol):
         super().on_response_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """uvicorn calls this for each error of its parser, those that our callbacks raise included."""
+        """Called by uvicorn for each parser error, including errors raised by callbacks."""
         self._refuse(431 if self._head > MAX_HEAD else 400)
 
     def handle_websocket_upgrade(self) -> None:
-        """From here on another protocol owns the connection, and keeps it alive by its own pings."""
+        """From here on another protocol owns the connection and checks it with its own pings."""
         if self._timer is not None:
             self._timer.cancel()
         self.app_state = {**self.app_state, "crowding": self._crowding()}
         super().handle_websocket_upgrade()
 
     def _crowding(self) -> str:
-        """`full`: only answer 503; `probes`: only probes are served; else empty."""
+        """`full`: answer 503 only; `probes`: serve probes only; else empty."""
         open_count = len(self.connections)
         if open_count > self.bounds.connections:
             return "full"
         return "probes" if open_count > self.bounds.connections - self.bounds.reserved else ""
 
     def _is_slow_body(self) -> bool:
-        """Whether a body comes so slowly that it only holds the connection. Time in which we do not read does not count."""
+        """Whether a body arrives so slowly that it only occupies the connection. Time without
+        reading does not count.
+        """
         now, (started, previous) = self.loop.time(), self._window
         reading = (
             not self._in_head

@@ -1,4 +1,4 @@
-"""Headers that every answer carries, and those that a request is judged by."""
+"""Headers of every response, and checks of request headers."""
 
 import re
 import socket
@@ -39,24 +39,24 @@ _SINGLE = frozenset(
         b"if-unmodified-since",
     }
 )
-# No user, path, query or fragment: what is left of those may be taken for another host than ours.
+# No user, path, query or fragment: the remainder could be taken for another host.
 _AUTHORITY = re.compile(r"(?:\[(?P<v6>[0-9a-f:.]+)\]|(?P<name>[a-z0-9._-]+))(?::[0-9]{0,5})?")
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 def decode_headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Lower-case name -> value; the last of a repeated one."""
+    """Lower-case name -> value; the last one of repeated names."""
     return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in raw}
 
 
 def request_id(headers: Mapping[str, str]) -> str:
-    """The caller's `X-Request-Id` where it is a plain word, else a new id."""
+    """The caller's `X-Request-Id` if valid, else a new id."""
     value = headers.get("x-request-id", "")
     return value if _REQUEST_ID.fullmatch(value) else uuid7()
 
 
 def trace_id(headers: Mapping[str, str]) -> str:
-    """That of a valid `traceparent` (W3C Trace Context, of any version), else a new id."""
+    """The id of a valid `traceparent` (W3C Trace Context, any version), else a new id."""
     match = _TRACEPARENT.fullmatch(headers.get("traceparent", ""))
     if match is None or match["version"] == "ff" or (match["version"] == "00" and match["more"]):
         return new_trace_id()
@@ -65,10 +65,12 @@ def trace_id(headers: Mapping[str, str]) -> str:
 
 
 def check_duplicates(raw: Iterable[tuple[bytes, bytes]]) -> None:
-    """Raises ValidationError where one of two would have to win: the other may be what somebody before us judged by."""
+    """Raises ValidationError for a duplicate of a header that must be unique: an upstream proxy may
+    have used the other one.
+    """
     names = [name.lower() for name, _ in raw if name.lower() in _SINGLE]
     if duplicate := next((name for name in names if names.count(name) > 1), None):
-        raise invalid(duplicate.decode(), "is there twice")
+        raise invalid(duplicate.decode(), "duplicate header")
 
 
 def has_body(headers: Mapping[str, str]) -> bool:
@@ -83,7 +85,9 @@ def allowed_hosts(plan: Plan) -> frozenset[str]:
 
 
 def check_host(headers: Mapping[str, str], allowed: frozenset[str]) -> None:
-    """Raises Misdirected when `Host` names another server. Its port does not matter: it may be mapped."""
+    """Raises Misdirected when `Host` names another server. Its port does not matter: it may be
+    mapped.
+    """
     host = parse_host(headers.get("host", ""))
     if host not in allowed and not _is_loopback(host):
         raise Misdirected(
@@ -92,21 +96,27 @@ def check_host(headers: Mapping[str, str], allowed: frozenset[str]) -> None:
 
 
 def probe_hosts(plan: Plan) -> frozenset[str]:
-    """Names under which probers and scrapers find the box: as others, the box's own, and where its metrics are published."""
+    """Hosts accepted from probers and scrapers: the allowed hosts, the box's own names and the
+    address of its metrics.
+    """
     names = {plan.name, socket.gethostname(), plan.observability.publish_address}
     return allowed_hosts(plan) | {name.lower() for name in names}
 
 
 def check_probe_host(headers: Mapping[str, str], allowed: frozenset[str]) -> None:
-    """Raises Misdirected for a name that is not the box's. Any address passes, and a request without `Host`: a kubelet asks
-    the address of a pod, and neither is what a browser sends that a name server led here."""
+    """Raises Misdirected for a host name that is not the box's. IP addresses and a missing `Host`
+    are accepted: a kubelet uses the address of the pod, and a browser after DNS rebinding sends
+    neither.
+    """
     host = parse_host(headers.get("host", ""))
     if "host" in headers and not _is_address(host):
         check_host(headers, allowed)
 
 
 def parse_host(header: str) -> str:
-    """The host of a `Host` header in lower case, without brackets; "" for what is not `host` or `host:port`."""
+    """The host of a `Host` header in lower case, without brackets; "" if it is not `host` or
+    `host:port`.
+    """
     match = _AUTHORITY.fullmatch(header.lower())
     return (match["v6"] or match["name"]) if match else ""
 
@@ -127,7 +137,9 @@ def _is_loopback(host: str) -> bool:
 
 
 def check_accept(headers: Mapping[str, str], offered: str) -> None:
-    """Raises NotAcceptable when `Accept` excludes what the route offers, and problems as well."""
+    """Raises NotAcceptable if `Accept` excludes both what the route offers and problem
+    documents.
+    """
     with suppress(NotAcceptable):
         negotiate(headers, ("application/problem+json",))
         return
@@ -135,7 +147,9 @@ def check_accept(headers: Mapping[str, str], offered: str) -> None:
 
 
 def negotiate(headers: Mapping[str, str], offered: Sequence[str]) -> str:
-    """The type of those offered that `Accept` likes best (RFC 9110 12.5.1), the first of equals. Raises NotAcceptable."""
+    """The offered type that `Accept` prefers (RFC 9110 12.5.1), the first of equals. Raises
+    NotAcceptable.
+    """
     ranges = [_media_range(part) for part in headers.get("accept", "*/*").lower().split(",")]
 
     def quality(media_type: str) -> float:
@@ -145,15 +159,16 @@ def negotiate(headers: Mapping[str, str], offered: Sequence[str]) -> str:
     best = max(offered, key=quality)
     if quality(best) <= 0:
         raise NotAcceptable(
-            f"cannot answer as {headers['accept']}: there is {offered[0]}", offered=list(offered)
+            f"cannot answer as {headers['accept']}: only {offered[0]} is available",
+            offered=list(offered),
         )
     return best
 
 
 def _media_range(part: str) -> tuple[str, float]:
-    """One media range and its weight; one that cannot be read counts in full."""
-    name, *parameters = [parameter.strip() for parameter in part.split(";")]
-    weight = next((word[2:] for word in parameters if word.startswith("q=")), "1")
+    """A media range and its weight; an invalid weight counts as 1."""
+    name, *parameters = [item.strip() for item in part.split(";")]
+    weight = next((item[2:] for item in parameters if item.startswith("q=")), "1")
     try:
         return name, float(weight)
     except ValueError:
@@ -161,7 +176,7 @@ def _media_range(part: str) -> tuple[str, float]:
 
 
 def check_content_type(headers: Mapping[str, str], accepted: tuple[str, ...]) -> str:
-    """The media type of the body. Raises UnsupportedMediaType for another than those accepted."""
+    """The media type of the body. Raises UnsupportedMediaType if it is not accepted."""
     media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type not in accepted:
         raise UnsupportedMediaType(
@@ -172,11 +187,11 @@ def check_content_type(headers: Mapping[str, str], accepted: tuple[str, ...]) ->
 
 
 def body_too_large(observed: int, cap: int) -> ValueTooLarge:
-    """The refusal of a body over `cap` bytes; 0 means that the route takes none."""
+    """The error for a body over `cap` bytes; 0 means that the route accepts none."""
     detail = (
-        f"cannot take a body of {observed} bytes: the cap is {cap}"
+        f"cannot accept a body of {observed} bytes: the maximum is {cap}"
         if cap
-        else "cannot take a body on this route"
+        else "cannot accept a body on this route"
     )
     return ValueTooLarge(
         detail, limit="body", observed=observed, cap=cap, config_path="api.max_body" if cap else ""

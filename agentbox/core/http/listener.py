@@ -1,4 +1,6 @@
-"""One listening socket that serves an ASGI application through uvicorn's protocol, without uvicorn's process manager."""
+"""A listening socket that serves an ASGI application through uvicorn's protocol, without uvicorn's
+process manager.
+"""
 
 import asyncio
 import socket
@@ -21,9 +23,12 @@ MAX_MESSAGE = 1 << 20  # bytes of one WebSocket message
 
 
 def bind(address: str, port: int) -> socket.socket:
-    """A bound, not yet listening socket. Raises AgentboxError (exit 7) when the address is taken or foreign."""
+    """A bound socket that does not listen yet. Raises AgentboxError (exit 7) if the address is in
+    use or not local.
+    """
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    # With its protocol named, asyncio sets TCP_NODELAY on what is accepted: else each answer waits 40 ms for an ACK.
+    # With the protocol set, asyncio enables TCP_NODELAY on accepted sockets: otherwise each
+    # response waits 40 ms for an ACK.
     sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC, socket.IPPROTO_TCP)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -32,7 +37,7 @@ def bind(address: str, port: int) -> socket.socket:
         sock.close()
         raise AgentboxError(
             f"cannot listen on {address}:{port}: {error.strerror}",
-            "Another program holds that port, or the address is not of this machine.",
+            "Stop the program that uses that port, or choose an address of this machine.",
             exit_code=ExitCode.BUSY,
         ) from error
     return sock
@@ -41,8 +46,9 @@ def bind(address: str, port: int) -> socket.socket:
 def _websocket(
     config: Config, server_state: ServerState, app_state: dict[str, Any]
 ) -> asyncio.Protocol:
-    """Imported when the first one comes. A peer that is slow to answer a ping is not cut: it may wait for an agent that
-    does not read."""
+    """Imported on first use. There is no ping timeout: a slow peer may be waiting for an agent that
+    does not read.
+    """
     from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
     return WebSocketsSansIOProtocol(config=config, server_state=server_state, app_state=app_state)
@@ -59,7 +65,9 @@ class Listener:
         wrapper: ProtocolWrapper | None = None,
         protocol: type[BoundedHttp] = BoundedHttp,
     ) -> None:
-        """`front` is given what makes the protocol of a connection, and answers the one that stands before it."""
+        """`wrapper` gets the protocol factory and returns the protocol that is placed in front of
+        it.
+        """
         self._sock = sock
         self._wrapper = wrapper
         self._protocol = type("Bounded", (protocol,), {"bounds": bounds})
@@ -106,7 +114,7 @@ class Listener:
         self._date_timer = asyncio.get_running_loop().call_later(1.0, self._update_date)
 
     async def close(self, grace: float = 1.0) -> None:
-        """Accepts no more, lets requests end for `grace` seconds, then cuts."""
+        """Stops accepting, waits `grace` seconds for requests to end, then aborts them."""
         if self._server is None or self._date_timer is None:
             return
         self._server.close()

@@ -1,4 +1,4 @@
-"""Problem documents (RFC 9457): the codes that the API alone has, and the answer to any error."""
+"""Problem documents (RFC 9457): error codes of the API, and the response to any error."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,7 +20,7 @@ _log = structlog.get_logger()
 
 
 class Unauthenticated(AdapterError):
-    """No credential, or one that is unknown. `rule` says what was expected."""
+    """A missing or unknown credential. `rule` says what was expected."""
 
     code, status, names = "unauthenticated", 401, ("rule",)
 
@@ -38,31 +38,31 @@ class UnsupportedMediaType(AdapterError):
 
 
 class Misdirected(AdapterError):
-    """`Host` names another server: a page in a browser that was led here (DNS rebinding)."""
+    """`Host` names another server, as after DNS rebinding in a browser."""
 
     code, status = "misdirected-request", 421
 
 
 class TooBusy(AdapterError):
-    """Every connection that is not kept for the probes is taken."""
+    """All connections that are not reserved for probes are in use."""
 
     code, status, retryable = "too-many-connections", 503, True
 
 
 class Conflict(AdapterError):
-    """The manifest's changed keys need more than the API may do in place."""
+    """The changed keys of the manifest need more than the API can apply at run time."""
 
     code, status, names = "needs-more-than-live", 409, ("keys",)
 
 
 class RangeNotSatisfiable(AdapterError):
-    """The range asked for lies outside the object, which has `size` bytes."""
+    """The requested range lies outside the object, which has `size` bytes."""
 
     code, status, names = "range-not-satisfiable", 416, ("size",)
 
 
 def invalid(pointer: str, detail: str) -> ValidationError:
-    """A ValidationError about one place of the request."""
+    """A ValidationError for one location in the request."""
     return ValidationError(
         f"cannot use {pointer or 'the request'}: {detail}",
         errors=[{"pointer": pointer, "detail": detail}],
@@ -70,7 +70,9 @@ def invalid(pointer: str, detail: str) -> ValidationError:
 
 
 def reply_for(error: Exception, request_id: str) -> Reply:
-    """The answer to an error. One that is no AdapterError is a bug: 500 with the request id, and a traceback in the log."""
+    """The response to an error. Anything but an AdapterError is a bug: 500 with the request id, and
+    a traceback in the log.
+    """
     if not isinstance(error, AdapterError):
         _log.error("request failed", request_id=request_id, exc_info=error)
         return Reply(_internal(request_id), status=500, media_type=MEDIA_TYPE)
@@ -87,7 +89,7 @@ def _internal(request_id: str) -> Mapping[str, Any]:
         "type": PROBLEM + "internal",
         "title": "Internal",
         "status": 500,
-        "detail": "a bug; the log has more",
+        "detail": "internal error; see the log",
         "instance": REQUEST + request_id,
         "code": "internal",
         "retryable": False,

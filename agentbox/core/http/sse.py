@@ -1,4 +1,6 @@
-"""Writes server-sent events: comments while nothing happens, an end when the reader stalls or the box drains."""
+"""Writes server-sent events, with comments as keep-alive. Ends when the reader stalls or the box
+drains.
+"""
 
 import asyncio
 import json
@@ -19,11 +21,11 @@ _log = structlog.get_logger()
 
 
 class EventStreamCut(Exception):
-    """The stream was ended by us before its last event; the reader resumes by its last id."""
+    """The server ended the stream before its last event; the reader resumes by its last id."""
 
 
 def encode_event(event: ServerSentEvent) -> bytes:
-    """One event: data is one line of JSON, so no line break can end it early."""
+    """Encodes one event. The data is a single line of JSON, so no line break can end it early."""
     data = json.dumps(event.data, separators=(",", ":"), ensure_ascii=False)
     return f"id: {event.id}\nevent: {event.event}\ndata: {data}\n\n".encode()
 
@@ -36,7 +38,9 @@ async def write_events(
     request_id: str,
     stall_seconds: float | None = None,
 ) -> None:
-    """Sends each event until the source ends. Raises Cut when the box drains, the reader stalls or the source fails."""
+    """Sends each event until the source ends. Raises EventStreamCut if the box drains, the reader
+    stalls or the source fails.
+    """
     disconnected = asyncio.ensure_future(_disconnected(receive))
     draining = asyncio.ensure_future(closing.wait())
     writer = _Writer(
@@ -81,7 +85,7 @@ async def _pump(events: AsyncIterator[ServerSentEvent], writer: "_Writer") -> No
 
 
 class _Writer:
-    """To one reader, until one of `ends`."""
+    """Writes to one reader, until one of `stop_signals` is done."""
 
     def __init__(
         self, send: Send, stop_signals: set[asyncio.Future[Any]], stall_seconds: float
@@ -93,7 +97,9 @@ class _Writer:
         return any(signal.done() for signal in self.stop_signals)
 
     async def write(self, data: bytes) -> None:
-        """Raises TimeoutError when the reader takes nothing for too long, Cut when it is over meanwhile."""
+        """Raises TimeoutError if the reader stalls, EventStreamCut if a stop signal arrives
+        meanwhile.
+        """
         sending = asyncio.ensure_future(
             self._send({"type": "http.response.body", "body": data, "more_body": True})
         )

@@ -1,4 +1,4 @@
-"""Reads server-sent events (HTML standard, 9.2) out of bytes as they come."""
+"""Incremental parser of server-sent events (HTML standard, 9.2)."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ class SseEvent:
 
 
 class SseParser:
-    """Feed it bytes in any cut; a line may be split anywhere, inside a character too."""
+    """Accepts bytes split anywhere, even inside a character."""
 
     def __init__(self) -> None:
         self._buffer = b""
@@ -22,7 +22,9 @@ class SseParser:
         self._data: list[str] = []
 
     def feed(self, chunk: bytes) -> list[SseEvent]:
-        """The events that this chunk completes. An event not ended by an empty line is not delivered."""
+        """The events completed by this chunk. An event without its final empty line is not
+        delivered.
+        """
         *lines, self._buffer = (self._buffer + chunk).split(b"\n")
         events = (
             self._parse_line(line.removesuffix(b"\r").decode("utf-8", "replace")) for line in lines

@@ -1,22 +1,24 @@
-"""Server-sent events as they pass: whole ones only, each with its data where that tells tokens (HTML standard 9.2)."""
+"""Splits a stream of server-sent events, to pass them on complete and to read token usage from them
+(HTML standard 9.2).
+"""
 
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-MAX_EVENT: Final = 4 << 20  # bytes of one event; more is passed on as it comes and not looked into
+MAX_EVENT: Final = 4 << 20  # bytes of one event; longer ones are passed on in parts and not parsed
 _USAGE_MARKERS: Final = (b'"usage', b'"finishReason"')
 
 
 class EventSplitter:
-    """Cuts a stream at its blank lines."""
+    """Splits a stream at blank lines."""
 
     def __init__(self) -> None:
         self._buffer = b""
-        self._search_start = 0  # up to there no end was found
+        self._search_start = 0  # no end was found before this position
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
-        """Every event that is whole now, its blank line included."""
+        """Yields every complete event, including its blank line."""
         self._buffer += chunk
         while True:
             end = self._find_end()
@@ -28,7 +30,7 @@ class EventSplitter:
             yield self.flush()
 
     def flush(self) -> bytes:
-        """What is left."""
+        """Returns and clears the buffer."""
         remainder, self._buffer, self._search_start = self._buffer, b"", 0
         return remainder
 
@@ -43,7 +45,9 @@ class EventSplitter:
 
 
 def usage_data(event: bytes) -> Mapping[str, Any] | None:
-    """The data of an event that may tell tokens; None for all others, which nobody needs to parse."""
+    """The data of an event that may contain token usage; None for all others, which are
+    not parsed.
+    """
     if not any(marker in event for marker in _USAGE_MARKERS):
         return None
     lines = event.splitlines()

@@ -1,3 +1,3 @@
-"""Calls and files of the Linux kernel that the standard library does not offer. One kernel
-interface a module, with the standard library only.
+"""Linux kernel interfaces that the standard library does not offer. One interface per module,
+standard library only.
 """

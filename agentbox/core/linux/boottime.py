@@ -1,4 +1,6 @@
-"""Time of the mesh: `CLOCK_BOOTTIME`, which no step of the wall clock moves and in which a suspend counts."""
+"""Clock of the mesh: `CLOCK_BOOTTIME` is not affected by changes of the wall clock and includes
+suspends.
+"""
 
 import time
 

@@ -1,4 +1,6 @@
-"""Capability sets as words. Numbers: linux/capability.h, as of Linux 6.x; a bit without a name is shown as `CAP_<n>`."""
+"""Capability sets as text. Numbers: linux/capability.h, as of Linux 6.x; an unknown bit becomes
+`CAP_<n>`.
+"""
 
 from collections.abc import Iterable
 
@@ -49,12 +51,12 @@ NONE = "none"
 
 
 def format_names(names: Iterable[str]) -> str:
-    """`NET_RAW,SYS_NICE`, sorted; `none` for no name."""
+    """`NET_RAW,SYS_NICE`, sorted; `none` if empty."""
     return ",".join(sorted(set(names))) or NONE
 
 
 def format_mask(mask: int) -> str:
-    """The same for a set as the kernel has it."""
+    """The same for a kernel bit mask."""
     return format_names(
         _capability_name(bit) for bit in range(mask.bit_length()) if mask >> bit & 1
     )

@@ -22,7 +22,7 @@ ANY_CHANGE = MODIFY | ATTRIB | CLOSE_WRITE | MOVED_FROM | MOVED_TO | CREATE | DE
 
 
 class Inotify:
-    """Watches folders. Its descriptor becomes readable when something happened. Raises OSError."""
+    """Watches directories. The descriptor is readable when there are events. Raises OSError."""
 
     def __init__(self) -> None:
         self.fd = _checked(_libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
@@ -40,7 +40,7 @@ class Inotify:
         _checked(_libc.inotify_add_watch(self.fd, os.fsencode(directory), mask))
 
     def read_names(self) -> list[str]:
-        """Names inside the watched folders that something happened to since the last call; waits for nothing."""
+        """Names in the watched directories with events since the last call. Does not block."""
         names = []
         try:
             data = os.read(self.fd, 1 << 16)

@@ -1,5 +1,4 @@
-"""The few kernel calls that the standard library lacks, and the identity of a process across a reboot.
-
+"""Kernel calls that the standard library lacks, and the identity of a process across reboots.
 Constants: linux/prctl.h, linux/capability.h.
 """
 
@@ -14,9 +13,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 _PR_SET_NO_NEW_PRIVS = 38
 _PR_GET_NO_NEW_PRIVS = 39
 _CAPABILITIES = struct.pack("=Ii", 0x20080522, 0)  # _LINUX_CAPABILITY_VERSION_3, of this process
-_SETS = struct.Struct(
-    "=6I"
-)  # effective, permitted and inheritable: the low words, then the high ones
+_SETS = struct.Struct("=6I")  # effective, permitted and inheritable: low words, then high words
 DAC_OVERRIDE = 1 << 1
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -32,28 +29,31 @@ def prctl(option: int, value: int = 0, argument: int = 0) -> int:
 
 
 def become_subreaper() -> None:
-    """Orphans among the descendants become children of this process."""
+    """Orphaned descendants become children of this process."""
     prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def set_parent_death_signal(number: int) -> None:
-    """Asks for a signal when the thread that forked this process ends. The caller checks getppid() afterwards."""
+    """Requests a signal for when the thread that forked this process ends. The caller checks
+    getppid() afterwards.
+    """
     prctl(_PR_SET_PDEATHSIG, number)
 
 
 def forbid_new_privileges() -> None:
-    """No exec below this process grants anything any more."""
+    """No exec below this process can gain privileges any more."""
     prctl(_PR_SET_NO_NEW_PRIVS, 1)
 
 
 def new_privileges_forbidden() -> bool:
-    """What the kernel says about `forbid_new_privileges` now."""
+    """Whether `forbid_new_privileges` is in force."""
     return prctl(_PR_GET_NO_NEW_PRIVS, 0) == 1
 
 
 def drop_capabilities_except(mask: int) -> None:
-    """Gives up every capability but those of the mask `kept` (of the first 32), for good where no new privileges come: an
-    exec by root has no more either. Raises OSError."""
+    """Permanently drops all capabilities except those in `mask` (of the first 32). With
+    no_new_privs even an exec by root does not regain them. Raises OSError.
+    """
     data = ctypes.create_string_buffer(_SETS.size)
     _check(_libc.capget(_CAPABILITIES, data))
     _, permitted, _, _, permitted_high, _ = _SETS.unpack(data.raw)
@@ -70,5 +70,5 @@ def _check(result: int) -> None:
 
 @cache
 def boot_id() -> str:
-    """The kernel's id of this boot. A pid and a start time mean nothing in another."""
+    """The kernel's id of this boot. A pid with a start time is valid within one boot only."""
     return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()

@@ -1,7 +1,7 @@
-"""Landlock by its three system calls: which paths, TCP ports and strangers a process and its descendants still reach.
-
-Numbers: linux/landlock.h; the calls have one number on every architecture. A kernel that knows less (its ABI) is given
-less; `sandbox/confinement.py` says what then does not hold. man 7 landlock.
+"""Landlock system calls: the paths, TCP ports and processes that a process and its descendants can
+reach. Numbers: linux/landlock.h; the calls have the same numbers on all architectures. An older
+kernel (ABI) gets fewer rules; `sandbox/confinement.py` reports what is not enforced. See man 7
+landlock.
 """
 
 import ctypes
@@ -34,7 +34,8 @@ _FILE_RIGHTS: Final = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL
 _BIND, _CONNECT = 1, 2  # since ABI 4
 _ABSTRACT, _SIGNAL = 1, 2  # since ABI 6
 
-# Devices are in no letter: handled, and so refused everywhere. No agent has the letter of sockets.
+# Device nodes have no letter: handled, hence denied everywhere. No agent has the letter for
+# sockets.
 RIGHTS: Final = {
     "r": _READ_FILE,
     "l": _READ_DIR,
@@ -44,7 +45,9 @@ RIGHTS: Final = {
     "d": _IOCTL,
     "s": _MAKE_SOCK,
 }
-"""What a letter grants: read files, list folders, write, make and remove entries, execute, control a device, make sockets."""
+"""Letters: read files, list directories, write, create and remove entries, execute, device ioctl,
+create sockets.
+"""
 
 PORTS_MIN_ABI: Final = 4
 DEVICES_MIN_ABI: Final = 5
@@ -54,7 +57,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class PathRule(NamedTuple):
-    """A path, with all that lies below it when `below`; `letters` of RIGHTS."""
+    """A path, with everything below it if `recursive`; `letters` of RIGHTS."""
 
     path: str
     letters: str
@@ -62,7 +65,7 @@ class PathRule(NamedTuple):
 
 
 def abi() -> int:
-    """What this kernel knows; 0 when it has no Landlock, or when a filter around us hides it."""
+    """The ABI of this kernel; 0 if it has no Landlock or if a seccomp filter blocks it."""
     try:
         return _call(_CREATE, None, 0, _VERSION_FLAG)
     except OSError as error:
@@ -79,8 +82,9 @@ def restrict(
     boundary: Boundary = UNBOUNDED,
     preopened: "PreopenedPaths | None" = None,
 ) -> None:
-    """Confines this process and all that descend from it, for good. Arguments as for `ruleset`. Needs no_new_privs. Raises
-    OSError."""
+    """Permanently confines this process and its descendants. Arguments as for `ruleset`. Needs
+    no_new_privs. Raises OSError.
+    """
     ruleset_fd = ruleset(rules, connect_ports, abi_version, bind_ports, boundary, preopened)
     try:
         _call(_RESTRICT, ruleset_fd, 0)
@@ -96,12 +100,11 @@ def ruleset(
     boundary: Boundary = UNBOUNDED,
     preopened: "PreopenedPaths | None" = None,
 ) -> int:
-    """A descriptor of rules that are in force nowhere yet. A granted path that is not there grants nothing; one that leads
-    over a link that an agent may have made, or past the boundary, ends it.
-
-    `ports`: those that TCP may connect to; None leaves connecting alone, and binding where `binds` is None too. `binds`:
-    those that it may bind, 0 for any that the kernel hands out. `known`: the ABI to use, of which at least 1 must be there.
-    `ahead`: what need not be opened again. Raises OSError.
+    """Creates a ruleset that is not in force yet and returns its descriptor. A missing path grants
+    nothing. A path over a link that an agent may have created, or outside the boundary, is an
+    error. `connect_ports`: TCP ports to connect to; None leaves connecting unrestricted, and
+    binding too if `bind_ports` is None. `bind_ports`: ports to bind, 0 for ephemeral ones.
+    `abi_version`: at least 1. `preopened`: paths that need not be opened again. Raises OSError.
     """
     files = _handled_rights(abi_version)
     net = (_CONNECT if connect_ports is not None else 0) | (
@@ -119,7 +122,7 @@ def ruleset(
             for rule in rules:
                 with suppress(
                     FileNotFoundError, NotADirectoryError, PermissionError
-                ):  # what we cannot see the agent cannot either
+                ):  # what this process cannot see, the agent cannot see either
                     opened = usable.find(rule.path) if usable else None
                     _add_path_rule(
                         ruleset_fd,

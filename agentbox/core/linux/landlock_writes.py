@@ -1,6 +1,5 @@
-"""Landlock through libc: which ABI the kernel has, and a ruleset that allows writes in given places only.
-
-Numbers and bits: linux/landlock.h; the system call numbers are the same on every architecture (since Linux 5.13).
+"""Landlock rulesets that allow writes in given paths only. Numbers and bits: linux/landlock.h; the
+system call numbers are the same on all architectures (since Linux 5.13).
 """
 
 import ctypes
@@ -25,21 +24,21 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def abi() -> int:
-    """The ABI version of the running kernel, 0 when Landlock is absent or turned off."""
+    """The Landlock ABI of the running kernel, 0 if absent or disabled."""
     return max(0, int(_libc.syscall(_CREATE, None, 0, _VERSION_FLAG)))
 
 
 def set_no_new_privileges() -> None:
-    """prctl(PR_SET_NO_NEW_PRIVS): no exec below this process ever gains a privilege. Raises OSError."""
+    """prctl(PR_SET_NO_NEW_PRIVS): no exec below this process gains privileges. Raises OSError."""
     _checked(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 
 
 def restrict_writes(paths: Iterable[Path]) -> None:
-    """From now on, in this process and all its children, nothing else can be written, made, renamed or removed.
-
-    A place is a folder with all that lies below it, or a file. What does not exist is left out. Files that are open
-    already stay writable. Needs `no_new_privileges`. Raises Refused for a link that somebody in the box may have made, and
-    OSError, also where the kernel has no Landlock.
+    """Restricts this process and its children: outside `paths` nothing can be written, created,
+    renamed or removed. A path is a file, or a directory with everything below it; missing ones are
+    skipped. Files that are already open stay writable. Needs `set_no_new_privileges`. Raises
+    OpenDenied for a link that a process of the box may have created, and OSError, also if the
+    kernel has no Landlock.
     """
     rights = handled_rights(abi())
     ruleset = _checked(_libc.syscall(_CREATE, struct.pack("Q", rights), 8, 0))
@@ -53,7 +52,7 @@ def restrict_writes(paths: Iterable[Path]) -> None:
 
 
 def handled_rights(version: int) -> int:
-    """Every right to change something that this ABI knows."""
+    """All modifying rights of this ABI."""
     return (
         _FILE_WRITES
         | _DIRECTORY_WRITES
@@ -71,7 +70,7 @@ def _add_path_rule(ruleset: int, path: Path, rights: int, opener: Opener) -> Non
         rights &= _FILE_WRITES | _TRUNCATE
     rule = struct.pack(
         "=Qi", rights, opened.descriptor
-    )  # the kernel's struct is packed: no padding behind the descriptor
+    )  # the kernel's struct is packed: no padding after the descriptor
     _checked(_libc.syscall(_ADD, ruleset, _PATH_BENEATH, rule, 0))
 
 

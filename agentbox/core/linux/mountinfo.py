@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _OCTAL = re.compile(r"\\([0-7]{3})")
-_PAGE_KIB = 4  # of every architecture that images are built for; the kernel rounds the size of a tmpfs up to it
+_PAGE_KIB = 4  # on all supported architectures; the kernel rounds the size of a tmpfs up to it
 
 
 @dataclass(frozen=True)
 class Mount:
-    """One mount. `flags` are of the mount itself (`ro`, `noexec`, …), `options` of its file system (`size=65536k`, …)."""
+    """One mount. `flags` are those of the mount (`ro`, `noexec`, …), `options` those of its file
+    system (`size=65536k`, …).
+    """
 
     target: str
     kind: str
@@ -24,7 +26,7 @@ class Mount:
 
     @property
     def size_kib(self) -> int | None:
-        """Of a tmpfs with a size; None of anything else."""
+        """For a tmpfs with a size; else None."""
         size = next(
             (option.removeprefix("size=") for option in self.options if option.startswith("size=")),
             "",
@@ -33,12 +35,12 @@ class Mount:
 
 
 def mounts() -> dict[str, Mount]:
-    """By target; where several lie on one another, the one on top. Raises OSError."""
+    """Mounts by target, the topmost if several share one. Raises OSError."""
     return parse(Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape"))
 
 
 def parse(text: str) -> dict[str, Mount]:
-    """Raises ValueError for a line that is none of mountinfo."""
+    """Parses mountinfo. Raises ValueError for an invalid line."""
     result = {}
     for line in text.splitlines():
         head, _, tail = line.partition(" - ")
@@ -51,7 +53,7 @@ def parse(text: str) -> dict[str, Mount]:
 
 
 def containing_mount(path: str, table: Mapping[str, Mount]) -> Mount | None:
-    """The mount that a path lies on."""
+    """The mount that contains a path."""
     parents = [
         target for target in table if path == target or path.startswith(f"{target.rstrip('/')}/")
     ]
@@ -59,9 +61,9 @@ def containing_mount(path: str, table: Mapping[str, Mount]) -> Mount | None:
 
 
 def tmpfs_kib(size: int) -> int:
-    """What the kernel says of a tmpfs that was asked for with so many bytes."""
+    """The size that the kernel reports for a tmpfs of so many bytes."""
     return -(-size // (_PAGE_KIB << 10)) * _PAGE_KIB
 
 
 def _unescape(text: str) -> str:
-    return _OCTAL.sub(lambda found: chr(int(found[1], 8)), text)
+    return _OCTAL.sub(lambda match: chr(int(match[1], 8)), text)

@@ -1,9 +1,7 @@
-"""Opens what a grant names. Whoever checks a path and opens it later opens what somebody put there
-meanwhile: here each name is opened below the folder before it (openat2), and what is checked is the
-descriptor that is used.
-
-No link is followed where an agent may have planted it. The system's own (`/bin`, `/usr/bin/python3`)
-lie where no agent writes, and are followed.
+"""Opens granted paths without races. A path that is checked first and opened later may have been
+replaced; so each name is opened relative to its parent (openat2), and the checks use the descriptor
+itself. Links are not followed where agents can write. Links of the system (`/bin`,
+`/usr/bin/python3`) are in directories that no agent can write, and are followed.
 """
 
 import errno
@@ -21,8 +19,10 @@ SYSTEM_DIRECTORIES: Final = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt", "/etc", "/nix/store"),
     *map(os.path.realpath, (sys.prefix, sys.base_prefix)),
 )
-"""Folders of programs, libraries and their settings; the last two are of the running interpreter."""
-_SYSTEM_PARENTS: Final = ("/", "/dev")  # what lies directly in them is the system's too
+"""Directories of programs, libraries and their configuration; the last two are those of the running
+interpreter.
+"""
+_SYSTEM_PARENTS: Final = ("/", "/dev")  # entries directly in these belong to the system too
 _MAX_LINKS: Final = 40  # MAXSYMLINKS, linux/namei.h
 _DIRECTORY_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
@@ -30,11 +30,11 @@ Identity = tuple[int, int]  # device and inode
 
 
 class OpenDenied(OSError):
-    """What is there may not be opened: a link, or a place of the control plane."""
+    """The path must not be opened: it is a link, or belongs to the control plane."""
 
 
 class OpenedPath(NamedTuple):
-    """An O_PATH descriptor, the path that leads there over no link, and the folder it lies in."""
+    """An O_PATH descriptor, its path without links, and its parent directory."""
 
     descriptor: int
     path: str
@@ -45,9 +45,10 @@ class OpenedPath(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Boundary:
-    """What limits the opening, as paths without links. `closed`: places of the control plane, of
-    which nothing is opened but `own`. `linked`: folders whose links are followed. `written`: of
-    those, where somebody writes after all."""
+    """Limits for opening, as paths without links. `protected`: paths of the control plane, of which
+    only `exempt` may be opened. `link_roots`: directories whose links are followed. `writable`:
+    parts of those that are writable after all.
+    """
 
     protected: tuple[str, ...] = ()
     exempt: tuple[str, ...] = ()
@@ -56,22 +57,22 @@ class Boundary:
 
 
 UNBOUNDED: Final = Boundary()
-"""Nothing is closed; links are followed in the system's folders all the same, and nowhere else."""
+"""Nothing is protected; links are followed in system directories only."""
 
 
 class Opener:
-    """Opens paths within a boundary. A context manager: its descriptors are closed at the end."""
+    """Opens paths within a boundary. A context manager: its descriptors are closed on exit."""
 
     def __init__(self, boundary: Boundary = UNBOUNDED) -> None:
-        """Raises OSError when a place of the control plane cannot be opened."""
+        """Raises OSError if a protected path cannot be opened."""
         self._boundary = boundary
         self._cache: dict[str, OpenedPath] = {}
         self._protected: dict[Identity, str] = {}
         self._protected_parents: dict[
             Identity, str
-        ] = {}  # closed places and the folders that hold one
+        ] = {}  # protected paths and their parent directories
         self._exempt: set[Identity] = set()
-        self.followed: set[str] = set()  # folders of the links that were followed
+        self.followed: set[str] = set()  # directories whose links were followed
         root = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         self._root = self._cache["/"] = OpenedPath(root, "/", True, identity(os.fstat(root)), None)
         try:
@@ -92,27 +93,29 @@ class Opener:
             os.close(self._cache.popitem()[1].descriptor)
 
     def open(self, path: str) -> OpenedPath:
-        """What lies at an absolute path. Raises Refused for a link that is not followed, and for
-        what is closed, holds or lies in a place that is; OSError for what is not there."""
+        """Opens an absolute path. Raises OpenDenied for a link that is not followed and for a path
+        that is, contains or is inside a protected path; OSError if it does not exist.
+        """
         return self.check(path, self._walk(path))
 
     def check(self, path: str, opened: OpenedPath) -> OpenedPath:
-        """The place that this path led to. Raises Refused as `open`."""
+        """Returns `opened`, which this path resolved to. Raises OpenDenied as `open`."""
         if contained := self._protected_parents.get(opened.identity):
             raise OpenDenied(
-                errno.EACCES, f"{path!r} shows {contained}, which is the control plane's"
+                errno.EACCES, f"{path!r} contains {contained}, which belongs to the control plane"
             )
         current: OpenedPath | None = opened
         while current is not None and current.identity not in self._exempt:
             if containing := self._protected.get(current.identity):
                 raise OpenDenied(
-                    errno.EACCES, f"{path!r} lies in {containing}, the control plane's"
+                    errno.EACCES,
+                    f"{path!r} is inside {containing}, which belongs to the control plane",
                 )
             current = current.parent
         return opened
 
     def _resolve_boundary(self) -> None:
-        """Learns which folders are closed, hold a closed one, or are the agent's own."""
+        """Resolves the directories that are protected, contain protected ones, or are exempt."""
         for path in self._boundary.protected:
             *parents, last = self._existing_prefix(path)
             self._protected_parents |= dict.fromkeys(
@@ -124,7 +127,7 @@ class Opener:
         self._exempt = {last.identity for path, last in resolved.items() if last.path == path}
 
     def _existing_prefix(self, path: str) -> list[OpenedPath]:
-        """The folders down to that path, as far as they are there."""
+        """The directories along that path, as far as they exist."""
         opened = [self._root]
         for name in _components(path):
             try:
@@ -153,7 +156,7 @@ class Opener:
         return current
 
     def _enter(self, parent: OpenedPath, name: str) -> OpenedPath:
-        """What has that name in a folder. Raises Refused for a link."""
+        """Opens a name in a directory. Raises OpenDenied for a link."""
         path = f"{parent.path.rstrip('/')}/{name}"
         if cached := self._cache.get(path):
             return cached
@@ -162,7 +165,7 @@ class Opener:
         except OSError as error:
             if error.errno != errno.ELOOP:
                 raise
-            reason = f"{path!r} is a link, in a place where agents may have put it"
+            reason = f"{path!r} is a symbolic link in a directory that agents can write"
             raise OpenDenied(errno.ELOOP, reason) from error
         stat_result = os.fstat(descriptor)
         opened = OpenedPath(
@@ -176,12 +179,14 @@ class Opener:
         is_trusted = directory in _SYSTEM_PARENTS or any(
             is_within(link, root) for root in self._boundary.link_roots
         )
-        return is_trusted and not any(is_within(directory, one) for one in self._boundary.writable)
+        return is_trusted and not any(
+            is_within(directory, root) for root in self._boundary.writable
+        )
 
 
 @contextmanager
 def opened_directory(path: str, boundary: Boundary = UNBOUNDED) -> Iterator[int]:
-    """A descriptor that reads the folder at that path. Raises OSError as `Opener.open`."""
+    """Yields a descriptor to read the directory at that path. Raises OSError as `Opener.open`."""
     descriptor = open_directory(path, boundary)
     try:
         yield descriptor
@@ -190,14 +195,15 @@ def opened_directory(path: str, boundary: Boundary = UNBOUNDED) -> Iterator[int]
 
 
 def open_directory(path: str, boundary: Boundary = UNBOUNDED) -> int:
-    """The same descriptor, which is the caller's to close."""
+    """As `opened_directory`; the caller closes the descriptor."""
     with Opener(boundary) as opener:
         return os.open(".", _DIRECTORY_FLAGS, dir_fd=opener.open(path).descriptor)
 
 
 def resolve_root(path: str, roots: Iterable[str]) -> str:
-    """The path, with the longest of `roots` that it lies in as the kernel names it. `roots`: where
-    the box alone puts links. What lies below stays as it is written."""
+    """The path with the longest matching prefix of `roots` replaced by its real path. `roots`:
+    directories where only the box creates links. The rest of the path stays as it is.
+    """
     for root in sorted(roots, key=len, reverse=True):
         if path == root:
             return os.path.realpath(root)
@@ -207,8 +213,9 @@ def resolve_root(path: str, roots: Iterable[str]) -> str:
 
 
 def is_within(path: str, directory: str) -> bool:
-    """Both absolute and without `.`, `..` or doubled slashes; a few hundred comparisons an agent,
-    so no Path is made."""
+    """Both paths absolute and normalised. Called a few hundred times per agent, so no Path is
+    created.
+    """
     return path == directory or path.startswith(
         directory if directory.endswith("/") else f"{directory}/"
     )
@@ -219,5 +226,5 @@ def _components(path: str) -> list[str]:
 
 
 def identity(stat_result: os.stat_result) -> Identity:
-    """Of what was looked at."""
+    """Device and inode of a stat result."""
     return stat_result.st_dev, stat_result.st_ino

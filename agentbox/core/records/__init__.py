@@ -1,3 +1,3 @@
-"""Typed records, their JSON form, and the JSON Schema derived from them. Only what works for every
-record goes in, no record of the product.
+"""Typed records, their JSON form and their JSON Schema. Code for all records only; the records of
+the product belong elsewhere.
 """

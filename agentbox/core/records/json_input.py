@@ -1,17 +1,17 @@
-"""JSON from outside: one document as RFC 8259 has it, text that UTF-8 can carry, nested no deeper than any reader follows."""
+"""JSON from untrusted sources: one document (RFC 8259), valid UTF-8, limited nesting."""
 
 import json
 from typing import Any
 
-MAX_DEPTH = 100  # a slot takes values of depth 64, and a request puts a few levels around them
+MAX_DEPTH = 100  # slot values have depth up to 64, and a request adds a few levels
 
 
 class InvalidJson(ValueError):
-    """The text says why, and holds nothing of the document."""
+    """The message gives the reason, and contains nothing of the document."""
 
 
 def read_json(document: str | bytes) -> Any:
-    """What the document says. Raises NotJson."""
+    """Parses the document. Raises InvalidJson."""
     try:
         text = document if isinstance(document, str) else document.decode()
         value = json.loads(text, parse_constant=_reject_constant)
@@ -20,11 +20,11 @@ def read_json(document: str | bytes) -> Any:
     except InvalidJson:
         raise
     except UnicodeDecodeError:
-        raise InvalidJson("it is no UTF-8") from None
+        raise InvalidJson("it is not valid UTF-8") from None
     except json.JSONDecodeError as error:
         raise InvalidJson(f"{error.msg} at line {error.lineno}, column {error.colno}") from None
     except ValueError:
-        raise InvalidJson("a number has too many digits") from None  # Python reads 4300
+        raise InvalidJson("a number has too many digits") from None  # Python's limit is 4300
     if text.count("{") + text.count("[") > MAX_DEPTH:
         _check_depth(value)
     if "\\ud" in text or "\\uD" in text:
@@ -46,7 +46,7 @@ def _check_text(document: Any) -> None:
     try:
         json.dumps(document, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise InvalidJson("a text holds a lone surrogate") from None
+        raise InvalidJson("a string contains a lone surrogate") from None
 
 
 def _too_deep() -> InvalidJson:
@@ -54,4 +54,4 @@ def _too_deep() -> InvalidJson:
 
 
 def _reject_constant(name: str) -> Any:
-    raise InvalidJson(f"{name} is no number of JSON")
+    raise InvalidJson(f"{name} is not valid JSON")

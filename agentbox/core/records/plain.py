@@ -1,4 +1,6 @@
-"""Records as plain data and back, by their annotations. Standard library only: Stage A of the boot imports this."""
+"""Converts records to plain data and back, by their annotations. Standard library only: Stage A of
+the boot imports this.
+"""
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
@@ -9,12 +11,12 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 @cache
 def _field_names(kind: Any) -> tuple[str, ...]:
-    """The fields of a record; none for what is no record."""
+    """The fields of a record; empty for other types."""
     return tuple(item.name for item in fields(kind)) if is_dataclass(kind) else ()
 
 
 def to_plain(value: Any) -> Any:
-    """As `dataclasses.asdict`, which copies every text as well and takes four times as long."""
+    """As `dataclasses.asdict`, which also copies every text and takes four times as long."""
     kind: Any = type(value)
     if kind in (str, int, bool, float, NoneType):
         return value
@@ -39,7 +41,7 @@ def build(kind: Any, data: Any, path: str) -> Any:
 
 
 def is_mapping_type(origin: Any) -> bool:
-    """True for the `Mapping[...]` annotations above."""
+    """True for `Mapping[...]` annotations."""
     return isinstance(origin, type) and issubclass(origin, Mapping)
 
 

@@ -1,4 +1,4 @@
-"""JSON Schemas (2020-12) of records, made from their annotations, so that no second description exists."""
+"""JSON Schemas (2020-12) of records, derived from their annotations."""
 
 import types
 from collections.abc import Mapping
@@ -74,7 +74,7 @@ class Schemas:
     def _component(self, kind: Any, args: tuple[Any, ...]) -> Schema:
         name = kind.__name__ + "".join(arg.__name__ for arg in args)
         if name not in self.components:
-            self.components[name] = {}  # a record may hold itself
+            self.components[name] = {}  # a record may contain itself
             self.components[name] = self._object(kind, args)
         return {"$ref": f"#/components/schemas/{name}"}
 
@@ -107,7 +107,7 @@ def _is_required(field: Field[Any]) -> bool:
 
 
 def _bind(hint: Any, table: Mapping[Any, Any]) -> Any:
-    """Puts arguments of a generic record in place of its type variables."""
+    """Replaces type variables of a generic record by its arguments."""
     if hint in table:
         return table[hint]
     if get_origin(hint) is tuple and get_args(hint)[0] in table:

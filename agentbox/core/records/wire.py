@@ -1,9 +1,7 @@
-"""Records and their wire form: one implementation for every record of every slot, and JSON Schemas made from the records.
-
-A record is a frozen dataclass with slots and keyword-only fields. On the wire it is a JSON object: times are RFC 3339
-with milliseconds and `Z`, bytes are base64, tuples are arrays. How an annotation is read is worked out once: a list of a
-hundred agents is 8,000 values, and nothing else happens in the program that reads it meanwhile.
-"""
+"""Records and their wire form, for all slots. A record is a frozen dataclass with slots and
+keyword-only fields. On the wire it is a JSON object: times are RFC 3339 with milliseconds and `Z`,
+bytes are base64, tuples are arrays. The reader of an annotation is built once: a list of a hundred
+agents has 8,000 values, and decoding blocks the event loop."""
 
 import base64
 import binascii
@@ -39,7 +37,7 @@ if TYPE_CHECKING:
 else:
 
     class Scalar:
-        """Any JSON value that holds no other."""
+        """Any JSON value that is not a container."""
 
     class JsonValue:
         """Any JSON value."""
@@ -53,12 +51,12 @@ EMPTY: Mapping[str, Any] = types.MappingProxyType({})
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
 def record(cls: type[T]) -> type[T]:
-    """The decorator of every record: frozen, slots, keyword-only."""
+    """The decorator of all records: frozen, slots, keyword-only."""
     return dataclass(frozen=True, slots=True, kw_only=True)(cls)
 
 
 class Record:
-    """Gives a record its wire form."""
+    """Adds the wire form to a record."""
 
     __slots__ = ()
 
@@ -68,12 +66,13 @@ class Record:
 
     @classmethod
     def from_wire(cls, data: Any) -> Self:
-        """The inverse of `to_wire`. Raises ValidationError with the pointer of the first value that does not fit."""
+        """The inverse of `to_wire`. Raises ValidationError with the pointer of the first invalid
+        value."""
         return from_wire(cls, data)
 
 
 def to_wire(value: Any) -> Any:
-    """The wire form of a record, or of what a field of one may hold."""
+    """The wire form of a record, or of a field value."""
     kind = type(value)
     if kind in _PLAIN:
         return value
@@ -95,14 +94,14 @@ def to_wire(value: Any) -> Any:
 
 
 def to_json(value: Any, *, ensure_ascii: bool = False) -> str:
-    """The wire form of what `to_wire` takes, as JSON in the least space. Plain data within is not copied on its way."""
+    """The wire form as compact JSON. Plain data is not copied."""
     return json.dumps(
         value, separators=(",", ":"), ensure_ascii=ensure_ascii, default=_encode_default
     )
 
 
 def _encode_default(value: Any) -> Any:
-    """What the encoder is given in place of a value that it does not know; it asks again for what is within."""
+    """Called by the encoder for unknown values; it encodes the contents again."""
     if isinstance(value, Record) and type(value).to_wire is Record.to_wire:
         return {name: getattr(value, name) for name in _field_names(type(value))}  # type: ignore[arg-type]
     if isinstance(value, Mapping):
@@ -113,7 +112,8 @@ def _encode_default(value: Any) -> Any:
 
 
 def from_wire(kind: type[T], data: Any) -> T:
-    """A value of the annotation `kind` (a record, `Page[Bead]`, `tuple[str, ...]`, ...) from plain JSON data."""
+    """Decodes plain JSON data to a value of the annotation `kind` (a record, `Page[Bead]`,
+    `tuple[str, ...]`, ...)."""
     value: T = _cached_reader(kind)(data, ())  # type: ignore[arg-type]
     return value
 
@@ -128,14 +128,14 @@ def invalid_value(pointer: str, detail: str) -> ValidationError:
 
 @cache
 def field_hints(kind: type) -> Mapping[str, Any]:
-    """Field name -> annotation, of a record class."""
+    """Field name -> annotation of a record class."""
     return get_type_hints(kind)
 
 
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 _Location: TypeAlias = tuple[
     Any, ...
-]  # where a value is: () for the document, else (where its parent is, its key)
+]  # location of a value: () for the document, else (location of the parent, key)
 _Reader: TypeAlias = Callable[[Any, _Location], Any]
 
 
@@ -215,7 +215,7 @@ def _record(kind: Any, args: tuple[Any, ...]) -> _Reader:
     names = set(order)
     readers: dict[
         str, _Reader
-    ] = {}  # made at its first use, so that a record may hold its own kind
+    ] = {}  # built on first use, so that a record may contain its own type
 
     def read(data: Any, location: _Location) -> Any:
         document = _object(data, location)
@@ -243,7 +243,7 @@ def _record(kind: Any, args: tuple[Any, ...]) -> _Reader:
 
 
 def _bind(hint: Any, kind: Any, args: tuple[Any, ...]) -> Any:
-    """Puts the arguments of `Page[Bead]` in place of the type variables of `Page`."""
+    """Replaces the type variables of `Page` by the arguments of `Page[Bead]`."""
     if not args:
         return hint
     table = dict(zip(kind.__parameters__, args, strict=True))
@@ -283,7 +283,7 @@ def _scalar(kind: Any) -> _Reader:
 
 def _read_int(data: Any, location: _Location) -> int:
     if isinstance(data, float) and data.is_integer():
-        return int(data)  # 5.0 is an integer, to JSON Schema as to RFC 8259
+        return int(data)  # 5.0 is an integer in JSON Schema and RFC 8259
     if not isinstance(data, int) or isinstance(data, bool):
         raise _error_at(location, "must be an integer")
     return data
@@ -319,7 +319,7 @@ def _object(data: Any, location: _Location) -> Mapping[str, Any]:
 
 
 def _error_at(location: _Location, detail: str) -> ValidationError:
-    """With the JSON pointer (RFC 6901) of where the value is."""
+    """An error with the JSON pointer (RFC 6901) of the value."""
     steps = []
     while location:
         location, key = location

@@ -1,3 +1,3 @@
-"""JSON-RPC 2.0 over streams: messages, client, session, flow control. Methods of a program stay
-with that program.
+"""JSON-RPC 2.0 over streams: messages, client, session, flow control. Methods belong to the program
+that serves them.
 """

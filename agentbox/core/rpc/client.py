@@ -1,4 +1,4 @@
-"""The calling side of the JSON-RPC connection: replies by id in any order, subscriptions with credit, `$/cancel`."""
+"""JSON-RPC client: replies by id in any order, subscriptions with credit, `$/cancel`."""
 
 import asyncio
 import contextlib
@@ -13,11 +13,11 @@ from agentbox.core.rpc import messages
 from agentbox.core.slot_errors import AdapterError, AdapterTimeout, SlotUnavailable
 
 log = structlog.get_logger()
-CREDIT = 256 << 10  # bytes that the peer may send on a subscription before it is granted more
+CREDIT = 256 << 10  # bytes that the peer may send on a subscription before it gets more credit
 
 
 class Subscription:
-    """Items that arrive by notification. A reader that stops costs at most `CREDIT` bytes here."""
+    """Items that arrive as notifications. A stalled reader costs at most `CREDIT` bytes here."""
 
     def __init__(self, client: "RpcClient", number: int, method: str) -> None:
         self.number = number
@@ -30,7 +30,9 @@ class Subscription:
         self._batches.put_nowait(batch)
 
     async def items(self) -> AsyncGenerator[Any, None]:
-        """Each item once, in order; ends when the peer says so. Raises what the peer, or the connection, ended with."""
+        """Yields each item once, in order, until the peer ends the subscription. Raises the error
+        that the peer or the connection ended with.
+        """
         while not self._ended:
             batch = await self._batches.get()
             if isinstance(batch, AdapterError):
@@ -54,8 +56,9 @@ class Subscription:
 
 
 class RpcClient:
-    """One connection. Its death fails every waiter with SlotUnavailable. `dropped` is told of each reply that nobody
-    waits for, and of each item of a subscription that is not open."""
+    """One connection. When it is lost, all pending calls fail with SlotUnavailable. `on_dropped` is
+    called for each reply without a pending call, and for each item without an open subscription.
+    """
 
     def __init__(
         self,
@@ -76,7 +79,7 @@ class RpcClient:
 
     @property
     def lost(self) -> bool:
-        """True once the connection is of no more use."""
+        """True once the connection cannot be used any more."""
         return self._lost_since is not None
 
     async def wait_lost(self) -> None:
@@ -105,7 +108,7 @@ class RpcClient:
         except TimeoutError as error:
             self.notify(messages.CANCEL, {"id": number})
             raise AdapterTimeout(
-                f"cannot finish {method}: no answer within {remaining:.1f} s",
+                f"cannot complete {method}: no reply within {remaining:.1f} s",
                 slot="orchestrator",
                 method=method.removeprefix("agent."),
                 deadline_ms=int(remaining * 1000),
@@ -119,7 +122,7 @@ class RpcClient:
     async def subscribe(
         self, method: str, params: Mapping[str, Any], deadline: Deadline
     ) -> Subscription:
-        """A call whose answer is a flow of notifications."""
+        """Makes a call whose results arrive as notifications."""
         subscription = Subscription(self, self._next_id(), method)
         self._subscriptions[subscription.number] = subscription
         try:
@@ -132,12 +135,12 @@ class RpcClient:
         return subscription
 
     def notify(self, method: str, params: Mapping[str, Any]) -> None:
-        """Sends without expecting an answer. Nothing happens on a lost connection."""
+        """Sends a notification. Does nothing on a lost connection."""
         if not self.lost:
             self._send({"method": method, "params": params})
 
     def discard(self, subscription: int) -> bool:
-        """Drops a subscription. False when it was not there."""
+        """Removes a subscription. False if it does not exist."""
         return self._subscriptions.pop(subscription, None) is not None
 
     async def close(self) -> None:
@@ -145,7 +148,7 @@ class RpcClient:
         self._task.cancel()
         await asyncio.wait(
             {self._task}
-        )  # unlike `await`, tells a cancelled task from a cancelled caller
+        )  # unlike `await`, distinguishes a cancelled task from a cancelled caller
         self._fail()
         self._writer.close()
         with contextlib.suppress(ConnectionError):
@@ -185,7 +188,7 @@ class RpcClient:
         number = message.get("id")
         future = self._pending.get(number) if isinstance(number, int) else None
         if future is None or future.done():
-            self._on_dropped()  # late: its caller gave up
+            self._on_dropped()  # late: the caller has given up
         elif "error" in message:
             future.set_exception(
                 messages.decode_error(messages.object_member(message, "error"), self.impl)
@@ -219,7 +222,7 @@ class RpcClient:
     def _connection_lost(self) -> SlotUnavailable:
         return SlotUnavailable(
             f"cannot use orchestrator: the connection to {self._peer} is lost",
-            hint="it is tried again in the background",
+            hint="retry later: it reconnects in the background",
             slot="orchestrator",
             impl=self.impl,
             since=self._lost_since,

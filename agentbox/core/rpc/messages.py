@@ -1,4 +1,4 @@
-"""JSON-RPC 2.0, one UTF-8 line a message: what agent-host and its clients share (O16 to O18)."""
+"""JSON-RPC 2.0, one UTF-8 line per message, shared by agent-host and its clients (O16 to O18)."""
 
 import json
 from collections.abc import Mapping
@@ -16,23 +16,23 @@ LIVE_LIMITS = (
     "max_agents",
     "max_depth",
     "grace_seconds",
-)  # live keys of `[adapters.orchestrator]` that agent-host holds
+)  # live keys of `[adapters.orchestrator]` that agent-host enforces
 EVENT = "agent.event"
 
 Message = Mapping[str, Any]
 
 
 class InvalidMessage(AgentboxError):
-    """A line that is no JSON-RPC message. The connection that carried it is of no more use."""
+    """An invalid JSON-RPC message. The connection cannot be used any more."""
 
 
 def encode(message: Message) -> bytes:
-    """The line of a message, which may hold records."""
+    """Encodes a message, which may contain records."""
     return to_json({"jsonrpc": "2.0", **message}, ensure_ascii=True).encode() + b"\n"
 
 
 def decode(line: bytes) -> dict[str, Any]:
-    """The message of a line. Raises Garbage."""
+    """Decodes a line. Raises InvalidMessage."""
     try:
         message = json.loads(line.decode())
     except (ValueError, RecursionError) as error:
@@ -43,21 +43,21 @@ def decode(line: bytes) -> dict[str, Any]:
 
 
 def object_member(message: Message, name: str) -> Mapping[str, Any]:
-    """A member that must be an object. Raises Garbage."""
+    """A member that must be an object. Raises InvalidMessage."""
     member = message.get(name)
     if not isinstance(member, Mapping):
-        raise InvalidMessage(f"cannot read a message: {name} is no object")
+        raise InvalidMessage(f"cannot read a message: {name} must be an object")
     return member
 
 
 def encode_error(error: AdapterError) -> dict[str, Any]:
-    """The member `error` of a reply."""
+    """Encodes the member `error` of a reply."""
     data = {"code": error.code, "detail": error.message, "hint": error.hint, **error.members}
     return {"code": TYPED_ERROR, "message": error.message, "data": data}
 
 
 def decode_error(reply: Message, impl: str = "local-process") -> AdapterError:
-    """The exception that a member `error` stands for; BackendError when it is none of ours."""
+    """Decodes a member `error` to an exception; BackendError if its code is unknown."""
     data = reply.get("data")
     body: Mapping[str, Any] = (
         data if isinstance(data, Mapping) else {"detail": str(reply.get("message"))}

@@ -1,4 +1,6 @@
-"""One connection to agent-host: the token first, then requests side by side, answers in any order."""
+"""Server side of one connection to agent-host: authentication first, then concurrent requests,
+replies in any order.
+"""
 
 import asyncio
 import contextlib
@@ -16,14 +18,14 @@ log = structlog.get_logger()
 
 
 class RequestHandler(Protocol):
-    """Who answers on a connection."""
+    """Handles the requests of a connection."""
 
     def handshake(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer to `initialize`, the version already checked. Raises PermissionDenied."""
+        """The result of `initialize`, after the version check. Raises PermissionDenied."""
         ...
 
     async def handle(self, session: "Session[Any]", method: str, params: Mapping[str, Any]) -> Any:
-        """The result of a method. Raises the errors of the slot, KeyError for a parameter that is missing."""
+        """The result of a method. Raises slot errors, and KeyError for a missing parameter."""
         ...
 
 
@@ -31,7 +33,7 @@ B = TypeVar("B", bound=RequestHandler)
 
 
 class Session(Generic[B]):
-    """`attachments` and `flows` are by the number that the client gave the subscription."""
+    """`attachments` and `subscriptions` are keyed by the client's subscription number."""
 
     def __init__(
         self, service: B, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -39,16 +41,14 @@ class Session(Generic[B]):
         self.service = service
         self.subscriptions: dict[int, ServerSubscription] = {}
         self.attachments: dict[int, Any] = {}
-        self.is_watch_only = (
-            False  # what agents hold: a caller that ends none, and learns of no end
-        )
+        self.is_watch_only = False  # such a client neither ends agents nor is notified of their end
         self._reader, self._writer = reader, writer
         self._initialized = False
         self._calls: dict[int, asyncio.Task[None]] = {}
         self._subscription_tasks: dict[int, asyncio.Task[None]] = {}
 
     async def serve(self) -> None:
-        """Until the client leaves, or says something that is no JSON-RPC."""
+        """Serves until the client disconnects or sends an invalid message."""
         try:
             while line := await self._reader.readline():
                 self._receive(messages.decode(line))
@@ -62,7 +62,7 @@ class Session(Generic[B]):
             await self._disconnect()
 
     async def send(self, message: messages.Message) -> None:
-        """Writes a message, and waits while the client does not read."""
+        """Writes a message; waits while the client does not read."""
         self._writer.write(messages.encode(message))
         with contextlib.suppress(ConnectionError):  # the read side notices
             await self._writer.drain()
@@ -73,25 +73,30 @@ class Session(Generic[B]):
         work: Coroutine[Any, Any, None],
         on_end: Callable[[], None] = lambda: None,
     ) -> None:
-        """Runs `work`, which feeds the flow, until it ends or the client closes the subscription; then calls `ended`."""
+        """Runs `work`, which feeds the subscription, until it ends or the client closes the
+        subscription; then calls `on_end`.
+        """
         self.subscriptions[subscription.number] = subscription
         task = asyncio.create_task(work)
         self._subscription_tasks[subscription.number] = task
         task.add_done_callback(lambda _: self._discard(subscription.number, on_end))
 
     def close_subscription(self, number: int) -> None:
-        """Ends a subscription. Nothing happens when it has ended."""
+        """Ends a subscription. Does nothing if it has ended."""
         if task := self._subscription_tasks.get(number):
             task.cancel()
 
     def initialize(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Checks who calls, and the version. Raises PermissionDenied or ContractMismatch."""
+        """Authenticates the caller and checks the version. Raises PermissionDenied or
+        ContractMismatch.
+        """
         result = self.service.handshake(params)
         client_version = str(params.get("contract_version", ""))
         if client_version.partition(".")[0] != CONTRACT_VERSION.partition(".")[0]:
             mismatch = {"slot": "orchestrator", "ours": CONTRACT_VERSION, "theirs": client_version}
             raise ContractMismatch(
-                f"cannot use agent-host: it speaks {CONTRACT_VERSION}, the caller {client_version}",
+                f"cannot use agent-host: it implements contract {CONTRACT_VERSION}, the caller "
+                f"{client_version}",
                 mismatches=[mismatch],
             )
         self._initialized = True
@@ -105,7 +110,7 @@ class Session(Generic[B]):
         )
         if not isinstance(method, str) or not isinstance(params, Mapping):
             raise messages.InvalidMessage(
-                "cannot read a message: it has no method, or its params are no object"
+                "cannot read a message: it has no method, or its params are not an object"
             )
         if number is None and not self._initialized:
             raise messages.InvalidMessage("cannot read a message: the first one must be initialize")
@@ -117,7 +122,7 @@ class Session(Generic[B]):
             task.add_done_callback(lambda _: self._calls.pop(number))
         else:
             raise messages.InvalidMessage(
-                "cannot read a message: its id is no integer, or is in use"
+                "cannot read a message: its id is not an integer, or is in use"
             )
 
     def _on_notification(self, method: str, params: Mapping[str, Any]) -> None:
@@ -141,13 +146,13 @@ class Session(Generic[B]):
         except KeyError as error:
             reply["error"] = {
                 "code": messages.INVALID_REQUEST,
-                "message": f"the parameter {error} is missing",
+                "message": f"missing parameter {error}",
             }
         except Exception:
             log.exception("request failed", method=method)
             reply["error"] = {
                 "code": messages.INTERNAL,
-                "message": "agent-host failed; its log says why",
+                "message": "agent-host failed; see its log",
             }
         await self.send(reply)
         if "error" in reply and not self._initialized:

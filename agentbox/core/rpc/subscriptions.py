@@ -1,4 +1,6 @@
-"""What a connection is sent unasked: items of a stream, chunks of an attached stdout; never beyond the credit given."""
+"""Server side of subscriptions: stream items and chunks of attached stdout, limited by the client's
+credit.
+"""
 
 import asyncio
 import contextlib
@@ -13,13 +15,15 @@ from agentbox.core.records.wire import to_wire
 from agentbox.core.rpc import messages
 from agentbox.core.slot_errors import AdapterError, BackendError, CursorExpired
 
-BATCH = 64 << 10  # bytes of data a notification
+BATCH = 64 << 10  # bytes of data per notification
 
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 
 class ServerSubscription:
-    """One subscription. The client grants credit in bytes and gives it back as its reader takes the items."""
+    """One subscription. The client grants credit in bytes and returns it as its reader consumes
+    items.
+    """
 
     def __init__(self, number: int, credit: int, send: Send) -> None:
         self.number = number
@@ -28,15 +32,15 @@ class ServerSubscription:
         self._attached: AttachedReader | None = None
         self._unacknowledged: deque[tuple[int, int]] = (
             deque()
-        )  # bytes and last cursor of what its reader has not taken
-        self._acknowledged_bytes = 0  # bytes that were granted again, of the first of those
+        )  # bytes and last cursor of unacknowledged batches
+        self._acknowledged_bytes = 0  # bytes acknowledged of the first of those
         self._in_transit: deque[tuple[int, int]] = (
             deque()
-        )  # what it has taken and may not have passed on, likewise
-        self._in_transit_bytes = 0  # bytes of these
+        )  # batches acknowledged, but possibly not passed on yet; bytes and cursor
+        self._in_transit_bytes = 0  # sum of their bytes
 
     def add_credit(self, size: int) -> None:
-        """More may be sent: the reader has taken that much."""
+        """Adds credit: the reader has consumed that many bytes."""
         self._credit += size
         self._credit_available.set()
         if self._attached is None:
@@ -57,8 +61,9 @@ class ServerSubscription:
     async def send_stream(
         self, reader: ItemReader, *, follow: bool, attached: AttachedReader | None = None
     ) -> None:
-        """Items until nothing will follow, or without `follow` until what is kept now was sent. What `attached` has not
-        taken is not dropped."""
+        """Sends items until the stream ends, or without `follow` until the current end. Output that
+        `attached` has not consumed is not dropped.
+        """
         self._attached = attached
         async with self._report_end():
             while True:
@@ -73,14 +78,18 @@ class ServerSubscription:
                     await reader.wait_for_items()
 
     async def send_items(self, items: AsyncIterator[tuple[Any, int]]) -> None:
-        """Items on the wire and the bytes that each counts, until there are no more."""
+        """Sends items of the wire form, with the bytes that each counts, until there are
+        no more.
+        """
         async with self._report_end(), contextlib.aclosing(items) as stream:  # type: ignore[type-var]
             async for item, size in stream:
                 await self._wait_for_credit()
                 await self._send_batch([item], size)
 
     async def send_stdout(self, runner: AgentRunner, generation: int) -> None:
-        """Chunks of one generation, from where the last holder stopped; ends with the generation. A cut is an error."""
+        """Sends chunks of one generation from where the last client stopped, until it ends. Raises
+        CursorExpired if output was dropped.
+        """
         record = runner.entry
         async with self._report_end():
             reader = ItemReader(runner.stream, record.delivered, ("stdout",))
@@ -88,7 +97,7 @@ class ServerSubscription:
                 items = reader.batch(await self._wait_for_credit())
                 if any(item.kind == "state" for item in items):
                     raise CursorExpired(
-                        "cannot go on: output was dropped before it was read",
+                        "cannot resume: output was dropped before it was read",
                         oldest=reader.position,
                     )
                 if chunks := [item.data for item in items if item.generation == generation]:
@@ -103,7 +112,7 @@ class ServerSubscription:
 
     @contextlib.asynccontextmanager
     async def _report_end(self) -> AsyncIterator[None]:
-        """Tells the client how the flow ended: well, or with an error."""
+        """Reports the end of the subscription to the client: normal, or with an error."""
         try:
             yield
         except AdapterError as error:

@@ -1,3 +1,3 @@
-"""Local files of data that must survive a crash: SQLite, migrations, damage and loss. What a table
-means stays with its owner.
+"""Durable local storage: SQLite, migrations, damage and loss. The meaning of tables belongs to
+their owners.
 """

@@ -1,4 +1,4 @@
-"""Rows of a store that cannot be read: each is named, the rest of a listing is served, and the slot says so."""
+"""Unreadable rows of a store: each is logged, listings skip it, and the slot reports it."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -12,26 +12,28 @@ from agentbox.core.storage.stored_keys import escape_invalid
 R = TypeVar("R")
 T = TypeVar("T")
 State = Literal["ok", "degraded", "down"]
-MAX_NAMES = 16  # names that are kept
+MAX_NAMES = 16  # names that are stored
 UNREADABLE = (
     ValueError,
     TypeError,
     KeyError,
     OverflowError,
     RecursionError,
-)  # of JSON and times that are none
+)  # raised for invalid JSON and times
 log = structlog.get_logger()
 
 
 class DamagedRows:
-    """What was found damaged since the store was opened."""
+    """Damaged rows found since the store was opened."""
 
     def __init__(self, file: str) -> None:
         self._file = file
         self._names: dict[str, None] = {}
 
     def readable_rows(self, rows: Iterable[R], read: Callable[[R], T]) -> tuple[T, ...]:
-        """Those of the rows that `read`, which raises IntegrityError, can read. The others are noted."""
+        """The rows that `read` can read; it raises IntegrityError for others, which are
+        recorded.
+        """
         results = []
         for row in rows:
             with self.skip_damaged():
@@ -40,19 +42,19 @@ class DamagedRows:
 
     @contextmanager
     def skip_damaged(self) -> Iterator[None]:
-        """What is done with one row: nothing where it is damaged, which is noted."""
+        """Skips and records one row if it raises IntegrityError."""
         try:
             yield
         except IntegrityError as error:
             self._record_damage(error.message)
 
     def adjust_state(self, state: State, detail: str) -> tuple[State, str]:
-        """How the store is, these rows taken into account."""
+        """The state of the store, including damaged rows."""
         if state != "ok" or not self._names:
             return state, detail
         return (
             "degraded",
-            f"rows of {self._file} cannot be read, and the log names them: {len(self._names)}",
+            f"unreadable rows of {self._file}, listed in the log: {len(self._names)}",
         )
 
     def _record_damage(self, name: str) -> None:
@@ -62,7 +64,7 @@ class DamagedRows:
 
 
 def damaged_row(name: str, reason: str = "its row is damaged") -> IntegrityError:
-    """The error for a row that holds no record; `name` says which."""
+    """The error for an unreadable row; `name` identifies it."""
     return IntegrityError(
         f"cannot read {escape_invalid(name)}: {reason}",
         hint="restore the store from a copy, or delete the row",

@@ -1,4 +1,4 @@
-"""Files that only the box's user may read."""
+"""Files readable by the box's user only."""
 
 import os
 import stat
@@ -7,11 +7,9 @@ from pathlib import Path
 
 
 def make_private(path: Path) -> None:
-    """0600 for a database, new or old, and for what SQLite makes beside it, which takes the mode of the file.
-    Raises OSError.
-
-    A file that exists is not opened: closing a descriptor of it would end the locks that this process has on it
-    (fcntl_locking(2)), another connection's too.
+    """Sets mode 0600 for a database and its companion files, which inherit the mode. Raises
+    OSError. An existing file is not opened: closing a descriptor would release the locks of this
+    process (fcntl_locking(2)), those of other connections too.
     """
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))

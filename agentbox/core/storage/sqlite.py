@@ -1,7 +1,6 @@
-"""The only way to open SQLite: WAL, full sync, foreign keys; one writer thread whose waiting jobs share a commit, two readers.
-
-A job is a function of a connection. It runs in a transaction of its own meaning: what it raises undoes it, and only it.
-"""
+"""SQLite access: WAL, full sync, foreign keys; one writer thread that batches waiting jobs into one
+commit, two readers. A job is a function of a connection, run in its own savepoint: if it raises,
+only its own changes are rolled back."""
 
 import asyncio
 import queue
@@ -33,12 +32,13 @@ from agentbox.core.storage.store_record import StoreRecord
 T = TypeVar("T")
 Job = Callable[[apsw.Connection], Any]
 READERS = 2
-BATCH = 64  # jobs that share a commit
+BATCH = 64  # jobs per commit
 _Item = tuple[Job, "Future[Any]"] | None
 
 
 class Database:
-    """An open store of a slot. Errors of SQLite come out as typed errors that name the slot, never a value."""
+    """An open store of a slot. SQLite errors become typed errors that name the slot,
+    never a value."""
 
     def __init__(
         self,
@@ -50,8 +50,8 @@ class Database:
         *,
         record: StoreRecord | None = None,
     ) -> None:
-        """`prepare` is called with each connection before anything else is done with it. With a `record` a database that
-        does not hold what it held last is refused."""
+        """`prepare` is called with each new connection. With a `record`, a database that has lost
+        data since the last run is rejected."""
         self.path, self._slot, self._impl, self._prepare = path, slot, impl, prepare
         self._record = record
         self._migrations = migrations
@@ -61,15 +61,16 @@ class Database:
         self._identity: tuple[int, int] | None = None
 
     async def open(self) -> None:
-        """Creates or migrates the store and starts the threads. Data of a newer version is refused and left as it is."""
+        """Creates or migrates the store and starts the threads. A store of a newer version is
+        rejected unchanged."""
         await run_in_thread(self._open)
 
     async def close(self) -> None:
-        """Runs what waits, then ends the threads. May be called again."""
+        """Runs waiting jobs, then stops the threads. Idempotent."""
         try:
             with suppress(
                 AdapterError, OSError
-            ):  # then the record says less than the store holds, and that is no loss
+            ):  # then the record lags behind the store, which is harmless
                 await self._save_record()
         finally:
             threads, self._threads = self._threads, []
@@ -77,23 +78,25 @@ class Database:
                 await run_in_thread(lambda: self._stop_threads(threads))
 
     async def write(self, job: Callable[[apsw.Connection], T]) -> T:
-        """Runs a job in the writer; returns once its commit is on disk. Cancelled before it starts, it does not run."""
+        """Runs a job in the writer; returns once its commit is on disk. A job cancelled before it
+        starts does not run."""
         return await self._run(self._writes, job)
 
     async def read(self, job: Callable[[apsw.Connection], T]) -> T:
-        """Runs a job that only reads, in one snapshot."""
+        """Runs a read-only job in one snapshot."""
         return await self._run(self._reads, job)
 
     def write_blocking(self, job: Callable[[apsw.Connection], T]) -> T:
-        """As `write`, for a thread that may block."""
+        """As `write`, blocking."""
         return self._wait(self._writes, job)
 
     def read_blocking(self, job: Callable[[apsw.Connection], T]) -> T:
-        """As `read`, for a thread that may block."""
+        """As `read`, blocking."""
         return self._wait(self._reads, job)
 
     async def pulse(self, now: Any) -> tuple[Literal["ok", "degraded", "down"], str]:
-        """Writes a time into the table `pulse` and reads it back. On a full disk a store is degraded: it can be read."""
+        """Writes a time to the table `pulse` and reads it back. On a full disk the store is
+        degraded: it can be read."""
         try:
             await self.write(
                 lambda db: db.execute("INSERT OR REPLACE INTO pulse VALUES (0, ?)", (now,))
@@ -106,16 +109,17 @@ class Database:
         except AdapterError as error:
             return "down", error.message
         except OSError as error:
-            reason = f"cannot write what {self.path.name} holds: {error.strerror}"
+            reason = f"cannot write the record of {self.path.name}: {error.strerror}"
             return "degraded" if is_disk_full(error) else "down", reason
         return (
             ("ok", "")
             if result is not None and self.is_present()
-            else ("down", f"{self.path.name} is gone")
+            else ("down", f"{self.path.name} is missing")
         )
 
     def _stop_threads(self, threads: Sequence[threading.Thread]) -> None:
-        """The writer's connection is closed last: SQLite empties the WAL then, which a reader's cannot."""
+        """The writer's connection is closed last: then SQLite empties the WAL, which read-only
+        connections cannot."""
         writer, *readers = threads
         for _ in readers:
             self._reads.put(None)
@@ -130,7 +134,7 @@ class Database:
             await run_in_thread(lambda: record.write(id=store_id, mark=mark))
 
     def is_present(self) -> bool:
-        """False once the file that is open is no longer the one at its path."""
+        """False if the open file is no longer the one at its path."""
         try:
             stat_result = self.path.stat()
         except OSError:
@@ -250,7 +254,7 @@ def _write_loop(connection: apsw.Connection, jobs: "queue.SimpleQueue[_Item]") -
 def _drain(
     first: tuple[Job, "Future[Any]"], jobs: "queue.SimpleQueue[_Item]"
 ) -> tuple[list[tuple[Job, "Future[Any]"]], bool]:
-    """What waits now, and whether the end came up among it."""
+    """The waiting jobs, and whether the stop marker is among them."""
     batch = [first]
     with suppress(queue.Empty):
         while len(batch) < BATCH:
@@ -262,15 +266,15 @@ def _drain(
 
 
 def _commit(connection: apsw.Connection, batch: list[tuple[Job, "Future[Any]"]]) -> None:
-    """One transaction for all, a savepoint for each; results are told after the commit. What was cancelled before its turn
-    does not run."""
+    """One transaction for all, a savepoint for each; results are set after the commit. Jobs
+    cancelled before their turn do not run."""
     pending = iter(batch)
     outcomes: list[tuple[Future[Any], Any, BaseException | None]] = []
     try:
         connection.execute("BEGIN IMMEDIATE")
         for job, future in pending:
             if future.set_running_or_notify_cancel():
-                outcomes.append((future, None, None))  # so that it is told, whatever becomes of it
+                outcomes.append((future, None, None))  # so that its future is completed in any case
                 outcomes[-1] = (future, *_within_savepoint(connection, job))
         connection.execute("COMMIT")
     except BaseException as error:  # noqa: BLE001 - the futures carry it to the callers

@@ -1,4 +1,4 @@
-"""Waiting for a database that another process has locked."""
+"""Waits for a database that another process has locked."""
 
 import time
 
@@ -7,14 +7,15 @@ _RETRY_SECONDS = 0.002
 
 
 class BusyHandler:
-    """Tries for the lock every few milliseconds, for BUSY_MS. SQLite's own handler comes to sleep 100 ms between two tries:
-    beside a process that writes without pause it finds the lock taken each time."""
+    """Retries the lock every few milliseconds, for BUSY_MS. SQLite's own handler backs off to 100
+    ms, and misses every gap of a process that writes continuously.
+    """
 
     def __init__(self) -> None:
         self._deadline = 0.0
 
     def __call__(self, attempts: int) -> bool:
-        """Whether to try again. `tries` were made before for the same lock."""
+        """Whether to retry. `attempts` were made before for the same lock."""
         if attempts == 0:
             self._deadline = time.monotonic() + BUSY_MS / 1000
         time.sleep(_RETRY_SECONDS)

@@ -1,6 +1,5 @@
-"""Whether a database is the one that its record names, and holds all that it held when the record was written.
-
-The table `store` has an id, made with the database, and a number that grows each time the record is written.
+"""Detects a replaced or outdated database. The table `store` has an id, created with the database,
+and a counter that grows each time the record is written; the record has the last values of both.
 """
 
 from collections.abc import Mapping
@@ -20,31 +19,35 @@ _TABLE = """
 
 
 def check_present(path: Path, record: StoreRecord) -> Mapping[str, Any] | None:
-    """What the record says. Raises IntegrityError when it names a store and there is none; nothing is made then."""
+    """Reads the record. Raises IntegrityError if it names a store that does not exist; nothing is
+    created then.
+    """
     recorded = record.read("id", "mark")
     if recorded is not None and not path.exists():
-        raise record.loss_error(path.name, "it is gone")
+        raise record.loss_error(path.name, "it is missing")
     if recorded is not None and path.stat().st_size == 0:
-        raise record.loss_error(path.name, "it is empty, and was not")
+        raise record.loss_error(path.name, "it is empty, but was not before")
     return recorded
 
 
 def check_complete(
     connection: apsw.Connection, name: str, record: StoreRecord, recorded: Mapping[str, Any] | None
 ) -> None:
-    """Raises IntegrityError when this is another database, or an older copy, than the one in the record."""
+    """Raises IntegrityError if this is a different database, or an older copy, than the record
+    says.
+    """
     if recorded is None:
         return
     has_table = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'store'").fetchall()
     stored = connection.execute("SELECT id, mark FROM store").fetchall() if has_table else []
     if not stored or stored[0][0] != recorded["id"]:
-        raise record.loss_error(name, "it is another database than the one that was there")
+        raise record.loss_error(name, "it is a different database")
     if int(str(stored[0][1])) < recorded["mark"]:
-        raise record.loss_error(name, "it lacks what was written last, like an older copy")
+        raise record.loss_error(name, "it lacks the latest writes, as an older copy does")
 
 
 def identify(connection: apsw.Connection) -> tuple[str, int]:
-    """Gives the database its id, once, and counts this opening."""
+    """Assigns the database its id, once, and counts this opening."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         connection.execute(_TABLE)
@@ -58,7 +61,7 @@ def identify(connection: apsw.Connection) -> tuple[str, int]:
 
 
 def advance(connection: apsw.Connection) -> tuple[str, int]:
-    """The id and the next number, in a transaction of the caller's."""
+    """The id and the next counter value, in the caller's transaction."""
     ((store_id, mark),) = connection.execute(
         "UPDATE store SET mark = mark + 1 RETURNING id, mark"
     ).fetchall()

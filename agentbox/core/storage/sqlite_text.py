@@ -1,4 +1,6 @@
-"""Rows of a query one by one: text that is not valid UTF-8, which SQLite stores and returns as it is, ends no listing."""
+"""Reads rows one by one, so that invalid UTF-8, which SQLite stores as it is, does not end a
+listing.
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -14,8 +16,10 @@ def each_row(
     *,
     key_columns: int,
 ) -> Iterator[tuple[Any, ...]]:
-    """The rows of a query that has these columns first. A row with such text has None for it, so that nobody takes the row for a
-    sound one, and for all text but in the `named` columns at the start, which have a lone surrogate for each wrong byte."""
+    """The rows of a query with these first columns. If a row has invalid text, its other text
+    columns are None, so that it is not taken for a valid one, and its first `key_columns` have a
+    lone surrogate for each invalid byte.
+    """
     cursor, number = db.execute(sql, values), 0
     while True:
         try:

@@ -1,4 +1,6 @@
-"""What a local store held last, kept outside of its folder, so that a store that vanished is missed when it is opened."""
+"""A record of the last known state of a local store, outside of its directory, to detect a store
+that was lost.
+"""
 
 import json
 import os
@@ -10,11 +12,13 @@ from typing import Any
 from agentbox.core.canonical import canonical_json
 from agentbox.core.slot_errors import IntegrityError
 
-WRITE_INTERVAL = 30.0  # seconds between two writes while a store is open
+WRITE_INTERVAL = 30.0  # seconds between writes while the store is open
 
 
 class StoreRecord:
-    """`stores/<slot>.json` in the state folder. Whoever removes that file accepts that the store begins anew."""
+    """`stores/<slot>.json` in the state directory. Deleting that file accepts a new,
+    empty store.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -22,12 +26,13 @@ class StoreRecord:
 
     @property
     def due(self) -> bool:
-        """Whether the last write is long enough ago."""
+        """Whether the record must be written again."""
         return time.monotonic() - self._written >= WRITE_INTERVAL
 
     def read(self, text: str, number: str) -> Mapping[str, Any] | None:
-        """What the store held last, a text and a number by those names; None when no store was ever open, or its loss was
-        accepted. Raises IntegrityError."""
+        """The last state of the store, a text and a number with these names; None if no store was
+        opened before, or its loss was accepted. Raises IntegrityError.
+        """
         try:
             document = json.loads(self._path.read_bytes())
         except FileNotFoundError:
@@ -38,11 +43,11 @@ class StoreRecord:
             type(document.get(text)),
             type(document.get(number)),
         ) != (str, int):
-            raise self.loss_error(self._path.name, "the record of what it held cannot be read")
+            raise self.loss_error(self._path.name, "its record cannot be read")
         return document
 
     def write(self, **values: Any) -> None:
-        """Replaces it: a crash leaves the old one or the new one. Raises OSError."""
+        """Replaces the record atomically. Raises OSError."""
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         temporary = self._path.with_name(f"{self._path.name}.{os.getpid()}.new")
         with os.fdopen(
@@ -55,9 +60,10 @@ class StoreRecord:
         self._written = time.monotonic()
 
     def loss_error(self, name: str, reason: str) -> IntegrityError:
-        """The error for a store that does not hold what it held."""
+        """The error for a store that has lost data."""
         return IntegrityError(
-            f"cannot open {name}: {reason}; restore it, or remove stores/{self._path.name} from the state folder to accept the loss",
+            f"cannot open {name}: {reason}; restore it, or remove stores/{self._path.name} from "
+            "the state directory to accept the loss",
             hint='docs/howto/when-something-goes-wrong.md, "A store that vanished"',
             segment=None,
             line=None,

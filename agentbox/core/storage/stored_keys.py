@@ -1,10 +1,10 @@
-"""Keys of rows that are not valid UTF-8: in Python they have a lone surrogate for each wrong byte."""
+"""Row keys with invalid UTF-8: in Python they have a lone surrogate for each invalid byte."""
 
 from typing import Any
 
 
 def is_sound(key: str) -> bool:
-    """Whether a key that was read by `sqlite_text.each_row` is valid UTF-8."""
+    """Whether a key read by `sqlite_text.each_row` is valid UTF-8."""
     return escape_invalid(key) == key
 
 
@@ -14,7 +14,7 @@ def escape_invalid(text: str) -> str:
 
 
 def to_bindable(key: Any) -> Any:
-    """What to bind as `CAST(? AS TEXT)`, so that it equals the stored key."""
+    """The value to bind as `CAST(? AS TEXT)`, so that it equals the stored key."""
     return (
         key.encode("utf-8", "surrogateescape")
         if isinstance(key, str) and not is_sound(key)

@@ -1,3 +1,2 @@
-"""What an agent may ask of its box, as JSON-RPC 2.0 and as MCP. Calls are judged here and answered
-by the management API.
-"""
+"""The API of an agent to its box, as JSON-RPC 2.0 and as MCP. Calls are authorized here and served
+by the management API."""

@@ -1,4 +1,4 @@
-"""One call of an agent: judged by its rights, then answered here or by the box's API."""
+"""Authorizes one call of an agent, and serves it here or through the management API."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -28,11 +28,11 @@ _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
 }
 
 
-TOOL_SECONDS: Final = 30  # of one call of a tool, unless the agent's `limits.tool_timeout_seconds` says another number
+TOOL_SECONDS: Final = 30  # per tool call, unless the agent's `limits.tool_timeout_seconds` is set
 
 
 class AgentApi:
-    """Answers calls; `close` ends its connections to the API."""
+    """Serves calls; `close` closes its connections to the management API."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class AgentApi:
         authorizer: Authorizer,
         usage: Callable[[str], BudgetUsage | None] = lambda _: None,
     ) -> None:
-        """`spent`: what a name has used of models."""
+        """`usage` returns the model usage of a name."""
         self.authorizer, self.config, self._usage = authorizer, config, usage
         self.management = ManagementClient(config)
         self.rate_limit = CallRateLimit()
@@ -50,12 +50,10 @@ class AgentApi:
         await self.management.close()
 
     async def call(self, caller: Authorization, method: str, params: Any) -> Any:
-        """The result. Raises DoorError; a refusal is counted before that."""
+        """Returns the result. Raises AgentApiError; denials are reported first."""
         try:
             if self.authorizer.revocation(caller).done():
-                raise AccessDenied(
-                    "token", "the agent has ended"
-                )  # since the message came that this call is of
+                raise AccessDenied("token", "the agent has ended")  # since the message was received
             with self.rate_limit.acquire(caller.agent_id):
                 return await self._call(caller, method, params)
         except AccessDenied as denied:
@@ -93,12 +91,13 @@ class AgentApi:
             return await self._request_approval(caller, params)
         raise AgentApiError(
             errors.METHOD_NOT_FOUND,
-            "there is no such method; hello lists them all",
+            "unknown method; hello lists all methods",
             code="not-found",
         )
 
     def tools(self, caller: Authorization) -> list[dict[str, Any]]:
-        """Those that some right of the agent may allow, with their schemas. A call is judged anew."""
+        """The tools that some right of the agent may allow, with schemas. Each call is authorized
+        again."""
         return [
             {"name": tool.name, "description": tool.summary, "input_schema": tool.schema}
             for tool in TOOLS
@@ -111,7 +110,7 @@ class AgentApi:
         if is_approval_required(caller, "tool", tool.name):
             await self.authorizer.check(
                 caller, "tool", "call", tool.name, consume=False
-            )  # nobody is asked for what is refused
+            )  # no approval is requested for a denied call
             await self.authorizer.approve(caller, "tool", tool.name, arguments)
         await self.authorizer.check(caller, "tool", "call", tool.name)
         return await _with_timeout(caller, tool, self._execute(caller, tool, arguments))
@@ -121,18 +120,20 @@ class AgentApi:
         tool = BY_NAME.get(name) if isinstance(name, str) else None
         if tool is None or not isinstance(arguments, dict) or set(params) - {"name", "arguments"}:
             raise errors.invalid_params(
-                "tool.invoke takes the name of a tool that tool.list shows, and arguments, an object"
+                "tool.invoke requires name, a tool from tool.list, and arguments, an object"
             )
         return await self.run_tool(caller, tool, arguments)
 
     async def _run_agent_tool(self, caller: Authorization, tool: Tool, arguments: Arguments) -> Any:
-        """`spawn` by the name of what is started; messages and ends by the name of what was started before."""
+        """`spawn` is authorized by the agent to start; messages and termination by the agent they
+        address."""
         _check_arguments(tool, arguments)
         if tool.custom == "spawn":
             if arguments["name"] not in caller.children:
                 raise errors.permission_denied(
                     "agent spawn",
-                    f"cannot start {arguments['name'][:64]!r}: the manifest does not name it in this agent's children",
+                    f"cannot start {arguments['name'][:64]!r}: it is not among this agent's "
+                    "children in the manifest",
                 )
             if is_approval_required(caller, "spawn", arguments["name"]):
                 await self.authorizer.check(
@@ -164,7 +165,8 @@ class AgentApi:
         return await self.management.call(caller, tool.route, path, query=query, body=body)
 
     async def _request_approval(self, caller: Authorization, params: Arguments) -> Any:
-        """Asks ahead, with words for the person who decides; good for one use of exactly that action, for two minutes."""
+        """Requests an approval in advance, with a reason; valid for one use of exactly this action
+        within two minutes."""
         kind, value, reason = (params.get(name, "") for name in ("kind", "value", "reason"))
         parameters = params.get("parameters", {})
         are_texts = all(isinstance(text, str) for text in (kind, value, reason))
@@ -174,11 +176,12 @@ class AgentApi:
             or not isinstance(parameters, dict)
         ):
             raise errors.invalid_params(
-                "approval.request takes kind, value and reason, texts, and parameters, an object"
+                "approval.request requires kind, value and reason, all strings, and "
+                "parameters, an object"
             )
         if not is_approval_required(caller, kind, value):
             raise errors.invalid_params(
-                "no such action of this agent waits for an approval; hello lists them"
+                "this action does not require an approval; hello lists those that do"
             )
         await self.authorizer.approve(caller, kind, value, parameters, reason, for_next_use=True)
         return {"approved": True}
@@ -186,16 +189,16 @@ class AgentApi:
     async def _get_secret(self, caller: Authorization, params: Arguments) -> Any:
         name = params.get("name")
         if set(params) != {"name"} or not isinstance(name, str):
-            raise errors.invalid_params("secret.get takes the name of a secret")
+            raise errors.invalid_params("secret.get requires the name of a secret")
         if name not in caller.secrets:
             raise errors.permission_denied(
-                "secret", "cannot show this secret: the manifest does not give it to this agent"
+                "secret", "cannot return this secret: the manifest does not grant it to this agent"
             )
         secret = read_secret(self.config.paths, name)
         if secret is None:
             raise AgentApiError(
                 errors.FAILED,
-                "cannot show this secret: it has no value in this box",
+                "cannot return this secret: it has no value in this box",
                 code="not-found",
             )
         await self.authorizer.check(caller, "env", "read", name)
@@ -203,7 +206,8 @@ class AgentApi:
 
 
 async def _with_timeout(caller: Authorization, tool: Tool, work: Awaitable[Any]) -> Any:
-    """Work for a call, in the agent's time for one; approvals were waited for before it. Raises DoorError."""
+    """Awaits a call within the agent's tool timeout, which excludes approvals. Raises
+    AgentApiError."""
     seconds, key = (
         float(caller.limits.get("tool_timeout_seconds", TOOL_SECONDS)),
         "limits.tool_timeout_seconds",
@@ -231,13 +235,13 @@ def _in_namespace(
 
 
 def _check_arguments(tool: Tool, arguments: Arguments) -> None:
-    """Names and kinds; what a value may be beyond that the API says. Raises DoorError."""
+    """Checks names and types; the API validates the values. Raises AgentApiError."""
     schemas = tool.arguments
     if unknown := sorted(set(arguments) - set(schemas)):
-        raise errors.invalid_params(f"{tool.name} takes no argument {unknown[0][:64]!r}")
+        raise errors.invalid_params(f"unexpected argument {unknown[0][:64]!r} of {tool.name}")
     for name in (*tool.path, *tool.required):
         if name not in arguments:
-            raise errors.invalid_params(f"{tool.name} needs the argument {name}")
+            raise errors.invalid_params(f"{tool.name} requires the argument {name}")
     for name, value in arguments.items():
         types = _TYPES.get(str(schemas[name].get("type", "")))
         if types is not None and (not isinstance(value, types) or isinstance(value, bool)):

@@ -1,4 +1,4 @@
-"""`/rpc` over HTTP and WebSocket: one JSON-RPC message a body, or a message of the socket."""
+"""`/rpc` over HTTP and WebSocket: one JSON-RPC message per body or WebSocket message."""
 
 import asyncio
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from agentbox.gateway.agent_api.errors import INVALID_REQUEST, UNAUTHENTICATED, 
 from agentbox.gateway.authorizer import AccessDenied
 from agentbox.policy.rights.authorization import Authorization
 
-MAX_SOCKETS: Final = 8  # WebSockets of one agent
+MAX_SOCKETS: Final = 8  # WebSockets per agent
 _GOING_AWAY, _POLICY_VIOLATION, _TOO_BIG = 1001, 1008, 1009  # close codes (RFC 6455 section 7.4.1)
 Headers = Iterable[tuple[bytes, bytes]]
 
@@ -30,7 +30,10 @@ class JsonRpcEndpoint:
             return
         if scope["method"] != "POST":
             await respond(
-                send, 405, _error(INVALID_REQUEST, "the door takes POST"), (b"allow", b"POST")
+                send,
+                405,
+                _error(INVALID_REQUEST, "the agent API supports POST only"),
+                (b"allow", b"POST"),
             )
             return
         try:
@@ -83,7 +86,7 @@ class JsonRpcEndpoint:
     async def _serve_messages(
         self, caller: Authorization, scope: Any, receive: Any, send: Any
     ) -> None:
-        """One call after another, as they came; ends with the agent's token."""
+        """Serves calls in order, until the agent's token becomes invalid."""
         while True:
             incoming = asyncio.ensure_future(receive())
             try:
@@ -113,7 +116,8 @@ class JsonRpcEndpoint:
     async def _wait_message(
         self, caller: Authorization, incoming: "asyncio.Future[Any]", headers: Headers
     ) -> Authorization:
-        """Whose socket it is when a message has come. Raises DoorError as soon as it is nobody's."""
+        """Waits for a message and returns the caller. Raises AgentApiError as soon as the token is
+        invalid."""
         while not incoming.done():
             revocation = self._agent_api.authorizer.revocation(caller)
             await asyncio.wait({incoming, revocation}, return_when=asyncio.FIRST_COMPLETED)
@@ -123,7 +127,7 @@ class JsonRpcEndpoint:
 
 
 def identify(agent_api: AgentApi, headers: Headers) -> Authorization:
-    """By `Authorization: Bearer`. Raises DoorError (STRANGER)."""
+    """Authenticates by `Authorization: Bearer`. Raises AgentApiError (UNAUTHENTICATED)."""
     credentials = [value for name, value in headers if name == b"authorization"]
     scheme, _, token = (
         (credentials[0] if len(credentials) == 1 else b"").decode("latin-1").partition(" ")
@@ -141,12 +145,13 @@ def identify(agent_api: AgentApi, headers: Headers) -> Authorization:
 
 
 def frame_limit(caller: Authorization) -> int:
-    """Bytes of one message."""
+    """Maximum bytes of one message."""
     return int(caller.limits.get("frame") or DEFAULT_FRAME)
 
 
 async def read_body(receive: Any, max_bytes: int) -> bytes:
-    """A body. Raises DoorError for one that is too large, ConnectionResetError when the client leaves."""
+    """Reads a body. Raises AgentApiError if it is too large, ConnectionResetError if the client
+    disconnected."""
     chunks, size = [], 0
     while True:
         message = await receive()
@@ -157,7 +162,7 @@ async def read_body(receive: Any, max_bytes: int) -> bytes:
         if size > max_bytes:
             raise AgentApiError(
                 INVALID_REQUEST,
-                f"a message has at most {max_bytes} bytes (limits.frame)",
+                f"the maximum size of a message is {max_bytes} bytes (limits.frame)",
                 code="value-too-large",
                 limit="frame",
                 cap=max_bytes,
@@ -174,7 +179,7 @@ async def respond(
     *extra_headers: tuple[bytes, bytes],
     content_type: bytes = b"application/json",
 ) -> None:
-    """An answer with a length."""
+    """Sends a response with a length."""
     headers = [
         (b"content-type", content_type),
         (b"content-length", str(len(body)).encode()),

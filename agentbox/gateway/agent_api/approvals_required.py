@@ -1,4 +1,4 @@
-"""Which actions of an agent wait for an approval: those that its `approval_required` names."""
+"""Which actions of an agent require an approval, by its `approval_required`."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -11,16 +11,17 @@ _SCOPES: Final[Mapping[str, Scope]] = {
     "tool": "tool",
     "spawn": "agent",
     "host": "net",
-}  # what a pattern is of
+}  # scope of each kind's patterns
 
 
 def is_approval_required(caller: Authorization, kind: str, value: str) -> bool:
-    """Whether that action waits. `kind`: tool, host or spawn; `value` as in `Policy.decide`."""
+    """Whether the action requires an approval. `kind`: tool, host or spawn; `value` as in
+    `Policy.decide`."""
     scope = _SCOPES.get(kind)
     texts = [
         text.partition(":")[2] for text in caller.approval_required if text.startswith(f"{kind}:")
     ]
     try:
         return scope is not None and any(parse(scope, text).matches(value) for text in texts)
-    except PatternError:  # a value that no rule can be about
+    except PatternError:  # the value is invalid in this scope
         return False

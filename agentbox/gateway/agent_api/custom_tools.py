@@ -1,4 +1,4 @@
-"""Calls whose arguments are not those of one route."""
+"""Tools whose arguments do not map to a single route."""
 
 import base64
 import json
@@ -18,16 +18,14 @@ from agentbox.policy.rights.authorization import Authorization
 
 Arguments = Mapping[str, Any]
 CustomTool = Callable[[ManagementClient, Authorization, Tool, Arguments], Awaitable[Any]]
-DEFAULT_FRAME: Final = (
-    1 << 20
-)  # bytes of a message, unless the agent's `limits.frame` says another number
-_DEFAULT_ITEMS: Final = 100  # of output in one answer, unless `limit` says another number
+DEFAULT_FRAME: Final = 1 << 20  # bytes of a message, unless the agent's `limits.frame` is set
+_DEFAULT_ITEMS: Final = 100  # output items per response, unless `limit` is given
 
 
 async def create_bead(
     management: ManagementClient, caller: Authorization, _tool: Tool, arguments: Arguments
 ) -> Any:
-    """Below `parent_id`, else an epic."""
+    """Creates a bead below `parent_id`, otherwise an epic."""
     body = {name: value for name, value in arguments.items() if name != "parent_id"}
     if (parent := arguments.get("parent_id")) is None:
         return await management.call(caller, "create_epic", body=body)
@@ -37,7 +35,7 @@ async def create_bead(
 async def claim_lease(
     management: ManagementClient, caller: Authorization, tool: Tool, arguments: Arguments
 ) -> Any:
-    """A lease id is made here where none was given; the answer has it."""
+    """Generates a lease id if none is given; the response contains it."""
     body = {name: value for name, value in arguments.items() if name not in tool.path}
     body.setdefault("lease_id", str(uuid.uuid4()))
     return await management.call(
@@ -48,7 +46,7 @@ async def claim_lease(
 async def append_event(
     management: ManagementClient, caller: Authorization, _tool: Tool, arguments: Arguments
 ) -> Any:
-    """One event."""
+    """Appends one event."""
     return await management.call(
         caller, "append_events", body={"events": [{"data": {}, **arguments}]}
     )
@@ -57,17 +55,17 @@ async def append_event(
 async def write_pod(
     management: ManagementClient, caller: Authorization, _tool: Tool, arguments: Arguments
 ) -> Any:
-    """Exactly one of `content` and `content_base64`."""
+    """Requires exactly one of `content` and `content_base64`."""
     if ("content" in arguments) == ("content_base64" in arguments):
-        raise invalid_params("exactly one of content and content_base64 must be given")
+        raise invalid_params("set exactly one of content and content_base64")
     try:
         body = (
             arguments["content"].encode()
             if "content" in arguments
             else base64.b64decode(arguments["content_base64"], validate=True)
         )
-    except ValueError as error:  # half of a surrogate pair, or no base64
-        raise invalid_params(f"the content cannot be read: {error}") from error
+    except ValueError as error:  # a lone surrogate, or invalid base64
+        raise invalid_params(f"cannot decode the content: {error}") from error
     content_type = arguments.get("content_type") or (
         "text/plain; charset=utf-8" if "content" in arguments else "application/octet-stream"
     )
@@ -88,7 +86,7 @@ async def write_pod(
 async def read_pod(
     management: ManagementClient, caller: Authorization, _tool: Tool, arguments: Arguments
 ) -> Any:
-    """Text as text. Raises DoorError for an object that does not fit into a message."""
+    """Returns text as text. Raises AgentApiError if the object exceeds the message limit."""
     from agentbox.client.transport import build_call
 
     max_bytes = int(caller.limits.get("frame") or DEFAULT_FRAME)
@@ -105,7 +103,7 @@ async def read_pod(
                 if len(body) > max_bytes:
                     raise AgentApiError(
                         FAILED,
-                        f"cannot show an object of more than {max_bytes} bytes (limits.frame)",
+                        f"cannot return an object larger than {max_bytes} bytes (limits.frame)",
                         "value-too-large",
                     )
     except (AgentboxError, ValueError) as error:
@@ -120,7 +118,7 @@ async def read_pod(
 async def list_pods(
     management: ManagementClient, caller: Authorization, _tool: Tool, arguments: Arguments
 ) -> Any:
-    """The members of a container, as the API's JSON."""
+    """Lists the members of a container as JSON."""
     page = {name: arguments[name] for name in ("limit", "cursor") if name in arguments}
     response = await _send_pod_call(
         management,
@@ -136,7 +134,7 @@ async def list_pods(
 async def delete_pod(
     management: ManagementClient, caller: Authorization, _tool: Tool, arguments: Arguments
 ) -> Any:
-    """Nothing is answered."""
+    """Deletes an object; returns None."""
     headers = {"If-Match": arguments["if_match"]} if "if_match" in arguments else {}
     await _send_pod_call(
         management,
@@ -151,7 +149,7 @@ async def delete_pod(
 async def spawn(
     management: ManagementClient, caller: Authorization, _tool: Tool, arguments: Arguments
 ) -> Any:
-    """What the manifest says of it stands."""
+    """Starts an agent as defined in the manifest."""
     body = {**arguments, "agent": arguments["name"]}
     if "input" in body:
         body["input"] = base64.b64encode(_encode(body["input"])).decode()
@@ -161,7 +159,7 @@ async def spawn(
 async def terminate(
     management: ManagementClient, caller: Authorization, _tool: Tool, arguments: Arguments
 ) -> Any:
-    """The life that runs now."""
+    """Terminates the current generation."""
     query = {
         "generation": await _current_generation(management, caller, arguments["id"]),
         "grace_s": arguments.get("grace_s"),
@@ -172,7 +170,7 @@ async def terminate(
 async def send(
     management: ManagementClient, caller: Authorization, _tool: Tool, arguments: Arguments
 ) -> Any:
-    """Held for as long as it takes to write."""
+    """Attaches for the duration of the write."""
     data = _encode(arguments["text"])
     generation = await _current_generation(management, caller, arguments["id"])
     try:
@@ -189,7 +187,7 @@ async def send(
 async def recv(
     management: ManagementClient, caller: Authorization, _tool: Tool, arguments: Arguments
 ) -> Any:
-    """What there is, without waiting. `since` of the answer is where to go on."""
+    """Returns available output without waiting. Continue at the returned `since`."""
     from agentbox.client.transport import build_call
     from agentbox.core.http.sse_parser import SseParser
 
@@ -217,7 +215,7 @@ def _encode(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as error:
-        raise invalid_params(f"the text cannot be sent: {error.reason}") from error
+        raise invalid_params(f"cannot encode the text: {error.reason}") from error
 
 
 async def _current_generation(
@@ -253,7 +251,7 @@ async def _send_pod_call(
 
 
 def _pod_path(caller: Authorization, arguments: Arguments, *, container: bool = False) -> str:
-    """An agent's paths begin in the container of its state, whether it writes that or not."""
+    """Prefixes a path with the container of the agent's state, if missing."""
     prefix, path = f"state/{caller.state}/", str(arguments.get("path", ""))
     if not path and not container:
         raise invalid_params("path must not be empty")

@@ -1,4 +1,5 @@
-"""Errors of the door in the form of JSON-RPC 2.0. `data.code` is the same word as in the API's problems."""
+"""Errors of the agent API in JSON-RPC 2.0 form. `data.code` is the `code` of the API's problem
+documents."""
 
 from typing import Any, Final
 
@@ -15,12 +16,12 @@ FAILED, DENIED, BUSY, UNAUTHENTICATED, UNSUPPORTED = (
     -32002,
     -32003,
     -32004,
-)  # ours, from the range left to servers
+)  # our own, from the range for servers
 
 
 class AgentApiError(Exception):
-    """Becomes the `error` of an answer. `code` is a word of the API's problems; `rule` names what refused it, "" where
-    nothing did; `data` is shown as it is."""
+    """Becomes the `error` of a response. `code`: as in the API's problem documents; `rule`: the
+    denying rule or ""; `data` is included unchanged."""
 
     def __init__(
         self, number: int, message: str, code: str = "", *, rule: str = "", **data: Any
@@ -40,13 +41,13 @@ class AgentApiError(Exception):
 
 
 def permission_denied(rule: str, message: str) -> AgentApiError:
-    """A right that is not held."""
+    """A missing right."""
     return AgentApiError(DENIED, message, "permission-denied", rule=rule)
 
 
 def invalid_params(message: str) -> AgentApiError:
-    """Arguments that do not fit."""
+    """Invalid arguments."""
     return AgentApiError(INVALID_PARAMS, message, "validation")
 
 
-NO_IDENTITY: Final = "cannot sign: this release gives agents no identity of their own"
+NO_IDENTITY: Final = "cannot sign: agents have no identity in this release"

@@ -1,4 +1,4 @@
-"""What an agent is told of itself: who it is, what it may do, and what it may use up."""
+"""What an agent can learn about itself: identity, rights and budgets."""
 
 import time
 from collections.abc import Callable
@@ -22,7 +22,8 @@ METHODS: Final = (*_BUILTIN_METHODS, *(tool.method for tool in (*TOOLS, *AGENT_T
 
 
 def hello(caller: Authorization, usage: Callable[[str], BudgetUsage | None]) -> dict[str, Any]:
-    """`spent`: what a name has used of models. Never a token, and never its hash."""
+    """`usage` returns the model usage of a name. The result never contains the token or its
+    hash."""
     return {
         "contracts": {"door": CONTRACT_VERSION},
         "agent": {

@@ -1,4 +1,4 @@
-"""JSON-RPC 2.0 messages, one or a batch, to answers (https://www.jsonrpc.org/specification)."""
+"""Handles JSON-RPC 2.0 messages, single or batch (https://www.jsonrpc.org/specification)."""
 
 import asyncio
 import json
@@ -16,20 +16,25 @@ from agentbox.gateway.agent_api.errors import (
     AgentApiError,
 )
 
-MAX_BATCH: Final = 100  # calls of one batch
+MAX_BATCH: Final = 100  # calls per batch
 _ID_TYPES: Final = (str, int, float, type(None))
 log = structlog.get_logger()
 MethodCall = Callable[[str, Any], Awaitable[Any]]
-"""Method and params to a result. Raises DoorError."""
+"""Maps method and params to a result. Raises AgentApiError."""
 
 
 async def handle(data: bytes | str, call: MethodCall) -> bytes | None:
-    """None where nothing is answered: notifications alone. A batch is worked off in order."""
+    """Returns None if nothing needs a response (notifications). A batch is processed in order."""
     try:
         message = read_json(data)
     except ValueError as error:
         return encode_response(
-            {"error": AgentApiError(PARSE_ERROR, f"this is no JSON: {error}").to_wire()}, None
+            {
+                "error": AgentApiError(
+                    PARSE_ERROR, f"the message is not valid JSON: {error}"
+                ).to_wire()
+            },
+            None,
         )
     if not isinstance(message, list):
         return await _handle_one(message, call)
@@ -37,7 +42,7 @@ async def handle(data: bytes | str, call: MethodCall) -> bytes | None:
         return encode_response(
             {
                 "error": AgentApiError(
-                    INVALID_REQUEST, f"a batch has from 1 to {MAX_BATCH} calls"
+                    INVALID_REQUEST, f"a batch must have 1 to {MAX_BATCH} calls"
                 ).to_wire()
             },
             None,
@@ -57,7 +62,7 @@ async def _handle_one(message: Any, call: MethodCall) -> bytes | None:
         return encode_response(
             {
                 "error": AgentApiError(
-                    INVALID_REQUEST, "this is no request of JSON-RPC 2.0"
+                    INVALID_REQUEST, "the message is not a JSON-RPC 2.0 request"
                 ).to_wire()
             },
             None,
@@ -71,7 +76,7 @@ async def _handle_one(message: Any, call: MethodCall) -> bytes | None:
         return encode_response(
             {
                 "error": AgentApiError(
-                    INVALID_REQUEST, "an id is a string, a number or null"
+                    INVALID_REQUEST, "id must be a string, a number or null"
                 ).to_wire()
             },
             None,
@@ -82,20 +87,18 @@ async def _handle_one(message: Any, call: MethodCall) -> bytes | None:
         outcome = {"error": error.to_wire()}
     except asyncio.CancelledError:
         raise
-    except (
-        Exception
-    ):  # a bug of ours: told as such, with a traceback in the log, and no word of it to the agent
+    except Exception:  # a bug: logged with its traceback, without details for the agent
         log.exception("a call failed", method=message["method"][:64])
         outcome = {
             "error": AgentApiError(
-                INTERNAL_ERROR, "this call failed by a fault of the box; its log says more"
+                INTERNAL_ERROR, "internal error; see the log of the box"
             ).to_wire()
         }
     return encode_response(outcome, request_id) if "id" in message else None
 
 
 def encode_response(outcome: dict[str, Any], request_id: Any) -> bytes:
-    """One answer."""
+    """Encodes one response."""
     return json.dumps(
         {"jsonrpc": "2.0", "id": request_id, **outcome}, separators=(",", ":")
     ).encode()

@@ -1,4 +1,4 @@
-"""The management API as an agent may use it: by the gateway's own token, in the agent's name."""
+"""Client of the management API, with the gateway's token and on behalf of an agent."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
@@ -25,12 +25,14 @@ _OMITTED_MEMBERS: Final = (
     "rule",
     "number",
     "message",
-)  # elsewhere in the answer
-_TIMEOUT_SECONDS: Final = 3600.0  # for one call: the most that limits.tool_timeout_seconds can say; the door keeps the agent's own
+)  # elsewhere in the response
+_TIMEOUT_SECONDS: Final = (
+    3600.0  # the maximum of limits.tool_timeout_seconds, which AgentApi enforces
+)
 
 
 class ManagementClient:
-    """Opens its client at the first call; the token is this boot's."""
+    """Opens its client at the first call; the token is that of this boot."""
 
     def __init__(self, config: GatewayConfig) -> None:
         self._config = config
@@ -39,11 +41,11 @@ class ManagementClient:
 
     @property
     def client(self) -> "AsyncBoxClient":
-        """Raises DoorError while there is no token to call with."""
+        """Raises AgentApiError if the gateway has no token."""
         if self._client is None:
             from agentbox.client.async_client.client import (
                 AsyncBoxClient,
-            )  # large, and of no use to a gateway that only forwards
+            )  # slow to import, not needed for forwarding only
 
             self._client = AsyncBoxClient(self._url, token=self._token(), timeout=_TIMEOUT_SECONDS)
         return self._client
@@ -51,7 +53,8 @@ class ManagementClient:
     async def attach(
         self, caller: Authorization, agent_id: str, generation: int
     ) -> "AsyncAttached":
-        """The pipes of an agent. Raises ApiError, BoxUnreachable, and DoorError without a token."""
+        """Attaches to an agent. Raises ApiError, BoxUnreachable, and AgentApiError without a
+        token."""
         from agentbox.client import attach
 
         headers = {"Authorization": f"Bearer {self._token()}", **on_behalf_headers(caller)}
@@ -65,11 +68,11 @@ class ManagementClient:
             return self._config.paths.token(GATEWAY).read_text(encoding="ascii").strip()
         except (OSError, UnicodeDecodeError) as error:
             raise AgentApiError(
-                FAILED, "cannot use the box's API: the gateway has no token for it"
+                FAILED, "cannot use the management API: the gateway has no token"
             ) from error
 
     async def close(self) -> None:
-        """Closes its connections."""
+        """Closes the connections."""
         if self._client is not None:
             await self._client.aclose()
 
@@ -82,7 +85,7 @@ class ManagementClient:
         query: Mapping[str, object] | None = None,
         body: Any = None,
     ) -> Any:
-        """The JSON of the answer. Raises DoorError."""
+        """Returns the JSON of the response. Raises AgentApiError."""
         try:
             return await self.client.call(
                 route, parameters, query=query, body=body, headers=on_behalf_headers(caller)
@@ -92,14 +95,14 @@ class ManagementClient:
 
 
 def on_behalf_headers(caller: Authorization) -> dict[str, str]:
-    """The header that says for whom a call is: agent, state, session, trace, and the name in [agents] where it has one."""
-    return {
-        ON_BEHALF_HEADER: f"{caller.agent_id} {caller.state} {caller.session_id} {caller.trace_id} {caller.agent}".rstrip()
-    }
+    """The header naming the agent of a call: id, state, session, trace, and its name in [agents] if
+    any."""
+    value = f"{caller.agent_id} {caller.state} {caller.session_id} {caller.trace_id} {caller.agent}"
+    return {ON_BEHALF_HEADER: value.rstrip()}
 
 
 def to_agent_api_error(error: AgentboxError | ValueError) -> AgentApiError:
-    """What the API answered, as the door says it: the problem is the data."""
+    """Converts an error of the management API; the problem document becomes the data."""
     from agentbox.client.errors import ApiError
 
     if not isinstance(error, ApiError):

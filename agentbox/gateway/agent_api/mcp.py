@@ -1,6 +1,7 @@
-"""`/mcp`: the tools of the door by the Model Context Protocol, streamable HTTP (modelcontextprotocol.io/specification).
+"""`/mcp`: the agent API's tools over MCP, streamable HTTP (modelcontextprotocol.io/specification).
 
-Each message is one POST and each answer one JSON body: no stream is opened and no session kept, which the protocol allows.
+Each message is one POST and each response one JSON body, without streams and sessions, as the
+protocol allows.
 """
 
 import json
@@ -23,11 +24,12 @@ from agentbox.policy.rights.authorization import Authorization
 
 VERSIONS: Final = ("2025-11-25", "2025-06-18", "2025-03-26")
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
-_FORBIDDEN_ORIGIN: Final = "this origin may not call: a page in a browser is no agent"
+_FORBIDDEN_ORIGIN: Final = "this origin is not allowed: browser pages may not call the agent API"
 
 
 def mcp_name(tool: Tool) -> str:
-    """`bead/claim` as `bead_claim`: clients hand tool names on to models, which take no slash."""
+    """`bead/claim` becomes `bead_claim`: clients pass tool names to models, which accept no
+    slash."""
     return tool.name.replace("/", "_")
 
 
@@ -37,7 +39,7 @@ BY_NAME: Final = {mcp_name(tool): tool for tool in (*TOOLS, *AGENT_TOOLS)}
 def _is_loopback(origin: str) -> bool:
     try:
         return urlsplit(origin).hostname in _LOOPBACK
-    except ValueError:  # no origin that a browser sends
+    except ValueError:  # not an origin that browsers send
         return False
 
 
@@ -50,7 +52,7 @@ class McpEndpoint:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "websocket":
             await send(
-                {"type": "websocket.close", "code": 1008, "reason": "MCP is spoken over HTTP here"}
+                {"type": "websocket.close", "code": 1008, "reason": "MCP is served over HTTP only"}
             )
             return
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
@@ -65,7 +67,7 @@ class McpEndpoint:
             await respond(
                 send,
                 400,
-                _error_response(f"the protocol versions spoken here are {', '.join(VERSIONS)}"),
+                _error_response(f"unsupported protocol version: use one of {', '.join(VERSIONS)}"),
             )
             return
         try:
@@ -99,7 +101,7 @@ class McpEndpoint:
         if method == "tools/call":
             return await self._call_tool(caller, arguments)
         raise AgentApiError(
-            METHOD_NOT_FOUND, "this server has tools, and no other method", "not-found"
+            METHOD_NOT_FOUND, "unknown method: this server supports tools only", "not-found"
         )
 
     def _allowed_tools(self, caller: Authorization) -> list[Tool]:
@@ -109,11 +111,11 @@ class McpEndpoint:
         )
 
     async def _call_tool(self, caller: Authorization, params: dict[str, Any]) -> Any:
-        """What a tool refuses is a result with `isError`, so that a model reads it."""
+        """Errors of a tool are results with `isError`, so that the model sees them."""
         tool, arguments = BY_NAME.get(str(params.get("name"))), params.get("arguments") or {}
         if tool is None:
             raise AgentApiError(
-                INVALID_PARAMS, "there is no such tool; tools/list shows them all", "not-found"
+                INVALID_PARAMS, "unknown tool; tools/list shows all tools", "not-found"
             )
         try:
             result = await self._agent_api.call(caller, tool.method, arguments)
@@ -137,7 +139,8 @@ def _initialize_result(params: dict[str, Any]) -> dict[str, Any]:
         "protocolVersion": requested if requested in VERSIONS else VERSIONS[0],
         "capabilities": {"tools": {"listChanged": False}},
         "serverInfo": {"name": "agentbox", "version": __version__},
-        "instructions": "Beads are work items, pods files, memory searchable notes. All that is here is this agent's own.",
+        "instructions": "Beads are work items, pods are files, memory holds searchable notes. "
+        "Everything belongs to this agent.",
     }
 
 

@@ -1,4 +1,4 @@
-"""How much one agent may ask of the door: a bucket of calls, and a number that are under way."""
+"""Rate limit per agent: a token bucket of calls, and a number of concurrent calls."""
 
 import time
 from collections.abc import Iterator
@@ -7,21 +7,21 @@ from typing import Final
 
 from agentbox.gateway.agent_api.errors import BUSY, AgentApiError
 
-RATE: Final = 1000.0  # calls a second that an agent may make for as long as it likes
-BURST: Final = 2000.0  # calls at once
-MAX_CONCURRENT: Final = 32  # under way
+RATE: Final = 1000.0  # sustained calls a second
+BURST: Final = 2000.0  # bucket size in calls
+MAX_CONCURRENT: Final = 32  # concurrent calls
 
 
 class CallRateLimit:
-    """By agent. What nobody used for long is forgotten."""
+    """Limits calls by agent. Idle entries are discarded."""
 
     def __init__(self) -> None:
-        self._buckets: dict[str, tuple[float, float]] = {}  # calls, and when
+        self._buckets: dict[str, tuple[float, float]] = {}  # tokens, time of the last update
         self._running: dict[str, int] = {}
 
     @contextmanager
     def acquire(self, agent_id: str) -> Iterator[None]:
-        """Takes one call. Raises DoorError."""
+        """Admits one call for the duration of the context. Raises AgentApiError."""
         now = time.monotonic()
         tokens, updated = self._buckets.get(agent_id, (BURST, now))
         tokens = min(BURST, tokens + (now - updated) * RATE)
@@ -29,13 +29,13 @@ class CallRateLimit:
         if tokens < 1 or running >= MAX_CONCURRENT:
             self._buckets[agent_id] = tokens, now
             reason = (
-                f"{MAX_CONCURRENT} calls are under way"
+                f"{MAX_CONCURRENT} calls are in progress"
                 if tokens >= 1
-                else f"{RATE:g} calls a second are the most"
+                else f"the maximum is {RATE:g} calls a second"
             )
             raise AgentApiError(
                 BUSY,
-                f"cannot take another call: {reason}",
+                f"cannot accept another call: {reason}",
                 rule="limit:door",
                 code="rate-limited",
                 retry_after=1,

@@ -1,4 +1,5 @@
-"""What may be called, by name, with the shape of its arguments. A slot method `bead.claim` is the tool `bead/claim`."""
+"""The callable tools, with the schemas of their arguments. The slot method `bead.claim` is the tool
+`bead/claim`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,7 +15,8 @@ ANY: Final[Schema] = {}
 
 @dataclass(frozen=True, kw_only=True)
 class Tool:
-    """`path`, `query` and `body` say where the API's route wants each argument; `special` names a way of its own."""
+    """`path`, `query` and `body` place the arguments in the API request; `custom` names a function
+    in `custom_tools`."""
 
     name: str
     summary: str
@@ -27,17 +29,17 @@ class Tool:
 
     @property
     def method(self) -> str:
-        """Its name in JSON-RPC."""
+        """The JSON-RPC method."""
         return self.name.replace("/", ".")
 
     @property
     def arguments(self) -> dict[str, Schema]:
-        """All that it takes."""
+        """All arguments with their schemas."""
         return {**dict.fromkeys(self.path, TEXT), **self.query, **(self.body or {})}
 
     @property
     def schema(self) -> dict[str, Any]:
-        """JSON Schema of its arguments."""
+        """JSON Schema of the arguments."""
         return {
             "type": "object",
             "properties": self.arguments,
@@ -64,15 +66,17 @@ _BEAD: Final = {
 TOOLS: Final[tuple[Tool, ...]] = (
     Tool(
         name="bead/create",
-        summary="A new bead: an epic, or with parent_id one below a bead of yours. The tag for:<agent> gives it to agents of that name.",
+        summary="Creates a bead: an epic, or with parent_id a child of one of your beads. The "
+        "tag for:<agent> assigns it to agents of that name.",
         body={**_BEAD, "parent_id": TEXT},
         required=("title",),
         custom="create_bead",
     ),
-    Tool(name="bead/show", summary="One bead of yours.", route="show_bead", path=("id",)),
+    Tool(name="bead/show", summary="Returns one of your beads.", route="show_bead", path=("id",)),
     Tool(
         name="bead/list",
-        summary="Beads that you made; with parent_id those below a bead of yours; with tag or assignee those given to you.",
+        summary="Lists beads that you created; with parent_id the children of one of your "
+        "beads; with tag or assignee those assigned to you.",
         route="list_beads",
         query={
             "status": TEXT,
@@ -86,13 +90,13 @@ TOOLS: Final[tuple[Tool, ...]] = (
     ),
     Tool(
         name="bead/ready",
-        summary="Beads of yours that may be claimed now.",
+        summary="Lists your beads that can be claimed now.",
         route="ready_beads",
         query={"parent_id": TEXT, **_PAGE},
     ),
     Tool(
         name="bead/claim",
-        summary="Takes a lease on a bead of yours; the answer has the lease_id.",
+        summary="Leases one of your beads; the result has the lease_id.",
         route="claim",
         path=("id",),
         body=_LEASE,
@@ -100,7 +104,8 @@ TOOLS: Final[tuple[Tool, ...]] = (
     ),
     Tool(
         name="bead/claim_next",
-        summary="Takes a lease on the first ready bead that was given to you, or that is below parent_id; null when there is none.",
+        summary="Leases the first ready bead that is assigned to you or below parent_id; null "
+        "if there is none.",
         route="claim_next",
         body={**_LEASE, "parent_id": TEXT, "tags": TEXTS},
         custom="lease",
@@ -115,7 +120,7 @@ TOOLS: Final[tuple[Tool, ...]] = (
     ),
     Tool(
         name="bead/release",
-        summary="Gives a lease back.",
+        summary="Releases a lease.",
         route="release",
         path=("id",),
         body={"lease_id": TEXT, "delay_s": COUNT, "note": TEXT},
@@ -123,26 +128,26 @@ TOOLS: Final[tuple[Tool, ...]] = (
     ),
     Tool(
         name="bead/close",
-        summary="Closes a bead with outcome (done, failed, cancelled), note and result.",
+        summary="Closes a bead with an outcome (done, failed, cancelled), note and result.",
         route="close_bead",
         path=("id",),
         body={"outcome": TEXT, "note": TEXT, "result": ANY, "lease_id": TEXT},
     ),
     Tool(
         name="bead/add_dep",
-        summary="The bead waits for the blocker.",
+        summary="Makes the bead wait for the blocker.",
         route="add_dep",
         path=("id", "blocker"),
     ),
     Tool(
         name="bead/remove_dep",
-        summary="The bead waits for the blocker no more.",
+        summary="Removes the dependency on the blocker.",
         route="remove_dep",
         path=("id", "blocker"),
     ),
     Tool(
         name="pod/write",
-        summary="Stores an object below your own container: content as text, or content_base64.",
+        summary="Stores an object in your container: content as text, or content_base64.",
         body={
             "content": TEXT,
             "content_base64": TEXT,
@@ -155,26 +160,27 @@ TOOLS: Final[tuple[Tool, ...]] = (
     ),
     Tool(
         name="pod/read",
-        summary="An object of yours: content where it is text, else content_base64.",
+        summary="Returns one of your objects: text as content, otherwise content_base64.",
         path=("path",),
         custom="read_pod",
     ),
     Tool(
         name="pod/list",
-        summary="The members of a container of yours; its path ends with a slash, and is empty for the whole.",
+        summary="Lists the members of one of your containers; its path ends with a slash, or "
+        "is empty for all.",
         body={"path": TEXT, **_PAGE},
         custom="list_pods",
     ),
     Tool(
         name="pod/delete",
-        summary="Removes an object of yours, or an empty container.",
+        summary="Deletes one of your objects, or an empty container.",
         path=("path",),
         body={"if_match": TEXT},
         custom="delete_pod",
     ),
     Tool(
         name="memory/store",
-        summary="Stores an entry in your own namespace.",
+        summary="Stores an entry in your namespace.",
         route="store_memory",
         path=("key",),
         body={"value": ANY, "text": TEXT, "metadata": TABLE, "ttl_s": COUNT},
@@ -182,25 +188,25 @@ TOOLS: Final[tuple[Tool, ...]] = (
     ),
     Tool(
         name="memory/retrieve",
-        summary="One entry of yours.",
+        summary="Returns one of your entries.",
         route="retrieve_memory",
         path=("key",),
     ),
     Tool(
         name="memory/delete",
-        summary="Removes an entry of yours.",
+        summary="Deletes one of your entries.",
         route="delete_memory",
         path=("key",),
     ),
     Tool(
         name="memory/list",
-        summary="Your entries in order of their keys.",
+        summary="Lists your entries by key.",
         route="list_memory",
         query={"prefix": TEXT, **_PAGE},
     ),
     Tool(
         name="memory/search",
-        summary="Your entries that fit a query best: by meaning, by words, or by both (mode hybrid, vector, text).",
+        summary="Searches your entries: by meaning, by words, or both (mode hybrid, vector, text).",
         route="search_memory",
         body={
             "query": TEXT,
@@ -213,14 +219,14 @@ TOOLS: Final[tuple[Tool, ...]] = (
     ),
     Tool(
         name="event/append",
-        summary="Appends an event of yours to the journal.",
+        summary="Appends one of your events to the journal.",
         body={"type": TEXT, "data": TABLE, "subject": TEXT},
         required=("type",),
         custom="append_event",
     ),
     Tool(
         name="event/read",
-        summary="Your own events after `since`.",
+        summary="Returns your events after `since`.",
         route="read_events",
         query={"since": {"type": "integer"}, "limit": COUNT, "types": TEXT},
     ),
@@ -231,7 +237,7 @@ BY_METHOD: Final[Mapping[str, Tool]] = {tool.method: tool for tool in TOOLS}
 AGENT_TOOLS: Final[tuple[Tool, ...]] = (
     Tool(
         name="agent/spawn",
-        summary="Starts an agent that the manifest lets you start.",
+        summary="Starts an agent that the manifest allows you to start.",
         route="spawn",
         body={
             "name": TEXT,
@@ -245,19 +251,19 @@ AGENT_TOOLS: Final[tuple[Tool, ...]] = (
     ),
     Tool(
         name="agent/list",
-        summary="Agents that you started.",
+        summary="Lists agents that you started.",
         route="list_agents",
         query={"state": TEXT, "name": TEXT, **_PAGE},
     ),
     Tool(
         name="agent/status",
-        summary="One agent that you started, or yourself.",
+        summary="Returns an agent that you started, or yourself.",
         route="get_agent",
         path=("id",),
     ),
     Tool(
         name="agent/terminate",
-        summary="Ends an agent that you started.",
+        summary="Terminates an agent that you started.",
         path=("id",),
         body={"grace_s": {"type": "number"}},
         custom="terminate",
@@ -272,7 +278,7 @@ AGENT_TOOLS: Final[tuple[Tool, ...]] = (
     ),
     Tool(
         name="agent/recv",
-        summary="Output of an agent that you started, after the cursor `since`.",
+        summary="Returns output of an agent that you started, after the cursor `since`.",
         path=("id",),
         body={"since": COUNT, "limit": COUNT},
         custom="recv",

@@ -1,1 +1,2 @@
-"""Connections to the one port: which protocol, whose, how many. Nothing is decided about requests."""
+"""Accepting connections on the single port: protocol detection and quotas. No request is authorized
+here."""

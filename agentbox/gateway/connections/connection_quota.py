@@ -1,22 +1,23 @@
-"""Whose connections are open: a stranger's gives way to a newer one, an agent's to one of its own, nobody's to another's."""
+"""Connection quotas: an unauthenticated connection is replaced by a newer one, an agent's by
+another of the same agent."""
 
 from typing import Any, Final
 
 from agentbox.core.http.connection import BoundedHttp
 from agentbox.gateway.authorizer import AccessDenied, Authorizer
 
-MAX_UNAUTHENTICATED: Final = 128  # connections on which no token was sent yet that holds
-MAX_PER_AGENT: Final = 64  # connections of one agent
+MAX_UNAUTHENTICATED: Final = 128  # connections that have not sent a valid token
+MAX_PER_AGENT: Final = 64
 _TOKEN_HEADERS: Final = (
     b"authorization",
     b"x-api-key",
     b"x-goog-api-key",
     b"api-key",
-)  # where clients of providers put theirs
+)  # headers in which SDKs of providers send keys
 
 
 class ConnectionQuota:
-    """Those of one listener."""
+    """Connection quotas of one listener."""
 
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer
@@ -24,7 +25,7 @@ class ConnectionQuota:
         self._by_agent: dict[str, dict[AgentConnection, None]] = {}
 
     def connect(self, connection: "AgentConnection") -> None:
-        """A new one; the oldest of too many strangers goes."""
+        """Adds a connection; aborts the oldest unauthenticated one above the limit."""
         self._unauthenticated[connection] = None
         if len(self._unauthenticated) > MAX_UNAUTHENTICATED:
             next(iter(self._unauthenticated)).abort()
@@ -32,7 +33,8 @@ class ConnectionQuota:
     def authenticate(
         self, connection: "AgentConnection", headers: list[tuple[bytes, bytes]]
     ) -> None:
-        """A request came; if it says whose the connection is, that agent's oldest quiet one goes when it has too many."""
+        """Assigns a connection to the agent of its token; aborts the agent's oldest idle one above
+        the limit."""
         agent_id = self._find_agent_id(headers)
         if not agent_id or connection not in self._unauthenticated:
             return
@@ -46,7 +48,7 @@ class ConnectionQuota:
             ).abort()
 
     def disconnect(self, connection: "AgentConnection") -> None:
-        """It is closed, or another protocol has it. Idempotent."""
+        """Removes a connection that was closed or upgraded. Idempotent."""
         self._unauthenticated.pop(connection, None)
         agent_connections = self._by_agent.get(connection.agent_id, {})
         agent_connections.pop(connection, None)
@@ -66,7 +68,7 @@ class ConnectionQuota:
 
 
 class AgentConnection(BoundedHttp):
-    """One connection of a tenant."""
+    """A connection counted by a ConnectionQuota."""
 
     quota: ConnectionQuota
     agent_id = ""
@@ -89,10 +91,10 @@ class AgentConnection(BoundedHttp):
 
     @property
     def is_idle(self) -> bool:
-        """No request is being answered."""
+        """Whether no request is in progress."""
         return self.cycle is None or bool(self.cycle.response_complete)
 
     def abort(self) -> None:
-        """At once."""
+        """Closes the connection immediately."""
         self.quota.disconnect(self)
         self.transport.abort()

@@ -1,23 +1,23 @@
-"""One port for a proxy and for applications: the first line of a connection says which of them it is for.
+"""Detects from the first line of a connection whether it is for the proxy or for HTTP applications.
 
-A client of a proxy sends `CONNECT host:port` or an absolute URL (RFC 9112 section 3.2), and keeps to that for as long as
-the connection lives; everything else asks for a path.
+A proxy client sends `CONNECT host:port` or an absolute URL (RFC 9112 section 3.2) for the lifetime
+of the connection; other clients request a path.
 """
 
 import asyncio
 from collections.abc import Callable
 from typing import Literal
 
-FIRST_LINE_SECONDS = 5.0  # in which the target of the first request must have begun
-MAX_PENDING = 256  # connections whose first line has not begun
-_MAX_METHOD = 32  # bytes; a longer one is for the parser to refuse
+FIRST_LINE_SECONDS = 5.0  # until the target of the first request must have begun
+MAX_PENDING = 256  # connections without a first line
+_MAX_METHOD = 32  # bytes; the parser rejects longer ones
 
 ProtocolFactory = Callable[[], asyncio.Protocol]
 
 
 class ProtocolSniffer(asyncio.Protocol):
-    """Gives the connection to what `http` or `proxy` makes, with all that was said so far. `silent` holds those that have
-    not said yet: one too many takes the place of the oldest."""
+    """Hands the connection with the received bytes over to a protocol from `make_http` or
+    `make_proxy`. `pending` holds undetected connections; the oldest is aborted above the limit."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class ProtocolSniffer(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._buffer = (self._buffer + data).lstrip(
             b"\r\n"
-        )  # empty lines before a request say nothing (RFC 9112 section 2.2)
+        )  # skip empty lines before a request (RFC 9112 section 2.2)
         kind = detect_protocol(self._buffer)
         if kind is None or self._transport is None:
             return
@@ -55,7 +55,7 @@ class ProtocolSniffer(asyncio.Protocol):
         self._unregister()
 
     def abort(self) -> None:
-        """At once."""
+        """Closes the connection immediately."""
         self._unregister()
         if self._transport is not None:
             self._transport.abort()
@@ -68,7 +68,7 @@ class ProtocolSniffer(asyncio.Protocol):
 
 
 def detect_protocol(data: bytes) -> Literal["http", "proxy"] | None:
-    """Which of them the bytes are for; None while they do not tell. What is no request line goes to the HTTP parser."""
+    """Returns None while undecided. Anything that is not a request line goes to the HTTP parser."""
     line = data.lstrip(b"\r\n")
     method, space, target = line.partition(b" ")
     if not space or not target:

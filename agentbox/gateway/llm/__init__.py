@@ -1,3 +1,2 @@
-"""The model gateway: the providers' own HTTP with the box's key, allowed calls and budgets. What is
-special to a vendor goes into `vendors`.
-"""
+"""The model gateway: a proxy for the providers' HTTP APIs that adds the box's key and enforces
+allowed calls and budgets. Vendor specifics belong in `vendors`."""

@@ -1,4 +1,4 @@
-"""The calls of a vendor's that pass: its POSTs by their paths, the list of its models, and each of these by its id."""
+"""The allowed calls of a vendor: its POST paths, the model list, and each model by its id."""
 
 import re
 from collections.abc import Callable
@@ -10,14 +10,15 @@ from agentbox.gateway.llm.types import VendorCall, objects
 
 @dataclass(frozen=True)
 class AllowedCalls:
-    """`posts` by their paths at the provider; `models` is the path of the list there; `ids` what an id of a model may be."""
+    """`posts`: allowed POST calls; `models`: path of the model list; `model_id`: pattern of a model
+    id."""
 
     posts: tuple[VendorCall, ...]
     models: str
     model_id: re.Pattern[str]
 
     def find(self, method: str, path: str) -> VendorCall | None:
-        """`path` has no slash before it. None for all that does not pass."""
+        """`path` has no leading slash. Returns None for a call that is not allowed."""
         full_path = f"/{path}"
         if method == "POST":
             return next((call for call in self.posts if call.path == full_path), None)
@@ -32,7 +33,7 @@ class AllowedCalls:
 
 
 def filter_models(document: dict[str, Any], allowed: Callable[[str], bool]) -> None:
-    """Of a list of models in `data`, by their `id`."""
+    """Filters a list of models in `data` by `id`."""
     document["data"] = [
         row for row in objects(document.get("data")) if allowed(str(row.get("id", "")))
     ]

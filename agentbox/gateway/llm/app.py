@@ -47,17 +47,17 @@ PROTOCOLS: Final[Mapping[str, VendorProtocol]] = {
 }
 _PATH: Final = re.compile(r"/llm/([a-z][a-z0-9-]{0,31})/([A-Za-z0-9._:@/-]{1,300})")
 _UNNORMALIZED: Final = re.compile(r"(^|/)\.\.?(/|$)|//")
-_RECHECK_SECONDS: Final = 0.05  # between two looks at rights that change
+_RECHECK_SECONDS: Final = 0.05  # between two checks of changing rights
 Asgi = Callable[[Any, Any, Any], Awaitable[None]]
 
 
 def llm_app(config: LlmConfig, authorizer: Authorizer) -> "LlmApp":
-    """The application; `open` it before the first request and `close` it after the last."""
+    """Creates the application; `open` it before the first request and `close` it after the last."""
     return LlmApp(config, authorizer)
 
 
 class LlmApp:
-    """Used by one event loop."""
+    """The model gateway application. Used by one event loop."""
 
     def __init__(self, config: LlmConfig, authorizer: Authorizer) -> None:
         self.gauges = Gauges()
@@ -76,18 +76,18 @@ class LlmApp:
         }
 
     async def open(self) -> None:
-        """Raises AdapterError when the budgets cannot be read."""
+        """Raises AdapterError if the budgets cannot be read."""
         await self.ledger.open()
 
     async def close(self) -> None:
-        """Call it when no request is under way any more."""
+        """Call it once no request is in progress."""
         for runtime in self.runtimes.values():
             await runtime.upstream.close()
         await self.ledger.close()
 
     def state(self) -> dict[str, Any]:
-        """Counts since the start, queues, what each name has spent, and the budgets of names that called since the start:
-        plain data, which changes only as they do."""
+        """Counters since the start, queue lengths, usage by name, and the budgets of names that
+        have called since the start, as plain data."""
         queues = {
             name: [runtime.queue.depth, runtime.queue.running]
             for name, runtime in self.runtimes.items()
@@ -107,7 +107,7 @@ class LlmApp:
         }
 
     def reload(self, config: LlmConfig) -> None:
-        """Takes over the live keys of providers that there are: models, calls at once, seconds of a call."""
+        """Applies the live settings of existing providers: models, concurrency, timeout."""
         for name, runtime in self.runtimes.items():
             if name in config.providers:
                 runtime.provider = config.providers[name]
@@ -117,7 +117,11 @@ class LlmApp:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
             await send(
-                {"type": "websocket.close", "code": 1008, "reason": "models are reached by HTTP"}
+                {
+                    "type": "websocket.close",
+                    "code": 1008,
+                    "reason": "models are served over HTTP only",
+                }
             )
             return
         handler = ModelCallHandler(self, self._config, self._authorizer, scope, receive, send)
@@ -125,7 +129,7 @@ class LlmApp:
 
 
 class ModelCallHandler:
-    """One request."""
+    """Handles one request."""
 
     def __init__(
         self,
@@ -157,10 +161,10 @@ class ModelCallHandler:
             await self._send_error(ModelGatewayError("forbidden", denied.reason, rule=denied.rule))
         except RecursionError:
             outcome = "invalid"
-            await self._send_error(ModelGatewayError("invalid", "the body is nested too deep"))
+            await self._send_error(ModelGatewayError("invalid", "the body is nested too deeply"))
         except ModelStreamAborted:
             outcome = "cut"
-            raise  # the server closes a connection whose answer is not whole
+            raise  # the server closes the connection of an incomplete response
         except ConnectionError:
             outcome = "gone"
         finally:
@@ -181,7 +185,7 @@ class ModelCallHandler:
             operation = f"{self._scope['method']} {path}"
             raise ModelGatewayError(
                 "forbidden",
-                f"{operation} is not among the calls that pass",
+                f"{operation} is not an allowed call",
                 rule="llm:path",
                 detail=operation[:200],
             )
@@ -202,11 +206,11 @@ class ModelCallHandler:
         if match is None or runtime is None:
             raise ModelGatewayError(
                 "missing",
-                "there is no provider at this path: it is /llm/<provider>/ and the provider's own path",
+                "unknown provider path: use /llm/<provider>/ followed by the provider's own path",
             )
         self._runtime = runtime
         if _UNNORMALIZED.search(match[2]):
-            raise ModelGatewayError("forbidden", "this path is not in its normal form")
+            raise ModelGatewayError("forbidden", "the path is not normalized")
         return runtime, match[2]
 
     async def _read_request(
@@ -241,7 +245,8 @@ class ModelCallHandler:
         return key
 
     async def _run_watched(self, exchange: Exchange, request: ModelRequest, token: str) -> None:
-        """The exchange, until it ends, the agent hangs up, its right ends, or the time is over."""
+        """Runs the exchange until it ends, the agent disconnects, its right is revoked, or the
+        timeout."""
         work = asyncio.ensure_future(exchange.run())
         watcher = asyncio.ensure_future(self._wait_abort_reason(request, token))
         assert self._runtime is not None
@@ -257,12 +262,12 @@ class ModelCallHandler:
             cause = (
                 watcher.result()
                 if watcher.done()
-                else ModelGatewayError("late", "the call took longer than the provider may take")
+                else ModelGatewayError("late", "the call exceeded the provider's timeout_seconds")
             )
             work.cancel()
             await asyncio.wait({work})
             if not work.cancelled() and work.exception() is None:
-                return  # it ended as it was cancelled
+                return  # it completed while being cancelled
             if exchange.started and not isinstance(cause, ConnectionError):
                 raise ModelStreamAborted from cause
             raise cause
@@ -272,7 +277,7 @@ class ModelCallHandler:
             await asyncio.gather(work, watcher, return_exceptions=True)
 
     async def _wait_abort_reason(self, request: ModelRequest, token: str) -> Exception:
-        """Why a call must not go on."""
+        """Waits for a reason to abort the call."""
         caller = request.caller
         disconnect = asyncio.ensure_future(self._wait_disconnect())
         try:
@@ -295,7 +300,7 @@ class ModelCallHandler:
                     if request.model
                     else may_use_any_model(caller, provider)
                 ):
-                    return AccessDenied("llm:call", "the right to this model was taken back")
+                    return AccessDenied("llm:call", "the right to this model was revoked")
                 await asyncio.sleep(_RECHECK_SECONDS)
         finally:
             disconnect.cancel()
@@ -322,9 +327,9 @@ class ModelCallHandler:
         ):
             headers.append(
                 (b"x-should-retry", b"false")
-            )  # what SDKs of two vendors ask before they try again
+            )  # read by the SDKs of two vendors before a retry
         await self._send({"type": "http.response.start", "status": status, "headers": headers})
         await self._send({"type": "http.response.body", "body": body})
 
 
-_MAX_RETRY_AFTER: Final = 30.0  # seconds; a longer wait is for a person, not for an SDK
+_MAX_RETRY_AFTER: Final = 30.0  # seconds; SDKs should not retry after a longer wait

@@ -1,4 +1,4 @@
-"""Room for bodies: an agent that sends many large ones waits for itself, and the box keeps its memory."""
+"""Limits the memory of request bodies, per agent and in total."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -7,26 +7,26 @@ from typing import Final
 
 from agentbox.gateway.llm.types import ModelGatewayError
 
-MAX_PER_AGENT: Final = 32 << 20  # bytes of requests that one agent may have under way
-MAX_TOTAL: Final = 128 << 20  # of all agents together
+MAX_PER_AGENT: Final = 32 << 20  # bytes of concurrent requests of one agent
+MAX_TOTAL: Final = 128 << 20  # bytes of all concurrent requests
 
 
 class BodyMemory:
-    """Counts what requests under way hold."""
+    """Counts the bytes of requests in progress."""
 
     def __init__(self) -> None:
         self.reserved: Counter[str] = Counter()
 
     @contextmanager
     def reserve(self, agent_id: str, size: int) -> Iterator[None]:
-        """For as long as a request of that many bytes is under way. Raises Answer (503)."""
+        """Reserves the bytes for a request in progress. Raises ModelGatewayError (503)."""
         if (
             self.reserved[agent_id] + size > MAX_PER_AGENT
             or self.reserved.total() + size > MAX_TOTAL
         ):
             raise ModelGatewayError(
                 "overloaded",
-                "too many large requests are under way",
+                "too many large requests are in progress",
                 rule="llm:bytes",
                 retry_after=1.0,
             )

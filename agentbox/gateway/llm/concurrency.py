@@ -1,4 +1,4 @@
-"""How many calls of an agent are in flight: its own bound and that of every ancestor."""
+"""Concurrency limits of an agent and all its ancestors."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from agentbox.policy.rights.authorization import Authorization
 
 @dataclass(frozen=True, slots=True)
 class ConcurrencyTicket:
-    """One call's place among those of its agent and of its ancestors. `flow`: the outermost ancestor, or the agent itself."""
+    """The limits that apply to one call. `flow`: the outermost ancestor, or the agent itself."""
 
     agent: str
     limits: tuple[tuple[str, int], ...]
@@ -18,7 +18,7 @@ class ConcurrencyTicket:
 
     @classmethod
     def for_caller(cls, caller: Authorization) -> "ConcurrencyTicket":
-        """Weights are the outermost ancestor's: its children share its turn."""
+        """The weight is the outermost ancestor's: its descendants share its turn."""
         chain = [
             (caller.agent_id, caller.budget),
             *((ancestor.agent_id, ancestor.budget) for ancestor in caller.ancestors),
@@ -29,22 +29,22 @@ class ConcurrencyTicket:
 
 
 class ConcurrencyLimit:
-    """Counts calls in flight by agent. `on_fewer` are called when there are fewer: what waits may go on."""
+    """Counts calls in flight by agent. `on_release` callbacks run after each release."""
 
     def __init__(self) -> None:
         self._in_flight: Counter[str] = Counter()
         self.on_release: list[Callable[[], None]] = []
 
     def has_capacity(self, ticket: ConcurrencyTicket) -> bool:
-        """Whether every bound allows one more."""
+        """Whether all limits allow another call."""
         return all(self._in_flight[key] < limit for key, limit in ticket.limits)
 
     def acquire(self, ticket: ConcurrencyTicket) -> None:
-        """One more, where there is room."""
+        """Counts one more call."""
         self._in_flight.update(key for key, _ in ticket.limits)
 
     def release(self, ticket: ConcurrencyTicket) -> None:
-        """One fewer."""
+        """Counts one call less."""
         for key, _ in ticket.limits:
             self._in_flight[key] -= 1
             if self._in_flight[key] <= 0:

@@ -1,4 +1,4 @@
-"""What the model gateway takes from the plan: providers, where their keys are, what is masked on the way out."""
+"""Configuration of the model gateway, from the plan: providers, keys, redaction."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ from agentbox.plan.names import GATEWAY
 from agentbox.policy.patterns import globs
 from agentbox.policy.redaction.redactor import Redactor, build_redactor
 
-# Where a kind is when `base_url` is "": the vendors' public endpoints, as their API references name them. What an SDK of
-# that kind appends to its base URL is appended to these too, so that OpenAI's ends in /v1 and the others do not.
+# The public endpoints of the vendors' API references, used if `base_url` is "". SDKs append paths
+# to their base URL, so OpenAI's ends in /v1 and the others do not.
 ENDPOINTS: Final[Mapping[str, str]] = {
     "openai": "https://api.openai.com/v1",
     "anthropic": "https://api.anthropic.com",
@@ -23,7 +23,7 @@ ENDPOINTS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Provider:
-    """One enabled `[providers.<name>]`. `base_url` has no slash at its end and is never ""."""
+    """An enabled `[providers.<name>]`. `base_url` is never "" and has no trailing slash."""
 
     name: str
     kind: str
@@ -34,14 +34,14 @@ class Provider:
     timeout_seconds: int
 
     def serves(self, model: str) -> bool:
-        """Whether `models` names it."""
+        """Whether `models` matches the model."""
         return any(globs.matches(glob, model) for glob in self.models)
 
 
 @dataclass(frozen=True, kw_only=True)
 class LlmConfig:
-    """`key` gives the value of a secret by its name, None while it is unset; it is asked at each call, so that a key that
-    was changed counts from the next call on. `state` is the folder of the budgets."""
+    """`key` returns a secret by name, None if it is unset; it is read for each call, so a changed
+    key applies to the next one. `state_dir` holds the budgets."""
 
     providers: Mapping[str, Provider]
     key: Callable[[str], str | None]
@@ -50,7 +50,8 @@ class LlmConfig:
 
     @classmethod
     def from_plan(cls, plan: Plan, paths: Paths) -> Self:
-        """Of the box below these paths. Raises AgentboxError for a privacy mode that this release does not have."""
+        """The configuration of the box at these paths. Raises AgentboxError for an unsupported
+        privacy mode."""
 
         def key(name: str) -> str | None:
             secret = read_secret(paths, name)

@@ -1,4 +1,4 @@
-"""One call, from its turn in the queue to the last byte of its answer."""
+"""One call to a provider, from the queue to the end of the response."""
 
 import asyncio
 import json
@@ -20,10 +20,8 @@ from agentbox.gateway.llm.types import ModelGatewayError, VendorCall, VendorProt
 from agentbox.gateway.llm.upstream import Upstream, header
 from agentbox.policy.rights.authorization import Authorization
 
-MAX_RESPONSE: Final = 32 << 20  # bytes of an answer that is no stream
-STALLED_SECONDS: Final = (
-    30.0  # in which an agent must have taken something of its answer: its slot is wanted by others
-)
+MAX_RESPONSE: Final = 32 << 20  # bytes of a response that is not a stream
+STALLED_SECONDS: Final = 30.0  # for the agent to accept data: others wait for its slot
 _FORWARDED_HEADERS: Final = (
     b"content-type",
     b"retry-after",
@@ -36,12 +34,12 @@ _EVENT_STREAM: Final = b"text/event-stream"
 
 
 class ModelStreamAborted(Exception):
-    """An answer that had begun cannot be finished: the connection to the agent is to be closed in the middle."""
+    """A started response cannot be completed: the connection to the agent must be closed."""
 
 
 @dataclass(slots=True)
 class ProviderRuntime:
-    """A provider with all that its calls share."""
+    """A provider with the state shared by its calls."""
 
     provider: Provider
     protocol: VendorProtocol
@@ -51,7 +49,8 @@ class ProviderRuntime:
 
 @dataclass(slots=True)
 class ModelRequest:
-    """A request that may pass. `model` "" = a list of them; `body` None = it has none; `given`: estimated tokens; `allowed`: whether a model may be shown."""
+    """An accepted request. `model` "": a list of models; `body` None: no body; `input_tokens`:
+    estimate; `is_model_allowed`: whether a model may be listed."""
 
     caller: Authorization
     call: VendorCall
@@ -68,7 +67,7 @@ class ModelRequest:
 
 
 class Exchange:
-    """Runs once. `started`: the head of the answer is on its way to the agent."""
+    """Runs once. `started`: the response head was sent to the agent."""
 
     def __init__(
         self,
@@ -93,7 +92,8 @@ class Exchange:
         self.status = 0
 
     async def run(self) -> None:
-        """Raises Answer for what the gateway answers itself, Cut where the answer broke in the middle."""
+        """Raises ModelGatewayError for an error response of the gateway, ModelStreamAborted for a
+        response that broke off."""
         request, name = self._request, self._runtime.provider.name
         ticket = ConcurrencyTicket.for_caller(request.caller)
         self._ledger.check(request.caller, request.input_tokens, request.choices)
@@ -129,7 +129,8 @@ class Exchange:
                 self._gauges.echoes[name] += leaks
 
     def _limit_output(self, output: int) -> bool:
-        """The body with its cap. True = the event that tells the usage is not for the agent."""
+        """Sets the output limit. True: the usage event was requested by the gateway and is hidden
+        from the agent."""
         request, protocol = self._request, self._runtime.protocol
         if request.body is None or not request.call.generates:
             return False
@@ -162,24 +163,27 @@ class Exchange:
             if self.started:
                 raise ModelStreamAborted from error
             raise ModelGatewayError(
-                "provider", "the provider broke off in the middle of its answer"
+                "provider", "the provider closed the connection during its response"
             ) from error
         finally:
             await response.aclose()
 
     async def _relay(self, response: httpcore.Response, hide_usage: bool) -> None:
         self.status = response.status
-        if response.status in (401, 403):  # what it says may hold a part of the key
-            message = f"the provider {self._runtime.provider.name} refused the key of this box (HTTP {response.status})"
-            raise ModelGatewayError("provider", message)
+        if response.status in (401, 403):  # the body may contain part of the key
+            raise ModelGatewayError(
+                "provider",
+                f"the provider {self._runtime.provider.name} rejected the key of this box"
+                f" (HTTP {response.status})",
+            )
         if not 200 <= response.status < 300 and response.status < 400:
             raise ModelGatewayError(
                 "provider",
-                f"the provider answered HTTP {response.status}, which no call of this kind has",
+                f"the provider returned the unexpected status HTTP {response.status}",
             )
         if header(response, b"content-encoding") not in (b"", b"identity"):
             raise ModelGatewayError(
-                "provider", "the provider compressed its answer, although it was asked not to"
+                "provider", "the provider compressed its response although identity was requested"
             )
         self._meter.accepted = response.status < 300
         if (
@@ -196,7 +200,7 @@ class Exchange:
             self._meter.bytes += len(chunk)
             if self._meter.bytes > MAX_RESPONSE:
                 raise ModelGatewayError(
-                    "provider", f"the provider's answer is longer than {MAX_RESPONSE} bytes"
+                    "provider", f"the provider's response is larger than {MAX_RESPONSE} bytes"
                 )
             chunks.append(chunk)
         body = b"".join(chunks)
@@ -207,7 +211,7 @@ class Exchange:
         await self._send_message({"type": "http.response.body", "body": body})
 
     def _read_document(self, body: bytes) -> bytes:
-        """Takes the usage out of an answer, and models that the agent may not know of."""
+        """Records the usage and removes models that are not allowed."""
         try:
             document = json.loads(body)
         except (ValueError, RecursionError):
@@ -260,7 +264,7 @@ class Exchange:
         )
 
     async def _send_message(self, message: dict[str, Any]) -> None:
-        """To the agent. Raises Cut for one that takes nothing."""
+        """Sends to the agent. Raises ModelStreamAborted if the agent accepts no data."""
         try:
             async with asyncio.timeout(STALLED_SECONDS):
                 await self._send(message)
@@ -270,7 +274,7 @@ class Exchange:
 
 
 def _encode_body(body: dict[str, Any]) -> bytes:
-    """As short as it gets; half of a surrogate pair, which UTF-8 does not have, stays an escape."""
+    """Compact JSON. A lone surrogate, which UTF-8 cannot encode, stays escaped."""
     try:
         return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
     except UnicodeEncodeError:

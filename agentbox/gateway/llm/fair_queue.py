@@ -1,8 +1,9 @@
-"""Who is next at a provider: deficit round robin by weight (Shreedhar and Varghese, 1995), first come first served within one.
+"""Queue of a provider: deficit round robin by weight (Shreedhar and Varghese, 1995), FIFO within an
+agent.
 
-A flow is an agent that an operator started, with all that descend from it: more children do not buy a larger share. Within a
-flow its agents take turns, so that a child that asks for much holds up neither its parent nor its siblings. The cost of a call
-is what it reserves, in tokens.
+A flow is an agent started by an operator with all its descendants, so more children do not get a
+larger share. The agents of a flow take turns, so a busy child delays neither its parent nor its
+siblings. The cost of a call is its reservation, in tokens.
 """
 
 import asyncio
@@ -14,11 +15,11 @@ from typing import Final
 from agentbox.gateway.llm.concurrency import ConcurrencyLimit, ConcurrencyTicket
 from agentbox.gateway.llm.types import ModelGatewayError
 
-QUANTUM: Final = 4096  # tokens that a flow of weight 1 may use a round
-MAX_WAITING: Final = 32  # calls of one agent that may wait at a provider
+QUANTUM: Final = 4096  # tokens per round for a flow of weight 1
+MAX_WAITING: Final = 32  # waiting calls of one agent at a provider
 MAX_COST: Final = (
     1 << 20
-)  # tokens that a call counts for: a round adds a quantum, and rounds are run through one by one
+)  # cap of a call's cost in tokens: a round adds one quantum, and rounds are run one by one
 
 
 @dataclass(slots=True, eq=False)
@@ -34,20 +35,18 @@ class _Flow:
     key: str
     weight: int
     deficit: int = 0
-    waiting: dict[str, deque[_Waiter]] = field(
-        default_factory=dict
-    )  # by agent, whose turn is next first
+    waiting: dict[str, deque[_Waiter]] = field(default_factory=dict)  # by agent, next turn first
 
     def heads(self) -> Iterator[_Waiter]:
         """The oldest call of each agent, in the order of their turns."""
         return (calls[0] for calls in self.waiting.values())
 
     def add(self, waiter: _Waiter) -> None:
-        """Behind those of its agent."""
+        """Appends to the calls of its agent."""
         self.waiting.setdefault(waiter.ticket.agent, deque()).append(waiter)
 
     def remove(self, waiter: _Waiter) -> bool:
-        """Its agent's next turn comes after everybody else's. False where it does not wait."""
+        """Removes a call and moves its agent to the end. False if it was not waiting."""
         calls = self.waiting.get(waiter.ticket.agent)
         if calls is None or waiter not in calls:
             return False
@@ -59,7 +58,8 @@ class _Flow:
 
 
 class FairQueue:
-    """`slots` calls at once, of no agent more than `crowd` allows. Used by one event loop."""
+    """Allows `slots` concurrent calls, within the agents' concurrency limits. Used by one event
+    loop."""
 
     def __init__(self, slots: int, concurrency: ConcurrencyLimit) -> None:
         self.slots = slots
@@ -67,22 +67,23 @@ class FairQueue:
         self._concurrency = concurrency
         concurrency.on_release.append(self.dispatch)
         self._flows: dict[str, _Flow] = {}
-        self._round: deque[_Flow] = deque()  # flows that wait, in the order of their turns
+        self._round: deque[_Flow] = deque()  # waiting flows, next turn first
 
     @property
     def depth(self) -> int:
-        """Calls that wait."""
+        """The number of waiting calls."""
         return sum(len(calls) for flow in self._round for calls in flow.waiting.values())
 
     async def acquire(self, ticket: ConcurrencyTicket, cost: int) -> float:
-        """Returns at this call's turn with the seconds waited; `leave` must follow. Raises Answer for a full queue."""
+        """Waits for the turn and returns the seconds waited; `release` must follow. Raises
+        ModelGatewayError if the queue is full."""
         loop = asyncio.get_running_loop()
         flow = self._flows.setdefault(ticket.flow, _Flow(ticket.flow, ticket.weight))
         flow.weight = ticket.weight
         if len(flow.waiting.get(ticket.agent, ())) >= MAX_WAITING:
             raise ModelGatewayError(
                 "budget",
-                f"{MAX_WAITING} calls of this agent wait already",
+                f"{MAX_WAITING} calls of this agent are already waiting",
                 rule="budget:concurrent",
                 retry_after=1.0,
             )
@@ -97,19 +98,20 @@ class FairQueue:
             if flow.remove(waiter):
                 self._drop_if_empty(flow)
                 self.dispatch()
-            else:  # its turn came as it went
+            else:  # dispatched while being cancelled
                 self.release(ticket)
             raise
         return loop.time() - waiter.since
 
     def release(self, ticket: ConcurrencyTicket) -> None:
-        """A call is over: its slot is free, and its agent may have another, at this provider or at one beside it."""
+        """Ends a call: frees its slot and its concurrency ticket, here and at the other
+        providers."""
         self.running -= 1
         self._concurrency.release(ticket)
 
     def dispatch(self) -> None:
-        """Gives the free slots away."""
-        blocked = 0  # flows in a row of which no call may go yet: each of their agents has as many as it may
+        """Assigns free slots to waiting calls."""
+        blocked = 0  # consecutive flows whose agents are all at their concurrency limits
         while self._round and self.running < self.slots and blocked < len(self._round):
             flow = self._round[0]
             waiter = next(
@@ -137,7 +139,7 @@ class FairQueue:
             waiter.turn.set_result(None)
 
     def _drop_if_empty(self, flow: _Flow) -> None:
-        """A flow that waits no more saves nothing up."""
+        """An idle flow loses its deficit."""
         if not flow.waiting:
             flow.deficit = 0
             self._round.remove(flow)

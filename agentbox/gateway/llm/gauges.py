@@ -1,4 +1,5 @@
-"""What the model gateway counts, by names of the manifest only: no text that an agent chose is a label. The API shows it."""
+"""Counters of the model gateway, labelled with names from the manifest only, never with text chosen
+by an agent. The API exports them."""
 
 import asyncio
 from collections import Counter
@@ -17,7 +18,7 @@ WRITE_SECONDS: Final = 1.0
 
 @dataclass(slots=True)
 class Gauges:
-    """Sums since the start."""
+    """Totals since the start."""
 
     calls: Counter[tuple[str, str, str]] = field(
         default_factory=Counter
@@ -27,21 +28,19 @@ class Gauges:
     )  # provider, agent's name, input or output
     estimated: Counter[str] = field(
         default_factory=Counter
-    )  # provider: calls settled by an estimate
-    masked: Counter[tuple[str, str]] = field(default_factory=Counter)  # provider, class of finding
+    )  # provider: calls charged by an estimate
+    masked: Counter[tuple[str, str]] = field(default_factory=Counter)  # provider, finding class
     unsearched: Counter[str] = field(
         default_factory=Counter
-    )  # provider: bodies that the filter could not search
+    )  # provider: bodies that could not be searched
     echoes: Counter[str] = field(
         default_factory=Counter
-    )  # provider: times that it sent the key back
+    )  # provider: responses that contained the key
     retries: Counter[str] = field(default_factory=Counter)  # provider
-    waited_ms: Counter[str] = field(
-        default_factory=Counter
-    )  # provider: in the queue, all calls together
+    waited_ms: Counter[str] = field(default_factory=Counter)  # provider: total time in the queue
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data: each counter as a list of `[labels…, value]`."""
+        """Each counter as a list of `[labels…, value]`."""
         return {name: _rows(getattr(self, name)) for name in self.__slots__}
 
 
@@ -53,7 +52,7 @@ def _rows(counter: Counter[Any]) -> list[list[Any]]:
 
 
 async def write_changes(state: Callable[[], dict[str, Any]], path: Path) -> None:
-    """Writes the state wherever it has changed, once a second at most, until cancelled."""
+    """Writes the state when it changed, at most once a second, until cancelled."""
     previous: dict[str, Any] = {}
     while True:
         current = state()
@@ -62,5 +61,5 @@ async def write_changes(state: Callable[[], dict[str, Any]], path: Path) -> None
             try:
                 replace_json(path, current, mode=0o600, durable=False)
             except OSError as error:
-                log.warning("the counts of model calls were not written", reason=error.strerror)
+                log.warning("cannot write the model call counters", reason=error.strerror)
         await asyncio.sleep(WRITE_SECONDS)

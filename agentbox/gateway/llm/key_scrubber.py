@@ -1,4 +1,4 @@
-"""The box's key in what a provider says: taken out, whatever piece of a stream it comes in."""
+"""Removes the box's key from provider responses, also across chunks of a stream."""
 
 import base64
 import json
@@ -6,11 +6,11 @@ from typing import Final
 from urllib.parse import quote
 
 MASK: Final = b"[REDACTED]"
-_MIN_KEY: Final = 8  # characters; a shorter key would be found in any text
+_MIN_KEY: Final = 8  # characters; a shorter key would match any text
 
 
 class KeyScrubber:
-    """Looks for one key. `found` counts."""
+    """Searches for one key. `occurrences` counts the matches."""
 
     def __init__(self, key: str) -> None:
         self.occurrences = 0
@@ -19,7 +19,7 @@ class KeyScrubber:
         self._pending = b""
 
     def scrub(self, data: bytes) -> bytes:
-        """A whole text without the key."""
+        """Removes the key from a complete text."""
         for encoding in self._encodings:
             if encoding in data:
                 self.occurrences += data.count(encoding)
@@ -27,7 +27,7 @@ class KeyScrubber:
         return data
 
     def feed(self, chunk: bytes) -> bytes:
-        """The next piece of a stream, less an end that may be the beginning of the key."""
+        """Returns the next chunk, holding back an end that may be the beginning of the key."""
         if not self._encodings:
             return chunk
         data = self.scrub(self._pending + chunk)
@@ -36,12 +36,12 @@ class KeyScrubber:
         return data[: len(data) - tail_length]
 
     def finish(self) -> bytes:
-        """What was held back."""
+        """Returns the data held back."""
         remainder, self._pending = self._pending, b""
         return remainder
 
     def _partial_match_length(self, data: bytes) -> int:
-        """Length of the longest end of the data that a form begins with."""
+        """Length of the longest suffix that is a prefix of an encoding of the key."""
         for length in range(min(len(data), self._max_length - 1), 0, -1):
             tail = data[-length:]
             if any(encoding.startswith(tail) for encoding in self._encodings):
@@ -50,7 +50,7 @@ class KeyScrubber:
 
 
 def _encodings(key: str) -> tuple[bytes, ...]:
-    """As it is, as JSON and URLs write it, and in base64."""
+    """The key as it is, escaped as in JSON and in URLs, and in base64."""
     raw = key.encode()
     encodings = {
         raw,

@@ -1,9 +1,10 @@
-"""What of each agent's model budget is used: reserved at its worst before a call, settled after it, kept on disk.
+"""Model budgets: the worst case is reserved before a call, settled after it, and persisted.
 
-An account belongs to a name of `[agents]`, not to a process: a new generation, a new agent of that name, a reconnect or a
-restart of the gateway finds the account as it was. What an agent uses is used of every ancestor's account too. A reservation
-is written before the call begins, so that a gateway that is killed leaves calls charged at their worst, never free. It is not
-synced: what the kernel had not yet written when a machine lost its power is forgotten, which no agent brings about.
+An account belongs to a name in `[agents]`, not to a process: new generations, reconnects and
+gateway restarts continue with it. Usage also counts for the accounts of all ancestors. A
+reservation is written before the call starts, so calls of a killed gateway stay charged at their
+worst case. Writes are not synced: a power failure may lose the latest ones, which no agent can
+cause.
 """
 
 import asyncio
@@ -23,15 +24,13 @@ from agentbox.policy.rights.authorization import Authorization, Budget
 from agentbox.policy.rights.budget_usage import BudgetUsage, budget_line
 
 DEFAULT_OUTPUT: Final = (
-    16_384  # tokens of one answer where the request sets no cap: no current model refuses it
+    16_384  # tokens of a response without a requested cap: all current models accept it
 )
-MIN_OUTPUT: Final = 16  # the smallest cap that every kind takes
-IN_FLIGHT_RETRY_SECONDS: Final = (
-    2.0  # after which it is worth to try again while calls in flight hold what is left
-)
+MIN_OUTPUT: Final = 16  # the smallest cap that all vendors accept
+IN_FLIGHT_RETRY_SECONDS: Final = 2.0  # retry-after while calls in flight hold the remaining budget
 ACCOUNT_RETENTION_SECONDS: Final = (
     2 * 2_678_400
-)  # seconds after which an account that nobody used is dropped: two of the longest windows
+)  # seconds before an unused account is deleted: two of the longest windows
 
 log = structlog.get_logger()
 
@@ -46,24 +45,26 @@ MIGRATIONS: Final = (
 
 @dataclass(slots=True)
 class BudgetAccount:
-    """`tokens` and `calls` are those of the window that began at `since` (Unix seconds), reservations included."""
+    """`tokens` and `calls` of the window that began at `since` (Unix seconds), including
+    reservations."""
 
     name: str
     since: float
     tokens: int = 0
     calls: int = 0
-    reserved: int = 0  # of the tokens: worst cases of calls in flight
-    budget: Budget | None = None  # as the last call had it
+    reserved: int = 0  # part of the tokens: worst cases of calls in flight
+    budget: Budget | None = None  # of the latest call
 
     def roll(self, now: float, window: int) -> None:
-        """A new window, if it is time: what is in flight is settled in it."""
+        """Starts a new window if the current one has expired; calls in flight count in the new
+        one."""
         if now >= self.since + window:
             self.since, self.tokens, self.calls = now, self.reserved, 0
 
 
 @dataclass(slots=True)
 class Reservation:
-    """The worst case of one call. `output`: tokens that all its answers together may have at most."""
+    """The worst case of one call. `output`: maximum output tokens of all its choices together."""
 
     accounts: tuple[BudgetAccount, ...]
     tokens: int
@@ -83,7 +84,8 @@ class BudgetLedger:
         self.accounts: dict[str, BudgetAccount] = {}
 
     async def open(self) -> None:
-        """Raises BackendError or IntegrityError when the accounts cannot be read: then no model is reached."""
+        """Raises BackendError or IntegrityError if the accounts cannot be read; then no model is
+        reachable."""
         await self._database.open()
         oldest = self._clock() - ACCOUNT_RETENTION_SECONDS
         await self._database.write(
@@ -95,20 +97,22 @@ class BudgetLedger:
         self.accounts = {row[0]: BudgetAccount(*row) for row in stored}
 
     async def close(self) -> None:
-        """Returns when all is on disk."""
+        """Returns when all changes are written."""
         await asyncio.gather(*self._writes)
         await self._database.close()
 
     def check(self, caller: Authorization, input_tokens: int, choices: int) -> None:
-        """Raises Answer where a reservation would be refused now. For a call that is about to wait."""
+        """Raises ModelGatewayError if a reservation would fail now; for a call about to be
+        queued."""
         self._remaining(self._chain(caller), input_tokens, choices)
 
     async def reserve(
         self, caller: Authorization, input_tokens: int, max_output: int | None, choices: int
     ) -> Reservation:
-        """`given`: estimated tokens of the input; `wanted`: cap of one answer as asked for; `answers`: 0 = no output.
+        """`input_tokens`: estimate; `max_output`: requested cap per choice; `choices`: 0 = no
+        output.
 
-        Raises Answer (429) over budget, and (503) when the reservation cannot be written.
+        Raises ModelGatewayError (429) over budget, and (503) if the reservation cannot be written.
         """
         chain = self._chain(caller)
         remaining = self._remaining(chain, input_tokens, choices)
@@ -129,7 +133,7 @@ class BudgetLedger:
         except AdapterError as error:
             self._release(reservation, 0)
             raise ModelGatewayError(
-                "unavailable", "the budget cannot be written down, so the call is not made"
+                "unavailable", "the call was not made: cannot save the budget"
             ) from error
         except asyncio.CancelledError:
             self.settle(reservation, 0)
@@ -137,7 +141,7 @@ class BudgetLedger:
         return reservation
 
     def settle(self, reservation: Reservation, used: int) -> None:
-        """What the call took in the end; once. More than was reserved is charged all the same."""
+        """Charges the actual usage, once, even if it exceeds the reservation."""
         if reservation.open:
             self._release(reservation, used)
             task = asyncio.create_task(self._save_settled(reservation.accounts))
@@ -149,8 +153,8 @@ class BudgetLedger:
             await self._save(accounts)
         except (
             AdapterError
-        ) as error:  # the disk has the worst case then, and the next reservation is refused
-            log.warning("a budget was not written down", error=error.message)
+        ) as error:  # the worst case stays on disk, and the next reservation fails
+            log.warning("cannot save a budget", error=error.message)
 
     def _release(self, reservation: Reservation, used: int) -> None:
         reservation.open = False
@@ -161,7 +165,7 @@ class BudgetLedger:
     def _remaining(
         self, chain: Iterable[tuple[BudgetAccount, Budget]], input_tokens: int, choices: int
     ) -> int:
-        """Tokens that are left in the whole chain. Raises Answer."""
+        """Tokens remaining in the whole chain. Raises ModelGatewayError."""
         remaining = 1 << 62
         now = self._clock()
         needed = input_tokens + choices * MIN_OUTPUT
@@ -170,7 +174,7 @@ class BudgetLedger:
             reset = max(account.since + budget.window_seconds - now, 1.0)
             if account.calls >= budget.max_calls:
                 raise _over_budget(
-                    account, "calls", f"all {budget.max_calls} calls of this window are made", reset
+                    account, "calls", f"all {budget.max_calls} calls of this window are used", reset
                 )
             available = budget.max_tokens - account.tokens
             if available < needed:
@@ -179,16 +183,19 @@ class BudgetLedger:
                     raise _over_budget(
                         account,
                         "tokens",
-                        "what is left is held by calls in flight",
+                        "the remaining tokens are reserved by calls in flight",
                         IN_FLIGHT_RETRY_SECONDS,
                     )
-                message = f"{max(budget.max_tokens - used, 0)} of {budget.max_tokens} tokens are left, this call needs {needed}"
+                message = (
+                    f"{max(budget.max_tokens - used, 0)} of {budget.max_tokens} tokens remain,"
+                    f" this call needs {needed}"
+                )
                 raise _over_budget(account, "tokens", message, reset)
             remaining = min(remaining, available)
         return remaining
 
     def usage(self, name: str) -> BudgetUsage | None:
-        """Of that name; None while it has no account. Its window may be over (`Spent.at`)."""
+        """The usage of a name; None without an account. Its window may have expired."""
         account = self.accounts.get(name)
         return (
             None
@@ -202,7 +209,8 @@ class BudgetLedger:
         )
 
     def _chain(self, caller: Authorization) -> list[tuple[BudgetAccount, Budget]]:
-        """The agent's own account, then those of its ancestors, each once. Raises Answer for one that has no budget."""
+        """The agent's own account, then those of its ancestors, each once. Raises ModelGatewayError
+        without a budget."""
         if caller.budget is None:
             raise ModelGatewayError(
                 "forbidden", "this agent has no model budget", rule="llm:budget"

@@ -1,4 +1,5 @@
-"""Live keys of providers (models, calls at once, seconds of a call): an applied manifest holds for the next call."""
+"""Live settings of providers (models, concurrency, timeout): an applied manifest takes effect with
+the next call."""
 
 import asyncio
 from typing import TYPE_CHECKING, Final
@@ -19,7 +20,7 @@ POLL_SECONDS: Final = 1.0
 
 
 async def watch_config(app: "LlmApp", paths: Paths) -> None:
-    """Looks once a second whether another plan was applied, until cancelled."""
+    """Polls for an applied plan every second, until cancelled."""
     applied_mark = applied_plan.applied_version(paths)
     while True:
         await asyncio.sleep(POLL_SECONDS)
@@ -29,6 +30,6 @@ async def watch_config(app: "LlmApp", paths: Paths) -> None:
                 app.reload(LlmConfig.from_plan(load_plan(paths.applied_plan), paths))
             except AgentboxError as error:
                 log.warning(
-                    "the applied plan cannot be read; providers stay as they were",
+                    "cannot read the applied plan; providers are unchanged",
                     reason=error.message,
                 )

@@ -1,4 +1,4 @@
-"""What a call cost: the provider's word where it gave one, else an estimate."""
+"""The cost of a call: the provider's count if available, else an estimate."""
 
 import re
 from dataclasses import dataclass, field
@@ -6,19 +6,15 @@ from typing import Any, Final
 
 from agentbox.gateway.llm.types import Usage
 
-_BYTES_PER_TEXT_TOKEN: Final = (
-    3  # bytes of a text that are one token, at least: English has 4 to 5, code 3 to 4
-)
-_BYTES_PER_DATA_TOKEN: Final = (
-    32  # bytes of an image or document in base64 that are one token, at least
-)
-_FRAME_TOKENS: Final = 64  # tokens that a provider puts around a conversation
-_TOOL_TOKENS: Final = 512  # tokens of its own instructions where there are tools
+_BYTES_PER_TEXT_TOKEN: Final = 3  # minimum bytes of text per token: English has 4 to 5, code 3 to 4
+_BYTES_PER_DATA_TOKEN: Final = 32  # minimum bytes of base64 data (image, document) per token
+_FRAME_TOKENS: Final = 64  # tokens that a provider adds around a conversation
+_TOOL_TOKENS: Final = 512  # tokens of the provider's tool instructions
 _BASE64: Final = re.compile(r"(?:data:[^,]{1,100},)?[A-Za-z0-9+/_-]{2048,}={0,2}")
 
 
 def estimate(body: Any, length: int) -> int:
-    """Tokens of a request of that many bytes."""
+    """Estimated tokens of a request of `length` bytes."""
     data = sum(len(text) for text in _texts(body) if len(text) > 2048 and _BASE64.fullmatch(text))
     frame = _FRAME_TOKENS + (_TOOL_TOKENS if isinstance(body, dict) and body.get("tools") else 0)
     return (
@@ -43,24 +39,26 @@ def _texts(body: Any) -> list[str]:
 
 @dataclass(slots=True)
 class Meter:
-    """One call's. `cut`: the agent, its operator or the clock ended it, not the provider."""
+    """Measures one call. `aborted`: ended by the agent, its operator or the timeout, not by the
+    provider."""
 
-    input_tokens: int  # estimated tokens of the input
+    input_tokens: int  # estimate
     reserved: int
     usage: Usage = field(default_factory=Usage)
-    accepted: bool = False  # the provider began an answer that it bills
-    bytes: int = 0  # of that answer
+    accepted: bool = False  # the provider began a billable response
+    bytes: int = 0  # of the response
     aborted: bool = False
-    sent: bool = False  # the request may be on its way
+    sent: bool = False  # the request may have been sent
 
     @property
     def is_exact(self) -> bool:
-        """Whether the sum is the provider's own."""
+        """Whether the count is the provider's."""
         return self.usage.final or not (self.sent if self.aborted else self.accepted)
 
     @property
     def used(self) -> tuple[int, int]:
-        """Tokens of input and output. Who hangs up pays the worst case: what the provider made of it nobody has seen."""
+        """Tokens of input and output. An aborted call is charged at its worst case, since its
+        actual output is unknown."""
         if self.usage.final:
             return (
                 self.usage.input if self.usage.input is not None else self.input_tokens,

@@ -1,4 +1,4 @@
-"""From bytes to a request that may pass: who asks, for what, and whether every part of it is allowed."""
+"""Parses, validates and authorizes a request."""
 
 import json
 import re
@@ -19,16 +19,16 @@ from agentbox.policy.rights.authorization import Authorization
 
 MAX_BODY: Final = 16 << 20  # bytes of a request
 MAX_PARTS: Final = (
-    500_000  # members and items: each takes up to a hundred times its bytes once it is read
+    500_000  # members and items: each takes up to a hundred times its bytes once parsed
 )
-INLINE_BODY: Final = 64 << 10  # bytes of a body that the filter searches without leaving the loop
+INLINE_BODY: Final = 64 << 10  # bytes of a body that is redacted on the event loop
 _MODEL: Final = re.compile(r"[!-~]{1,200}")
 _FORWARDED_HEADERS: Final = (b"accept", b"user-agent")
 _REDACTION_FLOW: Final = "outbound"  # name in [privacy.policy]
 
 
 def find_token(headers: Mapping[bytes, bytes], query: bytes) -> str:
-    """The agent's own token, wherever an SDK of some kind puts a key; "" where there is none."""
+    """The agent's token, in any header or parameter where vendor SDKs put a key; else ""."""
     scheme, _, token = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
     if scheme.lower() == "bearer" and token.strip():
         return token.strip()
@@ -39,7 +39,8 @@ def find_token(headers: Mapping[bytes, bytes], query: bytes) -> str:
 
 
 def declared_size(headers: Mapping[bytes, bytes]) -> int:
-    """Bytes of the body to come; the most there may be where that is not said. Raises Answer (413)."""
+    """The declared length of the body, or the maximum if unknown. Raises ModelGatewayError
+    (413)."""
     declared = headers.get(b"content-length", b"")
     size = int(declared) if declared.isdigit() else MAX_BODY
     if size > MAX_BODY:
@@ -48,7 +49,8 @@ def declared_size(headers: Mapping[bytes, bytes]) -> int:
 
 
 async def read_body(receive: Any) -> bytes:
-    """The whole. Raises Answer (413) for one that is too large, ConnectionError when the agent is gone."""
+    """Reads the body. Raises ModelGatewayError (413) if it is too large, ConnectionError if the
+    agent disconnected."""
     chunks, size = [], 0
     while True:
         message = await receive()
@@ -63,19 +65,19 @@ async def read_body(receive: Any) -> bytes:
 
 
 def _too_large() -> ModelGatewayError:
-    return ModelGatewayError("large", f"a request may have {MAX_BODY >> 20} MiB at most")
+    return ModelGatewayError("large", f"the maximum size of a request is {MAX_BODY >> 20} MiB")
 
 
 def parse_body(raw: bytes) -> dict[str, Any]:
-    """Raises Answer for what is no JSON object."""
+    """Raises ModelGatewayError if the body is not a JSON object."""
     if sum(raw.count(char) for char in (b",", b"[", b"{")) > MAX_PARTS:
-        raise ModelGatewayError("large", f"a request may have {MAX_PARTS} parts at most")
+        raise ModelGatewayError("large", f"the maximum number of members and items is {MAX_PARTS}")
     try:
         document = json.loads(raw)
     except (ValueError, RecursionError):
-        raise ModelGatewayError("invalid", "the body is no JSON") from None
+        raise ModelGatewayError("invalid", "the body is not valid JSON") from None
     if not isinstance(document, dict):
-        raise ModelGatewayError("invalid", "the body is no JSON object")
+        raise ModelGatewayError("invalid", "the body must be a JSON object")
     return document
 
 
@@ -89,19 +91,19 @@ async def build_request(
     headers: Mapping[bytes, bytes],
     raw: bytes,
 ) -> ModelRequest:
-    """Raises Answer for a body or a right that does not fit, Refused for what the authority refuses."""
+    """Raises ModelGatewayError for an invalid body, AccessDenied for a missing right."""
     body = parse_body(raw) if call.body else None
     model = call.model or (body.get("model") if body is not None else "")
     if call.lists:
         if not may_use_any_model(caller, provider):
-            raise AccessDenied("llm:call", f"no model of {provider.name} is allowed to this agent")
+            raise AccessDenied("llm:call", f"this agent may not use any model of {provider.name}")
     else:
         if not isinstance(model, str) or not _MODEL.fullmatch(model):
             raise ModelGatewayError("invalid", "model must be the name of a model")
         if not provider.serves(model):
             raise ModelGatewayError(
                 "forbidden",
-                f"{provider.name} is not open for {model}",
+                f"{provider.name} does not serve {model}",
                 rule="llm:model",
                 detail=model,
             )
@@ -137,7 +139,8 @@ async def build_request(
 
 
 async def _check_fetch(authorizer: Authorizer, caller: Authorization, url: str) -> None:
-    """What the provider would fetch for the agent, the agent must be allowed to reach. Raises Refused, or Answer."""
+    """Requires the agent's own right to a URL that the provider would fetch. Raises AccessDenied,
+    ModelGatewayError."""
     if url.startswith("data:"):
         return
     try:
@@ -146,11 +149,11 @@ async def _check_fetch(authorizer: Authorizer, caller: Authorization, url: str) 
         host = parts.hostname or ""
     except (ValueError, KeyError):
         raise ModelGatewayError(
-            "forbidden", "a part is given by a URL that is neither http nor https", rule="llm:part"
+            "forbidden", "a part has a URL that is neither http nor https", rule="llm:part"
         ) from None
     if not host or parts.username is not None:
         raise ModelGatewayError(
-            "forbidden", "a part is given by a URL without a plain host", rule="llm:part"
+            "forbidden", "a part has a URL without a plain host", rule="llm:part"
         )
     formatted = f"[{host}]" if ":" in host else host.rstrip(".").lower()
     value = f"{formatted}:{port}"
@@ -161,7 +164,8 @@ async def _check_fetch(authorizer: Authorizer, caller: Authorization, url: str) 
 
 
 def _wants_stream(body: Mapping[str, Any]) -> bool:
-    """Raises Answer for a word that one server takes for true and another does not: the usage would go unseen."""
+    """Rejects truthy values that servers interpret differently, since usage could be missed. Raises
+    ModelGatewayError."""
     value = body.get("stream")
     if value is not None and not isinstance(value, bool):
         raise ModelGatewayError("invalid", "stream must be true or false")
@@ -169,7 +173,8 @@ def _wants_stream(body: Mapping[str, Any]) -> bool:
 
 
 def _target(protocol: VendorProtocol, call: VendorCall, query: bytes) -> str:
-    """Each parameter once. Raises Answer for one given twice, and for an answer in a form whose usage cannot be read."""
+    """Raises ModelGatewayError for duplicate parameters and for response formats without readable
+    usage."""
     pairs = [
         (name, value)
         for name, value in parse_qsl(query.decode("latin-1"))
@@ -177,11 +182,11 @@ def _target(protocol: VendorProtocol, call: VendorCall, query: bytes) -> str:
     ]
     parameters = dict(pairs)
     if len(parameters) != len(pairs):
-        raise ModelGatewayError("invalid", "a parameter is given twice")
+        raise ModelGatewayError("invalid", "duplicate query parameter")
     if call.streams and parameters.get("alt") != "sse":
-        raise ModelGatewayError("invalid", "a stream is given as events only: ask with alt=sse")
+        raise ModelGatewayError("invalid", "streams are supported as events only: set alt=sse")
     if not call.streams and parameters.get("alt", "json") != "json":
-        raise ModelGatewayError("invalid", "an answer is given as JSON only: leave alt out")
+        raise ModelGatewayError("invalid", "responses are supported as JSON only: omit alt")
     return f"{call.path}?{urlencode(parameters)}" if parameters else call.path
 
 
@@ -197,7 +202,8 @@ def _headers(protocol: VendorProtocol, headers: Mapping[bytes, bytes]) -> list[t
 def mask_body(
     redactor: Redactor, provider: Provider, gauges: Gauges, request: ModelRequest
 ) -> None:
-    """The filter `outbound` on the body, whose findings are masked and counted. Raises Answer under the policy `strict`."""
+    """Masks and counts the findings of the filter `outbound`. Raises ModelGatewayError under the
+    policy `strict`."""
     if request.body is None:
         return
     try:
@@ -206,7 +212,9 @@ def mask_body(
         )
     except RedactionFailed as error:
         raise ModelGatewayError(
-            "forbidden", f"the privacy filter refused the request: {error}", rule="privacy:outbound"
+            "forbidden",
+            f"the privacy filter rejected the request: {error}",
+            rule="privacy:outbound",
         ) from None
     request.body = cleaned.document["body"]
     for name, count in cleaned.counts.items():

@@ -1,4 +1,4 @@
-"""What an agent may ask of a provider, as far as no use is taken."""
+"""Checks of model rights that consume no use."""
 
 from agentbox.gateway.llm.config import Provider
 from agentbox.policy.patterns.names import NamePattern
@@ -7,7 +7,8 @@ from agentbox.policy.rights.rights import find_allowing_right
 
 
 def may_use_model(caller: Authorization, provider: Provider, model: str) -> bool:
-    """Whether the agent's rights and those of all that it descends from allow the model, and the provider serves it."""
+    """Whether the provider serves the model and the rights of the agent and all its ancestors allow
+    it."""
     all_rights = (caller.rights, *(ancestor.rights for ancestor in caller.ancestors))
     value = f"{provider.name}/{model}"
     return provider.serves(model) and all(
@@ -16,7 +17,7 @@ def may_use_model(caller: Authorization, provider: Provider, model: str) -> bool
 
 
 def may_use_any_model(caller: Authorization, provider: Provider) -> bool:
-    """Whether any model of that provider may be allowed."""
+    """Whether any model of the provider may be allowed."""
     any_model = NamePattern.parse("llm", provider.name)
     return any(
         right.scope == "llm"

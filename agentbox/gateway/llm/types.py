@@ -1,4 +1,4 @@
-"""The words that the kinds of providers share: a call, a refusal, a usage."""
+"""Types shared by the vendor protocols: calls, errors, usage."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -32,9 +32,10 @@ STATUS: Final[Mapping[str, int]] = {
 
 
 class ModelGatewayError(Exception):
-    """A request that the gateway answers itself, in the provider's own error shape. `rule` counts it as a refusal; "" = none.
+    """An error response of the gateway, in the provider's format. A `rule` counts it as a denial;
+    "": it is none.
 
-    `message` goes to the agent: it holds no key, and of the request only what the agent wrote itself.
+    `message` goes to the agent: it contains no key, and only the agent's own text of the request.
     """
 
     def __init__(
@@ -51,33 +52,35 @@ class ModelGatewayError(Exception):
         self.message = message
         self.rule = rule
         self.detail = detail
-        self.retry_after = retry_after  # seconds after which it is worth to try again; 0 = unknown
+        self.retry_after = retry_after  # seconds until a retry makes sense; 0 = unknown
 
 
 @dataclass(frozen=True, kw_only=True)
 class VendorCall:
-    """One of the calls that pass. `path` follows the provider's base URL. `model` is "" where the body names it."""
+    """An allowed call. `path` is appended to the provider's base URL. `model` is "" if the body
+    contains it."""
 
     name: str
     path: str
     model: str = ""
     body: bool = True
-    generates: bool = False  # has an output whose length is bounded and counted
-    counts_input: bool = False  # uses tokens for what it is given
-    streams: bool = False  # always; else where the body says `stream`
-    lists: bool = False  # answers with models
+    generates: bool = False  # its output is limited and counted
+    counts_input: bool = False  # its input is counted
+    streams: bool = False  # always; otherwise if the body sets `stream`
+    lists: bool = False  # returns a list of models
 
 
 @dataclass(slots=True)
 class Usage:
-    """Tokens as the provider counts them; None where it has not said. `final`: it says no more after this."""
+    """Token counts of the provider; None if unknown. `final`: no further count follows."""
 
     input: int | None = None
     output: int | None = None
     final: bool = False
 
     def add(self, other: "Usage | None") -> None:
-        """Takes in what a later event says: providers repeat sums, so that the larger number is the present one."""
+        """Merges a later event. Providers repeat totals, so the larger number is the current
+        one."""
         if other is not None:
             self.input = _larger(self.input, other.input)
             self.output = _larger(self.output, other.output)
@@ -90,69 +93,70 @@ def _larger(first: int | None, second: int | None) -> int | None:
 
 @dataclass(slots=True)
 class ScreenedBody:
-    """What is left to ask about a body that may pass: `urls` that it makes the provider fetch."""
+    """Remaining checks of an accepted body: `urls` that the provider would fetch."""
 
     urls: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True)
 class VendorProtocol:
-    """What the gateway knows of one wire protocol. Bodies are JSON objects and are changed in place."""
+    """The wire protocol of a vendor. Bodies are JSON objects, modified in place."""
 
     find_call: Callable[[str, str], VendorCall | None]  # method, path below /llm/<provider>
     screen: Callable[
         [VendorCall, dict[str, Any]], ScreenedBody
-    ]  # raises Answer; switches storing off
+    ]  # raises ModelGatewayError; disables storing
     max_output: Callable[
         [VendorCall, dict[str, Any]], int | None
-    ]  # output cap that the body has, for one answer
-    choices: Callable[[dict[str, Any]], int]  # how many answers it asks for
+    ]  # output cap of one choice in the body
+    choices: Callable[[dict[str, Any]], int]  # number of requested choices
     set_max_output: Callable[
         [VendorCall, dict[str, Any], int], None
-    ]  # sets the output cap of one answer; raises Answer
+    ]  # sets the output cap of one choice; raises ModelGatewayError
     request_usage: Callable[
         [VendorCall, dict[str, Any]], bool
-    ]  # asks for usage in a stream; True = its event is not for the agent
-    usage: Callable[[Mapping[str, Any]], Usage | None]  # of an answer or of one event of a stream
-    is_usage_only: Callable[[Mapping[str, Any]], bool]  # the event that only `ask_usage` brought
+    ]  # requests usage in a stream; True = hide its event from the agent
+    usage: Callable[[Mapping[str, Any]], Usage | None]  # of a response or of one stream event
+    is_usage_only: Callable[[Mapping[str, Any]], bool]  # the event caused by `request_usage`
     format_error: Callable[[int, Reason, str, float], bytes]
     auth_headers: Callable[[str], tuple[tuple[bytes, bytes], ...]]
-    headers: tuple[
-        bytes, ...
-    ]  # of a request, passed on besides content-type, accept and user-agent
-    query_parameters: tuple[str, ...]  # parameters that pass
+    headers: tuple[bytes, ...]  # forwarded besides content-type, accept and user-agent
+    query_parameters: tuple[str, ...]  # forwarded parameters
     filter_models: Callable[
         [dict[str, Any], Callable[[str], bool]], None
-    ]  # keeps of a list of models what the test allows
+    ]  # keeps the allowed entries of a list of models
 
 
 def forbidden_part(part: str) -> ModelGatewayError:
-    """A part of a body that would make the provider fetch, run or keep something."""
+    """The error for a part of a body that makes the provider fetch, run or store something."""
     return ModelGatewayError(
         "forbidden",
-        f"{part} is not allowed here: it makes the provider fetch, run or keep something outside of the box",
+        f"{part} is not allowed here: it makes the provider fetch, run or store something "
+        "outside the box",
         rule="llm:part",
         detail=part,
     )
 
 
 MAX_TOKENS: Final = 1 << 40
-"""Of one count; a provider that tells more is taken at this, so that sums of it fit into 64 bits."""
+"""Upper bound of a token count, so that sums fit into 64 bits."""
 
 
 def is_present(value: Any) -> bool:
-    """Whether a member asks for something: an empty object does, as it takes all defaults; false, "" and [] do not."""
+    """Whether a member has an effect: an empty object does, since it selects defaults; false, ""
+    and [] do not."""
     return value is not None and value is not False and value not in ("", [])
 
 
 def check_spelling(holder: Mapping[str, Any], names: Collection[str]) -> None:
-    """Raises Answer for a member that some parsers of JSON take for one of `names`, and others do not: by its case."""
+    """Rejects members that only some JSON parsers treat as one of `names`, by their case. Raises
+    ModelGatewayError."""
     folded = _case_folded(frozenset(names))
     for name in holder:
         if name not in names and name.casefold().replace("_", "") in folded:
             raise ModelGatewayError(
                 "forbidden",
-                f"the member {name[:64]} has a spelling that is not the vendor's",
+                f"the member {name[:64]} is not written as the vendor does",
                 rule="llm:part",
             )
 
@@ -163,7 +167,7 @@ def _case_folded(names: frozenset[str]) -> frozenset[str]:
 
 
 def token_count(value: Any) -> int | None:
-    """A count of tokens, None for anything else."""
+    """A token count; None for an invalid value."""
     return (
         min(value, MAX_TOKENS)
         if isinstance(value, int) and not isinstance(value, bool) and value >= 0
@@ -172,28 +176,29 @@ def token_count(value: Any) -> int | None:
 
 
 def positive_int(body: Mapping[str, Any], name: str) -> int | None:
-    """A member that is a whole number above zero, None where it is absent or null. Raises Answer for anything else."""
+    """A positive integer; None if absent or null. Raises ModelGatewayError otherwise."""
     value = body.get(name)
     if value is None:
         return None
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ModelGatewayError("invalid", f"{name} must be a whole number above zero")
+        raise ModelGatewayError("invalid", f"{name} must be a positive integer")
     return value
 
 
 def objects(value: Any) -> tuple[Mapping[str, Any], ...]:
-    """The objects of a list, () where it is absent. Raises Answer where it is no list of objects."""
+    """A list of objects; () if absent. Raises ModelGatewayError for anything else."""
     if value is None:
         return ()
     if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
-        raise ModelGatewayError("invalid", "a list of objects was expected")
+        raise ModelGatewayError("invalid", "expected a list of objects")
     return tuple(value)
 
 
 def walk(
     value: Any, opaque: Callable[[Mapping[str, Any]], tuple[str, ...]]
 ) -> Iterator[dict[str, Any]]:
-    """Every object in a tree, but for what is below the members that `opaque` names: data of tools, whatever it holds."""
+    """Yields every object in a tree, except below the members named by `opaque`, which hold tool
+    data."""
     stack = [value]
     while stack:
         node = stack.pop()

@@ -1,4 +1,4 @@
-"""The line to one provider: kept connections, and another try while nothing was passed on yet."""
+"""HTTP connections to one provider, with retries before anything was forwarded."""
 
 import asyncio
 import random
@@ -16,14 +16,14 @@ from agentbox.gateway.llm.config import Provider
 from agentbox.gateway.llm.gauges import Gauges
 from agentbox.gateway.llm.types import ModelGatewayError
 
-block_if_missing("sniffio")  # httpcore asks for it at each call, 0.2 ms each where it is not there
+block_if_missing("sniffio")  # httpcore tries to import it for each call, 0.2 ms if absent
 
 MAX_ATTEMPTS: Final = 3
 _RETRIED_STATUSES: Final = (429, 500, 502, 503, 504, 529)  # 529: the Anthropic API is overloaded
-_INITIAL_WAIT: Final = 0.5  # seconds, doubled each time, a quarter more or less
-MAX_WAIT: Final = 20.0  # seconds; a provider that asks for more is passed on to the agent
+_INITIAL_WAIT: Final = 0.5  # seconds, doubled each time, with 25 % jitter
+MAX_WAIT: Final = 20.0  # seconds; a longer retry-after is returned to the agent
 _CONNECT_SECONDS: Final = 10.0
-_IDLE_SECONDS: Final = 30.0  # a kept connection; servers close theirs after 60 s and more
+_IDLE_SECONDS: Final = 30.0  # keep-alive; servers close after 60 s or more
 _CONNECTION_ERRORS: Final = (
     httpcore.ConnectError,
     httpcore.ConnectTimeout,
@@ -42,7 +42,7 @@ class Upstream:
         self._pool: httpcore.AsyncConnectionPool | None = None
 
     async def close(self) -> None:
-        """Cuts what is open."""
+        """Closes all connections."""
         if self._pool is not None:
             await self._pool.aclose()
 
@@ -54,7 +54,8 @@ class Upstream:
         body: bytes,
         deadline: float,
     ) -> httpcore.Response:
-        """The head of an answer, whatever its status; close it. `deadline` in the loop's time. Raises Answer (502)."""
+        """Returns the response head of any status; the caller closes it. `deadline` in event loop
+        time. Raises ModelGatewayError (502)."""
         failure = ""
         for attempt in range(1, MAX_ATTEMPTS + 1):
             response = None
@@ -129,17 +130,18 @@ class Upstream:
 
 
 def _ssl_context() -> ssl.SSLContext:
-    """The authorities of this machine."""
+    """Trusts the certificate authorities of this machine."""
     return ssl.create_default_context()
 
 
 def header(response: httpcore.Response, name: bytes) -> bytes:
-    """The first of that name, b"" where there is none."""
+    """The first header of that name, or b""."""
     return next((value for key, value in response.headers if key.lower() == name), b"")
 
 
 def _retry_after(response: httpcore.Response) -> float | None:
-    """Seconds that the provider asks to wait (RFC 9110 10.2.3, and the millisecond form of some), None where it does not."""
+    """Seconds of Retry-After (RFC 9110 10.2.3) or of the millisecond form used by some; None if
+    absent."""
     units: Mapping[bytes, float] = {b"retry-after-ms": 0.001, b"retry-after": 1.0}
     for name, unit in units.items():
         text = header(response, name).decode("latin-1").strip()
@@ -149,9 +151,7 @@ def _retry_after(response: httpcore.Response) -> float | None:
             seconds = float(text) * unit
         except ValueError:
             return _seconds_until(text)
-        return (
-            max(seconds, 0.0) if seconds == seconds else None
-        )  # a number that is none says nothing
+        return max(seconds, 0.0) if seconds == seconds else None  # ignore NaN
     return None
 
 

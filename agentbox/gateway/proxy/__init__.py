@@ -1,3 +1,2 @@
-"""The forward proxy: what an agent reaches of the network, by name, and what it costs. Only HTTP
-and tunnels to other machines go in.
-"""
+"""The forward proxy: destination checks, traffic limits and forwarding. Only HTTP and tunnels to
+other machines belong here."""

@@ -1,4 +1,4 @@
-"""Which addresses the proxy does not connect to, whatever is allowed, and what an operator exempts from that."""
+"""Addresses that the proxy never connects to, and the exemptions an operator can set."""
 
 import ipaddress
 from collections.abc import Iterable
@@ -11,13 +11,13 @@ from agentbox.policy.patterns.hosts import HostPattern
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 _NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")  # RFC 6052
-# Public by its number, and the machine's platform to the machine itself: one cloud serves keys and settings there.
+# Azure's WireServer: a public address that serves platform keys and settings to the machine.
 _PLATFORM: Final = ipaddress.IPv4Address("168.63.129.16")
 _CARRIER_GRADE: Final = ipaddress.IPv4Network("100.64.0.0/10")
 
 
 def canonical_address(address: Address) -> Address:
-    """What is meant: a mapped or NAT64 form is the IPv4 address in it."""
+    """Unwraps IPv4-mapped and NAT64 addresses to IPv4."""
     if isinstance(address, ipaddress.IPv6Address):
         if address.ipv4_mapped is not None:
             return address.ipv4_mapped
@@ -27,7 +27,7 @@ def canonical_address(address: Address) -> Address:
 
 
 def forbidden_kind(address: Address) -> str:
-    """Why an address is refused, one of a closed set of words; "" for one that anybody may reach."""
+    """The category of a forbidden address; "" for a public one."""
     canonical = canonical_address(address)
     if canonical == _PLATFORM:
         return "metadata"
@@ -60,8 +60,8 @@ def _is_private(address: Address) -> bool:
 
 
 def is_exempt(target: ProxyTarget, address: Address, patterns: Iterable[HostPattern]) -> bool:
-    """Whether `egress.allow_private` names the target or the address. A name exempts what an operator has behind one; what
-    no name should lead to (metadata, multicast and the like) must be written as an address."""
+    """Whether `egress.allow_private` contains the target or the address. A host name exempts
+    private, carrier and loopback addresses only; all others must be listed as addresses."""
     canonical = ProxyTarget(str(canonical_address(address)), target.port).value
     name_exempts = forbidden_kind(address) in ("private", "carrier", "loopback")
     return any(

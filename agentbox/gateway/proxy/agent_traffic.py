@@ -1,4 +1,4 @@
-"""What one agent has open in the proxy, and what it may still move."""
+"""Open connections and traffic limits of each agent."""
 
 from collections.abc import Iterator
 
@@ -9,28 +9,29 @@ from agentbox.policy.rights.authorization import Authorization
 
 
 class AgentTraffic:
-    """One an agent, for as long as anything of it is open."""
+    """The traffic of one agent while it has open connections."""
 
     def __init__(self, caller: Authorization, ledger: TrafficLedger, egress: EgressConfig) -> None:
         self.open_connections = 0
-        self.caller = caller  # the latest generation
+        self.caller = caller
         self._ledger, self._egress = ledger, egress
 
     def check(self) -> None:
-        """Room for one connection more, and bytes left. Raises Sorry."""
+        """Checks the connection limit and the traffic limit. Raises ProxyRefusal."""
         max_connections = self._egress.max_connections
         if self.open_connections >= max_connections:
             raise ProxyRefusal(
                 429,
                 "limit:connections",
-                f"cannot open another connection: {max_connections} are open, egress.max_connections. Close one first.",
+                f"cannot open another connection: egress.max_connections is {max_connections}. "
+                "Close one first.",
             )
         for agent_id, cap in self._caps():
             if self._ledger.total(agent_id) >= cap:
                 raise _limit_exceeded(agent_id, cap)
 
     def count_bytes(self, count: int) -> None:
-        """Counts bytes that are moved, of the agent and of all that it descends from. Raises Sorry once they are too many."""
+        """Counts bytes for the agent and all its ancestors. Raises ProxyRefusal above a limit."""
         for agent_id, _ in self._caps():
             self._ledger.add(agent_id, count)
         for agent_id, cap in self._caps():
@@ -38,7 +39,8 @@ class AgentTraffic:
                 raise _limit_exceeded(agent_id, cap)
 
     def _caps(self) -> Iterator[tuple[str, int]]:
-        """Bytes in 24 hours, both ways: its own and, since a child is soon started anew, those of each ancestor."""
+        """Bytes per 24 hours in both directions, of the agent and of each ancestor, so that new
+        children get no new allowance."""
         yield (
             self.caller.agent_id,
             int(self.caller.limits.get("egress") or self._egress.bytes_per_day),
@@ -51,19 +53,20 @@ def _limit_exceeded(agent_id: str, cap: int) -> ProxyRefusal:
     return ProxyRefusal(
         429,
         "limit:egress",
-        f"cannot move more bytes: limits.egress of {agent_id} allows {cap} in 24 hours. Wait, or ask an operator to raise it.",
+        f"cannot transfer more bytes: limits.egress of {agent_id} is {cap} in 24 hours. Wait, "
+        "or ask an operator to raise it.",
     )
 
 
 class TrafficRegistry:
-    """Those of all agents."""
+    """The traffic of all agents."""
 
     def __init__(self, ledger: TrafficLedger, egress: EgressConfig) -> None:
         self._ledger, self._egress = ledger, egress
         self._traffic: dict[str, AgentTraffic] = {}
 
     def get(self, caller: Authorization) -> AgentTraffic:
-        """That of an agent, whichever its generation."""
+        """The traffic of an agent, across its generations."""
         traffic = self._traffic.setdefault(
             caller.agent_id, AgentTraffic(caller, self._ledger, self._egress)
         )
@@ -71,6 +74,6 @@ class TrafficRegistry:
         return traffic
 
     def discard(self, traffic: AgentTraffic) -> None:
-        """Drops it when nothing is open any more; bytes are remembered elsewhere."""
+        """Removes an entry without open connections; the ledger keeps the byte counts."""
         if not traffic.open_connections:
             self._traffic.pop(traffic.caller.agent_id, None)

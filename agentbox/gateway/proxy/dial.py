@@ -1,4 +1,4 @@
-"""A connection to a target, made to an address that was looked at."""
+"""Connects to a target at a checked address."""
 
 import asyncio
 from collections.abc import Sequence
@@ -12,7 +12,8 @@ from agentbox.gateway.proxy.target import ProxyTarget
 
 
 async def dial(target: ProxyTarget, egress: EgressConfig, resolver: Resolver) -> ProxyStream:
-    """Within `egress.connect_timeout_seconds` for all of it. Raises Sorry (403, 502, 504)."""
+    """Resolves and connects within `egress.connect_timeout_seconds`. Raises ProxyRefusal (403, 502,
+    504)."""
     try:
         async with asyncio.timeout(egress.connect_seconds):
             candidates = await resolve_target(target, resolver, egress.allow_private)
@@ -28,7 +29,7 @@ async def dial(target: ProxyTarget, egress: EgressConfig, resolver: Resolver) ->
 
 
 async def _connect_first(target: ProxyTarget, candidates: Sequence[Address]) -> ProxyStream:
-    """The first that takes the connection, in the resolver's order."""
+    """Connects to the first address that accepts, in the resolver's order."""
     failure = ""
     for address in candidates:
         try:

@@ -1,4 +1,4 @@
-"""`[egress]` and `limits.egress` as they are in force now: live, so an applied manifest holds for the next connection."""
+"""`[egress]` and `limits.egress`, reloaded for the next connection when a manifest is applied."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +16,7 @@ log = structlog.get_logger()
 
 
 class EgressConfig:
-    """Looks whether another plan was applied, and reads it then."""
+    """Reads the applied plan when it changes."""
 
     def __init__(self, config: GatewayConfig) -> None:
         self._paths = config.paths
@@ -24,7 +24,8 @@ class EgressConfig:
         self._apply(config.plan.reach, config.plan.limits)
 
     def refresh(self) -> None:
-        """Takes over what was applied since; of a plan that cannot be read nothing, and the log says so once."""
+        """Reloads the applied plan if it changed. A plan that cannot be read is logged once and
+        ignored."""
         mark = applied_plan.applied_version(self._paths)
         if mark is None or mark == self._applied_mark:
             return
@@ -32,7 +33,7 @@ class EgressConfig:
         try:
             plan = load_plan(self._paths.applied_plan)
         except AgentboxError as error:
-            log.error("the applied plan is not taken over", reason=error.message)
+            log.error("cannot apply the new plan", reason=error.message)
             return
         self._apply(plan.reach, plan.limits)
 
@@ -44,4 +45,4 @@ class EgressConfig:
         self.max_connections = int(table.get("max_connections", 64))
         self.bytes_per_day = int(
             limits.get("egress", _GIB)
-        )  # in 24 hours, of an agent without a limit of its own
+        )  # per 24 hours, for agents without a limit

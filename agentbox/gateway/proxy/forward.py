@@ -1,4 +1,4 @@
-"""One plain HTTP request: sent on as our own, and the answer brought back."""
+"""Forwards one plain HTTP request and relays its response."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,24 +11,24 @@ from agentbox.gateway.proxy.refusals import ProxyRefusal
 from agentbox.gateway.proxy.stream import ProxyStream
 from agentbox.gateway.proxy.target import ProxyTarget
 
-IDLE_SECONDS: Final = 300.0  # between two parts of an answer
-BODY_SECONDS: Final = 30.0  # between two parts of a request's body
+IDLE_SECONDS: Final = 300.0  # between two parts of a response
+BODY_SECONDS: Final = 30.0  # between two parts of a request body
 _NO_BODY: Final = (204, 304)
 ByteCounter = Callable[[int], None]
 
 
 class RequestForwarder:
-    """`client` is the h11 side that has read the request's head already."""
+    """`client` is the h11 server-side connection that has read the request head."""
 
     def __init__(
         self, stream: ProxyStream, client: h11.Connection, request: h11.Request, count: ByteCounter
     ) -> None:
         self._stream, self._client, self._request, self._count = stream, client, request, count
-        self.response_started = False  # whether the client has a part of the answer
+        self.response_started = False  # whether response data was sent to the client
 
     async def run(self, target: ProxyTarget, peer: ProxyStream) -> None:
-        """Returns when request and answer have passed. Raises Sorry when the answer is none, ConnectionResetError when the
-        client is gone."""
+        """Returns once request and response are relayed. Raises ProxyRefusal for an invalid
+        response, ConnectionResetError if the client disconnected."""
         server = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEAD)
         await self._send(peer, server.send(upstream_request(self._request, target)))
         upload = asyncio.create_task(self._upload(peer, server))
@@ -45,7 +45,7 @@ class RequestForwarder:
             peer.close()
 
     async def _upload(self, peer: ProxyStream, server: h11.Connection) -> None:
-        """Raises Sorry (400, 408). A target that takes no more of it may answer all the same."""
+        """Raises ProxyRefusal (400, 408). A target that stops reading may still respond."""
         try:
             await self._relay_body(peer, server)
         except h11.RemoteProtocolError as error:
@@ -54,7 +54,7 @@ class RequestForwarder:
             ) from error
         except TimeoutError:
             raise ProxyRefusal(
-                408, "request", "cannot wait longer for the body of this request", is_denial=False
+                408, "request", "timed out waiting for the body of this request", is_denial=False
             ) from None
         except ConnectionResetError:
             return
@@ -81,14 +81,14 @@ class RequestForwarder:
     async def _download(
         self, target: ProxyTarget, peer: ProxyStream, server: h11.Connection
     ) -> None:
-        """Raises Sorry (502, 504)."""
+        """Raises ProxyRefusal (502, 504)."""
         try:
             await self._relay_response(peer, server)
         except h11.RemoteProtocolError as error:
-            message = f"cannot use the answer of {target.value}: it is no HTTP"
+            message = f"cannot use the response of {target.value}: it is not valid HTTP"
             raise ProxyRefusal(502, "answer", message, is_denial=False) from error
         except TimeoutError:
-            message = f"cannot wait longer for {target.value}: it says nothing"
+            message = f"timed out waiting for {target.value}"
             raise ProxyRefusal(504, "answer", message, is_denial=False) from None
 
     async def _relay_response(self, peer: ProxyStream, server: h11.Connection) -> None:
@@ -111,7 +111,7 @@ class RequestForwarder:
                 await self._send(self._stream, self._client.send(h11.EndOfMessage()))
                 return
             else:
-                raise h11.RemoteProtocolError("the connection was closed without an answer")
+                raise h11.RemoteProtocolError("the connection was closed without a response")
 
     async def _send(self, stream: ProxyStream, data: bytes | None) -> None:
         if data:

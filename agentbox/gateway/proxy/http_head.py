@@ -1,4 +1,4 @@
-"""Heads of requests and answers: judged as bytes first, then parsed, then written anew with one meaning only."""
+"""Request and response heads: checked as bytes, parsed, then serialized anew without ambiguity."""
 
 import re
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from agentbox.gateway.proxy.refusals import ProxyRefusal
 from agentbox.gateway.proxy.target import ProxyTarget
 
 MAX_HEAD: Final = 32 << 10  # bytes
-# Of one connection (RFC 9110 section 7.6.1), or the proxy's own business.
+# Hop-by-hop headers (RFC 9110 section 7.6.1) and headers that the proxy sets itself.
 _HOP_BY_HOP: Final = frozenset(
     (
         b"connection",
@@ -29,7 +29,7 @@ _HOP_BY_HOP: Final = frozenset(
         b"content-length",
     )
 )
-# By these some servers take another method, path or host than those that a rule decided on.
+# With these some servers use another method, path or host than the one authorized.
 _OVERRIDES: Final = frozenset(
     (
         b"x-http-method-override",
@@ -51,26 +51,26 @@ _OVERRIDES: Final = frozenset(
 )
 _OVERRIDE_PARAMETERS: Final = _OVERRIDES | {b"-method"}
 _NON_ALPHANUMERIC: Final = re.compile(rb"[^a-z0-9]")
-_UNICODE_ESCAPE: Final = re.compile(rb"%u00([0-9a-f]{2})")  # ASP's
+_UNICODE_ESCAPE: Final = re.compile(rb"%u00([0-9a-f]{2})")  # ASP.NET
 _BLANKS: Final = bytes(range(0x21))
 _FORWARDING_HEADERS: Final = (
     b"forwarded",
     b"x-forwarded-",
-)  # what a proxy before the server says; this one says nothing
-_BARE_LINE_END: Final = re.compile(rb"\r(?!\n)|(?<!\r)\n")  # a CR or LF that stands alone
+)  # set by other proxies; this proxy sends none
+_BARE_LINE_END: Final = re.compile(rb"\r(?!\n)|(?<!\r)\n")  # a lone CR or LF
 _FOLDED: Final = re.compile(rb"\n[ \t]")
 _METHOD: Final = re.compile(rb"[A-Z][A-Z-]{0,31}")
-_MAX_LENGTH_DIGITS: Final = 19  # of a length, fewer
+_MAX_LENGTH_DIGITS: Final = 19  # upper bound of digits in a length
 Headers = list[tuple[bytes, bytes]]
 
 
 def check_head(head: bytes) -> None:
-    """What two parsers may read in two ways is refused, though ours knows one. `head` is all up to the empty line. Raises
-    Sorry (400, 501)."""
+    """Rejects heads that two parsers could read differently. `head` includes the empty line. Raises
+    ProxyRefusal (400, 501)."""
     if _BARE_LINE_END.search(head) or b"\0" in head:
-        raise _invalid_head("a line of it ends without CR LF")
+        raise _invalid_head("a line does not end in CR LF")
     if _FOLDED.search(head):
-        raise _invalid_head("a line of it is folded")
+        raise _invalid_head("a line is folded")
     first, *lines = head.rstrip(b"\r\n").split(b"\r\n")
     fields = [
         (name.lower(), value.strip(b" \t"))
@@ -79,37 +79,37 @@ def check_head(head: bytes) -> None:
     lengths = [value for name, value in fields if name == b"content-length"]
     codings = [value for name, value in fields if name == b"transfer-encoding"]
     if len(lengths) + len(codings) > 1:
-        raise _invalid_head("more than one header says how long its body is")
+        raise _invalid_head("more than one header gives the body length")
     if lengths and not (lengths[0].isdigit() and len(lengths[0]) < _MAX_LENGTH_DIGITS):
-        raise _invalid_head("its length is no number")
+        raise _invalid_head("its length is not a number")
     if codings and (codings[0].lower() != b"chunked" or not first.endswith(b" HTTP/1.1")):
         raise ProxyRefusal(
             501,
             "request",
-            "cannot forward this request: of transfer codings only chunked is taken",
+            "cannot forward this request: the only supported transfer coding is chunked",
             is_denial=False,
         )
     if sum(name == b"host" for name, _ in fields) > 1:
-        raise _invalid_head("it names its host twice")
+        raise _invalid_head("duplicate Host header")
     if not first.endswith((b" HTTP/1.1", b" HTTP/1.0")):
         raise _invalid_head("its first line does not end in HTTP/1.1")
     if not _METHOD.fullmatch(first.partition(b" ")[0]):
-        raise _invalid_head("its method is no word in capitals")
+        raise _invalid_head("its method must be upper-case letters")
     _check_overrides(first.split(b" ")[1], (name for name, _ in fields))
 
 
 def _check_overrides(target: bytes, names: Iterable[bytes]) -> None:
-    """Raises Sorry (400) for a header or a parameter of the query that names another method, path or host, and for a header
-    of the connection in a spelling that only the server may take for it."""
+    """Rejects headers and query parameters that override method, path or host, and spellings of
+    hop-by-hop headers that only some servers recognize. Raises ProxyRefusal (400)."""
     for name in names:
         normalized = _normalize_name(name)
         if normalized in _OVERRIDES:
             raise _invalid_head(
-                f"{name.decode('ascii', 'replace')} names another method, path or host than its first line"
+                f"{name.decode('ascii', 'replace')} overrides its method, path or host"
             )
         if normalized in _HOP_BY_HOP and name != normalized:
             raise _invalid_head(
-                f"{name.decode('ascii', 'replace')} is {normalized.decode()} to some servers"
+                f"some servers read {name.decode('ascii', 'replace')} as {normalized.decode()}"
             )
     if override := next(
         (
@@ -120,12 +120,13 @@ def _check_overrides(target: bytes, names: Iterable[bytes]) -> None:
         b"",
     ):
         raise _invalid_head(
-            f"{override.decode('ascii', 'replace')} in its query names another method, path or host"
+            f"{override.decode('ascii', 'replace')} in its query overrides its method, path or host"
         )
 
 
 def _parameter_names(target: bytes) -> Iterable[bytes]:
-    """Names in the query as the most lenient server reads them: cut at `;` too, without blanks around, up to a NUL."""
+    """Query parameter names as the most lenient servers read them: split at `;` too, stripped of
+    blanks, up to a NUL."""
     query = _UNICODE_ESCAPE.sub(rb"%\1", target.partition(b"?")[2].lower())
     for pair in query.replace(b";", b"&").split(b"&"):
         name = unquote_to_bytes(pair.partition(b"=")[0].replace(b"+", b" "))
@@ -133,12 +134,13 @@ def _parameter_names(target: bytes) -> Iterable[bytes]:
 
 
 def _normalize_name(name: bytes) -> bytes:
-    """CGI, WSGI and PHP do not tell `_`, `.` and `-` apart."""
+    """Lower-case name with `-` for each separator: CGI, WSGI and PHP treat `_`, `.` and `-`
+    alike."""
     return _NON_ALPHANUMERIC.sub(b"-", name)
 
 
 def upstream_request(request: h11.Request, target: ProxyTarget) -> h11.Request:
-    """The request as it goes to the target. `Host` is the target's name, whatever the client wrote there."""
+    """The request for the target. `Host` is always the target's name."""
     headers: Headers = [
         (b"Host", target.host_header.encode()),
         *_end_to_end_headers(request.headers.raw_items()),
@@ -149,8 +151,8 @@ def upstream_request(request: h11.Request, target: ProxyTarget) -> h11.Request:
 
 
 def client_response(response: h11.Response, *, has_no_body: bool) -> h11.Response:
-    """The answer as it goes to the client. Without a length h11 frames the body itself. `bodiless`: a length that is only
-    told (HEAD, 304) stays."""
+    """The response for the client. Without a length, h11 frames the body. With `has_no_body` a length
+    that is only informative (HEAD, 304) is kept."""
     headers = _end_to_end_headers(response.headers.raw_items())
     if not any(name == b"transfer-encoding" for name, _ in response.headers):
         headers += [

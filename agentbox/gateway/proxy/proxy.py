@@ -1,4 +1,4 @@
-"""All connections of the forward proxy."""
+"""The forward proxy."""
 
 import asyncio
 from typing import Final
@@ -12,14 +12,13 @@ from agentbox.gateway.proxy.session import ProxySession
 from agentbox.gateway.proxy.stream import ProxyStream
 from agentbox.gateway.proxy.traffic_ledger import TrafficLedger
 
-MAX_UNAUTHENTICATED: Final = (
-    256  # connections without a token; one more takes the place of the oldest
-)
+MAX_UNAUTHENTICATED: Final = 256  # connections without a token; the oldest is aborted above it
 _LEDGER_FILE: Final = "egress.json"
 
 
 class Proxy:
-    """Give `connection` to a listener, and run `spent.keep` while it serves. Raises OSError."""
+    """`make_stream` is the listener's protocol factory; `ledger.save_periodically` must run. Raises
+    OSError."""
 
     def __init__(
         self, config: GatewayConfig, authorizer: Authorizer, resolver: Resolver | None = None
@@ -33,15 +32,15 @@ class Proxy:
         self._sessions: set[asyncio.Task[None]] = set()
 
     def make_stream(self) -> asyncio.Protocol:
-        """The protocol of one."""
+        """Creates the protocol of a new connection."""
         return ProxyStream(self._on_connected)
 
     def mark_authenticated(self, stream: ProxyStream) -> None:
-        """Whoever sent a token that holds is no stranger any more."""
+        """Marks a connection that sent a valid token."""
         self._unauthenticated.pop(stream, None)
 
     async def close(self) -> None:
-        """Cuts every connection and writes down what was spent. Raises OSError."""
+        """Aborts all connections and saves the traffic ledger. Raises OSError."""
         for task in self._sessions:
             task.cancel()
         await asyncio.gather(*self._sessions, return_exceptions=True)

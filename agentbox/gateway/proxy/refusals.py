@@ -1,4 +1,4 @@
-"""What the proxy says when it does not do what it was asked: a status, the rule, one sentence and what to do."""
+"""Error responses of the proxy: status, rule, and a sentence with a hint."""
 
 from typing import Final
 
@@ -19,7 +19,8 @@ REASONS: Final = {
 
 
 class ProxyRefusal(Exception):
-    """Ends a request. `rule` is one of a closed set, for counters; `counts` says whether it is a refusal of a right."""
+    """Ends a request. `rule` is one of a closed set, for counters; `is_denial` marks a denied
+    right."""
 
     def __init__(self, status: int, rule: str, message: str, *, is_denial: bool = True) -> None:
         super().__init__(message)
@@ -27,7 +28,8 @@ class ProxyRefusal(Exception):
 
 
 def refusal_response(refusal: ProxyRefusal) -> tuple[h11.Response, bytes]:
-    """Head and body. The connection is closed behind it, for what follows on it may be the rest of what was refused."""
+    """Head and body. The connection is closed, since what follows may be the rest of the rejected
+    request."""
     body = f"{refusal.message}\n".encode(errors="replace")
     headers = [
         ("Content-Type", "text/plain; charset=utf-8"),

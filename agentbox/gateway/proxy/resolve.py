@@ -1,4 +1,4 @@
-"""From a name to the addresses that a connection may be made to. Each is looked at; the connection goes to that very one."""
+"""Resolves a target to addresses that are allowed. Connections go to the checked address itself."""
 
 import asyncio
 import ipaddress
@@ -13,14 +13,15 @@ from agentbox.gateway.proxy.target import ProxyTarget
 from agentbox.policy.patterns.hosts import HostPattern
 
 Resolver = Callable[[str], Awaitable[Sequence[str]]]
-"""Addresses of a name, best first. Raises OSError (socket.gaierror) when there are none."""
+"""Returns the addresses of a name, best first. Raises OSError (socket.gaierror) if there are
+none."""
 
-_MAX_LOOKUPS: Final = 16  # at once; a slow name server holds up no more than that
-_MAX_ADDRESSES: Final = 8  # addresses of one name that are looked at
+_MAX_LOOKUPS: Final = 16  # concurrent; limits the effect of a slow name server
+_MAX_ADDRESSES: Final = 8  # checked addresses per name
 
 
 def system_resolver() -> Resolver:
-    """The host's own, in threads of its own."""
+    """The system resolver on its own thread pool."""
     threads = ThreadPoolExecutor(_MAX_LOOKUPS, "resolve")
 
     def look_up(name: str) -> list[str]:
@@ -36,8 +37,8 @@ def system_resolver() -> Resolver:
 async def resolve_target(
     target: ProxyTarget, resolver: Resolver, allow_private: Sequence[HostPattern]
 ) -> list[Address]:
-    """Those of a target that may be connected to. One that may not refuses them all: a name that leads both outside and
-    inside is no accident. Raises Sorry."""
+    """The addresses of a target. A single forbidden address rejects all, since a name that resolves
+    both to public and to private addresses is suspicious. Raises ProxyRefusal."""
     if target.address is not None:
         candidates: list[Address] = [target.address]
     else:
@@ -50,7 +51,7 @@ async def resolve_target(
             raise ProxyRefusal(
                 502,
                 "resolve",
-                f"cannot find {target.host}: {error.strerror or error}",
+                f"cannot resolve {target.host}: {error.strerror or error}",
                 is_denial=False,
             ) from error
     for address in candidates:
@@ -58,11 +59,12 @@ async def resolve_target(
             raise ProxyRefusal(
                 403,
                 f"address:{reason}",
-                f"cannot reach {target.value}: it leads to a {reason} address. An operator may name it in egress.allow_private.",
+                f"cannot reach {target.value}: it resolves to a {reason} address. An operator "
+                "can allow it in egress.allow_private.",
             )
     if not candidates:
         raise ProxyRefusal(
-            502, "resolve", f"cannot find {target.host}: it has no address", is_denial=False
+            502, "resolve", f"cannot resolve {target.host}: it has no address", is_denial=False
         )
     return [
         canonical_address(address) if address.version == 6 and _is_mapped(address) else address

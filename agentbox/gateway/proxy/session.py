@@ -1,4 +1,4 @@
-"""One connection of a client: its requests one after another, or one tunnel."""
+"""One client connection: a sequence of requests, or one tunnel."""
 
 import asyncio
 import base64
@@ -23,7 +23,7 @@ from agentbox.policy.rights.authorization import Authorization
 if TYPE_CHECKING:
     from agentbox.gateway.proxy.proxy import Proxy
 
-HEAD_SECONDS: Final = 10.0  # for all of a head, however it comes
+HEAD_SECONDS: Final = 10.0  # for a complete head
 KEEP_ALIVE_SECONDS: Final = 60.0  # between two requests
 LINGER_SECONDS: Final = 1.0
 _ESTABLISHED: Final = b"HTTP/1.1 200 Connection established\r\n\r\n"
@@ -31,28 +31,29 @@ _HEAD_END: Final = b"\r\n\r\n"
 
 
 class ProxySession:
-    """Serves until either side has had enough."""
+    """Serves a connection until either side closes it."""
 
     def __init__(self, proxy: "Proxy", stream: ProxyStream) -> None:
         self._proxy, self._stream = proxy, stream
-        self._buffer = b""  # read, and not yet looked at
-        self._head_started = False  # with a head
+        self._buffer = b""  # received, not yet parsed
+        self._head_started = False
         self._caller: Authorization | None = None
 
     async def serve(self) -> None:
-        """Never raises what a client or a target did."""
+        """Never raises for errors of the client or the target."""
         try:
             while await self._serve_request():
                 pass
         except ConnectionResetError:
-            pass  # the client is gone
+            pass  # the client disconnected
         except ProxyRefusal as refusal:
             await self._send_refusal(refusal, respond=True)
         finally:
             self._stream.close()
 
     async def _serve_request(self) -> bool:
-        """Whether another may follow. Raises Sorry while nothing of an answer was sent."""
+        """Returns whether another request may follow. Raises ProxyRefusal before a response has
+        begun."""
         head = await self._read_head()
         if not head:
             return False
@@ -73,7 +74,8 @@ class ProxySession:
             self._proxy.traffic.discard(traffic)
 
     async def _read_head(self) -> bytes:
-        """All up to the empty line; empty at the end of the connection. Raises Sorry (408, 431)."""
+        """Reads up to the empty line; returns b"" at the end of the connection. Raises ProxyRefusal
+        (408, 431)."""
         received = b""
         try:
             async with asyncio.timeout(
@@ -94,7 +96,7 @@ class ProxySession:
             raise ProxyRefusal(
                 408,
                 "request",
-                f"cannot wait longer: a head takes {HEAD_SECONDS:g} s at most",
+                f"timed out: a request head must arrive within {HEAD_SECONDS:g} s",
                 is_denial=False,
             ) from None
         if not 0 <= end <= MAX_HEAD:
@@ -114,7 +116,10 @@ class ProxySession:
         except AccessDenied as denied:
             hint = "send Proxy-Authorization with the token of AGENTBOX_TOKEN"
             raise ProxyRefusal(
-                407, denied.rule, f"cannot tell who asks: {denied.reason}; {hint}", is_denial=False
+                407,
+                denied.rule,
+                f"cannot determine the caller: {denied.reason}; {hint}",
+                is_denial=False,
             ) from denied
         self._proxy.mark_authenticated(self._stream)
         return caller
@@ -177,7 +182,8 @@ class ProxySession:
         path: str,
         work: Coroutine[Any, Any, None],
     ) -> None:
-        """Asks before, and again whenever anything is taken back from the agent. Raises Sorry (403)."""
+        """Checks access first, and again whenever a right of the agent is revoked. Raises
+        ProxyRefusal (403)."""
         task: asyncio.Task[None] | None = None
         try:
             while True:
@@ -207,7 +213,7 @@ class ProxySession:
                     "target": target.value,
                     "method": method,
                     "path": target.path,
-                }  # whole: a query says much
+                }  # the approval shows the query too
                 await authorizer.approve(caller, "host", target.value, request)
             await authorizer.check(
                 caller, "net", "connect", target.value, method=method, path=path, consume=consume
@@ -215,7 +221,8 @@ class ProxySession:
         except AccessDenied as denied:
             subject = f"{method} {path} of {target.value}" if method else target.value
             hint = (
-                "An operator grants it with a net rule of the agent's policy, below egress.allow."
+                "An operator can allow it with a net rule in the agent's policy,"
+                " within egress.allow."
             )
             raise ProxyRefusal(
                 403, denied.rule, f"cannot reach {subject}: {denied.reason}. {hint}"
@@ -239,7 +246,8 @@ class ProxySession:
             return
 
     async def _linger(self) -> None:
-        """Takes in what the client still sends, for a while: a close with something unread would wipe out the answer."""
+        """Reads what the client still sends: closing with unread data would discard the
+        response."""
         self._stream.write_eof()
         async with asyncio.timeout(LINGER_SECONDS):
             while await self._stream.read():
@@ -247,7 +255,7 @@ class ProxySession:
 
 
 def _parse_request(client: h11.Connection, head: bytes) -> h11.Request:
-    """Raises Sorry (400)."""
+    """Raises ProxyRefusal (400)."""
     try:
         client.receive_data(head)
         event = client.next_event()
@@ -260,7 +268,7 @@ def _parse_request(client: h11.Connection, head: bytes) -> h11.Request:
 
 
 def _parse_token(header: bytes) -> str:
-    """Of `Bearer <token>`, or of `Basic` with the name agent; "" for anything else."""
+    """The token of `Bearer <token>`, or of `Basic` with the user name agent; else ""."""
     scheme, _, value = header.decode("latin-1").partition(" ")
     if scheme.lower() == "bearer":
         return value.strip()

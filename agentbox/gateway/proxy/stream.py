@@ -1,15 +1,15 @@
-"""One end of a connection: bytes in as they come, bytes out as fast as the other side takes them, each way closed alone."""
+"""A byte stream over an asyncio transport with flow control and half-close."""
 
 import asyncio
 import contextlib
 from collections.abc import Callable
 from typing import Final
 
-_MAX_BUFFERED: Final = 256 << 10  # bytes that wait to be read before the peer is held up
+_MAX_BUFFERED: Final = 256 << 10  # unread bytes before reading is paused
 
 
 class ProxyStream(asyncio.Protocol):
-    """Given to a loop as a protocol. `opened` is called once it is connected."""
+    """An asyncio protocol. `on_connected` is called once the transport is connected."""
 
     def __init__(self, on_connected: "Callable[[ProxyStream], None] | None" = None) -> None:
         self._on_connected = on_connected
@@ -51,16 +51,16 @@ class ProxyStream(asyncio.Protocol):
 
     @property
     def is_closed(self) -> bool:
-        """Whether both ways are gone."""
+        """Whether the connection is closed."""
         return self._closed
 
     @property
     def at_eof(self) -> bool:
-        """Whether the peer sends nothing more."""
+        """Whether the peer has closed its side."""
         return self._eof
 
     async def read(self) -> bytes:
-        """All that has come, at least one byte; empty at the end."""
+        """Returns all received bytes, waiting for at least one; b"" at the end."""
         await self._readable.wait()
         data = self._received[0] if len(self._received) == 1 else b"".join(self._received)
         self._received.clear()
@@ -73,7 +73,8 @@ class ProxyStream(asyncio.Protocol):
         return data
 
     async def write(self, data: bytes) -> None:
-        """Returns when there is room for more. Raises ConnectionResetError when the peer is gone."""
+        """Returns when the write buffer has capacity. Raises ConnectionResetError if the connection
+        is closed."""
         if self._closed or self.transport is None:
             raise ConnectionResetError
         self.transport.write(data)
@@ -81,17 +82,17 @@ class ProxyStream(asyncio.Protocol):
             await self._writable.wait()
 
     def write_eof(self) -> None:
-        """Nothing more is written; what comes is still read."""
+        """Closes the writing side; reading continues."""
         if self.transport is not None and not self._closed:
             with contextlib.suppress(OSError):
                 self.transport.write_eof()
 
     def close(self) -> None:
-        """Both ways, once what was written has left."""
+        """Closes both directions after flushing."""
         if self.transport is not None:
             self.transport.close()
 
     def abort(self) -> None:
-        """Both ways, at once."""
+        """Closes both directions immediately."""
         if self.transport is not None:
             self.transport.abort()

@@ -1,4 +1,4 @@
-"""Bytes that each agent moved through the proxy in the last 24 hours, kept across restarts of the gateway."""
+"""Bytes each agent moved through the proxy in the last 24 hours, persisted across restarts."""
 
 import asyncio
 import time
@@ -13,11 +13,11 @@ from agentbox.core.files.atomic import read_json, replace_json
 log = structlog.get_logger()
 _HOUR: Final = 3600
 HOURS: Final = 24
-_SAVE_SECONDS: Final = 2.0  # after a crash at most so much is forgotten
+_SAVE_SECONDS: Final = 2.0  # lost at most after a crash
 
 
 class TrafficLedger:
-    """By agent and hour. `file` is read once and then written while anything changed."""
+    """Byte counts by agent and hour. `file` is read once and written after changes."""
 
     def __init__(self, file: Path, clock: Callable[[], float] = time.time) -> None:
         self._file, self._clock = file, clock
@@ -29,35 +29,35 @@ class TrafficLedger:
         except (
             ValueError,
             AttributeError,
-        ) as error:  # the machine stopped in the middle of a write
+        ) as error:  # the machine stopped during a write
             log.error(
-                "what agents spent cannot be read: it counts from nothing",
+                "cannot read the traffic ledger: counting from zero",
                 file=str(file),
                 reason=str(error),
             )
 
     def total(self, agent_id: str) -> int:
-        """Bytes, both ways."""
+        """Bytes in both directions."""
         first = self._current_hour() - HOURS
         return sum(count for hour, count in self._hours.get(agent_id, {}).items() if hour > first)
 
     def add(self, agent_id: str, count: int) -> None:
-        """So many more, now."""
+        """Adds bytes to the current hour."""
         hours, hour = self._hours.setdefault(agent_id, {}), self._current_hour()
         hours[hour] = hours.get(hour, 0) + count
         self._dirty = True
 
     async def save_periodically(self) -> None:
-        """Writes every few seconds, until cancelled."""
+        """Saves every few seconds until cancelled."""
         while True:
             await asyncio.sleep(_SAVE_SECONDS)
             try:
                 self.save()
             except OSError as error:
-                log.error("what agents spent cannot be kept", reason=error.strerror)
+                log.error("cannot save the traffic ledger", reason=error.strerror)
 
     def save(self) -> None:
-        """Writes what changed, without the hours that count no more. Raises OSError."""
+        """Writes changes, without expired hours. Raises OSError."""
         if not self._dirty:
             return
         first = self._current_hour() - HOURS

@@ -1,4 +1,4 @@
-"""Bytes both ways between two wires, until both ends have closed, or nobody says anything for too long."""
+"""Copies bytes in both directions between two streams until both close or the idle timeout."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from agentbox.gateway.proxy.stream import ProxyStream
 
 IDLE_SECONDS: Final = 300.0
 ByteCounter = Callable[[int], None]
-"""Told of bytes before they are passed on. Raises to end the tunnel."""
+"""Called with the byte count before bytes are passed on. Raises to end the tunnel."""
 
 
 async def tunnel(
@@ -18,8 +18,8 @@ async def tunnel(
     *,
     idle_seconds: float = IDLE_SECONDS,
 ) -> None:
-    """An end that closes its way is told to the other side; the way back stays open. Raises what `count` raises, and
-    TimeoutError when neither side said anything for `idle` seconds."""
+    """Propagates half-close: the other direction stays open. Raises what `count` raises, and
+    TimeoutError after `idle_seconds` without data."""
     loop = asyncio.get_running_loop()
 
     async def copy(source: ProxyStream, sink: ProxyStream) -> None:
@@ -37,7 +37,7 @@ async def tunnel(
         try:
             await asyncio.gather(*tasks)
         except ConnectionResetError:
-            return  # one side is gone for good: so is what it was told
+            return  # one side was reset: nothing more can be delivered
         finally:
             for task in tasks:
                 task.cancel()

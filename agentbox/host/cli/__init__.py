@@ -1,3 +1,3 @@
-"""The command line: parsing, output, and the steps that several verbs share. A verb goes into
+"""The command line: parsing, output, and the steps that commands share. A command goes into
 `commands`.
 """

@@ -1,5 +1,6 @@
-"""An agent's output on a terminal: what would move the cursor, set the clipboard or ask the terminal for something is shown
-as an escape, and its colours hold for its own text alone. In a file or a pipe every byte is as the agent wrote it."""
+"""An agent's output. On a terminal, sequences that move the cursor, set the clipboard or query the
+terminal are escaped, and colours are confined to the agent's text. Files and pipes get the bytes
+unchanged."""
 
 import codecs
 import re
@@ -9,8 +10,8 @@ from typing import Final, TextIO
 from agentbox.core.visible import escape_invisible
 from agentbox.host.cli.stdio import supports_escapes
 
-# Colours (SGR) and erasing what is left of a line (EL), ECMA-48 8.3.117 and 8.3.41: programs that know no terminal use both.
-# A symbol may ask for its coloured form (U+FE0F), once.
+# Colours (SGR) and erase in line (EL), ECMA-48 8.3.117 and 8.3.41: programs without terminal
+# support use both. A symbol may be followed by one variation selector (U+FE0F).
 _ALLOWED: Final = re.compile(
     r"(\x1b\[[0-9;:]{0,64}[mK]|[\n\r\t]|(?<=[\u2122-\u27bf\u2900-\u2bff\U0001f000-\U0001faff])\ufe0f)"
 )
@@ -18,11 +19,11 @@ _INCOMPLETE: Final = re.compile(r"\x1b(\[[0-9;:]{0,64})?\Z")
 _ALWAYS_ALLOWED: Final = "\n\r\t\ufe0f"
 _RESET: Final = "\x1b[0m"
 _RESET_PATTERN: Final = re.compile(r"\x1b\[0*m")
-_MAX_COLORS: Final = 256  # characters of what was set and not reset; beyond, it begins anew
+_MAX_COLORS: Final = 256  # characters of active sequences; beyond, they are dropped
 
 
 class EscapingWriter:
-    """Writes to one stream; the pieces may be cut anywhere."""
+    """Writes chunks, split at any byte, to one stream."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -31,10 +32,10 @@ class EscapingWriter:
         )
         self._supports_escapes = supports_escapes(stream)
         self._pending = ""
-        self._colors = ""  # what it has set: not in force between two pieces, where others write
+        self._colors = ""  # active sequences, suspended between two chunks
 
     def write(self, data: bytes) -> None:
-        """At once."""
+        """Writes and flushes a chunk."""
         if self._decoder is None:
             self._stream.buffer.write(data)
         else:
@@ -45,7 +46,7 @@ class EscapingWriter:
         self._stream.flush()
 
     def close(self) -> None:
-        """The end of what it wrote, and colours as before."""
+        """Writes pending text and resets the colours."""
         if self._decoder is not None:
             self._write_text(self._pending + self._decoder.decode(b"", final=True))
             self._stream.write(_RESET if self._supports_escapes else "")
@@ -54,7 +55,7 @@ class EscapingWriter:
     def _write_text(self, text: str) -> None:
         if not text:
             return
-        pieces = _ALLOWED.split(text)  # those at odd places are what is taken
+        pieces = _ALLOWED.split(text)  # odd indexes: allowed sequences
         escaped = "".join(
             piece
             if index % 2 and (self._supports_escapes or piece in _ALWAYS_ALLOWED)
@@ -69,7 +70,7 @@ class EscapingWriter:
 
 
 def _active_colors(colors: str, sequences: list[str]) -> str:
-    """What is set after these."""
+    """The active colour sequences after these."""
     for sequence in sequences:
         if sequence.endswith("m"):
             colors = "" if _RESET_PATTERN.fullmatch(sequence) else colors + sequence
@@ -78,17 +79,17 @@ def _active_colors(colors: str, sequences: list[str]) -> str:
 
 
 class AgentOutput:
-    """Both streams of this program, for the pieces of an agent's."""
+    """stdout and stderr of this program, for an agent's output."""
 
     def __init__(self) -> None:
         self._streams = {"stdout": EscapingWriter(sys.stdout), "stderr": EscapingWriter(sys.stderr)}
 
     def close(self) -> None:
-        """The end of both."""
+        """Closes both writers."""
         for stream in self._streams.values():
             stream.close()
 
     def write(self, kind: str, data: bytes) -> None:
-        """What is of neither stream is left out."""
+        """Writes a chunk; kinds other than stdout and stderr are ignored."""
         if stream := self._streams.get(kind):
             stream.write(data)

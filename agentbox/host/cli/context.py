@@ -1,4 +1,4 @@
-"""What every verb is given: the common flags, the manifest, the box's folder on this host, a client of the box."""
+"""Context of every command: common flags, manifest, the box's state directory and a client."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CliContext:
-    """The common flags of one call. `--manifest` defaults to ./agentbox.toml, else to the checkout's."""
+    """The common flags. `--manifest` defaults to ./agentbox.toml, else to the checkout's."""
 
     manifest_argument: Path | None = None
     json: bool = False
@@ -31,7 +31,7 @@ class CliContext:
 
     @cached_property
     def manifest(self) -> Path:
-        """The manifest file that this call is about."""
+        """Path of the manifest."""
         if self.manifest_argument is not None:
             return self.manifest_argument
         local = Path("agentbox.toml")
@@ -39,7 +39,7 @@ class CliContext:
 
     @property
     def lock(self) -> Path:
-        """The lock that goes with the manifest: beside it, else the checkout's."""
+        """Path of the lock file: beside the manifest, else the checkout's."""
         from agentbox.host.packages.lock_ensurer import lock_path
 
         return lock_path(self.manifest)
@@ -49,9 +49,10 @@ class CliContext:
         return Output(json=self.json, quiet=self.quiet, color=self.color)
 
     def load_manifest(self) -> Manifest:
-        """The manifest, known to have no schema finding.
+        """Loads the manifest and checks it against the schema.
 
-        Raises AgentboxError: exit 2 when unreadable, exit 1 (after printing the findings) when invalid.
+        Raises AgentboxError: exit 2 when unreadable, exit 1 (after printing the findings) when
+        invalid.
         """
         from agentbox.manifest.load import load
 
@@ -61,15 +62,15 @@ class CliContext:
                 self.out.error(f"{self.manifest}:{finding}")
             raise AgentboxError(
                 f"cannot use {self.manifest}: {pluralize(len(manifest.findings), 'finding')}",
-                "Mend the lines above; `agentbox config validate` checks again.",
+                "Fix the lines above; `agentbox config validate` checks again.",
                 exit_code=ExitCode.BAD,
             )
         return manifest
 
     def find_record(self) -> BoxRecord | None:
-        """The record of the last start; if it is lost or damaged, what the engines still run of this box.
+        """The record of the last start; if lost or damaged, what the engines report for this box.
 
-        Raises AgentboxError (exit 1) for a record of something else than this box.
+        Raises AgentboxError (exit 1) for the record of another box.
         """
         if (record := self.state().record()) is not None:
             from agentbox.host.engines.locations import check_record
@@ -85,18 +86,18 @@ class CliContext:
         )
 
     def running_record(self) -> BoxRecord:
-        """The same, or AgentboxError (exit 8) when this box is off."""
+        """Like `find_record`; raises AgentboxError (exit 8) when the box is not running."""
         return self.find_record() or self.state().running_record()
 
     def state(self) -> BoxState:
-        """The box's folder on this host, named by `meta.name` of the manifest."""
+        """The box's state directory on this host, named by `meta.name` of the manifest."""
         from agentbox.host.engines.state import BoxState
 
         return BoxState(HostPaths.for_this_user().box(self.manifest_info.name))
 
     @cached_property
     def manifest_info(self) -> ManifestInfo:
-        """What is kept of the manifest, else what it says."""
+        """The cached facts of the manifest; reads and stores them on a miss."""
         if (cached := self._manifest_cache.read()) is not None:
             return cached
         info = ManifestInfo(self.load_manifest().usable.meta.name)
@@ -104,7 +105,7 @@ class CliContext:
         return info
 
     def apply_fingerprints(self) -> Mapping[str, str]:
-        """`Plan.apply` of the manifest: kept, or made and then kept."""
+        """`Plan.apply` of the manifest, cached."""
         from agentbox.host.cli.manifest_cache import code_identity, with_apply
 
         if self.manifest_info.apply is not None and self.manifest_info.code == code_identity():
@@ -120,14 +121,16 @@ class CliContext:
         return ManifestCache(HostPaths.for_this_user().state_root, self.manifest)
 
     def client(self) -> BoxClient:
-        """A client with the URL and the admin token of the running box. Raises AgentboxError (exit 8) when off."""
+        """A client with the URL and admin token of the running box. Raises AgentboxError (exit
+        8)."""
         from agentbox.client import BoxClient
 
         record = self.running_record()
         return BoxClient(record.api_url, token=self.token(record))
 
     def token(self, record: BoxRecord) -> str:
-        """The admin token of the box: the one kept by `up`, else given to it as a secret, else read from the box."""
+        """The admin token: the one stored by `up`, else the box's secret, else read from the
+        box."""
         if stored := self.state().stored_token():
             return stored
         from agentbox.core.paths import Paths
@@ -144,6 +147,6 @@ class CliContext:
             AgentboxError,
             OSError,
             UnicodeDecodeError,
-        ):  # it does not run, or has made none yet: say what to do about it
+        ):  # not running, or no token yet: `state.token` raises with a hint
             return self.state().token()
         return value.strip()

@@ -1,4 +1,4 @@
-"""A manifest with every default written out, as TOML, and what it resolves to."""
+"""A manifest with all defaults as TOML, and a summary of what it enables."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from agentbox.manifest.toml_text import format_toml
 
 
 def effective_tables(manifest: Manifest) -> dict[str, Any]:
-    """Every key with its effective value, nested as in a manifest; itself a manifest that means the same."""
+    """Every key with its effective value, nested; itself an equivalent manifest."""
     return _drop_unused_alternatives(plain(manifest.usable))
 
 
 def _drop_unused_alternatives(table: Mapping[str, Any]) -> dict[str, Any]:
-    """Without the member of each `_env` and `_file` pair that is not in use, since only one may be written."""
+    """Drops the unused member of each `_env` and `_file` pair: a manifest may set only one."""
     remaining = {
         name: _drop_unused_alternatives(value) if isinstance(value, dict) else value
         for name, value in table.items()
@@ -37,7 +37,7 @@ def _drop_unused_alternatives(table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def commented_toml(manifest: Manifest, notes: Mapping[str, ResolvedKey]) -> str:
-    """The same as TOML text, each key with its note behind it."""
+    """The effective manifest as TOML, each key followed by its note."""
     return "\n".join(_toml_lines(effective_tables(manifest), "", notes))
 
 
@@ -55,7 +55,7 @@ def _toml_lines(
 
 
 def enabled_summary(manifest: Manifest, features: Mapping[str, Feature]) -> dict[str, list[str]]:
-    """What the manifest turns on."""
+    """Features, listeners, slots and number of keys."""
     model = manifest.usable
     enabled_names = enabled_features(manifest, features)
     return {

@@ -1,4 +1,4 @@
-"""What `agentbox config explain` knows: rules by code, keys and tables by path."""
+"""Explanations for `agentbox config explain`: rules by code, keys and tables by path."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from agentbox.manifest.toml_text import format_toml
 
 
 @dataclass(frozen=True)
-class Explanation:
-    """The same for programs and for people."""
+class ConfigExplanation:
+    """An explanation as data and as text."""
 
     data: Mapping[str, Any]
     text: str
 
 
 def is_code(text: str) -> bool:
-    """True for what looks like the code of a rule."""
+    """True when the text has the form of a rule code."""
     return re.fullmatch(r"[A-Za-z]\d{3,}", text) is not None
 
 
-def explain_code(code: str) -> Explanation:
-    """A rule, or why a code is retired. Raises AgentboxError (exit 2) with the nearest code."""
+def explain_code(code: str) -> ConfigExplanation:
+    """Explains a rule or a retired code. Raises AgentboxError (exit 2) with the nearest code."""
     if code in RETIRED:
         retired = RETIRED[code]
         hint = (
@@ -43,23 +43,23 @@ def explain_code(code: str) -> Explanation:
             if retired.successor
             else ""
         )
-        return Explanation(
+        return ConfigExplanation(
             {"code": code, "retired": retired.reason, "successor": retired.successor},
             f"{code} is not in use: {retired.reason}{hint}",
         )
     if code not in discover():
         raise AgentboxError(
-            f"cannot explain {code}: there is no such code",
+            f"cannot explain {code}: unknown code",
             f"The nearest is {_nearest_code(code)}; docs/rules.md lists all codes.",
             exit_code=ExitCode.USAGE,
         )
     rule = discover()[code]
-    return Explanation(_rule_data(rule), _rule_text(rule))
+    return ConfigExplanation(_rule_data(rule), _rule_text(rule))
 
 
 def _nearest_code(code: str) -> str:
-    """The code of the same number, whatever its letter; else the one whose number is closest."""
-    return min(discover(), key=lambda known: (abs(int(known[1:]) - int(code[1:])), known))
+    """The code with the same number and any letter, else the one with the closest number."""
+    return min(discover(), key=lambda other: (abs(int(other[1:]) - int(code[1:])), other))
 
 
 def _rule_data(rule: Rule) -> dict[str, Any]:
@@ -83,8 +83,8 @@ def _rule_text(rule: Rule) -> str:
     return "\n".join(parts)
 
 
-def explain_key(manifest: Manifest | None, path: str) -> Explanation:
-    """A key of the schema, with its value where there is a manifest. Raises AgentboxError (exit 2) with near keys."""
+def explain_key(manifest: Manifest | None, path: str) -> ConfigExplanation:
+    """Explains a key, with its value if there is a manifest. Raises AgentboxError (exit 2)."""
     schema = schema_at(path)
     if schema is None or (key_path := generic_path(path)) not in keys():
         return _explain_table(path, schema)
@@ -105,7 +105,7 @@ def explain_key(manifest: Manifest | None, path: str) -> Explanation:
         "read_when": when_text(conditions_of(path)),
         "rules": readers,
     }
-    return Explanation(data, _key_text(data, default_text(spec)))
+    return ConfigExplanation(data, _key_text(data, default_text(spec)))
 
 
 def _key_text(data: Mapping[str, Any], default: str) -> str:
@@ -126,11 +126,11 @@ def _key_text(data: Mapping[str, Any], default: str) -> str:
     )
 
 
-def _explain_table(path: str, schema: Mapping[str, Any] | None) -> Explanation:
+def _explain_table(path: str, schema: Mapping[str, Any] | None) -> ConfigExplanation:
     if schema is None or not schema.get("properties"):
         suggestions = suggest_names(path, dict(properties()), limit=1)
         raise AgentboxError(
-            f"cannot explain {path}: there is no such key",
+            f"cannot explain {path}: unknown key",
             f"Did you mean {suggestions[0]}?"
             if suggestions
             else "docs/manifest.md lists all keys.",
@@ -145,6 +145,6 @@ def _explain_table(path: str, schema: Mapping[str, Any] | None) -> Explanation:
         f"  {schema['description']}",
         *(f"  {name:<24}{text}" for name, text in children.items()),
     ]
-    return Explanation(
+    return ConfigExplanation(
         {"table": path, "description": schema["description"], "keys": children}, "\n".join(lines)
     )

@@ -1,5 +1,5 @@
-"""A line of the box's log for people: when, how serious, who, what. Text of the box's making never reaches the terminal
-with what a terminal would obey."""
+"""Log lines of the box, rendered for people: time, level, program, event. Control characters are
+escaped."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _COLORS: Final = {
 
 @dataclass(frozen=True)
 class LogLine:
-    """One line as it came, and what it says if it is JSON."""
+    """A raw line and its decoded JSON object, if it has one."""
 
     raw: str
     entry: Mapping[str, Any] | None
@@ -54,20 +54,20 @@ class LogLine:
 
     @property
     def source(self) -> str:
-        """The program that wrote it, `boot` for boot events, "" for a line that is no JSON."""
+        """The program that wrote it, `boot` for boot events, "" for a line that is not JSON."""
         if self.entry is None:
             return ""
         return BOOT if _STAGE_KEY in self.entry else str(self.entry.get("program", BOOT))
 
     def is_since(self, moment: datetime) -> bool:
-        """False for a line that says it is older."""
+        """False for a line with an older time."""
         try:
             return self.entry is None or datetime.fromisoformat(str(self.entry["time"])) >= moment
         except (KeyError, ValueError):
             return True
 
     def render(self, *, color: bool) -> str:
-        """One line of text."""
+        """Renders it as one line of text."""
         if self.entry is None:
             return escape_invisible(self.raw)
         level = str(self.entry.get("level", ""))
@@ -79,20 +79,23 @@ class LogLine:
         )
         moment = str(self.entry.get("time", ""))[11:23]
         text = escape_invisible(
-            f"{moment:<12} {level:<7} {self.source:<14} {self.entry.get('event', '')} {fields}".rstrip()
+            (
+                f"{moment:<12} {level:<7} {self.source:<14} {self.entry.get('event', '')} {fields}"
+            ).rstrip()
         )
         return f"\x1b[{_COLORS[level]}m{text}\x1b[0m" if color and level in _COLORS else text
 
 
 def parse_time(text: str, now: datetime | None = None) -> datetime:
-    """`10m`, `1h30m` ago, or an ISO 8601 time (UTC unless it says otherwise). Raises ValueError."""
+    """Parses a span before now (`10m`, `1h30m`) or an ISO 8601 time (default UTC). Raises
+    ValueError."""
     if text and not _SPAN.sub("", text):
         seconds = sum(
-            float(parsed["number"]) * _SECONDS[parsed["unit"]] for parsed in _SPAN.finditer(text)
+            float(match["number"]) * _SECONDS[match["unit"]] for match in _SPAN.finditer(text)
         )
         return (now or datetime.now(UTC)) - timedelta(seconds=seconds)
-    found = datetime.fromisoformat(text)
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    parsed = datetime.fromisoformat(text)
+    return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
 
 
 def _shorten(value: object) -> str:

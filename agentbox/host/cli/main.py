@@ -1,4 +1,4 @@
-"""The table of verbs, the common flags, and the one place where an error becomes text and an exit code."""
+"""Entry point: table of commands, common flags, conversion of errors to text and exit codes."""
 
 import errno
 import sys
@@ -16,7 +16,7 @@ from agentbox.host.cli.output import Output
 from agentbox.host.cli.stdio import discard_unwritten, reopen_closed
 from agentbox.host.engines.interrupts import unify_signals
 
-# What a host may refuse at any moment: a full or read-only disk, a quota, a right. Any other OSError is a bug.
+# Failures of the host: full or read-only disk, quota, permission. Any other OSError is a bug.
 _HOST_ERRNOS = {
     errno.ENOSPC,
     errno.EDQUOT,
@@ -29,38 +29,38 @@ _HOST_ERRNOS = {
     errno.EBADF,  # standard output was closed
 }
 
-COMMAND_MODULES: dict[str, str] = {
-    "up": "start the box: set up what is missing, build, run, wait until it is ready",
+COMMAND_HELP: dict[str, str] = {
+    "up": "start the box: install prerequisites, build, run, wait until it is ready",
     "down": "stop the box and remove its container",
     "restart": "restart the box in place",
-    "status": "what runs, and whether it is ready",
-    "health": "what the box says of itself, and its metrics",
-    "logs": "what the box prints",
-    "shell": "a shell inside the box",
+    "status": "show what runs and whether it is ready",
+    "health": "show the box's health and metrics",
+    "logs": "show the log of the box",
+    "shell": "open a shell inside the box",
     "run": "run one command in the box as an agent",
-    "agent": "agents: list, show, spawn, stop, logs, attach, revoke",
-    "task": "tasks: submit, list, show, stop, logs",
-    "review": "what agents changed: list, show, commit, discard",
-    "approvals": "actions that wait for you: list, show, approve, deny",
-    "token": "named tokens of the API: create, list, revoke",
-    "secrets": "what programs of the box need and nobody may read: set, list, remove",
-    "mesh": "the federation: status, join, outbox",
-    "events": "the journal: tail, show, verify, export, prune, delivery",
-    "memory": "what the box remembers: reembed",
-    "state": "memory and pods of runs: list, show, reset, prune, adopt",
-    "config": "the manifest: validate, explain, show, diff",
+    "agent": "manage agents: list, show, spawn, stop, logs, attach, revoke",
+    "task": "manage tasks: submit, list, show, stop, logs",
+    "review": "review changes made by agents: list, show, commit, discard",
+    "approvals": "list and decide pending approvals: list, show, approve, deny",
+    "token": "manage API tokens: create, list, revoke",
+    "secrets": "manage secrets of the box: set, list, remove",
+    "mesh": "manage the federation: status, join, outbox",
+    "events": "read the journal: tail, show, verify, export, prune, delivery",
+    "memory": "manage the memory of the box: reembed",
+    "state": "manage memory and pods of runs: list, show, reset, prune, adopt",
+    "config": "check and inspect the manifest: validate, explain, show, diff",
     "lock": "resolve the packages of the image and write agentbox.lock",
-    "fetch": "bring the locked packages into the Nix store",
+    "fetch": "download locked packages into the Nix store",
     "build": "build the image and load it into the engine",
-    "verify": "derive everything again and compare",
+    "verify": "rebuild everything and compare",
     "render": "write the generated files",
-    "fmt": "the sources and the lock in their one form",
-    "doctor": "is this host fit, and is the box as its plan promises",
-    "boot": "boots: explain, history",
-    "bench": "measure this box on this host",
+    "fmt": "format the sources and the lock file",
+    "doctor": "check this host and the running box",
+    "boot": "inspect boots: explain, history",
+    "bench": "run the benchmarks of this box on this host",
     "test": "run the test suites",
 }
-COMMAND_PACKAGES: dict[str, tuple[str, ...]] = {  # the packages of `commands`, each with its verbs
+COMMAND_PACKAGES: dict[str, tuple[str, ...]] = {  # packages of `commands`
     "box": (
         "up",
         "down",
@@ -82,13 +82,13 @@ COMMAND_PACKAGES: dict[str, tuple[str, ...]] = {  # the packages of `commands`, 
 
 
 class LazyGroup(click.Group):
-    """Imports a verb's file only when the verb is called, so that the command line starts fast."""
+    """Imports the module of a command only when it is called, for a fast start."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMAND_MODULES)
+        return list(COMMAND_HELP)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMAND_MODULES:
+        if cmd_name not in COMMAND_HELP:
             return None
         package = next(
             subject for subject, commands in COMMAND_PACKAGES.items() if cmd_name in commands
@@ -100,22 +100,22 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl(list(COMMAND_MODULES.items()))
+            formatter.write_dl(list(COMMAND_HELP.items()))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in COMMAND_MODULES:
+        if args and args[0] not in COMMAND_HELP:
             import difflib
 
-            suggestions = difflib.get_close_matches(args[0], COMMAND_MODULES, n=1)
+            suggestions = difflib.get_close_matches(args[0], COMMAND_HELP, n=1)
             hint = f" Did you mean `{suggestions[0]}`?" if suggestions else ""
-            ctx.fail(f"no such command: {args[0]}.{hint}")
+            ctx.fail(f"unknown command: {args[0]}.{hint}")
         return super().resolve_command(ctx, args)
 
 
 class Seconds(click.FloatRange):
-    """A span of time above zero: no infinity, no NaN."""
+    """Seconds above zero; neither infinity nor NaN."""
 
     name = "seconds"
 
@@ -125,7 +125,7 @@ class Seconds(click.FloatRange):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         seconds = super().convert(value, param, ctx)
         if seconds != seconds:
-            self.fail(f"{value} is no number of seconds.", param, ctx)
+            self.fail(f"{value} is not a number of seconds.", param, ctx)
         return seconds
 
 
@@ -161,14 +161,15 @@ def cli(
     no_color: bool,
     timeout: float | None,
 ) -> None:
-    """agentbox: the room that autonomous coding agents live in."""
+    """agentbox: a sandbox for autonomous coding agents."""
     ctx.obj = CliContext(
         manifest_argument=manifest, json=as_json, quiet=quiet, color=not no_color, timeout=timeout
     )
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
-    """Runs the command line and exits. A bug prints a traceback; a user's mistake one sentence and a hint."""
+    """Runs the command line and exits. A user error prints a message and a hint, a bug a
+    traceback."""
     unify_signals()
     reopen_closed()
     argv = sys.argv[1:] if arguments is None else arguments
@@ -179,8 +180,9 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     except AgentboxError as error:
         _exit_with_error(out, error)
     except (KeyboardInterrupt, click.exceptions.Abort):
-        # An interrupt that left an `exec` of text (a dataclass being made, say) has CPython end with the signal, handled or not,
-        # unless another `exec` of text came after it (Python/pythonrun.c, run_eval_code_obj).
+        # After an interrupt within an `exec` of text (a dataclass definition, for example) CPython
+        # ends with the signal, handled or not, unless another `exec` of text follows
+        # (Python/pythonrun.c, run_eval_code_obj).
         exec("")
         _exit_with_error(out, AgentboxError("interrupted", exit_code=ExitCode.INTERRUPTED))
     except click.ClickException as error:
@@ -197,7 +199,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 
 
 def _exit_with_error(out: Output, error: AgentboxError) -> NoReturn:
-    """Says why, where that can be said, and leaves with the exit code that was said."""
+    """Prints the error, if stderr can be written, and exits with its code."""
     with suppress(OSError):
         out.report_error(error)
     discard_unwritten()
@@ -206,7 +208,7 @@ def _exit_with_error(out: Output, error: AgentboxError) -> NoReturn:
 
 def _command_index(argv: list[str]) -> int:
     return next(
-        (index for index, argument in enumerate(argv) if argument in COMMAND_MODULES), len(argv)
+        (index for index, argument in enumerate(argv) if argument in COMMAND_HELP), len(argv)
     )
 
 
@@ -218,12 +220,12 @@ def _print_usage_error(out: Output, error: click.ClickException) -> None:
 
 
 def _host_error(error: OSError, argv: list[str]) -> AgentboxError:
-    """The sentence for a disk or a right that no part of the program expected to miss."""
-    command = next((argument for argument in argv if argument in COMMAND_MODULES), "agentbox")
-    path = error.filename2 or error.filename  # of a copy the second is where it goes
+    """The error for an unexpected failure of the host's disk or permissions."""
+    command = next((argument for argument in argv if argument in COMMAND_HELP), "agentbox")
+    path = error.filename2 or error.filename  # filename2: the target of a copy
     location = f": {path}" if path else ""
     return AgentboxError(
         f"cannot finish {command}{location}: {error.strerror}",
-        "Mend that and run the command again; it goes on from there.",
+        "Fix that and run the command again; it resumes from there.",
         exit_code=ExitCode.PREREQUISITE,
     )

@@ -1,7 +1,7 @@
-"""What most commands need of a manifest, kept by the identity of its file: they read neither TOML nor the model.
+"""Cache of the facts that most commands need of a manifest, so that they need not parse it.
 
-`manifests.json` in the folder of all boxes' state. An entry counts while path, device, inode, size and both times of the
-file are those it was made of; one that cannot be written costs time and nothing else.
+Stored in `manifests.json` in the state root. An entry is valid while path, device, inode, size
+and both times of the manifest file are unchanged. Write errors are ignored.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from agentbox.core.errors import AgentboxError
 from agentbox.core.paths import CHECKOUT
 
 FILE_NAME: Final = "manifests.json"
-MAX_ENTRIES: Final = 32  # manifests, those used last
+MAX_ENTRIES: Final = 32  # most recently used manifests
 _CLOCK_TICK_NS: Final = (
-    50_000_000  # a change within one tick of the file system's clock leaves no other time
+    50_000_000  # changes within one tick of the file system's clock have equal times
 )
 _NAME_PATTERN: Final = re.compile(r"[a-z][a-z0-9-]{0,31}")
 _SOURCES: Final = (
@@ -31,12 +31,13 @@ _SOURCES: Final = (
     "agentbox/plan",
     "agentbox/policy",
     "schema",
-)  # what `Plan.apply` comes from, beside the manifest
+)  # sources that determine `Plan.apply`, beside the manifest
 
 
 @dataclass(frozen=True)
 class ManifestInfo:
-    """Of one manifest: its `meta.name`, and `Plan.apply` with the code that made it, None until somebody asked."""
+    """`meta.name` of a manifest, and `Plan.apply` with the digest of the code that computed it;
+    None until it is requested."""
 
     name: str
     apply: Mapping[str, str] | None = None
@@ -44,14 +45,15 @@ class ManifestInfo:
 
 
 class ManifestCache:
-    """The entry of one manifest. The file is looked at when this is made, hence before the manifest is read."""
+    """The entry of one manifest. The file's identity is taken at creation, before the manifest is
+    read."""
 
     def __init__(self, directory: Path, manifest: Path) -> None:
         self._path, self._key = directory / FILE_NAME, str(manifest.absolute())
         self._identity = _identity(manifest)
 
     def read(self) -> ManifestInfo | None:
-        """What is known of this very file; None when nothing is."""
+        """Returns the cached facts of this file, or None."""
         entry = self._read_entries().get(self._key)
         if (
             self._identity is None
@@ -67,7 +69,7 @@ class ManifestCache:
         )
 
     def store(self, info: ManifestInfo) -> None:
-        """From now on `read` gives these, unless the file is too young to tell whether it changes."""
+        """Stores the facts, unless the file is too new for its times to show a later change."""
         if (
             self._identity is None
             or time.time_ns() - max(self._identity[-2:]) < _CLOCK_TICK_NS
@@ -98,12 +100,12 @@ class ManifestCache:
 
 
 def with_apply(info: ManifestInfo, apply: Mapping[str, str]) -> ManifestInfo:
-    """The same with what the code as it is now makes of the manifest."""
+    """Returns the facts with `apply` as computed by the current code."""
     return replace(info, apply=dict(apply), code=code_identity())
 
 
 def code_identity() -> str:
-    """Another one whenever a file is that decides what a manifest means."""
+    """Digest of identity, size and time of every source file that interprets a manifest."""
     from hashlib import sha256
 
     digest = sha256()
@@ -120,7 +122,7 @@ def code_identity() -> str:
 
 
 def _identity(manifest: Path) -> list[int] | None:
-    """None for what is no regular file, or is not there."""
+    """Device, inode, size and times; None for a missing or irregular file."""
     try:
         status = manifest.stat()
     except OSError:

@@ -1,4 +1,4 @@
-"""Two manifests compared by their effective values, what the change needs, and what it makes of everything else."""
+"""Compares two manifests by their effective values, with required actions and effects."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _COMMANDS: dict[Apply, str] = {
     "rebuild": "agentbox up",
 }
 _RULE_BY_NEED = {"required": "E201", "advised": "W021"}
-"""The rule that speaks of a feature whose exception is not written, by the feature's need."""
+"""Need of a feature -> the rule about its missing exception."""
 
 
 @dataclass(frozen=True)
 class KeyChange:
-    """One key. An entry of a map that is in one manifest only has None on the other side."""
+    """One changed key; None on the side that lacks it (entries of maps)."""
 
     key: str
     apply: Apply
@@ -41,19 +41,19 @@ class KeyChange:
 
 @dataclass(frozen=True)
 class ManifestDiff:
-    """Changes sorted by what they need, then by key."""
+    """Changes sorted by apply class, then by key."""
 
     changes: tuple[KeyChange, ...]
     effects: ManifestEffects
 
     @property
     def required_apply(self) -> Apply | None:
-        """The most that any of them needs."""
+        """The highest apply class of the changes."""
         return max((change.apply for change in self.changes), key=APPLY_ORDER.index, default=None)
 
 
 def compare(old: Path, new: Path) -> ManifestDiff:
-    """Raises AgentboxError (exit 2) when one cannot be read or does not fit the schema."""
+    """Compares two files. Raises AgentboxError (exit 2) when one is unreadable or invalid."""
     before, after = _load_usable(old), _load_usable(new)
     features = load_features()
     feature_changes = _feature_changes(before, after, features)
@@ -90,7 +90,7 @@ def _load_usable(path: Path) -> Manifest:
 def _feature_changes(
     before: Manifest, after: Manifest, features: Mapping[str, Feature]
 ) -> dict[str, list[str]]:
-    """Gate -> the features that it turns on or off, and the exceptions that they then need."""
+    """Gate key -> features that it turns on or off, and exceptions that they need."""
     enabled_before, enabled_after = (
         set(enabled_features(before, features)),
         set(enabled_features(after, features)),
@@ -110,7 +110,7 @@ def _feature_changes(
 
 
 def _changed_gate(feature: Feature, before: Manifest, after: Manifest) -> str:
-    """Of the two keys that turn a feature on the one that was changed."""
+    """The changed one of the two keys that turn a feature on."""
     assert feature.gate is not None
     key, switch = feature.gate.key, feature.gate.when
     unchanged = effective_values(before)[key] == effective_values(after)[key]
@@ -119,7 +119,10 @@ def _changed_gate(feature: Feature, before: Manifest, after: Manifest) -> str:
 
 def _format_feature(feature: Feature) -> str:
     packages = len(feature.debian) + len(feature.npm) + len(feature.pypi)
-    return f"+ feature {feature.name}: {pluralize(packages, 'package')}, {pluralize(len(feature.probes), 'probe')}"
+    return (
+        f"+ feature {feature.name}: {pluralize(packages, 'package')}, "
+        f"{pluralize(len(feature.probes), 'probe')}"
+    )
 
 
 def _missing_exceptions(feature: Feature, manifest: Manifest) -> Iterator[str]:
@@ -129,7 +132,7 @@ def _missing_exceptions(feature: Feature, manifest: Manifest) -> Iterator[str]:
 
 
 def print_json(difference: ManifestDiff) -> None:
-    """One document."""
+    """Prints one JSON document."""
     document = {
         "changes": [asdict(change) for change in difference.changes],
         "effects": [asdict(row) for row in difference.effects.rows],
@@ -140,7 +143,7 @@ def print_json(difference: ManifestDiff) -> None:
 
 
 def print_text(difference: ManifestDiff) -> None:
-    """A line a key, a line for what each change makes of anything else, then what is needed."""
+    """Prints a line per key, a line per effect and the required command."""
     if difference.required_apply is None:
         print("equal")
         return
@@ -148,13 +151,15 @@ def print_text(difference: ManifestDiff) -> None:
     for change in difference.changes:
         suffix = "".join(f"   {text}" for text in change.brings)
         print(
-            f"{change.apply:<9} {change.key:<{width}}  {_format_value(change.old)} -> {_format_value(change.new)}{suffix}"
+            f"{change.apply:<9} {change.key:<{width}}  {_format_value(change.old)} -> "
+            f"{_format_value(change.new)}{suffix}"
         )
     for row in difference.effects.rows:
         print(f"  {row.area:<11} {row.sign} {row.name}{f'  {row.detail}' if row.detail else ''}")
     if difference.effects.planning_error:
         print(
-            f"  programs, ports, privileges and files are not compared: {difference.effects.planning_error}"
+            "  programs, ports, privileges and files not compared: "
+            f"{difference.effects.planning_error}"
         )
     print(f"needed: {difference.required_apply}. Run `{_COMMANDS[difference.required_apply]}`.")
 

@@ -1,4 +1,4 @@
-"""What two manifests make of everything else: features, packages, programs, ports, privileges, files, findings."""
+"""Effects of a manifest change on features, packages, programs, ports, privileges and files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from agentbox.plan.model import Plan
 from agentbox.plan.render.targets import ALL, RenderInput, render
 
 AreaItems = Mapping[str, str]
-"""Names of one area with what is said of each."""
+"""Items of one area: name -> description."""
 
 _IMAGE = f"agentbox:diff@sha256:{'0' * 64}"
 _INPUT_FILES = ("agentbox.toml",)  # copied, not generated
@@ -28,7 +28,7 @@ _INPUT_FILES = ("agentbox.toml",)  # copied, not generated
 
 @dataclass(frozen=True)
 class EffectRow:
-    """One row of an area. `old` and `new` are "" on the side that does not have it."""
+    """One changed item of an area. `old` and `new` are "" on the side that lacks it."""
 
     area: str
     sign: str
@@ -38,7 +38,7 @@ class EffectRow:
 
     @property
     def detail(self) -> str:
-        """`old -> new` of a change, else what is said of the row."""
+        """`old -> new` of a change, else the description of the item."""
         return (
             f"{self.old} -> {self.new}"
             if self.sign == "~" and (self.old or self.new)
@@ -48,7 +48,8 @@ class EffectRow:
 
 @dataclass(frozen=True)
 class ManifestEffects:
-    """`why` says why one side could not be planned; the rows are then of features, packages and findings only."""
+    """`planning_error` is set when one side cannot be planned; the rows are then limited to
+    features, packages and findings."""
 
     rows: tuple[EffectRow, ...]
     planning_error: str = ""
@@ -57,7 +58,8 @@ class ManifestEffects:
 def compare_effects(
     old: Manifest, new: Manifest, features: Mapping[str, Feature]
 ) -> ManifestEffects:
-    """Both fit the schema. No lock is read: packages are those that the feature files and the manifest name."""
+    """Compares two valid manifests. No lock is read: packages are those that the features and the
+    manifest name."""
     sides = [_manifest_items(manifest, features) for manifest in (old, new)]
     planning_error = ""
     try:
@@ -72,7 +74,7 @@ def compare_effects(
 
 
 def generated_digests(manifest: Manifest, features: Mapping[str, Feature]) -> AreaItems:
-    """The digest of every generated file by name, without the digests that name one plan. Raises AgentboxError when the
+    """Generated file -> digest, with digests of the plan masked. Raises AgentboxError when the
     manifest cannot be planned."""
     return _file_digests(_build_plan(manifest, features))
 
@@ -88,7 +90,7 @@ def _changed_rows(
             elif name not in new:
                 yield EffectRow(area, "-", name, old=old[name])
             elif old[name] != new[name]:
-                hidden = area == "file"  # a digest says nothing to a reader
+                hidden = area == "file"  # digests are not shown
                 yield EffectRow(
                     area, "~", name, "" if hidden else old[name], "" if hidden else new[name]
                 )
@@ -135,7 +137,7 @@ def _plan_items(manifest: Manifest, features: Mapping[str, Feature]) -> dict[str
 
 
 def _build_plan(manifest: Manifest, features: Mapping[str, Feature]) -> Plan:
-    """With the lock that `agentbox lock` would make, its packages left out."""
+    """Builds the plan with a lock without packages."""
     inputs = lock_inputs(manifest, features=features)
     lock = Lock(
         inputs=inputs.digest(),
@@ -151,7 +153,7 @@ def _build_plan(manifest: Manifest, features: Mapping[str, Feature]) -> Plan:
 
 
 def _privileges(plan: Plan) -> Iterator[tuple[str, str]]:
-    """What the box may do and write, exceptions included; what it is denied has no key."""
+    """Privileges of the box, exceptions included."""
     merged = effective_profile(plan)
     yield from ((f"device {path}", "") for path in merged.devices)
     yield from (
@@ -169,11 +171,11 @@ def _privileges(plan: Plan) -> Iterator[tuple[str, str]]:
         for row in merged.volumes
     )
     yield "seccomp list", merged.seccomp
-    yield "runtime", merged.runtime or "the engine's own"
+    yield "runtime", merged.runtime or "the engine's default"
 
 
 def _file_digests(plan: Plan) -> AreaItems:
-    """Digest of every generated file, with the digests that name this one plan and manifest masked in it."""
+    """Generated file -> digest, with the digests of this plan and manifest masked."""
     inputs = RenderInput(plan, b"", _IMAGE, allow_psa="privileged")
     rendered = {
         name: text for name, text in render(ALL, inputs).items() if name not in _INPUT_FILES

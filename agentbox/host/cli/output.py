@@ -1,4 +1,4 @@
-"""Results on stdout, everything else on stderr: for people, or as JSON lines with `--json`."""
+"""Output: results on stdout, everything else on stderr; as text, or as JSON with `--json`."""
 
 from __future__ import annotations
 
@@ -20,38 +20,38 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Output:
-    """How this call speaks."""
+    """Output options of one call."""
 
     json: bool = False
     quiet: bool = False
     color: bool = True
 
     def line(self, text: str = "") -> None:
-        """One line of the result, for people; nothing with `--json`. It may hold an agent's text: what a terminal would obey,
-        and what would begin another line, is shown as an escape."""
+        """Prints one line of the result; nothing with `--json`. The text may be an agent's: control
+        characters and line breaks are escaped."""
         self.raw(escape_invisible(text))
 
     def block(self, text: str) -> None:
-        """The same of several lines, where an agent's text can begin none: JSON, or a sentence of ours a line."""
+        """Like `line` for several lines; an agent's text must not contain line breaks here."""
         self.raw(_escape_lines(text))
 
     def raw(self, text: str) -> None:
-        """Text of our own making, as it is: never an agent's."""
+        """Prints trusted text unescaped; never an agent's."""
         if not self.json:
             print(text, flush=True)
 
     def document(self, data: Any) -> None:
-        """The result for programs, one document; nothing without `--json`."""
+        """Prints the result as one JSON document; nothing without `--json`."""
         if self.json:
             print(json.dumps(data, indent=2, sort_keys=True, default=str), flush=True)
 
     def row(self, data: Any) -> None:
-        """One of several results for programs, a line each; nothing without `--json`."""
+        """Prints one of several results as a JSON line; nothing without `--json`."""
         if self.json:
             print(json.dumps(data, sort_keys=True, default=str), flush=True)
 
     def note(self, text: str) -> None:
-        """What is going on: stderr, silent with `--quiet`."""
+        """Prints a note on stderr; nothing with `--quiet`."""
         if self.quiet:
             return
         print(
@@ -61,7 +61,7 @@ class Output:
         )
 
     def error(self, text: str) -> None:
-        """What is wrong: stderr, always."""
+        """Prints a problem on stderr, always."""
         print(
             json.dumps({"problem": text}) if self.json else _escape_lines(text),
             file=sys.stderr,
@@ -69,7 +69,7 @@ class Output:
         )
 
     def report_error(self, error: AgentboxError) -> None:
-        """Why this call failed: one sentence and a hint, or one JSON line with `--json`."""
+        """Prints why this call failed: a message and a hint, or one JSON line with `--json`."""
         from agentbox.host.cli.progress_bars import clear_bars
 
         clear_bars()
@@ -90,7 +90,7 @@ class Output:
 
     @property
     def redrawable(self) -> bool:
-        """True when stdout is a terminal that may be erased."""
+        """True when stdout is a terminal that can be cleared."""
         return supports_escapes(sys.stdout) and not self.json
 
     @property
@@ -99,12 +99,13 @@ class Output:
 
     @property
     def live(self) -> bool:
-        """True when a line on stderr may be redrawn."""
+        """True when a line on stderr can be redrawn."""
         return supports_escapes(sys.stderr) and not self.json and not self.quiet
 
     @contextmanager
     def stage(self, name: str) -> Iterator[Stage]:
-        """One stage of a long command: its line appears when it ends, with what it said and how long it took."""
+        """One stage of a long command; at its end a line with its result and duration is
+        printed."""
         stage, started = Stage(), time.monotonic()
         if self.live:
             print(f"{self._clear_sequence}  {name} ...", end="\r", file=sys.stderr, flush=True)
@@ -128,7 +129,7 @@ class Output:
         )
 
     def redraw(self, text: str) -> None:
-        """A line that the next one overwrites; without a terminal nothing."""
+        """Prints a line that the next one overwrites; nothing without a terminal."""
         if self.live:
             import shutil
 
@@ -141,7 +142,7 @@ class Output:
             )
 
     def progress(self) -> Progress:
-        """Bars on a terminal, a line every 5 s elsewhere, JSON lines with `--json`, nothing with `--quiet`."""
+        """The progress display for the flags of this call."""
         from agentbox.host.cli.progress_bars import create_progress
 
         return create_progress(json=self.json, quiet=self.quiet, live=self.live, color=self.color)
@@ -158,6 +159,6 @@ def pluralize(count: int, noun: str) -> str:
 
 @dataclass
 class Stage:
-    """What a stage has to say at its end."""
+    """Result of a stage, printed at its end."""
 
     result: str = "done"

@@ -1,4 +1,4 @@
-"""How long work is shown: bars on a terminal, a line every five seconds elsewhere, JSON lines for programs."""
+"""Progress display: bars on a terminal, a line every five seconds elsewhere, or JSON lines."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 _LINE_INTERVAL_SECONDS = 5.0
 _ACTIVE_BARS: list[ProgressBar] = []
-_BYTES_THRESHOLD = 100_000  # totals below are counts of things, not bytes
+_BYTES_THRESHOLD = 100_000  # smaller totals are item counts, not bytes
 
 
 def create_progress(*, json: bool, quiet: bool, live: bool, color: bool) -> Progress:
-    """The progress that fits where stderr goes; `live` says that a line there may be redrawn."""
+    """The progress display for stderr; with `live` a line may be redrawn."""
     if json:
         return JsonProgress(sys.stderr)
     if quiet:
@@ -27,13 +27,13 @@ def create_progress(*, json: bool, quiet: bool, live: bool, color: bool) -> Prog
 
 
 def clear_bars() -> None:
-    """Takes every bar away and gives the cursor back: a stage that was interrupted is never done."""
+    """Removes every bar and restores the cursor; an interrupted stage never calls `done`."""
     for bar in tuple(_ACTIVE_BARS):
         bar.done()
 
 
 class ProgressBar:
-    """One redrawn bar a stage: done, rate and time left; it goes away when the stage ends."""
+    """One bar per stage with amount, rate and remaining time; removed when the stage ends."""
 
     def __init__(self, color: bool) -> None:
         self._color = color
@@ -74,7 +74,7 @@ class ProgressBar:
 
 
 class ProgressLines:
-    """A plain line every five seconds while a stage lasts."""
+    """Prints a plain line every five seconds during a stage."""
 
     def __init__(self) -> None:
         self._name, self._completed, self._last_printed = "", 0, 0.0

@@ -1,4 +1,4 @@
-"""`config show --resolved`: of every effective value where it comes from and what it touches."""
+"""`config show --resolved`: source and effects of every effective value."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ from agentbox.manifest.origin import origin
 from agentbox.manifest.rules.discovery import discover
 from agentbox.manifest.types import Apply
 
-_EXCLUDED_FILES = ("plan.json",)  # holds the digest of every value
+_EXCLUDED_FILES = ("plan.json",)  # contains the digest of every value
 
 
 @dataclass(frozen=True)
 class ResolvedKey:
-    """One key. `unread` says why nothing reads it now; `files` are those that another value changes, as tried out."""
+    """One key. `unread`: why nothing reads it now; `files`: those that another value changes, found
+    by rendering."""
 
     value: Any
     source: str
@@ -47,7 +48,7 @@ class ResolvedKey:
 
 
 def resolve_keys(manifest: Manifest, features: Mapping[str, Feature]) -> dict[str, ResolvedKey]:
-    """Every key of a manifest that fits the schema, in the order of the model."""
+    """Resolves every key of a valid manifest, in the order of the model."""
     values = effective_values(manifest)
     file_effects = _FileEffects(manifest, features)
     rule_codes = _rule_codes()
@@ -74,7 +75,7 @@ def _unread_reason(path: str, values: Mapping[str, Any]) -> str:
 
 
 def _rule_codes() -> dict[str, tuple[str, ...]]:
-    """Key -> the codes of the rules that name it; rules that walk all keys are left out."""
+    """Key -> codes of the rules that name it, without rules that read all keys."""
     codes: dict[str, tuple[str, ...]] = {}
     for rule in discover().values():
         for key in rule.reads:
@@ -83,8 +84,8 @@ def _rule_codes() -> dict[str, tuple[str, ...]]:
 
 
 class _FileEffects:
-    """Which generated files a key reaches, found by rendering them with another value. Keys of class live and boot reach
-    none outside of the box: a test holds that for each of them."""
+    """Generated files that a key affects, found by rendering them with another value. Keys of class
+    live and boot affect none outside the box, which a test checks."""
 
     def __init__(self, manifest: Manifest, features: Mapping[str, Feature]) -> None:
         self.manifest, self.features = manifest, features
@@ -108,7 +109,5 @@ class _FileEffects:
     def _generated(self, manifest: Manifest) -> Mapping[str, str] | None:
         try:
             return generated_digests(manifest, self.features)
-        except (
-            AgentboxError
-        ):  # a value that cannot be planned beside the others, such as a port that is taken
+        except AgentboxError:  # the value conflicts with others, such as a port in use
             return None

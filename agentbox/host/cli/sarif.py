@@ -1,4 +1,4 @@
-"""A report of the rules as SARIF 2.1.0 (OASIS), which code hosts show beside the lines of a change."""
+"""Rule reports as SARIF 2.1.0 (OASIS), which code hosts display beside changed lines."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from agentbox.manifest.rules.engine import NotEvaluated, ValidationReport
 SCHEMA: Final = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 )
+_SMALLEST: Final = "(the smallest manifest, in another environment)"
 _LEVELS: Final = {"error": "error", "warning": "warning", "info": "note"}
 
 
 def render_sarif(report: ValidationReport, name: str) -> dict[str, Any]:
-    """One run over the file called `name`: every rule, a result a finding, a notice for each rule that could not run."""
+    """One run over the file `name`: all rules, a result per finding, a notification per rule that
+    was not evaluated."""
     rules = list(discover().values())
     rule_indexes = {rule.code: index for index, rule in enumerate(rules)}
     artifact = {"uri": _uri(name)}
@@ -52,9 +54,7 @@ def _rule(rule: Rule) -> dict[str, Any]:
         "id": rule.code,
         "shortDescription": {"text": rule.title},
         "fullDescription": {"text": rule.why},
-        "help": {
-            "text": f"Passes:\n{rule.good.strip() or '(the smallest manifest, in other surroundings)'}"
-        },
+        "help": {"text": f"Passes:\n{rule.good.strip() or _SMALLEST}"},
         "defaultConfiguration": {"level": _LEVELS[rule.severity]},
     }
 
@@ -92,7 +92,7 @@ def _notification(skipped: NotEvaluated) -> dict[str, Any]:
     return {
         "level": "note",
         "message": {
-            "text": f"{skipped.code}{entry} was not evaluated: mend {skipped.because} first"
+            "text": f"{skipped.code}{entry} was not evaluated: fix {skipped.because} first"
         },
         "associatedRule": {"id": skipped.code},
     }

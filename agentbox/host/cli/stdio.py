@@ -1,4 +1,4 @@
-"""The three standard streams: there even where the caller closed them, and never the reason of a traceback at the end."""
+"""Standard streams: replaced where the caller closed them, and discarded after write errors."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _DUMB_TERMINALS: Final = ("dumb", "unknown")
 
 
 def reopen_closed() -> None:
-    """Standard input is empty where it was closed, writing to standard output fails as it does in a shell, and what would go
-    to standard error is lost. No file that is opened later gets one of their numbers."""
+    """Reopens closed streams: stdin is empty, writing to stdout fails as in a shell, and stderr is
+    discarded. So no file opened later gets descriptor 0, 1 or 2."""
     for descriptor, (name, mode) in enumerate(_MODES):
         if getattr(sys, name) is not None:
             continue
@@ -31,7 +31,7 @@ def reopen_closed() -> None:
 
 
 def discard_unwritten() -> None:
-    """What could not be written is given up, so that the interpreter does not try it once more at its end."""
+    """Discards unwritable output, so that the interpreter does not retry it at exit."""
     null = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
         try:
@@ -43,7 +43,7 @@ def discard_unwritten() -> None:
 
 
 def supports_escapes(stream: TextIO) -> bool:
-    """True for a terminal that obeys escapes."""
+    """True for a terminal that supports escape sequences."""
     from agentbox.core.paths import environment
 
     return stream.isatty() and environment().get("TERM") not in _DUMB_TERMINALS

@@ -1,4 +1,4 @@
-"""One run of `agentbox config validate`: what is read for it, and how its report is printed."""
+"""`agentbox config validate`: inputs and printing of the report."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _COLORS: Final = {"error": "31", "warning": "33", "info": "36"}
 
 @dataclass(frozen=True)
 class Validation:
-    """A manifest file, or stdin when `path` is `-`; locks and `.env` are looked for beside the file."""
+    """A manifest file, or stdin if `path` is `-`; lock and `.env` are expected beside the file."""
 
     path: Path
     systems: tuple[str, ...] = ()
@@ -35,13 +35,14 @@ class Validation:
 
     @cached_property
     def manifest(self) -> Manifest:
-        """Raises AgentboxError (exit 2) when it cannot be read."""
+        """The loaded manifest. Raises AgentboxError (exit 2) when it cannot be read."""
         if str(self.path) == _STDIN:
             return parse(sys.stdin.buffer.read(MAX_BYTES + 1), "<stdin>")
         return load(self.path)
 
     def report(self) -> ValidationReport:
-        """Every finding. Raises AgentboxError (exit 2) for a rule that raised, after printing the traceback."""
+        """Runs all rules. When a rule raises, prints the traceback and raises AgentboxError (exit
+        2)."""
         try:
             return run_rules(
                 self.manifest,
@@ -70,18 +71,18 @@ class Validation:
         return {**self._stored_secrets(), **env_file, **environment()}
 
     def _stored_secrets(self) -> Mapping[str, str]:
-        """What `secrets set` keeps for this box, once its name can be read."""
+        """Secrets stored by `secrets set` for this box; none when the manifest is invalid."""
         if (model := self.manifest.effective) is None:
             return {}
         directory = BoxState(HostPaths.for_this_user().box(model.meta.name)).secrets_dir
         return {name: read_secret(directory, name) for name in stored_names(directory)}
 
     def print_json(self, report: ValidationReport) -> None:
-        """One document."""
+        """Prints one JSON document."""
         print(json.dumps(report.to_json(self.manifest.name), indent=2, ensure_ascii=False))
 
     def print_sarif(self, report: ValidationReport) -> None:
-        """One document."""
+        """Prints one SARIF document."""
         from agentbox.host.cli.sarif import render_sarif
 
         print(json.dumps(render_sarif(report, self.manifest.name), indent=2, ensure_ascii=False))
@@ -89,7 +90,7 @@ class Validation:
     def print_text(
         self, report: ValidationReport, *, strict: bool, quiet: bool, color: bool
     ) -> None:
-        """A line and a remedy a finding, then the sum."""
+        """Prints a line and a remedy per finding, then the totals."""
         decisive = ("error", "warning") if strict else ("error",)
         for finding in report.findings:
             if not quiet or finding.severity in decisive:
@@ -99,7 +100,7 @@ class Validation:
         if not quiet:
             for skipped in report.not_evaluated:
                 entry = f" for {skipped.entry}" if skipped.entry else ""
-                print(f"    {skipped.code}{entry} was not evaluated: mend {skipped.because} first")
+                print(f"    {skipped.code}{entry} was not evaluated: fix {skipped.because} first")
             counts = report.counts
             print(f"{counts['error']} errors, {counts['warning']} warnings, {counts['info']} info")
 

@@ -1,3 +1,3 @@
-"""Is this host fit for a box, and is the box as its plan promises. The report and its fixes stand
-here; a check goes into `checks`.
+"""Checks of this host and of the running box, with fixes and attacks. A check goes into
+`checks`.
 """

@@ -1,5 +1,5 @@
-"""The attack as one archive that an agent reads from its standard input: so that it is the caller's own, whatever box it
-is sent to, and runs where an agent may not read the program's own folder."""
+"""The attack suite as one archive that an agent reads from stdin, so that it is the caller's
+version and runs where an agent cannot read the installed package."""
 
 import io
 import zipfile
@@ -7,7 +7,7 @@ from typing import Final
 
 from agentbox.core.paths import CHECKOUT
 
-# All that the attack imports, and nothing else of this program.
+# All modules that the attacks import.
 _SOURCE_PATTERNS: Final = (
     "__init__.py",
     "core/__init__.py",
@@ -18,7 +18,7 @@ _SOURCE_PATTERNS: Final = (
     "sandbox/seccomp/__init__.py",
     "sandbox/seccomp/syscalls.py",
 )
-# Written to the agent's own folder and run from there.
+# Writes the archive to a temporary directory of the agent and runs it.
 _BOOTSTRAP: Final = (
     "import os,runpy,sys,tempfile;"
     "at=os.path.join(tempfile.mkdtemp(),'attack.zip');"
@@ -29,12 +29,12 @@ _BOOTSTRAP: Final = (
 
 
 def attack_argv(*arguments: str) -> tuple[str, ...]:
-    """What an agent runs; the archive is its input."""
+    """The command of the agent; the archive is its stdin."""
     return ("python3", "-I", "-c", _BOOTSTRAP, *arguments)
 
 
 def build_archive() -> bytes:
-    """The same bytes for the same sources."""
+    """Builds the archive; equal sources give equal bytes."""
     root, target = CHECKOUT / "agentbox", io.BytesIO()
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as zip_file:
         files = {

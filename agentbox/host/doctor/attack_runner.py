@@ -1,4 +1,5 @@
-"""`doctor --attack`: real agents of a running box try the battery, through the API and with the default profile."""
+"""`doctor --attack`: agents of a running box, started through the API with the default profile, run
+the attack suite."""
 
 import json
 import time
@@ -33,11 +34,11 @@ PROFILE: Final = "sandboxed"
 _REPLY_SECONDS: Final = 20.0
 _RUN_SECONDS: Final = 240.0
 _POLL_SECONDS: Final = 0.1
-_MAX_OUTPUT: Final = 1 << 20  # bytes of output asked for, of each stream
+_MAX_OUTPUT: Final = 1 << 20  # bytes requested of each output stream
 
 
 def target_info(plan: Plan, paths: Paths) -> TargetInfo:
-    """What there is to aim at in a box of that plan."""
+    """The targets in a box of this plan."""
     secrets = (
         *(
             paths.api_key,
@@ -75,7 +76,7 @@ def target_info(plan: Plan, paths: Paths) -> TargetInfo:
 
 @dataclass(frozen=True)
 class AttackRunner:
-    """Runs lines as agents of one box."""
+    """Runs attack cases as agents of one box."""
 
     client: BoxClient
     archive: bytes
@@ -83,7 +84,7 @@ class AttackRunner:
     def run(
         self, target: TargetInfo, *names: str, limits: Mapping[str, int] = MappingProxyType({})
     ) -> RunOutput:
-        """An agent that tries those lines, none = all that share one; returns when it has ended."""
+        """Runs the named cases in one agent (none: all shared cases); returns when it has ended."""
         spec = {
             **self._spec("attacker", (json.dumps(target.to_json()), *names)),
             "limits": dict(limits),
@@ -93,25 +94,27 @@ class AttackRunner:
         )
 
     def ended_token(self) -> str:
-        """The token of an agent that gave it away and has ended; "" where it had none."""
+        """The token of an agent that printed it and has ended; "" if it had none."""
         output = self.client.agents.run_once(
             self._spec("lender", ("lend",)), stdin=self.archive, timeout_s=_REPLY_SECONDS
         )
         return output.stdout.decode().strip() if output.exit.code == 0 else ""
 
     def attack_review(self, target: TargetInfo, name: str) -> str:
-        """The reply of an agent that plants something in its branch: what a review of it would take."""
+        """The reply of an agent that plants files in its branch: which of them a review would
+        accept."""
         spec = {**self._spec("planter", (json.dumps(target.to_json()), name)), "stdin": "pipe"}
         agent, output = self.client.agents.spawn(spec, input=self.archive), b""
         for item in self.client.agents.stream(agent.agent_id):
             output += item.data if item.kind == "stdout" else b""
             if item.kind == "exit":
                 break
-        reply = dict(_parse_replies(output)).get(name, "nothing: it did not come so far")
+        reply = dict(_parse_replies(output)).get(name, "nothing: it was not reached")
         return check_review(self.client, agent.agent_id) if reply == "planted" else reply
 
     def attack_objects(self, target: TargetInfo, name: str) -> str:
-        """The reply of an agent whose borrowed git objects another one, which writes the workspace, makes a link."""
+        """The reply of an agent whose shared git objects are replaced with a link by another agent
+        that writes the workspace."""
         spec = {
             **self._spec("planter", (json.dumps(target.to_json()), name)),
             "workspace": "direct",
@@ -119,12 +122,13 @@ class AttackRunner:
 
         def plant() -> str:
             output = self.client.agents.run_once(spec, stdin=self.archive, timeout_s=_REPLY_SECONDS)
-            return dict(_parse_replies(output.stdout)).get(name, "nothing: it did not come so far")
+            return dict(_parse_replies(output.stdout)).get(name, "nothing: it was not reached")
 
         return try_planted_objects(self.client, self._spec("reader", ()), target, plant)
 
     def attack_connection(self, target: TargetInfo, name: str) -> str:
-        """The reply of an agent that has a connection open with the token of another, which is ended meanwhile."""
+        """The reply of an agent with a connection that uses the token of another agent, which is
+        terminated meanwhile."""
         lender = self.client.agents.spawn(
             {**self._spec("lender", ("stay",)), "stdin": "pipe"}, input=self.archive
         )
@@ -145,10 +149,10 @@ class AttackRunner:
                 terminated = True
             if item.kind == "exit":
                 break
-        return dict(_parse_replies(output)).get(name, "nothing: it did not come so far")
+        return dict(_parse_replies(output)).get(name, "nothing: it was not reached")
 
     def stored_bytes(self, target: TargetInfo, name: str) -> int:
-        """Bytes that the box keeps of the larger stream of an agent which tries that line, once it has ended."""
+        """Bytes that the box stores of the larger output stream of an agent that runs the case."""
         spec = {**self._spec("flooder", (json.dumps(target.to_json()), name)), "stdin": "pipe"}
         agent, sizes = (
             self.client.agents.spawn(spec, input=self.archive),
@@ -164,7 +168,8 @@ class AttackRunner:
 
     @contextmanager
     def victim(self) -> Iterator[VictimAgent]:
-        """An agent that holds still until the end. Raises AgentboxError when it does not say where it is."""
+        """Runs an idle agent as the victim. Raises AgentboxError if it does not report its
+        addresses."""
         spec = {**self._spec("attacker", ("neighbour",)), "stdin": "pipe"}
         agent = self.client.agents.spawn(spec, input=self.archive)
         try:
@@ -176,7 +181,7 @@ class AttackRunner:
         return VictimAgent(**{**json.loads(self._first_line(agent)), "agent_id": agent.agent_id})
 
     def _first_line(self, agent: Agent) -> str:
-        """Raises AgentboxError when it ends, or says nothing for too long."""
+        """Reads the first line of output. Raises AgentboxError when the agent ends or times out."""
         deadline, output = time.monotonic() + _REPLY_SECONDS, b""
         for item in self.client.agents.stream(agent.agent_id):
             output += item.data if item.kind in ("stdout", "stderr") else b""
@@ -185,7 +190,8 @@ class AttackRunner:
             if item.kind == "exit" or time.monotonic() > deadline:
                 break
         raise AgentboxError(
-            f"cannot begin: the agent beside the attacker did not start\n{output.decode(errors='replace')}"
+            "cannot run the attacks: the victim agent did not "
+            f"start\n{output.decode(errors='replace')}"
         )
 
     def _spec(self, name: str, arguments: Iterable[str]) -> dict[str, Any]:
@@ -199,41 +205,42 @@ class AttackRunner:
 def run_attack(
     client: BoxClient, base_target: TargetInfo, cases: Iterable[AttackCase] = CASES
 ) -> DoctorReport:
-    """Every line, in order. Raises AgentboxError when no agent can be started or the box does not answer."""
+    """Runs all cases in order. Raises AgentboxError if no agent starts or the box does not
+    respond."""
     runner, selected = AttackRunner(client, attack_archive.build_archive()), tuple(cases)
     with runner.victim() as victim:
         target = replace(base_target, neighbour=victim, ended_token=runner.ended_token())
         shared = tuple(case for case in selected if not case.isolated)
         replies = (
-            dict(_parse_replies(runner.run(target, *(line.name for line in shared)).stdout))
+            dict(_parse_replies(runner.run(target, *(case.name for case in shared)).stdout))
             if shared
             else {}
         )
-        for line in selected:
-            if line.name == "review.planted":
-                replies[line.name] = runner.attack_review(target, line.name)
-            elif line.name == "review.planted-objects":
-                replies[line.name] = runner.attack_objects(target, line.name)
-            elif line.name == "door.in-flight":
-                replies[line.name] = runner.attack_connection(target, line.name)
-            elif line.name == "streams.flood":
-                stored = runner.stored_bytes(target, line.name)
-                replies[line.name] = (
+        for case in selected:
+            if case.name == "review.planted":
+                replies[case.name] = runner.attack_review(target, case.name)
+            elif case.name == "review.planted-objects":
+                replies[case.name] = runner.attack_objects(target, case.name)
+            elif case.name == "door.in-flight":
+                replies[case.name] = runner.attack_connection(target, case.name)
+            elif case.name == "streams.flood":
+                stored = runner.stored_bytes(target, case.name)
+                replies[case.name] = (
                     "kept within bounds"
                     if 0 < stored < target.above_limit("stdout")
-                    else f"{PASSED}: {stored} bytes are kept"
+                    else f"{PASSED}: {stored} bytes are stored"
                 )
-            elif line.isolated:
-                lowered = target.lowered(line.lower)
-                limits = {name: lowered.limits[name] for name in line.lower}
-                replies[line.name] = _single_reply(
-                    line, runner.run(lowered, line.name, limits=limits)
+            elif case.isolated:
+                lowered = target.lowered(case.lower)
+                limits = {name: lowered.limits[name] for name in case.lower}
+                replies[case.name] = _single_reply(
+                    case, runner.run(lowered, case.name, limits=limits)
                 )
-    titles = {"attack": "what an agent tries, and what stops it"}
+    titles = {"attack": "attacks by an agent, and the layers that stop them"}
     return DoctorReport(
         "doctor --attack",
         titles,
-        tuple(case_result(line, replies) for line in selected),
+        tuple(case_result(case, replies) for case in selected),
         strict=True,
     )
 
@@ -248,13 +255,13 @@ def _parse_replies(output: bytes) -> Iterator[tuple[str, str]]:
 
 
 def _single_reply(case: AttackCase, output: RunOutput) -> str:
-    """The reply of an agent that tried one line and may have been ended for it."""
+    """The reply of an agent that ran one case and may have been terminated for it."""
     if case.name == "streams.forged":
         is_own = (output.exit.reason, output.exit.code) == ("exit", FORGED_CODE)
         return (
             "its own exit code"
             if is_own
-            else f"{PASSED}: the box says {output.exit.reason} {output.exit.code}"
+            else f"{PASSED}: the box reports {output.exit.reason} {output.exit.code}"
         )
     if output.exit.reason == "limit":
         return "ended: limit"
@@ -263,7 +270,7 @@ def _single_reply(case: AttackCase, output: RunOutput) -> str:
 
 
 def case_result(case: AttackCase, replies: Mapping[str, str]) -> CheckResult:
-    """The row of one line: good when a layer of its own stopped it, bad when nothing did."""
+    """The result of a case: good if one of its layers stopped it, bad if none did."""
     result = _judge_case(case, replies)
     return (
         replace(result, message=f"{result.message}  [edition {case.since}]")
@@ -273,7 +280,7 @@ def case_result(case: AttackCase, replies: Mapping[str, str]) -> CheckResult:
 
 
 def _judge_case(case: AttackCase, replies: Mapping[str, str]) -> CheckResult:
-    reply = replies.get(case.name, "nothing: the attacker did not come so far")
+    reply = replies.get(case.name, "nothing: the attack was not reached")
     layer = case.blocked_by.get(reply, "")
     facts = {"reply": reply, "layer": layer, "tests": list(case.tests), "since": case.since}
     if layer:
@@ -291,7 +298,10 @@ def _judge_case(case: AttackCase, replies: Mapping[str, str]) -> CheckResult:
             state="bad",
             message=f"NOT STOPPED: an agent {case.title} ({reply})",
             facts=facts,
-            advice="Do not give this box to agents that you do not trust. docs/security.md says how to report it.",
+            advice=(
+                "Do not run untrusted agents in this box. docs/security.md describes how to report "
+                "it."
+            ),
         )
     if reply.startswith(ABSENT + OFF):
         message = f"{case.title}: nothing to attack, {reply.removeprefix(ABSENT + OFF)}"
@@ -299,21 +309,24 @@ def _judge_case(case: AttackCase, replies: Mapping[str, str]) -> CheckResult:
             check="attack", subject=case.name, state="note", message=message, facts=facts
         )
     if reply.startswith(ABSENT):
-        message = f"not there yet: {case.title}: {reply.removeprefix(ABSENT)}"
+        message = f"target missing: {case.title}: {reply.removeprefix(ABSENT)}"
         return CheckResult(
             check="attack",
             subject=case.name,
             state="unknown",
             message=message,
             facts=facts,
-            advice="Nothing was shown: what it is aimed at is not in this box.",
+            advice="Nothing was tested: the target does not exist in this box.",
         )
-    message = f"{case.title}: got {reply}, which none of its layers gives ({', '.join(sorted(set(case.blocked_by.values())))})"
+    message = (
+        f"{case.title}: unexpected reply {reply} for its layers "
+        f"({', '.join(sorted(set(case.blocked_by.values())))})"
+    )
     return CheckResult(
         check="attack",
         subject=case.name,
         state="unknown",
         message=message,
         facts=facts,
-        advice="Something else may have been in the way; look before you rely on it.",
+        advice="Check the cause before relying on it; something else may have blocked it.",
     )

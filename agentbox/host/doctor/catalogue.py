@@ -1,4 +1,4 @@
-"""All checks, in the order in which they are shown: engine, kernel, room, what is left over, the box."""
+"""All checks in display order: engine, kernel, resources, stale files, the box."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -26,16 +26,16 @@ from agentbox.host.doctor.checks import (
     stale_files,
     state_directory,
 )
-from agentbox.host.doctor.host import Host
+from agentbox.host.doctor.host import CheckContext
 
 
 @dataclass(frozen=True)
 class Check:
-    """`name` begins the names of its rows."""
+    """One check; `name` is the prefix of its result names."""
 
     name: str
     title: str
-    run: Callable[[Host], Iterable[CheckResult]]
+    run: Callable[[CheckContext], Iterable[CheckResult]]
 
 
 def _from_module(module: ModuleType) -> Check:
@@ -53,15 +53,15 @@ CHECKS: Final = tuple(
 )
 
 
-def run_checks(host: Host, checks: Iterable[Check] = CHECKS) -> DoctorReport:
-    """Runs every check; one that cannot find out says so and stops no other."""
+def run_checks(host: CheckContext, checks: Iterable[Check] = CHECKS) -> DoctorReport:
+    """Runs every check; a failing one yields `unknown` and stops no other."""
     selected = tuple(checks)
     return DoctorReport(
         "doctor", {check.name: check.title for check in selected}, tuple(_results(host, selected))
     )
 
 
-def _results(host: Host, checks: Iterable[Check]) -> Iterator[CheckResult]:
+def _results(host: CheckContext, checks: Iterable[Check]) -> Iterator[CheckResult]:
     for check in checks:
         try:
             yield from check.run(host)

@@ -1,4 +1,4 @@
-"""A line of a scorecard: what was looked at, what was found, and what to do about it."""
+"""Results of checks: subject, state, message and advice."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -8,15 +8,15 @@ from agentbox.core.errors import ExitCode
 
 State = Literal["good", "note", "warning", "unknown", "bad"]
 STATES: Final[tuple[State, ...]] = ("good", "note", "warning", "unknown", "bad")
-"""`note`: worth knowing, nothing to do. `warning`: a box works, something of it does not. `unknown`: it could not be found
-out. `bad`: a box cannot start here, or is not what its plan promises."""
+"""`note`: informational. `warning`: a box works with restrictions. `unknown`: not determined.
+`bad`: a box cannot start here, or does not match its plan."""
 
 
 @dataclass(frozen=True)
 class Fix:
-    """What `--fix` can do. `question` is what the operator is asked; `act` does it and returns what it did.
+    """A fix for `--fix`. `question` is shown for confirmation; `apply` returns a summary.
 
-    `act` raises AgentboxError when it cannot.
+    `apply` raises AgentboxError on failure.
     """
 
     question: str
@@ -25,8 +25,8 @@ class Fix:
 
 @dataclass(frozen=True, kw_only=True)
 class CheckResult:
-    """`check` names what was looked at, `subject` tells apart several rows of one check. `controls`: ids of CIS Docker 1.6
-    and of the Pod Security Standards. `facts` are for programs."""
+    """`subject` distinguishes several results of one check. `controls`: ids of CIS Docker 1.6 and
+    of the Pod Security Standards. `facts`: machine-readable details."""
 
     check: str
     state: State
@@ -39,11 +39,11 @@ class CheckResult:
 
     @property
     def name(self) -> str:
-        """Unique within a scorecard."""
+        """Unique within a report."""
         return f"{self.check}.{self.subject}" if self.subject else self.check
 
     def to_wire(self) -> dict[str, Any]:
-        """For programs; a repair as its question."""
+        """JSON data; a fix as its question."""
         return {
             "check": self.check,
             "subject": self.subject,
@@ -58,7 +58,8 @@ class CheckResult:
 
 @dataclass(frozen=True)
 class DoctorReport:
-    """All rows of one run. `titles`: what each check is about. `strict`: what could not be found out is a failure too."""
+    """All results of one run. `titles`: title of each check. `strict`: `unknown` counts as
+    failure."""
 
     name: str
     titles: dict[str, str]
@@ -67,7 +68,7 @@ class DoctorReport:
 
     @property
     def failed(self) -> tuple[CheckResult, ...]:
-        """The rows for which the exit code is 1."""
+        """The results that cause exit code 1."""
         return tuple(
             result
             for result in self.results
@@ -80,5 +81,5 @@ class DoctorReport:
 
     @property
     def counts(self) -> dict[State, int]:
-        """How many rows of each state."""
+        """State -> number of results."""
         return {state: sum(result.state == state for result in self.results) for state in STATES}

@@ -1,4 +1,4 @@
-"""Repairs, each after a question; what was repaired is looked at again."""
+"""Applies fixes after confirmation."""
 
 from collections.abc import Callable
 
@@ -10,11 +10,11 @@ Log = Callable[[str], None]
 
 
 def apply_fixes(report: DoctorReport, confirm: Confirm, log: Log) -> int:
-    """Asks before each repair and makes those that were agreed to; returns how many were made."""
+    """Applies each confirmed fix; returns the number of applied ones."""
     applied = 0
     for result, fix in _available_fixes(report):
         if not confirm(f"{result.name}: {result.message}\n{fix.question}"):
-            log(f"left as it is: {result.name}")
+            log(f"not fixed: {result.name}")
             continue
         try:
             log(f"{result.name}: {fix.apply()}")

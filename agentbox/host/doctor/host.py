@@ -1,4 +1,4 @@
-"""What the checks are told: the box that is meant, what it would be started from, and the engine that would run it."""
+"""Context of the checks: the box, its plan and its engine."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,8 +13,8 @@ from agentbox.plan.model import Plan
 
 
 @dataclass(frozen=True, kw_only=True)
-class Host:
-    """`record` is that of the box that runs, or was started last; None before the first start."""
+class CheckContext:
+    """`record` is that of the last start; None before the first one."""
 
     plan: Plan
     state: BoxState
@@ -23,7 +23,7 @@ class Host:
 
     @property
     def is_container(self) -> bool:
-        """True where the box is a container."""
+        """True if the box is a container."""
         return isinstance(self.engine, DockerEngine)
 
     @cached_property
@@ -33,17 +33,17 @@ class Host:
 
     @cached_property
     def daemon(self) -> daemon_status.DaemonStatus:
-        """Whether a docker daemon answers; asked once."""
+        """Whether a docker daemon responds; queried once."""
         return daemon_status.query_status()
 
     @cached_property
     def running(self) -> bool:
-        """Whether this very box runs now. Raises AgentboxError when the engine cannot say."""
+        """Whether this box is running. Raises AgentboxError if the engine cannot determine it."""
         if self.record is None or (self.is_container and self.daemon.state != "answers"):
             return False
         return self.engine.inspect(self.record).state == "running"
 
 
 def existing_ancestor(path: Path) -> Path:
-    """The path, or the nearest folder above it that exists: what `statvfs` and `stat` can be asked about."""
+    """The path or its nearest existing parent, for `statvfs` and `stat`."""
     return next(candidate for candidate in (path, *path.parents) if candidate.exists())

@@ -1,4 +1,4 @@
-"""The repair for a program that is missing: its Debian package, installed as `up` does it."""
+"""The fix for a missing program: installs its Debian package, as `up` does."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ from agentbox.host.engines.sudo_user import make_directory
 
 
 def install_fix(names: Sequence[str], log: Path) -> Fix | None:
-    """None where this user cannot install: no root, no apt, nothing missing. `log` gets what apt says."""
+    """None if nothing is missing or this user cannot install. apt's output goes to `log`."""
     if not names or os.geteuid() != 0 or shutil.which("apt-get") is None:
         return None
     return Fix(f"Install {', '.join(names)} with apt?", lambda: _install(names, log))

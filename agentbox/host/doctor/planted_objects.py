@@ -1,4 +1,4 @@
-"""What an agent holds of a folder that another one turned into a link between two of its lives."""
+"""Attack: between two runs of an agent another agent replaces a granted directory with a link."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -9,10 +9,12 @@ from agentbox.sandbox.attacks.case import ABSENT, OFF, PASSED, TargetInfo
 from agentbox.sandbox.attacks.review import NO_NEXT_RUN, in_one_directory
 
 _MAX_STEPS: Final = 3
-_NOT_STARTED: Final = 127  # exit code of an agent that could not be started again
-# Its first life waits for USR1 and fails; the second tries the secrets.
+_NOT_STARTED: Final = 127  # exit code of an agent that could not be restarted
+# The first run waits for USR1 and fails; the second tries to read the secrets.
 _READER: Final = """
-test -e "$HOME/seen" || { : > "$HOME/seen"; trap 'exit 1' USR1; echo ready; while :; do sleep 0.1; done; }
+test -e "$HOME/seen" || {
+  : > "$HOME/seen"; trap 'exit 1' USR1; echo ready; while :; do sleep 0.1; done
+}
 for one; do cat "$one" > /dev/null 2>&1 && { echo passed; exit 0; }; done
 echo refused
 """
@@ -21,13 +23,14 @@ echo refused
 def try_planted_objects(
     client: BoxClient, spec: Mapping[str, Any], target: TargetInfo, plant: Callable[[], str]
 ) -> str:
-    """The reply. `spec`: of an agent of the default profile; `plant` goes one step on and says which one that was."""
+    """Returns the reply. `spec`: an agent of the default profile; `plant` performs the next step
+    and returns its name."""
     try:
         created = _reach_step(plant, "made")
     except ApiError as error:
-        return f"{ABSENT}{OFF}nobody may write the workspace itself here: {error.message}"
+        return f"{ABSENT}{OFF}the workspace is not writable here: {error.message}"
     if not created:
-        return "before it was tried: no repository could be made"
+        return "not tried: no repository could be created"
     try:
         return _try_reading(client, spec, target, plant)
     finally:
@@ -35,7 +38,7 @@ def try_planted_objects(
 
 
 def _reach_step(plant: Callable[[], str], step: str) -> bool:
-    """Also past what a run that was cut short has left."""
+    """Repeats `plant` until the step; remains of an interrupted run need more than one."""
     return any(plant() == step for _ in range(_MAX_STEPS))
 
 

@@ -1,4 +1,4 @@
-"""Version numbers as programs print them."""
+"""Parsing and comparison of version numbers in program output."""
 
 import re
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ _VERSION_PATTERN = re.compile(r"\d+(?:\.\d+)+")
 
 
 def parse_version(text: str) -> tuple[int, ...]:
-    """The first number of a text, `20.10.24+dfsg1` as (20, 10, 24). Raises ValueError where there is none."""
+    """The first version in a text, `20.10.24+dfsg1` as (20, 10, 24). Raises ValueError if none."""
     match = _VERSION_PATTERN.search(text)
     if match is None:
         raise ValueError(f"no version in {text!r}")
@@ -15,7 +15,7 @@ def parse_version(text: str) -> tuple[int, ...]:
 
 
 def is_at_least(text: str, minimum: Sequence[int]) -> bool:
-    """False also for a text without a number."""
+    """Also False for a text without a version."""
     try:
         return parse_version(text) >= tuple(minimum)
     except ValueError:

@@ -1,3 +1,1 @@
-"""Engines start, stop and inspect a box. What all engines share stands here; an engine is a
-package.
-"""
+"""Engines start, stop and inspect a box. Shared code is here; each engine is a package."""

@@ -1,4 +1,4 @@
-"""What every engine can do with a box. The CLI talks to this, never to an engine's program."""
+"""The interface of an engine. The CLI uses this, never an engine's program."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class StartSpec:
-    """What a box is started from."""
+    """The input for starting a box."""
 
     plan: Plan
     manifest: bytes
@@ -28,30 +28,30 @@ class StartSpec:
     hooks: Mapping[str, str] = field(default_factory=dict)  # AGENTBOX_TEST_* variables
     secrets: Mapping[str, str] = field(default_factory=dict)
     made_of: str = (
-        ""  # digest of what is neither plan nor secret: image or sources, project, strict, hooks
+        ""  # digest of image or sources, project, strict, hooks (neither plan nor secrets)
     )
     recreate: bool = False
 
     @property
     def local_id(self) -> str:
-        """What names the image to the engine: its id, "" where its reference does, as of a pulled one."""
+        """The image id for the engine; "" for a pulled image, which its reference identifies."""
         return "" if self.pulled else self.image_id
 
     @property
     def api_url(self) -> str:
-        """Where the box will answer on this host."""
+        """The URL of the box's API on this host."""
         return box_url(self.plan.api.publish_address, self.plan.api.port)
 
 
 def box_url(address: str, port: int) -> str:
-    """A wildcard address is reached on loopback."""
+    """Replaces a wildcard address by loopback."""
     host = "127.0.0.1" if address in {"0.0.0.0", "::"} else address
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 @dataclass(frozen=True)
 class BoxStatus:
-    """What an engine says of a box. `exit_code` is None where nobody was there to learn it."""
+    """The engine's status of a box. `exit_code` is None if it is unknown."""
 
     state: Literal["running", "restarting", "exited", "absent"]
     exit_code: int | None = 0
@@ -60,63 +60,73 @@ class BoxStatus:
 
 
 class Engine(Protocol):
-    """One way to run a box. Every method raises AgentboxError with exit code 6 when the engine refuses."""
+    """Runs boxes. Every method raises AgentboxError with exit code 6 when the engine fails."""
 
     name: str
     protections_absent: tuple[str, ...]
 
     def check(self, start: StartSpec) -> None:
-        """Raises AgentboxError for what would stop `start`: exit 7 for a port or a name that is taken, 3 for limits."""
+        """Raises AgentboxError if `start` would fail: exit 7 for a port or name in use, 3 for
+        limits.
+        """
         ...
 
     def start(self, start: StartSpec) -> BoxRecord:
-        """Brings the box up as described; with `recreate` anew, whatever was there."""
+        """Starts the box; with `recreate` it replaces an existing one."""
         ...
 
     def refresh(self, start: StartSpec, record: BoxRecord) -> BoxRecord:
-        """Boots the box again with the manifest and the secrets as they are now."""
+        """Restarts the box with the current manifest and secrets."""
         ...
 
     def rewrite(self, start: StartSpec, record: BoxRecord) -> BoxRecord:
-        """Changes the files that the box reads, and not the box."""
+        """Updates the files that the box reads, without restarting it."""
         ...
 
     def secrets_match(self, start: StartSpec) -> bool:
-        """True when the box has the values of its secrets that it would be started with."""
+        """True if the box has the secret values that `start` would set."""
         ...
 
     def find_running(self, name: str, state: BoxState, api_url: str) -> BoxRecord | None:
-        """A box of ours that runs though its record is lost: not settled."""
+        """Find a running box of this state directory whose record is lost; the record is not
+        settled.
+        """
         ...
 
     def inspect(self, record: BoxRecord) -> BoxStatus:
-        """`absent` when there is none of ours, whoever else has the name."""
+        """Return the status; `absent` if there is no such box, even if something else has the
+        name.
+        """
         ...
 
     def stop(self, record: BoxRecord, seconds: int) -> None:
-        """TERM, then KILL after `seconds`. The box stays, stopped."""
+        """Sends TERM, then KILL after `seconds`. The stopped box is kept."""
         ...
 
     def restart(self, record: BoxRecord, seconds: int) -> None: ...
 
     def remove(self, record: BoxRecord, *, volumes: bool) -> None:
-        """Removes what a stopped box left in the engine; its volumes only if asked."""
+        """Removes what a stopped box left in the engine; its volumes only if `volumes` is set."""
         ...
 
     def find_stored(self, name: str, state: BoxState) -> BoxRecord | None:
-        """What a box that is down has stored, to be removed by `remove`; None when there is nothing."""
+        """Return a record of the stored data of a box that is down, for `remove`; None if there is
+        none.
+        """
         ...
 
     def logs(
         self, record: BoxRecord, *, follow: bool, lines: int | None, since: str | None
     ) -> Iterator[str]:
-        """Lines of the box's output, oldest first. `since` (ISO 8601) may be taken as a hint and older lines given too."""
+        """Yield lines of the box's output, oldest first. `since` (ISO 8601) is a hint; older lines
+        may follow.
+        """
         ...
 
     def execute(self, record: BoxRecord, argv: Sequence[str], *, terminal: bool) -> int:
-        """Runs a program in the box as its user, on this terminal; returns its exit code."""
+        """Runs a program in the box as its user on this terminal; returns its exit code."""
         ...
 
     def read(self, record: BoxRecord, box_path: str) -> bytes:
-        """The content of one small file of the box."""
+        """Return the content of a small file in the box."""
         ...

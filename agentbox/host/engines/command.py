@@ -1,4 +1,6 @@
-"""Running a foreign program: its output is kept, its failure is one sentence, with the last lines of what it said."""
+"""Runs external programs: captures the output and turns a failure into one message with its last
+lines.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from agentbox.host.engines.interrupts import deferred_interrupts
 
 _TAIL = 20
 _COMPOSE_END = (
-    "Encountered errors while bringing up the project."  # of compose 1.29, after the errors
+    "Encountered errors while bringing up the project."  # printed by compose 1.29 after the errors
 )
 
 
@@ -28,9 +30,11 @@ def run(
     exit_code: ExitCode = ExitCode.ENGINE,
     uninterruptible: bool = False,
 ) -> str:
-    """Runs `argv` and returns its stdout. Raises AgentboxError `cannot <doing>: …` when it fails or takes too long.
+    """Runs `argv` and returns its stdout. Raises AgentboxError `cannot <doing>: …` when it fails or
+    times out.
 
-    `whole`: Ctrl-C waits until the program has ended, because half of what it does would be in the way later.
+    `uninterruptible`: Ctrl-C takes effect after the program has ended; a partial result would cause
+    errors later.
     """
     try:
         with deferred_interrupts() if uninterruptible else nullcontext():
@@ -61,7 +65,7 @@ def run(
 
 
 def failure_text(output: str) -> str:
-    """The line that says why, then, behind a bar each, the others that lead up to it."""
+    """Return the line with the error, followed by the other lines, each with a leading bar."""
     lines = [line.rstrip() for line in output.splitlines() if line.strip()][-_TAIL:]
     error_lines = [
         line for line in lines if "error" in line.lower() and line.strip() != _COMPOSE_END
@@ -72,7 +76,7 @@ def failure_text(output: str) -> str:
 
 
 def succeeds(argv: Sequence[str], timeout: float = 10) -> bool:
-    """True when the program exists, ends in time and exits 0."""
+    """True if the program exists, ends in time and exits with 0."""
     try:
         return (
             subprocess.run(

@@ -1,4 +1,4 @@
-"""Which engine runs this box (`--engine auto`), and the packages it needs."""
+"""Selects the engine of a box (`--engine auto`) and the packages it needs."""
 
 from __future__ import annotations
 
@@ -24,9 +24,11 @@ class EngineChoice:
 
 
 def select_engine(requested: str, last: BoxRecord | None) -> EngineChoice:
-    """`asked`, else AGENTBOX_ENGINE, else the one this box last used, else docker. `auto` never picks `process`."""
+    """Select `requested`, else AGENTBOX_ENGINE, else the last one of this box, else docker; `auto`
+    never selects `process`.
+    """
     if requested != "auto":
-        return EngineChoice(engine_by_name(requested), "asked for")
+        return EngineChoice(engine_by_name(requested), "requested")
     if configured := environment().get("AGENTBOX_ENGINE"):
         return EngineChoice(engine_by_name(configured), "AGENTBOX_ENGINE")
     if last is not None:
@@ -37,14 +39,16 @@ def select_engine(requested: str, last: BoxRecord | None) -> EngineChoice:
 
 
 def find_running(name: str, state: BoxState, api_url: str) -> BoxRecord | None:
-    """A box of that name and state folder that runs though its record is lost, under whichever engine."""
+    """Find a running box of that name and state directory whose record is lost, under any
+    engine.
+    """
     return DockerEngine().find_running(name, state, api_url) or ProcessEngine().find_running(
         name, state, api_url
     )
 
 
 def find_stored(name: str, state: BoxState) -> list[BoxRecord]:
-    """What a box that is down has stored, under each engine."""
+    """Return the stored data of a box that is down, under each engine."""
     return [
         record
         for engine in (DockerEngine(), ProcessEngine())
@@ -53,9 +57,10 @@ def find_stored(name: str, state: BoxState) -> list[BoxRecord]:
 
 
 def missing_packages(engine: Engine, *, build: bool) -> list[str]:
-    """Debian packages that must be installed before this engine can start a box.
+    """Return the Debian packages to install before this engine can start a box.
 
-    Raises AgentboxError when docker is there and installing would not help: denied, hung, or elsewhere.
+    Raises AgentboxError if docker is installed but unusable: no permission, no response, or a
+    remote address.
     """
     packages: list[str] = []
     if isinstance(engine, DockerEngine):

@@ -1,4 +1,6 @@
-"""What the manifest asks of the host that the host does not have. Nothing is clamped: the key is named."""
+"""Limits of the manifest that the host cannot provide. Values are not reduced: the key is
+reported.
+"""
 
 from __future__ import annotations
 
@@ -20,19 +22,21 @@ _CAP_SYS_RESOURCE = 24  # linux/capability.h: may raise hard limits, up to fs.nr
 
 @dataclass(frozen=True)
 class HostLimits:
-    """The most that a box may be given here."""
+    """The maximum values for a box on this host."""
 
     cores: int
     nofile: int
 
 
 def process_limits() -> HostLimits:
-    """For a box that runs as processes of this host: what they inherit."""
+    """Return the limits that a process-engine box inherits."""
     return HostLimits(os.cpu_count() or 1, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
 
 
 def docker_limits(cores: int, host: str = LOCAL_SOCKET) -> HostLimits:
-    """For a container: what the daemon may hand on. An unknown daemon counts as one that may do all the kernel allows."""
+    """Return the limits for a container. An unknown daemon is assumed to have all that the kernel
+    allows.
+    """
     pid = daemon_pid(host)
     maximum = int(_NR_OPEN.read_text())
     return HostLimits(
@@ -56,8 +60,8 @@ def check(plan: Plan, host: HostLimits) -> None:
 
 def _limit_exceeded(key: str, requested: float, limit: str) -> AgentboxError:
     return AgentboxError(
-        f"cannot give the box {key} = {requested:g}: {limit}",
-        f"Lower {key} in the manifest; nothing is clamped.",
+        f"cannot set {key} = {requested:g} for the box: {limit}",
+        f"Lower {key} in the manifest; values are not reduced automatically.",
         exit_code=ExitCode.PREREQUISITE,
     )
 

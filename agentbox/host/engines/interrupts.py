@@ -1,4 +1,4 @@
-"""Ctrl-C at a bad moment: a short step that must not be cut in two is finished first, then the interrupt counts."""
+"""Ctrl-C during a critical section: a short step is finished before the interrupt takes effect."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def interrupt(_number: int, _frame: FrameType | None) -> None:
-    """A handler that ends the command as Ctrl-C does."""
+    """Ends the command as Ctrl-C does."""
     raise KeyboardInterrupt
 
 
 def unify_signals() -> None:
-    """Makes TERM and HUP (a closed terminal) end the command as Ctrl-C does: children are told, nothing is half-done."""
+    """Makes TERM and HUP (a closed terminal) end the command as Ctrl-C does, so that children are
+    stopped and steps finished.
+    """
     for number in _SIGNALS:
         if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(number, interrupt)
@@ -25,12 +27,13 @@ def unify_signals() -> None:
 
 @contextmanager
 def deferred_interrupts() -> Iterator[None]:
-    """The first interrupt waits until the block has ended, a second one is obeyed at once.
+    """Defers the first interrupt until the block ends; a second one takes effect at once.
 
-    A program started in the block should be in a session of its own, or the terminal interrupts it all the same.
+    A program started in the block should have its own session, or the terminal interrupts it
+    anyway.
     """
     if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread is ever interrupted
+        yield  # signals arrive in the main thread only
         return
     received = 0
 

@@ -1,4 +1,4 @@
-"""What a string of `missing` means to the person who waits for it (`agentbox/box/readiness/requirements` makes the strings)."""
+"""Explanations of the entries of `missing`, which `agentbox/box/readiness/requirements` creates."""
 
 from __future__ import annotations
 
@@ -6,28 +6,34 @@ _STOPPED_STATES = ("(state=STOPPED)", "(state=FATAL)")
 _EXPLANATIONS = (
     (
         "bootstrap.done sentinel",
-        "the boot has not proven every required program yet, or the proof was changed",
+        "the boot has not verified every required program yet, or its result was changed",
     ),
     (
         "program:",
-        "a program that the box needs is not running; it is started again, later each time: ./agentbox.sh logs says why",
+        "a required program is not running and is being restarted: see ./agentbox.sh logs",
     ),
     (
         "adapter:",
-        "a slot that the manifest requires does not work; its backend may be down or its folder unwritable",
+        "a required slot does not work; its backend may be down or its directory not writable",
     ),
     (
         "disk full:",
-        "that folder of the box has less than 1 MiB left: free space there, what is stored can still be read",
+        (
+            "that directory of the box has less than 1 MiB left: free some space; stored data can "
+            "still be read"
+        ),
     ),
     (
         "path not accessible:",
-        "that folder of the box cannot be written: its disk is full or mounted read-only",
+        "that directory of the box is not writable: its disk is full or mounted read-only",
     ),
-    ("sandbox:canary", "no agent could be started to try the sandbox; agent-host's log says why"),
+    ("sandbox:canary", "no agent could be started to test the sandbox; see the log of agent-host"),
     (
         "sandbox:",
-        "this kernel or this box does not hold a rule that every agent is promised; start no agents before it does",
+        (
+            "this kernel or box does not enforce a rule that every agent relies on; start no "
+            "agents until it does"
+        ),
     ),
     ("artifact:", "a file or program of the image does not work; build the image again"),
     ("draining", "the box is shutting down"),
@@ -36,7 +42,7 @@ _EXPLANATIONS = (
 
 
 def explain_missing(missing: str) -> str:
-    """A sentence, or "" for a string that needs none."""
+    """Return a sentence, or "" if none is needed."""
     if missing.startswith("program:") and missing.endswith(_STOPPED_STATES):
-        return "a program that the box needs was stopped, and nothing starts it again: run ./agentbox.sh restart"
+        return "a required program was stopped and is not restarted: run ./agentbox.sh restart"
     return next((text for prefix, text in _EXPLANATIONS if missing.startswith(prefix)), "")

@@ -1,4 +1,4 @@
-"""Whether the ports that a box publishes are free on this host, and if not, whose they are."""
+"""Whether the published ports of a box are free on this host, and if not, who uses them."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ def require_free_ports(
     *,
     find_container: ContainerLookup = lambda _port: "",
 ) -> None:
-    """Raises AgentboxError (exit 7), naming who has a port that the box wants to publish.
+    """Raises AgentboxError (exit 7) with the owner of a port that the box wants to publish.
 
-    `ours` are ports that this very box holds now. `container_at` names the container that publishes a port, "" = none.
+    `own_ports` are in use by this box. `find_container` returns the container that publishes a
+    port, or "".
     """
     for port in wanted_ports:
         if not port.publish or port.port in own_ports or _is_free(port):
@@ -42,11 +43,13 @@ def require_free_ports(
 
 
 def host_ports(plan: Plan) -> tuple[Port, ...]:
-    """What a box without a network of its own listens on: the gateway too, which follows the port of the API."""
+    """Return the ports of a box without its own network, including the gateway, whose port follows
+    that of the API.
+    """
     from agentbox.plan.network import (
         LOOPBACK,
         gateway_port,
-    )  # reads features: only who starts a box needs it
+    )  # reads the features, which only starting a box needs
 
     port = gateway_port(plan, in_container=False)
     return tuple(
@@ -56,17 +59,17 @@ def host_ports(plan: Plan) -> tuple[Port, ...]:
 
 
 def port_taken_error(setting: str, owner: str, *, follows_api: bool = False) -> AgentboxError:
-    """What to raise for a port that somebody else listens on."""
+    """Return the error for a port that is in use."""
     key = "another api.port" if follows_api else "another port"
     return AgentboxError(
-        f"cannot publish {setting}: {owner} listens there",
+        f"cannot publish {setting}: {owner} listens on that port",
         f"Stop it, or give this box {key} in the manifest.",
         exit_code=ExitCode.BUSY,
     )
 
 
 def _is_free(port: Port) -> bool:
-    """Binds as the engine would. An address that this host does not have is the engine's to refuse."""
+    """Binds as the engine would. An address that this host lacks is left to the engine."""
     family = socket.AF_INET6 if ":" in port.publish else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -78,7 +81,7 @@ def _is_free(port: Port) -> bool:
 
 
 def listeners(port: int) -> Iterator[int]:
-    """Pids of the processes that listen on a TCP port, as far as this user may see."""
+    """Yield pids of processes that listen on a TCP port, as far as this user may see them."""
     inodes = {
         f"socket:[{row[9]}]"
         for row in _rows()
@@ -89,7 +92,7 @@ def listeners(port: int) -> Iterator[int]:
             if any(str(link.readlink()) in inodes for link in (entry / "fd").iterdir()):
                 yield int(entry.name)
         except OSError:
-            continue  # gone, or another user's
+            continue  # ended, or another user's
 
 
 def _rows() -> Iterator[list[str]]:
@@ -103,7 +106,7 @@ def _listening_process(port: int) -> str:
 
 
 def _describe_process(pid: int) -> str:
-    """`process 12 (python3 -m http.server)`, or the box that it belongs to."""
+    """Return `process 12 (python3 -m http.server)`, with its box if it belongs to one."""
     directory = Path(f"/proc/{pid}")
     try:
         arguments = directory.joinpath("cmdline").read_bytes().rstrip(b"\0").split(b"\0")
@@ -124,7 +127,7 @@ def _describe_process(pid: int) -> str:
 
 
 def publishing_container(port: int) -> str:
-    """The container that publishes a port, and the box it is, as the docker client tells."""
+    """Return the container that publishes a port, and its box, according to the docker client."""
     from agentbox.host.engines.command import run
 
     if not succeeds(["docker", "version"]):

@@ -1,4 +1,6 @@
-"""A folder of the operator's as the workspace: uid 1000 must be able to write it, by an ACL the operator consents to."""
+"""A directory of the operator as the workspace: uid 1000 must be able to write it, through an ACL
+with the operator's consent.
+"""
 
 from __future__ import annotations
 
@@ -19,18 +21,20 @@ from agentbox.host.engines.process.identity import BOX_UID, become_box_user
 
 
 def project_directory(directory: Path) -> Path:
-    """The folder, resolved. Raises AgentboxError: exit 2 when it is none, exit 3 when nobody can write there."""
+    """Return the directory, resolved. Raises AgentboxError: exit 2 if it is not a directory, exit 3
+    if it is read-only.
+    """
     project = directory.resolve()
     if not project.is_dir():
         raise AgentboxError(
-            f"cannot use {directory} as the workspace: it is no folder",
+            f"cannot use {directory} as the workspace: it is not a directory",
             "Create it first.",
             exit_code=ExitCode.USAGE,
         )
     if os.statvfs(project).f_flag & os.ST_RDONLY:
         raise AgentboxError(
             f"cannot use {project} as the workspace: its file system is read-only",
-            "Mount it writable, or copy the folder to a place that is.",
+            "Mount it writable, or copy the directory to a writable location.",
             exit_code=ExitCode.PREREQUISITE,
         )
     return project
@@ -38,32 +42,35 @@ def project_directory(directory: Path) -> Path:
 
 @dataclass(frozen=True)
 class WorkspaceAccess:
-    """How the box's user gets at the folder: `through_host` by its path, else by a mount, past the folders above it."""
+    """How the box's user reaches the directory: `through_host` by its path, else by a mount that
+    bypasses its parents.
+    """
 
     uid: int = BOX_UID
     through_host: bool = False
 
 
 def prepare_project(project: Path, access: WorkspaceAccess, *, yes: bool) -> bool:
-    """Makes sure that the box's user can write the folder. True when an access list was set for that.
+    """Makes the directory writable for the box's user. Returns True if an access list was set.
 
-    Raises AgentboxError (exit 3) when none was consented to, or when one does not help.
+    Raises AgentboxError (exit 3) without consent, or if an access list does not help.
     """
     if is_writable(project, access):
         return False
     if (
         access.uid not in (BOX_UID, 0) and access.through_host
-    ):  # the caller's own rights: no access list mends those
+    ):  # the caller's own rights, which an access list does not change
         raise AgentboxError(
             f"cannot use {project} as the workspace: you cannot write it",
-            "Take a folder of your own.",
+            "Use a directory of your own.",
             exit_code=ExitCode.PREREQUISITE,
         )
     acl = _acl_entries(project)
     command = shlex.join(["setfacl", "-R", *acl, str(project)])
     if not (yes or _confirm(command)):
         raise AgentboxError(
-            f"cannot use {project} as the workspace: uid {access.uid} (the box's user) cannot write it",
+            f"cannot use {project} as the workspace: uid {access.uid} (the box's user) cannot "
+            "write it",
             f"Run: {command}   (or give --yes; `down --project` undoes it)",
             exit_code=ExitCode.PREREQUISITE,
         )
@@ -71,17 +78,19 @@ def prepare_project(project: Path, access: WorkspaceAccess, *, yes: bool) -> boo
     if not is_writable(project, access):
         revoke_access(project)
         raise AgentboxError(
-            f"cannot use {project} as the workspace: uid {access.uid} cannot reach it even with an access list",
-            "A folder above it is closed to others: move the project, or open that folder.",
+            f"cannot use {project} as the workspace: uid {access.uid} cannot reach it even with "
+            "an access list",
+            "A parent directory is closed to others: move the project, or open that directory.",
             exit_code=ExitCode.PREREQUISITE,
         )
     return True
 
 
 def is_writable(project: Path, access: WorkspaceAccess) -> bool:
-    """True when that user may enter and write the folder, asked of the kernel as that user.
+    """True if that user may enter and write the directory, checked by the kernel as that user.
 
-    Who can become neither root nor that user reads the folder's bits and its access list instead.
+    A caller who can become neither root nor that user reads the mode bits and the access list
+    instead.
     """
     if os.geteuid() not in (0, access.uid):
         return _permissions_allow(project, access.uid)
@@ -96,7 +105,7 @@ def is_writable(project: Path, access: WorkspaceAccess) -> bool:
 
 
 def revoke_access(project: Path) -> None:
-    """Undoes what `prepare_project` set. A folder that is gone needs nothing."""
+    """Reverts `prepare_project`. A missing directory is ignored."""
     if project.is_dir():
         _change_acl(
             project,
@@ -108,7 +117,9 @@ def revoke_access(project: Path) -> None:
 
 
 def _acl_entries(project: Path) -> list[str]:
-    """For the box's user now and later; and for the owner what the box's user will make there."""
+    """For the box's user, for existing and new files; and for the owner, for files of the box's
+    user.
+    """
     owner = project.stat().st_uid
     entries = [
         f"u:{BOX_UID}:rwX",

@@ -1,4 +1,4 @@
-"""Watching a box become ready: what is still missing, by name, until it is, or until it is clear that it never will."""
+"""Waits until a box is ready, showing what is missing, or until it cannot become ready."""
 
 from __future__ import annotations
 
@@ -16,27 +16,29 @@ from agentbox.host.engines.state import BoxRecord
 _POLL_SECONDS = 0.1
 _INSPECT_EVERY = 1.0
 _BOOT_LINES = 200
-NO_ANSWER = "an answer of the management API"
+NO_ANSWER = "a response of the management API"
 _DISK_FULL = "disk full: "
 
 
 @dataclass(frozen=True)
 class WaitResult:
-    """How the wait ended. `verdict` is the last body of `/ready`, empty when the box never answered."""
+    """The result of the wait. `verdict` is the last body of `/ready`, empty if the box never
+    responded.
+    """
 
     ready: bool
     seconds: float
     verdict: dict[str, Any] = field(default_factory=dict)
-    exit_reason: str = ""  # why the box is no longer running, "" while it is
+    exit_reason: str = ""  # why the box stopped, "" while it runs
 
 
 def query_ready(api_url: str, timeout: float = 2.0) -> tuple[int, dict[str, Any]]:
-    """Status and body of `/ready`; status 0 when nothing answers."""
+    """Return status and body of `/ready`; status 0 without a response."""
     return query_json(api_url, "/ready", timeout)
 
 
 def query_json(api_url: str, path: str, timeout: float = 2.0) -> tuple[int, dict[str, Any]]:
-    """The same of any public route."""
+    """Return status and JSON body of a public route; status 0 without a response."""
     parts = urlsplit(api_url)
     connection = http.client.HTTPConnection(
         parts.hostname or "127.0.0.1", parts.port, timeout=timeout
@@ -54,8 +56,10 @@ def query_json(api_url: str, path: str, timeout: float = 2.0) -> tuple[int, dict
 def wait_until_ready(
     engine: Engine, record: BoxRecord, timeout: float, show: Callable[[float, list[str]], None]
 ) -> WaitResult:
-    """Polls every 100 ms; `show` gets the seconds so far and what is missing. Ends early when the boot has failed, the
-    box has stopped, or all that is missing is room on a disk, which does not come by itself. Raises AgentboxError when the engine itself stops answering."""
+    """Polls every 100 ms; `show` gets the elapsed seconds and what is missing. Ends early if the
+    boot has failed, the box has stopped, or only disk space is missing. Raises AgentboxError if the
+    engine itself does not respond.
+    """
     started = time.monotonic()
     inspected, verdict = started, dict[str, Any]()
     restarts: int | None = None
@@ -91,18 +95,18 @@ def _exit_reason(status: BoxStatus, restarts: int | None) -> str:
     if status.state == "running" and status.restarts == (restarts or status.restarts):
         return ""
     if status.state == "absent":
-        return "the box is gone: somebody removed it"
+        return "the box was removed"
     code = "" if status.exit_code is None else f" with exit code {status.exit_code}"
     return f"the box ended{code} (restarts: {status.restarts})"
 
 
 def boot_lines(engine: Engine, record: BoxRecord) -> list[str]:
-    """The last lines of the box's log, enough for a whole boot."""
+    """Return the last lines of the box's log, enough for one boot."""
     return list(engine.logs(record, follow=False, lines=_BOOT_LINES, since=None))
 
 
 def events_by_boot(lines: Iterable[str]) -> list[list[dict[str, Any]]]:
-    """The events among the lines, by boot; the last boot comes first."""
+    """Return the events in the lines by boot, the last boot first."""
     boots: list[list[dict[str, Any]]] = [[]]
     for line in lines:
         try:
@@ -117,13 +121,18 @@ def events_by_boot(lines: Iterable[str]) -> list[list[dict[str, Any]]]:
 
 
 def boot_failure(lines: Iterable[str], *, any_boot: bool = False) -> str:
-    """What made the last boot, or the last that failed, fail for good; "" when nothing did."""
+    """Return why the last boot (with `any_boot`, the last failed one) failed permanently; "" if it
+    did not.
+    """
     boots = events_by_boot(lines)
     for entry in (entry for boot in (boots if any_boot else boots[:1]) for entry in boot):
         if entry["event"] == "BootstrapFailed":
             return f"boot failed in phase {entry.get('phase')}: {entry.get('reason')}"
         if entry["event"] == "BootstrapSealTimeout":
-            return f"the seal waited {entry.get('timeout_seconds')} s in vain for {_join_names(entry.get('waiting_for'))}"
+            return (
+                f"the seal timed out after {entry.get('timeout_seconds')} s waiting for "
+                f"{_join_names(entry.get('waiting_for'))}"
+            )
     return ""
 
 
@@ -132,7 +141,7 @@ def _join_names(names: object) -> str:
 
 
 def suggested_fix(lines: Iterable[str]) -> str:
-    """The remedy that the last boot which named one named."""
+    """Return the fix that the most recent event with one suggests."""
     return next(
         (str(entry["fix"]) for boot in events_by_boot(lines) for entry in boot if entry.get("fix")),
         "",

@@ -1,4 +1,4 @@
-"""Bringing a box to what the manifest says, by the least that the changed keys need."""
+"""Brings a box to the state of the manifest with the smallest action that the changed keys need."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ApplyLive = Callable[[BoxRecord], bool]
 
 @dataclass(frozen=True)
 class UpResult:
-    """The box as it is now, and what was done, in words."""
+    """The box after `up`, and what was done."""
 
     record: BoxRecord
     summary: str
@@ -26,7 +26,7 @@ class UpResult:
 
 @dataclass(frozen=True)
 class RequiredAction:
-    """What must happen, and the keys or the circumstance that ask for it."""
+    """The action, and the keys or the circumstance that require it."""
 
     kind: ActionKind
     reason: str = ""
@@ -38,7 +38,7 @@ def required_action(engine: Engine, start: StartSpec, last: BoxRecord | None) ->
     if last is None or status.state == "absent":
         return RequiredAction("start", "new")
     if not last.settled:
-        return RequiredAction("recreate", "an earlier change was not finished")
+        return RequiredAction("recreate", "an earlier change was not completed")
     if last.made_of != start.made_of:
         return RequiredAction("recreate", "another image, project or option")
     changes = find_drift(last.apply, start.plan.apply)
@@ -56,11 +56,13 @@ def required_action(engine: Engine, start: StartSpec, last: BoxRecord | None) ->
 
 
 def check(engine: Engine, start: StartSpec, last: BoxRecord | None) -> None:
-    """Raises AgentboxError for what would stop the start: exit 7 when the box runs under another engine, and what
-    `Engine.check` names."""
+    """Raises AgentboxError if the start would fail: exit 7 if the box runs under another engine,
+    and as `Engine.check`.
+    """
     if last is not None and last.engine != engine.name:
         raise AgentboxError(
-            f"cannot start the box {last.name} with {engine.name}: it was started with {last.engine}",
+            f"cannot start the box {last.name} with {engine.name}: it was started with "
+            f"{last.engine}",
             "Run ./agentbox.sh down first.",
             exit_code=ExitCode.BUSY,
         )
@@ -75,10 +77,12 @@ def reconcile(
     apply_live: ApplyLive,
     failed_boot: bool,
 ) -> UpResult:
-    """Does what is needed. `apply_live` asks the box to take its mounted manifest over; False = it could not.
+    """Performs the required action. `apply_live` asks the box to apply its mounted manifest; False
+    = it could not.
 
-    `failed_boot`: the box runs but its boot has failed, so it is booted again even if nothing changed. The record is
-    unsettled for as long as the change takes. Raises AgentboxError (exit 6) when the engine fails.
+    `failed_boot`: the boot of the running box has failed, so it is booted again even if nothing
+    changed. The record is not settled during the change. Raises AgentboxError (exit 6) when the
+    engine fails.
     """
     action = required_action(engine, start, last)
     if action.kind in {"nothing", "apply"} and failed_boot:
@@ -113,7 +117,9 @@ def _perform(
 
 
 def _stop_running(engine: Engine, start: StartSpec, last: BoxRecord | None) -> str:
-    """Stops what runs, whose log goes with it, and says how that ended and with which tasks."""
+    """Stops a running box, whose log is lost with it, and returns how it ended and with which
+    tasks.
+    """
     if last is None or engine.inspect(last).state != "running":
         return ""
     engine.stop(last, start.plan.resources.stop_seconds)

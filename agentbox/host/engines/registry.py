@@ -1,4 +1,4 @@
-"""An engine by its name; only that one is imported."""
+"""Engines by name; only the selected one is imported."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ if TYPE_CHECKING:
     from agentbox.host.engines.process.process import ProcessEngine
 
 ENGINE_NAMES: Final = ("auto", "docker", "process")
-UNSUPPORTED: Final = "podman"  # known by name, for a sentence that says more than a usage error
+UNSUPPORTED: Final = "podman"  # known only to give a better error message
 
 
 def engine_by_name(name: str) -> DockerEngine | ProcessEngine:
-    """The engine of that name. Raises AgentboxError (exit 2) for one that does not exist, or is not run yet."""
+    """Return the engine of that name. Raises AgentboxError (exit 2) for an unknown or unsupported
+    one.
+    """
     if name == "docker":
         from agentbox.host.engines.docker.docker import DockerEngine
 
@@ -26,13 +28,14 @@ def engine_by_name(name: str) -> DockerEngine | ProcessEngine:
         return ProcessEngine()
     if name == UNSUPPORTED:
         raise AgentboxError(
-            "cannot start a box with podman: this release starts boxes with docker or as processes",
-            "Use --engine docker or --engine process. `agentbox render podman` writes the arguments of `podman run`; a podman"
-            " that takes no uid for a tmpfs (4.3) refuses them.",
+            "cannot start a box with podman: not supported in this release",
+            "Use --engine docker or --engine process. `agentbox render podman` writes the "
+            "arguments of `podman run`; podman 4.3, which does not support a uid for a tmpfs, "
+            "rejects them.",
             exit_code=ExitCode.USAGE,
         )
     raise AgentboxError(
-        f"cannot use the engine {name!r}: there is none of that name",
+        f"unknown engine: {name!r}",
         f"Engines: {', '.join(ENGINE_NAMES)}.",
         exit_code=ExitCode.USAGE,
     )

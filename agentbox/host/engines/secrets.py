@@ -1,4 +1,4 @@
-"""Where the value of a named secret comes from on the operator's machine. Values are never printed."""
+"""The sources of secret values on the operator's machine. Values are never printed."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ SecretSource = Literal["environment", ".env", "set"]
 
 
 def collect_secrets(names: Collection[str], manifest: Path, store: Path) -> dict[str, str]:
-    """Each name from the environment, else from the `.env` beside the manifest, else from the folder of `secrets set`;
-    absent ones are left out. Raises AgentboxError for one that is no text."""
+    """Read each name from the environment, else from the `.env` beside the manifest, else from the
+    directory of `secrets set`; missing ones are omitted. Raises AgentboxError for a value that is
+    not text.
+    """
     from_file = read_env_file(manifest.parent / ".env")
     from_environment = {
         name: _require_utf8(name, value) for name in names if (value := environment().get(name))
@@ -29,7 +31,7 @@ def collect_secrets(names: Collection[str], manifest: Path, store: Path) -> dict
 
 
 def secret_source(name: str, manifest: Path, store: Path) -> SecretSource | None:
-    """Where `collect` takes a value from, None where there is none."""
+    """Return where `collect_secrets` gets a value from, None if there is none."""
     if environment().get(name):
         return "environment"
     if read_env_file(manifest.parent / ".env").get(name):
@@ -38,7 +40,7 @@ def secret_source(name: str, manifest: Path, store: Path) -> SecretSource | None
 
 
 def store_secret(directory: Path, name: str, value: str) -> None:
-    """Writes a secret, 0600 in a 0700 folder of the caller's. Raises AgentboxError (exit 3)."""
+    """Writes a secret, 0600 in a 0700 directory of the caller. Raises AgentboxError (exit 3)."""
     with wrap_os_errors(f"make {directory}"):
         make_directory(directory)
     write_atomically(directory / name, value)
@@ -47,14 +49,14 @@ def store_secret(directory: Path, name: str, value: str) -> None:
 
 
 def read_secret(directory: Path, name: str) -> str:
-    """The value that was kept, "" where there is none. Raises AgentboxError (exit 3)."""
+    """Return the stored value, "" if there is none. Raises AgentboxError (exit 3)."""
     path = directory / name
     with wrap_os_errors(f"read {path}"):
         return _read_text(path) if path.is_file() else ""
 
 
 def stored_names(directory: Path) -> tuple[str, ...]:
-    """Sorted. Raises AgentboxError (exit 3)."""
+    """Return the sorted names. Raises AgentboxError (exit 3)."""
     with wrap_os_errors(f"read {directory}"):
         return (
             tuple(sorted(path.name for path in directory.glob("[!.]*")))
@@ -64,7 +66,7 @@ def stored_names(directory: Path) -> tuple[str, ...]:
 
 
 def remove_secret(directory: Path, name: str) -> bool:
-    """Removes a secret that was kept; False where there is none. Raises AgentboxError (exit 3)."""
+    """Removes a stored secret; False if there is none. Raises AgentboxError (exit 3)."""
     path = directory / name
     with wrap_os_errors(f"remove {path}"):
         if not path.is_file():
@@ -74,9 +76,10 @@ def remove_secret(directory: Path, name: str) -> bool:
 
 
 def read_env_file(path: Path) -> dict[str, str]:
-    """`NAME=value` lines; quotes around a value go, `#` lines and blank ones are passed over. No file: no names.
+    """Parse `NAME=value` lines; quotes around a value are removed, blank and `#` lines skipped. No
+    file: no names.
 
-    Raises AgentboxError (exit 2) for any other line, naming its number and not its text.
+    Raises AgentboxError (exit 2) for any other line, with its number and without its text.
     """
     if not path.exists():
         return {}
@@ -89,7 +92,7 @@ def read_env_file(path: Path) -> dict[str, str]:
         if not equals or not name.strip().isidentifier():
             raise AgentboxError(
                 f"cannot read {path}: line {number} is not NAME=value",
-                "Mend or remove that line.",
+                "Fix or remove that line.",
                 exit_code=ExitCode.USAGE,
             )
         values[name.strip()] = _unquote(value.strip())

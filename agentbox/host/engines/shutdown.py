@@ -1,4 +1,4 @@
-"""How a box ended: clean, when its last words say that everything was flushed and closed."""
+"""How a box ended: clean, if its last log lines report that everything was flushed and closed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agentbox.host.engines.state import BoxRecord
 
 @dataclass(frozen=True)
 class Shutdown:
-    """`tasks`: ids of those that ran, and ended with the box."""
+    """`tasks`: ids of the tasks that were running and ended with the box."""
 
     clean: bool
     seconds: float = 0.0
@@ -27,7 +27,7 @@ class Shutdown:
 
 
 def last_shutdown(engine: Engine, record: BoxRecord) -> Shutdown:
-    """Read from what the box logged of its last boot."""
+    """Read from the log of the last boot."""
     for event in events_by_boot(boot_lines(engine, record))[0]:
         if event["event"] == "ShutdownCompleted":
             tasks = tuple(map(str, event.get("tasks_ended", ())))

@@ -1,4 +1,6 @@
-"""What the operator's machine remembers of one box: its folder, its record, its lock. Never inside the source tree."""
+"""What the operator's machine stores about a box: its directory, record and lock. Never inside the
+source tree.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from agentbox.host.engines.sudo_user import chown_tree, make_directory
 
 T = TypeVar("T")
 _TOKEN = re.compile(rb"[!-~]+")
-MAX_BUILDS = 5  # images and records that `up` leaves, to go back to
+MAX_BUILDS = 5  # images and records that `up` keeps for going back
 _GRANTED_FILE, _BUILDS_FILE = "granted", "builds.json"
 
 
@@ -26,7 +28,7 @@ _GRANTED_FILE, _BUILDS_FILE = "granted", "builds.json"
 class BoxRecord:
     """How the box was last started. `image_id` is "" under the process engine.
 
-    `settled` is False from the moment that a change begins until it has been made: what runs then is not known.
+    `settled` is False from the start of a change to its end: meanwhile it is unknown what runs.
     """
 
     engine: str
@@ -37,27 +39,27 @@ class BoxRecord:
     pulled: bool = False
     plan_digest: str = ""
     manifest: str = ""  # path of the manifest on this host
-    project: str = ""  # folder mounted as the workspace, "" = the volume
+    project: str = ""  # directory mounted as the workspace, "" = the volume
     strict: bool = False
     test_hooks: bool = False
     hooks: Mapping[str, str] = field(default_factory=dict)
-    folder: str = ""  # compose folder of a container
+    folder: str = ""  # compose directory of a container
     root: str = ""  # prefix of a process-engine box
     pid: int = 0
     start_ticks: int = 0
-    apply: Mapping[str, str] = field(default_factory=dict)  # `Plan.apply` of what runs
-    made_of: str = ""  # digest of everything else that a container, or a process box, is made of
+    apply: Mapping[str, str] = field(default_factory=dict)  # `Plan.apply` of the running box
+    made_of: str = ""  # digest of everything else that the box is created from
     settled: bool = True
 
     @property
     def local_id(self) -> str:
-        """What names the image to the engine: its id, "" where its reference does, as of a pulled one."""
+        """The image id for the engine; "" for a pulled image, which its reference identifies."""
         return "" if self.pulled else self.image_id
 
 
 @dataclass(frozen=True)
 class BuildStamp:
-    """Which inputs the loaded image was made of, so that an unchanged `up` builds nothing."""
+    """The inputs of the loaded image, so that an unchanged `up` builds nothing."""
 
     key: str
     image_id: str
@@ -79,7 +81,9 @@ class _Builds:
 
 @dataclass(frozen=True)
 class BoxState:
-    """The state folder of a box, 0700: `record.json`, `builds.json`, `compose/`, `secrets/`, `token`, `up.lock`."""
+    """The state directory of a box, 0700: `record.json`, `builds.json`, `compose/`, `secrets/`,
+    `token`, `up.lock`.
+    """
 
     directory: Path
 
@@ -89,7 +93,7 @@ class BoxState:
 
     @property
     def secrets_dir(self) -> Path:
-        """What `secrets set` kept; the box has copies of its own."""
+        """The secrets of `secrets set`; the box has its own copies."""
         return self.directory / "secrets"
 
     @property
@@ -101,15 +105,18 @@ class BoxState:
         return self.directory / "token"
 
     def make(self) -> None:
-        """Creates the folder, owned by the caller (under sudo: the calling user). Raises AgentboxError (exit 3)."""
-        with wrap_os_errors(f"make the state folder {self.directory}"):
+        """Creates the directory, owned by the caller (under sudo: the calling user). Raises
+        AgentboxError (exit 3).
+        """
+        with wrap_os_errors(f"make the state directory {self.directory}"):
             make_directory(self.directory)
 
     @contextmanager
     def exclusive_lock(self) -> Iterator[None]:
-        """Holds the box for one changing command at a time; the kernel lets go of it however that command ends.
+        """Locks the box for one changing command at a time; the kernel releases the lock when the
+        command ends.
 
-        Raises AgentboxError: exit 7 when another holds it, exit 3 when the folder cannot be written.
+        Raises AgentboxError: exit 7 if it is locked, exit 3 if the directory is not writable.
         """
         self.make()
         path = self.directory / "up.lock"
@@ -121,7 +128,8 @@ class BoxState:
             except BlockingIOError:
                 holder = lock.read().strip()
                 raise AgentboxError(
-                    f"cannot change the box {self.directory.name}: another agentbox command is at it (pid {holder or 'unknown'})",
+                    f"cannot change the box {self.directory.name}: another agentbox command is "
+                    f"running (pid {holder or 'unknown'})",
                     "Wait until it ends, or stop it.",
                     exit_code=ExitCode.BUSY,
                 ) from None
@@ -133,11 +141,15 @@ class BoxState:
                 chown_tree(self.directory)
 
     def record(self) -> BoxRecord | None:
-        """The record of the last start, or None. A damaged one counts as none: `up` writes it anew."""
+        """Return the record of the last start, or None; also None for a damaged one, which `up`
+        rewrites.
+        """
         return _read_record(self.record_file, BoxRecord)
 
     def running_record(self) -> BoxRecord:
-        """The record, or AgentboxError (exit 8) when this box was never started or is down."""
+        """Return the record. Raises AgentboxError (exit 8) if the box was never started or is
+        down.
+        """
         record = self.record()
         if record is None:
             raise AgentboxError(
@@ -155,7 +167,7 @@ class BoxState:
             path.unlink(missing_ok=True)
 
     def granted_directories(self) -> list[Path]:
-        """Folders of the operator's whose access list `up --project` changed."""
+        """The operator's directories whose access list `up --project` changed."""
         with wrap_os_errors(f"read {self.directory / _GRANTED_FILE}"):
             file = self.directory / _GRANTED_FILE
             return [Path(line) for line in file.read_text().splitlines()] if file.exists() else []
@@ -171,21 +183,21 @@ class BoxState:
         return next(iter(self.builds()), None)
 
     def builds(self) -> list[BuildStamp]:
-        """The last builds, newest first, KEPT_BUILDS at most; their images stay."""
+        """The last builds, newest first, at most MAX_BUILDS; their images are kept."""
         return self._all_builds()[:MAX_BUILDS]
 
     def outdated_builds(self) -> list[BuildStamp]:
-        """Builds before those, whose images may still be there."""
+        """Older builds, whose images may still exist."""
         return self._all_builds()[MAX_BUILDS:]
 
     def add_build(self, stamp: BuildStamp) -> None:
-        """`stamp` is the last build now; one of the same image is not kept twice."""
+        """Makes `stamp` the last build and removes an older one of the same image."""
         self._write_builds(
             [stamp, *(build for build in self._all_builds() if build.image_id != stamp.image_id)]
         )
 
     def save_outdated_builds(self, stamps: Iterable[BuildStamp]) -> None:
-        """From now on `fallen_builds` gives these."""
+        """Replaces the outdated builds."""
         self._write_builds([*self.builds(), *stamps])
 
     def other_boxes(self) -> list[BoxState]:
@@ -208,12 +220,15 @@ class BoxState:
         )
 
     def token(self) -> str:
-        """The admin token of the running box. Raises AgentboxError (exit 8) when `up` has not read one yet."""
+        """The admin token of the running box. Raises AgentboxError (exit 8) if `up` has not read
+        one yet.
+        """
         token = self.stored_token()
         if not token:
             raise AgentboxError(
-                f"cannot authenticate to the box {self.directory.name}: there is no token in {self.token_file}",
-                "Run ./agentbox.sh up: it reads the token from the box.",
+                f"cannot authenticate to the box {self.directory.name}: there is no token in "
+                f"{self.token_file}",
+                "Run ./agentbox.sh up to read the token from the box.",
                 exit_code=ExitCode.NOT_RUNNING,
             )
         return token
@@ -223,7 +238,9 @@ class BoxState:
             write_atomically(self.token_file, token + "\n")
 
     def stored_token(self) -> str:
-        """The same, "" when none is kept; a damaged one counts as none, for it can be read from the box."""
+        """Return the token, "" if there is none or it is damaged: it can be read from the box
+        again.
+        """
         with wrap_os_errors(f"read {self.token_file}"):
             content = self.token_file.read_bytes().strip() if self.token_file.exists() else b""
         return content.decode("ascii") if _TOKEN.fullmatch(content) else ""
@@ -241,7 +258,7 @@ def _read_record(path: Path, record_type: type[T]) -> T | None:
 
 
 def _parse_record(record_type: type[T], document: Any) -> T | None:
-    """The record that a document holds; None when it holds something else."""
+    """Return the record in a document; None if it does not fit."""
     try:
         record = record_type(**document)
     except TypeError:
@@ -250,7 +267,7 @@ def _parse_record(record_type: type[T], document: Any) -> T | None:
 
 
 def _has_default_type(record: object, record_field: Field[object]) -> bool:
-    """True when a field holds what its default would be: text where it has none."""
+    """True if a field has the type of its default; str without a default."""
     if record_field.default_factory is not MISSING:
         return isinstance(getattr(record, record_field.name), type(record_field.default_factory()))
     return isinstance(

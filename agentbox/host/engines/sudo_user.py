@@ -1,4 +1,4 @@
-"""Who called: under sudo, what the command leaves in the caller's folders belongs to the caller."""
+"""The user behind sudo: files of the command in that user's directories belong to that user."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from agentbox.core.paths import environment
 
 
 def invoking_user() -> tuple[int, int] | None:
-    """uid and gid of the user behind sudo; None when there is none (or when that is root too)."""
+    """Return uid and gid of the user behind sudo; None if there is none or it is root."""
     env = environment()
     if (
         os.geteuid() != 0
@@ -22,7 +22,9 @@ def invoking_user() -> tuple[int, int] | None:
 
 
 def make_directory(directory: Path, mode: int = 0o700) -> None:
-    """Makes a folder with that mode, and its missing parents, all owned by the caller. Raises OSError."""
+    """Creates a directory with that mode and its missing parents, all owned by the caller. Raises
+    OSError.
+    """
     missing = [step for step in (directory, *directory.parents) if not step.exists()]
     directory.mkdir(parents=True, exist_ok=True, mode=mode)
     directory.chmod(mode)
@@ -32,13 +34,15 @@ def make_directory(directory: Path, mode: int = 0o700) -> None:
 
 
 def chown_file(path: Path) -> None:
-    """Gives one file to the caller; nothing without sudo. Raises OSError."""
+    """Gives one file to the caller; no effect without sudo. Raises OSError."""
     if (owner := invoking_user()) is not None:
         os.lchown(path, *owner)
 
 
 def chown_tree(directory: Path) -> None:
-    """Gives everything below the folder to the caller; nothing without sudo. Links are not followed. Raises OSError."""
+    """Gives everything below the directory to the caller; no effect without sudo. Links are not
+    followed. Raises OSError.
+    """
     if (owner := invoking_user()) is None or not directory.exists():
         return
     for parent, directories, files in os.walk(directory):

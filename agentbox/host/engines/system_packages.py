@@ -1,4 +1,4 @@
-"""Installing what an engine needs from Debian, with the operator's consent and never without it."""
+"""Installs the Debian packages that an engine needs, only with the operator's consent."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from agentbox.core.paths import environment
 from agentbox.host.engines.command import failure_text, run, succeeds
 from agentbox.host.engines.interrupts import deferred_interrupts
 
-# Another apt at work (unattended upgrades) is waited for; without a pty dpkg draws no progress into the log.
+# Waits for another apt (unattended upgrades); without a pty dpkg writes no progress into the log.
 _APT_OPTIONS = ("-o", "DPkg::Lock::Timeout=300", "-o", "Dpkg::Use-Pty=0")
 _INSTALL = ("apt-get", "-y", *_APT_OPTIONS, "--no-install-recommends", "install")
-_STEPS = ("Get:", "Unpacking ", "Setting up ")  # what apt says of every package, in this order
+_STEPS = ("Get:", "Unpacking ", "Setting up ")  # lines of apt for each package, in this order
 STEPS_PER_PACKAGE = len(_STEPS)
 
 
 @dataclass(frozen=True)
 class InstallPlan:
-    """Packages that would be installed, with everything they pull in, and the download size as apt words it."""
+    """Packages to install, including their dependencies, and the download size."""
 
     requested: tuple[str, ...]
     all_packages: tuple[str, ...]
@@ -34,21 +34,23 @@ class InstallPlan:
 
 
 def plan_install(packages: Sequence[str]) -> InstallPlan:
-    """Asks apt what installing would mean. Raises AgentboxError (exit 3) off Debian or without root."""
+    """Asks apt what would be installed. Raises AgentboxError (exit 3) if this is not Debian or not
+    root.
+    """
     command = " ".join(["apt-get", "install", *packages])
     if shutil.which("apt-get") is None:
         raise AgentboxError(
-            f"cannot install {', '.join(packages)}: this is no Debian machine",
+            f"cannot install {', '.join(packages)}: not a Debian machine",
             "Install docker, compose and Nix with your own package manager, then run up again.",
             exit_code=ExitCode.PREREQUISITE,
         )
     if os.geteuid() != 0:
         raise AgentboxError(
-            f"cannot install {', '.join(packages)}: that needs root",
+            f"cannot install {', '.join(packages)}: root is required",
             f"Run: sudo {command}",
             exit_code=ExitCode.PREREQUISITE,
         )
-    _simulate(packages)  # refreshes the package lists where they are missing
+    _simulate(packages)  # refreshes missing package lists
     packages = _add_client(packages)
     output = _simulate(packages)
     installed = tuple(line.split()[1] for line in output.splitlines() if line.startswith("Inst "))
@@ -56,19 +58,21 @@ def plan_install(packages: Sequence[str]) -> InstallPlan:
 
 
 def consent_error(packages: Sequence[str]) -> AgentboxError:
-    """What to raise when consent was refused or could not be asked for."""
+    """Return the error for refused or impossible consent."""
     return AgentboxError(
-        f"cannot start a box without {', '.join(packages)}: not installed, and not allowed to install",
+        f"cannot start a box without {', '.join(packages)}: not installed, and installation was "
+        "not allowed",
         f"Run: apt-get install {' '.join(packages)}   (or give --yes)",
         exit_code=ExitCode.PREREQUISITE,
     )
 
 
 def install(plan: InstallPlan, log: Path, advance: Callable[[], None]) -> None:
-    """Installs; apt's output goes to `log`, `advance` is called STEPS times a package.
+    """Installs the packages; apt's output goes to `log`, `advance` is called STEPS_PER_PACKAGE
+    times per package.
 
-    An installation that was cut off earlier is finished first. Ctrl-C is handed to apt, which stops where nothing is
-    half-installed. Raises AgentboxError (exit 3).
+    An interrupted installation is completed first. Ctrl-C is passed to apt, which stops at a
+    consistent state. Raises AgentboxError (exit 3).
     """
     with wrap_os_errors(f"write {log}"), log.open("w") as stream:
         _run_apt(["dpkg", "--configure", "--pending"], stream, lambda _line: None)
@@ -81,13 +85,16 @@ def install(plan: InstallPlan, log: Path, advance: Callable[[], None]) -> None:
         failure = failure_text(log.read_text(errors="replace"))
         raise AgentboxError(
             f"cannot install {', '.join(plan.requested)}: {failure}",
-            f"Whole output: {log}. Mend it (often `apt-get update`, or disk space) and run up again.",
+            f"Full output: {log}. Fix the error (often `apt-get update`, or disk space) and run "
+            "up again.",
             exit_code=ExitCode.PREREQUISITE,
         )
 
 
 def _run_apt(argv: Sequence[str], stream: IO[str], on_line: Callable[[str], None]) -> int:
-    """In a session of its own: the terminal's Ctrl-C must not reach dpkg, which would stop in the middle."""
+    """Runs apt in its own session: the terminal's Ctrl-C must not reach dpkg, which would stop
+    halfway.
+    """
     env = {**environment(), "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C"}
     process = subprocess.Popen(
         argv,
@@ -113,7 +120,7 @@ def _run_apt(argv: Sequence[str], stream: IO[str], on_line: Callable[[str], None
 
 
 def _add_client(packages: Sequence[str]) -> Sequence[str]:
-    """From Debian 13 on the client is a package of its own, which docker.io only recommends."""
+    """Since Debian 13 the client is a separate package, which docker.io only recommends."""
     separate_client = "docker.io" in packages and succeeds(["apt-cache", "show", "docker-cli"])
     return (
         [*packages, "docker-cli"]
@@ -125,7 +132,7 @@ def _add_client(packages: Sequence[str]) -> Sequence[str]:
 def _simulate(packages: Sequence[str]) -> str:
     argv = ["apt-get", "-s", "-y", "--no-install-recommends", "install", *packages]
     try:
-        return run(argv, doing="ask apt", env={"LC_ALL": "C"}, exit_code=ExitCode.PREREQUISITE)
+        return run(argv, doing="query apt", env={"LC_ALL": "C"}, exit_code=ExitCode.PREREQUISITE)
     except AgentboxError:
         run(
             ["apt-get", "-qq", "update"],
@@ -141,10 +148,12 @@ def _simulate(packages: Sequence[str]) -> str:
 
 
 def _size(packages: Sequence[str]) -> str:
-    """What would be downloaded. `--print-uris` installs nothing, ever; `--assume-no` would where apt asks nothing."""
+    """Return the download size. `--print-uris` never installs anything; `--assume-no` would if apt
+    asked nothing.
+    """
     argv = ["apt-get", "-y", "--print-uris", "--no-install-recommends", "install", *packages]
     output = run(
-        argv, doing="ask apt for sizes", env={"LC_ALL": "C"}, exit_code=ExitCode.PREREQUISITE
+        argv, doing="query apt for sizes", env={"LC_ALL": "C"}, exit_code=ExitCode.PREREQUISITE
     )
     rows = [line.split() for line in output.splitlines() if line.startswith("'")]
     return f"{sum(int(row[2]) for row in rows) / 1e6:.1f} MB"

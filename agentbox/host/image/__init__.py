@@ -1,3 +1,3 @@
-"""The image: what goes in, how it is packed, what is in it, and the host's side of building it.
-Packages below run inside derivations.
+"""The image: content, packing, checks, and building it on the host. Packages below run inside
+derivations.
 """

@@ -14,7 +14,7 @@ _CREATED_BY = "agentbox layer "
 
 @dataclass(frozen=True)
 class Layer:
-    """One layer: its name in this product, `sha256:` digests, compressed size in bytes."""
+    """A layer: its name in this product, `sha256:` digests, compressed size in bytes."""
 
     name: str
     digest: str
@@ -24,7 +24,9 @@ class Layer:
 
 @dataclass(frozen=True)
 class BuildResult:
-    """What a build made. `image_id` is what docker and podman call it: the digest of the config."""
+    """The result of a build. `image_id` is the digest of the config, as docker and podman use
+    it.
+    """
 
     path: Path
     tag: str  # agentbox:<plan12>
@@ -35,7 +37,7 @@ class BuildResult:
     layers: tuple[Layer, ...]
     size: int  # of all compressed layers, bytes
     test_hooks: bool = False
-    built: tuple[str, ...] = ()  # derivations that this call had to build
+    built: tuple[str, ...] = ()  # derivations that this call built
 
     @property
     def config_digest(self) -> str:
@@ -43,12 +45,12 @@ class BuildResult:
 
 
 def blob_name(digest: str) -> str:
-    """Where the archive keeps the blob of a digest."""
+    """Return the path of a blob in the archive."""
     return f"blobs/sha256/{digest.removeprefix('sha256:')}"
 
 
 def read_archive(path: Path, built: tuple[str, ...] = ()) -> BuildResult:
-    """The facts of an archive. Raises AgentboxError (exit 6) when the file is none of ours."""
+    """Read an archive. Raises AgentboxError (exit 6) if the file is not an agentbox image."""
     try:
         with tarfile.open(path) as tar:
             return _read(tar, path, built)
@@ -87,5 +89,5 @@ def _read(tar: tarfile.TarFile, path: Path, built: tuple[str, ...]) -> BuildResu
 def _json(tar: tarfile.TarFile, name: str) -> Any:
     stream = tar.extractfile(name)
     if stream is None:
-        raise ValueError(f"{name} is no file")
+        raise ValueError(f"{name} is not a file")
     return json.load(stream)

@@ -1,7 +1,8 @@
-"""Which flake a build evaluates: a copy of what git tracks, with the manifest and its lock laid over.
+"""The flake of a build: a copy of the files that git tracks, with the manifest and its lock.
 
-Always a copy, as a `path:` flake: for `git+file:` Nix runs git in the mount namespace that it was started in, where a
-caller inside a chroot has no checkout (Nix 2.8, restoreMountNamespace); for `path:` it starts no program.
+Always a copy, as a `path:` flake: for `git+file:` Nix runs git in its original mount namespace,
+where a caller inside a chroot has no checkout (Nix 2.8, restoreMountNamespace); for `path:` it
+starts no program.
 """
 
 import shutil
@@ -14,14 +15,15 @@ from pathlib import Path
 from agentbox.core.errors import AgentboxError, ExitCode
 
 _SOURCES = ("agentbox", "nix", "config", "schema")
-_REVISION = ".revision"  # nix/outputs.nix reads it where no git repository is
+_REVISION = ".revision"  # nix/outputs.nix reads it if there is no git repository
 
 
 @contextmanager
 def flake_reference(checkout: Path, manifest: Path, lock: Path) -> Iterator[str]:
-    """The flake reference for a build of `manifest` with `lock`. A copy lives as long as the context.
+    """Yield the flake reference for a build of `manifest` with `lock`. The copy exists within the
+    context.
 
-    Raises AgentboxError (exit 2) listing files of the sources that git does not know: Nix would not see them.
+    Raises AgentboxError (exit 2) listing untracked source files: Nix would not see them.
     """
     is_repository = (checkout / ".git").exists()
     if is_repository:
@@ -37,7 +39,9 @@ def flake_reference(checkout: Path, manifest: Path, lock: Path) -> Iterator[str]
 
 
 def copy_sources(checkout: Path, target: Path) -> None:
-    """Copies what git tracks, as it is on disk now; without git the sources and the files at the top."""
+    """Copies the tracked files in their current state; without git the sources and the top-level
+    files.
+    """
     for path in _tracked(checkout) if (checkout / ".git").exists() else _all_sources(checkout):
         (target / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(checkout / path, target / path, follow_symlinks=False)
@@ -50,8 +54,8 @@ def _refuse_untracked(checkout: Path) -> None:
             f" and {len(untracked) - 8} more" if len(untracked) > 8 else ""
         )
         raise AgentboxError(
-            f"cannot build from {checkout}: git does not know {listed}, so Nix would not see it",
-            "Run `git add` on what belongs to the image, or delete it.",
+            f"cannot build from {checkout}: git does not track {listed}, so Nix would not see it",
+            "Run `git add` on files that belong to the image, or delete them.",
             exit_code=ExitCode.USAGE,
         )
 
@@ -61,7 +65,7 @@ def _tracked(checkout: Path) -> list[str]:
 
 
 def _all_sources(checkout: Path) -> list[str]:
-    """Without git: the sources and the files at the top, less what Python leaves behind."""
+    """Without git: the sources and the top-level files, without bytecode."""
     directories = [
         path
         for name in _SOURCES

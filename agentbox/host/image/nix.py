@@ -1,4 +1,4 @@
-"""Runs Nix, with progress, and says in one sentence why it failed."""
+"""Runs Nix with progress, and reports failures in one sentence."""
 
 import re
 import subprocess
@@ -17,10 +17,10 @@ _MISSING_FILE = re.compile(r"(?P<file>\S[^\n']*?) is not in the store: run agent
 def run_nix(
     arguments: Sequence[str], progress: Progress | None = None, *, doing: str = "build the image"
 ) -> list[str]:
-    """Runs `nix` to its end. Returns the names of the derivations it built.
+    """Runs `nix` to its end. Returns the names of the derivations that it built.
 
-    Raises AgentboxError: exit 4 when a locked file is not in the store, 5 when the lock does not fit, 6 otherwise,
-    with the last lines of the derivation that failed; 3 when Nix is not installed.
+    Raises AgentboxError: exit 4 if a locked file is not in the store, 5 if the lock does not match,
+    6 otherwise, with the last lines of the failed derivation; 3 if Nix is not installed.
     """
     log = BuildLog(progress or NullProgress())
     argv = [
@@ -53,7 +53,7 @@ def run_nix(
             for line in process.stderr:
                 log.feed(line)
         except BaseException:
-            process.terminate()  # Nix removes what it has not finished
+            process.terminate()  # Nix removes unfinished outputs
             raise
     if process.returncode:
         raise _failure(log, doing, process.returncode)
@@ -68,7 +68,7 @@ def _failure(log: BuildLog, doing: str, code: int) -> AgentboxError:
     if _DISK_FULL in text:
         return AgentboxError(
             f"cannot {doing}: the disk is full",
-            "Make room below /nix and /tmp.",
+            "Free some space below /nix and /tmp.",
             exit_code=ExitCode.ENGINE,
         )
     lines = log.failure_lines()
@@ -84,13 +84,13 @@ def _failure(log: BuildLog, doing: str, code: int) -> AgentboxError:
     context = "".join(f"\n  | {line}" for line in lines[:-1])
     return AgentboxError(
         f"cannot {doing}: {cause}{context}",
-        "Mend what that names, then run the command again: what was built stays.",
+        "Fix the error, then run the command again: finished builds are kept.",
         exit_code=ExitCode.ENGINE,
     )
 
 
 def read_nix(arguments: Sequence[str]) -> str:
-    """Standard output of a short Nix command. Raises AgentboxError (exit 6)."""
+    """Return the standard output of a short Nix command. Raises AgentboxError (exit 6)."""
     done = subprocess.run(
         ["nix", *arguments],
         env=nix_environment(),

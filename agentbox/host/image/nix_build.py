@@ -21,10 +21,12 @@ def build(
     test_hooks: bool = False,
     progress: Progress | None = None,
 ) -> BuildResult:
-    """Builds the archive and leaves `out_link`, a GC root, pointing at it. A build with nothing new takes a second.
+    """Builds the archive; `out_link`, a GC root, then points to it. An unchanged build takes a
+    second.
 
-    `manifest` defaults to the checkout's, `lock` to the one beside the manifest, else the checkout's; `system` to this
-    machine's. Needs no network. Raises AgentboxError: exit 2 for sources that git does not know, else as `run_nix`.
+    `manifest` defaults to the checkout's, `lock` to the one beside the manifest, else the
+    checkout's; `system` to this machine's. Needs no network. Raises AgentboxError: exit 2 for
+    untracked sources, else as `run_nix`.
     """
     manifest = manifest or checkout / "agentbox.toml"
     lock = lock or _lock_path(checkout, manifest)
@@ -44,14 +46,16 @@ def build(
 
 
 def _package(system: str, *, test_hooks: bool) -> str:
-    """The name of the flake's package on this machine: unpacking runs no foreign code, so any system builds here."""
+    """Return the flake's package on this machine: unpacking runs no foreign code, so any system
+    builds here.
+    """
     if system == host_system():
         return "image-test-hooks" if test_hooks else "image"
     if system not in ARCH_OF_SYSTEM or test_hooks:
         subject = (
             f"an image with test hooks for {system}" if test_hooks else f"an image for {system}"
         )
-        raise AgentboxError(f"cannot build {subject}: there is none", exit_code=ExitCode.USAGE)
+        raise AgentboxError(f"cannot build {subject}: not supported", exit_code=ExitCode.USAGE)
     return f"image-{ARCH_OF_SYSTEM[system]}"
 
 

@@ -1,7 +1,8 @@
-"""Reads what `nix --log-format internal-json` writes: which derivations run, what they say, why one failed.
+"""Parses the output of `nix --log-format internal-json`: running derivations, their logs, the
+reason of a failure.
 
-The numbers are those of Nix's logging.hh (2.8 and 2.18 alike): activity 105 is a build whose first field is the
-derivation's path, result 101 is a line of its log, message level 0 is an error.
+The numbers are those of Nix's logging.hh (2.8 and 2.18 alike): activity 105 is a build whose first
+field is the derivation's path, result 101 is a line of its log, message level 0 is an error.
 """
 
 import json
@@ -24,7 +25,7 @@ def store_name(path: str) -> str:
 
 
 class BuildLog:
-    """Follows one run of Nix. The derivations it builds become stages of the progress."""
+    """Follows one run of Nix. Its builds become stages of the progress."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
@@ -35,7 +36,7 @@ class BuildLog:
         self.errors: list[str] = []
 
     def feed(self, line: str) -> None:
-        """One line of stderr. What is no event is an error text of Nix's own start."""
+        """Parses one line of stderr. A line that is not an event is an error of Nix's startup."""
         if not line.startswith("@nix "):
             if line.strip():
                 self.errors.append(_COLOUR.sub("", line.rstrip()))
@@ -56,7 +57,7 @@ class BuildLog:
                 return
 
     def failure_lines(self) -> list[str]:
-        """The last lines of the derivation that failed, else Nix's own words."""
+        """Return the last lines of the failed derivation, else Nix's own messages."""
         text = "\n".join(self.errors)
         for name, lines in self._lines.items():
             if f"-{name}.drv' failed" in text and lines:
@@ -64,7 +65,7 @@ class BuildLog:
         return text.splitlines()[-_MAX_LINES:]
 
     def failed_derivation(self) -> str:
-        """The name of the derivation that failed, "" when evaluation did."""
+        """Return the name of the failed derivation, "" if evaluation failed."""
         text = "\n".join(self.errors)
         return next((name for name in self._lines if f"-{name}.drv' failed" in text), "")
 
@@ -82,7 +83,7 @@ class BuildLog:
             self._show()
 
     def _show(self) -> None:
-        """One stage at a time, though Nix builds several: the oldest that still runs."""
+        """Shows one stage at a time, though Nix builds several: the oldest running one."""
         if self._current is None and self._running:
             self._current = next(iter(self._running))
             self._progress.stage(self._running[self._current])

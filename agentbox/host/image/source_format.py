@@ -1,6 +1,7 @@
-"""The form of the sources: UTF-8, LF, no blanks at line ends, one newline at the end; the lock as its writer writes it.
+"""The format of the sources: UTF-8, LF, no trailing blanks, one newline at the end; the lock as its
+writer formats it.
 
-`python -m agentbox.host.image.source_format FOLDER OUT` checks a folder inside a derivation.
+`python -m agentbox.host.image.source_format FOLDER OUT` checks a directory inside a derivation.
 """
 
 import sys
@@ -16,7 +17,7 @@ _LOCK = "agentbox.lock"
 
 
 def source_files(root: Path) -> Iterator[Path]:
-    """Every file that has a form, sorted by name."""
+    """Return every file with a defined format, sorted by name."""
     inside = (path for directory in DIRECTORIES for path in (root / directory).rglob("*"))
     paths = [
         path for path in [*root.iterdir(), *inside] if path.suffix in SUFFIXES or path.name == _LOCK
@@ -25,7 +26,9 @@ def source_files(root: Path) -> Iterator[Path]:
 
 
 def formatted(path: Path) -> bytes:
-    """What the file should hold. Raises AgentboxError for a damaged lock, UnicodeDecodeError for what is no text."""
+    """Return the formatted content. Raises AgentboxError for a damaged lock, UnicodeDecodeError for
+    binary content.
+    """
     if path.name == _LOCK:
         return lock_bytes(parse_lock(path))
     lines = [line.rstrip() for line in path.read_bytes().decode("utf-8").splitlines()]
@@ -34,18 +37,18 @@ def formatted(path: Path) -> bytes:
 
 
 def unformatted_files(root: Path) -> list[Path]:
-    """The files that are not as they should be."""
+    """Return the files that are not formatted."""
     return [path for path in source_files(root) if path.read_bytes() != formatted(path)]
 
 
 def main(directory: str, out: str) -> None:
-    """A folder without such files passes nothing."""
+    """A directory without such files fails."""
     root = Path(directory)
     if unformatted := unformatted_files(root):
         sys.exit("\n".join(f"{path.relative_to(root)}: run agentbox fmt" for path in unformatted))
     count = sum(1 for _ in source_files(root))
     if not count:
-        sys.exit("there is no file to look at")
+        sys.exit("no files to check")
     Path(out).write_text(f"format: {count} files\n")
 
 

@@ -1,3 +1,3 @@
-"""Resolves what an image consists of, and brings it into the Nix store. What is special to a
-package manager goes into its package.
+"""Resolves the packages of an image and puts them into the Nix store. Code for one package manager
+belongs in its package.
 """

@@ -1,4 +1,4 @@
-"""What a new lock changes: which packages moved, came, or went."""
+"""The changes of a new lock: packages that were moved, added or removed."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from agentbox.plan.lockfile.model import Lock
 
 @dataclass(frozen=True, order=True)
 class PackageChange:
-    """One package of one table; "" = was not there, or is not there any more."""
+    """One package of one table; "" = not in that lock."""
 
     table: str
     name: str
@@ -25,7 +25,7 @@ class PackageChange:
 
 @dataclass(frozen=True)
 class LockChanges:
-    """All of them, sorted by table and name."""
+    """All changes, sorted by table and name."""
 
     rows: tuple[PackageChange, ...]
 
@@ -38,7 +38,7 @@ class LockChanges:
 
 
 def diff_locks(old: Lock | None, new: Lock) -> LockChanges:
-    """The difference by package, not by file: another wheel of the same version is no change."""
+    """Compare by package, not by file: another wheel of the same version is not a change."""
     before, after = _versions(old), _versions(new)
     keys = sorted(set(before) | set(after))
     rows = (PackageChange(*key, before.get(key, ""), after.get(key, "")) for key in keys)

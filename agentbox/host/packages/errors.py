@@ -1,30 +1,30 @@
-"""What goes wrong while packages are resolved or fetched."""
+"""Errors of resolving and fetching packages."""
 
 from agentbox.core.errors import AgentboxError, ExitCode
 
 
 class ResolveError(AgentboxError):
-    """The packages that were asked for do not exist, or do not fit together. Exit 5."""
+    """The requested packages do not exist or conflict. Exit 5."""
 
     exit_code = ExitCode.LOCK
 
 
 class FetchError(AgentboxError):
-    """A file could not be had: no network, a mirror that refuses, other bytes than were locked. Exit 4."""
+    """A file could not be fetched: no network, an error of the mirror, unexpected bytes. Exit 4."""
 
     exit_code = ExitCode.FETCH
 
 
 class NoNetworkError(FetchError):
-    """A mirror could not be reached, or broke off."""
+    """A mirror could not be reached, or the connection broke."""
 
 
 class FileGoneError(FetchError):
-    """The mirror no longer has a file that its lists at hand name."""
+    """The mirror no longer has a file of the cached package lists."""
 
 
 class NotServedError(FetchError):
-    """The mirror has another version than the lock. `names` are the packages to lock anew."""
+    """The mirror has another version than the lock. `names` are the packages to lock again."""
 
     exit_code = ExitCode.LOCK
 
@@ -34,15 +34,15 @@ class NotServedError(FetchError):
 
 
 class PrerequisiteError(AgentboxError):
-    """This host lacks what resolving needs. Exit 3."""
+    """This host lacks a requirement for resolving. Exit 3."""
 
     exit_code = ExitCode.PREREQUISITE
 
 
 class DiskFullError(PrerequisiteError):
-    """The disk of the cache folder is full, or refuses. Exit 3; what came so far is kept."""
+    """The disk of the cache directory is full or failed. Exit 3; complete files are kept."""
 
     def __init__(self, message: str) -> None:
         super().__init__(
-            message, "Free some space there, then run the command again: it goes on from there."
+            message, "Free some space there, then run the command again: it resumes from there."
         )

@@ -1,4 +1,4 @@
-"""Runs a program of the host and keeps what it said."""
+"""Runs a program of the host and captures its output."""
 
 import re
 import signal
@@ -12,12 +12,12 @@ from agentbox.core.paths import environment
 
 _REPEATED_ERROR = re.compile(
     r"Couldn't find any package by (?:glob|regex)"
-)  # apt's second and third line for one absent package
+)  # apt's second and third line for one missing package
 
 
 @dataclass(frozen=True)
 class CommandResult:
-    """An ended program."""
+    """The result of a program."""
 
     code: int
     out: str
@@ -25,7 +25,7 @@ class CommandResult:
 
     @property
     def reason(self) -> str:
-        """The lines that begin with E or error, else the last one: what a user needs to see of stderr."""
+        """The lines of stderr that begin with E or error, else the last one."""
         lines = [line.strip() for line in self.err.splitlines() if line.strip()]
         errors = [
             line
@@ -42,10 +42,11 @@ def run(
     cwd: Path | None = None,
     timeout: float | None = None,
 ) -> CommandResult:
-    """Runs to the end, in the C locale, with `extra` laid over the environment. An interrupt ends the program too.
+    """Runs a program to its end in the C locale, with `extra` added to the environment. An
+    interrupt ends it too.
 
-    One that takes longer than `timeout` seconds is killed, and the result says so. Raises AgentboxError (exit 3) when the
-    program is not installed.
+    After `timeout` seconds the program is killed, which the result reports. Raises AgentboxError
+    (exit 3) if it is not installed.
     """
     env = {**environment(), "LC_ALL": "C", **(extra or {})}
     try:
@@ -60,10 +61,10 @@ def run(
             timeout=timeout,
         )
     except subprocess.TimeoutExpired:
-        return CommandResult(-signal.SIGKILL, "", f"it did not end in {timeout} s")
+        return CommandResult(-signal.SIGKILL, "", f"timed out after {timeout} s")
     except FileNotFoundError as error:
         raise AgentboxError(
-            f"cannot run {argv[0]}: it is not installed",
+            f"cannot run {argv[0]}: not installed",
             f"Install {argv[0]}.",
             exit_code=ExitCode.PREREQUISITE,
         ) from error

@@ -1,4 +1,6 @@
-"""What `up` and `build` do before Nix: a lock that fits the manifest, then its files in the store."""
+"""The steps of `up` and `build` before Nix: a lock that matches the manifest, then its files in the
+store.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,7 +23,7 @@ Report = Callable[[str], None]
 
 @dataclass(frozen=True)
 class EnsuredLock:
-    """A lock that fits its manifest. `changes` None = it was right as it was."""
+    """A lock that matches its manifest. `changes` None = it already did."""
 
     path: Path
     lock: Lock
@@ -29,7 +31,7 @@ class EnsuredLock:
 
 
 def lock_path(manifest: Path, checkout: Path = CHECKOUT) -> Path:
-    """The lock that goes with a manifest: beside it; until there is one, the checkout's."""
+    """Return the lock of a manifest: beside it, else the checkout's."""
     adjacent = manifest.absolute().parent / LOCK_NAME
     return (
         adjacent
@@ -40,7 +42,9 @@ def lock_path(manifest: Path, checkout: Path = CHECKOUT) -> Path:
 
 @dataclass(frozen=True)
 class LockEnsurer:
-    """Brings the packages of one manifest for one system. With `locked` it refuses where it would lock again."""
+    """Provides the packages of one manifest for one system. With `locked` it never updates the
+    lock.
+    """
 
     manifest: Manifest
     manifest_path: Path
@@ -52,9 +56,10 @@ class LockEnsurer:
     checkout: Path = CHECKOUT
 
     def ensure_lock(self) -> EnsuredLock:
-        """The lock that fits, made anew where it must be.
+        """Return a matching lock, updated if necessary.
 
-        Raises LockError (exit 5) with `locked`, or for a system that the manifest leaves out; else what `relock` raises.
+        Raises LockError (exit 5) with `locked`, or for a system that the manifest excludes; else as
+        `relock`.
         """
         path = lock_path(self.manifest_path, self.checkout)
         try:
@@ -70,9 +75,11 @@ class LockEnsurer:
     def fetch_files(
         self, ensured: EnsuredLock, *, offline: bool = False
     ) -> tuple[EnsuredLock, FetchResult]:
-        """The files in the store; versions that are served no more are locked anew first, unless `locked`.
+        """Put the files into the store; versions that are no longer served are locked again first,
+        unless `locked`.
 
-        Raises NotServedError (exit 5) with `locked`, FetchError (exit 4), PrerequisiteError (exit 3).
+        Raises NotServedError (exit 5) with `locked`, FetchError (exit 4), PrerequisiteError (exit
+        3).
         """
         try:
             return ensured, self._fetch(ensured.lock, offline)
@@ -80,7 +87,7 @@ class LockEnsurer:
             if self.locked or ensured.changes is not None:
                 raise
             self.report(f"{error.message}; locking again")
-        # A version that is gone is passed over when the locked ones are asked for; the others stay as they are.
+        # A version that is no longer served is ignored as a pin; the others are kept.
         updated = self._relock(ensured.path)
         return updated, self._fetch(updated.lock, offline)
 

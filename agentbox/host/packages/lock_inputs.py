@@ -20,7 +20,9 @@ SYSTEMS = ("aarch64-linux", "x86_64-linux")
 
 
 def host_system() -> str:
-    """The system of this machine, as Nix names it. Raises ResolveError (exit 5) for one without images."""
+    """Return the system of this machine, as Nix names it. Raises ResolveError (exit 5) if there are
+    no images for it.
+    """
     machine = platform.machine().lower()
     system = {"amd64": "x86_64", "arm64": "aarch64"}.get(machine, machine) + "-linux"
     if system not in SYSTEMS:
@@ -36,10 +38,11 @@ def lock_inputs(
     features: Mapping[str, Feature] | None = None,
     checkout: Path = CHECKOUT,
 ) -> LockInputs:
-    """What the manifest asks to be locked, for the systems it names and `systems`.
+    """Return what the manifest requires, for its systems and `systems`.
 
-    A manifest that names none takes this machine's, and those that the `lock` covers already: a lock made for more
-    machines than this one is not stale here, and locking again does not narrow it. Raises ResolveError (exit 5) for a suite that is not known.
+    Without systems in the manifest these are this machine's and those of the `lock`: a lock for
+    more machines is not stale here, and locking again keeps them. Raises ResolveError (exit 5) for
+    an unknown suite.
     """
     image, all_features = manifest.usable.image, load_features() if features is None else features
     project = read_project(checkout)
@@ -57,13 +60,13 @@ def lock_inputs(
 
 
 def debian_lists(inputs: LockInputs) -> dict[str, tuple[str, ...]]:
-    """Debian names by feature; what the manifest adds counts as core's."""
+    """Return Debian names by feature; those of the manifest count as core's."""
     lists = {name: requested.debian for name, requested in inputs.features.items()}
     return {**lists, CORE: (*lists.get(CORE, ()), *inputs.extra_packages)}
 
 
 def unused_debian(inputs: LockInputs) -> dict[str, tuple[str, ...]]:
-    """Per Debian package, the dependencies that no enabled feature uses."""
+    """Return, per Debian package, the dependencies that no enabled feature uses."""
     merged: dict[str, set[str]] = {}
     for requested in inputs.features.values():
         for package, dependencies in requested.unused_dependencies.items():
@@ -72,7 +75,7 @@ def unused_debian(inputs: LockInputs) -> dict[str, tuple[str, ...]]:
 
 
 def python_lists(inputs: LockInputs) -> dict[str, tuple[str, ...]]:
-    """Python requirements by feature; the application's own are core's."""
+    """Return Python requirements by feature; the application's own are core's."""
     lists = {name: requested.pypi for name, requested in inputs.features.items()}
     return {**lists, CORE: (*lists.get(CORE, ()), *inputs.requirements)}
 

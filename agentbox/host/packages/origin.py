@@ -1,4 +1,4 @@
-"""Where an entry's bytes come from: a URL that the host's own configuration led to, or one of the host's programs."""
+"""The origin of an entry: a URL from the host's configuration, or a program of the host."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +10,9 @@ from agentbox.plan.lockfile.model import LockEntry
 
 @dataclass(frozen=True)
 class FileOrigin:
-    """Exactly one of the two: `url` read through `web`, or `make`, which writes the file at the path it is given."""
+    """Exactly one of the two: `url`, read through `client`, or `make`, which writes the file to a
+    path.
+    """
 
     entry: LockEntry
     url: str = ""

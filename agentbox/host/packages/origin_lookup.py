@@ -1,4 +1,4 @@
-"""Entries -> origins, source by source, each through the host's own configuration of apt, pip or npm."""
+"""Entries -> origins, each through the host's own configuration of apt, pip or npm."""
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +23,9 @@ _WORKERS = 8
 def find_origins(
     lock: Lock, items: Sequence[RequiredFile], cache: Path, *, fresh: bool = False
 ) -> list[FileOrigin]:
-    """An origin for each item; `fresh` distrusts package lists at hand. Raises NotServedError for versions that are gone, FetchError, PrerequisiteError."""
+    """Return an origin for each item; `fresh` updates cached package lists. Raises NotServedError
+    for versions that are no longer served, FetchError, PrerequisiteError.
+    """
     debian = [item for item in items if item.source == "debian"]
     origins: list[FileOrigin] = []
     for root in (

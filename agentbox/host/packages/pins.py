@@ -1,4 +1,6 @@
-"""Versions that a new lock keeps while they are served: all of the old one's, but those that are to move."""
+"""Versions that a new lock keeps while they are served: those of the old lock except the ones to
+upgrade.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -10,7 +12,9 @@ from agentbox.plan.lockfile.model import Lock
 
 @dataclass(frozen=True)
 class Pins:
-    """Kept versions by source; Debian's by architecture too, npm's by path in the image: one name may have several."""
+    """Kept versions by source; Debian's also by architecture, npm's by path in the image, as a name
+    may have several.
+    """
 
     debian: dict[str, dict[str, str]] = field(default_factory=dict)
     wheels: dict[str, str] = field(default_factory=dict)
@@ -18,7 +22,7 @@ class Pins:
 
 
 def select_pins(old: Lock | None, upgrade: Iterable[str] | None) -> Pins:
-    """`upgrade` None keeps everything, an empty list moves everything, names move those."""
+    """`upgrade`: None keeps everything, an empty list upgrades everything, names upgrade those."""
     names = None if upgrade is None else set(upgrade)
     if old is None or names == set():
         return Pins()

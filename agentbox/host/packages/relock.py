@@ -1,4 +1,4 @@
-"""`agentbox lock`: a new lock in place of the old one, or a word on why the old one no longer fits."""
+"""`agentbox lock`: replaces the lock, or reports why it no longer matches."""
 
 import os
 import tempfile
@@ -22,7 +22,7 @@ _HINT = "Run `agentbox lock`."
 
 @dataclass(frozen=True)
 class LockUpdate:
-    """The new lock, what it changes, and whether the file was written (equal bytes are left alone)."""
+    """The new lock, its changes, and whether the file was written (an equal file is left alone)."""
 
     lock: Lock
     changes: LockChanges
@@ -38,18 +38,18 @@ def relock(
     upgrade: Iterable[str] | None = None,
     base: Path | None = None,
 ) -> LockUpdate:
-    """Resolves and replaces the lock at `path` by rename; after any failure the old one is still there.
+    """Resolves and replaces the lock at `path` by rename; after an error the old one is unchanged.
 
-    `upgrade` None keeps every locked version that is still served, an empty list keeps none, names move those.
-    They are those of `base` where there is no lock at `path` yet.
-    Raises ResolveError (exit 5), FetchError (exit 4), PrerequisiteError (exit 3).
+    `upgrade`: None keeps every locked version that is still served, an empty list keeps none, names
+    upgrade those. Without a lock at `path` the versions are those of `base`. Raises ResolveError
+    (exit 5), FetchError (exit 4), PrerequisiteError (exit 3).
     """
     old = _read_if_valid(path)
     previous = old if old is not None or base is None else _read_if_valid(base)
     new = resolve(inputs, select_pins(previous, upgrade), cache, progress)
     data = serialize_lock(new)
     if parse_lock(data) != new:
-        raise AssertionError("a lock that does not read back")
+        raise AssertionError("the written lock does not read back")
     written = not path.exists() or path.read_bytes() != data
     if written:
         replace_file(path, data)
@@ -57,14 +57,13 @@ def relock(
 
 
 def check_inputs(path: Path, inputs: LockInputs) -> Lock:
-    """The lock at `path`, known to be made for these inputs; offline.
+    """Return the lock at `path` after checking that it was made for these inputs; offline.
 
-    Raises LockError (exit 5) when it is missing, unreadable, or was made for others, saying what differs.
+    Raises LockError (exit 5) if it is missing, unreadable, or made for other inputs, with the
+    difference.
     """
     if not path.exists():
-        raise LockError(
-            f"cannot build without {LOCK_NAME}: there is none beside the manifest", _HINT
-        )
+        raise LockError(f"cannot build without {LOCK_NAME}: not found beside the manifest", _HINT)
     lock = parse_lock(path)
     if difference := inputs.difference(lock):
         raise LockError(
@@ -84,7 +83,9 @@ def require_system(lock: Lock, system: str) -> None:
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Writes a file whole or not at all, readable by everyone; root leaves it to the owner of the folder."""
+    """Writes a file atomically, readable by everyone; root gives it to the owner of the
+    directory.
+    """
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as stream:
@@ -102,7 +103,7 @@ def replace_file(path: Path, data: bytes) -> None:
 
 
 def _read_if_valid(path: Path) -> Lock | None:
-    """The lock that is there; None when there is none or it cannot be read, for then nothing can be kept of it."""
+    """Return the existing lock; None if there is none or it is unreadable."""
     try:
         return parse_lock(path)
     except LockError:

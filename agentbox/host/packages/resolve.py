@@ -1,4 +1,4 @@
-"""Inputs -> a lock: each source asked in turn, the seed downloaded and hashed."""
+"""Inputs -> a lock: each source is resolved in turn, the seed is downloaded and hashed."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,9 +27,10 @@ _SEED_JOBS = 2
 
 
 def resolve(inputs: LockInputs, pins: Pins, cache: Path, progress: Progress) -> Lock:
-    """The lock for these inputs. Nothing is written but the cache folder.
+    """Return the lock for these inputs. Only the cache directory is written.
 
-    Raises ResolveError (exit 5), FetchError (exit 4) without network, PrerequisiteError (exit 3) without apt or mirror.
+    Raises ResolveError (exit 5), FetchError (exit 4) without network, PrerequisiteError (exit 3)
+    without apt or mirror.
     """
     if inputs.source != "debian":
         raise ResolveError(
@@ -63,7 +64,7 @@ def resolve(inputs: LockInputs, pins: Pins, cache: Path, progress: Progress) -> 
 
 
 def apt_roots(cache: Path, suite: str, archs: Sequence[str]) -> list[AptRoot]:
-    """A private apt for each architecture. Raises PrerequisiteError (exit 3)."""
+    """Return a private apt for each architecture. Raises PrerequisiteError (exit 3)."""
     mirror = host_mirror()
     return [AptRoot(cache / "apt", mirror, suite, arch) for arch in sorted(archs)]
 
@@ -83,7 +84,7 @@ def _debian(
 
 
 def _check_python(rows: Sequence[DebEntry], inputs: LockInputs) -> None:
-    """Wheels were chosen for the suite's Python: another one in the closure would find none of them."""
+    """Wheels were chosen for the suite's Python: another one in the closure would not find them."""
     python = next((row for row in rows if row.name == "python3"), None)
     if python is not None and ".".join(python.version.split(".")[:2]) != inputs.python:
         raise ResolveError(

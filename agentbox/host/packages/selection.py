@@ -1,4 +1,6 @@
-"""Which rows of a lock a build needs: the image's own architecture, and the build tools of the machine that builds."""
+"""The rows of a lock that a build needs: the image's architecture, and the build tools of the
+building machine.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,7 +12,9 @@ BUILD = "build"
 
 @dataclass(frozen=True)
 class RequiredFile:
-    """One file to have. `source` is `debian`, `wheels` or `npm`; `arch` that of its table, for Debian."""
+    """A file to fetch. `source` is `debian`, `wheels` or `npm`; `arch` is that of its table, for
+    Debian.
+    """
 
     source: str
     arch: str
@@ -18,7 +22,9 @@ class RequiredFile:
 
 
 def required_files(lock: Lock, system: str, host: str) -> tuple[RequiredFile, ...]:
-    """The files of an image for `system` built on a machine of system `host`, each once, sorted by source and name."""
+    """Return the files of an image for `system` built on a machine of system `host`, without
+    duplicates, sorted by source and name.
+    """
     by_file: dict[str, RequiredFile] = {}
     for item in _all_files(lock, ARCH_OF_SYSTEM[system], ARCH_OF_SYSTEM[host]):
         by_file.setdefault(item.entry.file, item)

@@ -1,3 +1,3 @@
-"""Generators of the reference pages in docs/. One page a module; each is written from the code that
-it describes.
+"""Generators of the reference pages in docs/. One page per module; each is written from the code
+that it describes.
 """

@@ -1,4 +1,6 @@
-"""docs/door.md, from the tables of the door. `python -m agentbox.host.reference.agent_api` writes it."""
+"""docs/door.md, from the tables of the agent API. `python -m agentbox.host.reference.agent_api`
+writes it.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -12,46 +14,55 @@ from agentbox.gateway.agent_api.tools import AGENT_TOOLS, TOOLS, Tool
 
 TARGET: Final = CHECKOUT / "docs/door.md"
 COMMAND: Final = "python -m agentbox.host.reference.agent_api"
-# Methods that are no tools: what each takes, and what it is for.
+# Methods that are not tools: parameters and purpose.
 SELF_METHODS: Final[Mapping[str, tuple[str, str]]] = {
     "hello": (
         "-",
-        "Who the agent is, its own policy, its budgets with what is used and left, what is its own, and every method.",
+        (
+            "Name and policy of the agent, its budgets with usage and remainder, what it owns, and "
+            "every method."
+        ),
     ),
     "tool.list": (
         "-",
-        "The tools that some right of the agent may allow, each with the JSON Schema of its arguments.",
+        "The tools that the agent's rights may allow, each with the JSON Schema of its arguments.",
     ),
     "tool.invoke": (
         "`name`, `arguments`",
-        "A tool by its name (`memory/search`): the same as the method `memory.search`.",
+        "Calls a tool by its name (`memory/search`), like the method `memory.search`.",
     ),
-    "secret.get": ("`name`", "A secret that the manifest gives to this agent."),
+    "secret.get": ("`name`", "Returns a secret that the manifest gives to this agent."),
     "approval.request": (
         "`kind`, `value`, `parameters`, `reason`",
-        "Asks ahead for an action that waits for an approval; good for one use of exactly that.",
+        "Requests an approval in advance, valid for one use with exactly these parameters.",
     ),
-    "identity.sign": ("-", "Not in this release."),
+    "identity.sign": ("-", "Not supported in this release."),
 }
 _ERRORS: Final = (
-    (errors.PARSE_ERROR, "The message is no JSON."),
-    (errors.INVALID_REQUEST, "It is no JSON-RPC 2.0, or too large."),
-    (errors.METHOD_NOT_FOUND, "There is no such method."),
-    (errors.INVALID_PARAMS, "The arguments do not fit."),
-    (errors.FAILED, "The call failed; `data.code` says how, as in the API's problems."),
-    (errors.DENIED, "A right is not held; `data.rule` names it."),
-    (errors.BUSY, "Too many calls at once or a second."),
+    (errors.PARSE_ERROR, "The message is not valid JSON."),
+    (errors.INVALID_REQUEST, "It is not valid JSON-RPC 2.0, or too large."),
+    (errors.METHOD_NOT_FOUND, "Unknown method."),
+    (errors.INVALID_PARAMS, "Invalid arguments."),
+    (
+        errors.FAILED,
+        "The call failed; `data.code` is the error code, as in the problems of the management API.",
+    ),
+    (errors.DENIED, "A right is missing; `data.rule` names it."),
+    (errors.BUSY, "Too many calls, concurrently or per second."),
     (errors.UNAUTHENTICATED, "The token is unknown, or its agent has ended."),
-    (errors.UNSUPPORTED, "This release cannot."),
+    (errors.UNSUPPORTED, "Not supported in this release."),
 )
-# Lines for a shell in the box, and what they print; … stands for what differs from run to run.
+# Shell commands in the box, and their output; … stands for varying text.
 EXAMPLES: Final[tuple[tuple[str, str], ...]] = (
     (
         "agentbox-ctl hello",
         '{"ok": true, "result": {"contracts": {"door": "…"}, "agent": {"id": "…", …}}',
     ),
     (
-        """agentbox-ctl memory.store '{"key": "plan", "value": {"step": 1}, "text": "read the tests first"}'""",
+        (
+            "agentbox-ctl memory.store "
+            """'{"key": "plan", "value": {"step": 1}, "text": "read the tests first"}'"""
+        ),
         '{"ok": true, "result": {…}}',
     ),
     (
@@ -68,14 +79,20 @@ EXAMPLES: Final[tuple[tuple[str, str], ...]] = (
     ),
     (
         """agentbox-ctl pod.read '{"path": "notes/today"}'""",
-        '{"ok": true, "result": {"content": "done", "content_type": "text/plain; charset=utf-8", "etag": "…"}}',
+        (
+            '{"ok": true, "result": {"content": "done", '
+            '"content_type": "text/plain; charset=utf-8", "etag": "…"}}'
+        ),
     ),
     (
         """agentbox-ctl event.append '{"type": "note.made", "data": {"n": 1}}'""",
         '{"ok": true, "result": {…}}',
     ),
     (
-        """agentbox-ctl tool.invoke '{"name": "pod/delete", "arguments": {"path": "notes/today"}}'""",
+        (
+            "agentbox-ctl tool.invoke "
+            """'{"name": "pod/delete", "arguments": {"path": "notes/today"}}'"""
+        ),
         '{"ok": true, "result": null}',
     ),
     (
@@ -83,27 +100,31 @@ EXAMPLES: Final[tuple[tuple[str, str], ...]] = (
         '{"ok": false, "error": {"code": "permission-denied", "message": "…", "data": {…}}}',
     ),
 )
-_INTRO: Final = f"""# The door
+_INTRO: Final = f"""# Agent API
 
 <!-- Generated from agentbox/gateway/agent_api/ by `{COMMAND}`. Do not edit. -->
 
-What an agent may ask of its box, at the only address that it reaches: `$AGENTBOX_URL`, with `Authorization: Bearer $AGENTBOX_TOKEN`.
-JSON-RPC 2.0 at `/rpc`, over HTTP (one message or a batch a body) and WebSocket; the tools also by the Model Context Protocol
-({", ".join(VERSIONS)}) at `/mcp`. The contract is version {CONTRACT_VERSION}. A message has at most `limits.frame` bytes ({DEFAULT_FRAME:,}),
-a call `limits.tool_timeout_seconds`. In Python: `agentbox.client.Door` and `AsyncDoor`.
+The API of a box for its agents, at the only address that they reach: `$AGENTBOX_URL`, with
+`Authorization: Bearer $AGENTBOX_TOKEN`. JSON-RPC 2.0 at `/rpc`, over HTTP (one message or a batch
+per body) and WebSocket; the tools also by the Model Context Protocol ({", ".join(VERSIONS)}) at
+`/mcp`. The contract is version {CONTRACT_VERSION}. A message has at most `limits.frame` bytes
+({DEFAULT_FRAME:,}), a call takes at most `limits.tool_timeout_seconds`. In Python:
+`agentbox.client.AgentApiClient` and `AsyncAgentApiClient`.
 
-Rights decide: a tool needs one of scope `tool`, `agent.spawn`, `agent.send` and so on one of scope `agent`. Whatever they say, an agent reaches
-only what is its own: beads that it made or was given and their children, pods below `state/<id>/`, memory in the
-namespace `state.<id>`, where `<id>` is the state of its run (`state` of `hello`), its own events, and the agents that it started.
+Rights decide: a tool needs one of scope `tool`; `agent.spawn`, `agent.send` and so on need one of
+scope `agent`. In addition, an agent reaches only its own data: beads that it created or was
+assigned and their children, pods below `state/<id>/`, memory in the namespace `state.<id>`, where
+`<id>` is the state of its run (`state` of `hello`), its own events, and the agents that it started.
 
 ## From a shell
-`agentbox-ctl METHOD [PARAMS | -]` makes one call and prints one line; exit 0, 1 for an error, 2 for wrong words. `…` stands for what differs.
+`agentbox-ctl METHOD [PARAMS | -]` makes one call and prints one line; exit 0, 1 for an error, 2 for
+invalid arguments. `…` stands for varying text.
 ```
 """
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the page."""
     return "\n".join(
         (
             _INTRO + "".join(f"$ {line}\n{output}\n" for line, output in EXAMPLES) + "```\n",
@@ -133,7 +154,7 @@ def _self_methods() -> Iterator[tuple[str, ...]]:
 
 
 def _tool(tool: Tool) -> tuple[str, ...]:
-    """Arguments with their kinds; those that must be given in bold."""
+    """Return a tool's row; required arguments are bold."""
     required = {*tool.path, *tool.required}
     arguments = (
         f"**`{name}`**" if name in required else f"`{name}`"

@@ -1,4 +1,4 @@
-"""Writes what is generated from the route table: `python -m agentbox.host.reference.api` writes a stale copy anew."""
+"""Writes the files generated from the route table: `python -m agentbox.host.reference.api`."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -33,15 +33,17 @@ _HEAD = f"""# Management API
 
 Generated from `agentbox.contracts.registry.ROUTES` by `{COMMAND}`. Do not edit.
 
-The API listens on `api.port`, metrics on `observability.metrics_port`. A request carries `Authorization: Bearer <token>`
-where a scope is named; `admin` holds every scope but `core`, and `mesh:session`, which a session's own token has. Bodies and answers are JSON records
-(`/openapi.json` has their schemas); errors are `application/problem+json` (RFC 9457) with a `code`. Unknown members and
-query names are refused. Streams are server-sent events: `Last-Event-ID` resumes them without gap or repeat.
+The API listens on `api.port`, metrics on `observability.metrics_port`. A request carries
+`Authorization: Bearer <token>` where a scope is named; `admin` includes every scope except `core`,
+and except `mesh:session`, which is that of a session's token. Bodies and responses are JSON records
+(`/openapi.json` has their schemas); errors are `application/problem+json` (RFC 9457) with a `code`.
+Unknown members and query parameters are rejected. Streams are server-sent events: `Last-Event-ID`
+resumes them without gap or repetition.
 """
 
 
 def outputs() -> Mapping[Path, str]:
-    """Every generated file and its text."""
+    """Return every generated file and its text."""
     return {GOLDEN: golden(document()), PAGE: page()}
 
 
@@ -77,7 +79,7 @@ def _block(members: Iterable[tuple[str, str]], depth: int = 1) -> str:
 
 
 def page() -> str:
-    """The reference page."""
+    """Return the reference page."""
     parts = [_HEAD]
     for resource, rows in groupby(ROUTES, key=lambda route: route.handler.partition(".")[0]):
         parts.append(_table(_TITLES[resource], rows))
@@ -92,7 +94,8 @@ def _table(title: str, rows: Iterable[Route]) -> str:
         "|---|---|---|---|---|",
     ]
     lines += [
-        f"| `{route.method} {route.template}` | {', '.join(route.scope) or 'public'} | {_request_cell(route)} "
+        f"| `{route.method} {route.template}` | {', '.join(route.scope) or 'public'} | "
+        f"{_request_cell(route)} "
         f"| {_response_cell(route)} | {route.summary} |"
         for route in rows
     ]
@@ -115,7 +118,7 @@ def _response_cell(route: Route) -> str:
 
 
 def main() -> None:
-    """Writes them all."""
+    """Writes all files."""
     for path, text in outputs().items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)

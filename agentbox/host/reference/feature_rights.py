@@ -1,4 +1,4 @@
-"""What a feature file lets each of its programs use, in words, for docs/features.md."""
+"""The rights of a feature's programs in words, for docs/features.md."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -9,7 +9,7 @@ _WORKSPACE = "/workspace"
 
 
 def rights(feature: Feature) -> str:
-    """One sentence a program; nothing for a feature that has none."""
+    """Return one sentence per program; "" for a feature without programs."""
     return "; ".join(
         f"`{table['name']}`: {', '.join(_access_texts(feature, table))}"
         for table in feature.programs
@@ -31,4 +31,4 @@ def _access_texts(feature: Feature, table: Mapping[str, Any]) -> Iterator[str]:
         yield "the box's own token"
     if sandbox.get("sockets"):
         yield "sockets of the file system"
-    yield "any network" if sandbox.get("network") else "no network but its ports"
+    yield "any network" if sandbox.get("network") else "no network except its ports"

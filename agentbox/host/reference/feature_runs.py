@@ -1,4 +1,6 @@
-"""The part of docs/features.md about real runs: the table, what is red, and what was not run, with the reason."""
+"""The part of docs/features.md about real runs: the table, failures, and features that were not
+run, with the reason.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -7,19 +9,22 @@ from agentbox.manifest.features.available import AVAILABLE
 from agentbox.manifest.features.model import Feature
 
 Rows = Mapping[str, Mapping[str, Any]]
-_INTRO: Final = """## As really run
+_INTRO: Final = """## Results of real runs
 
-`./agentbox.sh test features --all` locks each feature, builds its image, boots it in a container, runs its probes there
-as `agentbox verify --probes` does, looks up its commands as an agent would, and removes everything again. A device that
-the machine lacks is left out of the exception, so that all else is tried. Raw rows: `bench/results/features.json`. Size
-is what the feature and what it turns on with it add to the core image: compressed, and unpacked.
+`./agentbox.sh test features --all` locks each feature, builds its image, boots it in a container,
+runs its probes there like `agentbox verify --probes`, looks up its commands as an agent would, and
+removes everything again. A device that the machine lacks is left out of the exception, so that
+everything else is tested. Raw rows: `bench/results/features.json`. Size is what the feature and its
+dependencies add to the core image: compressed, and unpacked.
 """
 _HEAD: Final = """| Feature | Locks | Builds | Boots | Probes green | Size added | Exception |
 |---|---|---|---|---|---|---|"""
 
 
 def run_section(features: Mapping[str, Feature], rows: Rows) -> Iterator[str]:
-    """Lines of the page. `features` are the optional ones, `rows` those of bench/results/features.json by name."""
+    """Yield the lines of the section. `features` are the optional ones, `rows` those of
+    bench/results/features.json by name.
+    """
     yield _INTRO
     locked = {name: rows[name] for name in features if name in rows and rows[name]["locks"]}
     if locked:
@@ -28,9 +33,11 @@ def run_section(features: Mapping[str, Feature], rows: Rows) -> Iterator[str]:
     yield from (_feature_row(name, rows.get(name)) for name in features)
     yield ""
     yield from _listed(
-        "Red, and why:", {name: row["why"] for name, row in locked.items() if not _is_ok(row)}
+        "Failed, and why:", {name: row["why"] for name, row in locked.items() if not _is_ok(row)}
     )
-    yield from _listed("Not run, or not in full, because:", dict(_not_run(features, rows, locked)))
+    yield from _listed(
+        "Not run, or not completely, because:", dict(_not_run(features, rows, locked))
+    )
 
 
 def _summary(locked: Rows) -> str:
@@ -40,13 +47,9 @@ def _summary(locked: Rows) -> str:
     machines = ", ".join(sorted({row["machine"] for row in locked.values()}))
     needs = {name: row["needs"] for name, row in locked.items() if row.get("needs")}
     largest = max(needs, key=lambda name: needs[name], default="")
-    disk = (
-        f" {largest} asked for the most free disk: {needs[largest] / 1e9:.1f} GB."
-        if largest
-        else ""
-    )
+    disk = f" {largest} needs the most free disk: {needs[largest] / 1e9:.1f} GB." if largest else ""
     return (
-        f"Tried {period} on {machines}: {len(locked)} features in {seconds / 60:.0f} minutes.{disk}"
+        f"Run {period} on {machines}: {len(locked)} features in {seconds / 60:.0f} minutes.{disk}"
     )
 
 
@@ -75,17 +78,20 @@ def _is_ok(row: Mapping[str, Any]) -> bool:
 def _not_run(
     features: Mapping[str, Feature], rows: Rows, locked: Rows
 ) -> Iterator[tuple[str, str]]:
-    """By feature, then what is true of all of them."""
+    """Yield rows by feature, then general ones."""
     for name in features:
         row = rows.get(name)
         if row is None:
-            yield name, "no run is kept"
+            yield name, "no result is stored"
         elif not row["locks"] or row.get("short"):
             yield name, row["why"]
         elif row.get("without"):
             yield (
                 name,
-                f"started without the {' and the '.join(row['without'])}, which this machine lacks. {row['why']}",
+                (
+                    f"started without the {' and the '.join(row['without'])}, which this machine "
+                    f"lacks. {row['why']}"
+                ),
             )
     machines = {f"{row['machine']}-linux" for row in locked.values()}
     for system in sorted(
@@ -94,7 +100,10 @@ def _not_run(
         locked_count = sum(system in features[name].systems for name in locked)
         yield (
             system,
-            f"{locked_count} of the features tried were locked for it; no machine of that kind has built or started one",
+            (
+                f"{locked_count} of the tested features were locked for it; no machine of that "
+                "kind has built or started one"
+            ),
         )
     served = AVAILABLE["image.source"]
     for source in sorted(
@@ -103,7 +112,10 @@ def _not_run(
         feature_count = sum(source in feature.sources for feature in features.values())
         yield (
             f"the package source {source}",
-            f"{feature_count} features name its packages; this release builds from {' and '.join(served)}",
+            (
+                f"{feature_count} features have packages for it; this release builds from "
+                f"{' and '.join(served)}"
+            ),
         )
 
 

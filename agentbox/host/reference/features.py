@@ -1,4 +1,6 @@
-"""docs/features.md, from the feature files and the last real run of each. `python -m agentbox.host.reference.features`."""
+"""docs/features.md, from the feature files and the last real run of each. `python -m
+agentbox.host.reference.features`.
+"""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -17,25 +19,29 @@ RESULTS: Final = CHECKOUT / "bench/results/features.json"
 COMMAND: Final = "python -m agentbox.host.reference.features"
 _INTRO: Final = f"""# Features
 
-<!-- Generated from config/features/ and bench/results/features.json by `{COMMAND}`. Do not edit. -->
+<!-- Generated from config/features/ and bench/results/features.json by `{COMMAND}`.
+Do not edit. -->
 
-A feature is a file in `config/features/`: a key of the manifest turns it on, and the same file tells the lock which
-packages it needs, the image which links, the plan which programs, ports, volumes and environment, and the box how to
-prove that all of it is there. Its packages are a layer of their own, `f-<feature>`; what two features share is in
-`f-shared`. Nothing is installed or downloaded when a box starts, and no script of a package is ever run.
+A feature is a file in `config/features/`: a key of the manifest enables it, and the file defines
+the packages for the lock, the links for the image, the programs, ports, volumes and environment for
+the plan, and the probes for the box. Its packages form a separate layer, `f-<feature>`; packages of
+several features are in `f-shared`. Nothing is installed or downloaded when a box starts, and
+scripts of packages are never run.
 
-`schema/feature.schema.json` closes the form of a file. A program that asks its users for a password finds it in
-`/run/agentbox/secrets/`: the operator's secret where a key of the manifest names one, else one that the first boot makes
-and keeps; `agentbox shell -- cat /var/lib/agentbox/secrets/<name>` shows that one.
+`schema/feature.schema.json` defines the format of a file. A program that asks its users for a
+password finds it in `/run/agentbox/secrets/`: the operator's secret if a key of the manifest names
+one, else one that the first boot creates and keeps;
+`agentbox shell -- cat /var/lib/agentbox/secrets/<name>` shows that one.
 
-A program is confined by the kernel (Landlock and a seccomp filter, `docs/adr/0033-programs-of-features-are-confined.md`): beside the
-toolchain and a temporary folder it has what "May use" says, and nothing else of the box; `agentbox render plan` has
-its ruleset in full, with what exceptions add.
+A program is confined by the kernel (Landlock and a seccomp filter,
+`docs/adr/0033-programs-of-features-are-confined.md`): besides the toolchain and a temporary
+directory it may use what "May use" lists, and nothing else of the box; `agentbox render plan` shows
+its complete ruleset, including exceptions.
 """
 
 
 def page(results: Path = RESULTS) -> str:
-    """The whole page, with the rows of that file."""
+    """Return the page, with the rows of that file."""
     features = {name: row for name, row in load_features().items() if name not in UNGATED}
     rows = json.loads(results.read_text())["rows"] if results.exists() else {}
     parts = [_INTRO, *run_section(features, rows)]
@@ -45,7 +51,7 @@ def page(results: Path = RESULTS) -> str:
 
 
 def _description(name: str) -> str:
-    """The comment that a file begins with."""
+    """Return the comment at the beginning of the file."""
     lines = (features_dir() / f"{name}.toml").read_text(encoding="utf-8").splitlines()
     return " ".join(
         line.lstrip("# ") for line in takewhile(lambda line: line.startswith("#"), lines)
@@ -57,7 +63,8 @@ def _section(feature: Feature, description: str) -> Iterator[str]:
     values = " or ".join(f"`{json.dumps(value)}`" for value in feature.gate.values)
     condition = f", while `{feature.gate.when}`" if feature.gate.when else ""
     yield f"## {feature.name}\n\n{description}\n"
-    yield f"- Turned on by `{feature.gate.key}` = {values}{condition}; from {', '.join(feature.sources)}, on {', '.join(feature.systems)}"
+    sources, systems = ", ".join(feature.sources), ", ".join(feature.systems)
+    yield f"- Enabled by `{feature.gate.key}` = {values}{condition}; from {sources}, on {systems}"
     for title, text in _facts(feature):
         if text:
             yield f"- {title}: {text}"

@@ -12,12 +12,14 @@ _INTRO: Final = f"""# Limits
 
 <!-- Generated from agentbox/policy/limits/ by `{COMMAND}`. Do not edit. -->
 
-What one agent may use, who holds it, and how late that may be. A key is of agentbox.toml; `agents.<name>.limits.*` sets it for one agent.
-Crossing {WARN_AT:.0%} is an event `limit.warning`, once until the use was below {REARM_BELOW:.0%}; an agent that is ended at a limit is an
-event `limit.breached`; a request beyond one is refused with `QuotaExceeded`. All three have `limit`, `observed`, `cap` and `config_path`.
-`agentbox_limit_breached_total{{limit}}` and `agentbox_limit_warning_total{{limit}}` count. `GET /v1/agents/{{id}}` has, under `limits`, each cap and
-the most that was seen; null where nobody looks. The last column is the test below `tests/unit` in which the limit is met, and an agent
-beside it does not notice.
+The limits of one agent, what enforces them, and with which delay. Keys are those of agentbox.toml;
+`agents.<name>.limits.*` sets a limit for one agent. Crossing {WARN_AT:.0%} is an event
+`limit.warning`, once until the use was below {REARM_BELOW:.0%}; ending an agent at a limit is an
+event `limit.breached`; a request beyond one is rejected with `QuotaExceeded`. All three have
+`limit`, `observed`, `cap` and `config_path`. `agentbox_limit_breached_total{{limit}}` and
+`agentbox_limit_warning_total{{limit}}` count them. `GET /v1/agents/{{id}}` has, under `limits`,
+each cap and the maximum observed; null if it is not monitored. The last column is the test below
+`tests/unit` in which the limit is reached while another agent is not affected.
 
 | Limit | Unit | Key | Held by | At the limit | Bound | Shown by |
 |---|---|---|---|---|---|---|
@@ -25,7 +27,7 @@ beside it does not notice.
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the page."""
     return _INTRO + "".join(f"| {' | '.join(_row(row))} |\n" for row in LIMITS.values())
 
 

@@ -15,29 +15,30 @@ _INTRO: Final = f"""# agentbox.toml
 
 <!-- Generated from schema/ by `{COMMAND}`. Do not edit. -->
 
-One file says what a box is: TOML 1.0, UTF-8, at most 1 MiB. Absent keys take the default below; a manifest needs only
-`meta.schema_version`. `agentbox config validate` checks a file, `agentbox config explain KEY` says what one key means
-and where its value comes from, `agentbox config show` prints every key with its value.
+One file defines a box: TOML 1.0, UTF-8, at most 1 MiB. Absent keys have the default below; a
+manifest needs only `meta.schema_version`. `agentbox config validate` checks a file,
+`agentbox config explain KEY` explains a key and where its value comes from, `agentbox config show`
+prints every key with its value.
 
-No credential is ever a value here: keys that end in `_env` hold the name of an environment variable, keys that end in
-`_file` a path in the container. Only one of such a pair may be written.
+A value is never a credential: keys that end in `_env` contain the name of an environment variable,
+keys that end in `_file` a path in the container. Only one of such a pair may be set.
 
 | What a change needs | |
 |---|---|
-| live | `agentbox up`: taken over in place, read at the next use |
+| live | `agentbox up`: applied in place, read at the next use |
 | boot | `agentbox restart` of the same container |
 | recreate | `agentbox up`: the same image, a new container |
 | rebuild | `agentbox up`: a new image, then a new container |
 
-The first line `#:schema ./schema/{BUNDLE}` gives editors completion, explanations and marks while typing; Taplo (Even
-Better TOML) and Tombi are tested.
+The first line `#:schema ./schema/{BUNDLE}` gives editors completion, explanations and diagnostics;
+Taplo (Even Better TOML) and Tombi are tested.
 
-Choices of the schema that this release does not have yet are refused by rule E606 (docs/rules.md).
+Choices of the schema that this release does not support are rejected by rule E606 (docs/rules.md).
 """
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the page."""
     return "\n".join(
         [
             _INTRO,
@@ -60,7 +61,7 @@ def _types_section() -> Iterator[str]:
 
 
 def _section(table: str) -> Iterator[str]:
-    """The tables of one section, each with its own keys."""
+    """Yield the tables of one section, each with its own keys."""
     schemas = {
         path: schema
         for path, schema in properties()
@@ -94,18 +95,19 @@ def _row(path: str, schemas: Mapping[str, Mapping[str, Any]]) -> str:
     default = default_text(spec)
     condition = when_text(conditions().get(generic_path(path), ()))
     meaning = f"{schema['description']}{f' Read while {condition}.' if condition else ''}"
-    return f"| `{path.rpartition('.')[2]}` | {_cell(type_text(schema))} | {_cell(default)} | {spec.apply} | {_cell(meaning)} |"
+    cells = [_cell(type_text(schema)), _cell(default), spec.apply, _cell(meaning)]
+    return f"| `{path.rpartition('.')[2]}` | {' | '.join(cells)} |"
 
 
 def default_text(spec: KeySpec) -> str:
-    """The default in words of TOML; `required`, or the key whose value is taken."""
+    """Return the default in TOML; `required`, or the inherited key."""
     if spec.required:
         return "required"
     return f"as `{spec.inherits}`" if spec.inherits else f"`{format_toml(spec.default)}`"
 
 
 def type_text(schema: Mapping[str, Any]) -> str:
-    """A type in words: `size`, `integer 64 to 65536`, `one of "a", "b"`."""
+    """Return a type as text: `size`, `integer 64 to 65536`, `one of "a", "b"`."""
     if schema.get("title"):
         return str(schema["title"])
     if "enum" in schema:
@@ -123,19 +125,20 @@ def _items(schema: Mapping[str, Any]) -> str:
     if schema.get("type") != "object":
         return type_text(schema)
     fields = (
-        f"{name}{'' if name in schema.get('required', ()) else '?'}: {type_text(resolve_reference(item))}"
+        f"{name}{'' if name in schema.get('required', ()) else '?'}: "
+        f"{type_text(resolve_reference(item))}"
         for name, item in schema["properties"].items()
     )
     return f"{{{', '.join(fields)}}}"
 
 
 def when_text(active: Iterable[KeyCondition]) -> str:
-    """The condition under which a key is read, in words; "" when there is none."""
+    """Return the condition under which a key is read; "" if there is none."""
     return " and ".join(_condition(item) for item in active)
 
 
 def _condition(item: KeyCondition) -> str:
-    values = " or ".join(map(format_toml, item.values)) or "a value that no choice has"
+    values = " or ".join(map(format_toml, item.values)) or "a value that does not exist"
     return f"`{item.key}` is {'not ' if item.negated else ''}{values}"
 
 

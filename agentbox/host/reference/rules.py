@@ -23,15 +23,15 @@ _INTRO: Final = f"""# Rules over the manifest
 
 <!-- Generated from agentbox/manifest/rules/ by `{COMMAND}`. Do not edit. -->
 
-The schema says what a manifest may look like; the rules say what makes no sense, cannot work or is unsafe.
-`agentbox config validate` runs all of them, `agentbox config explain CODE` prints one. A code means one thing for ever;
-its letter is the severity: E error, W warning, I info. Errors stop `up`, `build` and the boot; warnings do not, unless
-`--strict` is given.
+The schema defines the format of a manifest; the rules find what makes no sense, cannot work or is
+unsafe. `agentbox config validate` runs all of them, `agentbox config explain CODE` prints one. A
+code never changes its meaning; its letter is the severity: E error, W warning, I info. Errors stop
+`up`, `build` and the boot; warnings do not, unless `--strict` is given.
 """
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the page."""
     return "\n".join(
         [
             _INTRO,
@@ -69,7 +69,7 @@ def _example(label: str, fragment: str) -> Iterator[str]:
     yield (
         f"{label}:\n\n```toml\n{text}\n```\n"
         if text
-        else f"{label}: the smallest manifest, in other surroundings.\n"
+        else f"{label}: the smallest manifest, in another environment.\n"
     )
 
 

@@ -1,7 +1,7 @@
-"""The rendered text of each target, read back to one set of grants, to be compared with the plan's.
+"""Parses the rendered files of each target back into grants, to compare them with the plan's.
 
-The readers know the words of the targets, not the code that wrote them: what a text grants is what counts. A word that a
-reader does not know is an error, since it may grant anything.
+The readers know the syntax of the targets, not the code that wrote the files. An unknown word is an
+error, because it could grant anything.
 """
 
 from agentbox.host.rendered_grants.compare import (
@@ -24,7 +24,7 @@ READERS = {
     "kubernetes": read_kubernetes,
     "podman": read_podman,
 }
-"""By target: rendered files by relative path -> grants."""
+"""Readers by target: rendered files by relative path -> grants."""
 
 __all__ = [
     "INEXPRESSIBLE",

@@ -1,4 +1,6 @@
-"""grants(target) ⊆ grants(plan), and the closed list of what a target has no words for."""
+"""grants(target) ⊆ grants(plan), and the closed list of restrictions that a target cannot
+express.
+"""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -7,12 +9,12 @@ from dataclasses import dataclass
 from agentbox.host.rendered_grants.model import LIMITS, UNBOUNDED, ExcessGrant, GrantedMount, Grants
 
 LABELLED = "labelled pods"
-"""Who may come to a port of a pod whose NetworkPolicy names labels."""
+"""Who may connect to a port of a pod whose NetworkPolicy selects labels."""
 
 
 @dataclass(frozen=True)
 class Waiver:
-    """A restriction that a target cannot write, and what holds in its place."""
+    """A restriction that a target cannot express, and what compensates for it."""
 
     kind: str
     detail: str  # pattern of the whole detail
@@ -26,22 +28,22 @@ INEXPRESSIBLE: Mapping[str, tuple[Waiver, ...]] = {
     "kubernetes": (
         Waiver("tmpfs.exec", ".*", "no rule of an agent allows execution there"),
         Waiver("tmpfs.suid", ".*", "no_new_privs; the image holds no setuid file"),
-        Waiver("tmpfs.dev", ".*", "no capability to make a device, and the device cgroup"),
+        Waiver("tmpfs.dev", ".*", "no capability to create a device, and the device cgroup"),
         Waiver("limit.pids", ".*", "the node's podPidsLimit; each agent has its own limit"),
         Waiver("limit.nofile", ".*", "the boot lowers RLIMIT_NOFILE"),
         Waiver("limit.core", ".*", "the boot lowers RLIMIT_CORE to 0"),
-        Waiver("limit.restarts", ".*", "the kubelet waits longer each time, up to five minutes"),
+        Waiver("limit.restarts", ".*", "the kubelet's restart delay increases up to five minutes"),
         Waiver(
             "port.address",
             f"{LABELLED}:.*",
-            "NetworkPolicy: the pods of the same namespace that carry the label",
+            "NetworkPolicy: pods of the same namespace with the label",
         ),
     ),
 }
 
 
 def excess(actual: Grants, allowed: Grants) -> tuple[ExcessGrant, ...]:
-    """Everything in `found` that `allowed` does not hold, empty when it is a subset."""
+    """Return everything in `actual` that exceeds `allowed`; empty if it is a subset."""
     return (
         *_confinement(actual, allowed),
         *_sets(actual, allowed),
@@ -51,7 +53,7 @@ def excess(actual: Grants, allowed: Grants) -> tuple[ExcessGrant, ...]:
 
 
 def unwaived(target: str, actual: Grants, allowed: Grants) -> tuple[ExcessGrant, ...]:
-    """The same without what the target cannot express."""
+    """Return the excess that no waiver of the target covers."""
     return tuple(
         row
         for row in excess(actual, allowed)
@@ -60,7 +62,7 @@ def unwaived(target: str, actual: Grants, allowed: Grants) -> tuple[ExcessGrant,
 
 
 def unused_waivers(target: str, actual: Grants, allowed: Grants) -> tuple[Waiver, ...]:
-    """Waivers of the target that nothing needs."""
+    """Return waivers of the target that match no excess."""
     rows = excess(actual, allowed)
     return tuple(
         waiver for waiver in INEXPRESSIBLE[target] if not any(_waives(waiver, row) for row in rows)

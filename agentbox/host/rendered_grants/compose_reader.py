@@ -72,7 +72,7 @@ _FLAGS = frozenset(["write", "exec", "suid", "dev"])
 
 
 def read_compose(files: Mapping[str, bytes]) -> Grants:
-    """`files` are those of the compose folder. Raises UnknownGrantError for a word that is not known here."""
+    """`files` are those of the compose directory. Raises UnknownGrantError for an unknown word."""
     document = yaml.safe_load(files["docker-compose.yml"])
     require_known("compose", document, ("services", "networks", "volumes", "secrets"))
     require_known("the services", document["services"], ("agentbox",))

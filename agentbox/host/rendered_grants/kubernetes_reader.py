@@ -1,4 +1,4 @@
-"""Grants of the Kubernetes objects: pod, claims, and who may come in."""
+"""Grants of the Kubernetes objects: pod, claims, and network access."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -53,13 +53,11 @@ _CONTAINER = (
 )
 _CONTEXT = ("allowPrivilegeEscalation", "capabilities", "privileged", "readOnlyRootFilesystem")
 _HOST = {"hostNetwork": "network", "hostPID": "pid", "hostIPC": "ipc"}
-_SHM = (
-    64 << 20
-)  # of the container runtimes (containerd, CRI-O) where nothing is mounted at /dev/shm
+_SHM = 64 << 20  # default of the container runtimes (containerd, CRI-O) without a mount at /dev/shm
 _TARGET_ENTRY = {
     "name": TARGET_VARIABLE,
     "value": KUBERNETES,
-}  # tells the box where it runs, and grants nothing
+}  # tells the box its target, and grants nothing
 _FLAGS = frozenset(["write", "exec", "suid", "dev"])
 _DEVICES = {"amd.com/gpu": ("/dev/dri", "/dev/kfd")}
 _REQUESTS = {"nvidia.com/gpu": "nvidia"}
@@ -69,7 +67,9 @@ Rows = Mapping[str, Mapping[str, Any]]
 
 
 def read_kubernetes(files: Mapping[str, bytes]) -> Grants:
-    """`kubernetes.yaml` and the seccomp file that the nodes get. Raises UnknownGrantError for a word not known here."""
+    """`files` has `kubernetes.yaml` and the seccomp file of the nodes. Raises UnknownGrantError for
+    an unknown word.
+    """
     rows: Rows = {row["kind"]: row for row in yaml.safe_load_all(files["kubernetes.yaml"])}
     require_known("the objects", rows, _KINDS)
     stateful = rows["StatefulSet"]["spec"]
@@ -99,7 +99,8 @@ def read_kubernetes(files: Mapping[str, bytes]) -> Grants:
             row.source.removeprefix("secret:") for row in mounts if row.source.startswith("secret:")
         ),
         host_namespaces=frozenset(name for key, name in _HOST.items() if pod.get(key)),
-        shared_network=False,  # a pod has a network namespace of its own; its ports say who may come
+        # a pod has its own network namespace; its ports state who may connect
+        shared_network=False,
         runtime=pod.get("runtimeClassName", ""),
         limits=_limits(box["resources"], mounts),
     )
@@ -138,7 +139,9 @@ def _environment(box: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _limits(resources: Mapping[str, Any], mounts: tuple[GrantedMount, ...]) -> dict[str, float]:
-    """Requests equal to limits make the pod `Guaranteed`, and the kubelet gives swap to `Burstable` pods only."""
+    """Requests equal to limits make the pod `Guaranteed`; the kubelet gives swap to `Burstable`
+    pods only.
+    """
     limits = resources["limits"]
     cpu = str(limits["cpu"])
     values = {
@@ -192,8 +195,9 @@ def _empty_dir(target: str, flags: frozenset[str], empty: Mapping[str, str]) -> 
 
 
 def _ports(box: Mapping[str, Any], rows: Rows) -> Iterator[tuple[str, int]]:
-    """Every port that the container or the Service names, with who may come: a container's port is open to every pod
-    unless a policy says otherwise."""
+    """Yield every port of the container or the Service with who may connect: a container's port is
+    open to every pod unless a policy restricts it.
+    """
     policy = rows["NetworkPolicy"]["spec"]
     numbers = {row["name"]: row["containerPort"] for row in box["ports"]}
     service = {row["port"] for row in rows["Service"]["spec"]["ports"]}
@@ -211,7 +215,7 @@ def _allowed_ports(policy: Mapping[str, Any]) -> set[int]:
 
 
 def _allowed_peers(policy: Mapping[str, Any], port: int) -> str:
-    """LABELLED when every rule that lets this port in names labels of pods in the same namespace."""
+    """Return LABELLED if every rule for this port selects labels of pods in the same namespace."""
     rules = [
         rule
         for rule in policy["ingress"]

@@ -1,4 +1,4 @@
-"""Words that several targets share: sizes, addresses, mount options, groups."""
+"""Syntax shared by several targets: sizes, addresses, mount options, groups."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -38,7 +38,7 @@ _VETOES = {"noexec": "exec", "nosuid": "suid", "nodev": "dev", "ro": "write"}
 
 
 def parse_size(text: object) -> float:
-    """`4096m`, `64M`, `4096Mi` or a number of bytes. Raises UnknownGrantError."""
+    """Parse `4096m`, `64M`, `4096Mi` or a number of bytes. Raises UnknownGrantError."""
     match = _SIZE.fullmatch(str(text))
     if match is None or match[2].lower() not in _UNITS:
         raise UnknownGrantError(f"cannot read size {text!r}", "")
@@ -46,7 +46,7 @@ def parse_size(text: object) -> float:
 
 
 def parse_port(text: str) -> tuple[str, int]:
-    """`[address:]port:port` of a port that keeps its number. Without address every address is meant."""
+    """Parse `[address:]port:port` with equal ports. Without address it means every address."""
     match = _PUBLISHED.fullmatch(text)
     if match is None or match[2] != match[3]:
         raise UnknownGrantError(f"cannot read published port {text!r}", "")
@@ -54,7 +54,7 @@ def parse_port(text: str) -> tuple[str, int]:
 
 
 def parse_tmpfs(text: str) -> GrantedMount:
-    """`target:options`. An option that is not written is not relied on, whatever the engine's default."""
+    """Parse `target:options`. Engine defaults for missing options are not assumed."""
     target, _, options = text.partition(":")
     parsed = dict(option.partition("=")[::2] for option in options.split(",") if option)
     require_known(f"tmpfs {target}", parsed, _MOUNT_OPTIONS)
@@ -70,13 +70,15 @@ def parse_tmpfs(text: str) -> GrantedMount:
 
 
 def granted_capabilities(added: Iterable[str], dropped: Iterable[str]) -> frozenset[str]:
-    """What is left: additions, and the engine's default list unless ALL is dropped."""
+    """Return the added capabilities, with the engine's default list unless ALL is dropped."""
     granted = frozenset(added)
     return granted if "ALL" in dropped else granted | {DEFAULT}
 
 
 def security_options(options: list[str], files: Mapping[str, bytes]) -> tuple[bool, str]:
-    """Whether privileges may grow, and the digest of the seccomp file ("" = none of ours)."""
+    """Return whether privilege escalation is possible, and the digest of the seccomp file ("" =
+    another one).
+    """
     escalation, seccomp = True, ""
     for option in options:
         name, _, value = option.replace(":", "=", 1).partition("=")
@@ -90,13 +92,13 @@ def security_options(options: list[str], files: Mapping[str, bytes]) -> tuple[bo
 
 
 def file_digest(path: str, files: Mapping[str, bytes]) -> str:
-    """Of the rendered file that a text names; "" when it names another."""
+    """Return the digest of a rendered file; "" for any other path."""
     content = files.get(path.removeprefix("./"))
     return "" if content is None else digest(content)
 
 
 def parse_restarts(text: str) -> float:
-    """How often a failed box is started again."""
+    """Return how often a failed box is restarted."""
     if text == "no":
         return 0
     name, _, count = text.partition(":")
@@ -104,6 +106,6 @@ def parse_restarts(text: str) -> float:
 
 
 def group_number(name: str) -> str:
-    """The number that the image's /etc/group gives a name, as text; the name itself where it gives none."""
+    """Return the group's number in the image's /etc/group as text, else the name."""
     rows = (row.split(":") for row in (config_dir() / "etc/group").read_text().splitlines())
     return next((row[2] for row in rows if row[0] == name), name)

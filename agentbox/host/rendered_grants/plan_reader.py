@@ -1,4 +1,4 @@
-"""What a plan grants: the ceiling of every target."""
+"""The grants of a plan: the maximum of every target."""
 
 from agentbox.core.canonical import digest
 from agentbox.core.paths import Paths
@@ -13,12 +13,14 @@ from agentbox.plan.render.seccomp import seccomp_text
 _BOX = Paths()
 _ALL = frozenset(["write", "exec", "suid", "dev"])
 READ_ONLY = _ALL - {"write"}
-_SHM = 64 << 20  # every engine's own default
+_SHM = 64 << 20  # default of every engine
 _RESTARTS = 5
 
 
 def plan_grants(plan: Plan, options: Options | None = None) -> Grants:
-    """With the options of a rendering: a project folder replaces the volume `workspace`, hooks add variables."""
+    """Applies the rendering options: a project directory replaces the volume `workspace`, hooks add
+    variables.
+    """
     options = options or Options()
     profile, resources = effective_profile(plan), plan.resources
     return Grants(

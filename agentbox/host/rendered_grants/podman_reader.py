@@ -74,16 +74,14 @@ class _Flags:
 
     def __init__(self, argv: list[str]) -> None:
         if argv[:2] != ["podman", "run"] or argv[-1].startswith("--"):
-            raise UnknownGrantError(
-                "cannot read the arguments: they are not those of podman run", ""
-            )
+            raise UnknownGrantError("cannot read the arguments: not a podman run command", "")
         self.rows = [
             argument.removeprefix("--").partition("=")[::2]
             for argument in argv[2:-1]
             if argument.startswith("--")
         ]
         if len(self.rows) != len(argv) - 3:
-            raise UnknownGrantError("cannot read the arguments: a word is no --flag", "")
+            raise UnknownGrantError("cannot read the arguments: a word is not a --flag", "")
         require_known("podman run", (name for name, _ in self.rows), (*_HARMLESS, *_READ))
 
     def values(self, name: str) -> list[str]:
@@ -98,7 +96,9 @@ class _Flags:
 
 
 def read_podman(files: Mapping[str, bytes]) -> Grants:
-    """`podman-run.txt` holds one word a line; paths in it are relative to the rendered folder."""
+    """Read `podman-run.txt`, one word per line; its paths are relative to the rendered
+    directory.
+    """
     flags = _Flags(files["podman-run.txt"].decode().splitlines())
     escalation, seccomp = security_options(flags.values("security-opt"), files)
     name = flags.last_value("name")
@@ -107,7 +107,7 @@ def read_podman(files: Mapping[str, bytes]) -> Grants:
         capabilities=granted_capabilities(flags.values("cap-add"), flags.values("cap-drop")),
         escalation=escalation,
         privileged=flags.is_set("privileged"),
-        # Without the second word podman mounts writable memory of its own over a read-only root.
+        # Without read-only-tmpfs=false podman mounts writable tmpfs over a read-only root.
         root_writable=not flags.is_set("read-only")
         or flags.last_value("read-only-tmpfs") != "false",
         seccomp=seccomp,
@@ -132,7 +132,7 @@ def read_podman(files: Mapping[str, bytes]) -> Grants:
 
 
 def _requests(flags: _Flags) -> dict[str, float]:
-    """Devices by their names in the vendor's CDI file: `all`, or one by one."""
+    """Parse device names of the vendor's CDI file: `all`, or individual ones."""
     names = [row.removeprefix(_NVIDIA) for row in flags.values("device") if row.startswith(_NVIDIA)]
     return {"nvidia": float("inf") if "all" in names else len(names)} if names else {}
 

@@ -1,3 +1,3 @@
-"""What a manifest turns on: feature files, ports, memory file systems, exceptions, and the choices
-of this release. A feature itself is a file in `config/features/`.
+"""What a manifest enables: feature files, ports, memory file systems, exceptions, and the choices
+of this release. A feature is a file in `config/features/`.
 """

@@ -1,6 +1,6 @@
-"""What of the schema this release can serve. The rest are final names for what comes later; rule E606 refuses them.
-
-A gate is served as soon as a file in `config/features/` has it. Who serves a key removes its row.
+"""The part of the schema that this release supports. Other names are final but reserved; rule E606
+rejects them. A gate is supported if a file in `config/features/` has it. Remove a row when its key
+becomes supported.
 """
 
 from collections.abc import Mapping
@@ -18,22 +18,22 @@ AVAILABLE: Final[Mapping[str, tuple[Any, ...]]] = {
     "sovereign_mesh.enabled": (False,),
     "sovereign_mesh.relay.enabled": (False,),
 }
-"""Choices by key path, of a list those of its words; `*` stands for the name in a map."""
+"""Choices by key path, for lists their items; `*` stands for a map entry."""
 
 UNREAD: Final[Mapping[str, str]] = {
     "backup.keep": "`agentbox backup`",
     "backup.include": "`agentbox backup`",
-    "privacy.policy.inbound": "a filter of what reaches an agent",
-    "skills.browser.headed": "a browser that shows itself on the desktop",
-    "skills.media.comfyui_url": "the skill that calls it",
+    "privacy.policy.inbound": "redaction of agent input",
+    "skills.browser.headed": "a headed browser on the desktop",
+    "skills.media.comfyui_url": "a skill for an external ComfyUI",
 }
-"""Keys that nothing reads yet, with what will: no value of theirs changes anything, so none may be written."""
+"""Keys that are not used yet, with their future use: they have no effect, so they are rejected."""
 
 _GATED: Final = ("desktop", "gpu", "skills", "toolchains")
 
 
 def gates() -> tuple[str, ...]:
-    """The keys that turn a feature file on: the switches of class rebuild in the tables of capabilities, sorted."""
+    """The keys that enable features: switches of class rebuild in the capability tables, sorted."""
     switches = (
         path
         for path, spec in keys().items()

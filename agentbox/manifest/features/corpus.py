@@ -1,4 +1,4 @@
-"""The skills corpus: the folders of `config/skills/`, each with a SKILL.md that says what it is for."""
+"""The skills corpus: the directories of `config/skills/`, each with a SKILL.md."""
 
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -9,7 +9,7 @@ from agentbox.policy.patterns import globs
 
 
 def corpus_dir() -> Path:
-    """The folder `config/skills`."""
+    """The directory `config/skills`."""
     return config_dir() / "skills"
 
 
@@ -29,7 +29,7 @@ def skill_files(names: Iterable[str]) -> Mapping[str, bytes]:
 def select_skills(
     include: Iterable[str], exclude: Iterable[str], names: Iterable[str]
 ) -> tuple[str, ...]:
-    """The names that a manifest puts into the image, sorted: those that `include` matches and `exclude` does not."""
+    """The selected names, sorted: those matched by `include` and not by `exclude`."""
     included, excluded = tuple(include), tuple(exclude)
     return tuple(
         sorted(

@@ -1,6 +1,5 @@
-"""The seven security exceptions: what each adds to the baseline. Nothing here can take anything away.
-
-Only the deltas themselves; merging them into a baseline is the plan's work.
+"""The seven security exceptions: what each adds to the baseline. They cannot remove anything.
+Merging them into a baseline is done by the plan.
 """
 
 from collections.abc import Callable, Container, Mapping
@@ -21,7 +20,7 @@ from agentbox.manifest.types import Size
 
 _R = TypeVar("_R", TmpfsTable, VolumeTable)
 WIDENING: Final = ("devices", "group_add", "cap_add", "device_requests", "runtime", "seccomp")
-"""Fields that widen what the box may do. A volume with a host path widens too."""
+"""Fields that add a privilege. So does a volume with a host path."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,11 +48,11 @@ _NVIDIA: Final = DeviceRequestTable(
 )
 BUILTIN: Final[Mapping[ExceptionKey, ExceptionDelta]] = {
     "code-server": ExceptionDelta(
-        reason="the browser editor keeps its settings and extensions",
+        reason="the browser editor stores its settings and extensions",
         volumes=(VolumeTable(source="code-server", target="/var/lib/agentbox/code-server"),),
     ),
     "desktop": ExceptionDelta(
-        reason="the display server needs its socket folder and its runtime folder",
+        reason="the display server needs its socket and runtime directories",
         tmpfs=(
             TmpfsTable(target="/run/user/1000", size=Size("32MiB"), mode="0700"),
             TmpfsTable(target="/tmp/.X11-unix", size=Size("1MiB"), mode="1777"),
@@ -73,23 +72,23 @@ BUILTIN: Final[Mapping[ExceptionKey, ExceptionDelta]] = {
         tmpfs=(TmpfsTable(target="/dev/shm", size=Size("512MiB"), mode="1777"),),
     ),
     "telegram-mirror": ExceptionDelta(
-        reason="the mirror keeps its place in the chat",
+        reason="the mirror stores its position in the chat",
         volumes=(VolumeTable(source="telegram", target="/var/lib/agentbox/telegram"),),
     ),
 }
 INHERITED: Final[Mapping[ExceptionKey, tuple[ExceptionKey, ...]]] = {
     "gaussian-splatting": ("gpu-cuda",)
 }
-"""What a built-in delta takes from another."""
+"""Built-in inheritance of exceptions."""
 
 
 def direct_delta(key: ExceptionKey, block: SecurityExceptionTable) -> ExceptionDelta:
-    """Built-in and written, without what is inherited."""
+    """Built-in and written, without inherited deltas."""
     return union(_written_delta(block), BUILTIN[key] if block.builtin else ExceptionDelta())
 
 
 def parents(key: ExceptionKey, block: SecurityExceptionTable | None) -> tuple[ExceptionKey, ...]:
-    """The keys whose effective delta is added."""
+    """The keys that it inherits from."""
     built_in = INHERITED.get(key, ()) if block is None or block.builtin else ()
     return (*built_in, *(block.inherits if block else ()))
 
@@ -97,8 +96,9 @@ def parents(key: ExceptionKey, block: SecurityExceptionTable | None) -> tuple[Ex
 def effective_delta(
     model: Model, key: ExceptionKey, visited: tuple[ExceptionKey, ...] = ()
 ) -> ExceptionDelta:
-    """Built-in, written and inherited. A key inherited without a block gives its built-in delta. A cycle ends here
-    silently: rule E205 and `inheritance_fault` refuse it."""
+    """Built-in, written and inherited. An inherited key without a block has its built-in delta.
+    Cycles are ignored here: rule E205 and `inheritance_error` reject them.
+    """
     block = model.security.exceptions.get(key)
     delta = direct_delta(key, block or SecurityExceptionTable())
     for parent in parents(key, block):
@@ -113,8 +113,9 @@ def inheritance_error(
     gates: Container[ExceptionKey],
     chain: tuple[ExceptionKey, ...] = (),
 ) -> str:
-    """Why what a key inherits cannot be added: a cycle, or a parent whose gate is off (`gated` are those that are on).
-    Empty when it can."""
+    """Why a key cannot inherit: a cycle, or a parent whose gate is off (`gates` are those that are
+    on). Empty if it can.
+    """
     for parent in parents(key, model.security.exceptions.get(key)):
         if parent == key or parent in chain:
             return f"{key} inherits itself through {parent}"
@@ -126,8 +127,9 @@ def inheritance_error(
 
 
 def union(first: ExceptionDelta, second: ExceptionDelta) -> ExceptionDelta:
-    """Both together, sorted: by value; by target for tmpfs and volumes. What holds one value is the first's; two sources
-    for one target both stay, for rule E205 to tell and for the merge to refuse."""
+    """Combines both, sorted: by value; by target for tmpfs and volumes. Single values are the
+    first's; different sources for one target both stay, for rule E205 and the merge to reject.
+    """
     merged: dict[str, Any] = {}
     for item in fields(ExceptionDelta):
         left, right = getattr(first, item.name), getattr(second, item.name)
@@ -173,7 +175,7 @@ def _written_delta(block: SecurityExceptionTable) -> ExceptionDelta:
 def active_keys(
     model: Model, features: Mapping[str, Feature], enabled: tuple[str, ...]
 ) -> tuple[ExceptionKey, ...]:
-    """The keys whose block is written and whose gate is on, sorted."""
+    """The keys with a block and an enabled gate, sorted."""
     gates = open_gates(features, enabled)
     return tuple(sorted(key for key in model.security.exceptions if key in gates))
 
@@ -181,13 +183,13 @@ def active_keys(
 def open_gates(
     features: Mapping[str, Feature], enabled: tuple[str, ...]
 ) -> frozenset[ExceptionKey]:
-    """The exception keys of the features that are on."""
+    """The exception keys of enabled features."""
     needs = (features[name].exception for name in enabled)
     return frozenset(need.key for need in needs if need is not None)
 
 
 def widenings(delta: ExceptionDelta) -> tuple[str, ...]:
-    """What of a delta widens, in words: `devices /dev/kfd`."""
+    """Descriptions of added privileges: `devices /dev/kfd`."""
     result = []
     for name in WIDENING:
         value = getattr(delta, name)
@@ -197,9 +199,9 @@ def widenings(delta: ExceptionDelta) -> tuple[str, ...]:
             for item in items
         ]
     hosts = (volume for volume in delta.volumes if volume.source.startswith("/"))
-    return (*result, *(f"host folder {volume.source}" for volume in hosts))
+    return (*result, *(f"host directory {volume.source}" for volume in hosts))
 
 
 def seccomp_files() -> frozenset[str]:
-    """The stems in config/seccomp/: what a seccomp field may name."""
+    """The stems in config/seccomp/: valid values of a seccomp field."""
     return frozenset(path.stem for path in (config_dir() / "seccomp").glob("*.json"))

@@ -1,4 +1,4 @@
-"""Reads `config/features/`. A file that does not fit is refused by name, never skipped."""
+"""Reads `config/features/`. An invalid file is an error, never skipped."""
 
 import tomllib
 from collections.abc import Callable, Mapping
@@ -18,25 +18,27 @@ UNGATED: Final = ("build", "core")
 
 
 def features_dir() -> Path:
-    """The folder `config/features`."""
+    """The directory `config/features`."""
     return config_dir() / "features"
 
 
 def load_features(directory: Path | None = None) -> dict[str, Feature]:
-    """Every feature by name, sorted. Raises AgentboxError (exit 2) naming the file that cannot be used."""
+    """All features by name, sorted. Raises AgentboxError (exit 2) naming an invalid file."""
     files = sorted((directory or features_dir()).glob("*.toml"))
     return {path.stem: _load(path) for path in files}
 
 
 def enabled_features(manifest: Manifest, features: Mapping[str, Feature]) -> tuple[str, ...]:
-    """The names of the features that a manifest turns on, sorted; always with `build` and `core`."""
+    """The names of enabled features, sorted; always with `build` and `core`."""
     return tuple(
         sorted(name for name, feature in features.items() if is_enabled(manifest.usable, feature))
     )
 
 
 def is_enabled(model: Model, feature: Feature) -> bool:
-    """True when the feature has no gate, or its gate's key holds one of the gate's values and its switch is on."""
+    """True if the feature has no gate, or if its gate key has one of the gate's values and its
+    switch is on.
+    """
     gate = feature.gate
     if gate is None:
         return True
@@ -46,7 +48,7 @@ def is_enabled(model: Model, feature: Feature) -> bool:
 
 
 def value_at(model: Model, key: str) -> Any:
-    """The effective value of a key path that the schema has. Raises AttributeError (a bug) for another."""
+    """The effective value of an existing key path. Raises AttributeError (a bug) for another."""
     value: Any = model
     for name in key.split("."):
         value = getattr(value, name)
@@ -69,7 +71,7 @@ def _feature(name: str, table: Mapping[str, Any]) -> Feature:
     if unknown := sorted(set(table) - {item.name for item in fields(Feature)} - {"name"}):
         raise ValueError(f"unknown key {unknown[0]}")
     if ("gate" in table) == (name in UNGATED):
-        raise ValueError(f"a gate is needed in every feature but {' and '.join(UNGATED)}")
+        raise ValueError(f"every feature except {' and '.join(UNGATED)} needs a gate")
     return Feature(
         name=name, **{key: _READERS.get(key, _to_tuple)(value) for key, value in table.items()}
     )

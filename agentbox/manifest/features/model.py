@@ -1,4 +1,4 @@
-"""One optional capability, as its file in `config/features/` says. Standard library only."""
+"""One optional capability, as defined by its file in `config/features/`. Standard library only."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +10,9 @@ from agentbox.manifest.types import Size
 
 @dataclass(frozen=True, kw_only=True)
 class Gate:
-    """The manifest key and the values of it that turn a feature on; where `when` names a switch, only while it is on."""
+    """The manifest key and the values that enable a feature; `when` names an additional switch that
+    must be on.
+    """
 
     key: str
     values: tuple[bool | str, ...]
@@ -19,7 +21,9 @@ class Gate:
 
 @dataclass(frozen=True, kw_only=True)
 class ExceptionNeed:
-    """The security exception of a feature; `need` is what a missing block means: required = E201, advised = W021."""
+    """The security exception of a feature; `need` is the severity of a missing block: required =
+    E201, advised = W021.
+    """
 
     key: ExceptionKey
     need: str
@@ -27,7 +31,7 @@ class ExceptionNeed:
 
 @dataclass(frozen=True, kw_only=True)
 class FixedPort:
-    """A listener: its port is fixed, or that of the manifest key `key`."""
+    """A listener with a fixed port, or the port of the manifest key `key`."""
 
     name: str
     port: int = 0
@@ -37,7 +41,9 @@ class FixedPort:
 
 @dataclass(frozen=True, kw_only=True)
 class Feature:
-    """`gate` None = always on. `programs`, `probes` and `volumes` hold tables in the form of the plan's records."""
+    """`gate` None = always on. `programs`, `probes` and `volumes` are tables with the fields of
+    plan records.
+    """
 
     name: str
     gate: Gate | None = None

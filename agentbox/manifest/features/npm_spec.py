@@ -1,4 +1,6 @@
-"""One entry of a feature's `npm` list: `NAME`, `NAME@RANGE`, or `FOLDER@npm:NAME@RANGE` as npm writes an alias."""
+"""One entry of a feature's `npm` list: `NAME`, `NAME@RANGE`, or an npm alias
+`DIRECTORY@npm:NAME@RANGE`.
+"""
 
 import re
 from collections.abc import Iterable
@@ -12,22 +14,22 @@ _ALIAS: Final = "npm:"
 
 @dataclass(frozen=True)
 class NpmSpec:
-    """`folder` is where below node_modules it is unpacked, `range` a version, a range or a tag."""
+    """`directory` is the path below node_modules, `range` a version, a range or a tag."""
 
     directory: str
     name: str
     range: str
 
     def specifier(self, version: str) -> str:
-        """What package.json says of it, at this version or range."""
+        """The value for package.json, at this version or range."""
         return version if self.directory == self.name else f"{_ALIAS}{self.name}@{version}"
 
 
 def npm_spec(text: str) -> NpmSpec:
-    """Parses one entry without `{cpu}`. Raises ValueError for what is none."""
+    """Parses one entry without `{cpu}`. Raises ValueError if it is invalid."""
     match = _SPEC.fullmatch(text)
     if match is None:
-        raise ValueError(f"no npm package: {text}")
+        raise ValueError(f"invalid npm package: {text}")
     directory, version_range = match["name"], match["range"] or "latest"
     if version_range.startswith(_ALIAS):
         return NpmSpec(directory, *_aliased(version_range.removeprefix(_ALIAS)))
@@ -35,7 +37,7 @@ def npm_spec(text: str) -> NpmSpec:
 
 
 def npm_specs(entries: Iterable[str], arch: str) -> tuple[NpmSpec, ...]:
-    """The entries for one Debian architecture: `{cpu}` in them is npm's name of it."""
+    """The entries for one Debian architecture, with `{cpu}` replaced by npm's name for it."""
     return tuple(npm_spec(text.replace("{cpu}", CPUS[arch])) for text in entries)
 
 

@@ -1,4 +1,4 @@
-"""The port table: every listener that a manifest turns on, with the key or feature that owns it."""
+"""The port table: all listeners that a manifest enables, with the key or feature that owns each."""
 
 import itertools
 from collections.abc import Iterable, Mapping
@@ -12,7 +12,9 @@ from agentbox.manifest.model import Model
 
 @dataclass(frozen=True)
 class ListenerSpec:
-    """`owner` is a manifest key, `gateway`, or `<feature>:<name>`; a published one is reachable from the host."""
+    """`owner` is a manifest key, `gateway`, or `<feature>:<name>`; a published one is reachable
+    from the host.
+    """
 
     owner: str
     port: int
@@ -22,7 +24,7 @@ class ListenerSpec:
 def port_table(
     model: Model, features: Mapping[str, Feature], enabled: Iterable[str]
 ) -> tuple[ListenerSpec, ...]:
-    """All listeners, in the order in which a taken port is reported."""
+    """All listeners, in the order in which conflicts are reported."""
     rows = [
         ListenerSpec("api.port", model.api.port, published=True),
         ListenerSpec(
@@ -39,7 +41,7 @@ def port_table(
     if relay.enabled and relay.implementation == "embedded":
         rows.append(ListenerSpec("sovereign_mesh.relay.port", relay.port, published=relay.expose))
     rows += [_listener(model, name, fixed) for name in enabled for fixed in features[name].ports]
-    return tuple(dict.fromkeys(rows))  # a key is listed once, whoever states it
+    return tuple(dict.fromkeys(rows))  # a key is listed once, even if several features use it
 
 
 def _listener(model: Model, feature: str, fixed: FixedPort) -> ListenerSpec:
@@ -49,7 +51,7 @@ def _listener(model: Model, feature: str, fixed: FixedPort) -> ListenerSpec:
 
 
 def free_port(table: Iterable[ListenerSpec], start: int) -> int:
-    """The first port above `near` that no listener of the table has."""
+    """The first port above `start` that is not in the table."""
     used = {row.port for row in table}
     return next(
         port

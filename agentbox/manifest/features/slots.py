@@ -1,4 +1,4 @@
-"""Which class an implementation of a slot belongs to: local, external, or off. Its name begins with it."""
+"""The class of a slot's implementation: local, external, or off, as in the prefix of its name."""
 
 from typing import Final, Literal, get_args
 
@@ -8,6 +8,8 @@ _CLASSES: Final = {str(name): name for name in get_args(SlotClass)}
 
 
 def slot_class(use: str) -> SlotClass:
-    """The class of the implementation `use`, as in `external-http`. Raises KeyError for a name of no class."""
+    """The class of the implementation `use`, as in `external-http`. Raises KeyError for an unknown
+    class.
+    """
     result: SlotClass = _CLASSES[use.partition("-")[0]]
     return result

@@ -1,4 +1,4 @@
-"""The memory file systems that every box has. Their pages count in `resources.memory`."""
+"""The memory file systems of every box. Their pages count against `resources.memory`."""
 
 from agentbox.manifest.tables.security import TmpfsTable
 from agentbox.manifest.types import Size
@@ -16,5 +16,5 @@ def baseline_mounts(tmp_size: Size, log_size: Size) -> tuple[TmpfsTable, ...]:
 
 
 def total_bytes(mounts: tuple[TmpfsTable, ...]) -> int:
-    """What they may take together."""
+    """Their total size."""
     return sum(mount.size.bytes for mount in mounts)

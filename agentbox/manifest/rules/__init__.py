@@ -1,3 +1,3 @@
-"""What the schema cannot say: rules over a manifest, found by walking the packages below. Only the
-engine and what several subjects share stands here; a rule goes into the package of its subject.
+"""Rules that the schema cannot express, found in the packages below. Only the engine and code
+shared by several subjects belong here; a rule goes into the package of its subject.
 """

@@ -8,7 +8,7 @@ _CLEAR: Final = re.compile(r"(?:http|ws)://(\[[^]]*\]|[^:/?#]*)")
 
 
 def is_loopback(host: str) -> bool:
-    """True for localhost, names below it, and loopback addresses."""
+    """True for localhost, its subdomains, and loopback addresses."""
     name = host.strip("[]").lower().rstrip(".")
     if name == "localhost" or name.endswith(".localhost"):
         return True
@@ -19,7 +19,7 @@ def is_loopback(host: str) -> bool:
 
 
 def is_wildcard(host: str) -> bool:
-    """True for the addresses that mean every interface."""
+    """True for wildcard addresses."""
     try:
         return ipaddress.ip_address(host.strip("[]")).is_unspecified
     except ValueError:

@@ -1,6 +1,5 @@
-"""Codes that are no rule and never will be: retired or barred, why, and what took their place.
-
-The three digits are used once, whatever the letter. `RELEASED` lists every code of an earlier release.
+"""Codes that are not in use: retired or reserved, the reason, and the successor. The three digits
+are unique, whatever the letter. `RELEASED` lists all codes of earlier releases.
 """
 
 from dataclasses import dataclass
@@ -9,7 +8,7 @@ from typing import Final
 
 @dataclass(frozen=True)
 class Retired:
-    """Why a code is not in use, and the code to look at instead."""
+    """Why a code is not in use, and its successor."""
 
     reason: str
     successor: str = ""
@@ -22,4 +21,4 @@ RETIRED: Final[dict[str, Retired]] = {
 }
 
 RELEASED: Final[tuple[str, ...]] = ()
-"""Codes that a release has shown to users; each must stay a rule or be retired above."""
+"""Codes in a release; each must stay a rule or be retired above."""

@@ -1,4 +1,6 @@
-"""What a rule may read. Everything is an argument: a rule opens no file, reads no environment and knows no clock."""
+"""The input of rules. Everything is an argument: a rule opens no file and reads neither environment
+nor clock.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,7 +21,7 @@ from agentbox.manifest.rules.lock_input import LockInput
 from agentbox.policy.policy import Policy
 
 GATES: Final = gates()
-"""What decides which features are on: the keys that a rule about features reads."""
+"""The keys that decide which features are enabled, read by rules about features."""
 
 PORT_KEYS: Final = (
     "api.port",
@@ -35,11 +37,11 @@ PORT_KEYS: Final = (
     "sovereign_mesh.relay.port",
     *GATES,
 )
-"""What decides the port table: the keys that a rule about ports reads."""
+"""The keys that decide the port table, read by rules about ports."""
 
 
 class InvalidValue(Exception):
-    """A rule asked for a value that E016 withdrew; `key` is what to mend."""
+    """A rule needs a value that E016 rejected; `key` is the key to fix."""
 
     def __init__(self, key: str) -> None:
         super().__init__(key)
@@ -48,7 +50,7 @@ class InvalidValue(Exception):
 
 @dataclass(frozen=True)
 class RuleInput:
-    """The arguments of one run, shared by all rules."""
+    """The arguments of a run, shared by all rules."""
 
     manifest: Manifest
     features: Mapping[str, Feature]
@@ -59,18 +61,20 @@ class RuleInput:
 
     @cached_property
     def values(self) -> Mapping[str, Any]:
-        """Every effective value, computed once a run."""
+        """All effective values, computed once per run."""
         return dict(flatten(self.manifest.usable))
 
     @cached_property
     def policies(self) -> dict[str, Policy]:
-        """Effective policies by name, each made once a run; `manifest/rules/agents/_policies.py` fills it."""
+        """Effective policies by name, cached per run by `manifest/rules/agents/_policies.py`."""
         return {}
 
 
 @dataclass(frozen=True)
 class RuleContext:
-    """One rule's sight of a run; `read` collects what it asks for. `table` and `entry` are those of its map."""
+    """The view of one rule; `keys_read` collects what it reads. `table` and `entry` are those of
+    its map.
+    """
 
     code: str
     inputs: RuleInput
@@ -81,17 +85,19 @@ class RuleContext:
 
     @property
     def model(self) -> Model:
-        """The model, for helpers that take it whole. The caller reads the keys concerned through the view first."""
+        """The model, for helpers that need all of it. The caller first reads the relevant keys
+        through the context.
+        """
         return self.inputs.manifest.usable
 
     @property
     def features(self) -> Mapping[str, Feature]:
-        """Every feature."""
+        """All features."""
         return self.inputs.features
 
     @property
     def enabled_features(self) -> tuple[str, ...]:
-        """The features that are on. Reads every gate."""
+        """The enabled features. Reads all gates."""
         for key in GATES:
             self[key]
         return self.inputs.enabled
@@ -103,28 +109,28 @@ class RuleContext:
 
     @property
     def systems(self) -> tuple[str, ...]:
-        """Target systems; empty when neither an argument nor `image.systems` names any."""
+        """Target systems; empty if neither an argument nor `image.systems` sets any."""
         return self.inputs.systems or tuple(self["image.systems"])
 
     @property
     def skills(self) -> frozenset[str]:
-        """The names of the corpus."""
+        """The names in the skills corpus."""
         return skill_names()
 
     @property
     def seccomp_files(self) -> frozenset[str]:
-        """The names that a seccomp field may hold."""
+        """Valid values of a seccomp field."""
         return seccomp_files()
 
     @cached_property
     def ports(self) -> tuple[ListenerSpec, ...]:
-        """The port table. Reads every key that owns a port."""
+        """The port table. Reads all keys that own a port."""
         for key in PORT_KEYS:
             self[key]
         return port_table(self.model, self.features, self.inputs.enabled)
 
     def __getitem__(self, key: str) -> Any:
-        """The effective value of a key; `*` stands for the present entry. Raises Unusable."""
+        """The effective value of a key; `*` stands for the current entry. Raises InvalidValue."""
         path = self._record_read(key)
         if self.inputs.manifest.invalid:
             self._check_valid(path)
@@ -135,12 +141,12 @@ class RuleContext:
         return self.inputs.values[path]
 
     def is_written(self, key: str) -> bool:
-        """True when the file itself has the key. Raises Unusable as `[]` does."""
+        """True if the key is in the file. Raises InvalidValue as `[]` does."""
         self[key]
         return self.path(key) in self.inputs.manifest.positions
 
     def raw_value(self, key: str) -> Any:
-        """The value in the file, where a default that depends on another key hides it; None when absent."""
+        """The value in the file, even if a dependent default hides it; None if absent."""
         self[key]
         node: Any = self.inputs.manifest.written
         for part in self.path(key).split("."):
@@ -148,7 +154,7 @@ class RuleContext:
         return node
 
     def names(self, table: str) -> tuple[str, ...]:
-        """The names of the entries of a map, sorted; a withdrawn entry is left out."""
+        """The names of the entries of a map, sorted, without invalid ones."""
         self.keys_read.add(table)
         node: Any = self.model
         for part in table.split("."):
@@ -156,7 +162,7 @@ class RuleContext:
         return tuple(sorted(node))
 
     def has(self, table: str, name: str) -> bool:
-        """Whether a map has that entry. Raises Unusable for one that was withdrawn."""
+        """Whether a map has that entry. Raises InvalidValue for an invalid one."""
         for invalid in self.inputs.manifest.invalid:
             if invalid in (table, f"{table}.{name}"):
                 raise InvalidValue(invalid)
@@ -167,16 +173,16 @@ class RuleContext:
         return slot_class(self[f"adapters.{slot}.use"])
 
     def is_unset(self, variable: str) -> bool:
-        """True when the environment was given and the variable is unset or empty in it."""
+        """True if the environment was given and the variable is unset or empty in it."""
         environment = self.inputs.environment
         return environment is not None and not environment.get(variable)
 
     def variable(self, name: str) -> str:
-        """The value of a variable; "" when it is unset or the environment was not given."""
+        """The value of a variable; "" if it is unset or no environment was given."""
         return (self.inputs.environment or {}).get(name, "")
 
     def strings(self) -> Iterator[tuple[str, str]]:
-        """Every string that is written, with its key; withdrawn values are left out."""
+        """All strings in the file, with their keys, without invalid values."""
         self.keys_read.add("**")
         for key, value in self.inputs.values.items():
             if key in self.inputs.manifest.positions:

@@ -1,4 +1,4 @@
-"""Finds the rules: every module of the packages below this one that is named after a code."""
+"""Finds the rules: all modules in the packages below that are named after a code."""
 
 import pkgutil
 import re
@@ -17,7 +17,7 @@ _MODULE: Final = re.compile(r"[ewi]\d{3}_[a-z0-9_]+")
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule, as its file declares it. `bad` and `good` are laid over the smallest valid manifest."""
+    """One rule, as declared in its file. `bad` and `good` extend a minimal valid manifest."""
 
     code: str
     severity: Severity
@@ -30,15 +30,15 @@ class Rule:
     check: Callable[[RuleContext], Iterator[Finding]]
     each: tuple[str, ...] = (
         "",
-    )  # maps: `check` is called once per entry of each; "" = once for the whole
-    last: bool = False  # runs after the others and sees which keys their errors name
-    environment: bool = False  # has a condition on the environment
-    context: Mapping[str, Any] | None = None  # what else BAD and GOOD need: environment, lock
+    )  # maps: `check` is called once per entry of each; "" = once for the manifest
+    last: bool = False  # runs after the others and sees the keys of their errors
+    environment: bool = False  # depends on the environment
+    context: Mapping[str, Any] | None = None  # further input of BAD and GOOD: environment, lock
 
 
 @cache
 def discover() -> Mapping[str, Rule]:
-    """Every rule by code, sorted."""
+    """All rules by code, sorted."""
     package = __name__.rpartition(".")[0]
     names = (
         module.name

@@ -1,4 +1,4 @@
-"""Runs the rules: all of them, whatever others found. Only a file that is no TOML ends a run early."""
+"""Runs all rules, whatever others find. Only invalid TOML ends a run early."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -14,19 +14,19 @@ from agentbox.manifest.rules.lock_input import LockInput
 
 
 class RuleBug(RuntimeError):
-    """A rule raised: exit code 2 with its code and the traceback."""
+    """A rule raised an exception: exit code 2 with its code and the traceback."""
 
 
 @dataclass(frozen=True)
 class NotEvaluated:
-    """A rule, or one entry of its map, that could not run because of the withdrawn key `because`."""
+    """A rule, or one entry of its map, that could not run because the key `because` is invalid."""
 
     code: str
     because: str
     entry: str = ""
 
     def to_json(self) -> dict[str, str]:
-        """Plain data; `entry` only where there is one."""
+        """Plain data; `entry` only if set."""
         return {
             "code": self.code,
             "because": self.because,
@@ -36,7 +36,7 @@ class NotEvaluated:
 
 @dataclass(frozen=True)
 class ValidationReport:
-    """Everything that was found, sorted by line, column, code."""
+    """All findings, sorted by line, column, code."""
 
     findings: tuple[Finding, ...]
     not_evaluated: tuple[NotEvaluated, ...] = ()
@@ -54,7 +54,7 @@ class ValidationReport:
         return self.counts["error"] == 0
 
     def to_json(self, path: str) -> dict[str, Any]:
-        """What `agentbox config validate --format json` prints."""
+        """The output of `agentbox config validate --format json`."""
         return {
             "path": path,
             "valid": self.valid,
@@ -74,10 +74,9 @@ def run_rules(
     systems: Iterable[str] = (),
     only_environment: bool = False,
 ) -> ValidationReport:
-    """Every rule over a manifest, the schema's findings included. `lock` None = not given, `MISSING` = there is none.
-
-    With `environment` the conditions marked [env] hold too; `only_environment` runs nothing but the rules that have one.
-    Raises RuleBug when a rule raises.
+    """Runs all rules over a manifest, and includes the schema's findings. `lock` None = not given,
+    `MISSING` = no lock exists. `environment` enables the conditions marked [env];
+    `only_environment` runs only rules with such a condition. Raises RuleBug if a rule raises.
     """
     if any(finding.code == "E000" for finding in manifest.findings):
         return ValidationReport(manifest.findings)
@@ -89,11 +88,11 @@ def run_rules(
     first.run(rule for rule in rules if not rule.last)
     second = _Pass(
         inputs,
-        frozenset(findings.key for findings in first.findings if findings.severity == "error"),
+        frozenset(finding.key for finding in first.findings if finding.severity == "error"),
     )
     second.run(rule for rule in rules if rule.last)
-    found = sorted((*first.findings, *second.findings), key=lambda finding: finding.order)
-    return ValidationReport(tuple(found), (*first.skipped, *second.skipped), len(rules))
+    findings = sorted((*first.findings, *second.findings), key=lambda finding: finding.order)
+    return ValidationReport(tuple(findings), (*first.skipped, *second.skipped), len(rules))
 
 
 class _Pass:

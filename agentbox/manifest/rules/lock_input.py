@@ -1,4 +1,6 @@
-"""The lock as rules see it: loaded, missing, or (None) not given. Read loosely, so that a rule can say what is wrong."""
+"""The lock as input of rules: loaded, missing, or (None) not given. Not validated, so that rules
+can report problems.
+"""
 
 import json
 import tomllib
@@ -15,7 +17,7 @@ FLAKE_FILE: Final = "flake.lock"
 
 @dataclass(frozen=True)
 class LockInput:
-    """`tables` is the document of agentbox.lock, `flake` that of flake.lock (None = there is none beside the manifest)."""
+    """`tables` is the document of agentbox.lock, `flake` that of flake.lock (None = absent)."""
 
     present: bool
     tables: Mapping[str, Any] = field(default_factory=dict)
@@ -23,11 +25,11 @@ class LockInput:
 
     @property
     def architectures(self) -> tuple[str, ...]:
-        """Those that the lock has packages for."""
+        """The architectures in the lock."""
         return tuple(self.tables.get("debian", {}))
 
     def rows(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Every entry with the table that it stands in."""
+        """All entries with the name of their table."""
         for table in ("seed", "debian"):
             for architecture, packages in self.tables.get(table, {}).items():
                 yield from ((f"{table}.{architecture}", row) for row in packages.get("files", ()))
@@ -52,7 +54,9 @@ MISSING: Final = LockInput(present=False)
 
 
 def read_lock(path: Path) -> LockInput:
-    """The lock at that path and the flake.lock beside it. Raises AgentboxError (exit 2) for one that cannot be read."""
+    """The lock at that path and the flake.lock beside it. Raises AgentboxError (exit 2) if one
+    cannot be read.
+    """
     tables = _document(path, tomllib.loads)
     return LockInput(
         present=tables is not None,
@@ -71,6 +75,6 @@ def _document(path: Path, parse: Callable[[str], Any]) -> Mapping[str, Any] | No
         command = "nix flake lock" if path.name == FLAKE_FILE else "agentbox lock"
         raise AgentboxError(
             f"cannot read {path}: {error}",
-            f"Run `{command}` to write it anew.",
+            f"Run `{command}` to write it again.",
             exit_code=ExitCode.USAGE,
         ) from error

@@ -1,3 +1,3 @@
-"""The JSON Schema of a manifest, its validation, and what an error means for the author. Keys
-themselves are declared in `manifest/tables`.
+"""The JSON Schema of a manifest, validation, and explanations of errors. Keys are declared in
+`manifest/tables`.
 """

@@ -1,6 +1,6 @@
-"""The schema of a manifest in one document, for validation here and for editors. `python -m agentbox.manifest.schema.bundle` writes it.
-
-The sections stay the source; TOML language servers do not all resolve references between files.
+"""The schema of a manifest in one document, for validation and for editors. `python -m
+agentbox.manifest.schema.bundle` writes it. The section files are the source; not all TOML language
+servers resolve references between files.
 """
 
 import json
@@ -18,9 +18,8 @@ BUNDLE: Final = "agentbox.bundle.json"
 
 @cache
 def bundle() -> dict[str, Any]:
-    """Root and sections in one, with local references to tables only. Do not change the result.
-
-    Type words stand where they are used: some language servers show nothing of what is written beside a reference.
+    """Root and sections in one document, with local references to tables only. Do not modify the
+    result. Types are inlined: some language servers ignore annotations beside a reference.
     """
     directory = schema_dir()
     root = _read(directory / "agentbox.schema.json")
@@ -36,7 +35,9 @@ def bundle() -> dict[str, Any]:
 
 
 def _inline_types(value: Any, types: dict[str, Any]) -> Any:
-    """The same with each reference to a type word replaced by the word; what is written beside the reference wins."""
+    """Replaces each reference to a type by the type; annotations beside the reference take
+    precedence.
+    """
     if isinstance(value, list):
         return [_inline_types(item, types) for item in value]
     if not isinstance(value, dict):
@@ -50,14 +51,15 @@ def _inline_types(value: Any, types: dict[str, Any]) -> Any:
 
 
 def properties() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every key path with its schema, in the order of the files, tables included. Map entries are spelt by name where
-    the schema names them, else `*`."""
+    """All key paths with their schemas, in the order of the files, including tables. Map entries
+    have their names if the schema has them, else `*`.
+    """
     for name in bundle()["properties"]:
         yield from _walk(name, bundle()["properties"][name])
 
 
 def schema_at(path: str) -> dict[str, Any] | None:
-    """The schema of a real key path, map entries by any name; None for a path that no manifest has."""
+    """The schema of a real key path, with any entry names; None if it does not exist."""
     schema: Any = bundle()
     for name in path.split("."):
         schema = resolve_reference(schema)
@@ -68,7 +70,7 @@ def schema_at(path: str) -> dict[str, Any] | None:
 
 
 def resolve_reference(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema with its `$ref` followed; its own annotations win."""
+    """Follows the `$ref` of a schema; its own annotations take precedence."""
     if "$ref" not in schema:
         return schema
     target: Any = bundle()
@@ -95,7 +97,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _localised(value: Any, stem: str) -> Any:
-    """The same with references into this one document, without the identity of the file it came from."""
+    """Localises references to this document, and removes the file's identity."""
     if isinstance(value, list):
         return [_localised(item, stem) for item in value]
     if not isinstance(value, dict):
@@ -115,7 +117,7 @@ def _reference(target: str, stem: str) -> str:
 
 
 def bundle_text() -> str:
-    """What `schema/agentbox.bundle.json` must hold."""
+    """The required content of `schema/agentbox.bundle.json`."""
     return json.dumps(bundle(), indent=2, ensure_ascii=False) + "\n"
 
 

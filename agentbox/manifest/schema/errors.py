@@ -1,4 +1,4 @@
-"""What a validation error of the schema means for the person who wrote the manifest: kind, message, remedy."""
+"""Explains validation errors to the author of a manifest: kind, message, remedy."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -28,7 +28,7 @@ _RENAMED: Final = {"federation": "mesh"}
 
 @dataclass(frozen=True, kw_only=True)
 class SchemaError:
-    """One place that the schema refuses."""
+    """One error of the schema."""
 
     path: KeyPath
     kind: Kind
@@ -40,7 +40,8 @@ class SchemaError:
 
 @dataclass(frozen=True)
 class ValidatorError:
-    """What the validator found: the keyword that failed, its value, the schema around it, and the refused value."""
+    """An error of the validator: the failed keyword, its value, the schema around it, and the
+    invalid value."""
 
     keyword: str
     expected: Any
@@ -48,11 +49,11 @@ class ValidatorError:
     path: KeyPath
     value: Any
     is_name: bool = False
-    """True when a name of a map was refused; it is the value then."""
+    """True if the name of a map entry is invalid; then it is the value."""
 
     @classmethod
     def of(cls, error: "ValidationError") -> "ValidatorError":
-        """The same as the library says it."""
+        """Converts the library's error."""
         schema: Any = error.schema
         is_name = "propertyNames" in error.absolute_schema_path
         path = (*error.absolute_path, *((error.instance,) if is_name else ()))
@@ -62,19 +63,19 @@ class ValidatorError:
 
 
 def explain(error: ValidatorError) -> Iterator[SchemaError]:
-    """The refusals that an error stands for: one, but for several unknown or missing keys of a table."""
+    """The errors to report: one, or several for unknown or missing keys of a table."""
     return _bad_name(error) if error.is_name else _BY_KEYWORD.get(error.keyword, _bad_value)(error)
 
 
 def _key_path(path: KeyPath) -> KeyPath:
-    """The key that holds the value: positions in a list at the end are dropped."""
+    """The key of the value, without list positions at the end."""
     while path and isinstance(path[-1], int):
         path = path[:-1]
     return path
 
 
 def _value_path(path: KeyPath) -> KeyPath:
-    """What is withdrawn: everything up to the first list."""
+    """The path of the invalid value: everything before the first list."""
     cut = next((index for index, part in enumerate(path) if isinstance(part, int)), len(path))
     return path[:cut]
 
@@ -89,7 +90,7 @@ def _unknown(error: ValidatorError) -> Iterator[SchemaError]:
         yield SchemaError(
             path=path,
             kind="unknown-key",
-            message=f"`{name}` is no key of {location}",
+            message=f"unknown key `{name}` in {location}",
             remedy=_suggest(name, names, path),
             invalid=(_value_path(path),),
         )
@@ -165,14 +166,14 @@ def _wrong_type(error: ValidatorError) -> Iterator[SchemaError]:
     yield SchemaError(
         path=_key_path(path),
         kind="wrong-type",
-        message=f"{_item(path)}{describe_value(value)} stands where {expected} is wanted",
+        message=f"{_item(path)}{describe_value(value)} where {expected} is expected",
         remedy=f"Write {expected}, such as `{example}`.",
         invalid=(_value_path(path),),
     )
 
 
 def describe_value(value: Any) -> str:
-    """`a string ("4")`; arrays and tables by their type alone."""
+    """`a string ("4")`; for arrays and tables the type alone."""
     return (
         type_name(value)
         if isinstance(value, (dict, list))
@@ -221,7 +222,8 @@ def _bad_name(error: ValidatorError) -> Iterator[SchemaError]:
     suggestion = "-".join(words).lstrip("0123456789-")[:32] or "worker"
     yield _bad_value_error(
         error,
-        "is no name: lower case letters, digits and hyphens, a letter first, at most 32",
+        "is an invalid name: use lower case letters, digits and hyphens, a letter first, "
+        "at most 32",
         f"Write `[{to_text((*error.path[:-1], suggestion))}]`.",
     )
 
@@ -260,21 +262,21 @@ def _bad_bound(error: ValidatorError) -> Iterator[SchemaError]:
 def _bad_const(error: ValidatorError) -> Iterator[SchemaError]:
     expected = format_toml(error.expected)
     yield _bad_value_error(
-        error, f"is not understood: this agentbox understands {expected}", f"Write `{expected}`."
+        error, f"is not supported: this agentbox supports {expected}", f"Write `{expected}`."
     )
 
 
 def _too_few(error: ValidatorError) -> Iterator[SchemaError]:
-    yield _bad_value_error(error, "holds nothing", "Write at least one item.")
+    yield _bad_value_error(error, "is empty", "Write at least one item.")
 
 
 def _duplicate_items(error: ValidatorError) -> Iterator[SchemaError]:
-    yield _bad_value_error(error, "holds an item twice", "Keep each item once.")
+    yield _bad_value_error(error, "contains a duplicate item", "Keep each item once.")
 
 
 def _bad_value(error: ValidatorError) -> Iterator[SchemaError]:
     yield _bad_value_error(
-        error, f"is refused: {error.keyword} {error.expected}", "Mend the value."
+        error, f"is not valid: {error.keyword} {error.expected}", "Fix the value."
     )
 
 

@@ -1,4 +1,4 @@
-"""Each type word of the schema in words, with a value that passes, as TOML spells it: what remedies show."""
+"""Descriptions of the schema's types, with valid examples in TOML, for remedies."""
 
 from collections.abc import Mapping
 from typing import Final

@@ -1,7 +1,6 @@
-"""Whether what is written fits the schema: yes, or not surely. A yes spares a run the import of jsonschema.
-
-Only jsonschema refuses anything and says why. A keyword that stands in no table here is a no, so that the schema may grow
-before this file does; a test holds every answer equal to that of jsonschema.
+"""A quick check of conformance to the schema: yes or unknown. A yes avoids importing jsonschema,
+which alone decides on errors. Unknown keywords give no result, so that the schema may change before
+this file; a test compares all results with jsonschema.
 """
 
 import math
@@ -15,14 +14,16 @@ from agentbox.manifest.schema.bundle import bundle
 
 
 def passes_quick_check(written: Mapping[str, Any]) -> bool:
-    """True when a manifest surely fits the schema and no table holds both keys of an `_env` and `_file` pair."""
+    """True if a manifest certainly conforms and no table has both keys of an `_env` and `_file`
+    pair.
+    """
     return _is_valid(written, bundle()) and next(exclusive_pairs(written), None) is None
 
 
 def exclusive_pairs(
     table: Mapping[str, Any], path: KeyPath = ()
 ) -> Iterator[tuple[KeyPath, KeyPath]]:
-    """`x_file` and `x_env` where one table has both: two ways to say one thing."""
+    """`x_file` and `x_env` in one table: two ways to set one value."""
     for name, value in table.items():
         if isinstance(value, dict):
             yield from exclusive_pairs(value, (*path, name))
@@ -32,7 +33,7 @@ def exclusive_pairs(
 
 
 def is_integer(value: object) -> bool:
-    """TOML tells integers from floats and booleans; so does the schema."""
+    """TOML and the schema distinguish integers from floats and booleans."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
@@ -43,7 +44,9 @@ def is_number(value: object) -> bool:
 
 @cache
 def compiled(pattern: str) -> re.Pattern[str]:
-    """A pattern of the schema. Python's `$` also matches before a last newline; that of JSON Schema (ECMA 262) does not."""
+    """A pattern of the schema. Python's `$` also matches before a final newline; that of JSON
+    Schema (ECMA 262) does not.
+    """
     return re.compile(re.sub(r"(?<!\\)\$(?=\||\)|$)", r"\\Z", pattern))
 
 
@@ -76,7 +79,7 @@ def _enum(value: Any, expected: list[Any], _schema: Mapping[str, Any]) -> bool:
 
 
 def _table_members(value: Any, schema: Mapping[str, Any], keyword: str) -> Iterator[bool]:
-    """Whether each member of a table fits; `word` tells which ones are asked about."""
+    """Whether the members of a table conform; `keyword` selects which."""
     properties = schema.get("properties", {})
     for name, item in value.items():
         if (name in properties) is (keyword == "properties"):
@@ -119,13 +122,13 @@ _KEYWORDS: Final[Mapping[str, Callable[[Any, Any, Mapping[str, Any]], bool]]] = 
     "$ref": _reference,
     "type": _type,
     "enum": _enum,
-    "const": lambda value, wanted, schema: _enum(value, [wanted], schema),
-    "pattern": lambda value, wanted, _: (
-        not isinstance(value, str) or compiled(wanted).search(value) is not None
+    "const": lambda value, expected, schema: _enum(value, [expected], schema),
+    "pattern": lambda value, expected, _: (
+        not isinstance(value, str) or compiled(expected).search(value) is not None
     ),
-    "minimum": lambda value, wanted, _: not is_number(value) or value >= wanted,
-    "maximum": lambda value, wanted, _: not is_number(value) or value <= wanted,
-    "minItems": lambda value, wanted, _: not isinstance(value, list) or len(value) >= wanted,
+    "minimum": lambda value, expected, _: not is_number(value) or value >= expected,
+    "maximum": lambda value, expected, _: not is_number(value) or value <= expected,
+    "minItems": lambda value, expected, _: not isinstance(value, list) or len(value) >= expected,
     "uniqueItems": _unique,
     "items": _items,
     "properties": lambda value, _, schema: (
@@ -134,8 +137,8 @@ _KEYWORDS: Final[Mapping[str, Callable[[Any, Any, Mapping[str, Any]], bool]]] = 
     "additionalProperties": lambda value, _, schema: (
         not isinstance(value, dict) or all(_table_members(value, schema, "additionalProperties"))
     ),
-    "propertyNames": lambda value, wanted, _: (
-        not isinstance(value, dict) or all(_is_valid(name, wanted) for name in value)
+    "propertyNames": lambda value, expected, _: (
+        not isinstance(value, dict) or all(_is_valid(name, expected) for name in value)
     ),
     "required": _required,
     "dependentRequired": _dependent,

@@ -1,7 +1,5 @@
-"""E016: where a manifest does not fit the schema, key by key.
-
-A value that is refused is withdrawn: rules do not see it. Nothing is looked up over a network. Imported only for a manifest
-that does not surely fit (`quick_check.py`).
+"""E016: schema errors of a manifest, key by key. Rules do not see invalid values. No network
+access. Imported only if `quick_check.py` gives no result.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -24,25 +22,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ValidationResult:
-    """`withdrawn` are key paths of names only: a bad item of a list withdraws the list."""
+    """`invalid` are key paths of names only: an invalid item makes its list invalid."""
 
     findings: tuple[Finding, ...]
     invalid: frozenset[KeyPath]
 
 
 def check(manifest: "Manifest") -> ValidationResult:
-    """All findings of the schema, sorted by place."""
+    """All findings of the schema, sorted by position."""
     schema_errors = [*_from_schema(manifest.written), *_pairs(manifest.written)]
     findings = sorted(
         (_finding(manifest, schema_error) for schema_error in schema_errors),
-        key=lambda found: found.order,
+        key=lambda finding: finding.order,
     )
-    invalid = frozenset(path for refusal in schema_errors for path in refusal.invalid)
+    invalid = frozenset(path for schema_error in schema_errors for path in schema_error.invalid)
     return ValidationResult(tuple(findings), invalid)
 
 
 def _from_schema(written: Mapping[str, Any]) -> Iterator[SchemaError]:
-    """One refusal a place: a wrong type hides what else is wrong with the same value."""
+    """One error per position: a wrong type hides other errors of the same value."""
     reported: set[tuple[KeyPath, str]] = set()
     errors = sorted(validator().iter_errors(written), key=lambda error: error.validator != "type")
     mistyped = {tuple(error.absolute_path) for error in errors if error.validator == "type"}
@@ -57,13 +55,13 @@ def _from_schema(written: Mapping[str, Any]) -> Iterator[SchemaError]:
 
 
 def _pairs(written: Mapping[str, Any]) -> Iterator[SchemaError]:
-    """`x_env` and `x_file` of one table are two ways to say one thing."""
+    """`x_env` and `x_file` in one table are two ways to set one value."""
     for pair in exclusive_pairs(written):
         name, other = (path[-1] for path in pair)
         yield SchemaError(
             path=pair[0],
             kind="bad-value",
-            message=f"`{name}` and `{other}` are both written; only one of the pair may be",
+            message=f"`{name}` and `{other}` are both set; only one of them is allowed",
             remedy=f"Drop `{other}` to read the file, or `{name}` to read the variable.",
             invalid=pair,
             related=pair[1:],
@@ -92,7 +90,9 @@ def _finding(manifest: "Manifest", schema_error: SchemaError) -> Finding:
 
 @cache
 def validator() -> Validator:
-    """The compiled schema: integers are integers, numbers are finite, `$` in a pattern is the end of the text."""
+    """The compiled schema: integers are integers, numbers are finite, `$` in a pattern matches the
+    end of the text only.
+    """
     checker = Draft202012Validator.TYPE_CHECKER.redefine_many(
         {"integer": _is_integer, "number": _is_number}
     )

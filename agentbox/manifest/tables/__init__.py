@@ -1,3 +1,3 @@
-"""The tables of a manifest as dataclasses, one file a top-level table. Only declarations of keys go
-in, no behaviour.
+"""The tables of a manifest as dataclasses, one file per top-level table. Declarations of
+keys only.
 """

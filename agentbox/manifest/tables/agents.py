@@ -1,4 +1,4 @@
-"""[agents.<name>]: the agents that this box may start."""
+"""[agents.<name>]: the agents that this box can start."""
 
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
@@ -21,7 +21,7 @@ from agentbox.manifest.types import (
 
 @dataclass(frozen=True, kw_only=True)
 class LlmTable:
-    """[agents.<name>.llm]: the model budget in one window."""
+    """[agents.<name>.llm]: the model budget per window."""
 
     max_tokens: Annotated[int, Range(1, 1000000000)] = key(1000000, "live")
     max_calls: Annotated[int, Range(1, 1000000)] = key(1000, "live")
@@ -32,7 +32,9 @@ class LlmTable:
 
 @dataclass(frozen=True, kw_only=True)
 class RestartTable:
-    """[agents.<name>.restart]: more restarts than `max_restarts` in the window = failed, with an event."""
+    """[agents.<name>.restart]: after more than `max_restarts` in the window the agent has failed,
+    with an event.
+    """
 
     policy: Literal["never", "on-failure", "always"] = key("never", "live")
     max_restarts: Annotated[int, Range(1, 100)] = key(5, "live")
@@ -43,8 +45,10 @@ class RestartTable:
 
 @dataclass(frozen=True, kw_only=True)
 class AgentTable:
-    """One agent. argv = `command` + `args`: no shell, no placeholder expansion. `limits` that it does not write are
-    those of [limits]. `state`: each run has memory and pods of its own, or all runs of this agent share them."""
+    """One agent. argv = `command` + `args`, without shell or placeholders. `limits` default to
+    those of [limits]. `state`: each run has its own memory and pods, or all runs of this agent
+    share them.
+    """
 
     enabled: bool = key(True, "live")
     autostart: bool = key(False, "boot")

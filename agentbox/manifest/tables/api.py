@@ -8,7 +8,7 @@ from agentbox.manifest.types import Env, HttpUrl, IpLiteral, Port, Size, key
 
 @dataclass(frozen=True, kw_only=True)
 class ApiTable:
-    """Where the management API listens and whom it lets in."""
+    """Address and authentication of the management API."""
 
     port: Port = key(9090, "rebuild")
     publish_address: IpLiteral = key("127.0.0.1", "recreate")

@@ -1,4 +1,4 @@
-"""[backup]: what `agentbox backup` keeps."""
+"""[backup]: contents of `agentbox backup`."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -10,7 +10,7 @@ Part = Literal["beads", "pods", "memory", "events", "workspace", "identities", "
 
 @dataclass(frozen=True, kw_only=True)
 class BackupTable:
-    """What goes into an archive beside manifest and lock, and how many archives stay."""
+    """What an archive contains besides manifest and lock, and how many archives are kept."""
 
     keep: Annotated[int, Range(1, 365)] = key(7, "live")
     include: Annotated[tuple[Part, ...], Unique()] = key(

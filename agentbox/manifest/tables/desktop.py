@@ -8,7 +8,7 @@ from agentbox.manifest.types import Env, Port, TextPattern, key
 
 @dataclass(frozen=True, kw_only=True)
 class DesktopTable:
-    """A screen behind a password. An unset password is generated at boot; the desktop is never open."""
+    """A desktop protected by a password. An unset password is generated at boot."""
 
     enabled: bool = key(False, "rebuild")
     stack: Literal["x11-openbox", "wayland-labwc"] = key("x11-openbox", "rebuild")

@@ -1,4 +1,4 @@
-"""[egress]: the ceiling of what leaves the box through the proxy."""
+"""[egress]: the maximum that leaves the box through the proxy."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -8,7 +8,9 @@ from agentbox.manifest.types import Range, TypeName, Unique, key
 
 @dataclass(frozen=True, kw_only=True)
 class EgressTable:
-    """Hosts that agents may reach at most. Private ranges are refused after resolution unless they are exempt."""
+    """The maximum of hosts that agents may reach. Private ranges are blocked after resolution
+    unless exempt.
+    """
 
     allow: Annotated[tuple[Annotated[str, TypeName("net_pattern")], ...], Unique()] = key(
         (), "live"

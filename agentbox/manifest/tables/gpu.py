@@ -8,6 +8,6 @@ from agentbox.manifest.types import key
 
 @dataclass(frozen=True, kw_only=True)
 class GpuTable:
-    """Packages, devices, environment and exception follow from the backend."""
+    """The backend determines packages, devices, environment and exception."""
 
     backend: Literal["none", "ollama-rocm", "ollama-cuda", "local-cuda"] = key("none", "rebuild")

@@ -1,4 +1,4 @@
-"""[image]: where packages come from, and which systems the image is built for."""
+"""[image]: the package source, and the systems that the image is built for."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -10,7 +10,7 @@ System = Literal["x86_64-linux", "aarch64-linux"]
 
 @dataclass(frozen=True, kw_only=True)
 class ImageTable:
-    """What the image is made of, beside the features."""
+    """Contents of the image besides the features."""
 
     source: Literal["debian", "nixpkgs"] = key("debian", "rebuild")
     suite: Annotated[str, TextPattern("^[a-z]+$")] = key("trixie", "rebuild")

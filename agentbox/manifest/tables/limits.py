@@ -1,4 +1,4 @@
-"""[limits]: what each agent may use, unless its own table says otherwise."""
+"""[limits]: default limits of agents."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -22,7 +22,7 @@ Mechanism = Literal[
 
 @dataclass(frozen=True, kw_only=True)
 class LimitsTable:
-    """Limits of one agent. `agent_wall_seconds` is the only key where 0 means none."""
+    """Limits of one agent. Only for `agent_wall_seconds` 0 means unlimited."""
 
     memory: Size = key(Size("2GiB"), "live")
     cpu: Annotated[float, Range(0.05, 256)] = key(1.0, "live")

@@ -1,4 +1,4 @@
-"""[mesh]: alone, client of a host, or host."""
+"""[mesh]: standalone, client, or host."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -8,7 +8,9 @@ from agentbox.manifest.types import BoxPath, Digest, Env, HttpUrl, Range, Unique
 
 @dataclass(frozen=True, kw_only=True)
 class MeshTable:
-    """How this box takes part in a federation. Writing `token_file` clears the default of `token_env`."""
+    """The role of this box in a federation. Setting `token_file` clears the default of
+    `token_env`.
+    """
 
     mode: Literal["standalone", "client", "host"] = key("standalone", "boot")
     host_url: HttpUrl = key("", "boot")

@@ -1,4 +1,4 @@
-"""[meta]: which page the manifest is written for, and the box's name."""
+"""[meta]: the version of the schema, and the box's name."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -8,7 +8,7 @@ from agentbox.manifest.types import Name, key
 
 @dataclass(frozen=True, kw_only=True)
 class MetaTable:
-    """Who this box is."""
+    """The identity of this box."""
 
     schema_version: Literal[1] = key(1, "rebuild", required=True)
     name: Name = key("agentbox", "recreate")

@@ -8,7 +8,7 @@ from agentbox.manifest.types import HttpUrl, IpLiteral, Port, key
 
 @dataclass(frozen=True, kw_only=True)
 class ObservabilityTable:
-    """What the box tells of itself."""
+    """Metrics, traces and logs of the box."""
 
     metrics_port: Port = key(9091, "rebuild")
     publish_address: IpLiteral = key("127.0.0.1", "recreate")

@@ -1,4 +1,6 @@
-"""[policies.<name>]: what an agent may do, by scope. Nothing allows by default; the last rule that matches decides."""
+"""[policies.<name>]: what an agent may do, by scope. Everything is denied by default; the last
+matching rule decides.
+"""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -15,7 +17,9 @@ _OPERATIONS = (MinItems(1), Unique())
 
 @dataclass(frozen=True, kw_only=True)
 class RuleTable:
-    """What every rule has. Without `operations` it is about all of its scope, in `net` about `connect`."""
+    """Keys of all rules. Without `operations` a rule applies to all of its scope, in `net` to
+    `connect`.
+    """
 
     mode: Literal["allow", "deny"] = key("deny", "live", required=True)
     patterns: _Patterns = key((), "live", required=True)
@@ -30,7 +34,9 @@ class FsRule(RuleTable):
 
 @dataclass(frozen=True, kw_only=True)
 class NetRule(RuleTable):
-    """A rule about the network. `methods` and `paths` narrow plain HTTP; empty = all."""
+    """A rule about the network. `methods` and `paths` restrict it to such plain HTTP requests;
+    empty = all.
+    """
 
     operations: Annotated[tuple[NetOperation, ...], *_OPERATIONS] = key(("connect",), "live")
     methods: Annotated[tuple[Method, ...], Unique()] = key((), "live")
@@ -69,7 +75,7 @@ class AgentRule(RuleTable):
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyTable:
-    """Rules over those of `base`, a built-in profile or another policy."""
+    """Rules in addition to those of `base`, a built-in profile or another policy."""
 
     base: Name = key("sandboxed", "live")
     fs: tuple[FsRule, ...] = key((), "live")

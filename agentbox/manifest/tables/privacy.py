@@ -1,4 +1,4 @@
-"""[privacy]: redaction in front of the slots and the gateway."""
+"""[privacy]: redaction of data for the slots and the gateway."""
 
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
@@ -13,7 +13,7 @@ Entity = Literal[
 
 @dataclass(frozen=True, kw_only=True)
 class PrivacyPolicyTable:
-    """[privacy.policy]: what happens where the filter stands, when it is down."""
+    """[privacy.policy]: behaviour when redaction fails, per slot and direction."""
 
     pods: Strictness = key("strict", "boot")
     memory: Strictness = key("strict", "boot")
@@ -26,7 +26,7 @@ class PrivacyPolicyTable:
 
 @dataclass(frozen=True, kw_only=True)
 class PrivacyTable:
-    """What is looked for, and by what."""
+    """What is redacted, and how."""
 
     enabled: bool = key(True, "rebuild")
     mode: Literal["off", "rules", "local-cpu", "local-gpu"] = key("rules", "rebuild")

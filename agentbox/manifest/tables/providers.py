@@ -1,4 +1,4 @@
-"""[providers.<name>]: where models are. Only the gateway reads the credentials."""
+"""[providers.<name>]: model endpoints. Only the gateway reads the credentials."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -8,7 +8,7 @@ from agentbox.manifest.types import Env, Glob, HttpUrl, Range, Unique, key
 
 @dataclass(frozen=True, kw_only=True)
 class ProviderTable:
-    """One model endpoint. `base_url` may be a private address: the operator, not an agent, chose it."""
+    """One model endpoint. `base_url` may be a private address, since the operator chose it."""
 
     enabled: bool = key(False, "boot")
     kind: Literal["openai", "anthropic", "gemini"] = key("openai", "boot")

@@ -1,4 +1,4 @@
-"""[resources]: what the box as a whole may use."""
+"""[resources]: limits of the box."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -8,7 +8,7 @@ from agentbox.manifest.types import Range, Size, key
 
 @dataclass(frozen=True, kw_only=True)
 class ResourcesTable:
-    """Limits that the container engine holds."""
+    """Limits enforced by the container engine."""
 
     cpus: Annotated[float, Range(0.5, 256)] = key(2.0, "recreate")
     memory: Size = key(Size("4GiB"), "recreate")

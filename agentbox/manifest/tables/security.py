@@ -1,4 +1,4 @@
-"""[security]: the exceptions to the container's baseline. Every field adds; none removes."""
+"""[security]: exceptions to the container's baseline. Every field adds; none removes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -38,7 +38,7 @@ class VolumeTable:
 
 @dataclass(frozen=True, kw_only=True)
 class DeviceRequestTable:
-    """Devices asked of a driver; `count` -1 = all."""
+    """Devices requested from a driver; `count` -1 = all."""
 
     driver: Annotated[str, TypeName("word")] = key("", "recreate", required=True)
     count: Annotated[int, Range(-1, 256)] = key(-1, "recreate")
@@ -49,7 +49,7 @@ class DeviceRequestTable:
 
 @dataclass(frozen=True, kw_only=True)
 class SecurityExceptionTable:
-    """[security.exceptions.<key>]: the delta of that key, on while its gate is on."""
+    """[security.exceptions.<key>]: an exception, active while its gate is on."""
 
     builtin: bool = key(True, "recreate")
     inherits: Annotated[tuple[ExceptionKey, ...], Unique()] = key((), "recreate")
@@ -72,7 +72,7 @@ class SecurityExceptionTable:
 
 @dataclass(frozen=True, kw_only=True)
 class SecurityTable:
-    """What the operator widens, and that they have read it."""
+    """Exceptions, and the operator's acknowledgement."""
 
     audit_acknowledged: bool = key(False, "recreate")
     exceptions: Mapping[ExceptionKey, SecurityExceptionTable] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""[skills]: the corpus, and the programs that skills need."""
+"""[skills]: the corpus, and programs needed by skills."""
 
 from dataclasses import dataclass, field
 from typing import Annotated
@@ -8,7 +8,7 @@ from agentbox.manifest.types import Glob, HttpUrl, Unique, key
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusTable:
-    """[skills.corpus]: which skills go into the image, by name or glob."""
+    """[skills.corpus]: skills in the image, by name or glob."""
 
     include: Annotated[tuple[Glob, ...], Unique()] = key(("*",), "rebuild")
     exclude: Annotated[tuple[Glob, ...], Unique()] = key((), "rebuild")
@@ -16,7 +16,7 @@ class CorpusTable:
 
 @dataclass(frozen=True, kw_only=True)
 class BrowserTable:
-    """[skills.browser]: a browser that agents drive."""
+    """[skills.browser]: a browser for agents."""
 
     playwright: bool = key(False, "rebuild")
     headed: bool = key(False, "boot")
@@ -24,7 +24,7 @@ class BrowserTable:
 
 @dataclass(frozen=True, kw_only=True)
 class MediaTable:
-    """[skills.media]: sound, film, pictures."""
+    """[skills.media]: audio, video, images."""
 
     ffmpeg: bool = key(False, "rebuild")
     imagemagick: bool = key(False, "rebuild")
@@ -34,7 +34,7 @@ class MediaTable:
 
 @dataclass(frozen=True, kw_only=True)
 class SpatialTable:
-    """[skills.spatial_and_3d]: bodies, maps, scenes."""
+    """[skills.spatial_and_3d]: 3D models, maps, scenes."""
 
     blender: bool = key(False, "rebuild")
     qgis: bool = key(False, "rebuild")
@@ -43,7 +43,7 @@ class SpatialTable:
 
 @dataclass(frozen=True, kw_only=True)
 class DataScienceTable:
-    """[skills.data_science]: notebooks and tensors."""
+    """[skills.data_science]: notebooks and machine learning."""
 
     jupyter: bool = key(False, "rebuild")
     pytorch: bool = key(False, "rebuild")
@@ -60,7 +60,7 @@ class DocsTable:
 
 @dataclass(frozen=True, kw_only=True)
 class SkillsTable:
-    """One table a kind of work."""
+    """One table per kind of work."""
 
     corpus: CorpusTable = field(default_factory=CorpusTable)
     browser: BrowserTable = field(default_factory=BrowserTable)

@@ -1,4 +1,4 @@
-"""[adapters.<slot>]: which implementation serves each of the five slots, and its settings."""
+"""[adapters.<slot>]: the implementation of each of the five slots, and its settings."""
 
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
@@ -21,7 +21,9 @@ _PoolSize = Annotated[int, Range(1, 64)]
 
 @dataclass(frozen=True, kw_only=True)
 class SlotTable:
-    """Keys of every slot table. The target keys are in all five, so that rules can explain where they do not belong."""
+    """Keys of all slot tables. The target keys are in all five, so that rules can explain where
+    they do not apply.
+    """
 
     required: bool = key(False, "boot")
     endpoint: HttpUrl = key("", "boot")
@@ -32,7 +34,7 @@ class SlotTable:
 
 @dataclass(frozen=True, kw_only=True)
 class BeadsTable(SlotTable):
-    """[adapters.beads]: work."""
+    """[adapters.beads]: work items."""
 
     use: Literal["local-sqlite", "external-http", "external-pg", "off"] = key(
         "local-sqlite", "boot"
@@ -47,7 +49,7 @@ class BeadsTable(SlotTable):
 
 @dataclass(frozen=True, kw_only=True)
 class PodsTable(SlotTable):
-    """[adapters.pods]: files with an address."""
+    """[adapters.pods]: addressable files."""
 
     use: Literal["local-fs", "external-solid", "off"] = key("local-fs", "boot")
     auth: Literal["none", "bearer", "solid-oidc", "nip98"] = key("bearer", "boot")
@@ -59,7 +61,7 @@ class PodsTable(SlotTable):
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryTable(SlotTable):
-    """[adapters.memory]: what agents remember."""
+    """[adapters.memory]: searchable memory of agents."""
 
     use: Literal["local-sqlite", "external-pg", "off"] = key("local-sqlite", "boot")
     ca_file: BoxPath = key("", "boot")
@@ -74,7 +76,7 @@ class MemoryTable(SlotTable):
 
 @dataclass(frozen=True, kw_only=True)
 class EventsTable(SlotTable):
-    """[adapters.events]: the journal."""
+    """[adapters.events]: the event journal."""
 
     use: Literal["local-jsonl", "external-http", "off"] = key("local-jsonl", "boot")
     ca_file: BoxPath = key("", "boot")
@@ -86,7 +88,7 @@ class EventsTable(SlotTable):
 
 @dataclass(frozen=True, kw_only=True)
 class OrchestratorTable(SlotTable):
-    """[adapters.orchestrator]: what starts agents. `use = "off"` implies `required = false`."""
+    """[adapters.orchestrator]: starts agents. `use = "off"` implies `required = false`."""
 
     use: Literal["local-process", "external-stdio", "off"] = key("local-process", "boot")
     required: bool = key(True, "boot")

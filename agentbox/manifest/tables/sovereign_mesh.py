@@ -10,14 +10,14 @@ PublicKey = Annotated[str, TypeName("public_key")]
 
 @dataclass(frozen=True, kw_only=True)
 class OperatorTable:
-    """[sovereign_mesh.operator]: the person."""
+    """[sovereign_mesh.operator]: the operator."""
 
     pubkey: Annotated[str, TypeName("public_key_or_none")] = key("", "boot")
 
 
 @dataclass(frozen=True, kw_only=True)
 class RelayTable:
-    """[sovereign_mesh.relay]: a relay for this box, a program of it or one elsewhere."""
+    """[sovereign_mesh.relay]: a relay for this box, embedded or external."""
 
     enabled: bool = key(False, "rebuild")
     implementation: Literal["embedded", "external"] = key("embedded", "boot")
@@ -41,7 +41,7 @@ class RelayTable:
 
 @dataclass(frozen=True, kw_only=True)
 class TelegramMirrorTable:
-    """[sovereign_mesh.telegram_mirror]: agent messages in one chat."""
+    """[sovereign_mesh.telegram_mirror]: mirrors agent messages to a chat."""
 
     enabled: bool = key(False, "rebuild")
     bot_token_env: Env = key("AGENTBOX_TELEGRAM_TOKEN", "recreate")
@@ -50,7 +50,7 @@ class TelegramMirrorTable:
 
 @dataclass(frozen=True, kw_only=True)
 class SovereignMeshTable:
-    """Keys are generated at first boot in the state volume, never written here."""
+    """Keys are generated at the first boot in the state volume, never written here."""
 
     enabled: bool = key(False, "rebuild")
     relays: Annotated[tuple[Annotated[str, TypeName("relay")], ...], Unique()] = key((), "boot")

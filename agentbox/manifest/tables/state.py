@@ -1,4 +1,4 @@
-"""[state]: how long what a run left stays."""
+"""[state]: retention of data left by runs."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -8,6 +8,6 @@ from agentbox.manifest.types import Range, key
 
 @dataclass(frozen=True, kw_only=True)
 class StateTable:
-    """Memory and pods of a run without a name. 0 = they go as soon as the run has ended."""
+    """Memory and pods of unnamed runs. 0 = deleted when the run ends."""
 
     keep_days: Annotated[int, Range(0, 365)] = key(7, "live")

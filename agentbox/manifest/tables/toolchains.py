@@ -7,7 +7,7 @@ from agentbox.manifest.types import key
 
 @dataclass(frozen=True, kw_only=True)
 class ToolchainsTable:
-    """One switch a feature."""
+    """One switch per feature."""
 
     node: bool = key(False, "rebuild")
     rust: bool = key(False, "rebuild")

@@ -1,3 +1,2 @@
-"""The client side of the mesh: join, heartbeat, and work without the host. Only what a joining box
-runs goes in.
-"""
+"""The client side of the mesh: joining, heartbeats and working offline. Only code of a joining box
+belongs here."""

@@ -1,6 +1,8 @@
-"""A client: joins its host, beats, and goes on without it. No step here touches an agent.
+"""The mesh client: joins its host, sends heartbeats, and continues without it. It never affects
+agents.
 
-Token and session are in memory only. Leases and waits are of the boot clock; wall clocks are compared and reported.
+Token and session are held in memory only. Leases and waits use the boot clock; wall clocks are only
+compared and reported.
 """
 
 import asyncio
@@ -34,7 +36,8 @@ _log = structlog.get_logger()
 
 
 class Client:
-    """`start` begins, `leave` ends. `came_back` is called whenever the host answers again after it did not."""
+    """`start` joins, `leave` ends. `on_reconnect` is called when the host answers again after an
+    outage."""
 
     def __init__(
         self,
@@ -71,16 +74,16 @@ class Client:
         self._metrics.set_state(self.state)
 
     def start(self) -> None:
-        """Begins to join; returns at once."""
+        """Starts joining in the background."""
         self._task = asyncio.get_running_loop().create_task(self._run(), name="mesh-client")
         self._task.add_done_callback(_log_failure)
 
     def join(self) -> None:
-        """A box that was refused, or waits, tries again now."""
+        """Retries now, after a refusal or during a wait."""
         self._wake.set()
 
     async def leave(self) -> None:
-        """Drains, deregisters once, and is closed; 10 s at most. Idempotent."""
+        """Drains, deregisters once and closes, within 10 s. Idempotent."""
         if self.state in ("leaving", "closed"):
             return
         if self._task is not None:
@@ -95,7 +98,7 @@ class Client:
         self._transition(18, "closed")
 
     def status(self) -> MeshStatus:
-        """What is shown of it; no token."""
+        """The status, without the token."""
         return MeshStatus(
             mode="client",
             state=self.state,
@@ -167,7 +170,8 @@ class Client:
         self._transition(6, "registering")
 
     async def _rejoin(self) -> None:
-        """Evicted: joins again at once, with a little jitter. A box that was superseded has a twin, or a newer self."""
+        """Rejoins after a short jitter. A superseded box does not: another box runs with its
+        identity."""
         if self.reason == "superseded":
             self._transition(15, "refused")
             self._emit("mesh.refused", reason="superseded")
@@ -176,7 +180,7 @@ class Client:
         self._transition(15, "registering")
 
     async def _run_session(self) -> None:
-        """As long as there is a session: resolves, beats, suspects, comes back."""
+        """Runs the session: resolves slots, sends heartbeats, tracks the lease."""
         assert self._session is not None
         session, resolving = (
             self._session,
@@ -200,7 +204,7 @@ class Client:
             resolving.cancel()
 
     async def _wait_next(self, due: float, resolving: "asyncio.Future[None]") -> None:
-        """Waits for what comes first: the next beat, the end of the lease, or the slots."""
+        """Waits for the next heartbeat, the end of the lease, or the slots."""
         assert self._session is not None
         end = min(due, self._lease_end(self._session)) if self.state == "suspect" else due
         timeout = max(0.0, end - boottime())
@@ -248,7 +252,8 @@ class Client:
         return reply.endpoints_rev
 
     async def _renew(self, session: ClientSession) -> None:
-        """The host offers something else now: the same session, asked for anew. Raises Lost, Refusal."""
+        """Registers again since the host's offers changed; the session stays. Raises
+        HostUnreachable, HostRefused."""
         registered = await self._send_registration()
         session.registered, session.rev, session.heartbeats = (
             registered,
@@ -303,14 +308,14 @@ class Client:
             _log.warning("mesh.not_deregistered", reason=str(error))
 
     def _heartbeat_delay(self, session: ClientSession) -> float:
-        """Seconds to the next: soon after the first that fail, then as ever."""
+        """Seconds to the next heartbeat: short after the first failures, then the normal period."""
         return backoff.heartbeat_delay(session.registered.heartbeat_s, session.misses) / self._scale
 
     def _lease_end(self, session: ClientSession) -> float:
         return session.last_ok + session.registered.lease_s / self._scale
 
     async def _pause(self, seconds: float) -> None:
-        """Until then, or until somebody says `join`."""
+        """Waits for the time or for `join`."""
         self._wake.clear()
         try:
             async with asyncio.timeout(seconds / self._scale):
@@ -337,4 +342,4 @@ class Client:
 
 def _log_failure(task: "asyncio.Task[None]") -> None:
     if not task.cancelled() and (error := task.exception()) is not None:
-        _log.error("mesh client ended", exc_info=error)
+        _log.error("mesh client failed", exc_info=error)

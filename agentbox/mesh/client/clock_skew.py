@@ -1,4 +1,4 @@
-"""How far the host's wall clock is from ours: told, never acted upon."""
+"""The clock difference to the host: reported only."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -17,7 +17,8 @@ class _EmitEvent(Protocol):
 
 
 class ClockSkew:
-    """`seconds` is the host's time minus ours at the middle of the last call, None before the first answer."""
+    """`seconds`: the host's clock minus the local one at the middle of the last call, None before
+    the first response."""
 
     def __init__(self, metrics: ClientMetrics, emit: _EmitEvent) -> None:
         self._metrics, self._emit = metrics, emit
@@ -26,7 +27,7 @@ class ClockSkew:
 
     @contextmanager
     def measure(self) -> Iterator[Callable[[datetime], None]]:
-        """Around a call; what it gives is called with the time that the host answered."""
+        """Measures a call; the yielded function takes the host's time of the response."""
         sent, started = clock.now(), time.monotonic()
 
         def record(host_time: datetime) -> None:

@@ -1,4 +1,4 @@
-"""The calls of a client to its host, and what their answers mean for the state machine."""
+"""The client's calls to its host, with errors mapped for the state machine."""
 
 import ssl
 from pathlib import Path
@@ -27,7 +27,7 @@ _RETRIED_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
 
 
 class HostUnreachable(Exception):
-    """No usable answer: it may be tried again, after `retry_after` seconds where the host said so."""
+    """No usable response. A retry may succeed, after `retry_after` seconds if the host set it."""
 
     def __init__(self, reason: str, retry_after: float | None = None) -> None:
         super().__init__(reason)
@@ -35,7 +35,7 @@ class HostUnreachable(Exception):
 
 
 class HostRefused(Exception):
-    """The host says no, and why: `code` is that of its problem, `mismatches` the contracts that do not fit."""
+    """The host refused. `code`: of its problem document; `mismatches`: incompatible contracts."""
 
     def __init__(self, code: str, reason: str, mismatches: tuple[Any, ...] = ()) -> None:
         super().__init__(reason)
@@ -43,7 +43,8 @@ class HostRefused(Exception):
 
 
 class SessionOver(Exception):
-    """The session is over. `reason` is the host's word, `unknown` where it does not know the token."""
+    """The session has ended. `reason`: given by the host, `unknown` if it does not know the
+    token."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -51,7 +52,7 @@ class SessionOver(Exception):
 
 
 class HostConnection:
-    """`seconds` is the deadline of each call."""
+    """`timeout`: seconds per call."""
 
     def __init__(
         self, url: str, enrolment_token: str, *, timeout: float, ca_file: Path | None = None
@@ -65,17 +66,17 @@ class HostConnection:
         self._client: AsyncBoxClient | None = None
 
     async def register(self, registration: Registration) -> Registered:
-        """Raises Lost, Refusal."""
+        """Raises HostUnreachable, HostRefused."""
         return await self._send(
             "mesh_register", registration.to_wire(), self._enrolment_token, Registered
         )
 
     async def heartbeat(self, heartbeat: Heartbeat, token: str) -> HeartbeatReply:
-        """Raises Lost, Refusal, Over."""
+        """Raises HostUnreachable, HostRefused, SessionOver."""
         return await self._send("mesh_heartbeat", heartbeat.to_wire(), token, HeartbeatReply)
 
     async def deregister(self, session_id: str, token: str) -> None:
-        """Raises Lost, Refusal, Over."""
+        """Raises HostUnreachable, HostRefused, SessionOver."""
         call = build_call(
             "mesh_deregister", body={"session_id": session_id}, headers=base_headers(token)
         )
@@ -95,7 +96,7 @@ class HostConnection:
         try:
             return decode_known(record_type, response.json())
         except (ValueError, ValidationError) as error:
-            raise HostUnreachable(f"{self.url} answers, but it is no mesh host") from error
+            raise HostUnreachable(f"{self.url} is not a mesh host") from error
 
     async def _send_call(self, call: Call) -> httpx.Response:
         try:
@@ -105,14 +106,14 @@ class HostConnection:
         except ApiError as error:
             raise _to_mesh_error(error) from error
         except (OSError, ssl.SSLError) as error:
-            raise HostUnreachable(f"cannot read the trust anchor: {error}") from error
+            raise HostUnreachable(f"cannot read the CA file: {error}") from error
 
     def _open_client(self) -> AsyncBoxClient:
         if self._client is None:
             parts = urlsplit(self.url)
             if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
                 raise HostRefused(
-                    "clear-text", "mesh.host_url is plain http to another machine: give it as https"
+                    "clear-text", "mesh.host_url is plain http to another machine: use https"
                 )
             context = (
                 ssl.create_default_context(cafile=str(self._ca_file)) if self._ca_file else True

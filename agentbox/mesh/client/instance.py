@@ -1,4 +1,4 @@
-"""Who this box is to a host: an id and a secret in `mesh/instance`, made once and kept with the state volume."""
+"""The identity of this box at a host: an id and a secret in `mesh/instance` on the state volume."""
 
 import os
 from base64 import b64decode, b64encode
@@ -15,14 +15,15 @@ FILE = "instance"
 
 @dataclass(frozen=True)
 class Instance:
-    """`id` is a UUID, and public; `secret` are 32 random bytes."""
+    """`id`: a public UUID; `secret`: 32 random bytes."""
 
     id: str
     secret: bytes = field(repr=False)
 
 
 def load_or_create(directory: Path) -> Instance:
-    """The one of that folder, made where there is none (0600). Raises AgentboxError for a file that is none, or no room."""
+    """Loads the instance, or creates it (0600). Raises AgentboxError if the file is invalid or
+    cannot be written."""
     path = directory / FILE
     try:
         stored = read_json(path)
@@ -37,7 +38,7 @@ def load_or_create(directory: Path) -> Instance:
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise AgentboxError(
-            f"cannot read or make {path}: {error}",
-            "Remove the file to join as a new box, and give its folder room.",
+            f"cannot read or create {path}: {error}",
+            "Remove the file to join as a new box, and check that the disk is not full.",
         ) from error
     return instance

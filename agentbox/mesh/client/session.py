@@ -1,4 +1,4 @@
-"""What a client is told of its box, and what it holds of its session."""
+"""Inputs from the box, and the state of a session."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -9,17 +9,17 @@ from agentbox.contracts.mesh import Registered
 
 @dataclass(frozen=True, kw_only=True)
 class BoxFacts:
-    """What the box says of itself, besides its identity."""
+    """Data about the box, besides its identity."""
 
     boot_id: str
     registration: Callable[[], dict[str, Any]]  # members of a Registration
-    heartbeat: Callable[[], Awaitable[dict[str, Any]]]  # members of a Beat
-    outbox: Callable[[], dict[str, Any]]  # what waits for the store of beads
+    heartbeat: Callable[[], Awaitable[dict[str, Any]]]  # members of a Heartbeat
+    outbox: Callable[[], dict[str, Any]]  # summary of the outbox
 
 
 @dataclass
 class ClientSession:
-    """The session, as long as there is one."""
+    """The current session."""
 
     registered: Registered
     rev: str

@@ -1,4 +1,4 @@
-"""The slots that a client has from its session: external ones without an `endpoint` of their own."""
+"""The slots that a session provides: external ones without their own `endpoint`."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ NO_SESSION = "no mesh session"
 
 
 class Slots(Protocol):
-    """What of the container of slots is used here."""
+    """The part of the slot container that is used here."""
 
     def reconfigure(self, slot: SlotName, cfg: SlotConfig) -> None: ...
     async def wait_applied(self, slot: SlotName) -> None: ...
@@ -24,7 +24,7 @@ class Slots(Protocol):
 
 
 class SessionSlots:
-    """`configs` are those of the manifest, asked for each time; `names` is the name of this box at its host."""
+    """`configs` returns the slots of the manifest; `box_name` is this box's name at its host."""
 
     def __init__(
         self,
@@ -41,13 +41,13 @@ class SessionSlots:
             ca_file,
             box_name,
         )
-        self._offers: Mapping[str, Endpoint] | None = None  # None = no session
+        self._offers: Mapping[str, Endpoint] | None = None  # None: no session
         self._token = ""
         self._rejected: dict[str, str] = {}
 
     @property
     def needed(self) -> tuple[SlotName, ...]:
-        """Those that only a session can serve."""
+        """The slots that need a session."""
         return tuple(
             slot
             for slot, cfg in self._configs().items()
@@ -57,16 +57,17 @@ class SessionSlots:
         )
 
     def status(self) -> dict[str, str]:
-        """Slot -> the address it was given, or why it has none."""
+        """Slot -> its address, or why it has none."""
         return {slot: self._missing_reason(slot) or self._url(slot) for slot in self.needed}
 
     async def before_open(self, slot: SlotName) -> None:
-        """Raises SlotUnavailable for a slot that has no address now. Events do without: the journal is this box's own."""
+        """Raises SlotUnavailable for a slot without an address. Events are exempt, since the
+        journal is local."""
         if slot in self.needed and slot != "events" and (reason := self._missing_reason(slot)):
             raise SlotUnavailable(reason, slot=slot, impl=self._configs()[slot].use, since=None)
 
     def overlay(self, cfg: SlotConfig) -> SlotConfig:
-        """The configuration with what the session gives."""
+        """The configuration completed with the session's address and token."""
         if cfg.slot not in self.needed or self._missing_reason(cfg.slot):
             return cfg
         session_options: dict[str, Any] = {"endpoint": self._url(cfg.slot)}
@@ -81,7 +82,8 @@ class SessionSlots:
         )
 
     def apply(self, offers: Mapping[str, Endpoint], token: str) -> dict[str, str]:
-        """What the session offers from now on; slots change over in the background. Slot -> why its address may not be used."""
+        """Applies the session's offers; slots are reconfigured in the background. Returns slot ->
+        why its address is invalid."""
         previous = {slot: self.overlay(self._configs()[slot]) for slot in self.needed}
         self._offers, self._token = offers, token
         self._rejected = {
@@ -93,19 +95,19 @@ class SessionSlots:
         return dict(self._rejected)
 
     def drop(self) -> None:
-        """The session is over: its slots go down."""
+        """Ends the session: its slots go down."""
         previous = {slot: self.overlay(self._configs()[slot]) for slot in self.needed}
         self._offers, self._token, self._rejected = None, "", {}
         self._reconfigure(previous)
 
     def retry_down(self) -> None:
-        """The host is back: what is down is tried at once."""
+        """Retries slots that are down, since the host is back."""
         for slot in self.needed:
             if self._slots.is_down(slot) and not self._missing_reason(slot):
                 self._slots.reconfigure(slot, self.overlay(self._configs()[slot]))
 
     async def wait_settled(self, seconds: float) -> None:
-        """Returns once every slot of the session is open, or failed; after `seconds` at the latest."""
+        """Returns once all session slots are open or failed, or after `seconds`."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await asyncio.gather(*map(self._slots.wait_applied, self.needed))
@@ -120,21 +122,21 @@ class SessionSlots:
         if self._offers is None:
             return NO_SESSION
         if slot not in self._offers:
-            return f"host offers no {slot}"
+            return f"the host does not offer {slot}"
         return self._rejected.get(slot, "")
 
     def _url(self, slot: str) -> str:
         return self._offers[slot].url if self._offers else ""
 
     def _invalid_reason(self, url: str) -> str:
-        """Why an address that the host gave may not be used; "" when it may."""
+        """Why an address from the host must not be used; "" if it is valid."""
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            return "the host's address for it is no http(s) address"
+            return "the host's address for it is not an http(s) URL"
         if parts.username is not None or parts.password is not None:
-            return "the host's address for it carries a credential"
+            return "the host's address for it contains a credential"
         if parts.hostname != self._host:
             return f"the host's address for it is on {parts.hostname}, not on the host itself"
         if parts.scheme == "http" and not is_loopback(parts.hostname):
-            return "the host's address for it is plain http"
+            return "the host's address for it uses plain http"
         return ""

@@ -1,4 +1,4 @@
-"""The states of a client and the eighteen transitions between them, numbered."""
+"""The states of a client and its eighteen numbered transitions."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -31,7 +31,7 @@ STATES: tuple[State, ...] = (
 )
 SESSION_STATES: frozenset[State] = frozenset(
     {"resolving", "active", "suspect", "partitioned"}
-)  # there is a session
+)  # states with a session
 
 TRANSITIONS: Mapping[int, tuple[frozenset[State], frozenset[State]]] = {
     1: (frozenset({"idle"}), frozenset({"registering"})),
@@ -56,7 +56,7 @@ TRANSITIONS: Mapping[int, tuple[frozenset[State], frozenset[State]]] = {
 
 
 def check_transition(number: int, old: State, new: State) -> None:
-    """Raises AssertionError for a step that the table does not have: a bug."""
+    """Raises AssertionError for a transition missing from the table, which is a bug."""
     before, after = TRANSITIONS[number]
     is_valid = old in before and new in after
     assert is_valid, f"transition {number} does not lead from {old} to {new}"

@@ -1,1 +1,2 @@
-"""The host side of the mesh: admission, sessions, offers. Only what the admitting box runs goes in."""
+"""The host side of the mesh: admission, sessions, offers. Only code of the admitting box belongs
+here."""

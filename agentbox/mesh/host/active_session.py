@@ -1,4 +1,4 @@
-"""What a host holds in memory of its sessions, and of who calls with a token of one."""
+"""In-memory state of sessions and token holders."""
 
 from dataclasses import dataclass, field
 
@@ -7,7 +7,8 @@ from agentbox.contracts.mesh import MeshSession
 
 @dataclass
 class ActiveSession:
-    """An active session: when its lease is over, and until when each of its tokens counts (None: as long as it lives)."""
+    """An active session: when its lease expires, and when each token expires (None: with the
+    session)."""
 
     session: MeshSession
     expires_at: float
@@ -16,7 +17,7 @@ class ActiveSession:
 
 @dataclass(frozen=True)
 class TokenHolder:
-    """Who holds a session's token. `reason` is set once the session is over."""
+    """The holder of a session token. `reason` is set once the session has ended."""
 
     session_id: str
     instance_id: str = ""

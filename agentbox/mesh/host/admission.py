@@ -1,4 +1,4 @@
-"""Whom a host admits: by secret, image and posture, so often, so many, and no instance that runs twice."""
+"""Admission rules of a host: secret, image, posture, rate, capacity, duplicate instances."""
 
 import hashlib
 import hmac
@@ -12,26 +12,26 @@ from agentbox.core.records.wire import invalid_value
 from agentbox.core.slot_errors import ContractMismatch, QuotaExceeded, RateLimited
 from agentbox.plan.model import Plan
 
-MAX_REGISTRATIONS = 10  # of one instance in a minute
+MAX_REGISTRATIONS = 10  # per instance and minute
 REGISTRATION_SECONDS = 60.0
-MAX_BOOTS = 3  # changes of boot in that time are two boxes with one identity
+MAX_BOOTS = 3  # boot changes in that time indicate two boxes with one identity
 BOOT_SECONDS = 600.0
 MAX_TEXT = 256  # characters of a name or digest
 MAX_ENTRIES = 16  # entries of a map
 
 
 class Admission:
-    """Times are of the boot clock, divided by `scale`. Everything here is forgotten with the process."""
+    """Times are of the boot clock, divided by `scale`. The state is lost with the process."""
 
     def __init__(self, plan: Callable[[], Plan], now: Callable[[], float], scale: float) -> None:
         self._plan, self._now, self._scale = plan, now, scale
         self._registrations: dict[tuple[str, str], deque[float]] = {}
         self._boots: dict[
             str, tuple[str, deque[float]]
-        ] = {}  # instance -> its last boot, and when that changed
+        ] = {}  # instance -> its last boot, times of changes
 
     def check(self, registration: Registration, secret: bytes | None, principal: str) -> None:
-        """`secret` is the SHA-256 that the instance was first seen with. Raises RateLimited, ValidationError,
+        """`secret`: SHA-256 of the instance's first secret. Raises RateLimited, ValidationError,
         ContractMismatch, NotAdmitted."""
         if registration.protocol != PROTOCOL:
             mismatch = {
@@ -40,14 +40,14 @@ class Admission:
                 "theirs": str(registration.protocol),
             }
             raise ContractMismatch(
-                f"cannot join: this host speaks protocol {PROTOCOL}", mismatches=[mismatch]
+                f"cannot join: this host requires protocol {PROTOCOL}", mismatches=[mismatch]
             )
         _check_fields(registration)
         self._check_rate(principal, registration.instance_id)
         if secret is not None and not hmac.compare_digest(
             secret, hashlib.sha256(registration.instance_secret).digest()
         ):
-            raise NotAdmitted("cannot join: this instance id is known with another secret")
+            raise NotAdmitted("cannot join: this instance id is registered with another secret")
         mesh = self._plan().mesh
         for key, value in (
             ("admit_images", registration.image_hash),
@@ -59,11 +59,11 @@ class Admission:
                 )
 
     def check_capacity(self, other_boxes: int) -> None:
-        """Raises QuotaExceeded when that many other boxes fill the host."""
+        """Raises QuotaExceeded if the host is full."""
         max_clients = int(self._plan().mesh["max_clients"])
         if other_boxes >= max_clients:
             raise QuotaExceeded(
-                f"cannot join: {other_boxes} boxes are here",
+                f"cannot join: the host already has {other_boxes} boxes",
                 limit="mesh sessions",
                 observed=other_boxes,
                 cap=max_clients,
@@ -71,7 +71,8 @@ class Admission:
             )
 
     def check_boot(self, registration: Registration) -> None:
-        """Raises DuplicateInstance once an instance changed its boot too often: each change would end the other's session."""
+        """Raises DuplicateInstance after too many boot changes of an instance, each of which ends
+        the other box's session."""
         boot, changes = self._boots.get(
             registration.instance_id, (registration.boot_id, deque[float](maxlen=2 * MAX_BOOTS))
         )
@@ -83,12 +84,14 @@ class Admission:
         self._boots[registration.instance_id] = (registration.boot_id, changes)
         if len(changes) >= MAX_BOOTS:
             raise DuplicateInstance(
-                "cannot join: two boxes run with this instance id, so one has a copy of the other's state volume",
-                hint="remove mesh/instance from the state volume of one of them, and start it again",
+                "cannot join: two boxes run with this instance id, so one has a copy of the "
+                "other's state volume",
+                hint="remove mesh/instance from the state volume of one of them, and start it "
+                "again",
             )
 
     def _check_rate(self, principal: str, instance_id: str) -> None:
-        """The enrolment token is shared, so an instance is counted by itself."""
+        """Counts by instance, since the enrolment token is shared."""
         now, window = self._now(), REGISTRATION_SECONDS / self._scale
         self._registrations = {
             key: times for key, times in self._registrations.items() if times[-1] > now - window

@@ -1,7 +1,7 @@
-"""The host: admits boxes, keeps their sessions alive as long as they beat, and ends them.
+"""The mesh host: admits boxes, renews their sessions with each heartbeat, and ends them.
 
-Every change is on disk before it is answered. Leases are of the boot clock: no step of a wall clock ends a session, and
-after a restart of the host every active session gets one full lease.
+Changes are written before the response. Leases use the boot clock: wall-clock steps end no session,
+and after a host restart each active session gets a full lease.
 """
 
 import asyncio
@@ -29,16 +29,17 @@ from agentbox.mesh.metrics import HostMetrics
 from agentbox.plan.model import Plan
 
 TOKEN_BYTES = 32
-TOKEN_PREFIX = "abm_"  # so that a scanner, and a person, knows what it has found
-OLD_TOKEN_SECONDS = 60.0  # that a token still works after a repeated register
-LEASE_SLACK_SECONDS = 10.0  # of a lease, over the beats that may be missed
+TOKEN_PREFIX = "abm_"  # identifiable by secret scanners
+OLD_TOKEN_SECONDS = 60.0  # for which the previous token remains valid after a re-registration
+LEASE_SLACK_SECONDS = 10.0  # added to the allowed missed heartbeats
 CLEANUP_SECONDS = 3600.0
 EmitEvent = Callable[[str, dict[str, Any]], None]  # (event type, data)
 _log = structlog.get_logger()
 
 
 class Host:
-    """`plan` is asked for each time, since some of its keys are live. `scale` divides every time, for tests."""
+    """`plan` is called each time, since some of its keys are live. `scale` divides all times, for
+    tests."""
 
     def __init__(
         self,
@@ -55,7 +56,7 @@ class Host:
         self._admission = Admission(plan, now, scale)
         self._active: dict[str, ActiveSession] = {}
         self._by_token: dict[bytes, str] = {}
-        self._ended: dict[str, str] = {}  # session id -> reason, while a token of it is remembered
+        self._ended: dict[str, str] = {}  # session id -> reason, while one of its tokens is stored
         self._secrets: dict[str, bytes] = {}
         self._lock = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
@@ -72,7 +73,7 @@ class Host:
         )
 
     async def open(self) -> None:
-        """Reads the sessions and begins to watch their leases. A store that cannot be read is tried again."""
+        """Loads the sessions and starts maintenance. An unreadable store is retried."""
         await self._load()
         self._task = asyncio.ensure_future(self._run_maintenance())
 
@@ -94,11 +95,11 @@ class Host:
 
     @property
     def condition(self) -> tuple[State, str]:
-        """How its store is, and why."""
+        """The state of the store, with a reason."""
         return self._store.condition
 
     async def close(self) -> None:
-        """Ends the watch; sessions stay as they are."""
+        """Stops maintenance; sessions stay as they are."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait({self._task})
@@ -106,7 +107,8 @@ class Host:
         await self._store.close()
 
     def find_holder(self, sha256: bytes) -> TokenHolder | None:
-        """Whose token has that hash. None when it is unknown, or was replaced more than a minute ago."""
+        """The holder of the token with this hash. None if unknown, or replaced more than a minute
+        ago."""
         session_id = self._by_token.get(sha256, "")
         if (reason := self._ended.get(session_id)) is not None:
             return TokenHolder(session_id, reason=reason)
@@ -121,8 +123,8 @@ class Host:
         return TokenHolder(session_id, session.instance_id, scopes)
 
     async def register(self, registration: Registration, principal: str) -> Registered:
-        """A session for that box. Raises NotAdmitted, ContractMismatch, DuplicateInstance, RateLimited, QuotaExceeded,
-        ValidationError."""
+        """Creates or resumes a session. Raises NotAdmitted, ContractMismatch, DuplicateInstance,
+        RateLimited, QuotaExceeded, ValidationError."""
         async with self._lock:
             try:
                 registered = await self._register(registration, principal)
@@ -181,7 +183,7 @@ class Host:
         )
 
     async def _admit_boot(self, registration: Registration, previous: ActiveSession | None) -> None:
-        """Ends the session of an instance that shows itself to run twice, before DuplicateInstance is raised."""
+        """Ends the session of a duplicate instance before DuplicateInstance is raised."""
         try:
             self._admission.check_boot(registration)
         except AdapterError:
@@ -198,7 +200,7 @@ class Host:
         *,
         resumed: bool,
     ) -> str:
-        """The session's id, once it is on disk; the one before it is ended in the same transaction."""
+        """Saves the session and returns its id; the previous one ends in the same transaction."""
         sha256, secret = (
             hashlib.sha256(token.encode()).digest(),
             hashlib.sha256(registration.instance_secret).digest(),
@@ -256,7 +258,8 @@ class Host:
         return session.id
 
     async def heartbeat(self, token_session_id: str, heartbeat: Heartbeat) -> HeartbeatReply:
-        """Renews the lease of the session whose token was sent, `held`. Raises SessionEnded, ContractMismatch."""
+        """Renews the lease of the session of the token, `token_session_id`. Raises SessionEnded,
+        ContractMismatch."""
         active = self._active.get(token_session_id)
         if active is None or heartbeat.session_id != token_session_id:
             self._metrics.heartbeats.labels("ended").inc()
@@ -265,7 +268,7 @@ class Host:
                 if heartbeat.session_id == token_session_id
                 else "unknown"
             )
-            raise SessionEnded(f"this session is over: {reason}", reason=reason)
+            raise SessionEnded(f"this session has ended: {reason}", reason=reason)
         plan = self._plan()
         if mismatches := offers.mismatches(
             active.session.contracts, active.session.impls, offers.offered_contracts(plan)
@@ -291,24 +294,25 @@ class Host:
         return HeartbeatReply(host_time=clock.now(), endpoints_rev=offers.revision(plan))
 
     async def deregister(self, token_session_id: str, session_id: str) -> MeshSession:
-        """The session, closed; one that is over already stays as it is. Raises SessionEnded for another's id."""
+        """Closes and returns the session; an ended one is unchanged. Raises SessionEnded for
+        another id."""
         if session_id != token_session_id:
-            raise SessionEnded("this session is over: unknown", reason="unknown")
+            raise SessionEnded("this session has ended: unknown", reason="unknown")
         async with self._lock:
             if (active := self._active.get(token_session_id)) is not None:
                 await self._end(active, "closed", "deregister")
         session = await self._store.show(token_session_id)
         if session is None:
-            raise SessionEnded("this session is over: unknown", reason="unknown")
+            raise SessionEnded("this session has ended: unknown", reason="unknown")
         return session
 
     async def evict(self, session_id: str) -> None:
-        """Ends a session, its token at once. Raises NotFound for one that is not active."""
+        """Ends a session and its token at once. Raises NotFound if it is not active."""
         async with self._lock:
             active = self._active.get(session_id)
             if active is None:
                 raise NotFound(
-                    "cannot find an active session of this id",
+                    "cannot find an active session with this id",
                     resource="mesh session",
                     id=session_id,
                 )
@@ -323,16 +327,16 @@ class Host:
         return session
 
     async def page(self, filters: dict[str, str], limit: int, after: str) -> list[MeshSession]:
-        """Sessions in order of id, by the columns state, instance_id and image_hash."""
+        """Sessions in order of id, filtered by state, instance_id and image_hash."""
         return await self._store.page(filters, limit, after)
 
     @property
     def counts(self) -> dict[str, int]:
-        """Active sessions, and those of the last day that are over."""
+        """Number of active sessions, and of sessions that ended within a day."""
         return {"active": len(self._active), "ended": len(self._ended)}
 
     async def _run_maintenance(self) -> None:
-        """Each second: leases that are over, or the store, where it could not be read. Each hour: what is too old to be kept."""
+        """Every second: expires leases, or retries the store. Every hour: deletes old rows."""
         last_cleanup = self._now()
         while True:
             await asyncio.sleep(1 / self._scale)
@@ -345,7 +349,7 @@ class Host:
                     last_cleanup = self._now()
                     await self._discard_old()
             except AdapterError as error:
-                _log.error("sessions not swept", reason=error.message)
+                _log.error("mesh session maintenance failed", reason=error.message)
 
     async def _expire_leases(self) -> None:
         async with self._lock:

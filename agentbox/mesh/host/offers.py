@@ -1,4 +1,4 @@
-"""What a host offers to a box: endpoints by slot, the versions of their contracts, and how these fit the box's own."""
+"""What a host offers to a box: endpoints, contract versions, and their compatibility."""
 
 import hashlib
 from collections.abc import Mapping
@@ -18,18 +18,18 @@ _SCOPES = {
 
 
 def public_base(plan: Plan) -> str:
-    """The address under which boxes reach this API, without a slash at its end."""
+    """The URL under which boxes reach this API, without a trailing slash."""
     return (plan.api.public_base or f"http://127.0.0.1:{plan.api.port}").rstrip("/")
 
 
 def offered_contracts(plan: Plan) -> dict[str, str]:
-    """Contract version of each slot that this host offers: of those that the mesh knows, all that are not off."""
+    """Contract version of each mesh slot that is not off on this host."""
     served = ((slot, plan.slots[slot].use) for slot in OFFERED_SLOTS if slot in plan.slots)
     return {slot: resolve(slot, use).contract_version for slot, use in served if use != "off"}  # type: ignore[arg-type]
 
 
 def offered_endpoints(plan: Plan, instance_id: str) -> dict[str, Endpoint]:
-    """Where that box finds each slot."""
+    """The endpoint of each offered slot for the box."""
     base = public_base(plan)
     return {
         slot: Endpoint(impl=_IMPL[slot], url=base + _PATH[slot].format(instance=instance_id))
@@ -38,13 +38,13 @@ def offered_endpoints(plan: Plan, instance_id: str) -> dict[str, Endpoint]:
 
 
 def revision(plan: Plan) -> str:
-    """Another word once anything that is offered, or its address, is another."""
+    """A digest that changes with the offers or their address."""
     offered = {"base": public_base(plan), "contracts": offered_contracts(plan)}
     return hashlib.sha256(canonical_json(offered)).hexdigest()[:16]
 
 
 def scopes(impls: Mapping[str, str], offered: Mapping[str, str]) -> frozenset[str]:
-    """What a box may do here: only in slots that it sets external and this host offers."""
+    """The scopes of a box: slots that it sets external and this host offers."""
     return frozenset(
         scope for slot in offered if _is_external(impls.get(slot, "")) for scope in _SCOPES[slot]
     )
@@ -53,7 +53,8 @@ def scopes(impls: Mapping[str, str], offered: Mapping[str, str]) -> frozenset[st
 def mismatches(
     theirs: Mapping[str, str], impls: Mapping[str, str], ours: Mapping[str, str]
 ) -> list[dict[str, str]]:
-    """A row for each slot whose MAJOR differs, of those that the box sets external. `ours` and `theirs` as the host sees it."""
+    """External slots of the box with a different major version. `ours` and `theirs` from the host's
+    view."""
     return [
         {"slot": slot, "ours": version, "theirs": theirs.get(slot, "")}
         for slot, version in ours.items()
@@ -63,7 +64,7 @@ def mismatches(
 
 
 def common_contracts(registration: Registration, offered: Mapping[str, str]) -> dict[str, str]:
-    """The version that both sides use: of equal MAJOR the lower one."""
+    """The version used by both sides: the lower one."""
     return {
         slot: min(version, registration.contracts.get(slot) or version, key=_parse_version)
         for slot, version in offered.items()
@@ -75,6 +76,6 @@ def _is_external(impl: str) -> bool:
 
 
 def _parse_version(version: str) -> tuple[int, ...]:
-    """(-1,) for what is no version."""
+    """(-1,) for an invalid version."""
     parts = version.split(".")
     return tuple(map(int, parts)) if all(part.isdecimal() for part in parts) else (-1,)

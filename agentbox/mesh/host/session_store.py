@@ -1,4 +1,5 @@
-"""The sessions of a host on disk, `mesh/sessions.db`. Of tokens and of instance secrets there is only the SHA-256."""
+"""Persists the sessions of a host in `mesh/sessions.db`. Tokens and instance secrets are stored as
+SHA-256 only."""
 
 import json
 from collections.abc import Iterable
@@ -21,9 +22,7 @@ from agentbox.core.storage.stored_keys import is_sound, to_bindable
 
 FILE = "sessions.db"
 _log = structlog.get_logger()
-TOKEN_RETENTION = timedelta(
-    days=1
-)  # after the end, so that a late beat can be told why it is refused
+TOKEN_RETENTION = timedelta(days=1)  # after the end, so that a late heartbeat gets the reason
 SESSION_RETENTION = timedelta(days=30)
 MIGRATIONS = (
     """
@@ -42,8 +41,8 @@ MIGRATIONS = (
 
 @dataclass(frozen=True, slots=True)
 class StoredSessions:
-    """What the host reads at its start: SHA-256 of each instance's secret; that of each token that still means something,
-    with its session; the active sessions; and why the others of those tokens ended."""
+    """What the host loads at start: SHA-256 of each instance secret; SHA-256 of each valid token
+    with its session; active sessions; why the other sessions of these tokens ended."""
 
     secrets: dict[str, bytes]
     tokens: dict[bytes, str]
@@ -52,16 +51,16 @@ class StoredSessions:
 
 
 class SessionStore:
-    """Every change is durable when its call returns. Rows that cannot be read are noted and left as they are. Raises
-    BackendError, QuotaExceeded."""
+    """Changes are durable on return. Unreadable rows are reported and kept. Raises BackendError,
+    QuotaExceeded."""
 
     def __init__(self, directory: Path) -> None:
         self._damaged, self._fault = DamagedRows(FILE), ""
         self._db = Database(directory / FILE, MIGRATIONS, "mesh", "sqlite")
 
     async def load(self) -> StoredSessions | None:
-        """Makes what is missing, forgets what is too old, and reads the rest, without what cannot be read. None where nothing
-        can: `condition` says why, and it may be called again."""
+        """Creates the database, deletes old rows, and loads the readable ones. Returns None on
+        failure: see `condition`; it may be called again."""
         try:
             await self._db.open()
             await self.discard_old()
@@ -69,7 +68,7 @@ class SessionStore:
         except AdapterError as error:
             await self._db.close()
             if error.message != self._fault:
-                _log.error("mesh sessions cannot be read", reason=error.message)
+                _log.error("cannot read the mesh sessions", reason=error.message)
             self._fault = error.message
             return None
         self._fault = ""
@@ -77,21 +76,21 @@ class SessionStore:
 
     @property
     def condition(self) -> tuple[State, str]:
-        """How the store is, and why."""
+        """The state of the store, with a reason."""
         return ("down", self._fault) if self._fault else self._damaged.adjust_state("ok", "")
 
     def check_open(self) -> None:
-        """Raises BackendError while nothing can be read."""
+        """Raises BackendError while the store cannot be read."""
         if self._fault:
             raise BackendError(
-                self._fault, hint="restore the file from a copy", slot="mesh", impl="sqlite"
+                self._fault, hint="restore the file from a backup", slot="mesh", impl="sqlite"
             )
 
     async def close(self) -> None:
         await self._db.close()
 
     async def discard_old(self) -> None:
-        """Removes tokens of sessions that ended a day ago, and sessions that ended a month ago."""
+        """Deletes tokens of sessions that ended a day ago, and sessions that ended a month ago."""
         now = clock.now()
         tokens, sessions = (
             clock.to_wire(now - TOKEN_RETENTION),
@@ -119,7 +118,7 @@ class SessionStore:
         )
 
     async def tokens(self) -> dict[bytes, str]:
-        """SHA-256 of each token that still means something, and its session."""
+        """SHA-256 of each valid token, with its session."""
         rows = await self._select("session_id, sha256", "tokens")
         return {
             sha256: session
@@ -135,18 +134,18 @@ class SessionStore:
         dropped: Iterable[bytes] = (),
         secret: bytes | None = None,
     ) -> None:
-        """All in one transaction: sessions as they are now, the token of the last of them, tokens that mean nothing any
-        more, and the secret's hash of an instance that is new."""
+        """In one transaction: the sessions, a token of the last session, tokens to delete, and the
+        secret hash of a new instance."""
         dropped_tokens = tuple(dropped)
         await self._db.write(lambda db: _save(db, sessions, token, dropped_tokens, secret))
 
     async def show(self, session_id: str) -> MeshSession | None:
-        """Raises IntegrityError for one that cannot be read."""
+        """Raises IntegrityError for a damaged row."""
         rows = await self._select("id, document", "sessions WHERE id = ?", session_id)
         return _parse_session(rows[0]) if rows else None
 
     async def page(self, filters: dict[str, str], limit: int, after: str) -> list[MeshSession]:
-        """In order of id; `wanted` are columns and their values."""
+        """A page in order of id; `filters` maps columns to values."""
         conditions = "".join(f" AND {column} = ?" for column in filters)
         source, sessions = (
             f"sessions WHERE id > CAST(? AS TEXT){conditions} ORDER BY id LIMIT ?",
@@ -163,7 +162,7 @@ class SessionStore:
         return sessions
 
     async def _select(self, columns: str, source: str, *values: Any) -> list[tuple[Any, ...]]:
-        """What a query of these columns finds, of which the first names a row."""
+        """Selects columns, the first of which identifies a row."""
         sql, names = f"SELECT {columns} FROM {source}", columns.split(", ")
         return await self._db.read(lambda db: list(each_row(db, sql, values, names, key_columns=1)))
 
@@ -209,7 +208,7 @@ def _save(
 
 
 def _parse_session(row: tuple[Any, ...]) -> MeshSession:
-    """Raises IntegrityError for a row that holds none."""
+    """Raises IntegrityError for a damaged row."""
     try:
         return decode_known(MeshSession, json.loads(row[1]))
     except (*UNREADABLE, ValidationError):
@@ -223,7 +222,7 @@ def _parse_pair(kind: str, row: tuple[Any, ...]) -> tuple[str, bytes]:
 
 
 def end_session(session: MeshSession, reason: str, ended_at: datetime) -> MeshSession:
-    """The same session, over."""
+    """The session, marked as ended."""
     state = "closed" if reason == "closed" else "evicted"
     return MeshSession.from_wire(
         {**session.to_wire(), "state": state, "reason": reason, "ended_at": clock.to_wire(ended_at)}

@@ -1,3 +1,2 @@
-"""Results that a store could not be given yet, kept in order on disk. Only the outbox and its
-metrics go in.
-"""
+"""A durable queue of results that a store could not accept yet. Only the outbox and its metrics
+belong here."""

@@ -1,5 +1,5 @@
-"""Results that the store of beads could not be told: `mesh/outbox.db`. They leave in order, by being taken, by being found
-orphaned, or by an operator's word."""
+"""Results waiting for the bead store, in `mesh/outbox.db`. A result leaves in order: accepted by
+the store, orphaned, or dropped by an operator."""
 
 import asyncio
 import hashlib
@@ -26,7 +26,7 @@ FILE = "outbox.db"
 _COLUMNS = ("seq", "op", "bead", "lease", "ref", "body", "at")
 MAX_ITEMS = 10_000
 MAX_BYTES = 64 << 20
-WARN_RATIO = 0.8  # of either bound
+WARN_RATIO = 0.8  # of either limit
 POLL_SECONDS = 1.0
 MIGRATIONS = (
     """
@@ -41,7 +41,7 @@ _log = structlog.get_logger()
 
 @record
 class OutboxItem(Record):
-    """One result that waits. `digest` is SHA-256 of what is sent, in canonical JSON; `ref` names the entry of the spool."""
+    """A waiting result. `digest`: SHA-256 of the body in canonical JSON; `ref`: its spool entry."""
 
     id: str
     op: Literal["close", "release"]
@@ -55,13 +55,13 @@ class OutboxItem(Record):
 
 @record
 class OutboxItems(Record):
-    """All that waits, the oldest first."""
+    """All waiting results, oldest first."""
 
     items: tuple[OutboxItem, ...]
 
 
 class SpoolOwner(Protocol):
-    """The spool of the runner: what becomes of an entry whose result left."""
+    """The runner's spool, notified when a result has left the outbox."""
 
     async def result_stored(self, ref: str) -> None: ...
     async def result_refused(self, ref: str, result: JsonObj) -> None: ...
@@ -71,7 +71,7 @@ EmitEvent = Callable[[str, dict[str, Any]], None]
 
 
 class Outbox:
-    """`tell` appends an event. `most` and `most_bytes` are its bounds; at either `put` refuses."""
+    """`emit` appends an event. `put` fails at `max_items` and at `max_bytes`."""
 
     def __init__(
         self,
@@ -84,14 +84,14 @@ class Outbox:
         self._db = Database(directory / FILE, MIGRATIONS, "beads", "outbox")
         self._damaged = DamagedRows(FILE)
         self._emit, self._max_items, self._max_bytes = emit, max_items, max_bytes
-        self._pending: dict[int, tuple[str, int, datetime]] = {}  # seq -> ref, bytes, since
+        self._pending: dict[int, tuple[str, int, datetime]] = {}  # seq -> ref, bytes, time added
         self._lock = asyncio.Lock()
         self._wake = asyncio.Event()
         self._warned = False
         self._task: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Reads what waits; rows that cannot be read are named in the log, and stay. Raises BackendError."""
+        """Loads waiting results; unreadable rows are logged and kept. Raises BackendError."""
         await self._db.open()
         self._pending = {
             result.seq: (result.ref, result.size, result.created_at)
@@ -99,7 +99,7 @@ class Outbox:
         }
 
     async def close(self) -> None:
-        """Ends the sending; what waits stays."""
+        """Stops sending; waiting results stay."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait({self._task})
@@ -112,34 +112,34 @@ class Outbox:
 
     @property
     def size(self) -> int:
-        """Bytes of what waits."""
+        """Bytes of all waiting results."""
         return sum(size for _, size, _ in self._pending.values())
 
     @property
     def oldest_s(self) -> float:
-        """Seconds since the oldest came; 0 when nothing waits."""
+        """Age of the oldest result in seconds; 0 when empty."""
         times = [created_at for _, _, created_at in self._pending.values()]
         return max(0.0, (clock.now() - min(times)).total_seconds()) if times else 0.0
 
     @property
     def refs(self) -> frozenset[str]:
-        """Entries of the spool whose result is here."""
+        """Spool entries with a waiting result."""
         return frozenset(ref for ref, _, _ in self._pending.values())
 
     def status(self) -> dict[str, Any]:
-        """What beats and status say of it."""
+        """Summary for heartbeats and status."""
         return {"depth": self.depth, "bytes": self.size, "oldest_s": round(self.oldest_s, 3)}
 
     async def put(
         self, op: Literal["close", "release"], bead: str, lease: str, ref: str, body: dict[str, Any]
     ) -> None:
-        """Durable when it returns. Raises SlotUnavailable at a bound, BackendError."""
+        """Durable on return. Raises SlotUnavailable at a limit, BackendError."""
         text, now = json.dumps(body), clock.now()
         async with self._lock:
             size = len(text.encode())
             if self.depth >= self._max_items or self.size + size > self._max_bytes:
                 raise SlotUnavailable(
-                    "cannot keep this result: the outbox is full",
+                    "cannot store this result: the outbox is full",
                     slot="beads",
                     impl="outbox",
                     since=None,
@@ -154,18 +154,16 @@ class Outbox:
             self._emit("mesh.outbox_filling", self.status())
 
     async def items(self) -> tuple[OutboxItem, ...]:
-        """The oldest first."""
+        """All items, oldest first."""
         return tuple(map(_to_item, await self._read_results()))
 
     async def drop(self, item_id: str, by: str) -> None:
-        """An operator gives a result up; journaled. Raises NotFound."""
+        """Drops a result on behalf of an operator; journaled. Raises NotFound."""
         item = next(
             (candidate for candidate in await self.items() if candidate.id == item_id), None
         )
         if item is None:
-            raise NotFound(
-                "cannot find this item of the outbox", resource="outbox item", id=item_id
-            )
+            raise NotFound("cannot find this outbox item", resource="outbox item", id=item_id)
         await self._remove(int(item.id))
         self._emit(
             "mesh.outbox_dropped",
@@ -173,17 +171,17 @@ class Outbox:
         )
 
     def start(self, beads: Beads, is_available: Callable[[], bool], owner: SpoolOwner) -> None:
-        """Sends what waits whenever `up` says that the store is there."""
+        """Starts sending in the background while `is_available` returns True."""
         self._task = asyncio.get_running_loop().create_task(
             self._run(beads, is_available, owner), name="outbox"
         )
 
     def wake(self) -> None:
-        """The store may be back."""
+        """Retries at once, since the store may be available again."""
         self._wake.set()
 
     async def wait_drained(self, seconds: float) -> None:
-        """Returns once nothing waits; after that time at the latest."""
+        """Returns once the outbox is empty, or after `seconds`."""
         self.wake()
         deadline = asyncio.get_running_loop().time() + seconds
         while self.depth and asyncio.get_running_loop().time() < deadline:  # noqa: ASYNC110 - it ends by time as well
@@ -204,7 +202,7 @@ class Outbox:
                 continue
 
     async def flush(self, beads: Beads, owner: SpoolOwner) -> None:
-        """Sends in order until one cannot be sent now. Raises that one's error; it and the rest wait on."""
+        """Sends in order until the first failure, and raises its error; the rest stays queued."""
         for result in await self._read_results():
             if result.seq in self._pending:
                 await self._send(
@@ -214,7 +212,7 @@ class Outbox:
         self._warned = False
 
     async def _read_results(self) -> tuple["_Result", ...]:
-        """In order, without what cannot be read."""
+        """All results in order, without unreadable rows."""
         sql = f"SELECT {', '.join(_COLUMNS)} FROM items ORDER BY seq"
         rows = await self._db.read(lambda db: list(each_row(db, sql, (), _COLUMNS, key_columns=1)))
         return self._damaged.readable_rows(rows, _parse_result)
@@ -229,7 +227,8 @@ class Outbox:
         ref: str,
         body: dict[str, Any],
     ) -> None:
-        """A result that the store refuses for good is orphaned: kept in the spool, never sent again, never another's loss."""
+        """A permanently rejected result is orphaned: kept in the spool and never sent again, so
+        that it does not block others."""
         call: Awaitable[object] = (
             beads.close_bead(bead, lease_id=lease, **body)
             if op == "close"
@@ -267,7 +266,7 @@ def _insert(db: apsw.Connection, values: tuple[str, ...]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Result:
-    """A row; `size` is of its body in bytes."""
+    """A row; `size`: bytes of the body."""
 
     seq: int
     op: Literal["close", "release"]
@@ -280,7 +279,7 @@ class _Result:
 
 
 def _parse_result(row: tuple[Any, ...]) -> _Result:
-    """Raises IntegrityError for a row that holds none."""
+    """Raises IntegrityError for a damaged row."""
     seq, op, bead, lease, ref, text, created_at = row
     try:
         body = json.loads(text)

@@ -1,3 +1,3 @@
-"""`agentbox.lock` as data: model, reader, canonical writer, digest of the inputs. How packages are
-resolved is the host's.
+"""`agentbox.lock` as data: model, reader, canonical writer, digest of the inputs. Resolution of
+packages is in `host`.
 """

@@ -1,4 +1,4 @@
-"""What a lock was asked for, as one digest: equal inputs need no new lock."""
+"""The inputs of a lock as one digest: equal inputs need no new lock."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -9,7 +9,9 @@ from agentbox.plan.lockfile.model import Lock
 
 @dataclass(frozen=True, kw_only=True)
 class RequestedPackages:
-    """The package lists of one feature (or, as `core`, of the box itself), each in the spelling of its source."""
+    """The package lists of one feature (or, as `core`, of the box itself), in the syntax of each
+    source.
+    """
 
     debian: tuple[str, ...] = ()
     pypi: tuple[str, ...] = ()
@@ -20,7 +22,7 @@ class RequestedPackages:
 
 @dataclass(frozen=True, kw_only=True)
 class LockInputs:
-    """All that decides which packages a lock holds."""
+    """Everything that determines the packages of a lock."""
 
     source: str
     suite: str
@@ -34,11 +36,11 @@ class LockInputs:
     )  # by distribution; not locked
 
     def digest(self) -> str:
-        """`sha256:<hex>` over canonical JSON; order of lists and tables makes no difference."""
+        """`sha256:<hex>` over canonical JSON, independent of the order of lists and tables."""
         return inputs_digest(self)
 
     def difference(self, lock: Lock) -> str:
-        """Why the lock is not for these inputs, in a few words; "" when it is."""
+        """The first difference between the lock and these inputs; "" if there is none."""
         if lock.inputs == self.digest():
             return ""
         return _first_difference(self, lock) or "package lists changed"

@@ -1,4 +1,4 @@
-"""The lock as data: every file that an image is made of, by name, version, size and SHA-256. No host, no URL, no date."""
+"""The lock: each file of the image by name, version, size and SHA-256. No host, URL or date."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -21,14 +21,16 @@ class LockEntry:
 
 @dataclass(frozen=True, kw_only=True, order=True)
 class DebEntry(LockEntry):
-    """A Debian package of one architecture. `features` = who needs it (file stems of config/features)."""
+    """A Debian package of one architecture. `features` = which need it (file stems of
+    config/features).
+    """
 
     features: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
 class WheelEntry(LockEntry):
-    """A wheel, and the architectures that install this very file."""
+    """A wheel, and the architectures that install it."""
 
     arch: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
@@ -45,7 +47,9 @@ class NpmEntry(LockEntry):
 
 @dataclass(frozen=True, kw_only=True, order=True)
 class Seed:
-    """The build tools of one architecture. `nar` = recursive hash (`sha256:<hex>`) of the folder bin/{busybox,bash}."""
+    """The build tools of one architecture. `nar` = recursive hash (`sha256:<hex>`) of the directory
+    bin/{busybox,bash}.
+    """
 
     files: tuple[LockEntry, ...]
     nar: str
@@ -53,7 +57,7 @@ class Seed:
 
 @dataclass(frozen=True, kw_only=True, order=True)
 class Lock:
-    """A whole `agentbox.lock`. `seed` and `debian` are keyed by Debian architecture."""
+    """A complete `agentbox.lock`. `seed` and `debian` are keyed by Debian architecture."""
 
     inputs: str
     source: str
@@ -68,7 +72,7 @@ class Lock:
     npm: tuple[NpmEntry, ...] = ()
 
     def tables(self) -> Iterator[tuple[str, tuple[LockEntry, ...]]]:
-        """Every table of files with its name, in the order of the written file."""
+        """All tables of files with their names, in the order of the written file."""
         for arch, seed in sorted(self.seed.items()):
             yield f"seed.{arch}", seed.files
         for arch, rows in sorted(self.debian.items()):
@@ -77,7 +81,7 @@ class Lock:
         yield "npm", self.npm
 
     def entries(self) -> Iterator[LockEntry]:
-        """Every row of every table; a file that two architectures share comes twice."""
+        """All entries of all tables; a file shared by two architectures occurs twice."""
         for _, rows in self.tables():
             yield from rows
 

@@ -1,4 +1,4 @@
-"""File names as the Nix store takes them."""
+"""File names valid in the Nix store."""
 
 import re
 from urllib.parse import unquote
@@ -7,8 +7,7 @@ _FORBIDDEN = re.compile(r"[^A-Za-z0-9+._=-]")
 
 
 def store_name(file_name: str) -> str:
-    """The distributed name with every character that the store refuses replaced by `_`, leading dots dropped.
-
-    Names that apt or a URL wrote with `%3a` mean the same file and give the same name.
+    """The file name with every character that the store rejects replaced by `_`, without leading
+    dots. Names with `%3a`, as written by apt or in a URL, give the same result.
     """
     return _FORBIDDEN.sub("_", unquote(file_name)).lstrip(".")

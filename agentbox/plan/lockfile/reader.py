@@ -1,4 +1,4 @@
-"""Bytes -> Lock. Refuses whatever the writer would not have written."""
+"""Bytes -> Lock. Rejects everything that the writer would not write."""
 
 import tomllib
 from collections.abc import Mapping
@@ -25,10 +25,9 @@ E = TypeVar("E", bound=LockEntry)
 
 
 def parse_lock(source: Path | bytes, name: str = "agentbox.lock") -> Lock:
-    """The lock of a file or of its bytes.
-
-    Raises LockError (exit 5) when it is missing, is no TOML, has other keys, an entry without digest, two files of one
-    name, or is spelled in another way than `write` spells it.
+    """The lock in a file or in bytes. Raises LockError (exit 5) if it is missing, is not valid
+    TOML, has unknown keys, an entry without digest, two files with one name, or is not written as
+    by `serialize_lock`.
     """
     data = _bytes(source)
     label = str(source) if isinstance(source, Path) else name
@@ -51,22 +50,23 @@ def _bytes(source: Path | bytes) -> bytes:
         return source.read_bytes()
     except FileNotFoundError as error:
         raise LockError(
-            f"cannot read {source}: there is no such file", "Run `agentbox lock` to make it."
+            f"cannot read {source}: no such file", "Run `agentbox lock` to make it."
         ) from error
     except OSError as error:
         raise LockError(
-            f"cannot read {source}: {error.strerror}", "Mend its permissions."
+            f"cannot read {source}: {error.strerror}", "Fix its permissions."
         ) from error
 
 
 def _describe(error: Exception) -> str:
-    return f"no {error}" if isinstance(error, KeyError) else str(error)
+    return f"missing key {error}" if isinstance(error, KeyError) else str(error)
 
 
 def _lock(document: Mapping[str, Any]) -> Lock:
     if document["version"] != LOCK_VERSION:
         raise ValueError(
-            f"version {document['version']} is not understood (this agentbox knows {LOCK_VERSION})"
+            f"version {document['version']} is not supported (this agentbox supports "
+            f"{LOCK_VERSION})"
         )
     lock = Lock(
         inputs=_digest(document["inputs"], "inputs"),
@@ -109,7 +109,7 @@ def _row(kind: type[E], row: Mapping[str, Any]) -> E:
 
 def _digest(value: str, key: str) -> str:
     if not value.startswith("sha256:") or not _is_sha256(value.removeprefix("sha256:")):
-        raise ValueError(f"{key} is no SHA-256")
+        raise ValueError(f"{key} is not a SHA-256")
     return value
 
 
@@ -132,7 +132,7 @@ def _check_unique(lock: Lock) -> None:
         names = [row.file for row in rows]
         if len(set(names)) != len(names):
             duplicate = next(name for name in names if names.count(name) > 1)
-            raise ValueError(f"two rows are called {duplicate}")
+            raise ValueError(f"duplicate row {duplicate}")
         for row in rows:
             if digest_of.setdefault(row.file, row.sha256) != row.sha256:
-                raise ValueError(f"two files are called {row.file}")
+                raise ValueError(f"two different files are named {row.file}")

@@ -1,4 +1,6 @@
-"""Lock -> bytes, canonical: fixed key order, one line a file, rows sorted by (name, version, file), LF."""
+"""Lock -> bytes, canonical: fixed key order, one line per file, sorted by (name, version, file),
+LF.
+"""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,7 +12,7 @@ _HEAD = ("version", "inputs", "source", "suite", "python", "systems", "features"
 
 
 def serialize_lock(lock: Lock) -> bytes:
-    """The bytes of `agentbox.lock`. `read(write(x)) == x` and `write(read(b)) == b`."""
+    """The bytes of `agentbox.lock`. `parse_lock(serialize_lock(x)) == x` and vice versa."""
     return ("\n".join(_lines(lock)) + "\n").encode()
 
 
@@ -45,5 +47,5 @@ def _row(row: LockEntry) -> str:
 
 
 def _value(value: str | int | Sequence[str]) -> str:
-    # A JSON string of printable ASCII is a TOML basic string; names in a lock hold nothing else.
+    # A JSON string of printable ASCII is a TOML basic string; names in a lock contain nothing else.
     return json.dumps(value if isinstance(value, str | int) else list(value))

@@ -1,3 +1,3 @@
-"""Plan in, text out: one module a target. Each builds data and serialises at the end; nothing is
-decided here.
+"""Renders the plan to text: one module per target. Each builds data and serialises it; decisions
+belong to the plan.
 """

@@ -1,6 +1,6 @@
-"""`python -m agentbox.plan.render.build`: the files of layer `config`, written inside a Nix derivation.
-
-The manifest is validated here once; a box whose mounted manifest has the same SHA-256 need not do it again.
+"""`python -m agentbox.plan.render.build`: the files of layer `config`, written inside a Nix
+derivation. The manifest is validated here once; a box whose mounted manifest has the same SHA-256
+need not repeat it.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from agentbox.plan.render.files import config_layer, write
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Writes the files at their box paths below `--out`. Returns 0, or the exit code of what was refused."""
+    """Writes the files at their box paths below `--out`. Returns 0, or an exit code."""
     options = _parser().parse_args(arguments)
     try:
         _build(

@@ -1,4 +1,4 @@
-"""plan -> build.json: digests of what the image was built with, for the sentinel, `/v1/meta` and `verify`."""
+"""plan -> build.json: digests of the image's inputs, for the sentinel, `/v1/meta` and `verify`."""
 
 import json
 
@@ -9,7 +9,9 @@ from agentbox.plan.render.supervisord import supervisord
 
 
 def build_record(plan: Plan) -> bytes:
-    """Holds no layer digest: those of the layers and of the closure are in the image config only."""
+    """Without layer digests: those of the layers and of the closure are only in the image
+    config.
+    """
     data = {
         "digests": {
             "lock": plan.digests.lock,

@@ -1,7 +1,6 @@
-"""Which line of the box holds which control of the CIS Docker Benchmark 1.6 and of the Pod Security Standards, and what an
-exception makes it give up.
-
-A control of the Pod Security Standards is given up exactly when the pod of the same plan violates it.
+"""Maps settings of the box to controls of the CIS Docker Benchmark 1.6 and of the Pod Security
+Standards, and determines which an exception violates. A control of the Pod Security Standards is
+violated exactly if the pod of the same plan violates it.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,14 +24,15 @@ FIELDS = (
     "tmpfs",
     "volumes",
 )
-"""What a delta may add to."""
+"""The fields that an exception may add to."""
 
 
 @dataclass(frozen=True)
 class ControlLine:
-    """`name` is what stands in the compose file, `fields` the fields of a delta that add to it, `pod` the names of the Pod
-    Security controls that it holds, `cis` the numbers of CIS Docker 1.6; `value` shows it, `gives_up` tells which of `cis`
-    do not hold any more, and why."""
+    """`name` is the setting in the compose file, `fields` the fields of an exception that add to
+    it, `pod` the Pod Security controls and `cis` the numbers of CIS Docker 1.6 that it satisfies;
+    `value` formats it, `find_violations` yields violated `cis` controls with reasons.
+    """
 
     name: str
     cis: tuple[str, ...]
@@ -181,12 +181,12 @@ CONTROL_LINES: tuple[ControlLine, ...] = (
     ),
 )
 ENGINE = ("5.2", "5.3")
-"""AppArmor and SELinux are the engine's own: the compose file sets neither."""
+"""AppArmor and SELinux are configured by the engine; the compose file sets neither."""
 
 
 @dataclass(frozen=True)
 class PlanAssessment:
-    """A plan, and what of it holds."""
+    """A plan, and the controls that it satisfies."""
 
     plan: Plan
 
@@ -197,8 +197,9 @@ class PlanAssessment:
 
     @cached_property
     def violations(self) -> tuple[Violation, ...]:
-        """What of level restricted the pod of this plan gives up. Devices are left out: the standards say nothing of them,
-        and not every cluster can grant them."""
+        """The violations of level restricted by this plan's pod. Devices are ignored: the standards
+        do not cover them, and not every cluster can grant them.
+        """
         bare = (
             replace(row, devices=(), device_requests=(), group_add=())
             for row in self.plan.exceptions
@@ -210,12 +211,12 @@ class PlanAssessment:
 
     @property
     def level(self) -> str:
-        """The narrowest Pod Security level that the pod fits."""
+        """The most restricted Pod Security level that the pod satisfies."""
         violated = {row.level for row in self.violations}
         return LEVELS[min((LEVELS.index(level) for level in violated), default=len(LEVELS)) - 1]
 
     def lost_controls(self, line: ControlLine) -> dict[str, str]:
-        """Each control of a line that does not hold in this plan, and why."""
+        """Each violated control of a line, with the reason."""
         cis = {
             f"CIS {number}": reason
             for number, reason in line.find_violations(self.plan, self.profile)
@@ -228,7 +229,7 @@ class PlanAssessment:
         return {**cis, **pod}
 
     def held_controls(self, line: ControlLine) -> tuple[str, ...]:
-        """The controls of a line that hold."""
+        """The satisfied controls of a line."""
         violated = self.lost_controls(line)
         violated_pod_controls = {row.control for row in self.violations}
         cis = (f"CIS {number}" for number in line.cis)

@@ -1,7 +1,6 @@
-"""plan -> .devcontainer.json beside the compose file: an editor starts the very service that compose describes.
-
-The file only points at that service. Whatever it could add to a container (mounts, capabilities, ports, an init, another
-user) it leaves unsaid, so a dev container is granted what the compose file grants and nothing else.
+"""plan -> .devcontainer.json beside the compose file: an editor starts the same service. The file
+only refers to that service and adds no mounts, capabilities, ports, init or user, so a dev
+container gets exactly what the compose file grants.
 """
 
 import json
@@ -12,13 +11,17 @@ from agentbox.plan.model import Plan
 from agentbox.plan.render.compose import COMPOSE_FILE, SERVICE
 
 DEVCONTAINER_FILE = ".devcontainer.json"
-"""In the root of the folder that the editor opens: Compose 1.29 resolves the seccomp path from there."""
+"""In the root of the directory that the editor opens: Compose 1.29 resolves the seccomp path from
+there.
+"""
 
 _USER = "agentbox"  # uid 1000 in the image's /etc/passwd
 
 
 def devcontainer(plan: Plan) -> str:
-    """The file as text (JSON). Source of the keys: containers.dev, "Dev Container metadata reference"."""
+    """The file as text (JSON). Source of the keys: containers.dev, "Dev Container metadata
+    reference".
+    """
     data = {
         "name": plan.name,
         "dockerComposeFile": COMPOSE_FILE,
@@ -35,7 +38,9 @@ def devcontainer(plan: Plan) -> str:
 
 
 def _secret_files(plan: Plan) -> dict[str, Any]:
-    """On the host, before the container is made: an unset secret is an empty file, and a mount needs a file."""
+    """Runs on the host before the container is created: an unset secret is an empty file, since a
+    mount needs a file.
+    """
     if not plan.secrets:
         return {}
     paths = " ".join(f"secrets/{name}" for name in plan.secrets)

@@ -1,9 +1,9 @@
-"""A value of the plan that a target cannot hold."""
+"""A value of the plan that a target cannot represent."""
 
 from agentbox.core.errors import AgentboxError, ExitCode
 
 
 class RenderError(AgentboxError):
-    """The sentence names the program, service or variable, and the key. The CLI leaves with code 2."""
+    """The message names the program, service or variable, and the key. CLI exit code 2."""
 
     exit_code = ExitCode.USAGE

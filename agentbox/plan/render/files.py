@@ -1,4 +1,4 @@
-"""Which files a rendering consists of, and writing them."""
+"""The files of each rendering, and writing them."""
 
 import json
 from collections.abc import Mapping
@@ -27,8 +27,10 @@ def compose_files(
     strict: bool = False,
     hooks: Mapping[str, str] | None = None,
 ) -> dict[str, bytes]:
-    """What compose needs beside the secrets, by relative path. `image_ref` (`name:tag@sha256:…`) is the default in the
-    compose file; `.env` overrides it with `image_id`, if given."""
+    """The files of the compose project except the secrets, by relative path. `image_ref`
+    (`name:tag@sha256:…`) is the default in the compose file; `.env` overrides it with `image_id`,
+    if given.
+    """
     stem = effective_profile(plan).seccomp
     return {
         COMPOSE_FILE: compose(
@@ -57,12 +59,12 @@ def config_layer(plan: Plan, *, manifest: bytes, lock: bytes) -> dict[str, bytes
 
 
 def plan_text(plan: Plan) -> str:
-    """plan.json as people and boot read it; the digest is that of the canonical form, not of this text."""
+    """plan.json for people and boot; the digest is that of the canonical form, not of this text."""
     return json.dumps(plan.to_json(), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 def render_all(plan: Plan, out: Path, *, manifest: bytes, image_ref: str = "") -> tuple[Path, ...]:
-    """Writes every target below `out`, returns the paths written, sorted. Raises OSError."""
+    """Writes every target below `out`; returns the paths, sorted. Raises OSError."""
     files = compose_files(plan, image_ref, manifest=manifest)
     files["supervisord.conf"] = supervisord(plan).encode()
     files["probes.json"] = probes(plan).encode()
@@ -71,7 +73,7 @@ def render_all(plan: Plan, out: Path, *, manifest: bytes, image_ref: str = "") -
 
 
 def write(files: Mapping[str, bytes], out: Path) -> tuple[Path, ...]:
-    """Writes the files below `out` (an absolute path counts from there), 0644. Raises OSError."""
+    """Writes the files below `out` (also absolute paths), 0644. Raises OSError."""
     written = []
     for name in sorted(files):
         path = out / name.lstrip("/")

@@ -1,8 +1,8 @@
-"""supervisord's ini dialect: what its reader (4.3) would garble is refused here, so nothing is ever cut silently.
-
-The reader strips values, cuts them at white space followed by `;` or `#`, ends them at a line break, expands `%`, and
-has no escape for any of it but `%%`. It splits `environment` with a non-POSIX `shlex`, where a backslash is a plain
-character and the quotes at both ends are stripped: a value is quoted with the kind that it does not contain.
+"""supervisord's ini dialect: values that its reader (4.3) would alter are rejected. The reader
+strips values, cuts them at white space followed by `;` or `#`, ends them at a line break, expands
+`%`, and has no escape but `%%`. It splits `environment` with a non-POSIX `shlex`, where a backslash
+is a plain character and the quotes at both ends are stripped: a value is quoted with the kind of
+quotes that it does not contain.
 """
 
 import re
@@ -18,7 +18,7 @@ Section = tuple[str, Mapping[str, str]]
 
 
 def text(sections: Iterable[Section]) -> str:
-    """The whole file. Values must come from `plain`, `command` or `environment`."""
+    """The complete file. Values must come from `unquoted`, `command` or `environment`."""
     return "\n".join(_section(name, values) for name, values in sections)
 
 
@@ -27,7 +27,7 @@ def _section(name: str, values: Mapping[str, str]) -> str:
 
 
 def unquoted(value: str, location: str) -> str:
-    """A value outside of any quotes. `where` (program and key) is named by the RenderError."""
+    """An unquoted value. RenderError names `location` (program and key)."""
     if value != value.strip():
         raise _format_error(location, "leading or trailing space", value)
     return _escape_line(value, location)
@@ -39,7 +39,9 @@ def command(argv: Iterable[str], location: str) -> str:
 
 
 def environment(values: Mapping[str, str], location: str) -> str:
-    """`NAME="value",…`, sorted by name. Raises RenderError for a name or a value that the reader cannot return."""
+    """`NAME="value",…`, sorted by name. Raises RenderError for a name or value that the reader
+    would alter.
+    """
     return ",".join(
         f"{_name(key, location)}={_quoted(values[key], f'{location} {key}')}"
         for key in sorted(values)
@@ -72,6 +74,7 @@ def _escape_line(value: str, location: str) -> str:
 
 def _format_error(location: str, problem: str, value: str) -> RenderError:
     return RenderError(
-        f"cannot write {location} to supervisord.conf: its format has no escape for {problem} (in {value!r})",
-        "change the value, or hand it over in a file",
+        f"cannot write {location} to supervisord.conf: its format has no escape for {problem} (in "
+        f"{value!r})",
+        "change the value, or pass it in a file",
     )

@@ -1,4 +1,6 @@
-"""plan -> the argument list of `podman run`: the same profile as compose, for an engine without compose."""
+"""plan -> the arguments of `podman run`: the same profile as compose, for an engine without
+compose.
+"""
 
 import json
 from pathlib import Path
@@ -24,9 +26,11 @@ _CDI = {"nvidia": "nvidia.com/gpu"}
 
 
 def podman_run(plan: Plan, options: Options, directory: Path, *, rootless: bool) -> tuple[str, ...]:
-    """`folder` is where the rendered files lie (manifest, seccomp, secrets). Rootless maps the caller to uid 1000;
-    root's podman refuses that word and needs none, but its default network is shared: the box gets one of its own name.
-    Raises RenderError as `Options.check` does, and for a driver that podman knows no devices of."""
+    """`directory` has the rendered files (manifest, seccomp, secrets). Rootless podman maps the
+    caller to uid 1000; root's podman does not support that option and does not need it, but its
+    default network is shared: the box gets a network of its own name. Raises RenderError as
+    `Options.check` does, and for a driver unknown to podman.
+    """
     options.check(plan)
     image = options.image_ref or image_tag(plan)
     return (
@@ -73,7 +77,7 @@ def _confinement(plan: Plan, directory: Path) -> list[str]:
 
 
 def _cdi_devices(profile: ContainerProfile) -> list[str]:
-    """Names of the vendor's CDI file, which is how podman asks a driver for devices."""
+    """CDI names, by which podman requests devices of a driver."""
     names: list[str] = []
     for row in profile.device_requests:
         if row.driver not in _CDI:
@@ -108,7 +112,8 @@ def _mounts(plan: Plan, options: Options, directory: Path) -> list[str]:
         f"--mount=type=bind,source={directory}/agentbox.toml,target={_BOX.manifest},readonly",
         *(_volume(plan, row, options) for row in effective_profile(plan).volumes),
         *(
-            f"--mount=type=bind,source={directory}/secrets/{name},target={_BOX.mounted_secrets / name},readonly"
+            f"--mount=type=bind,source={directory}/secrets/{name},"
+            f"target={_BOX.mounted_secrets / name},readonly"
             for name in plan.secrets
         ),
     ]

@@ -1,4 +1,4 @@
-"""plan -> what Prometheus needs: a scrape job for the box, and alerts over the metrics that it has."""
+"""plan -> Prometheus configuration: a scrape job for the box, and alerts on its metrics."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +19,9 @@ _HEADER = (
 
 @dataclass(frozen=True)
 class Alert:
-    """`expr` holds `{box}` where the label matchers of this box go; `wait` is the time it must hold."""
+    """`{box}` in `expr` is replaced by the label matchers of this box; `wait` is the `for`
+    duration.
+    """
 
     name: str
     expr: str
@@ -29,11 +31,16 @@ class Alert:
     remedy: str
 
 
-_DENIALS = 'sum by (box, agent, layer, rule) (increase(agentbox_denied_total{{{box},class="policy"}}[10m])) > 10'
-# Of a series that is new the first value counts, too: `increase` sees what comes after it.
+_DENIALS = (
+    "sum by (box, agent, layer, rule) "
+    '(increase(agentbox_denied_total{{{box},class="policy"}}[10m])) > 10'
+)
+# Includes the first value of a new series, which `increase` ignores.
 _ATTACK = (
-    'sum by (box, agent, layer, rule) (increase(agentbox_denied_total{{{box},class="attack"}}[10m]) > 0 or '
-    '(agentbox_denied_total{{{box},class="attack"}} unless agentbox_denied_total{{{box},class="attack"}} offset 10m) > 0)'
+    "sum by (box, agent, layer, rule) "
+    '(increase(agentbox_denied_total{{{box},class="attack"}}[10m]) > 0 or '
+    '(agentbox_denied_total{{{box},class="attack"}} unless '
+    'agentbox_denied_total{{{box},class="attack"}} offset 10m) > 0)'
 )
 ALERTS = (
     Alert(
@@ -41,7 +48,7 @@ ALERTS = (
         "up{{{box}}} == 0",
         "1m",
         "critical",
-        "{{ $labels.box }} answers no scrape",
+        "{{ $labels.box }} does not answer scrapes",
         "agentbox status; agentbox logs",
     ),
     Alert(
@@ -65,7 +72,7 @@ ALERTS = (
         "agentbox_boot_previous_unclean{{{box}}} == 1",
         "0m",
         "warning",
-        "{{ $labels.box }} was not shut down in order before this boot",
+        "{{ $labels.box }} was not shut down cleanly before this boot",
         "agentbox boot history; agentbox events verify",
     ),
     Alert(
@@ -73,7 +80,7 @@ ALERTS = (
         "increase(agentbox_program_starts_total{{{box}}}[15m]) > 3",
         "0m",
         "warning",
-        "{{ $labels.program }} of {{ $labels.box }} was started more than three times in 15 minutes",
+        "{{ $labels.program }} of {{ $labels.box }} restarted more than three times in 15 minutes",
         "agentbox logs {{ $labels.program }}",
     ),
     Alert(
@@ -89,7 +96,8 @@ ALERTS = (
         _DENIALS,
         "0m",
         "warning",
-        "agent {{ $labels.agent }} of {{ $labels.box }} was refused more than ten times in 10 minutes ({{ $labels.rule }})",
+        "agent {{ $labels.agent }} of {{ $labels.box }} was refused more than ten times in 10 "
+        "minutes ({{ $labels.rule }})",
         "agentbox events tail; widen its policy, or stop the agent",
     ),
     Alert(
@@ -97,7 +105,8 @@ ALERTS = (
         _ATTACK,
         "0m",
         "critical",
-        "agent {{ $labels.agent }} of {{ $labels.box }} tried what no program asks for that means well ({{ $labels.rule }})",
+        "agent {{ $labels.agent }} of {{ $labels.box }} made a request that only an attack makes "
+        "({{ $labels.rule }})",
         "agentbox agent stop, then agentbox events tail",
     ),
     Alert(
@@ -137,22 +146,24 @@ ALERTS = (
         "agentbox_posture_drift{{{box}}} > 0",
         "2m",
         "critical",
-        "{{ $labels.box }} is not confined as its plan says: {{ $labels.control }}",
-        "agentbox health; agentbox up makes the container anew",
+        "{{ $labels.box }} is not confined as planned: {{ $labels.control }}",
+        "agentbox health; agentbox up recreates the container",
     ),
     Alert(
         "AgentboxOtherPlan",
         'agentbox_build_info{{{box},plan_digest!="{plan}"}} == 1',
         "10m",
         "warning",
-        "{{ $labels.box }} runs another plan than these rules were rendered from",
+        "{{ $labels.box }} runs a different plan than these rules",
         "agentbox up, or render these rules again",
     ),
 )
 
 
 def prometheus(plan: Plan) -> Mapping[str, str]:
-    """The configuration and its rule file, by name. The job scrapes the published address from this host."""
+    """The configuration and its rule file, by name. The job scrapes the published address from this
+    host.
+    """
     header = _HEADER.format(digest=plan.digest)
     return {
         CONFIG_FILE: header + yaml.dump(_config(plan)),
@@ -173,7 +184,7 @@ def _config(plan: Plan) -> dict[str, Any]:
 
 
 def scrape_target(plan: Plan) -> str:
-    """`address:port` as this host reaches it: a box that listens on every address is asked on loopback."""
+    """`address:port` as seen from this host: loopback if the box listens on all addresses."""
     address = plan.observability.publish_address
     address = _WILDCARDS.get(address, address)
     return (

@@ -1,4 +1,4 @@
-"""The engine's seccomp files, rendered beside compose unchanged."""
+"""Seccomp profiles, copied unchanged beside compose."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ _STEM = re.compile(r"[a-z][a-z0-9-]{0,63}")
 
 
 def seccomp_text(stem: str = "agentbox", directory: Path | None = None) -> str:
-    """`config/seccomp/<stem>.json`. Raises RenderError when there is no such file."""
+    """`config/seccomp/<stem>.json`. Raises RenderError if it does not exist."""
     path = (directory or config_dir() / "seccomp") / f"{stem}.json"
     if not _STEM.fullmatch(stem) or not path.is_file():
         raise RenderError(

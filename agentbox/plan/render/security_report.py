@@ -1,5 +1,6 @@
-"""plan -> security-report.md and .json: the baseline, what each exception adds and why, the effective profile, and for each
-line the controls that it holds or gives up."""
+"""plan -> security-report.md and .json: the baseline, what each exception adds and why, the
+effective profile, and for each setting the controls that it satisfies or violates.
+"""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,7 +12,10 @@ from agentbox.core.records.plain import to_plain
 from agentbox.plan.model import Device, ExceptionPlan, Plan, TmpfsPlan, VolumePlan
 from agentbox.plan.render.controls import CONTROL_LINES, ENGINE, FIELDS, ControlLine, PlanAssessment
 
-_CONTROLS = "Controls are those of the CIS Docker Benchmark 1.6 (CIS) and of the Pod Security Standards (PSS)."
+_CONTROLS = (
+    "Controls are those of the CIS Docker Benchmark 1.6 (CIS) "
+    "and of the Pod Security Standards (PSS)."
+)
 _HEADS = ("Line", "Value", "Holds", "Gives up")
 
 
@@ -21,7 +25,9 @@ def report_json(plan: Plan, *, project: Path | None = None) -> str:
 
 
 def report(plan: Plan, *, project: Path | None = None) -> dict[str, Any]:
-    """The report as data. `project` is the host folder mounted as the workspace, if any. Raises PlanError."""
+    """The report as data. `project` is the host directory mounted as the workspace, if any. Raises
+    PlanError.
+    """
     bare, assessment = PlanAssessment(replace(plan, exceptions=())), PlanAssessment(plan)
     return {
         "name": plan.name,
@@ -52,7 +58,7 @@ def _row(line: ControlLine, assessment: PlanAssessment) -> dict[str, Any]:
 
 
 def _added_fields(bare: PlanAssessment, delta: ExceptionPlan) -> Iterator[dict[str, Any]]:
-    """Each field that it adds to, with the controls that this alone gives up."""
+    """Each field that it adds to, with the controls that this alone violates."""
     for field in FIELDS:
         if not (added := getattr(delta, field)):
             continue
@@ -78,11 +84,13 @@ def _texts(added: Any) -> list[str]:
 
 def _text(item: Any) -> str:
     if isinstance(item, TmpfsPlan):
-        return f"{item.target} ({item.size >> 20} MiB, {item.mode}{', runs programs' if item.exec else ''})"
+        execute = ", runs programs" if item.exec else ""
+        return f"{item.target} ({item.size >> 20} MiB, {item.mode}{execute})"
     if isinstance(item, VolumePlan):
         return f"{item.source} at {item.target}{' (read-only)' if item.read_only else ''}"
     if isinstance(item, Device):
-        return f"{'all' if item.count < 0 else item.count} of {item.driver} ({', '.join(item.capabilities)})"
+        count = "all" if item.count < 0 else item.count
+        return f"{count} of {item.driver} ({', '.join(item.capabilities)})"
     return str(item)
 
 
@@ -99,7 +107,10 @@ def security_report(plan: Plan, *, project: Path | None = None) -> str:
         "## Effective profile\n\n"
         + (_lines(data["effective"]) if plan.exceptions else "The baseline, unchanged."),
         _programs(data["programs"]),
-        f"## Left to the engine\n\n{', '.join(data['engine'])} (AppArmor, SELinux): this file sets neither.",
+        (
+            f"## Left to the engine\n\n{', '.join(data['engine'])} "
+            "(AppArmor, SELinux): this file sets neither."
+        ),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -107,11 +118,14 @@ def security_report(plan: Plan, *, project: Path | None = None) -> str:
 def _project(project: Path | None) -> str:
     if project is None:
         return ""
-    return f"## Project folder\n\n`{project}` of this host is mounted writable at the workspace: agents can change it."
+    return (
+        f"## Project directory\n\n`{project}` of this host is mounted writable at the workspace: "
+        "agents can change it."
+    )
 
 
 def _programs(rows: Sequence[dict[str, Any]]) -> str:
-    """What each program of a feature may use beside the toolchain (ADR 0033)."""
+    """What each feature program may use besides the toolchain (ADR 0033)."""
     if not rows:
         return ""
     heads = ("Program", "Writes", "By name", "Reads", "Devices", "Listens", "Network", "Sockets")
@@ -124,7 +138,7 @@ def _programs(rows: Sequence[dict[str, Any]]) -> str:
         )
         for row in rows
     ]
-    introduction = "Confined by the kernel; whatever is not named is closed to them."
+    introduction = "Confined by the kernel; everything not listed is denied."
     return f"## Programs of features\n\n{introduction}\n\n{_table(heads, lines)}"
 
 

@@ -15,9 +15,9 @@ _HEADER = (
 
 
 def supervisord(plan: Plan, paths: Paths | None = None) -> str:
-    """The ini file. Below a prefix, every box path is moved there and each program is told so by `AGENTBOX_PREFIX`.
-
-    Raises RenderError naming program and key for a value that supervisord's format cannot hold.
+    """The ini file. With a prefix, all box paths are below it, and each program gets
+    `AGENTBOX_PREFIX`. Raises RenderError naming program and key for a value that supervisord's
+    format cannot represent.
     """
     paths = paths or Paths()
     sections = [
@@ -71,8 +71,8 @@ def _groups(programs: Iterable[Program]) -> dict[str, list[Program]]:
 
 
 def _group(name: str, members: list[Program]) -> ini.Section:
-    # supervisord starts groups by ascending priority and stops them by descending: features end before what they use,
-    # and the programs that run once are forked after those that everybody waits for.
+    # supervisord starts groups by ascending priority and stops them in reverse: features stop
+    # before what they use, and one-shot programs start after those that others wait for.
     priority = (
         min(p.priority for p in members)
         if name == FEATURE_GROUP
@@ -122,20 +122,21 @@ def _log(program: Program, paths: Paths) -> Mapping[str, str]:
 
 
 def program_environment(program: Program, paths: Paths, *, confined: bool) -> Mapping[str, str]:
-    """What supervisord adds to its own environment for this program. One of a feature, which is confined as agents are, has the
-    workspace for HOME; the others inherit a folder that no agent writes."""
+    """Variables added to supervisord's own environment. A feature program, which is confined like
+    an agent, has the workspace as HOME; others inherit a directory that no agent can write.
+    """
     home = {"HOME": str(paths.workspace)} if confined else {}
     prefix = {} if paths.is_container else {PREFIX_VARIABLE: str(paths.prefix)}
     return {**home, **program.env, **prefix}
 
 
 def _launcher(name: str, paths: Paths) -> tuple[str, ...]:
-    """What confines the program of a feature, then becomes it."""
+    """Confines a feature program, then execs it."""
     return (str(paths.python), "-I", "-m", "agentbox.box.programs.confined", name)
 
 
 def _relocate_argv(argv: tuple[str, ...], paths: Paths) -> tuple[str, ...]:
-    """`argv[0]` moves when it is ours; a tool of the distribution is taken from the host."""
+    """Relocates our own `argv[0]`; tools of the distribution are those of the host."""
     if not argv[0].startswith(f"{Paths().app}/"):
         return argv
     return (str(paths.resolve(argv[0])), *argv[1:])

@@ -1,4 +1,4 @@
-"""The targets that can be rendered by name, each as files by relative path. Adding a target is adding a row."""
+"""Named render targets, each as files by relative path, one row each."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ ALL = "all"
 
 @dataclass(frozen=True)
 class RenderInput:
-    """What every target is rendered from."""
+    """The input of all targets."""
 
     plan: Plan
     manifest: bytes
@@ -59,7 +59,7 @@ def _podman(inputs: RenderInput) -> Files:
 
 
 def _kubernetes(inputs: RenderInput) -> Files:
-    """The objects, and the seccomp file that every node needs in its kubelet's seccomp folder."""
+    """The objects, and the seccomp file that each node needs in its kubelet's seccomp directory."""
     stem = effective_profile(inputs.plan).seccomp
     text = kubernetes(
         inputs.plan, inputs.options, manifest=inputs.manifest, allow_psa=inputs.allow_psa
@@ -69,41 +69,46 @@ def _kubernetes(inputs: RenderInput) -> Files:
 
 TARGETS: Mapping[str, Callable[[RenderInput], Files]] = {
     "compose": _compose,
-    "devcontainer": lambda given: {
-        DEVCONTAINER_FILE: devcontainer(given.plan).encode(),
-        **_compose(given),
+    "devcontainer": lambda inputs: {
+        DEVCONTAINER_FILE: devcontainer(inputs.plan).encode(),
+        **_compose(inputs),
     },
-    "env": lambda given: {".env": env_file(given.plan, given.image_id or given.image_ref).encode()},
+    "env": lambda inputs: {
+        ".env": env_file(inputs.plan, inputs.image_id or inputs.image_ref).encode()
+    },
     "kubernetes": _kubernetes,
-    "plan": lambda given: {"plan.json": plan_text(given.plan).encode()},
+    "plan": lambda inputs: {"plan.json": plan_text(inputs.plan).encode()},
     "podman": _podman,
-    "probes": lambda given: {"probes.json": probes(given.plan).encode()},
-    "prometheus": lambda given: {
-        name: text.encode() for name, text in prometheus(given.plan).items()
+    "probes": lambda inputs: {"probes.json": probes(inputs.plan).encode()},
+    "prometheus": lambda inputs: {
+        name: text.encode() for name, text in prometheus(inputs.plan).items()
     },
-    "supervisord": lambda given: {"supervisord.conf": supervisord(given.plan).encode()},
+    "supervisord": lambda inputs: {"supervisord.conf": supervisord(inputs.plan).encode()},
 }
 MAIN_FILE: Mapping[str, str] = {
     "compose": COMPOSE_FILE,
     "devcontainer": DEVCONTAINER_FILE,
     "kubernetes": KUBERNETES_FILE,
 }
-"""What is shown of a target that consists of several files."""
+"""The file shown for a target with several files."""
 
 
 _REGISTRY_TARGETS = ("kubernetes",)
-"""Targets whose image another machine pulls: they need a reference with a digest."""
+"""Targets whose image is pulled by another machine: they need a reference with a digest."""
 
 
 def excluded_targets(target: str, inputs: RenderInput) -> tuple[str, ...]:
-    """The targets that `all` does not hold, for want of a reference with a digest or because of a folder of this host."""
+    """The targets excluded from `all`, without a reference with digest or with a directory of this
+    host.
+    """
     local = "@sha256:" not in inputs.image_ref or inputs.project is not None
     return _REGISTRY_TARGETS if target == ALL and local else ()
 
 
 def render(target: str, inputs: RenderInput) -> Files:
-    """The files of a target, or of `all`. Raises KeyError for another name; RenderError and PodSecurityError as the
-    targets do."""
+    """The files of a target, or of `all`. Raises KeyError for an unknown name; RenderError and
+    PodSecurityError as the targets do.
+    """
     names = sorted(TARGETS) if target == ALL else [target]
     files: Files = {}
     for name in sorted(set(names) - set(excluded_targets(target, inputs))):

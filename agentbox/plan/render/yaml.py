@@ -1,7 +1,7 @@
-"""A writer for the YAML that compose and Kubernetes need: block style, two spaces, text quoted unless plainly a word.
-
-The image holds no YAML library, and a general one would let the style drift. Numbers, booleans and null are the only
-plain scalars that are not text; whatever YAML 1.1 or 1.2 would read as one of them, or as syntax, is quoted.
+"""A YAML writer for compose and Kubernetes: block style, two spaces, text quoted unless it is a
+plain word. The image has no YAML library, and this keeps the style fixed. Numbers, booleans and
+null are the only plain scalars that are not text; everything that YAML 1.1 or 1.2 could read as one
+of them, or as syntax, is quoted.
 """
 
 import json
@@ -14,20 +14,22 @@ _YAML_KEYWORDS = frozenset(["null", "true", "false", "yes", "no", "on", "off", "
 
 
 class Quoted(str):
-    """Text that is written in quotes even where it need not be."""
+    """Text that is always quoted."""
 
 
 class Block(str):
-    """Text that is written as a literal block where that gives the same text back."""
+    """Text written as a literal block if that preserves it."""
 
 
 def dump(data: Mapping[str, Any]) -> str:
-    """The document, ending in a line feed. Keys keep their order. TypeError for anything but plain data."""
+    """The document, ending in a line feed. Keys keep their order. Raises TypeError for anything but
+    plain data.
+    """
     return "\n".join(_mapping(data, "")) + "\n"
 
 
 def documents(items: Iterable[Mapping[str, Any]]) -> str:
-    """Several documents in one stream, each begun by `---`."""
+    """Several documents in one stream, each starting with `---`."""
     return "".join(f"---\n{dump(data)}" for data in items)
 
 
@@ -61,8 +63,9 @@ def _entry(head: str, value: Any, indent: str) -> list[str]:
 
 
 def _is_literal_block(text: str) -> bool:
-    """A literal block keeps such text as it is: it ends in one line feed, begins with a character of its own, and holds
-    nothing that YAML would read as another line break (1.2, 8.1.1 and 5.4)."""
+    """Whether a literal block preserves the text: it ends in one line feed, does not begin with
+    white space, and contains no other YAML line break (1.2, 8.1.1 and 5.4).
+    """
     is_simple = text.endswith("\n") and not text.endswith("\n\n") and not text[0].isspace()
     return is_simple and all(line.isprintable() for line in text.split("\n"))
 
@@ -73,7 +76,7 @@ def _scalar(value: Any) -> str:
     if value is None or isinstance(value, int | float):
         return json.dumps(value, allow_nan=False)
     if not isinstance(value, str):
-        raise TypeError(f"no YAML for {type(value).__name__}")
+        raise TypeError(f"cannot write as YAML: {type(value).__name__}")
     is_plain = (
         _PLAIN.fullmatch(value)
         and value.lower() not in _YAML_KEYWORDS
@@ -89,7 +92,9 @@ def _quoted(value: str) -> str:
 
 
 def _escaped(char: str) -> str:
-    """As a character of a double-quoted scalar (YAML 1.2, 5.7): unlike JSON, a code point is never split in two."""
+    """A character in a double-quoted scalar (YAML 1.2, 5.7): unlike in JSON, a code point is never
+    split.
+    """
     if char in '"\\':
         return f"\\{char}"
     return char if " " <= char <= "~" else f"\\U{ord(char):08x}"

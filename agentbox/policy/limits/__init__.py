@@ -1,3 +1,3 @@
-"""Every limit of an agent and of its host, with what was seen of each. A new limit is a row of the
+"""All limits of an agent and of its host, with observed values. A new limit is a row of the
 registry.
 """

@@ -1,4 +1,4 @@
-"""What was seen of one limit: the most so far, and whether that is worth a warning."""
+"""The observed values of one limit: its peak, and when to warn."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,14 +8,14 @@ from agentbox.policy.limits.registry import REARM_BELOW, WARN_AT, config_path
 
 @dataclass(frozen=True, kw_only=True)
 class Breach:
-    """A limit that was crossed, or nearly: `observed` and `cap` in the unit of the registry."""
+    """A limit that was exceeded, or nearly: `observed` and `cap` in the unit of the registry."""
 
     limit: str
     observed: float
     cap: float
 
     def to_json(self) -> dict[str, Any]:
-        """With the key of the manifest that sets it: the members of error, event and stream item alike."""
+        """With the manifest key that sets it: the members of errors, events and stream items."""
         return {
             "limit": self.limit,
             "observed": self.observed,
@@ -25,7 +25,7 @@ class Breach:
 
 
 class Gauge:
-    """One limit of one agent. `cap` 0 means no bound: the peak is kept, nothing warns."""
+    """One limit of one agent. `cap` 0 means unlimited: the peak is recorded, without warnings."""
 
     __slots__ = ("_last", "_warned", "cap", "limit", "peak")
 
@@ -37,11 +37,13 @@ class Gauge:
 
     @property
     def to_rearm(self) -> float:
-        """What must go before it warns again; infinite while it would."""
+        """The decrease after which it can warn again; infinite if it can warn now."""
         return self._last - REARM_BELOW * self.cap if self._warned else float("inf")
 
     def observe(self, observed: float) -> Breach | None:
-        """Keeps the peak. A warning when 80 % are crossed for the first time since the last look below 50 %."""
+        """Updates the peak. Returns a warning when 80 % are exceeded for the first time since the
+        value was below 50 %.
+        """
         self.peak, self._last = max(self.peak, observed), observed
         if self.cap and observed < REARM_BELOW * self.cap:
             self._warned = False

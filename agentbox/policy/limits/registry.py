@@ -1,6 +1,5 @@
-"""The registry: each limit with its unit, where it is set, who holds it, what happens at it, and the bound that a test shows.
-
-Sizes in bytes, times in seconds. The numbers that no key of the manifest sets are here too.
+"""The limit registry: for each limit its unit, its key, what enforces it, the consequence, and the
+tested accuracy. Sizes in bytes, times in seconds. Also the fixed values without a key.
 """
 
 from collections.abc import Mapping
@@ -11,31 +10,32 @@ Unit = Literal[
     "bytes", "cores", "processes", "files", "seconds", "events", "bytes/s", "agents", "levels"
 ]
 
-WARN_AT: Final = 0.8  # of a cap: one warning
-REARM_BELOW: Final = 0.5  # of a cap: the next crossing of WARN_AT warns again
+WARN_AT: Final = 0.8  # of a cap: warn once
+REARM_BELOW: Final = 0.5  # of a cap: below it, warnings are enabled again
 POLL_SECONDS_NEAR_LIMIT: Final = (
-    0.1  # seconds between two looks at all trees while one uses more than half of a limit
+    0.1  # seconds between polls of all process trees while one uses more than half of a limit
 )
 POLL_SECONDS: Final = 0.25
 OUTPUT_RATE: Final = 32 << 20  # bytes a second drained from each stream of an agent
 OUTPUT_BURST: Final = 4 << 20
 WRITE_RATE: Final = (
     256 << 10
-)  # bytes a second that agents of one state may have written down; a line of the journal is 1 KiB
+)  # bytes a second that agents of one state may write; a line of the journal is 1 KiB
 FREE_FLOOR: Final = (
     256 << 20
-)  # bytes free where agents write; below it all are stopped until it is known who wrote
+)  # bytes free on file systems of agents; below it all agents are paused until the writer is known
 FREE_RESERVE: Final = (
     64 << 20
-)  # of these, bytes that the box keeps for its own writes, however many agents share the rest
-SCAN_SECONDS: Final = 1.0  # at least between two walks of one agent's folders
-INODE_BYTES: Final = 1 << 10  # what a file costs beside its blocks, so that empty ones are not free
+)  # of these, bytes reserved for the box's own writes, whatever the number of agents
+SCAN_SECONDS: Final = 1.0  # minimum time between two scans of an agent's directories
+INODE_BYTES: Final = 1 << 10  # added per file, so that empty files count
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limit:
-    """One limit. `config_path` is the key of the manifest, "" where the number is fixed and `fixed` has it.
-    `shown_by`: the test below tests/unit in which it fires, and a neighbour does not notice."""
+    """One limit. `config_path` is the manifest key, "" if the value is `fixed`. `tested_by`: the
+    test in tests/unit in which it takes effect without affecting another agent.
+    """
 
     name: str
     unit: Unit
@@ -68,7 +68,7 @@ _ROWS = (
     _agent_limit(
         "memory",
         "bytes",
-        "RLIMIT_DATA a process, watchdog for the tree; a quarter more, in sockets: reaper",
+        "RLIMIT_DATA per process, watchdog for the tree; a quarter more, in sockets: reaper",
         "the tree is ended; no socket is made",
         "0.5 s after crossing",
         f"{_HOG}[memory of many]",
@@ -100,7 +100,7 @@ _ROWS = (
     _agent_limit(
         "tmp",
         "bytes",
-        "a walk of HOME and TMPDIR",
+        "disk scan of HOME and TMPDIR",
         "the tree is ended",
         "2 s after crossing",
         f"{_HOG}[disk]",
@@ -108,7 +108,7 @@ _ROWS = (
     _agent_limit(
         "branch_disk",
         "bytes",
-        "RLIMIT_FSIZE a file, a walk for their sum",
+        "RLIMIT_FSIZE per file, disk scan for the sum",
         "the tree is ended",
         "2 s after crossing",
         f"{_HOG}[branch]",
@@ -135,7 +135,7 @@ _ROWS = (
     _agent_limit(
         "frame",
         "bytes",
-        "gateway, at the door",
+        "gateway, in the agent API",
         "the message is refused",
         "exact",
         "gateway/test_door_messages.py::test_a_message_has_its_most",
@@ -178,7 +178,7 @@ _ROWS = (
         config_path="resources.pids",
         enforced_by="reaper at the fork, of all agents, threads too",
         consequence="fork fails, the spawn is refused; the control plane keeps its reserve",
-        bound="but for calls under way, far within the reserve",
+        bound="except for calls in flight, well within the reserve",
         tested_by="sandbox/test_box_tasks.py::test_no_sum_of_agents_takes_the_reserve",
     ),
     Limit(
@@ -196,7 +196,8 @@ _ROWS = (
         config_path="",
         fixed=0,
         enforced_by="watchdog",
-        consequence="the tree is ended: of a program whose file its user cannot read nobody sees what it holds",
+        consequence="the tree is ended: the memory of a program whose file its user cannot read "
+        "cannot be measured",
         bound="0.5 s after its start",
         tested_by="sandbox/test_unreadable.py::test_a_program_that_nobody_can_look_into_ends_its_tree[unreadable]",
     ),
@@ -206,7 +207,7 @@ _ROWS = (
         config_path="",
         fixed=OUTPUT_RATE,
         enforced_by="agent-host, of each stream",
-        consequence="the flood waits in its own pipe",
+        consequence="the output waits in its own pipe",
         bound="exact",
         tested_by="agents/test_pump.py::test_a_flood_waits_in_its_own_pipe",
     ),
@@ -225,8 +226,8 @@ _ROWS = (
         unit="bytes",
         config_path="",
         fixed=FREE_FLOOR,
-        enforced_by="the walk of folders",
-        consequence="every agent is stopped until it is known who wrote",
+        enforced_by="disk scanner",
+        consequence="every agent is paused until the writer is known",
         bound="2 s",
         tested_by="sandbox/test_walker.py::test_below_the_floor_all_are_stopped_first",
     ),
@@ -235,10 +236,11 @@ _ROWS = (
         unit="bytes",
         config_path="",
         fixed=FREE_RESERVE,
-        enforced_by="the walk of folders, of all agents",
-        consequence="the agent that holds most is ended, where that is 16 MiB or more; another is refused at its spawn (in a small "
+        enforced_by="disk scanner, of all agents",
+        consequence="the agent that holds most is ended, if it holds 16 MiB or more; another is "
+        "refused at its spawn (in a small "
         "file system below a quarter of it)",
-        bound="again for each 16 MiB that vanish",
+        bound="again for each further 16 MiB",
         tested_by="sandbox/test_walker.py::test_no_sum_of_agents_takes_the_reserve_of_the_disk",
     ),
     Limit(
@@ -265,5 +267,5 @@ LIMITS: Final[Mapping[str, Limit]] = {row.name: row for row in _ROWS}
 
 
 def config_path(limit: str) -> str:
-    """The manifest's key of a limit, as `limits.memory`. Raises KeyError for a name that is none."""
+    """The manifest key of a limit, as `limits.memory`. Raises KeyError for an unknown name."""
     return LIMITS[limit].config_path

@@ -1,3 +1,3 @@
 """Patterns of policies: parse, match, and the relations `covers` and `overlaps`. One kind of
-pattern a module.
+pattern per module.
 """

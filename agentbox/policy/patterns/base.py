@@ -1,10 +1,10 @@
-"""What every pattern promises, whatever it names."""
+"""The interface of all patterns."""
 
 from typing import Any, Protocol
 
 
 class PatternError(ValueError):
-    """A text is not in the form of its scope; `form` says what that form is."""
+    """The text is not valid in its scope; `form` describes valid texts."""
 
     def __init__(self, text: str, reason: str, form: str) -> None:
         super().__init__(f'"{text}" {reason}')
@@ -14,17 +14,17 @@ class PatternError(ValueError):
 
 class Pattern(Protocol):
     """A set of values. `matches` takes a value in its normal form and is False for any other text.
-
-    `covers`: every value of the other is one of this. Never True by mistake; False may mean that it cannot be shown.
-    `overlaps`: some value may be in both. Never False by mistake. Patterns of two scopes have no value in common.
+    `covers`: contains every value of the other. Never True by mistake; False may mean that it
+    cannot be proved. `overlaps`: may have a value in common. Never False by mistake. Patterns of
+    different scopes have no value in common.
     """
 
     def matches(self, value: str) -> bool:
-        """Whether that value is in the set."""
+        """Whether the value is in the set."""
         ...
 
     def covers(self, other: Any) -> bool:
-        """Whether the set holds all of the other."""
+        """Whether the set contains all of the other."""
         ...
 
     def overlaps(self, other: Any) -> bool:
@@ -33,5 +33,5 @@ class Pattern(Protocol):
 
     @property
     def variable(self) -> str:
-        """`$WORKSPACE` and the like where the pattern starts with one, else ""."""
+        """`$WORKSPACE` or another variable that the pattern starts with, else ""."""
         ...

@@ -1,11 +1,13 @@
-"""The address ranges that no agent reaches through the proxy, whatever is allowed (RFC 6890 and its registries)."""
+"""Address ranges that the proxy always blocks, whatever is allowed (RFC 6890 and its
+registries).
+"""
 
 import ipaddress
 from typing import Final
 
 from agentbox.policy.patterns.hosts import Network
 
-# Forms of IPv6 that carry an IPv4 address past a check of the first one.
+# IPv6 forms that embed an IPv4 address, which a check of the IPv6 address alone would miss.
 CARRIERS: Final = tuple(
     ipaddress.IPv6Network(text)
     for text in (
@@ -47,20 +49,24 @@ BLOCKED: Final[tuple[Network, ...]] = (
 )
 _NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
 _LOW_32: Final = (1 << 32) - 1
-_ISATAP: Final = 0x5EFE  # the upper half of an interface identifier (RFC 5214 section 6.1)
+_ISATAP: Final = 0x5EFE  # upper half of an interface identifier (RFC 5214 section 6.1)
 _UNIVERSAL_BIT: Final = (
-    0x02000000  # of that half, set where the IPv4 address in the lower half is unique
+    0x02000000  # in that half, set if the IPv4 address in the lower half is unique
 )
 
 
 def is_isatap(network: ipaddress.IPv6Network) -> bool:
-    """True when each address of a network ends in an IPv4 address that ISATAP routers tunnel to, whatever its prefix."""
+    """True if all addresses of the network end in an IPv4 address that ISATAP routers tunnel to,
+    with any prefix.
+    """
     upper = int(network.network_address) >> 32 & 0xFFFFFFFF
     return network.prefixlen >= 96 and upper & ~_UNIVERSAL_BIT == _ISATAP
 
 
 def is_blocked(network: Network) -> bool:
-    """True when all of an address or range lies in one that is refused; mapped and NAT64 forms count as IPv4."""
+    """True if the whole address or range is inside a blocked one; mapped and NAT64 forms count as
+    IPv4.
+    """
     if isinstance(network, ipaddress.IPv6Network) and network.subnet_of(_NAT64):
         inner = ipaddress.IPv4Address(int(network.network_address) & _LOW_32)
         return is_blocked(ipaddress.IPv4Network((inner, network.prefixlen - 96)))
@@ -70,6 +76,7 @@ def is_blocked(network: Network) -> bool:
             for blocked in BLOCKED
         )
     is_listed = any(
-        isinstance(one, ipaddress.IPv6Network) and network.subnet_of(one) for one in BLOCKED
+        isinstance(blocked, ipaddress.IPv6Network) and network.subnet_of(blocked)
+        for blocked in BLOCKED
     )
     return is_listed or is_isatap(network)

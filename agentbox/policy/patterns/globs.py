@@ -1,4 +1,6 @@
-"""Globs over one text: `*` is any text, `?` any one character, all else itself. Time grows with the product of lengths."""
+"""Globs over a text: `*` is any text, `?` any one character. Time is proportional to the product of
+the lengths.
+"""
 
 import re
 from functools import cache
@@ -8,22 +10,22 @@ _RUN: Final = re.compile(r"(?<![*?])[?]*+\*[*?]*+")
 
 
 def is_glob(text: str) -> bool:
-    """True for text that stands for more than itself."""
+    """True if the text contains wildcards."""
     return "*" in text or "?" in text
 
 
 def matches(glob: str, text: str) -> bool:
-    """Whether the text is one of those that the glob stands for."""
+    """Whether the glob matches the text."""
     return glob == text or (is_glob(glob) and _consumes(_normalize(glob), text, literal=True))
 
 
 def covers(outer: str, inner: str) -> bool:
-    """Whether each text of `narrow` is one of `wide`."""
+    """Whether `outer` matches every text that `inner` matches."""
     return outer in ("*", inner) or _consumes(_normalize(outer), _normalize(inner), literal=False)
 
 
 def overlaps(left: str, right: str) -> bool:
-    """Whether some text is in both: a walk over pairs of places that the same text can reach."""
+    """Whether both match some text: a search over pairs of positions."""
     a, b = _normalize(left), _normalize(right)
     pending, visited = [(0, 0)], set()
     while pending:
@@ -45,12 +47,14 @@ def overlaps(left: str, right: str) -> bool:
 
 @cache
 def _normalize(glob: str) -> str:
-    """One spelling for one set: in a run of wildcards the question marks come first and one star last."""
+    """The canonical form: in a run of wildcards the question marks come first, then one star."""
     return _RUN.sub(lambda run: "?" * run[0].count("?") + "*", glob)
 
 
 def _consumes(glob: str, text: str, *, literal: bool) -> bool:
-    """Whether the glob takes the text, a character at a time. Not `literal`: a star in the text is taken by a star only."""
+    """Whether the glob consumes the text. Not `literal`: a star in the text is matched by a star
+    only.
+    """
     i = j = 0
     star, resume = -1, 0
     while j < len(text):

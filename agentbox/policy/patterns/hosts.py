@@ -1,4 +1,6 @@
-"""Network targets (scope net). connect: `example.com`, `*.example.com:8443`, `10.0.0.0/8:*`, `$EGRESS`, `*`; tcp: a port."""
+"""Network targets (scope net). connect: `example.com`, `*.example.com:8443`, `10.0.0.0/8:*`,
+`$EGRESS`, `*`; tcp: a port.
+"""
 
 import ipaddress
 import re
@@ -12,7 +14,10 @@ Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 DEFAULT_PORT: Final = 443
 EGRESS: Final = "$EGRESS"
-FORM: Final = "host, *.host, an IP address or a CIDR range, each with :port or :* (absent = 443), or $EGRESS, or *"
+FORM: Final = (
+    "host, *.host, an IP address or a CIDR range, each with :port or :* (absent = 443), "
+    "or $EGRESS, or *"
+)
 TCP_FORM: Final = "a port number from 1 to 65535"
 _LABEL: Final = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)")
 _NUMERIC: Final = re.compile(r"[0-9]+|0x[0-9a-f]*")
@@ -22,9 +27,9 @@ _MAX_LENGTH: Final = 253
 
 @dataclass(frozen=True)
 class HostPattern:
-    """Exactly one of `name` (lower case; `*.x` = below x, `*` = any host or address, `$EGRESS`) and `network` is set.
-
-    `port` None = any. A name never matches an address, nor an address a name: what a name resolves to is not asked here.
+    """Exactly one of `name` (lower case; `*.x` = below x, `*` = any host or address, `$EGRESS`) and
+    `network` is set. `port` None = any. A name never matches an address, nor an address a name:
+    names are not resolved here.
     """
 
     name: str
@@ -43,7 +48,7 @@ class HostPattern:
             return cls("", network, number)
         name = host.lower()
         if name != "*" and not _is_name(name.removeprefix("*.")):
-            raise PatternError(text, "is no host name, address or range", FORM)
+            raise PatternError(text, "is not a host name, address or range", FORM)
         return cls(name, None, number)
 
     def __str__(self) -> str:
@@ -58,7 +63,7 @@ class HostPattern:
 
     @property
     def address_and_port(self) -> str:
-        """The same with the port always written, as `egress.allow_private` wants it."""
+        """With an explicit port, as in `egress.allow_private`."""
         host = self.name or self._address()
         host = f"[{host}]" if ":" in host and not host.startswith("[") else host
         return f"{host}:{'*' if self.port is None else self.port}"
@@ -74,7 +79,9 @@ class HostPattern:
         return self.name if self.name == EGRESS else ""
 
     def matches(self, value: str) -> bool:
-        """`value` is `host:port` or `[address]:port`, the host in lower case and without a dot at its end; or `$EGRESS`."""
+        """`value` is `host:port` or `[address]:port`, the host in lower case without a final dot;
+        or `$EGRESS`.
+        """
         try:
             host, port = split_address(value)
         except ValueError:
@@ -89,13 +96,13 @@ class HostPattern:
         return _name_covers(self.name, host)
 
     def covers(self, other: "HostPattern") -> bool:
-        """Ports too."""
+        """Also compares ports."""
         if self.variable or other.variable:
             return self.name == other.name or (self.name == "*" and self.port is None)
         return self.port in (None, other.port) and self.covers_host(other)
 
     def covers_host(self, other: "HostPattern") -> bool:
-        """The same, ports left aside."""
+        """The same, ignoring ports."""
         if self.name == "*":
             return True
         if self.network is not None and other.network is not None:
@@ -103,19 +110,19 @@ class HostPattern:
         return bool(other.name) and _name_covers(self.name, other.name)
 
     def overlaps(self, other: "HostPattern") -> bool:
-        """`$EGRESS` may hold anything."""
+        """`$EGRESS` may contain anything."""
         if self.variable or other.variable:
             return True
         if None not in (self.port, other.port) and self.port != other.port:
             return False
         return self.covers_host(other) or other.covers_host(
             self
-        )  # sets of hosts are nested or apart
+        )  # sets of hosts are nested or disjoint
 
 
 @dataclass(frozen=True)
 class PortPattern:
-    """One TCP port, of any address."""
+    """One TCP port of any address."""
 
     port: int
 
@@ -123,7 +130,7 @@ class PortPattern:
     def parse(cls, text: str) -> "PortPattern":
         """Raises PatternError."""
         if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 65535:
-            raise PatternError(text, "is no port", TCP_FORM)
+            raise PatternError(text, "is not a port", TCP_FORM)
         return cls(int(text))
 
     def __str__(self) -> str:
@@ -131,7 +138,7 @@ class PortPattern:
 
     @property
     def variable(self) -> str:
-        """None has one."""
+        """Always ""."""
         return ""
 
     def matches(self, value: str) -> bool:
@@ -146,7 +153,7 @@ class PortPattern:
 
 
 def split_address(value: str) -> tuple[str, int]:
-    """`host:port` or `[address]:port` -> host and port. Raises ValueError for anything that is not in normal form."""
+    """`host:port` or `[address]:port` -> host and port. Raises ValueError unless in normal form."""
     host, port = _split(value)
     if port is None or not port.isascii() or not port.isdigit() or not 1 <= int(port) <= 65535:
         raise ValueError(f"no port in {value}")
@@ -156,7 +163,7 @@ def split_address(value: str) -> tuple[str, int]:
 
 
 def _split(text: str) -> tuple[str, str | None]:
-    """Host and what stands behind its colon; an IPv6 address with a port stands in brackets."""
+    """Host, and the text after its colon; an IPv6 address with a port is in brackets."""
     if bracketed := _BRACKETED.fullmatch(text):
         return bracketed[1] + (bracketed[2] or ""), bracketed[3]
     if text.count(":") > 1:
@@ -169,13 +176,13 @@ def _port(port: str, text: str) -> int | None:
     if port == "*":
         return None
     if not port.isascii() or not port.isdigit() or not 1 <= int(port) <= 65535:
-        raise PatternError(text, "has no port from 1 to 65535 behind its colon", FORM)
+        raise PatternError(text, "has no port from 1 to 65535 after its colon", FORM)
     return int(port)
 
 
-@lru_cache(maxsize=4096)  # agents choose what is looked up
+@lru_cache(maxsize=4096)  # bounded, since agents choose the values
 def _network(host: str) -> Network | None:
-    """An address or range; IPv4 addresses mapped into IPv6 are IPv4 addresses."""
+    """An address or range; IPv4-mapped IPv6 addresses count as IPv4."""
     try:
         network: Network = ipaddress.ip_network(host)
     except ValueError:
@@ -193,7 +200,9 @@ def _is_address(host: str) -> bool:
 
 
 def _is_name(name: str) -> bool:
-    """A host name as RFC 1123 has it, underscores too; the last label is no number, which resolvers take for an address."""
+    """A host name (RFC 1123), also with underscores; the last label is not numeric, since resolvers
+    treat that as an address.
+    """
     labels = name.split(".")
     is_valid = len(name) <= _MAX_LENGTH and all(_LABEL.fullmatch(label) for label in labels)
     return is_valid and not _NUMERIC.fullmatch(labels[-1])

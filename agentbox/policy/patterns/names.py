@@ -1,4 +1,6 @@
-"""Names (scopes env, tool, llm, agent): `LC_*`, `git/*`, `openai/small-*`, `reviewer`, and variables such as `$CHILDREN`."""
+"""Names (scopes env, tool, llm, agent): `LC_*`, `git/*`, `openai/small-*`, `reviewer`, and
+variables such as `$CHILDREN`.
+"""
 
 import re
 from collections.abc import Mapping
@@ -14,7 +16,9 @@ _AGENT: Final = r"[a-z][a-z0-9-]{0,31}"
 
 @dataclass(frozen=True)
 class NameForm:
-    """How a scope spells its names; `variable` stands for a list of them that the agent's own table gives."""
+    """The syntax of names in a scope; `variable` stands for a list of them from the agent's own
+    table.
+    """
 
     shape: re.Pattern[str]
     description: str
@@ -43,7 +47,7 @@ FORMS: Final[Mapping[str, NameForm]] = {
 
 @dataclass(frozen=True)
 class NamePattern:
-    """`text` as written; `glob` is what it stands for: a provider stands for all of its models."""
+    """`text` as written; `glob` is its meaning: a provider includes all of its models."""
 
     text: str
     glob: str
@@ -53,7 +57,7 @@ class NamePattern:
         """Raises PatternError."""
         form = FORMS[scope]
         if not text or (text != form.variable and not form.shape.fullmatch(text)):
-            raise PatternError(text, f"is no pattern of the scope {scope}", form.description)
+            raise PatternError(text, f"is not a pattern of the scope {scope}", form.description)
         whole_provider = scope == "llm" and "/" not in text and text != "*"
         return cls(text, f"{text}/*" if whole_provider else text)
 
@@ -62,7 +66,7 @@ class NamePattern:
 
     @property
     def variable(self) -> str:
-        """`$ENV` and the like, or ""."""
+        """`$ENV` or another variable, or ""."""
         return self.text if self.text.startswith("$") else ""
 
     def matches(self, value: str) -> bool:
@@ -70,9 +74,9 @@ class NamePattern:
         return bool(value) and globs.matches(self.glob, value)
 
     def covers(self, other: "NamePattern") -> bool:
-        """`*` covers variables too."""
+        """`*` also covers variables."""
         return globs.covers(self.glob, other.glob)
 
     def overlaps(self, other: "NamePattern") -> bool:
-        """A variable may hold anything."""
+        """A variable may contain anything."""
         return bool(self.variable or other.variable) or globs.overlaps(self.glob, other.glob)

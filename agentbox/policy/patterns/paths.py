@@ -1,4 +1,6 @@
-"""Paths (scopes fs and exec): `/usr/bin/git`, `$WORKSPACE/**`, `/opt/*/bin`, and in exec a bare command name."""
+"""Paths (scopes fs and exec): `/usr/bin/git`, `$WORKSPACE/**`, `/opt/*/bin`, and in exec a bare
+command name.
+"""
 
 import re
 from dataclasses import dataclass, replace
@@ -18,9 +20,8 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]*")
 
 @dataclass(frozen=True)
 class PathPattern:
-    """`root` is "" for an absolute path, else a variable or a bare command name. `below` adds all that lies below.
-
-    A segment may be a glob; a glob never reaches over a slash.
+    """`root` is "" for an absolute path, else a variable or a bare command name. `recursive`
+    includes everything below. A segment may be a glob; a glob never matches a slash.
     """
 
     root: str
@@ -35,7 +36,7 @@ class PathPattern:
         roots = (*DIRECTORY_VARIABLES, COMMAND) if exec_scope else DIRECTORY_VARIABLES
         is_command = exec_scope and not segments and _NAME.fullmatch(root) is not None
         if not text or (root and root not in roots and not is_command):
-            raise PatternError(text, "is no absolute path", form)
+            raise PatternError(text, "must be an absolute path", form)
         if root == COMMAND and segments:
             raise PatternError(text, f"goes below {COMMAND}, which is one program", form)
         recursive = segments[-1:] == ["**"]
@@ -56,7 +57,9 @@ class PathPattern:
         return self.root if self.root.startswith("$") else ""
 
     def matches(self, value: str) -> bool:
-        """`value` is a normalised absolute path, or a path or command spelt with a root as in a pattern."""
+        """`value` is a normalised absolute path, or a path or command written with a root as in a
+        pattern.
+        """
         root, *segments = value.split("/")
         if segments == [""] and not root:
             segments = []
@@ -73,7 +76,7 @@ class PathPattern:
         return depth_matches and all(map(globs.matches, self.segments, segments))
 
     def covers(self, other: "PathPattern") -> bool:
-        """`/**` covers everything, for every root lies somewhere below it."""
+        """`/**` covers everything, since all roots are below it."""
         if self._is_everything:
             return True
         if self.root != other.root or len(self.segments) > len(other.segments):
@@ -82,7 +85,9 @@ class PathPattern:
         return (self.recursive or exact) and all(map(globs.covers, self.segments, other.segments))
 
     def overlaps(self, other: "PathPattern") -> bool:
-        """Where a variable or a command lies is not known before a spawn; only the three places are known to be apart."""
+        """The value of a variable or a command is unknown before the start; only the three
+        directory variables are known to be disjoint.
+        """
         if self.root != other.root:
             return not (self.root in DIRECTORY_VARIABLES and other.root in DIRECTORY_VARIABLES)
         short, long = sorted((self, other), key=lambda pattern: len(pattern.segments))
@@ -91,14 +96,14 @@ class PathPattern:
         return all(map(globs.overlaps, short.segments, long.segments))
 
     def rebase(self, base: "PathPattern") -> "PathPattern":
-        """The same with its root replaced by a place: `$WORKSPACE/src/**` under `/workspace` is `/workspace/src/**`.
-
-        Raises ValueError for a place that is more than one path, unless nothing stands behind the root.
+        """Replaces the root by `base`: `$WORKSPACE/src/**` under `/workspace` is
+        `/workspace/src/**`. Raises ValueError if `base` is more than one path, unless nothing
+        follows the root.
         """
         if not self.segments and not self.recursive:
             return base
         if base.recursive and (self.segments or not self.recursive):
-            raise ValueError(f"{base} is no single place")
+            raise ValueError(f"{base} is not a single path")
         return replace(base, segments=(*base.segments, *self.segments), recursive=self.recursive)
 
     @property
@@ -107,12 +112,12 @@ class PathPattern:
 
 
 def _invalid_reason(segments: list[str]) -> str:
-    """Why these are no segments of a normalised path, or ""."""
+    """Why these are not segments of a normalised path, or ""."""
     for segment in segments:
         if segment in ("", ".", ".."):
             return 'is not normalised: it has an empty part, "." or ".."'
         if "**" in segment:
-            return "has ** in other places than at its end"
+            return "has ** elsewhere than at its end"
         if "\0" in segment or "$" in segment[:1]:
-            return "has a variable behind its start"
+            return "has a variable after its start"
     return ""

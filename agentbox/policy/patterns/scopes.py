@@ -1,4 +1,4 @@
-"""The seven scopes of a policy: their operations, and which pattern each takes."""
+"""The seven scopes of a policy, their operations and pattern types."""
 
 from collections.abc import Mapping
 from typing import Final, Literal
@@ -23,7 +23,7 @@ SCOPES: Final = tuple(OPERATIONS)
 
 
 def parse(scope: Scope, text: str, operation: str = "") -> Pattern:
-    """The pattern that a text stands for in a scope; `operation` matters in net only. Raises PatternError."""
+    """Parses the pattern of a scope; `operation` matters in net only. Raises PatternError."""
     if scope in ("fs", "exec"):
         return PathPattern.parse(text, exec_scope=scope == "exec")
     if scope == "net":

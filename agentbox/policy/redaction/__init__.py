@@ -1,3 +1,3 @@
-"""Redaction in front of the slots and the gateway: detectors, the walk over a value, the policy.
-Only code that finds or masks sensitive text goes in.
+"""Redaction of data for the slots and the gateway: detectors, traversal, policy. Code that finds or
+masks sensitive text.
 """

@@ -1,6 +1,5 @@
-"""The detectors of mode `rules`: in process, linear in the text, each with the class that it finds.
-
-The patterns have bounded repeats, so that no text makes them slow.
+"""Detectors of mode `rules`: in process, in linear time. The patterns have bounded repeats, so that
+no text makes them slow.
 """
 
 import re
@@ -8,8 +7,8 @@ from collections.abc import Iterable, Mapping
 
 from agentbox.policy.redaction.findings import Detector, TextSpan
 
-# Published token formats: a literal that every such token holds, then the vendor's prefix, alphabet and length. The
-# pattern is tried where the literal is: a search for a literal is a hundred times as fast as one for a pattern.
+# Published token formats: a literal, then the pattern with the vendor's prefix, alphabet and
+# length. The pattern is tried at the literal only: searching a literal is a hundred times faster.
 GITLAB = ("pat", "dt", "ft", "soat", "rt", "ptt", "agent", "imt")
 _TOKENS: tuple[tuple[str, str], ...] = (
     ("AKIA", r"AKIA[0-9A-Z]{16}"),  # AWS access key id
@@ -52,7 +51,7 @@ _TOKENS: tuple[tuple[str, str], ...] = (
         r"eyJ[A-Za-z0-9_-]{8,4096}\.eyJ[A-Za-z0-9_-]{8,8192}\.[A-Za-z0-9_-]{8,4096}",
     ),  # JWT, RFC 7519
 )
-# Shapes that begin with no literal: a text that every one of them holds, then the whole.
+# Formats without a literal at the start: a text that each of them contains, then the pattern.
 _SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "-us",
@@ -88,7 +87,8 @@ _KEYS = tuple(
     for text, pattern in _TOKENS
 )
 _PEM = re.compile(
-    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\Z)",
+    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----.*?"
+    r"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\Z)",
     re.DOTALL,
 )
 _NAME = (
@@ -115,7 +115,9 @@ _URL = re.compile(
 
 
 def find_secrets(text: str) -> Iterable[TextSpan]:
-    """Private keys, tokens of known shape, and values that follow a name such as `password` or `api_key`."""
+    """Private keys, tokens of known formats, and values after a name such as `password` or
+    `api_key`.
+    """
     if "PRIVATE KEY" in text:
         for match in _PEM.finditer(text):
             yield TextSpan(match.start(), match.end(), "secret")
@@ -136,7 +138,7 @@ def find_secrets(text: str) -> Iterable[TextSpan]:
 def _named_values(text: str) -> Iterable[TextSpan]:
     """Values after a name and a separator: `password = ...`, `"api_key": "..."`."""
     lower = text.lower()
-    if len(lower) != len(text):  # a letter that has two small ones: places would not agree
+    if len(lower) != len(text):  # lower-casing can change the length, and with it positions
         lower = "".join(c.lower() if c.isascii() else c for c in text)
     for word in _WORDS:
         position = lower.find(word)
@@ -151,7 +153,7 @@ def _named_values(text: str) -> Iterable[TextSpan]:
 
 
 def is_secret_name(key: str) -> bool:
-    """Whether the value under that member name is a secret by its name: `password`, `github_token`, `apiKey`."""
+    """Whether the member name indicates a secret: `password`, `github_token`, `apiKey`."""
     return _SECRET_KEY.search(key) is not None
 
 
@@ -169,7 +171,9 @@ def find_phones(text: str) -> Iterable[TextSpan]:
 
 
 def find_account_numbers(text: str) -> Iterable[TextSpan]:
-    """IBANs (ISO 13616: mod 97) and payment cards (ISO/IEC 7812: Luhn); digits that fail their check pass."""
+    """IBANs (ISO 13616: mod 97) and payment cards (ISO/IEC 7812: Luhn); digits with a wrong check
+    digit are ignored.
+    """
     for match in _IBAN.finditer(text):
         end = _iban_end(match.group())
         if end:
@@ -179,7 +183,8 @@ def find_account_numbers(text: str) -> Iterable[TextSpan]:
             yield TextSpan(match.start(), match.end(), "account_number")
 
 
-# Issuer ranges of payment cards with the lengths that each issues (ISO/IEC 7812-1 and the networks' public tables).
+# Issuer ranges of payment cards with their lengths (ISO/IEC 7812-1 and the networks' public
+# tables).
 _ISSUERS: tuple[tuple[int, int, tuple[int, ...]], ...] = (
     (400000, 499999, (13, 16, 19)),
     (510000, 559999, (16,)),
@@ -196,7 +201,9 @@ _ISSUERS: tuple[tuple[int, int, tuple[int, ...]], ...] = (
 
 
 def is_card_number(number: float) -> bool:
-    """Whether a bare number is that of a payment card. It has no separators to tell it by: its issuer must exist too."""
+    """Whether a bare number is a payment card. As it has no separators, its issuer must be known
+    too.
+    """
     if not 10**12 <= number < 10**19 or (isinstance(number, float) and not number.is_integer()):
         return False
     digits = str(int(number))
@@ -215,20 +222,22 @@ def find_urls(text: str) -> Iterable[TextSpan]:
 
 
 def _iban_end(text: str) -> int:
-    """Length of the longest prefix that ends at a group and is an IBAN, since words may follow it; 0 if none is."""
+    """Length of the longest prefix that is an IBAN and ends at a group, since words may follow; 0
+    if none.
+    """
     ends = [len(text), *(match.start() for match in reversed(list(re.finditer(" ", text))))]
     return next((end for end in ends if is_iban(text[:end].replace(" ", ""))), 0)
 
 
 def is_iban(text: str) -> bool:
-    """Check digits of an IBAN without spaces: rearranged and with letters as 10 to 35, it is 1 modulo 97."""
+    """Checks an IBAN without spaces: rearranged and with letters as 10 to 35, it is 1 modulo 97."""
     if not 15 <= len(text) <= 34:
         return False
     return int("".join(str(int(character, 36)) for character in text[4:] + text[:4])) % 97 == 1
 
 
 def passes_luhn(digits: str) -> bool:
-    """The check digit of a card number."""
+    """Checks the check digit of a card number."""
     doubled = [int(digit) * (1 + index % 2) for index, digit in enumerate(reversed(digits))]
     return sum(value // 10 + value % 10 for value in doubled) % 10 == 0
 

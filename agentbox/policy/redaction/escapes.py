@@ -1,6 +1,5 @@
-"""A text as its reader will see it: escapes of JSON and code, of URLs and of HTML undone, with the place that each character had.
-
-A whole second reading costs as much as the first, so that only what stands around an escape is read again.
+"""Decodes escapes of JSON and code, URLs and HTML, with the original offset of each character.
+Decoding all would double the cost, so only regions around escapes are searched again.
 """
 
 import re
@@ -9,8 +8,8 @@ from collections.abc import Iterator
 
 from agentbox.policy.redaction.findings import TextSpan
 
-LEVELS = 2  # an escape within an escape: a URL in a JSON text, a JSON text in a JSON string
-REACH = 256  # characters around an escape that are read again, and on to the next space
+LEVELS = 2  # nested escapes: a URL in a JSON text, a JSON text in a JSON string
+REACH = 256  # characters around an escape that are searched again, up to the next space
 _ESCAPE = re.compile(
     r"\\(?:u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})|([/\\]))|%([0-9A-Fa-f]{2})|&#(?:x([0-9A-Fa-f]{1,5})|([0-9]{1,6}));"
 )
@@ -19,18 +18,18 @@ _SPACE = re.compile(r"\s")
 
 
 class DecodedText:
-    """A part of a text without its escapes. `original` gives the place of a finding in the whole."""
+    """A part of a text without its escapes. `original` maps a finding to the whole text."""
 
     def __init__(self, text: str, offsets: "array[int]") -> None:
         self.text, self._offsets = text, offsets
 
     def original(self, span: TextSpan) -> TextSpan:
-        """The same finding, by its place in the first text."""
+        """The same finding, in offsets of the original text."""
         return TextSpan(self._offsets[span.start], self._offsets[span.end], span.name)
 
 
 def blank_escapes(text: str) -> str:
-    """The text with line ends, tabs and quotes that are escaped, each at its place: it is as long as before."""
+    """The text with escaped line ends, tabs and quotes replaced by spaces, of the same length."""
     if "\\" not in text:
         return text
     for escape, plain in _SHORT:
@@ -39,7 +38,7 @@ def blank_escapes(text: str) -> str:
 
 
 def decode_escapes(text: str) -> Iterator[DecodedText]:
-    """The parts of a text that hold escapes of single characters, without them: first of one level, then of two."""
+    """The parts of a text with escaped characters, decoded: one level, then two."""
     if not any(marker in text for marker in ("\\u", "\\x", "\\/", "%", "&#")):
         return
     for start, end in _regions(text):
@@ -53,7 +52,7 @@ def decode_escapes(text: str) -> Iterator[DecodedText]:
 
 
 def _regions(text: str) -> Iterator[tuple[int, int]]:
-    """What is to be read again, in order, and none of it twice."""
+    """The regions to search again, in order, without overlap."""
     start = end = -1
     for match in _ESCAPE.finditer(text):
         if match.end() < end:
@@ -69,13 +68,13 @@ def _regions(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _word_start(text: str, position: int) -> int:
-    """The beginning of a word at or after that place, not after REACH more."""
+    """The start of a word at or after that position, within REACH."""
     space = _SPACE.search(text, position, position + REACH) if position else None
     return position if space is None else space.start()
 
 
 def _decode_once(text: str) -> tuple[str, "array[int]"]:
-    """The text with one level undone, and where each character (and its end) was."""
+    """Decodes one level, with the original offset of each character and of the end."""
     parts: list[str] = []
     starts = array("l")
     position = 0

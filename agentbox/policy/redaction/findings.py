@@ -1,4 +1,4 @@
-"""What a detector is and what it finds."""
+"""Detectors and findings."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -17,12 +17,14 @@ Detector = Callable[[str], Iterable[TextSpan]]
 
 
 def mask(name: str) -> str:
-    """What a finding becomes. No detector finds anything in it."""
+    """The replacement of a finding. No detector finds anything in it."""
     return f"[{name.upper()}]"
 
 
 def mask_spans(text: str, spans: Iterable[TextSpan]) -> tuple[str, list[str]]:
-    """The text with every finding replaced, and the class of each. Of findings that overlap, one mask stays."""
+    """Replaces all findings; returns the text and the class of each. Overlapping findings get one
+    mask.
+    """
     parts, names, position = [], [], 0
     for span in sorted(spans, key=lambda s: (s.start, -s.end)):
         if span.start < position:

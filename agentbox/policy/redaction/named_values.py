@@ -1,4 +1,6 @@
-"""Names that stand beside their value instead of above it: `{"name": "DB_PASSWORD", "value": ...}`, `["--token", ...]`."""
+"""Names beside their values instead of as keys: `{"name": "DB_PASSWORD", "value": ...}`,
+`["--token", ...]`.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -11,16 +13,18 @@ _TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array",
 
 
 def is_schema(value: Mapping[str, Any]) -> bool:
-    """Whether an object is a JSON Schema: under the name of a secret it says what one looks like, and holds none."""
+    """Whether an object is a JSON Schema: under the name of a secret it describes one, and contains
+    none.
+    """
     kinds = value.get("type")
     type_names = [kinds] if isinstance(kinds, str) else kinds if isinstance(kinds, list) else []
     return "$ref" in value or any(isinstance(kind, str) and kind in _TYPES for kind in type_names)
 
 
 def with_names(value: Mapping[str, Any] | Sequence[Any]) -> Iterator[tuple[Any, str]]:
-    """Each item of an array, or value of a member, with the name that another gives it; "" where none does.
-
-    In an object, what stands beside it as its name; in an array, an option before it, or the first of a pair.
+    """Yields each item of an array, or member value, with the name given to it by a sibling; "" if
+    none. In an object that is a name member; in an array the preceding option, or the first of a
+    pair.
     """
     if isinstance(value, Mapping):
         name = next((v for k, v in value.items() if k.lower() in _NAMES and isinstance(v, str)), "")

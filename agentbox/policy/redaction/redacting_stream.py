@@ -1,5 +1,6 @@
-"""A body that comes in pieces, searched and masked on its way: memory stays that of a few windows, whatever its size (of a body
-that begins as JSON does: a MiB, which is looked into as one that came at once)."""
+"""Redacts a body while it is streamed: memory is limited to a few windows, whatever its size (to 1
+MiB if it starts like JSON, which is parsed as a whole).
+"""
 
 import codecs
 import hashlib
@@ -23,10 +24,10 @@ _LAST_WORD = re.compile(r"\s\S*\Z")
 
 
 class RedactingStream:
-    """An async iterator of the pieces, with every finding masked. `counts` and `sha256` (of what was given) grow with it.
-
-    A body whose first window is no UTF-8, or holds a NUL, passes as it is; so does a text from the byte on that is no
-    UTF-8. Under `strict` iterating raises Rejected when the search fails, or takes over 50 ms and 50 ms a MiB.
+    """An async iterator of the chunks, with all findings masked. `counts` and `sha256` (of the
+    input) are updated with it. A body is passed unchanged if its first window is not UTF-8 or
+    contains a NUL; a text from its first invalid byte on. Under `strict`, iterating raises
+    RedactionFailed if the search fails or takes over 50 ms and 50 ms a MiB.
     """
 
     def __init__(self, redactor: Redactor, slot: str, chunks: AsyncIterator[bytes]) -> None:
@@ -39,12 +40,13 @@ class RedactingStream:
         )
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._sha256 = hashlib.sha256()
-        self._tail, self._pending = "", ""  # the end of what was passed on, and what was not yet
+        # the end of the emitted text; text that is not emitted yet
+        self._tail, self._pending = "", ""
         self._elapsed, self._size, self._has_emitted = 0.0, 0, False
 
     @property
     def sha256(self) -> str:
-        """Hex, of the bytes that came so far."""
+        """Hex SHA-256 of the input so far."""
         return self._sha256.hexdigest()
 
     def __aiter__(self) -> AsyncIterator[bytes]:
@@ -60,7 +62,7 @@ class RedactingStream:
             yield last
 
     def _feed(self, chunk: bytes) -> bytes:
-        partial, _ = self._decoder.getstate()  # bytes of a character that is not whole yet
+        partial, _ = self._decoder.getstate()  # bytes of an incomplete character
         try:
             new = self._decoder.decode(chunk)
         except UnicodeDecodeError as error:
@@ -80,7 +82,9 @@ class RedactingStream:
         return b"" if len(self._pending) < threshold else self._emit(last_word_start(self._pending))
 
     def _pass_binary(self, raw: bytes) -> bytes:
-        """What was held back, searched only where the body was a text until here; then the bytes as they are."""
+        """Emits the pending text, searched only if text was emitted before, then the bytes
+        unchanged.
+        """
         self._is_searching = False
         text, self._pending = self._pending, ""
         if not self._has_emitted:
@@ -95,7 +99,7 @@ class RedactingStream:
         return self._emit(len(self._pending)) if self._has_emitted else self._redact_at_once()
 
     def _redact_at_once(self) -> bytes:
-        """A body of which nothing was passed on yet: as one that came at once, so that JSON is looked into."""
+        """Redacts a body that was not emitted yet as a whole, so that JSON is parsed."""
         body = self._pending.encode()
         redacted = self._redactor.redact(self._slot, "", {"body": body}, ("/body",), ())
         self.counts.update(redacted.counts)
@@ -105,7 +109,7 @@ class RedactingStream:
         return result
 
     def _emit(self, length: int) -> bytes:
-        """The first characters of what is held back, and a little more or less, so that no finding is cut."""
+        """Emits about `length` pending characters, without cutting a finding."""
         text, start = self._tail + self._pending, len(self._tail)
         spans = [span for span in self._spans(text) if span.end > start]
         cut = start + length
@@ -126,11 +130,11 @@ class RedactingStream:
         try:
             spans = self._redactor.spans(text)
         except (RuntimeError, ValueError, RecursionError, MemoryError):
-            self._fail("the search for private data failed")
+            self._fail("the search for sensitive data failed")
             return []
         self._elapsed += self._redactor.clock() - started
         if self._elapsed > BASE_SECONDS + SECONDS_PER_MIB * self._size / (1 << 20):
-            self._fail("the search for private data took too long")
+            self._fail("the search for sensitive data took too long")
         return sorted(spans)
 
     def _fail(self, reason: str) -> None:
@@ -140,6 +144,6 @@ class RedactingStream:
 
 
 def last_word_start(text: str) -> int:
-    """How much to pass on: all but the overlap, and not the beginning of a token that is longer and may go on."""
+    """How much to emit: all but the overlap, and not the start of a token that may continue."""
     limit, match = len(text) - OVERLAP, _LAST_WORD.search(text[-MAX_TOKEN:])
     return limit if match is None else min(limit, len(text) - len(match.group()))

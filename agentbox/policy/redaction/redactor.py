@@ -1,4 +1,4 @@
-"""The policy: what is redacted for which slot, and what happens when that cannot be done."""
+"""The redaction policy: what is redacted for which slot, and what happens on failure."""
 
 import re
 import time
@@ -21,16 +21,18 @@ MAX_TOKEN = 16 << 10  # characters of the longest token, a JWT
 _SPACE = re.compile(r"\s")
 BASE_SECONDS = 0.05
 SECONDS_PER_MIB = 0.05
-MIN_PIN = 1000  # a smaller number under the name of a secret is a count or a switch
+MIN_PIN = 1000  # smaller numbers under a secret's name are counts or flags
 
 
 class RedactionFailed(Exception):
-    """The policy is strict, and the write cannot be redacted. The text names no finding."""
+    """The write cannot be redacted and the policy is strict. The message contains no finding."""
 
 
 @dataclass(slots=True)
 class Redacted:
-    """The arguments to go on with, how often each class was masked, and how many texts could not be searched."""
+    """The redacted arguments, how often each class was masked, and how many texts could not be
+    searched.
+    """
 
     document: dict[str, Any]
     counts: Counter[str] = field(default_factory=Counter)
@@ -39,13 +41,13 @@ class Redacted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redactor:
-    """Detectors and the policy of each slot. A slot without a policy is not touched."""
+    """Detectors and the policy of each slot. A slot without a policy is not redacted."""
 
     detectors: Mapping[str, Detector]
     policies: Mapping[str, Policy]
     clock: Callable[[], float] = (
         time.thread_time
-    )  # of this thread: a busy machine is no failure of detection
+    )  # time of this thread: a busy machine is not a failed search
 
     def redact(
         self,
@@ -55,10 +57,9 @@ class Redactor:
         fields: tuple[str, ...],
         identifiers: tuple[str, ...],
     ) -> Redacted:
-        """The arguments of a call with every finding masked.
-
-        Raises Rejected under `strict` when detection fails or takes over 50 ms and 50 ms a MiB, or when an identifier
-        holds a finding (it cannot be masked without naming something else).
+        """Masks all findings in the arguments of a call. Raises RedactionFailed under `strict` if
+        the search fails or takes over 50 ms and 50 ms a MiB, or if an identifier contains a finding
+        (masking it would change its meaning).
         """
         result = Redacted(document)
         policy = self.policies.get(slot, "off")
@@ -75,7 +76,7 @@ class Redactor:
         return result
 
     def spans(self, text: str) -> list[TextSpan]:
-        """Every finding, long texts by windows."""
+        """All findings; long texts are searched in windows."""
         if len(text) <= WINDOW_THRESHOLD:
             return self._search(text)
         spans: set[TextSpan] = set()
@@ -83,7 +84,8 @@ class Redactor:
         while start < len(text):
             end = next_word_end(text, min(start + WINDOW, len(text)))
             for span in self._search(text, start, end):
-                # What reaches the end of its window, such as a private key, is searched again from a little before it.
+                # A finding at the end of its window, such as a private key, is searched again from
+                # before it.
                 restart = max(0, span.start - OVERLAP)
                 spans.update(
                     [span] if span.end < end else self._search(text, restart, restart + WINDOW)
@@ -95,9 +97,7 @@ class Redactor:
         window = text[start:end]
         plain = blank_escapes(window)
         spans = [span for detect in self.detectors.values() for span in detect(plain)]
-        if (
-            plain is not window and "secret" in self.detectors
-        ):  # a value may hold a backslash of its own
+        if plain is not window and "secret" in self.detectors:  # a value may contain a backslash
             spans += self.detectors["secret"](window)
         for decoded in decode_escapes(window):
             spans += [
@@ -109,13 +109,15 @@ class Redactor:
 
 
 def next_word_end(text: str, end: int) -> int:
-    """That place, or a little after it, where no word is cut: a token may be longer than the overlap of two windows."""
+    """The end of the word at that position, up to a maximum: a token may be longer than the overlap
+    of two windows.
+    """
     space = _SPACE.search(text, end, end + MAX_TOKEN)
     return space.start() if space is not None else min(end + MAX_TOKEN, len(text))
 
 
 class _Search:
-    """One call's search, with its time and its policy."""
+    """The search of one call, with its time limit and policy."""
 
     def __init__(self, redactor: Redactor, policy: Policy, result: Redacted) -> None:
         self._redactor, self._policy, self._result = redactor, policy, result
@@ -134,7 +136,7 @@ class _Search:
         return new
 
     def number(self, number: float, key: str) -> Any:
-        """A number that is secret by its name, or the number of a payment card; else the number itself."""
+        """Masks a number that is secret by its name, or that is a payment card."""
         if self.is_secret(key) and (abs(number) >= MIN_PIN or not float(number).is_integer()):
             return self._mask("secret")
         if "account_number" in self._redactor.detectors and is_card_number(number):
@@ -142,7 +144,7 @@ class _Search:
         return number
 
     def is_secret(self, key: str) -> bool:
-        """Whether what is under that name is a secret."""
+        """Whether the name indicates a secret."""
         return bool(key) and "secret" in self._redactor.detectors and is_secret_name(key)
 
     def _mask(self, name: str) -> str:
@@ -153,22 +155,24 @@ class _Search:
         self._size += len(text)
         names = [span.name for span in self._spans(text)]
         if names and self._policy == "strict":
-            raise RedactionFailed(f"the {key.replace('_', ' ')} holds what must not be stored")
+            raise RedactionFailed(
+                f"the {key.replace('_', ' ')} contains data that must not be stored"
+            )
         self._result.counts.update(names)
         return text
 
     def check_time(self) -> None:
-        """Raises Rejected, or counts a failure, when the search took too long."""
+        """Raises RedactionFailed, or counts a failure, if the search took too long."""
         if self._redactor.clock() - self._started > BASE_SECONDS + SECONDS_PER_MIB * self._size / (
             1 << 20
         ):
-            self._fail("the search for private data took too long")
+            self._fail("the search for sensitive data took too long")
 
     def _spans(self, text: str) -> list[TextSpan]:
         try:
             return self._redactor.spans(text)
         except (RuntimeError, ValueError, RecursionError, MemoryError):
-            self._fail("the search for private data failed")
+            self._fail("the search for sensitive data failed")
             return []
 
     def _fail(self, reason: str) -> None:
@@ -178,13 +182,15 @@ class _Search:
 
 
 def build_redactor(privacy: Mapping[str, Any]) -> Redactor:
-    """The guard of an effective `[privacy]` table. Raises AgentboxError for a class or a mode without detector."""
+    """The redactor of an effective `[privacy]` table. Raises AgentboxError for an unsupported class
+    or mode.
+    """
     mode = str(privacy.get("mode", "rules"))
     if not privacy.get("enabled", True) or mode == "off":
         return Redactor(detectors={}, policies={})
     if mode != "rules":
         raise AgentboxError(
-            f'cannot redact with privacy.mode = "{mode}": no such program in this release',
+            f'cannot redact with privacy.mode = "{mode}": not supported in this release',
             'use "rules" or "off"',
         )
     names = tuple(privacy.get("entities", ("secret",)))
@@ -193,7 +199,7 @@ def build_redactor(privacy: Mapping[str, Any]) -> Redactor:
         if name not in RULES:
             raise AgentboxError(
                 f'cannot redact "{name}": no detector of mode "rules" finds it',
-                f"it finds {', '.join(RULES)}; name those in privacy.entities",
+                f"use {', '.join(RULES)} in privacy.entities",
             )
     return Redactor(
         detectors={name: RULES[name] for name in selected}, policies=dict(privacy.get("policy", {}))

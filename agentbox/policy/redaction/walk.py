@@ -1,4 +1,4 @@
-"""Visits the values that a pointer names inside the arguments of a call, and builds the arguments anew around them."""
+"""Visits the values at a pointer in the arguments of a call, and rebuilds the arguments."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -8,7 +8,7 @@ from typing import Any
 from agentbox.policy.redaction.named_values import is_schema, with_names
 
 Visit = Callable[[str, str], str]  # (text, name of the member it is under) -> text
-MAX_JSON = 1 << 20  # bytes; a longer body is a text, whatever it is
+MAX_JSON = 1 << 20  # bytes; a longer body is treated as text
 
 
 def _unchanged(number: float, _key: str) -> Any:
@@ -26,11 +26,10 @@ def rewrite(
     number: Callable[[float, str], Any] = _unchanged,
     is_secret: Callable[[str], bool] = _never,
 ) -> Any:
-    """The value with every string at `pointer` visited. `*` is each item of an array, `/**` each string below.
-
-    `number` visits numbers below `/**`. What is below a member whose name `holds`, at any depth, is visited under that name.
-    Bytes that are JSON are looked into; others that are UTF-8 without NUL are text; the rest passes. A pointer that leads
-    nowhere changes nothing.
+    """Visits every string at `pointer` and returns the new value. `*` is each item of an array,
+    `/**` each string below. `number` visits numbers below `/**`. Values below a member whose name
+    `is_secret`, at any depth, are visited with that name. Bytes that are JSON are parsed; other
+    UTF-8 without NUL is text; the rest is unchanged. A pointer without target changes nothing.
     """
     return _Rewriter(visit, number, is_secret).walk(value, pointer.split("/")[1:], "")
 
@@ -64,7 +63,9 @@ class _Rewriter:
         return value
 
     def _in_json(self, value: bytes, path: Sequence[str], key: str) -> bytes:
-        """Below bytes that are JSON; others pass, for whoever reads them to refuse. Equal when nothing was found."""
+        """Visits bytes that are JSON; others are unchanged, for the consumer to reject. Returns the
+        same bytes if nothing was found.
+        """
         try:
             document = json.loads(value)
         except ValueError:
@@ -88,7 +89,7 @@ class _Rewriter:
         return self._text(value, key)
 
     def _members(self, value: Mapping[str, Any], key: str) -> dict[str, Any]:
-        """Names are texts too. Two that become equal are told apart by a number, so that no value is lost."""
+        """Member names are visited too. Equal results get a number, so that no value is lost."""
         members: dict[str, Any] = {}
         key = "" if is_schema(value) else key
         for name, item, value_name in _named_members(value):
@@ -101,7 +102,7 @@ class _Rewriter:
         return members
 
     def _effective_name(self, key: str, name: str) -> str:
-        """The name that counts: of all that a value is under, the outermost that `holds`; else the nearest."""
+        """The effective name of a value: the outermost secret name above it, else the nearest."""
         return key if not name or self.is_secret(key) else name
 
     def _text(self, value: Any, key: str) -> Any:
@@ -122,7 +123,7 @@ class _Rewriter:
         )
 
     def _rewrite_json(self, text: str, key: str) -> str | None:
-        """A body that is JSON, written anew where something was found in it, "" where nothing was; None for any other."""
+        """Rewrites a JSON body: "" if nothing was found, None if it is not JSON."""
         if len(text) > MAX_JSON or text.lstrip()[:1] not in ("{", "["):
             return None
         try:
@@ -136,7 +137,7 @@ class _Rewriter:
 
 
 def _named_members(value: Mapping[str, Any]) -> Sequence[tuple[str, Any, str]]:
-    """Each member, and the name that its value goes by: its own, or the one that the member beside it gives."""
+    """Each member with the name of its value: its key, or the one given by a sibling."""
     return [
         (name, item, given_name or name)
         for (name, item), (_, given_name) in zip(value.items(), with_names(value), strict=True)
@@ -144,22 +145,22 @@ def _named_members(value: Mapping[str, Any]) -> Sequence[tuple[str, Any, str]]:
 
 
 def _patched_member(operation: Mapping[str, Any]) -> str:
-    """The member that an operation of a JSON Patch writes to."""
+    """The member that a JSON Patch operation writes."""
     path = operation.get("path")
     last = path.rpartition("/")[2] if isinstance(path, str) else ""
     return last.replace("~1", "/").replace("~0", "~")
 
 
 def _unique_members(members: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object. Of a name that is given twice one value would be lost: such a body is a text."""
+    """Builds an object. A duplicate name would lose a value: such a body is treated as text."""
     result = dict(members)
     if len(result) != len(members):
-        raise ValueError("a name is given twice")
+        raise ValueError("duplicate name")
     return result
 
 
 def _reject_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not valid JSON")
 
 
 def _decode(value: bytes) -> str | None:

@@ -1,3 +1,3 @@
-"""What an agent holds: rights issued at its start, restricted to its parent's, and revoked. Records
-and pure decisions about them go in.
+"""The rights of an agent: issued at its start, restricted to its parent's, revoked. Records and
+pure decisions.
 """

@@ -1,4 +1,4 @@
-"""What of a model budget is used and what is left, as `hello` and `GET /v1/agents/{id}` show it."""
+"""Usage and remainder of a model budget, as shown by `hello` and `GET /v1/agents/{id}`."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,8 +10,9 @@ from agentbox.policy.rights.authorization import Authorization, Budget
 
 @dataclass(frozen=True, kw_only=True)
 class BudgetUsage:
-    """Of one name, in the window that began at `since` (Unix seconds): calls, and tokens. `reserved` of the tokens are the
-    worst cases of calls in flight."""
+    """Usage of one name in the window that began at `since` (Unix seconds): calls and tokens.
+    `reserved` tokens are the maximum of calls in flight.
+    """
 
     since: float
     tokens: int
@@ -19,7 +20,9 @@ class BudgetUsage:
     reserved: int = 0
 
     def current(self, now: float, window: int) -> "BudgetUsage | None":
-        """As it is at `now`: of a window that is over only what is in flight is left, in the next one; None = nothing."""
+        """The usage at `now`: after the end of the window only calls in flight remain, in the next
+        window; None = nothing.
+        """
         if now < self.since + window:
             return self
         return (
@@ -30,8 +33,9 @@ class BudgetUsage:
 
 
 def budget_line(authorization: Authorization) -> dict[str, Budget]:
-    """The budgets that a call is used of, each name of [agents] once: the agent's own first, then its ancestors'. A program
-    given ad hoc has one by its id. Empty without one of its own."""
+    """The budgets that a call counts against, each name of [agents] once: the agent's own first,
+    then its ancestors'. An ad hoc program is keyed by its id. Empty without an own budget.
+    """
     if authorization.budget is None:
         return {}
     budgets = {authorization.agent or authorization.agent_id: authorization.budget}
@@ -44,10 +48,9 @@ def budget_line(authorization: Authorization) -> dict[str, Budget]:
 def usage_report(
     line: Mapping[str, Budget], usage_of: Callable[[str], BudgetUsage | None], now: float
 ) -> dict[str, Any]:
-    """`{tokens: {cap, used, reserved, left}, calls: {cap, used, left}, window_seconds, resets_at}`; empty for an empty line.
-
-    `cap` and `used` are of the agent's own name; `left` is the least in the line, its ancestors' included. `resets_at`
-    (RFC 3339) is null while no window runs: the next call begins one.
+    """`{tokens: {cap, used, reserved, left}, calls: {cap, used, left}, window_seconds, resets_at}`;
+    empty without a budget. `cap` and `used` are the agent's own; `left` is the minimum over its
+    ancestors too. `resets_at` (RFC 3339) is null while no window is open: the next call opens one.
     """
     if not line:
         return {}

@@ -1,4 +1,6 @@
-"""The variables by which an agent finds the gateway: its own token wherever a program would look for a proxy or a key."""
+"""Environment variables that point an agent to the gateway, with its own token in place of proxy
+credentials and API keys.
+"""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -13,7 +15,9 @@ _LOOPBACK: Final = "127.0.0.1,::1,localhost"
 def agent_environment(
     grant_set: GrantSet, token: str, port: int, providers: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, str]:
-    """`port` is the gateway's, on loopback; `providers` is `plan.providers`. No value of it is anybody's secret but the agent's own."""
+    """`port` is the gateway's, on loopback; `providers` is `plan.providers`. The only secret is the
+    agent's own token.
+    """
     gateway = f"http://127.0.0.1:{port}"
     variables = {"AGENTBOX_URL": gateway, "AGENTBOX_TOKEN": token}
     if any(
@@ -30,7 +34,9 @@ def agent_environment(
 
 
 def _model_variables(kind: str, base: str, token: str) -> dict[str, str]:
-    """The names that the vendors' own clients read. Those of OpenAI have the version in the base, the others add it."""
+    """The variables read by the vendors' own clients. OpenAI's base URL includes the version, the
+    others add it.
+    """
     if kind == "anthropic":
         return {"ANTHROPIC_BASE_URL": base, "ANTHROPIC_API_KEY": token}
     if kind == "gemini":

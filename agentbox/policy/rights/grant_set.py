@@ -1,4 +1,4 @@
-"""What one agent holds over all of its lives, with what was used of it and what was taken back. Kept in agents.db."""
+"""The grants of one agent over all generations, with usage and revocation. Stored in agents.db."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -10,14 +10,15 @@ from agentbox.policy.rights.authorization import Budget, Right
 
 ANY_NETWORK: Final = "*:*"
 RATE_SECONDS: Final = 60.0
-_GRANTS: Final = ("grants", "secrets")  # fields of a holding
+_GRANTS: Final = ("grants", "secrets")  # fields of a grant set
 _KERNEL: Final[tuple[Scope, ...]] = ("fs", "exec", "env")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Grant:
-    """A right of an agent and its state. `uses` are those taken so far; `recent` the moments of those of the last minute,
-    kept where the right has a rate. All times in Unix seconds."""
+    """A right of an agent and its state. `used` counts uses; `recent` has the times of uses in the
+    last minute, if the right has a rate. All times in Unix seconds.
+    """
 
     right: Right
     revoked: bool = False
@@ -30,39 +31,43 @@ class Grant:
 
     @property
     def is_kernel_enforced(self) -> bool:
-        """Whether a running process cannot be parted from it: the kernel was told once, at its start."""
+        """Whether it is enforced by the kernel, set up at the start, and cannot be revoked from a
+        running process.
+        """
         right = self.right
         return right.scope in _KERNEL or (right.scope == "net" and "tcp" in right.operations)
 
     def to_row(self) -> dict[str, Any]:
-        """Plain data, without `plain`: an agent has dozens and is saved three times in a life."""
+        """Plain data, without `to_plain` for speed: an agent has dozens and is saved three times
+        per generation.
+        """
         return {**vars(self), "right": {**vars(self.right)}}
 
     def has_ended(self, now: float) -> bool:
-        """Taken back, or past its time."""
+        """Whether it is revoked or expired."""
         return self.revoked or (self.right.expires_at is not None and self.right.expires_at <= now)
 
     @property
     def is_metered(self) -> bool:
-        """Whether each use is taken: of what has a count or a rate."""
+        """Whether each use is counted: it has a count or a rate."""
         return self.right.uses is not None or self.right.rate is not None
 
     def exhausted_reason(self, now: float) -> str:
-        """Why one more use is refused; "" when it is not."""
+        """Why another use is denied; "" if it is allowed."""
         right = self.right
         if right.uses is not None and self.used >= right.uses:
-            return f"all {right.uses} uses are taken"
+            return f"the limit of {right.uses} uses is reached"
         if right.rate is not None and len(self._recent_uses(now)) >= right.rate:
-            return f"{right.rate} uses a minute are taken"
+            return f"the limit of {right.rate} uses a minute is reached"
         return ""
 
     def with_use(self, now: float) -> "Grant":
-        """The same after one more use."""
+        """A copy with one more use."""
         recent = (*self._recent_uses(now), now) if self.right.rate is not None else ()
         return replace(self, used=self.used + 1, recent=recent)
 
     def effective_right(self, now: float) -> Right:
-        """As a checker sees it: what is over denies what it allowed."""
+        """The right for checkers: once ended, it denies what it allowed."""
         return replace(self.right, mode="deny") if self.has_ended(now) else self.right
 
     def _recent_uses(self, now: float) -> tuple[float, ...]:
@@ -71,8 +76,9 @@ class Grant:
 
 @dataclass(frozen=True, kw_only=True)
 class GrantSet:
-    """`agent` is the name in [agents] that it was started as, "" for a program given ad hoc; `root` the built-in profile
-    below its policy. The default holds nothing."""
+    """`agent` is the name in [agents], "" for an ad hoc program; `root` the built-in profile of its
+    policy. Empty by default.
+    """
 
     agent: str = ""
     root: str = ""
@@ -81,17 +87,17 @@ class GrantSet:
     budget: Budget | None = None
     approval_required: tuple[str, ...] = ()
     children: tuple[str, ...] = ()
-    env: tuple[str, ...] = ()  # variables of the box that are passed through
+    env: tuple[str, ...] = ()  # variables of the box that are passed on
     secrets: tuple[Grant, ...] = ()
     workspace: str = "branch"
     workspace_dir: str = "/workspace"
     limits: Mapping[str, Any] = field(
         default_factory=dict
-    )  # of its table, as in [limits]: what a spec cannot say, too
+    )  # of its table, as in [limits], including those that a spec lacks
     restart: Mapping[str, Any] = field(
         default_factory=dict
     )  # `[agents.<name>.restart]`; empty = the defaults
-    token_sha256: str = ""  # of the life that runs; "" = none runs
+    token_sha256: str = ""  # of the running generation; "" = not running
 
     def all_grants(self) -> Iterator[Grant]:
         """Rights and secrets."""
@@ -99,11 +105,11 @@ class GrantSet:
         yield from self.secrets
 
     def find(self, grant_id: str) -> Grant | None:
-        """None for an id that is not of this agent."""
+        """None if this agent does not have that grant."""
         return next((grant for grant in self.all_grants() if grant.grant_id == grant_id), None)
 
     def with_grant(self, changed: Grant) -> Self:
-        """The same with one grant in another state."""
+        """A copy with one grant replaced."""
 
         def replaced(grants: tuple[Grant, ...]) -> tuple[Grant, ...]:
             return tuple(
@@ -113,30 +119,33 @@ class GrantSet:
         return replace(self, grants=replaced(self.grants), secrets=replaced(self.secrets))
 
     def checked_rights(self, now: float) -> tuple[Right, ...]:
-        """The rights that a program of ours checks."""
+        """The rights that our programs check."""
         return tuple(
             grant.effective_right(now) for grant in self.grants if not grant.is_kernel_enforced
         )
 
     def rights_and_secrets(self, now: float) -> tuple[Right, ...]:
-        """The same and the secrets, each the reading of a variable: all that a checker is told."""
+        """The same and the secrets, each as the right to read a variable: all that checkers
+        receive.
+        """
         return (
             *self.checked_rights(now),
             *(secret.effective_right(now) for secret in self.secrets),
         )
 
     def kernel_rights(self, now: float) -> tuple[Right, ...]:
-        """The rights that the kernel is told at a start: without those that are over. Without a ceiling (`unrestricted`)
-        the whole network is among them."""
+        """The rights to enforce in the kernel at a start, without ended ones. Without a ceiling
+        (`unrestricted`) they include the whole network.
+        """
         candidates = (grant for grant in self.grants if self.requires_restart(grant))
         return tuple(grant.right for grant in candidates if not grant.has_ended(now))
 
     def requires_restart(self, grant: Grant) -> bool:
-        """Whether a process that runs must end for this grant to be gone."""
+        """Whether a running process must end to lose this grant."""
         return grant.is_kernel_enforced or self._opens_network(grant)
 
     def next_expiry(self, now: float) -> float | None:
-        """When the next grant ends by itself."""
+        """The next expiry of a grant."""
         expiries = [
             grant.right.expires_at
             for grant in self.all_grants()
@@ -145,7 +154,7 @@ class GrantSet:
         return min(expiries, default=None)
 
     def describe(self, now: float) -> dict[str, Any]:
-        """For people: ids and states, never a token."""
+        """Ids and states for display, never a token."""
         return {
             "root": self.root,
             "agent": self.agent,
@@ -179,7 +188,7 @@ class GrantSet:
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any] | None) -> Self:
-        """The inverse of `to_row`; a row of a version that kept none holds nothing."""
+        """The inverse of `to_row`; a row of an older version is an empty set."""
         if row is None:
             return cls()
         rows = dict(row)
@@ -190,7 +199,7 @@ class GrantSet:
 
 
 def _describe_grant(grant: Grant, now: float) -> dict[str, Any]:
-    """A right with its state; what has no bound leaves it out."""
+    """A right with its state, without unset bounds."""
     right: dict[str, Any] = to_plain(grant.right)
     bounds = {name: right.pop(name) for name in ("expires_at", "uses", "rate", "methods", "paths")}
     state = "revoked" if grant.revoked else "expired" if grant.has_ended(now) else "held"

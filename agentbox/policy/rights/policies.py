@@ -1,5 +1,6 @@
-"""The policy of an agent: the name of a built-in profile or of a `[policies.<name>]` table, bound to what the agent's own
-table says, below the ceiling of `egress.allow`."""
+"""The policy of an agent: a built-in profile or a `[policies.<name>]` table, bound to the agent's
+own table, below the ceiling `egress.allow`.
+"""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,25 +23,28 @@ PolicyTables = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class ResolvedPolicy:
-    """A policy and the built-in profile at the bottom of its chain."""
+    """A policy and the built-in profile at the end of its chain."""
 
     policy: Policy
     root: str
 
     @property
     def is_unrestricted(self) -> bool:
-        """The one profile that no ceiling holds."""
+        """The only profile without a ceiling."""
         return self.root == UNRESTRICTED
 
 
 def resolve(name: str, policies: PolicyTables) -> ResolvedPolicy:
-    """What that name means. Raises ChainError for a name that nothing has, PatternError for a bad pattern."""
+    """Resolves a name. Raises ChainError for an unknown name, PatternError for an invalid
+    pattern.
+    """
     return _resolve(name, canonical_json(dict(policies)))
 
 
 def bind_policy(resolved: ResolvedPolicy, bindings: Bindings, ceiling: Sequence[str]) -> Policy:
-    """Variables replaced, those without a value by nothing; then every net target cut down to `ceiling`, the patterns of
-    `egress.allow`. Raises PatternError."""
+    """Replaces variables, removing those without a value, and limits net targets to `ceiling`, the
+    patterns of `egress.allow`. Raises PatternError.
+    """
     policy = resolved.policy.with_bindings({"$EGRESS": tuple(ceiling), **bindings})
     if resolved.is_unrestricted:
         return policy
@@ -54,7 +58,7 @@ def bind_policy(resolved: ResolvedPolicy, bindings: Bindings, ceiling: Sequence[
 
 
 def limit_to_ceiling(rules: Iterable[PolicyRule], ceiling: Sequence[str]) -> Iterator[PolicyRule]:
-    """What net rules leave when no more than `ceiling` may be reached. A denial stays whole; so does a raw port (`tcp`)."""
+    """Limits net rules to `ceiling`. Denials and raw ports (`tcp`) are unchanged."""
     ceiling_patterns = [
         pattern for text in ceiling if isinstance(pattern := parse("net", text), HostPattern)
     ]
@@ -72,7 +76,9 @@ def limit_to_ceiling(rules: Iterable[PolicyRule], ceiling: Sequence[str]) -> Ite
 def _intersect(
     patterns: Iterable[Pattern], ceiling_patterns: Sequence[HostPattern]
 ) -> Iterator[HostPattern]:
-    """Each pair's common part, once. Sets of hosts are nested or apart, so it is one pattern or none."""
+    """The intersection of each pair, once. Sets of hosts are nested or disjoint, so it is one
+    pattern or none.
+    """
     common: dict[HostPattern, None] = {}
     for pattern in patterns:
         for outer in ceiling_patterns:

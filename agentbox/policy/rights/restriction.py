@@ -1,4 +1,4 @@
-"""From a parent to its child: the child's rights lie within the parent's, and so does everything else that it holds."""
+"""Restricts a child's grants to those of its parent."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -10,11 +10,11 @@ from agentbox.policy.rights.grant_set import Grant, GrantSet
 from agentbox.policy.rights.rights import to_policy
 
 N = TypeVar("N", int, float)
-_BRANCH: Final = "/.branch"  # a place that no pattern names: what lies there is a copy
+_BRANCH: Final = "/.branch"  # a path that no pattern names: its contents are a copy
 
 
 def excess_rights(child: GrantSet, parent: GrantSet, now: float) -> tuple[str, ...]:
-    """What the child would hold and the parent does not hold now, in words. Empty = it may be started."""
+    """The rights of the child that the parent does not have now. Empty = it may be started."""
     excess = [
         str(grant)
         for grant in _comparison_policy(child, parent, now).permissions_beyond(
@@ -29,7 +29,7 @@ def excess_rights(child: GrantSet, parent: GrantSet, now: float) -> tuple[str, .
 
 
 def restrict_to_parent(child: GrantSet, parent: GrantSet, now: float) -> GrantSet:
-    """The child with what carries over: ends of grants, approvals, and a budget within the parent's."""
+    """The child with inherited expiries, approvals, and a budget within the parent's."""
     parent_grants = [grant for grant in parent.grants if not grant.has_ended(now)]
     return replace(
         child,
@@ -43,8 +43,9 @@ def restrict_to_parent(child: GrantSet, parent: GrantSet, now: float) -> GrantSe
 
 
 def uncovered_grants(child: GrantSet, parent: GrantSet, now: float) -> tuple[Grant, ...]:
-    """The grants of a child that nothing of its parent covers any more, of those that cannot be checked at each use: what
-    the kernel holds, and secrets."""
+    """The child's grants that its parent no longer covers and that are not checked at each use:
+    kernel-enforced ones and secrets.
+    """
     parent_policy = _comparison_policy(parent, parent, now)
     parent_secrets = _secret_names(parent.secrets, now)
     kernel_grants = [
@@ -70,7 +71,9 @@ def uncovered_grants(child: GrantSet, parent: GrantSet, now: float) -> tuple[Gra
 
 
 def _comparison_policy(grant_set: GrantSet, parent: GrantSet, now: float) -> Policy:
-    """Bound for comparison: $TMP, $TOOLCHAIN and $COMMAND stay, each agent has its own. A branch is no workspace."""
+    """Bound for comparison: $TMP, $TOOLCHAIN and $COMMAND stay, since each agent has its own. A
+    branch differs from the workspace.
+    """
     rights = (
         *grant_set.checked_rights(now),
         *(
@@ -85,7 +88,7 @@ def _comparison_policy(grant_set: GrantSet, parent: GrantSet, now: float) -> Pol
 
 
 def _limit_expiry(grant: Grant, parent_grants: Sequence[Grant]) -> Grant:
-    """No later than what it comes from."""
+    """Limits the expiry to that of the covering parent grants."""
     expiries = list(_parent_expiries(grant.right, parent_grants))
     if grant.right.mode == "deny" or not expiries or None in expiries:
         return grant
@@ -98,7 +101,7 @@ def _limit_expiry(grant: Grant, parent_grants: Sequence[Grant]) -> Grant:
 
 
 def _limit_secret(secret: Grant, parent_secrets: Sequence[Grant]) -> Grant:
-    """With the end, count and rate of the same secret above; a use is taken there as well."""
+    """Limits a secret to expiry, count and rate of the parent's; uses count there too."""
     for parent_secret in parent_secrets:
         if parent_secret.right.patterns == secret.right.patterns:
             secret = replace(
@@ -116,7 +119,7 @@ def _limit_secret(secret: Grant, parent_secrets: Sequence[Grant]) -> Grant:
 def limit_right(
     right: Right, expires_at: float | None, uses: int | None, rate: int | None
 ) -> Right:
-    """The right within these bounds as well; None = none."""
+    """The right within these bounds; None = no bound."""
     return replace(
         right,
         expires_at=_minimum(right.expires_at, expires_at),
@@ -146,9 +149,11 @@ def _parent_expiries(right: Right, parent_grants: Sequence[Grant]) -> Iterator[f
 
 def _covers(outer: PolicyRule, inner: PolicyRule, operation: str) -> bool:
     pairs = [
-        (one, other) for one in outer.patterns[operation] for other in inner.patterns[operation]
+        (first, second)
+        for first in outer.patterns[operation]
+        for second in inner.patterns[operation]
     ]
-    return any(type(one) is type(other) and one.covers(other) for one, other in pairs)
+    return any(type(first) is type(second) and first.covers(second) for first, second in pairs)
 
 
 def _rule(right: Right) -> PolicyRule:
@@ -156,7 +161,7 @@ def _rule(right: Right) -> PolicyRule:
 
 
 def _limit_budget(child: Budget | None, parent: Budget | None) -> Budget | None:
-    """No more of anything than the parent has in its own window; a window is no shorter."""
+    """Limits each value to the parent's; the window is at least as long."""
     if child is None or parent is None:
         return None
     return Budget(

@@ -1,4 +1,4 @@
-"""From a policy to rights with an id each, and back: which right decides about a request."""
+"""Converts policies to rights with ids, and back; finds the right that decides on a request."""
 
 import secrets
 from collections.abc import Callable, Iterable, Iterator
@@ -12,12 +12,14 @@ _ID_BYTES = 12
 
 
 def new_id() -> str:
-    """An id that says nothing and that nobody guesses."""
+    """A random, unguessable id."""
     return f"g_{secrets.token_urlsafe(_ID_BYTES)}"
 
 
 def build_rights(policy: Policy, ids: Callable[[], str] = new_id) -> tuple[Right, ...]:
-    """Every rule in order, an allowing one as one right for each operation and pattern: what can be taken back singly."""
+    """All rules in order; an allow rule becomes one right per operation and pattern, so that each
+    can be revoked.
+    """
     return tuple(right for scope in policy.rules for right in _scope_rights(policy, scope, ids))
 
 
@@ -38,9 +40,9 @@ def _scope_rights(policy: Policy, scope: Scope, ids: Callable[[], str]) -> Itera
                     )
 
 
-@lru_cache(maxsize=256)  # each is of one agent, so what ended falls out
+@lru_cache(maxsize=256)  # one entry per agent; ended ones drop out
 def to_policy(rights: tuple[Right, ...]) -> Policy:
-    """The same as rules; `origin` of each is the id of its right. Raises PatternError."""
+    """The rights as rules; `origin` of a rule is the id of its right. Raises PatternError."""
     by_scope: dict[Scope, list[PolicyRule]] = {}
     for right in rights:
         by_scope.setdefault(right.scope, []).append(_rule(right))
@@ -56,7 +58,7 @@ def find_allowing_right(
     method: str = "",
     path: str = "",
 ) -> str:
-    """The id of the right that allows a request; "" when none does. Values as in `Policy.decide`."""
+    """The id of the right that allows a request; "" if none does. Values as in `Policy.decide`."""
     policy = to_policy(rights)
     if not policy.decide(scope, operation, value, method=method, path=path):
         return ""
@@ -80,5 +82,5 @@ def _rule(right: Right) -> PolicyRule:
 
 
 def filter_scopes(rights: Iterable[Right], *scopes: Scope) -> tuple[Right, ...]:
-    """Those of some scopes, in order."""
+    """The rights of some scopes, in order."""
     return tuple(right for right in rights if right.scope in scopes)

@@ -1,4 +1,4 @@
-"""Standings as plain JSON data and back."""
+"""Encodes authorizations as plain JSON data, and decodes them."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,7 +15,7 @@ def authorization_to_json(authorization: Authorization) -> dict[str, Any]:
 
 
 def authorization_from_json(data: Mapping[str, Any]) -> Authorization:
-    """The inverse. Raises ValueError naming the field that is missing or unknown."""
+    """The inverse. Raises ValueError naming the missing or unknown field."""
     rows = tuple(build(Ancestor, {**row, "budget": None}, "ancestors") for row in data["ancestors"])
     ancestors = tuple(
         replace(row, budget=budget_from_json(item["budget"]))

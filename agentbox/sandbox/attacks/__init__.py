@@ -1,3 +1,3 @@
-"""What a hostile agent would try, one attack case each, run as an agent. The standard library and
-the protocol of the suite only.
+"""The attacks of a hostile agent, one attack case each, run as an agent. Uses the standard library
+and the protocol of the suite only.
 """

@@ -1,5 +1,7 @@
-"""`python -m agentbox.sandbox.attacks FACTS [LINE...]`: tries the lines and prints one reply a line, as JSON. `neighbour` holds still,
-`lend` prints its own token, `stay` does and holds still."""
+"""`python -m agentbox.sandbox.attacks INFO [CASE...]`: runs the cases and prints one reply per
+line, as JSON. `neighbour` runs as the victim, `lend` prints its own token, `stay` does so and keeps
+running.
+"""
 
 import json
 import signal
@@ -11,7 +13,9 @@ from agentbox.sandbox.attacks.case_runner import run_cases
 
 
 def main(arguments: list[str]) -> None:
-    """`words`: the facts as JSON, then names of lines; none means all that need no agent of their own."""
+    """`arguments`: the target info as JSON, then names of cases; without names, all cases that do
+    not need an agent of their own.
+    """
     if arguments[0] == "neighbour":
         victim.run()
     if arguments[0] in ("lend", "stay"):

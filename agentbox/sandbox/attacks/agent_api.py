@@ -1,4 +1,6 @@
-"""The door: methods that widen what an agent has, things of others, odd names, messages that cost more than they are worth."""
+"""Attacks on the agent API: methods that extend rights, resources of other agents, odd names,
+expensive messages.
+"""
 
 import json
 import time
@@ -19,14 +21,14 @@ _UNKNOWN, _PARAMS, _FAILED, _DENIED = (
 )  # agentbox.gateway.agent_api.errors
 _FOREIGN: Final = {_DENIED: "door", _FAILED: "API", _PARAMS: "door"}
 _PAUSE: Final = 0.1
-_EVENT: Final = 60_000  # bytes of an event, of 64 KiB at most
+_EVENT: Final = 60_000  # bytes of an event; the maximum is 64 KiB
 _AT_ONCE: Final = 16 << 20  # bytes that agents of one state may append at once
 _NOWHERE: Final = "00000000-0000-7000-8000-000000000000"
 
 
 @SUITE.case(
     "no-token",
-    "calls the door without a token, with a made-up one, with that of an agent that has ended",
+    "calls the agent API without a token, with a made-up one, with that of an agent that has ended",
     {"401": "door"},
     tests=(f"{_TESTS}::test_without_a_token_of_its_own_nobody_is_answered",),
 )
@@ -48,13 +50,13 @@ def _no_token(facts: TargetInfo) -> str:
 
 @SUITE.case(
     "in-flight",
-    "goes on with the token of an agent that ends, on the connection that it has open",
+    "keeps using the token of an agent that ends, on an open connection",
     {"401": "door", "closed": "door"},
     isolated=True,
     tests=("tests/unit/gateway/test_following.py::test_the_end_of_an_agent_ends_its_token",),
 )
 def _in_flight(facts: TargetInfo) -> str:
-    """The runner ends the agent that lent its token once this one has said that it was answered."""
+    """The runner ends the agent that lent its token once this one reports an answer."""
     if not facts.lent_token:
         raise TargetMissing("no agent lent its token")
     hello, deadline = rpc_message("hello"), time.monotonic() + facts.patience
@@ -93,7 +95,7 @@ def _own_policy(_facts: TargetInfo) -> str:
 
 @SUITE.case(
     "spawn",
-    "starts an agent with more than it has",
+    "starts an agent with more rights than it has",
     {_DENIED: "door", _PARAMS: "door"},
     tests=(f"{_TESTS}::test_rights_decide_and_each_refusal_is_counted",),
 )
@@ -112,7 +114,7 @@ def _spawn(_facts: TargetInfo) -> str:
 
 @SUITE.case(
     "secrets",
-    "asks for secrets that it was not given",
+    "asks for secrets that it was not granted",
     {_DENIED: "door", _PARAMS: "door"},
     tests=(f"{_TESTS}::test_a_secret_that_was_given",),
 )
@@ -135,7 +137,7 @@ def _secrets(facts: TargetInfo) -> str:
 def _other_agents(facts: TargetInfo) -> str:
     params = {"id": facts.neighbour.agent_id}
     if not facts.neighbour.agent_id:
-        raise TargetMissing("no neighbour")
+        raise TargetMissing("no victim agent")
     return worst(
         [
             _rpc("agent.terminate", params),
@@ -197,7 +199,7 @@ def _events_of_the_box(_facts: TargetInfo) -> str:
 
 @SUITE.case(
     "names-that-are-paths",
-    "gives an id that would be another route of the API",
+    "passes an id that would be another route of the API",
     _FOREIGN,
     tests=(f"{_TESTS}::test_pods_below_its_own_container",),
 )
@@ -221,7 +223,7 @@ def _names_that_are_paths(_facts: TargetInfo) -> str:
 
 @SUITE.case(
     "in-anothers-name",
-    "says that it calls for another agent",
+    "claims to call on behalf of another agent",
     {"its own name": "door"},
     tests=(f"{_TESTS}::test_only_the_gateway_calls_for_an_agent",),
 )
@@ -237,7 +239,7 @@ def _in_anothers_name(facts: TargetInfo) -> str:
 
 @SUITE.case(
     "heavy-messages",
-    "sends messages that are deep, long, many or no JSON",
+    "sends messages that are deep, long, many or not valid JSON",
     {"answered": "door"},
     tests=(
         f"{_MESSAGES}::test_malformed_messages_get_errors_of_json_rpc",
@@ -245,7 +247,7 @@ def _in_anothers_name(facts: TargetInfo) -> str:
     ),
 )
 def _heavy_messages(_facts: TargetInfo) -> str:
-    """What counts is that the door still answers, and in time."""
+    """Passes if the agent API no longer answers in time."""
     require_agent_api()
     hello = rpc_message("hello")
     heavy = (
@@ -266,7 +268,7 @@ def _heavy_messages(_facts: TargetInfo) -> str:
 
 @SUITE.case(
     "fills-the-journal",
-    "appends to the journal without end",
+    "appends to the journal without limit",
     {_FAILED: "API"},
     tests=(
         "tests/unit/api/test_agent_rates.py::test_a_flood_is_told_when_to_go_on",
@@ -275,7 +277,7 @@ def _heavy_messages(_facts: TargetInfo) -> str:
     since=2,
 )
 def _fills_the_journal(_facts: TargetInfo) -> str:
-    """A quarter past what may be written at once."""
+    """Writes a quarter more than the burst limit."""
     require_agent_api()
     body = rpc_message("event.append", {"type": "x.flood", "data": {"x": "y" * _EVENT}})
     for _ in range((_AT_ONCE + _AT_ONCE // 4) // _EVENT):
@@ -286,28 +288,32 @@ def _fills_the_journal(_facts: TargetInfo) -> str:
 
 
 def require_agent_api() -> None:
-    """Raises Absent where this box has no door, or it cannot be reached at all."""
+    """Raises TargetMissing if this box has no agent API, or it cannot be reached."""
     reply = post("/rpc", rpc_message("hello"))
     if reply in ("404", "503") or not reply.isdecimal():
-        raise TargetMissing(f"this box has no door: {reply}")
+        raise TargetMissing(f"this box has no agent API: {reply}")
 
 
 def _rpc(method: str, params: dict[str, Any]) -> str:
-    """The number of the error; `passed` for a result. Raises Absent where there is no door."""
+    """The error code; `passed` for a result. Raises TargetMissing if there is no agent API."""
     require_agent_api()
     answer = _send_rpc(rpc_message(method, params))
     return PASSED if "result" in answer else str(answer.get("error", {}).get("code", "no answer"))
 
 
 def rpc(method: str, params: dict[str, Any]) -> dict[str, Any]:
-    """The whole answer; empty where there was none."""
+    """The complete answer; empty if there was none."""
     return _send_rpc(rpc_message(method, params))
 
 
 def _send_rpc(body: bytes, head: str = "") -> dict[str, Any]:
-    first = f"POST /rpc HTTP/1.1\r\nHost: 127.0.0.1:{port()}\r\nAuthorization: Bearer {token()}\r\nConnection: close\r\n"
+    first = (
+        f"POST /rpc HTTP/1.1\r\nHost: 127.0.0.1:{port()}\r\n"
+        f"Authorization: Bearer {token()}\r\nConnection: close\r\n"
+    )
     response = exchange(
-        f"{first}{head}Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+        f"{first}{head}Content-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n".encode()
         + body,
         read_all=True,
     )
@@ -320,7 +326,7 @@ def _send_rpc(body: bytes, head: str = "") -> dict[str, Any]:
 
 
 def rpc_message(method: str, params: dict[str, Any] | None = None) -> bytes:
-    """A request of JSON-RPC."""
+    """A JSON-RPC request."""
     return json.dumps(
         {"jsonrpc": "2.0", "id": 1, "method": method, **({"params": params} if params else {})}
     ).encode()

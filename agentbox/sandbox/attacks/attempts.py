@@ -1,4 +1,4 @@
-"""Trying something and telling what came of it; system calls by name."""
+"""Runs attempts and reports their outcome; system calls by name."""
 
 import ctypes
 import errno
@@ -14,7 +14,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def run_attempt(action: Callable[..., object], *arguments: object) -> str:
-    """`passed`, or the name of the errno that it got."""
+    """`passed`, or the name of the errno."""
     try:
         action(*arguments)
     except OSError as error:
@@ -23,25 +23,29 @@ def run_attempt(action: Callable[..., object], *arguments: object) -> str:
 
 
 def worst(replies: Iterable[str]) -> str:
-    """Of several tries that must all be stopped: one that passed if any did, else the first. Absent without any."""
+    """The result of several attempts that must all be stopped: one that passed, if any, else the
+    first. Raises TargetMissing if there are none.
+    """
     results = list(replies)
     if not results:
-        raise TargetMissing("nothing to try it on")
+        raise TargetMissing("no target")
     return next((reply for reply in results if reply.startswith(PASSED)), results[0])
 
 
 def run_each(action: Callable[[str], object], targets: Iterable[str]) -> str:
-    """The worst reply of a try on each target that is there. Names can be looked up whatever holds the agent."""
+    """The worst reply of an attempt on each existing target. Names can be looked up under any
+    confinement.
+    """
     return worst([run_attempt(action, target) for target in targets if os.path.lexists(target)])
 
 
 def errno_name(number: int | None) -> str:
-    """`EACCES`."""
+    """For example `EACCES`."""
     return errno.errorcode.get(number or 0, f"errno {number}")
 
 
 def syscall(name: str, *arguments: int) -> str:
-    """A system call with these words. Raises Absent on a machine that has no such call."""
+    """A system call with these arguments. Raises TargetMissing on a machine without the call."""
     machine = MACHINES.get(os.uname().machine)
     number = machine.number(name) if machine else None
     if number is None:
@@ -50,7 +54,7 @@ def syscall(name: str, *arguments: int) -> str:
 
 
 def syscall_result(name: str, *arguments: int) -> int:
-    """What a call returns, -1 where it fails. Raises Absent as `call` does."""
+    """The return value of a call, -1 on failure. Raises TargetMissing like `syscall`."""
     machine = MACHINES.get(os.uname().machine)
     number = machine.number(name) if machine else None
     if number is None:
@@ -62,7 +66,7 @@ def syscall_result(name: str, *arguments: int) -> int:
 
 
 def syscall_by_number(number: int, *arguments: int) -> str:
-    """The same by its number."""
+    """The same by number."""
     ctypes.set_errno(0)
     result = _libc.syscall(
         ctypes.c_long(number), *(ctypes.c_long(argument) for argument in arguments)
@@ -71,7 +75,7 @@ def syscall_by_number(number: int, *arguments: int) -> str:
 
 
 def connect(family: int, kind: int, address: object, protocol: int = 0) -> None:
-    """Makes a socket, connects it, lets go. Raises OSError."""
+    """Connects a new socket and closes it. Raises OSError."""
     with socket.socket(family, kind, protocol) as sock:
         sock.settimeout(3)
         sock.connect(address)  # type: ignore[arg-type]
@@ -83,7 +87,7 @@ def open_and_close(path: str, flags: int = os.O_RDONLY) -> None:
 
 
 def create_file(path: str) -> None:
-    """Makes a file that is not there, and takes it away again. Raises OSError."""
+    """Creates a new file and removes it. Raises OSError."""
     open_and_close(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     with suppress(OSError):
         os.unlink(path)

@@ -1,6 +1,7 @@
-"""Mode, times, owner and attributes of files that are not the agent's: one user owns them all, so only a layer can say no.
+"""Mode, times, owner and attributes of files of others: all have the same user, so only a layer can
+refuse the change.
 
-Each try writes back what is there, so that one that passes does no harm.
+Each attempt writes the existing values, so that one that passes does no harm.
 """
 
 import os
@@ -17,7 +18,7 @@ _TESTS: Final = ("tests/unit/attack/test_battery.py::test_nothing_gets_through",
 
 
 @SUITE.case(
-    "mode", "changes the mode of the control plane's files and folders", _BLOCKED, tests=_TESTS
+    "mode", "changes the mode of the control plane's files and directories", _BLOCKED, tests=_TESTS
 )
 def _mode(facts: TargetInfo) -> str:
     return run_each(
@@ -26,7 +27,10 @@ def _mode(facts: TargetInfo) -> str:
 
 
 @SUITE.case(
-    "times", "changes the times of the control plane's files and folders", _BLOCKED, tests=_TESTS
+    "times",
+    "changes the times of the control plane's files and directories",
+    _BLOCKED,
+    tests=_TESTS,
 )
 def _times(facts: TargetInfo) -> str:
     def touch(path: str) -> None:
@@ -62,7 +66,7 @@ def _attributes(facts: TargetInfo) -> str:
 
 @SUITE.case(
     "by-descriptor",
-    "changes mode and times of what it may only read, through a descriptor that reads",
+    "changes mode and times of read-only files through a read-only descriptor",
     _BLOCKED,
     tests=("tests/unit/sandbox/test_attributes.py::test_a_descriptor_that_reads_changes_nothing",),
 )
@@ -79,10 +83,12 @@ def _by_descriptor(_facts: TargetInfo) -> str:
     return run_each(rewrite, (sys.executable, "/etc/passwd", "/usr/bin"))
 
 
-@SUITE.case("neighbour-mode", "closes another agent's folder to it", _BLOCKED, tests=_TESTS)
+@SUITE.case(
+    "neighbour-mode", "changes the mode of another agent's directory", _BLOCKED, tests=_TESTS
+)
 def _victim_mode(facts: TargetInfo) -> str:
     if not facts.neighbour.home:
-        raise TargetMissing("no neighbour")
+        raise TargetMissing("no victim agent")
     home = facts.neighbour.home
     return run_each(
         lambda path: os.chmod(path, stat.S_IMODE(os.stat(path).st_mode)), (home, f"{home}/secret")

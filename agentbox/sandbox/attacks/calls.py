@@ -1,4 +1,6 @@
-"""System calls that no agent needs: into the kernel's rare corners, around the rules on paths, or beyond its own end."""
+"""System calls that no agent needs: rarely used parts of the kernel, bypasses of the rules on
+paths, and effects that outlive the agent.
+"""
 
 import ctypes
 import os
@@ -33,16 +35,16 @@ _NAMESPACES: Final = (
     0x02000000,
 )  # CLONE_NEW*
 _SIGCHLD: Final = 17
-_NEW: Final = 0o1600  # IPC_CREAT, for oneself
+_NEW: Final = 0o1600  # IPC_CREAT, for the owner only
 _AT_FDCWD: Final = -100  # AT_FDCWD
 
 
-@SUITE.case("unshare", "makes namespaces of its own (unshare)", _FILTER, tests=_CALLS)
+@SUITE.case("unshare", "creates namespaces (unshare)", _FILTER, tests=_CALLS)
 def _unshare(_facts: TargetInfo) -> str:
     return worst([syscall("unshare", flag) for flag in _NAMESPACES])
 
 
-@SUITE.case("clone", "starts a child in namespaces of its own (clone)", _FILTER, tests=_CALLS)
+@SUITE.case("clone", "starts a child in new namespaces (clone)", _FILTER, tests=_CALLS)
 def _clone(_facts: TargetInfo) -> str:
     return worst([_child_with(flag) for flag in _NAMESPACES])
 
@@ -56,7 +58,7 @@ def _child_with(flag: int) -> str:
 
 
 @SUITE.case(
-    "clone3", "the same by the call whose flags no filter can read (clone3)", _UNKNOWN, tests=_CALLS
+    "clone3", "the same by a call whose flags no filter can read (clone3)", _UNKNOWN, tests=_CALLS
 )
 def _clone3(_facts: TargetInfo) -> str:
     return syscall("clone3", 0, 0)
@@ -88,7 +90,7 @@ def _mounts(_facts: TargetInfo) -> str:
     )
 
 
-@SUITE.case("handles", "opens a file by its handle, past every path", _FILTER, tests=_CALLS)
+@SUITE.case("handles", "opens a file by its handle, without a path", _FILTER, tests=_CALLS)
 def _handles(_facts: TargetInfo) -> str:
     return worst(
         [
@@ -105,7 +107,7 @@ def _bpf(_facts: TargetInfo) -> str:
 
 @SUITE.case(
     "io-uring",
-    "makes calls past the filter (io_uring)",
+    "makes calls that bypass the filter (io_uring)",
     _UNKNOWN | {"EPERM": "container"},
     tests=_CALLS,
 )
@@ -117,7 +119,7 @@ def _io_uring(_facts: TargetInfo) -> str:
 
 @SUITE.case(
     "aio",
-    "takes places for reads beside it, of which the host has so many for all (io_setup)",
+    "takes asynchronous I/O contexts, which the host limits for all (io_setup)",
     _UNKNOWN | {"EPERM": "container"},
     tests=_CALLS,
     since=2,
@@ -129,7 +131,7 @@ def _aio(_facts: TargetInfo) -> str:
 
 @SUITE.case(
     "references",
-    "has pipes and sockets keep whole pages for the bytes that they count (vmsplice, splice, sendfile)",
+    "makes pipes and sockets hold whole pages for few bytes (vmsplice, splice, sendfile)",
     {"EINVAL": "seccomp", "EPERM": "container"},
     tests=("tests/unit/sandbox/test_confine.py::test_a_copy_needs_no_reference",),
     since=2,
@@ -160,9 +162,7 @@ def _keys(_facts: TargetInfo) -> str:
     )
 
 
-@SUITE.case(
-    "userfaultfd", "stops the kernel in the middle of a copy (userfaultfd)", _FILTER, tests=_CALLS
-)
+@SUITE.case("userfaultfd", "suspends the kernel during a copy (userfaultfd)", _FILTER, tests=_CALLS)
 def _userfaultfd(_facts: TargetInfo) -> str:
     return syscall("userfaultfd", 1)
 
@@ -190,11 +190,9 @@ def _machine(_facts: TargetInfo) -> str:
     return worst(syscall(name, 0, 0, 0, 0) for name in names)
 
 
-@SUITE.case(
-    "name-and-clock", "gives the machine another name or another time", _FILTER, tests=_CALLS
-)
+@SUITE.case("name-and-clock", "sets the host name or the time", _FILTER, tests=_CALLS)
 def _name_and_clock(_facts: TargetInfo) -> str:
-    """Only the filter stops an agent of a box that root runs in the process engine. The name is the one that it has."""
+    """In the process engine run by root only the filter stops it. Sets the existing name."""
     name = os.uname().nodename
     clocks = [
         syscall("settimeofday", 0, 0),
@@ -215,14 +213,14 @@ def _terminal(_facts: TargetInfo) -> str:
 
 @SUITE.case(
     "foreign",
-    "makes a call of the machine's other set",
+    "makes a call of the machine's other ABI",
     {"SIGSYS": "seccomp"},
     tests=("tests/unit/sandbox/test_confine.py::test_a_foreign_call_kills",),
 )
 def _foreign(_facts: TargetInfo) -> str:
     machine = MACHINES.get(os.uname().machine)
     if machine is None or not machine.other_abi:
-        return "SIGSYS"  # this machine has one set: there is nothing to call
+        return "SIGSYS"  # this machine has only one ABI
     syscall_by_number(machine.other_abi | 39)
     return PASSED
 
@@ -241,7 +239,7 @@ def _shared_memory(_facts: TargetInfo) -> str:
         syscall("msgget", key, _NEW),
     ]
     for kind, reply in zip(("shm", "sem", "msg"), replies, strict=True):
-        if reply == PASSED:  # nothing is left behind by who only tries
+        if reply == PASSED:  # removed again: an attempt leaves nothing behind
             number = syscall_result(f"{kind}get", key, *((0, 0) if kind != "msg" else (0,)))
             syscall(f"{kind}ctl", number, 0, 0, 0)
     return worst(replies)
@@ -258,7 +256,7 @@ def _posix_queues(_facts: TargetInfo) -> str:
 
 @SUITE.case(
     "unowned-memory",
-    "makes memory that no process owns (memfd_create)",
+    "creates memory that belongs to no process (memfd_create)",
     _UNKNOWN,
     tests=("tests/unit/attack/test_battery.py::test_nothing_gets_through",),
 )
@@ -275,7 +273,7 @@ def _unowned_memory(_facts: TargetInfo) -> str:
     ),
 )
 def _setuid(_facts: TargetInfo) -> str:
-    """no_new_privs makes the bit mean nothing; what counts is that the flag is set."""
+    """no_new_privs disables the bit, so only that flag is checked."""
     with open("/proc/self/status", encoding="ascii") as stream:
         flag = next(line.split()[1] for line in stream if line.startswith("NoNewPrivs:"))
     return "same user" if flag == "1" else PASSED
@@ -285,6 +283,6 @@ _retained: list[ctypes.Array[ctypes.c_char]] = []
 
 
 def _c_string(value: str) -> int:
-    """The address of a text that stays."""
+    """The address of a string that is kept alive."""
     _retained.append(ctypes.create_string_buffer(value.encode()))
     return ctypes.addressof(_retained[-1])

@@ -1,4 +1,4 @@
-"""A line of the battery, and the facts that it is given about the box. Both sides of the wire import this."""
+"""An attack case, and the information about its target. Imported on both sides of the wire."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -8,9 +8,9 @@ from typing import Any, Final, Self
 PASSED: Final = "passed"
 """The reply of an attack that nothing stopped."""
 ABSENT: Final = "absent: "
-"""Begins the reply of an attack whose target is not there."""
+"""Prefix of the reply of an attack whose target is missing."""
 OFF: Final = "off: "
-"""Begins what follows, where the manifest has switched it off: there is nothing to attack."""
+"""Prefix of the reason if the target is disabled in the manifest."""
 DEFAULT_LIMITS: Final[Mapping[str, int]] = {
     "memory": 2 << 30,
     "pids": 128,
@@ -19,7 +19,7 @@ DEFAULT_LIMITS: Final[Mapping[str, int]] = {
     "branch_disk": 1 << 30,
     "stdout": 1 << 20,
 }
-"""The limits of an agent where the manifest sets none."""
+"""The limits of an agent if the manifest sets none."""
 LAYERS: Final = (
     *(
         "landlock",
@@ -34,57 +34,60 @@ LAYERS: Final = (
     ),
     *("kernel", "branch", "agent host"),
 )
-"""Who stops. `kernel`: its ordinary rules and limits, for a process without rights."""
+"""The layers that stop attacks. `kernel`: ordinary rules and limits for unprivileged processes."""
 EDITIONS: Final[Mapping[int, str]] = {
     1: "what the box was built against",
-    2: "what an independent verification of the box got through, and what attacks on its repairs did",
+    2: "what an independent verification of the box got through, "
+    "and what attacks on its repairs did",
     3: "what a second attack on the repaired box got through",
 }
-"""Why lines came, by `since`."""
+"""Why cases were added, by `since`."""
 
 
 class TargetMissing(Exception):
-    """What the attack is aimed at is not there, so nothing was shown."""
+    """The target of the attack does not exist, so nothing was proved."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class VictimAgent:
-    """Another run of the attacker's program in the same box, which holds still. `address` is that of `length` secret bytes in its memory."""
+    """Another, idle run of the attacker's program in the same box. `address` is that of `length`
+    secret bytes in its memory.
+    """
 
     agent_id: str = ""
     pid: int = 0
     home: str = ""
     address: int = 0
     length: int = 0
-    port: int = 0  # of its own server on loopback; 0 = it could open none
-    state: str = ""  # id of the state in which it left a note; "" = there was no door
-    bead: str = ""  # that it made
+    port: int = 0  # of its server on loopback; 0 = it could not open one
+    state: str = ""  # id of the state with its note; "" = no agent API
+    bead: str = ""  # that it created
 
 
 @dataclass(frozen=True, kw_only=True)
 class TargetInfo:
-    """What an attacker could find out by itself, told to it so that each line aims at something real. No secret."""
+    """What an attacker could find out itself, provided so that each case has a real target.
+    Contains no secrets.
+    """
 
     neighbour: VictimAgent = VictimAgent()
-    secrets: tuple[str, ...] = ()  # files that hold one
-    folders: tuple[str, ...] = ()  # the control plane's
-    sockets: tuple[str, ...] = ()  # paths of its sockets
-    writable: str = ""  # a folder of the control plane that the box's user may write
-    ports: tuple[int, ...] = ()  # on which the control plane listens
+    secrets: tuple[str, ...] = ()  # files with a secret
+    folders: tuple[str, ...] = ()  # of the control plane
+    sockets: tuple[str, ...] = ()  # paths of the control plane's sockets
+    writable: str = ""  # a directory of the control plane that the box's user may write
+    ports: tuple[int, ...] = ()  # of the control plane
     workspace: str = ""
-    ended_token: str = ""  # that an agent held which has ended since
-    lent_token: str = ""  # that an agent holds which ends while the line is tried
-    providers: tuple[str, ...] = ()  # names of model providers that are enabled
+    ended_token: str = ""  # of an agent that has ended
+    lent_token: str = ""  # of an agent that ends during the case
+    providers: tuple[str, ...] = ()  # names of enabled model providers
     secret_address: str = ""  # an address of this host that no policy grants
     limits: Mapping[str, int] = field(
         default_factory=dict
-    )  # of an agent, by their names in the registry; the rest: MOST
-    patience: float = (
-        10.0  # seconds that a flood which went past its limit waits for somebody to notice
-    )
+    )  # of an agent, by name in the registry; default: DEFAULT_LIMITS
+    patience: float = 10.0  # seconds that a flood waits, above its limit, to be stopped
 
     def lowered(self, lower: Mapping[str, int]) -> Self:
-        """With what of these limits is lower."""
+        """With the lower of the current and these limits."""
         return replace(
             self,
             limits={
@@ -97,7 +100,9 @@ class TargetInfo:
         return self.limits.get(limit, 0) or DEFAULT_LIMITS[limit]
 
     def above_limit(self, limit: str) -> int:
-        """How far a flood goes: a quarter past the limit, so that one which nothing stops takes no host along."""
+        """The size of a flood: a quarter above the limit, so that one that nothing stops does not
+        break the host.
+        """
         cap = self._cap(limit)
         return cap + cap // 4 + 1
 
@@ -107,7 +112,7 @@ class TargetInfo:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """The inverse of `to_json`. A fact that it does not know is left out."""
+        """The inverse of `to_json`. Ignores unknown members."""
         names = {item.name for item in fields(cls)}
         values: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value
@@ -118,7 +123,7 @@ class TargetInfo:
 
 
 ATTACKER_NAME: Final = "doctor-attacker"
-"""Of the attacker and of the neighbour: two runs of one program are two, whatever they are called."""
+"""The name of attacker and victim: two runs of one program are separate, whatever their name."""
 VICTIM_NOTE: Final = "what the neighbour wrote down"
 
 Attempt = Callable[[TargetInfo], str]
@@ -126,9 +131,11 @@ Attempt = Callable[[TargetInfo], str]
 
 @dataclass(frozen=True, kw_only=True)
 class AttackCase:
-    """`answers`: each reply that counts as stopped, and the layer that gives it. `alone`: an agent of its own, since it
-    may be ended. `tests`: what holds the line besides the battery itself, as `path::name`. `since`: the edition of the
-    battery that has it first. `lower`: limits of its agent where the box's are higher, so that less is a flood."""
+    """`blocked_by`: each reply that counts as stopped, with the layer that gives it. `isolated`:
+    runs in an agent of its own, which may be ended. `tests`: other tests of the same rule, as
+    `path::name`. `since`: the first edition of the suite with the case. `lower`: lower limits for
+    its agent, so that a smaller flood suffices.
+    """
 
     name: str
     title: str
@@ -142,7 +149,7 @@ class AttackCase:
 
 @dataclass
 class AttackSuite:
-    """The lines of one file, in order."""
+    """The cases of one module, in order."""
 
     prefix: str
     cases: list[AttackCase] = field(default_factory=list)
@@ -158,7 +165,7 @@ class AttackSuite:
         since: int = 1,
         lower: Mapping[str, int] = MappingProxyType({}),
     ) -> Callable[[Attempt], Attempt]:
-        """Enters the decorated attempt. `title` goes on `an agent …`."""
+        """Registers the decorated attempt. `title` continues `an agent …`."""
 
         def register(attempt: Attempt) -> Attempt:
             self.cases.append(

@@ -1,4 +1,4 @@
-"""Tries lines, each in a process of its own, so that one that is killed ends no other."""
+"""Runs cases, each in a process of its own, so that a killed one does not end the others."""
 
 import os
 import select
@@ -13,7 +13,7 @@ _SECONDS = 40.0
 
 
 def run_cases(facts: TargetInfo, names: Iterable[str] = ()) -> Iterator[tuple[str, str]]:
-    """Name and reply of each line. A line that needs an agent of its own is tried in this very process, as the last."""
+    """Yields name and reply of each case. An isolated case runs in this process, as the last."""
     cases = [CASES_BY_NAME[name] for name in names] or [case for case in CASES if not case.isolated]
     for line in cases:
         yield line.name, _reply(line, facts) if line.isolated else _run_in_child(line, facts)

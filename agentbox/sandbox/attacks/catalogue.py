@@ -1,4 +1,4 @@
-"""All lines, in the order in which they are shown."""
+"""All attack cases, in display order."""
 
 from typing import Final
 
@@ -27,4 +27,4 @@ CASES: Final[tuple[AttackCase, ...]] = tuple(
     )
     for case in module.SUITE.cases
 )
-CASES_BY_NAME: Final = {line.name: line for line in CASES}
+CASES_BY_NAME: Final = {case.name: case for case in CASES}

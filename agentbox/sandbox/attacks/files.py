@@ -1,4 +1,4 @@
-"""Reading what is not the agent's, and writing outside of its places, by every kind of name."""
+"""Reads files of others and writes outside of the agent's directories, by every kind of name."""
 
 import ctypes
 import mmap
@@ -73,7 +73,7 @@ def _sibling_memory(facts: TargetInfo) -> str:
 
 @SUITE.case(
     "sibling-descriptors",
-    "opens another agent's descriptors, root and folder through /proc",
+    "opens another agent's descriptors, root and working directory through /proc",
     _BLOCKED,
     tests=_PROCESS_TESTS,
 )
@@ -88,14 +88,14 @@ def _sibling_descriptors(facts: TargetInfo) -> str:
 
 @SUITE.case(
     "sibling-files",
-    "reads, lists and writes another agent's folders",
+    "reads, lists and writes another agent's directories",
     _BLOCKED,
     tests=_CONTROL_PLANE_TESTS,
 )
 def _sibling_files(facts: TargetInfo) -> str:
     home = facts.neighbour.home
     if not home:
-        raise TargetMissing("no neighbour")
+        raise TargetMissing("no victim agent")
     return worst(
         [
             run_attempt(open_and_close, f"{home}/secret"),
@@ -113,18 +113,24 @@ def _secrets(facts: TargetInfo) -> str:
 
 
 @SUITE.case(
-    "list-control-plane", "lists the control plane's folders", _BLOCKED, tests=_CONTROL_PLANE_TESTS
+    "list-control-plane",
+    "lists the control plane's directories",
+    _BLOCKED,
+    tests=_CONTROL_PLANE_TESTS,
 )
 def _list_control_plane(facts: TargetInfo) -> str:
     return run_each(os.listdir, facts.folders)
 
 
 @SUITE.case(
-    "write-by-path", "makes a file outside of its places", _BLOCKED_OR_READ_ONLY, tests=_PATH_TESTS
+    "write-by-path",
+    "creates a file outside of its directories",
+    _BLOCKED_OR_READ_ONLY,
+    tests=_PATH_TESTS,
 )
 def _write_by_path(facts: TargetInfo) -> str:
     return run_each(
-        lambda folder: create_file(f"{folder}/planted"),
+        lambda directory: create_file(f"{directory}/planted"),
         (_target(facts), "/etc", "/usr", "/opt", "/"),
     )
 
@@ -139,7 +145,7 @@ def _write_by_dots(facts: TargetInfo) -> str:
 
 @SUITE.case(
     "write-by-link",
-    "the same through a symbolic link, as the file and as its folder",
+    "the same through a symbolic link, as the file and as its directory",
     _BLOCKED,
     tests=_PATH_TESTS,
 )
@@ -155,7 +161,7 @@ def _write_by_link(facts: TargetInfo) -> str:
         )
 
 
-@SUITE.case("hard-link", "links a secret into its own folder", _LINK_BLOCKED, tests=_PATH_TESTS)
+@SUITE.case("hard-link", "links a secret into its own directory", _LINK_BLOCKED, tests=_PATH_TESTS)
 def _hard_link(facts: TargetInfo) -> str:
     with tempfile.TemporaryDirectory() as temp_dir:
         return run_each(lambda path: os.link(path, f"{temp_dir}/taken"), facts.secrets)
@@ -163,7 +169,7 @@ def _hard_link(facts: TargetInfo) -> str:
 
 @SUITE.case(
     "rename",
-    "moves a file out of its places, and a folder of the box into them",
+    "moves a file out of its directories",
     _LINK_BLOCKED,
     tests=_PATH_TESTS,
 )
@@ -178,7 +184,7 @@ def _rename(facts: TargetInfo) -> str:
 
 @SUITE.case(
     "own-descriptors",
-    "opens a name of no rights again through /proc/self/fd, and a path through /proc/self/root",
+    "reopens an O_PATH descriptor through /proc/self/fd, and a path through /proc/self/root",
     _BLOCKED,
     tests=("tests/unit/attack/test_battery.py::test_nothing_gets_through",),
 )
@@ -200,7 +206,7 @@ def _own_descriptors(facts: TargetInfo) -> str:
 
 @SUITE.case(
     "below-a-descriptor",
-    "opens below a folder that it holds by name only",
+    "opens files below an O_PATH descriptor of a directory",
     _BLOCKED,
     tests=("tests/unit/attack/test_battery.py::test_nothing_gets_through",),
 )
@@ -224,15 +230,15 @@ def _below_a_descriptor(facts: TargetInfo) -> str:
 
 @SUITE.case(
     "rename-race",
-    "swaps a folder for a link while another thread opens below it",
+    "swaps a directory for a link while another thread opens a file below it",
     _BLOCKED,
     tests=("tests/unit/attack/test_battery.py::test_nothing_gets_through",),
 )
 def _rename_race(facts: TargetInfo) -> str:
-    """The reply of every open that went to the box's own file: one that passed is enough."""
+    """Counts every open of the box's file: one that passes is enough."""
     secret = next((path for path in facts.secrets if os.path.lexists(path)), "")
     if not secret:
-        raise TargetMissing("no secret to aim at")
+        raise TargetMissing("no secret as a target")
     directory, name = os.path.split(secret)
     with tempfile.TemporaryDirectory() as temp_dir:
         os.mkdir(f"{temp_dir}/true")
@@ -267,7 +273,7 @@ def _race(temp_dir: str, path: str, secret: str) -> str:
 
 
 def _open_other_inode(path: str, inode: int) -> None:
-    """Raises OSError, FileNotFoundError also for a file that is the attacker's own."""
+    """Raises OSError, also FileNotFoundError for a file of the attacker."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         if os.fstat(fd).st_ino != inode:
@@ -277,7 +283,7 @@ def _open_other_inode(path: str, inode: int) -> None:
 
 
 @SUITE.case(
-    "device", "makes a device node", {"EACCES": "landlock", "EPERM": "kernel"}, tests=_PATH_TESTS
+    "device", "creates a device node", {"EACCES": "landlock", "EPERM": "kernel"}, tests=_PATH_TESTS
 )
 def _device(_facts: TargetInfo) -> str:
     with tempfile.TemporaryDirectory() as temp_dir:
@@ -286,7 +292,7 @@ def _device(_facts: TargetInfo) -> str:
 
 @SUITE.case(
     "own-oom-score",
-    "asks the kernel to pick another process first when memory is short",
+    "lowers its own OOM score",
     _BLOCKED,
     tests=("tests/unit/attack/test_battery.py::test_nothing_gets_through",),
 )
@@ -296,7 +302,7 @@ def _own_oom_score(_facts: TargetInfo) -> str:
 
 @SUITE.case(
     "zeros",
-    "maps the device of zeros as memory that processes share, which counts for none of them",
+    "maps /dev/zero as shared memory, which counts for no process",
     _BLOCKED,
     since=3,
     tests=(
@@ -313,7 +319,7 @@ def _zeros(_facts: TargetInfo) -> str:
 
 @SUITE.case(
     "watch",
-    "watches the box's folders, and another agent's, for names of what is made there (inotify)",
+    "watches directories of the box and of another agent for new names (inotify)",
     {"EACCES": "reaper"},
     since=3,
     tests=("tests/unit/sandbox/test_watching.py::test_what_may_not_be_read_is_not_watched",),
@@ -336,18 +342,18 @@ def _watch(facts: TargetInfo) -> str:
 
 def _target(facts: TargetInfo) -> str:
     if not facts.writable:
-        raise TargetMissing("no folder of the control plane is known")
+        raise TargetMissing("no directory of the control plane is known")
     return facts.writable
 
 
 def _sibling(facts: TargetInfo) -> int:
     if not facts.neighbour.pid:
-        raise TargetMissing("no neighbour")
+        raise TargetMissing("no victim agent")
     return facts.neighbour.pid
 
 
 def _reaper() -> int:
-    """The first process above this one that is not the attack's own: its session's leader has the reaper as parent."""
+    """The pid of the reaper: the parent of the session leader."""
     leader = os.getsid(0)
     with open(f"/proc/{leader}/stat", encoding="ascii") as stream:
         return int(stream.read().rpartition(")")[2].split()[1])

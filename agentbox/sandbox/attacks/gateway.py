@@ -1,4 +1,4 @@
-"""Talking to the gateway as an agent does: the port and the token from the agent's own environment, bytes by hand."""
+"""Talks to the gateway as an agent does: port and token from the environment, HTTP by hand."""
 
 import base64
 import http.client
@@ -16,15 +16,15 @@ _MAX_BYTES = 1 << 16
 
 
 def port() -> int:
-    """Where the gateway listens. Raises Absent for an agent that was told of none."""
+    """The gateway's port. Raises TargetMissing for an agent without a gateway."""
     number = urlsplit(environment().get("AGENTBOX_URL", "")).port
     if not number:
-        raise TargetMissing("this agent was told of no gateway")
+        raise TargetMissing("this agent has no gateway")
     return number
 
 
 def token() -> str:
-    """The agent's own. Raises Absent."""
+    """The agent's own token. Raises TargetMissing."""
     if not (value := environment().get("AGENTBOX_TOKEN", "")):
         raise TargetMissing("this agent has no token")
     return value
@@ -33,7 +33,9 @@ def token() -> str:
 def proxy(
     target: str, *, method: str = "CONNECT", bearer: str | None = None, head: str = ""
 ) -> str:
-    """The status that the forward proxy answers, or an errno. `bearer` "" sends none, None the agent's own."""
+    """The status of the forward proxy, or an errno. `bearer`: "" sends none, None the agent's own
+    token.
+    """
     credential = token() if bearer is None else bearer
     user = base64.b64encode(f"agent:{credential}".encode()).decode()
     login = f"Proxy-Authorization: Basic {user}\r\n" if credential else ""
@@ -44,10 +46,13 @@ def proxy(
 def post(
     path: str, body: bytes, *, bearer: str | None = None, method: str = "POST", head: str = ""
 ) -> str:
-    """The status that an application behind the gateway answers to JSON."""
+    """The status of an application behind the gateway for a JSON body."""
     credential = token() if bearer is None else bearer
     login = f"Authorization: Bearer {credential}\r\n" if credential else ""
-    first = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{port()}\r\n{login}Content-Type: application/json\r\n"
+    first = (
+        f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{port()}\r\n{login}"
+        "Content-Type: application/json\r\n"
+    )
     return status(
         f"{first}{head}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body
     )
@@ -55,7 +60,9 @@ def post(
 
 @contextmanager
 def keep_connection() -> Iterator[Callable[[str, bytes, str], str]]:
-    """Posts of JSON over one connection: path, body and bearer token to the status, `closed` once it is cut."""
+    """Posts JSON over one connection: path, body and bearer token to the status, `closed` once it
+    is closed.
+    """
     connection = http.client.HTTPConnection("127.0.0.1", port(), timeout=_SECONDS)
 
     def send(path: str, body: bytes, bearer: str) -> str:
@@ -69,7 +76,7 @@ def keep_connection() -> Iterator[Callable[[str, bytes, str], str]]:
         return str(answer.status)
 
     connection.connect()
-    connection.auto_open = 0  # never another one
+    connection.auto_open = 0  # never reconnects
     try:
         yield send
     finally:
@@ -77,14 +84,15 @@ def keep_connection() -> Iterator[Callable[[str, bytes, str], str]]:
 
 
 def status(request: bytes) -> str:
-    """The three digits of the answer to those bytes; `closed` where there was none."""
+    """The status code of the answer; `closed` if there was none."""
     answer = exchange(request).split(None, 2)
     return answer[1].decode("ascii", "replace") if len(answer) > 1 else "closed"
 
 
 def exchange(request: bytes, *, read_all: bool = False) -> bytes:
-    """What comes back, up to 64 KiB: to the end of a head that says 200, or the `whole`. An errno is told as the second word
-    of a line. Raises Absent when nothing listens."""
+    """The answer, up to 64 KiB: to the end of a head with status 200, or all if `read_all`. An
+    errno is returned as the second word of a line. Raises TargetMissing if nothing listens.
+    """
     response = b""
     try:
         with socket.create_connection(("127.0.0.1", port()), timeout=_SECONDS) as sock:
@@ -92,16 +100,16 @@ def exchange(request: bytes, *, read_all: bool = False) -> bytes:
             while len(response) < _MAX_BYTES and (chunk := sock.recv(_MAX_BYTES)):
                 response += chunk
                 if not read_all and b"\r\n\r\n" in response and b"200" in response[:16]:
-                    break  # a tunnel stays open: that it was made is all there is to know
+                    break  # a tunnel stays open; its status is enough
     except ConnectionRefusedError:
-        raise TargetMissing("nothing listens where the gateway should be") from None
+        raise TargetMissing("the gateway does not listen") from None
     except OSError as error:
         return response or f"- {errno_name(error.errno)}".encode()
     return response
 
 
 def providers(facts: TargetInfo) -> tuple[str, ...]:
-    """Names of the model providers that this box has. Raises Absent where there is none."""
+    """Names of the model providers of this box. Raises TargetMissing if there are none."""
     if not facts.providers:
         raise TargetMissing("off: no provider is enabled")
     return facts.providers

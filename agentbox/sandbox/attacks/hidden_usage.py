@@ -1,5 +1,6 @@
-"""Floods of what the kernel keeps apart from the memory of processes, and of what a process shows to nobody. They are lines of
-limits too."""
+"""Floods of kernel memory that belongs to no process, and of memory in unreadable processes. They
+belong to the suite `limits`.
+"""
 
 import ctypes
 import os
@@ -21,13 +22,13 @@ _TESTS: Final = (
     "tests/unit/attack/test_floods.py::test_a_limit_that_is_off_is_missed",
 )
 _USER_WATCHES: Final = Path("/proc/sys/fs/epoll/max_user_watches")
-# What an agent of little memory may have (agentbox/sandbox/syscalls/epoll.py, rulesets.py beside it).
+# Limits of an agent with little memory (agentbox/sandbox/syscalls/epoll.py, rulesets.py).
 _SHARE_OF_USER, _SHARE_OF_MEMORY, _WATCH = 20, 16, 256
 _RULE, _LAYERS = 96, 15
-_RULES: Final = 200  # few: adding one takes as long as a copy of all
+_RULES: Final = 200  # few: adding one takes as long as copying all
 _FILES, _NUMBERS = 40, 30  # few enough for any limit on descriptors
 _ONLY_RUN: Final = 0o111
-# By built-in commands alone: any other program could be looked into.
+# Built-in commands only: any other program would be readable.
 _FILL_SCRIPT: Final = f"""
 at=0
 while [ $at -lt $1 ]; do printf %1048576s x >&2 || exit; at=$((at + 1)); done
@@ -40,7 +41,7 @@ _PORT_RULE: Final = 2  # LANDLOCK_RULE_NET_PORT
 
 @SUITE.case(
     "unreadable",
-    "keeps a deleted file in a program that nobody may look into (mode 0111)",
+    "keeps a deleted file in an unreadable program (mode 0111)",
     {"ended: limit": "watchdog"},
     isolated=True,
     since=3,
@@ -50,7 +51,7 @@ _PORT_RULE: Final = 2  # LANDLOCK_RULE_NET_PORT
     ),
 )
 def _unreadable(facts: TargetInfo) -> str:
-    """A copy of the shell, which writes it by itself."""
+    """Runs a copy of the shell, which writes the file itself."""
     shell = shutil.which("sh")
     if shell is None:
         raise TargetMissing("no shell")
@@ -69,7 +70,7 @@ def _unreadable(facts: TargetInfo) -> str:
 
 @SUITE.case(
     "epoll",
-    "has epoll watch without end",
+    "adds epoll watches without limit",
     {"ENOSPC": "reaper"},
     isolated=True,
     since=3,
@@ -77,8 +78,9 @@ def _unreadable(facts: TargetInfo) -> str:
     tests=(*_TESTS, f"{_UNIT}/test_polling.py::test_watches_end_at_a_share_of_the_memory"),
 )
 def _epoll(facts: TargetInfo) -> str:
-    """The kernel has one number of watches for all of a user, of which this takes no more than a sixteenth. A watch is of a
-    file and its number."""
+    """The kernel has one limit of watches per user, of which this takes at most a sixteenth. A
+    watch belongs to a file and its number.
+    """
     shares = (
         int(_USER_WATCHES.read_text()) // _SHARE_OF_USER,
         facts.limits["memory"] // _SHARE_OF_MEMORY // _WATCH,
@@ -104,7 +106,7 @@ _retained: list[select.epoll] = []
 
 @SUITE.case(
     "landlock-rules",
-    "has the kernel copy Landlock rules of its own without end",
+    "makes the kernel copy Landlock rules without limit",
     {"ENOMEM": "reaper"},
     isolated=True,
     since=3,
@@ -112,7 +114,7 @@ _retained: list[select.epoll] = []
     tests=(*_TESTS, f"{_UNIT}/test_rulesets.py::test_copies_of_rules_have_a_most"),
 )
 def _landlock_rules(facts: TargetInfo) -> str:
-    """Each layer has its own of all that hold from then on."""
+    """Each layer copies all rules in force."""
     handled = (ctypes.c_uint64 * 2)(0, _BIND)
     ruleset = syscall_result(
         "landlock_create_ruleset", ctypes.addressof(handled), ctypes.sizeof(handled), 0

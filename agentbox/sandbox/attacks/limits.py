@@ -1,4 +1,6 @@
-"""Using up what belongs to all: processes, memory, disk, descriptors, output. Each in an agent of its own."""
+"""Exhausts shared resources: processes, memory, disk, descriptors, output. Each case in an agent of
+its own.
+"""
 
 import ctypes
 import mmap
@@ -16,16 +18,16 @@ from agentbox.sandbox.attacks.attempts import errno_name, run_attempt, syscall
 from agentbox.sandbox.attacks.case import PASSED, AttackSuite, TargetInfo
 
 SUITE = AttackSuite("limits")
-_ENDED: Final = "ended: limit"  # what the runner says of an agent that crossed one
+_ENDED: Final = "ended: limit"  # the runner's reply for an agent that crossed a limit
 _MIB: Final = 1 << 20
 _BLOCK: Final = 8 * _MIB
-_THREADS_A_PROCESS: Final = 8  # of the limit on processes, for the threads of a tree
+_THREADS_A_PROCESS: Final = 8  # threads of a tree per allowed process
 _READY: Final = b"x"
-_INSTANCE_BYTES: Final = 8 * _MIB  # that events may wait in
-_EVENTS: Final = 16384  # that wait in an instance at most (fs.inotify.max_queued_events)
+_INSTANCE_BYTES: Final = 8 * _MIB  # of waiting events
+_EVENTS: Final = 16384  # maximum of waiting events (fs.inotify.max_queued_events)
 _MOVE_EVENTS: Final = 0xC0  # IN_MOVED_FROM | IN_MOVED_TO
 _UNSHARE: Final = 2  # CLOSE_RANGE_UNSHARE
-_NO_DESCRIPTOR: Final = 1 << 30  # a descriptor that nobody has
+_NO_DESCRIPTOR: Final = 1 << 30  # an unused descriptor
 _UNIT: Final = "tests/unit/sandbox"
 _TESTS: Final = (
     "tests/unit/attack/test_battery.py::test_floods_end_alone",
@@ -33,7 +35,7 @@ _TESTS: Final = (
 )
 
 
-@SUITE.case("descriptors", "opens files without end", {"EMFILE": "kernel"}, tests=_TESTS)
+@SUITE.case("descriptors", "opens files without limit", {"EMFILE": "kernel"}, tests=_TESTS)
 def _descriptors(facts: TargetInfo) -> str:
     fds: list[int] = []
     try:
@@ -48,7 +50,7 @@ def _descriptors(facts: TargetInfo) -> str:
 
 @SUITE.case(
     "processes",
-    "forks without end",
+    "forks without limit",
     {"EAGAIN": "reaper", _ENDED: "watchdog"},
     isolated=True,
     tests=_TESTS,
@@ -59,7 +61,7 @@ def _processes(facts: TargetInfo) -> str:
         for _ in range(facts.above_limit("pids")):
             if os.fork() == 0:
                 os.close(writing)
-                os.read(reading, 1)  # until the first is gone
+                os.read(reading, 1)  # until the first process exits
                 os._exit(0)
     except OSError as error:
         return errno_name(error.errno)
@@ -69,7 +71,7 @@ def _processes(facts: TargetInfo) -> str:
 
 @SUITE.case(
     "threads",
-    "starts threads without end",
+    "starts threads without limit",
     {"EAGAIN": "reaper", "ENOMEM": "kernel", _ENDED: "watchdog"},
     isolated=True,
     tests=_TESTS,
@@ -80,7 +82,7 @@ def _threads(facts: TargetInfo) -> str:
     try:
         for _ in range(_THREADS_A_PROCESS * facts.above_limit("pids")):
             threading.Thread(target=finished.wait, daemon=True).start()
-    except (RuntimeError, MemoryError):  # how the library tells EAGAIN
+    except (RuntimeError, MemoryError):  # raised by the library for EAGAIN
         return "EAGAIN"
     finally:
         finished.set()
@@ -89,7 +91,7 @@ def _threads(facts: TargetInfo) -> str:
 
 @SUITE.case(
     "memory",
-    "takes memory without end, in one process",
+    "allocates memory without limit, in one process",
     {"ENOMEM": "kernel", _ENDED: "watchdog"},
     isolated=True,
     tests=_TESTS,
@@ -100,7 +102,7 @@ def _memory(facts: TargetInfo) -> str:
         while len(blocks) * _BLOCK < facts.above_limit("memory"):
             blocks.append(
                 bytearray(b"x") * _BLOCK
-            )  # written: what is only asked for is not there yet
+            )  # written, since untouched memory is not resident
     except MemoryError:
         return "ENOMEM"
     time.sleep(facts.patience)
@@ -109,7 +111,7 @@ def _memory(facts: TargetInfo) -> str:
 
 @SUITE.case(
     "shared-memory",
-    "takes memory without end that several processes share",
+    "allocates shared memory without limit",
     {"ENOMEM": "kernel", _ENDED: "watchdog"},
     isolated=True,
     tests=_TESTS,
@@ -130,7 +132,7 @@ def _shared_memory(facts: TargetInfo) -> str:
 
 @SUITE.case(
     "one-file",
-    "writes one file without end",
+    "writes one file without limit",
     {"EFBIG": "kernel", "ENOSPC": "kernel", _ENDED: "watchdog"},
     isolated=True,
     tests=_TESTS,
@@ -142,7 +144,7 @@ def _one_file(facts: TargetInfo) -> str:
 
 @SUITE.case(
     "many-files",
-    "writes many files without end",
+    "writes many files without limit",
     {"ENOSPC": "kernel", "EDQUOT": "kernel", _ENDED: "watchdog"},
     isolated=True,
     tests=_TESTS,
@@ -157,7 +159,7 @@ def _many_files(facts: TargetInfo) -> str:
 
 @SUITE.case(
     "sockets",
-    "fills pairs of sockets without end, in several processes",
+    "fills socket pairs without limit, in several processes",
     {"ENOBUFS": "reaper", _ENDED: "watchdog"},
     isolated=True,
     since=2,
@@ -176,7 +178,7 @@ def _sockets(facts: TargetInfo) -> str:
         if reply not in (
             PASSED,
             "EMFILE",
-        ):  # of the descriptors of one process there are few; there is another process
+        ):  # a limit per process; the next process continues
             return reply
         remaining -= int(filled)
     time.sleep(facts.patience)
@@ -185,7 +187,7 @@ def _sockets(facts: TargetInfo) -> str:
 
 @SUITE.case(
     "under-way",
-    "keeps deleted files in no process but under way in a socket",
+    "keeps deleted files in flight in a socket only",
     {_ENDED: "watchdog"},
     isolated=True,
     since=2,
@@ -195,7 +197,7 @@ def _sockets(facts: TargetInfo) -> str:
     ),
 )
 def _under_way(facts: TargetInfo) -> str:
-    """Twice as much as it may: what others remove meanwhile is taken off."""
+    """Twice the limit: files that others delete meanwhile are subtracted."""
     local, remote = socket.socketpair()
     _retained.append(remote)
     for _ in range(2 * facts.above_limit("tmp") // _BLOCK):
@@ -210,7 +212,7 @@ def _under_way(facts: TargetInfo) -> str:
 
 @SUITE.case(
     "leaderless",
-    "takes memory without end in processes whose first thread has ended",
+    "allocates memory without limit in processes whose first thread has exited",
     {_ENDED: "watchdog"},
     isolated=True,
     since=2,
@@ -235,14 +237,16 @@ def _leaderless(facts: TargetInfo) -> str:
 
 @SUITE.case(
     "dropped-shared",
-    "drops shared memory from its tables, so that no process has it, without end",
+    "drops shared memory from its page tables, without limit",
     {"ENOMEM": "reaper"},
     isolated=True,
     since=2,
     tests=(*_TESTS, f"{_UNIT}/test_anonymous.py::test_pages_that_left_the_tables_count"),
 )
 def _dropped_shared(facts: TargetInfo) -> str:
-    """Asks for half as much again as the other floods, since that is the most, and writes as much as they do."""
+    """Requests one and a half times as much as the other floods, which is the limit, and writes as
+    much as they do.
+    """
     mappings = list[mmap.mmap]()
     try:
         while len(mappings) * _BLOCK < facts.above_limit("memory") * 3 // 2:
@@ -258,14 +262,16 @@ def _dropped_shared(facts: TargetInfo) -> str:
 
 @SUITE.case(
     "inotify",
-    "has events wait unread in inotify instances without end",
+    "leaves events unread in inotify instances without limit",
     {"EMFILE": "reaper"},
     isolated=True,
     since=2,
     tests=(*_TESTS, f"{_UNIT}/test_watching.py::test_instances_end_below_a_quarter_of_the_memory"),
 )
 def _inotify(facts: TargetInfo) -> str:
-    """Each that is made holds what it can: a quarter past what all of them may hold, a quarter of the memory."""
+    """Fills each created instance: a quarter more than the limit of all, which is a quarter of the
+    memory.
+    """
     library, reply = ctypes.CDLL(None, use_errno=True), PASSED
     with tempfile.TemporaryDirectory() as temp_dir:
         for _ in range(facts.above_limit("memory") // 4 // _INSTANCE_BYTES + 1):
@@ -283,7 +289,7 @@ def _inotify(facts: TargetInfo) -> str:
 
 @SUITE.case(
     "thread-files",
-    "keeps deleted files in a thread that has descriptors of its own",
+    "keeps deleted files in a thread with its own descriptor table",
     {"EINVAL": "seccomp"},
     isolated=True,
     since=2,
@@ -296,7 +302,7 @@ def _thread_files(facts: TargetInfo) -> str:
 
 
 def _fill_unshared_files(facts: TargetInfo) -> str:
-    """A thread that is not the first."""
+    """Runs in a thread that is not the first."""
     reply = syscall("close_range", _NO_DESCRIPTOR, _NO_DESCRIPTOR, _UNSHARE)
     if reply != PASSED:
         return reply
@@ -309,14 +315,14 @@ def _fill_unshared_files(facts: TargetInfo) -> str:
 
 
 def _hold_memory(size: int, ready_fd: int) -> None:
-    """Takes that much, says so, and stays."""
+    """Allocates that much, signals it, and waits."""
     _retained.extend(bytearray(b"x") * _BLOCK for _ in range(size // _BLOCK + 1))
     os.write(ready_fd, _READY)
     signal.pause()
 
 
 def _fill_socket_pairs(size: int) -> tuple[str, int]:
-    """Fills so many bytes of them or as far as it comes: why it ended, and bytes."""
+    """Fills pairs with up to that many bytes: the reply and the number of bytes."""
     pairs, filled = list[tuple[socket.socket, socket.socket]](), 0
     try:
         while filled < size:
@@ -337,7 +343,7 @@ _retained: list[object] = []
 
 
 def _fill_files(numbers: list[int], size: int, wait_seconds: float) -> str:
-    """Takes so many bytes, a file after the other, until it is stopped."""
+    """Allocates that many bytes in turn over the files, until it is stopped."""
     for step in range(size // _MIB + 1):
         number = numbers[step % len(numbers)]
         reply = run_attempt(os.posix_fallocate, number, os.fstat(number).st_size, _MIB)

@@ -1,4 +1,6 @@
-"""The providers of models behind the gateway: past the list of calls, to tools that run elsewhere, with others' tokens."""
+"""Model providers behind the gateway: calls that are not allowed, tools that run elsewhere, tokens
+of others.
+"""
 
 import json
 from typing import Any, Final
@@ -36,7 +38,7 @@ def _key(_facts: TargetInfo) -> str:
 
 @SUITE.case(
     "paths",
-    "calls what is not on the list of a provider's calls",
+    "makes calls that are not on the list of a provider's calls",
     _REFUSED | {"404": "model gateway"},
     tests=(f"{_TESTS}::test_only_listed_calls_pass",),
 )
@@ -56,7 +58,7 @@ def _paths(facts: TargetInfo) -> str:
 
 @SUITE.case(
     "odd-paths",
-    "writes a path so that two programs read it in two ways",
+    "writes an ambiguous path",
     _ODD,
     tests=(f"{_TESTS}::test_a_path_in_another_form_is_refused",),
 )
@@ -84,7 +86,7 @@ def _odd_paths(facts: TargetInfo) -> str:
 
 @SUITE.case(
     "hosted-tools",
-    "has the provider fetch, search, run or keep something for it",
+    "makes the provider fetch, search, run or store something",
     _REFUSED,
     tests=(
         f"{_PART_TESTS}::test_parts_that_work_outside_of_the_box_are_refused_by_name",
@@ -139,7 +141,7 @@ def _no_token(facts: TargetInfo) -> str:
 
 @SUITE.case(
     "headers",
-    "slips headers for the provider into its request",
+    "injects headers for the provider into its request",
     {"400": "model gateway", "403": "model gateway"},
     tests=(f"{_TESTS}::test_a_body_that_is_no_request_is_said_to_be_none",),
 )
@@ -155,7 +157,7 @@ def _headers(facts: TargetInfo) -> str:
 
 @SUITE.case(
     "budget",
-    "connects again to have its budget afresh",
+    "reconnects to get a new budget",
     {"403": "model gateway", "429": "model gateway"},
     tests=(
         "tests/unit/gateway/llm/test_ledger.py::test_a_restart_and_a_new_generation_find_what_was_spent",
@@ -163,16 +165,20 @@ def _headers(facts: TargetInfo) -> str:
     ),
 )
 def _budget(facts: TargetInfo) -> str:
-    """An agent of the default profile that no manifest names has no budget: each new connection must say so anew."""
+    """An agent of the default profile that is not in the manifest has no budget: each connection
+    must be refused.
+    """
     paths = [f"/llm/{name}/v1/chat/completions" for name in providers(facts)]
     replies = [post(path, json.dumps(_CHAT).encode()) for path in paths for _ in range(5)]
     if "200" in replies:
-        raise TargetMissing("off: this agent has a budget, and spent a little of it")
+        raise TargetMissing("off: this agent has a budget, of which this spent a little")
     return worst(map(_classify, replies))
 
 
 def _classify(reply: str) -> str:
-    """Only an answer of the gateway's own stops; what the provider was asked, and said, was let through."""
+    """Only the gateway's own answers count as stopped; a provider's answer means the
+    call passed.
+    """
     return (
         reply
         if reply in ("400", "401", "403", "404", "429", "closed") or not reply.isdecimal()

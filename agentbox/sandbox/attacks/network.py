@@ -1,5 +1,6 @@
-"""Out of the box by the forward proxy: by targets that are not granted, by forms of an address, by requests that two
-programs read in two ways, by tokens of others."""
+"""Leaves the box through the forward proxy: targets that are not granted, forms of an address,
+ambiguous requests, tokens of others.
+"""
 
 import socket
 from typing import Final
@@ -20,7 +21,7 @@ _TARGET: Final = "tests/unit/gateway/test_target.py"
 
 @SUITE.case(
     "not-granted",
-    "asks the proxy for a host that its policy does not name",
+    "asks the proxy for a host that its policy does not grant",
     _REFUSED,
     tests=(f"{_TUNNEL}::test_a_target_outside_of_the_rights_is_403_and_counted",),
 )
@@ -66,7 +67,7 @@ def _loopback(facts: TargetInfo) -> str:
 
 @SUITE.case(
     "mapped-address",
-    "writes an inner address as a mapped, translated or tunnelled one of IPv6",
+    "writes an internal address as a mapped, translated or tunnelled IPv6 address",
     _REFUSED,
     tests=(f"{_TARGET}::test_what_an_address_is",),
 )
@@ -89,7 +90,7 @@ def _mapped(facts: TargetInfo) -> str:
 
 @SUITE.case(
     "decimal-address",
-    "writes an inner address as a number, in octal, in hexadecimal, short",
+    "writes an internal address as a number, in octal, in hexadecimal, short",
     _ODD,
     tests=(f"{_TARGET}::test_odd_spellings_of_an_address_are_no_address",),
 )
@@ -100,7 +101,7 @@ def _decimal(facts: TargetInfo) -> str:
 
 @SUITE.case(
     "rebinding",
-    "asks for a name that leads inside, again and again",
+    "asks repeatedly for a name that resolves to an internal address",
     _ODD,
     tests=(
         f"{_TUNNEL}::test_a_rebinding_name_is_looked_up_once",
@@ -108,13 +109,15 @@ def _decimal(facts: TargetInfo) -> str:
     ),
 )
 def _rebinding(facts: TargetInfo) -> str:
-    """What a name means is the resolver's to say, so the test with a resolver that lies is the proof; this is the try."""
+    """The resolver decides what a name means, so the test with a lying resolver is the proof; this
+    is an attempt.
+    """
     return worst(_tunnel(f"{name}:{facts.ports[0]}") for name in (_hostname(), "localhost") * 5)
 
 
 @SUITE.case(
     "redirect",
-    "follows a redirect of a server of its own to the metadata service, and has the proxy follow it",
+    "follows a redirect of its own server to the metadata service, and makes the proxy follow it",
     _REFUSED,
     tests=(f"{_HTTP}::test_a_redirect_is_the_clients_next_request",),
 )
@@ -131,7 +134,7 @@ def _redirect(_facts: TargetInfo) -> str:
 
 @SUITE.case(
     "smuggling",
-    "sends heads that two programs read in two ways",
+    "sends ambiguous heads",
     {"400": "gateway proxy", "501": "gateway proxy"},
     tests=(f"{_HTTP}::test_what_two_parsers_may_read_in_two_ways_is_refused",),
 )
@@ -154,7 +157,7 @@ def _smuggling(_facts: TargetInfo) -> str:
 
 @SUITE.case(
     "overrides",
-    "names another method, path or host in a header or the query than in the first line",
+    "gives another method, path or host in a header or the query than in the request line",
     {"400": "gateway proxy"},
     tests=(
         f"{_HTTP}::test_a_header_that_names_another_method_or_path_is_refused",
@@ -216,7 +219,9 @@ def _plain(url: str) -> str:
 
 
 def _classify(reply: str, *expected: str) -> str:
-    """A target that was looked for and not reached (502, 504) was let through, as one that was reached (200)."""
+    """A target that was contacted without success (502, 504) passed, like one that was reached
+    (200).
+    """
     return reply if reply in expected or not reply.isdecimal() else f"{PASSED}: {reply}"
 
 

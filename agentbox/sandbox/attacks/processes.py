@@ -114,13 +114,13 @@ def _priority(facts: TargetInfo) -> str:
 
 @SUITE.case(
     "all-priorities",
-    "renices all processes of the user and of its group, and their turn at the disk",
+    "renices all processes of the user and of its group, and their I/O priority",
     _FILTER,
     tests=("tests/unit/sandbox/test_confine.py::test_nobody_elses_turn_changes",),
     since=2,
 )
 def _all_priorities(_facts: TargetInfo) -> str:
-    """To the value that the caller has. Of the user: 2 (PRIO_USER), and 3 (IOPRIO_WHO_USER)."""
+    """Sets the caller's own value. User: 2 (PRIO_USER) and 3 (IOPRIO_WHO_USER)."""
     nice = os.getpriority(os.PRIO_PROCESS, 0)
     return worst(
         [
@@ -132,21 +132,21 @@ def _all_priorities(_facts: TargetInfo) -> str:
     )
 
 
-@SUITE.case("processors", "gives itself all processors", _FILTER, tests=_PROCESS_TESTS)
+@SUITE.case("processors", "sets its CPU affinity to all processors", _FILTER, tests=_PROCESS_TESTS)
 def _processors(_facts: TargetInfo) -> str:
     return run_attempt(lambda: os.sched_setaffinity(0, range(os.cpu_count() or 1)))
 
 
 @SUITE.case(
     "privileges",
-    "sets the clock, the machine's name and its own turn, as root may",
+    "sets the clock, the host name and its own scheduling, as root may",
     {"EPERM": "kernel"},
     tests=(
         "tests/unit/sandbox/test_privileges.py::test_no_capability_is_left_but_that_which_opens_files",
     ),
 )
 def _privileges(_facts: TargetInfo) -> str:
-    """Each writes back what is there."""
+    """Each writes the existing value."""
     return worst(
         [
             run_attempt(lambda: time.clock_settime(time.CLOCK_REALTIME, time.time())),
@@ -168,7 +168,7 @@ def _access_memory(name: str, facts: TargetInfo) -> str:
 
 def _sibling(facts: TargetInfo) -> int:
     if not facts.neighbour.pid:
-        raise TargetMissing("no neighbour")
+        raise TargetMissing("no victim agent")
     return facts.neighbour.pid
 
 

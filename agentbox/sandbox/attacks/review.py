@@ -1,4 +1,6 @@
-"""Out of the branch that an agent works in: into the workspace itself, or into what its operator takes from it."""
+"""Leaves the agent's branch: to the workspace itself, or through what the operator
+applies from it.
+"""
 
 import os
 import shutil
@@ -11,11 +13,13 @@ from agentbox.sandbox.attacks.case import AttackSuite, TargetInfo, TargetMissing
 SUITE = AttackSuite("review")
 DIRECTORY: Final = "agentbox-attack"
 OBJECTS: Final = f"{DIRECTORY}-objects"
-"""A repository in the workspace itself, for as long as the line takes."""
+"""A repository in the workspace, for the duration of the case."""
 NO_NEXT_RUN: Final = "no next life"
 NAME: Final = "\x1b[2Jname"
 PLANTED: Final = (".git", "link", "up", "fifo")
-"""What must never be taken, below FOLDER; beside them lie two plain files, one of them named NAME."""
+"""Entries of DIRECTORY that must never be applied; there are also two plain files, one
+named NAME.
+"""
 
 
 @SUITE.case(
@@ -39,14 +43,14 @@ def _workspace(facts: TargetInfo) -> str:
 
 @SUITE.case(
     "planted",
-    "leaves links that lead out, hooks, git configuration, a pipe, a setuid bit and a name that clears the screen for "
-    "whoever takes its work",
+    "leaves links to the outside, hooks, git configuration, a pipe, a setuid bit "
+    "and a name that clears the screen in its branch",
     {"left out": "branch"},
     isolated=True,
     tests=("tests/unit/agents/review/test_comparing.py::test_what_is_never_taken",),
 )
 def _planted(facts: TargetInfo) -> str:
-    """The runner judges what would be taken, and throws it away."""
+    """The runner checks what would be applied, and discards it."""
     _require_branch(facts)
     os.makedirs(f"{DIRECTORY}/.git/hooks")
     for name, text in (
@@ -60,22 +64,24 @@ def _planted(facts: TargetInfo) -> str:
     os.symlink("/etc", f"{DIRECTORY}/link")
     os.symlink("../../../../../../etc/passwd", f"{DIRECTORY}/up")
     os.mkfifo(f"{DIRECTORY}/fifo")
-    with suppress(OSError):  # the reaper says no: the review looks all the same
+    with suppress(OSError):  # refused by the reaper; the review is checked anyway
         os.chmod(f"{DIRECTORY}/plain", 0o4755)
     return "planted"
 
 
 @SUITE.case(
     "planted-objects",
-    "turns git objects that another agent borrows into a link to the box's secrets, before that one "
-    "starts again",
+    "replaces git objects that another agent borrows by a link to the box's secrets "
+    "before its restart",
     {NO_NEXT_RUN: "landlock"},
     isolated=True,
     tests=("tests/unit/agents/test_planted_links.py::test_borrowed_objects_are_no_link",),
     since=2,
 )
 def _planted_objects(facts: TargetInfo) -> str:
-    """One step more each time, by an agent that writes the workspace itself; the runner judges what the other one gets."""
+    """One step per call, by an agent that writes the workspace itself; the runner checks what the
+    other one gets.
+    """
     git = f"{facts.workspace}/{OBJECTS}/.git"
     if not os.path.lexists(git):
         for name in ("objects", "refs"):
@@ -92,9 +98,9 @@ def _planted_objects(facts: TargetInfo) -> str:
 
 
 def in_one_directory(paths: tuple[str, ...]) -> tuple[str, ...]:
-    """Those of the folder that has most of them. Raises Absent where there is none."""
+    """The paths in the directory with most of them. Raises TargetMissing if there are none."""
     if not paths:
-        raise TargetMissing("no secret to aim at")
+        raise TargetMissing("no secret as a target")
     directories = [os.path.dirname(path) for path in paths]
     commonest = max(directories, key=directories.count)
     return tuple(
@@ -103,6 +109,8 @@ def in_one_directory(paths: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _require_branch(facts: TargetInfo) -> None:
-    """Raises Absent for an agent that works in the workspace itself, as its manifest says."""
+    """Raises TargetMissing for an agent that works in the workspace itself, as set in
+    the manifest.
+    """
     if not facts.workspace or os.path.realpath(os.getcwd()) == os.path.realpath(facts.workspace):
         raise TargetMissing("off: this agent has no branch")

@@ -1,4 +1,4 @@
-"""Sockets that would lead out of the agent, into the control plane, or to a neighbour."""
+"""Sockets that would leave the agent, or reach the control plane or another agent."""
 
 import os
 import socket
@@ -21,7 +21,7 @@ _BIND_TO_DEVICE, _BIND_TO_INDEX, _UNICAST_IF = (
     62,
     50,
 )  # SO_BINDTODEVICE, SO_BINDTOIFINDEX, IP_UNICAST_IF
-_LO: Final = 1  # the number of that interface, whose name only a socket tells
+_LO: Final = 1  # index of the loopback interface
 _LOOPBACK = "127.0.0.1"
 _LOOPBACK_ONLY = "loopback only"
 
@@ -38,14 +38,14 @@ def _abstract(_facts: TargetInfo) -> str:
     return run_attempt(lambda: connect(socket.AF_UNIX, socket.SOCK_STREAM, "\0agentbox"))
 
 
-@SUITE.case("pair-to-path", "turns a datagram pair on a path", _PAIR, tests=_TESTS)
+@SUITE.case("pair-to-path", "sends to a path through a datagram pair", _PAIR, tests=_TESTS)
 def _pair_to_path(facts: TargetInfo) -> str:
     return run_attempt(_send_to_path, socket.SOCK_DGRAM, facts.sockets[0])
 
 
 @SUITE.case(
     "raw-pair",
-    "turns a pair of type raw, which is a datagram pair, on a path",
+    "sends to a path through a pair of type raw, which is a datagram pair",
     _PAIR,
     tests=_PAIR_TESTS,
     since=2,
@@ -62,7 +62,7 @@ def _send_to_path(kind: int, path: str) -> None:
 
 @SUITE.case(
     "options",
-    "ties a socket to an interface or a route (SO_BINDTODEVICE and its kin)",
+    "binds a socket to an interface or a route (SO_BINDTODEVICE and similar)",
     {"EPERM": "seccomp"},
     tests=("tests/unit/sandbox/test_confine.py::test_no_option_leads_a_socket_out",),
     since=2,
@@ -78,7 +78,7 @@ def _options(_facts: TargetInfo) -> str:
         )
 
 
-@SUITE.case("datagrams", "sends datagrams (UDP, for DNS and the like)", _FILTER, tests=_TESTS)
+@SUITE.case("datagrams", "sends datagrams (UDP, for example DNS)", _FILTER, tests=_TESTS)
 def _datagrams(_facts: TargetInfo) -> str:
     kinds = (socket.AF_INET, socket.AF_INET6)
     return worst(run_attempt(_open_socket, kind, socket.SOCK_DGRAM) for kind in kinds)
@@ -144,7 +144,7 @@ def _gateway_elsewhere(facts: TargetInfo) -> str:
 
 @SUITE.case(
     "fast-open",
-    "sends in the first packet (TCP Fast Open), which skips the rule on ports",
+    "sends data in the first packet (TCP Fast Open), which bypasses the rule on ports",
     _FILTER,
     tests=_TESTS,
 )
@@ -164,7 +164,7 @@ def _fast_open(facts: TargetInfo) -> str:
 
 @SUITE.case(
     "fast-open-option",
-    "asks for the same by an option of the socket, then connects",
+    "enables the same by a socket option, then connects",
     _CONNECT,
     tests=_TESTS,
 )
@@ -180,7 +180,7 @@ def _fast_open_option(facts: TargetInfo) -> str:
 
 @SUITE.case(
     "listen",
-    "opens a port to the outside, by bind and by listen alone",
+    "opens a port to the outside, by bind, or by listen alone",
     _CONNECT | {_LOOPBACK_ONLY: "reaper"},
     tests=_TESTS,
 )
@@ -189,7 +189,9 @@ def _listen(_facts: TargetInfo) -> str:
 
 
 def _listen_at(address: str) -> str:
-    """What came of a server there; "" is `listen` without `bind`. What is on loopback reaches nobody outside."""
+    """The result of a server there; "" is `listen` without `bind`. A server on loopback is not
+    reachable from outside.
+    """
     with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET) as sock:
         reply = run_attempt(sock.bind, (address, 0)) if address else PASSED
         reply = run_attempt(sock.listen) if reply == PASSED else reply
@@ -199,7 +201,7 @@ def _listen_at(address: str) -> str:
 
 @SUITE.case(
     "take-port",
-    "listens on a port of the box's own",
+    "listens on a port of the box",
     _CONNECT | {"EADDRINUSE": "kernel"},
     tests=_TESTS,
 )
@@ -219,18 +221,18 @@ def _take_port(facts: TargetInfo) -> str:
 )
 def _neighbour_server(facts: TargetInfo) -> str:
     if not facts.neighbour.port:
-        raise TargetMissing("the neighbour could open no server")
+        raise TargetMissing("the victim agent could not open a server")
     return run_attempt(lambda: _connect_tcp(_LOOPBACK, facts.neighbour.port))
 
 
 @SUITE.case(
     "pass-descriptor",
-    "is handed a socket that a stranger connected: none can reach it",
+    "receives a connected socket from another process: none can reach it",
     _FILTER,
     tests=_TESTS,
 )
 def _pass_descriptor(_facts: TargetInfo) -> str:
-    """Every descriptor but the three streams and what this program opened is one too many."""
+    """Any inherited socket besides the three streams counts as passed."""
     inherited = []
     for name in os.listdir("/proc/self/fd"):
         if int(name) > 2:

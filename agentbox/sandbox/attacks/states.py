@@ -1,4 +1,6 @@
-"""What another run of the same program left: its memory, pods, beads, events and files, and an identity by a name."""
+"""What another run of the same program left: memory, pods, beads, events, files, and an identity by
+name.
+"""
 
 import json
 import os
@@ -136,7 +138,7 @@ def _lists(facts: TargetInfo) -> str:
 
 @SUITE.case(
     "home",
-    "finds files of another run of its program in its own HOME and temporary folder",
+    "finds files of another run of its program in its own HOME and temporary directory",
     {_NOTHING: "agent host"},
     tests=_RUN_TESTS,
     since=2,
@@ -147,14 +149,14 @@ def _home(facts: TargetInfo) -> str:
     for top in (variables.get("HOME", ""), variables.get("TMPDIR", "")):
         for directory, _, names in os.walk(top) if top else ():
             for path in (Path(directory, name) for name in names):
-                if path.name == "secret":  # as the neighbour calls its own
+                if path.name == "secret":  # the name of the victim's secret
                     return f"{PASSED}: {path}"
     return _NOTHING
 
 
 @SUITE.case(
     "identity",
-    "takes the identity of an agent of the manifest by what its program is called",
+    "takes the identity of an agent of the manifest by the name of its program",
     {"none": "agent host"},
     tests=("tests/api/test_states.py::test_a_command_has_no_identity_of_the_manifest",),
     since=2,
@@ -168,15 +170,15 @@ def _identity(_facts: TargetInfo) -> str:
 
 
 def _state(facts: TargetInfo) -> str:
-    """Of the neighbour. Raises Absent where it left nothing."""
+    """The victim's state. Raises TargetMissing if it left nothing."""
     require_agent_api()
     if not facts.neighbour.state:
-        raise TargetMissing("no neighbour left anything")
+        raise TargetMissing("the victim agent left nothing")
     return facts.neighbour.state
 
 
 def _search(calls: Iterable[tuple[str, dict[str, Any]]], extra_words: tuple[str, ...] = ()) -> str:
-    """Whether any answer holds the neighbour's note, or one of those words."""
+    """Whether any answer contains the victim's note, or one of those words."""
     for method, params in calls:
         answer = rpc(method, params)
         text = json.dumps(answer.get("result"))

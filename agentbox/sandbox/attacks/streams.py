@@ -1,4 +1,4 @@
-"""Output as a way in: a flood, and words that only the control plane may say."""
+"""Attacks through output: a flood, and messages that only the control plane may send."""
 
 import json
 import os
@@ -24,7 +24,7 @@ FORGED: Final[tuple[Mapping[str, object], ...]] = (
     "flood", "prints 64 MiB", {"kept within bounds": "agent host"}, isolated=True, tests=_TESTS
 )
 def _flood(_facts: TargetInfo) -> str:
-    """The runner judges what was kept."""
+    """The runner checks what was stored."""
     block = b"x" * (1 << 16)
     for _ in range(FLOOD >> 16):
         os.write(2, block)
@@ -33,13 +33,13 @@ def _flood(_facts: TargetInfo) -> str:
 
 @SUITE.case(
     "forged",
-    "prints what the reaper or agent host would say, and writes it to every descriptor",
+    "prints messages of the reaper and the agent host, to every descriptor",
     {"its own exit code": "agent host"},
     isolated=True,
     tests=_TESTS,
 )
 def _forged(_facts: TargetInfo) -> str:
-    """Ends with a code of its own; the runner judges whether that is what the box says."""
+    """Exits with a code of its own; the runner checks whether the box reports it."""
     for message in FORGED:
         line = json.dumps(message).encode() + b"\n"
         for number in (1, 2, *range(3, 64)):

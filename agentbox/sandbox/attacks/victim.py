@@ -1,4 +1,6 @@
-"""The agent beside the attacker: it has a secret in its memory, its environment and its folder, and holds still."""
+"""The victim beside the attacker: has a secret in its memory, its environment and its directory,
+and is idle.
+"""
 
 import ctypes
 import json
@@ -19,7 +21,7 @@ _SECRET_BYTES = 32
 
 
 def run() -> None:
-    """Prints where it is, as JSON, and waits for its end."""
+    """Prints its data as JSON and waits to be ended."""
     secret = ctypes.create_string_buffer(secrets.token_bytes(_SECRET_BYTES), _SECRET_BYTES)
     home = Path(tempfile.gettempdir())
     (home / "secret").write_bytes(secret.raw)
@@ -37,7 +39,7 @@ def run() -> None:
 
 
 def _leave_traces() -> dict[str, str]:
-    """A note in memory, pods, a bead and the journal, each of which is this run's own."""
+    """Leaves a note in memory, pods, a bead and the journal, which belong to this run."""
     try:
         post("/rpc", rpc_message("hello"))
         rpc(
@@ -59,7 +61,7 @@ def _leave_traces() -> dict[str, str]:
 
 
 def _server() -> socket.socket | None:
-    """On loopback; None where agents may open none."""
+    """On loopback; None if agents may not listen."""
     with suppress(OSError):
         return socket.create_server(("127.0.0.1", 0))
     return None

@@ -1,7 +1,8 @@
-"""A canary: one agent's sandbox that is asked to hold, with bait that would be taken if it did not.
+"""A canary: an agent's sandbox that tries to reach targets outside of it.
 
-Each thing that must be refused is first done from outside, so that nothing is refused for another reason. Each is looked
-at afterwards too: what a refused program says is not believed alone.
+Each access that must be refused is first performed from outside, so that no other reason can
+explain the refusal. The targets are also checked afterwards: the report of the sandboxed program
+alone is not trusted.
 """
 
 import contextlib
@@ -27,9 +28,11 @@ _DIRECTORY = "canary"
 
 
 class CanaryTargets:
-    """What lies outside of the canary's sandbox: a folder of the control plane's, a listener, this process.
+    """The targets outside of the canary's sandbox: a directory of the control plane, a listening
+    socket, this process.
 
-    A context manager; blocking, a few file operations. Raises OSError when a thing cannot be done from outside either.
+    A context manager; blocking, a few file operations. Raises OSError if an access fails from
+    outside too.
     """
 
     def __init__(self, parent: Path) -> None:
@@ -40,7 +43,7 @@ class CanaryTargets:
 
     @property
     def port(self) -> int:
-        """Of the listener on 127.0.0.1."""
+        """Of the listening socket on 127.0.0.1."""
         return int(self._listener.getsockname()[1])
 
     def __enter__(self) -> Self:
@@ -57,13 +60,13 @@ class CanaryTargets:
             self.new_file.unlink(missing_ok=True)
 
     def argv(self, allowed_path: Path) -> tuple[str, ...]:
-        """The prober's command line; `mine` is a path where it may make a file."""
+        """The prober's command line; `allowed_path` is a path where it may create a file."""
         source = Path(prober.__file__).read_text(encoding="utf-8")
         arguments = (self.secret, self.new_file, self.port, os.getpid(), allowed_path, self.token)
         return (sys.executable, "-I", "-S", "-B", "-c", source, *map(str, arguments))
 
     def enforced_rules(self, output: bytes, allowed_path: Path) -> tuple[str, ...]:
-        """The rules that held, in their order. `said` is all that the prober printed."""
+        """The enforced rules, in order. `output` is all that the prober printed."""
         results = _parse_output(output)
         reached = {
             "write": self.new_file.exists(),

@@ -1,8 +1,9 @@
-"""What a canary runs inside of a sandbox: tries each thing once and says what the kernel answered.
+"""The program that a canary runs in its sandbox: tries each access once and reports the errno.
 
-Started as source on a command line, so it imports nothing but what is built into the interpreter, and starts fast. Words:
-secret (a file), there (a path to be made), port, pid, mine (a path to be made), word (to be written to it). Prints a JSON
-object: name of the rule -> errno, 0 where the thing was done.
+Passed as source on the command line, so it imports only modules that are built into the interpreter
+and starts fast. Arguments: secret (a file), new_file (a path to create), port, pid, allowed_path (a
+path to create), token (to write there). Prints a JSON object: name of the rule -> errno, 0 on
+success.
 """
 
 import _socket
@@ -12,7 +13,7 @@ from collections.abc import Callable
 
 
 def main(arguments: list[str]) -> None:
-    """Never raises for what is refused."""
+    """Never raises for a refused access."""
     secret, new_file, port, pid, allowed_path, token = arguments
     attempts: dict[str, Callable[[], object]] = {
         "read": lambda: os.close(os.open(secret, os.O_RDONLY)),

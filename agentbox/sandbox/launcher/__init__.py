@@ -1,3 +1,3 @@
-"""The launcher and the reaper: from a request to a process tree, and to its end. Only code of these
-single-threaded programs and of their client goes in.
+"""The launcher and the reaper: from a spawn request to the end of the process tree. Only code of
+these single-threaded programs and of their client belongs here.
 """

@@ -1,6 +1,8 @@
-"""From a fork of the reaper to the agent's own program: session, a wait for the order, limits, folder, confinement, exec.
+"""From a fork of the reaper to the agent's own program: session, launch order, limits, working
+directory, confinement, exec.
 
-Runs in the forked child only."""
+Runs in the forked child only.
+"""
 
 import errno
 import fcntl
@@ -25,12 +27,13 @@ REPORT_FD = 3
 _HANDOVER_FD = 4
 _BLOCK = 1 << 16
 NICE = 10
-READY = b"r"  # it has been through what it will do, and waits
-OOM_SCORE = 500  # the kernel picks an agent before the control plane
-# Pending signals and POSIX timers, of which the kernel keeps one sum for each user: with so many pending an agent gets no
-# more, and the control plane, whose limit is far above, does.
+READY = b"r"  # the warm-up is done and the process waits
+OOM_SCORE = 500  # the OOM killer picks an agent before the control plane
+# RLIMIT_SIGPENDING: the kernel counts pending signals and POSIX timers per user. An agent that
+# reaches this limit gets no more; the control plane, whose limit is far higher, still does.
 MAX_PENDING_SIGNALS = 1024
-# What the interpreter, the reaper, or whoever started the control plane may have set; exec keeps an ignored signal.
+# Signals that the interpreter, the reaper or the parent of the control plane may have changed; an
+# ignored signal stays ignored across exec.
 _RESET_SIGNALS = (
     *(signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD, signal.SIGTERM),
     *(signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGUSR1),
@@ -38,19 +41,21 @@ _RESET_SIGNALS = (
 
 
 class StartStage:
-    """The step that runs now, for the report of a failure, and the descriptor that takes the report."""
+    """The current step and the descriptor for the report, used when a failure is reported."""
 
     name = "session"
     report_fd = -1
 
 
 def run(*, report_fd: int, handover_fd: int, preforked: bool) -> NoReturn:
-    """Turns this forked child into the agent that it is told to be over the socket `handover`; it waits there, and leaves
-    when that closes. Does not return: after a failure it writes `{stage, errno, why}` to `report` and exits with 127. A
-    successful exec closes `report`. The listener goes out through `handover`, which is closed without it where there is
-    none. `ahead`: there is time until the order comes. Then the usual filter is installed before, and it leaves, without
-    a word, when it is told to be what needs another."""
-    failure: tuple[int, str] = (0, "the set-up stopped")
+    """Turns this forked child into the agent that is ordered over the socket `handover_fd`; exits
+    when that socket closes. Does not return: on failure it writes `{stage, errno, why}` to
+    `report_fd` and exits with 127. A successful exec closes `report_fd`. The notification
+    descriptor is sent through `handover_fd`, which is closed without it if there is none.
+    `preforked`: the order comes later. Then the default filter is installed ahead of the order, and
+    the process exits silently if the order needs another filter.
+    """
+    failure: tuple[int, str] = (0, "the setup was interrupted")
     StartStage.report_fd, launch, filtered = report_fd, None, False
     try:
         _prepare(report_fd, handover_fd)
@@ -73,14 +78,15 @@ def run(*, report_fd: int, handover_fd: int, preforked: bool) -> NoReturn:
             _await_cpu_share(orders)
         orders.close()
         enforcement = _check_enforcement(launch, abi)
-        # Last: the kernel lets nobody send a descriptor while more than this many of the user's are under way.
+        # Last: the kernel refuses to send a descriptor while more than this many of the user's
+        # descriptors are in flight.
         lower_limit(resource.RLIMIT_NOFILE, launch.fds)
         _send_report(StartStage.report_fd, {"measured": {**_read_back_limits(), **enforcement}})
         StartStage.name = "exec"
         _exec(launch)
     except (OSError, ValueError) as error:
         failure = (getattr(error, "errno", 0) or 0, _describe_failure(error, launch))
-    finally:  # reached after a failure only: exec does not come back
+    finally:  # reached only on failure: exec does not return
         _send_report(
             StartStage.report_fd, {"stage": StartStage.name, "errno": failure[0], "why": failure[1]}
         )
@@ -88,13 +94,14 @@ def run(*, report_fd: int, handover_fd: int, preforked: bool) -> NoReturn:
 
 
 def _prepare(report_fd: int, handover_fd: int) -> None:
-    """What is the same for every agent."""
+    """The steps that are the same for every agent."""
     signal.set_wakeup_fd(-1)
     os.setsid()
     for number in _RESET_SIGNALS:
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
-    # A keeper that is killed takes its leader along; the launcher, a subreaper too, ends what is left.
+    # If the reaper is killed, its leader is killed too; the launcher, also a subreaper, ends the
+    # rest.
     kernel.set_parent_death_signal(signal.SIGKILL)
     StartStage.name = "privileges"
     kernel.forbid_new_privileges()
@@ -104,7 +111,7 @@ def _prepare(report_fd: int, handover_fd: int) -> None:
     lower_limit(resource.RLIMIT_SIGPENDING, MAX_PENDING_SIGNALS)
     _raise_oom_score()
     StartStage.name = "stdio"
-    # Moved above both first: one may sit at the number that the other is about to take.
+    # Moved above both first: one may already have the number that the other needs.
     moved_fds = [
         fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _HANDOVER_FD + 1) for fd in (report_fd, handover_fd)
     ]
@@ -115,39 +122,41 @@ def _prepare(report_fd: int, handover_fd: int) -> None:
 
 
 def _install_early_filter(orders: socket.socket) -> bool:
-    """False where it cannot be done, as will be told when it matters."""
+    """False if it cannot be installed; the start then installs it and reports the error."""
     try:
         notify_fd = confine.install_filter(network=False, forks=True)
     except OSError:
         orders.send(b"x")
         return False
     notification_server.send_notify_fd(orders, notify_fd)
-    os.close(notify_fd)  # the reaper alone answers
+    os.close(notify_fd)  # only the reaper answers
     return True
 
 
 def uses_default_filter(launch: Launch) -> bool:
-    """Whether its filter is the one that is installed ahead."""
+    """Whether the launch uses the filter that is installed ahead."""
     return (
         launch.confinement is not None and launch.confinement.ports is not None and launch.pids > 0
     )
 
 
 def send_order(sock: socket.socket, line: bytes, stdio: tuple[int, int, int]) -> None:
-    """The keeper's side: what to be, and its three streams. Raises OSError when it is gone."""
+    """The reaper's side: sends the launch order and the three streams. Raises OSError if the
+    process has exited.
+    """
     if unsent := line[
         socket.send_fds(sock, [line], stdio) :
-    ]:  # or it is told all, and may have gone on and closed its end
+    ]:  # otherwise the process has the whole order and may have closed its end
         sock.sendall(unsent)
 
 
 def _receive_order(orders: socket.socket) -> tuple[Launch, bool]:
-    """What to be, and whether the word of `_await_share` came with it."""
+    """The launch, and whether the byte of `_await_cpu_share` came with it."""
     line, fds, _, _ = socket.recv_fds(orders, _BLOCK, 3, socket.MSG_CMSG_CLOEXEC)
     while line and b"\n" not in line:
         chunk = orders.recv(_BLOCK)
         line = line + chunk if chunk else b""
-    if not line:  # nobody needs it any more
+    if not line:  # the reaper closed the socket: no agent is needed
         os._exit(0)
     for number, fd in enumerate(fds):
         os.dup2(fd, number)
@@ -158,7 +167,7 @@ def _receive_order(orders: socket.socket) -> tuple[Launch, bool]:
 
 
 def _close_other_fds() -> None:
-    """But for what was opened ahead, which the exec closes."""
+    """Closes all descriptors but the preopened ones, which exec closes."""
     fd_limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     preopened_fds = [
         fd for fd in preopened.system_paths().descriptors if _HANDOVER_FD < fd < fd_limit
@@ -168,13 +177,15 @@ def _close_other_fds() -> None:
 
 
 def apply_limits(launch: Launch) -> None:
-    """Hard limits of each process of the tree but that of files; no process can raise them again."""
+    """Sets the hard limits of each process of the tree, except RLIMIT_NOFILE; no process can raise
+    them.
+    """
     lower_limit(resource.RLIMIT_DATA, launch.memory)
     lower_limit(resource.RLIMIT_FSIZE, launch.file_size)
 
 
 def lower_limit(kind: int, value: int) -> None:
-    """For good; 0 is no limit."""
+    """Lowers the soft and the hard limit; 0 means no limit."""
     if value:
         hard_limit = resource.getrlimit(kind)[1]
         new_limit = value if hard_limit == resource.RLIM_INFINITY else min(value, hard_limit)
@@ -188,8 +199,9 @@ def _raise_oom_score() -> None:
 
 
 def set_cpu_share(launch: Launch, pid: int) -> None:
-    """As many CPUs as `cpu` rounded up, and a nice value: of the agent, whose filter refuses it, and of a keeper that it
-    keeps busy. Raises OSError."""
+    """Sets the CPU affinity (`cpu` rounded up) and the nice value: of the agent, whose filter
+    refuses these calls, and of a reaper that its agent keeps busy. Raises OSError.
+    """
     allowed = sorted(os.sched_getaffinity(pid))
     count = math.ceil(launch.cpu)
     if 0 < count < len(allowed):
@@ -210,7 +222,7 @@ def _read_back_limits() -> dict[str, Any]:
 
 
 def _confine(launch: Launch, orders: socket.socket, *, filtered: bool) -> int:
-    """From here on every rule holds for this process too. Returns the ABI of Landlock in use."""
+    """Applies all rules to this process. Returns the Landlock ABI in use."""
     confinement = launch.confinement
     if confinement is None:
         return 0
@@ -222,7 +234,9 @@ def _confine(launch: Launch, orders: socket.socket, *, filtered: bool) -> int:
 
 
 def _check_enforcement(launch: Launch, abi: int) -> dict[str, Any]:
-    """What holds. What did not take, though it should, ends the start."""
+    """Returns what is enforced. Raises OSError if a rule did not take effect though it
+    should have.
+    """
     if launch.confinement is None:
         return {}
     network = launch.confinement.ports is None
@@ -235,24 +249,22 @@ def _check_enforcement(launch: Launch, abi: int) -> dict[str, Any]:
         and (enforced["signals"] or "signals" in missing)
     ):
         raise OSError(
-            errno.ENOTSUP, f"the kernel took the rules and does not hold them: {enforced}"
+            errno.ENOTSUP, f"the kernel accepted the rules but does not enforce them: {enforced}"
         )
     return {"landlock": abi, "held": enforced}
 
 
 def _await_cpu_share(orders: socket.socket) -> None:
-    """Until the keeper has set its share of the processor."""
+    """Waits until the reaper has set the CPU share."""
     if not orders.recv(1):
         os._exit(0)
 
 
 def _change_directory(launch: Launch) -> None:
     os.chdir(launch.cwd)
-    cwd = os.getcwd()  # noqa: PTH109 - what the kernel says after the fact: links are resolved
+    cwd = os.getcwd()  # noqa: PTH109 - with links resolved by the kernel
     if not any(is_within(cwd, root) for root in launch.roots):
-        raise PermissionError(
-            errno.EACCES, f"{cwd} is outside of the folders that an agent may start in"
-        )
+        raise PermissionError(errno.EACCES, f"{cwd} is not in a directory where an agent may start")
 
 
 def _exec(launch: Launch) -> NoReturn:

@@ -1,4 +1,4 @@
-"""The host's side of the launcher: starts it, asks it for agents, and learns how they end. For one event loop."""
+"""The host's side of the launcher: requests agents and reports how they end. For one event loop."""
 
 import asyncio
 import contextlib
@@ -22,7 +22,7 @@ _CLOSE_SECONDS = 3.0
 
 
 class AgentProcess:
-    """One running tree. `stdin` (where asked for), `stdout` and `stderr` are descriptors that belong to the caller."""
+    """One running tree. `stdin` (if requested), `stdout` and `stderr` belong to the caller."""
 
     def __init__(
         self,
@@ -38,51 +38,51 @@ class AgentProcess:
         self.ended: asyncio.Future[ProcessEnded] = asyncio.get_running_loop().create_future()
         self.control = control
         self.on_denied: Callable[[SyscallDenials], None] = (
-            _ignore_denials  # told at most ten times a second, and all before `ended`
+            _ignore_denials  # called at most ten times a second, and always before `ended` is set
         )
 
     def signal(self, number: int) -> None:
-        """To the leader; STOP and CONT to every process of the tree."""
+        """Signals the leader; STOP and CONT go to every process of the tree."""
         whole_tree = number in (signal.SIGSTOP, signal.SIGCONT)
         self.control.send_order({"do": "tree" if whole_tree else "signal", "signal": int(number)})
 
     def end(self, grace: float) -> None:
-        """TERM to the whole tree, KILL after `grace` seconds to what is left. `ended` tells when none lives."""
+        """Sends TERM to the tree, KILL after `grace` seconds. `ended`: no process is left."""
         self.control.send_order({"do": "end", "grace": grace})
 
     def close_descriptors(self) -> None:
-        """For a caller that will not read the output."""
+        """Closes the streams, for a caller that does not read the output."""
         for fd in (self.stdin, self.stdout, self.stderr):
             if fd is not None:
                 os.close(fd)
 
 
 class LauncherClient:
-    """A launcher process, started on first use and again after it died. Every agent dies with it."""
+    """A launcher process, started on first use and restarted. Its death ends every agent."""
 
-    program: ClassVar[tuple[str, ...]] = ("agentbox.sandbox",)  # what tests of the layers replace
+    program: ClassVar[tuple[str, ...]] = ("agentbox.sandbox",)  # replaced by layer tests
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._commands: socket.socket | None = None
-        self._readings: dict[int, LimitReadings] = {}  # by number of the agent, as is the next
+        self._readings: dict[int, LimitReadings] = {}  # by agent number, like `_reaped`
         self._reaped: dict[int, asyncio.Future[bool]] = {}
         self._last_number = 0
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
     def pid(self) -> int | None:
-        """Of the launcher process, None before the first agent."""
+        """The pid of the launcher process, None before the first agent."""
         return self._process.pid if self._process else None
 
     def start(self) -> None:
-        """Starts the process ahead of the first agent."""
+        """Starts the process before the first agent."""
         self._ensure_running()
 
     async def spawn(
         self, launch: Launch, *, stdin: Literal["null", "pipe"] = "null"
     ) -> AgentProcess:
-        """Returns after exec succeeded. Raises SpawnFailed; then no process is left."""
+        """Returns after a successful exec. Raises SpawnFailed; no process is left then."""
         commands = self._ensure_running()
         self._last_number = number = self._last_number + 1
         self._readings[number] = LimitReadings()
@@ -100,13 +100,13 @@ class LauncherClient:
     async def _start_agent(
         self, commands: socket.socket, number: int, launch: Launch, stdin: str
     ) -> AgentProcess:
-        with contextlib.ExitStack() as cleanup:  # what was opened when one more cannot be
+        with contextlib.ExitStack() as cleanup:  # closes what was opened if a later open fails
             try:
                 local_fds, remote_fds = _open_pipes(stdin, cleanup)
                 local, remote = socket.socketpair()
             except OSError as error:
                 raise SpawnFailed(
-                    "launcher", "agent-host has no descriptor left", error.errno or 0
+                    "launcher", "no descriptor left in agent-host", error.errno or 0
                 ) from error
             cleanup.pop_all()
         try:
@@ -132,14 +132,14 @@ class LauncherClient:
         )
         try:
             agent.started = await _read_start_report(control, launch)
-        except BaseException:  # cancelled too: a closed control socket ends the tree
+        except BaseException:  # also on cancellation: a closed control socket ends the tree
             control.close()
             agent.close_descriptors()
             raise
         return agent
 
     async def close(self) -> None:
-        """Ends every tree, waits until all reapers are gone, and ends the launcher. Idempotent."""
+        """Ends every tree, waits until all reapers have exited, ends the launcher. Idempotent."""
         commands, self._commands = self._commands, None
         if commands is not None:
             asyncio.get_running_loop().remove_reader(commands)
@@ -204,19 +204,19 @@ class LauncherClient:
         report = await _read_end_report(agent)
         await agent.control.wait_closed()
         if self._commands is not None:
-            await self._reaped[number]  # the launcher has ended what a killed reaper left
+            await self._reaped[number]  # the launcher has ended the rest of the tree
         agent.control.close()
         ended = _process_ended(report, self._discard(number))
-        if not agent.ended.done():  # whoever waited for it may have given up
+        if not agent.ended.done():  # the waiter may have been cancelled
             agent.ended.set_result(ended)
 
 
 async def _read_start_report(control: ControlSocket, launch: Launch) -> ProcessStarted:
-    with contextlib.suppress(OSError):  # told by the missing answer
+    with contextlib.suppress(OSError):  # reported by the missing reply
         await control.send(launch.to_line())
     line = await control.read_line()
     if not line:
-        raise SpawnFailed("launcher", "no process could be made for it")
+        raise SpawnFailed("launcher", "no process can be created")
     report = json.loads(line)
     if report.pop("event") == "failed":
         await control.wait_closed()
@@ -225,7 +225,7 @@ async def _read_start_report(control: ControlSocket, launch: Launch) -> ProcessS
 
 
 async def _read_end_report(agent: AgentProcess) -> Mapping[str, Any]:
-    """What the reaper says at the end, empty when it says nothing; what it says before is about refusals."""
+    """The reaper's last report, empty if there is none. Passes denials on."""
     while line := await agent.control.read_line():
         report: dict[str, Any] = json.loads(line)
         if report.pop("event") != "denied":
@@ -235,11 +235,11 @@ async def _read_end_report(agent: AgentProcess) -> Mapping[str, Any]:
 
 
 def _ignore_denials(_denials: SyscallDenials) -> None:
-    """Before anybody listens."""
+    """The callback before one is set."""
 
 
 async def _wait_for_exit(pid: int) -> None:
-    """Returns once that child has exited; it is still to be waited for. Takes no thread."""
+    """Returns once that child has exited; it still has to be reaped. Uses no thread."""
     loop, pidfd = asyncio.get_running_loop(), os.pidfd_open(pid)
     exited = asyncio.Event()
     loop.add_reader(pidfd, exited.set)
@@ -264,7 +264,7 @@ def _process_ended(report: Mapping[str, Any], breach: Breach | None) -> ProcessE
 
 
 def _open_pipes(stdin: str, cleanup: contextlib.ExitStack) -> tuple[list[int | None], list[int]]:
-    """Our ends and theirs, each as stdin, stdout, stderr; `made` closes them. Raises OSError."""
+    """Local and remote ends, each for three streams; `cleanup` closes them. Raises OSError."""
 
     def pipe() -> tuple[int, int]:
         ends = os.pipe2(os.O_CLOEXEC)
@@ -294,5 +294,5 @@ async def _send(commands: socket.socket, order: Mapping[str, Any], fds: list[int
         try:
             socket.send_fds(commands, [data], fds)
             return
-        except BlockingIOError:  # the launcher is behind: it needs about 1 ms an agent
+        except BlockingIOError:  # the launcher is busy: it needs about 1 ms per agent
             await asyncio.sleep(0.001)

@@ -1,4 +1,4 @@
-"""The host's end of the socket to one reaper: what to run and orders go out, two lines about the leader come in."""
+"""The host's end of the socket to one reaper: sends the launch and orders, receives reports."""
 
 import asyncio
 import contextlib
@@ -11,10 +11,10 @@ _BLOCK = 1 << 16
 
 
 class ControlSocket:
-    """What the reaper said is read to its end, whatever became of what it was told.
+    """Reads all that the reaper sent, even after a write has failed.
 
-    A stream of asyncio's would not do: it drops what it has not handed out once a write fails, and a reaper that leaves
-    with an order unread fails both the next write (EPIPE) and the last read (ECONNRESET).
+    An asyncio stream does not do: it drops unread data once a write fails, and a reaper that exits
+    with an unread order fails both the next write (EPIPE) and the last read (ECONNRESET).
     """
 
     def __init__(self, sock: socket.socket) -> None:
@@ -24,17 +24,19 @@ class ControlSocket:
         asyncio.get_running_loop().add_reader(sock, self._on_readable)
 
     async def send(self, data: bytes) -> None:
-        """All of it. Raises OSError when the reaper is gone."""
+        """Sends all of it. Raises OSError if the reaper has exited."""
         await asyncio.get_running_loop().sock_sendall(self._socket, data)
 
     def send_order(self, order: Mapping[str, Any]) -> None:
-        """Tells a living reaper. Nothing happens when it is gone; unix(7) takes so short a message whole or not at all."""
+        """Sends an order; does nothing if the reaper has exited. unix(7) sends such a short message
+        whole or not at all.
+        """
         if self._socket.fileno() >= 0:
             with contextlib.suppress(OSError):
                 self._socket.send(json.dumps(order).encode() + b"\n")
 
     async def read_line(self) -> bytes:
-        """The next line, empty once the reaper is gone."""
+        """The next line, empty once the reaper has exited."""
         return await self._received.readline()
 
     async def wait_closed(self) -> None:
@@ -42,7 +44,7 @@ class ControlSocket:
         await self._received.read()
 
     def close(self) -> None:
-        """The reaper, if it lives, ends its tree. Idempotent."""
+        """Makes a running reaper end its tree. Idempotent."""
         if self._socket.fileno() >= 0:
             asyncio.get_running_loop().remove_reader(self._socket)
             self._socket.close()

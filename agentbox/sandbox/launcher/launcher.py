@@ -1,9 +1,11 @@
-"""The single-threaded process that forks one reaper an agent, one ahead. It holds no state that outlives it.
+"""The single-threaded process that forks one reaper per agent, one of them ahead. It is stateless
+across restarts.
 
-Orders come as datagrams on a Unix socket: the members of `watchdog.Bounds` with four descriptors (control, stdin, stdout,
-stderr). What to run goes straight to the reaper, over the control socket. Answers: `{number, clean, peaks}` when a reaper
-is gone and nothing of its tree is left, `{number, peaks}` while they grow, `{number, breach}` and `{number, warning}` with
-limit, observed and cap. Closing the socket ends everything.
+Commands are datagrams on a Unix socket: the fields of `watchdog.TreeLimits` with four descriptors
+(control, stdin, stdout, stderr). The launch itself goes to the reaper over the control socket.
+Replies: `{number, clean, peaks}` when a reaper has exited and its tree is gone, `{number, peaks}`
+while they grow, `{number, breach}` and `{number, warning}` with limit, observed and cap. Closing
+the socket ends everything.
 """
 
 import contextlib
@@ -36,7 +38,9 @@ IDLE_SECONDS = 10.0  # without an agent, until the preforked reaper and the disk
 
 
 def main(argv: list[str]) -> NoReturn:
-    """`argv`: optionally the idle time in seconds instead of `IDLE_SECONDS`, then the number of the inherited socket."""
+    """`argv`: optionally the idle time in seconds instead of `IDLE_SECONDS`, then the number of the
+    inherited socket.
+    """
     *idle, inherited = argv
     commands = socket.socket(fileno=int(inherited))
     commands.set_inheritable(False)
@@ -44,37 +48,37 @@ def main(argv: list[str]) -> NoReturn:
     kernel.forbid_new_privileges()
     kernel.set_parent_death_signal(signal.SIGTERM)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with contextlib.suppress(OSError):  # an architecture without a filter is told at each start
+    with contextlib.suppress(OSError):  # each start reports an architecture without a filter
         confinement.prepare()
         syscall_names(agent_filter.current_machine())
-    gc.freeze()  # no collection touches, and so copies, the pages that the reapers share
+    gc.freeze()  # a collection would write to, and so copy, the pages that the reapers share
     gc.disable()
     LauncherLoop(commands, float(idle[0]) if idle else IDLE_SECONDS).run()
     sys.exit(0)
 
 
 class LauncherLoop:
-    """The loop: orders, deaths of reapers, and a look at all trees a few times a second."""
+    """The loop: commands, exits of reapers, and several polls of all trees per second."""
 
     def __init__(self, commands: socket.socket, idle_seconds: float) -> None:
         self.commands, self.idle_seconds = commands, idle_seconds
         self.trees: dict[int, TreeLimits] = {}  # by pid of the reaper
         self.watchdog = Watchdog()
         self.next_poll_at = 0.0
-        self.release_at: float | None = (
-            None  # when an idle launcher ends the processes that it keeps ready
-        )
+        self.release_at: float | None = None  # when an idle launcher ends its waiting processes
         self.signal_fd = open_signal_fd()
         self.port_locks = os.memfd_create(
             "ports", os.MFD_CLOEXEC
-        )  # what reapers lock, byte n for port n
+        )  # file that reapers lock, byte n for port n
         self.box_tasks = BoxTasks()
         self.disk = DiskMonitor(self._close_sockets)
         self.pid = os.getpid()
         self.prefork_pool = PreforkPool(self._run_reaper)
 
     def run(self) -> None:
-        """Returns when the host closed its end; every reaper then ends its tree because its parent dies."""
+        """Returns when the host closes its end; then every reaper ends its tree because its parent
+        dies.
+        """
         poll = select.poll()
         poll.register(self.commands, select.POLLIN)
         poll.register(self.signal_fd, select.POLLIN)
@@ -104,7 +108,8 @@ class LauncherLoop:
     def _release_idle(self) -> None:
         """Ends the preforked reaper and the disk scanner after `idle_seconds` without an agent.
 
-        The next agent starts new ones."""
+        The next agent starts new ones.
+        """
         now = time.monotonic()
         if self.trees or not (self.prefork_pool.pid or self.disk.pid):
             self.release_at = None
@@ -117,7 +122,7 @@ class LauncherLoop:
     def _handle_command(self) -> bool:
         try:
             data, fds, _, _ = socket.recv_fds(self.commands, _DATAGRAM, _FDS)
-        except ConnectionResetError:  # the host closed it before it had read everything
+        except ConnectionResetError:  # the host closed the socket with unread messages in it
             return False
         if not data:
             return False
@@ -129,12 +134,12 @@ class LauncherLoop:
             self.box_tasks.claim(pid)
         except (
             BlockingIOError
-        ):  # no process left: the host learns it from the control socket, which closes unanswered
+        ):  # no process left: the host sees its control socket close without a reply
             return True
         finally:
             for fd in fds:
                 os.close(fd)
-        self.disk.watch(pid, limits)  # may fork: with none of this agent's descriptors open
+        self.disk.watch(pid, limits)  # may fork, so after this agent's descriptors are closed
         return True
 
     def _run_reaper(self, orders: socket.socket, preforked: bool) -> NoReturn:
@@ -160,7 +165,7 @@ class LauncherLoop:
                 elif limits := self.trees.pop(pid, None):
                     self.disk.discard(pid)
                     self.box_tasks.free(pid)
-                    if status:  # killed from outside: its tree is ours now
+                    if status:  # the reaper was killed: its children are ours now
                         tree.kill_children(keep={*self.trees, self.disk.pid, self.prefork_pool.pid})
                     peaks = self.watchdog.final_peaks(pid)
                     self._send({"number": limits.number, "clean": status == 0, "peaks": peaks})
@@ -190,8 +195,9 @@ class LauncherLoop:
     def _end_tree(self, pid: int) -> None:
         tree.signal_process(
             pid, signal.SIGUSR1
-        )  # first, so that the reaper knows why its leader ends
-        # The reaper shares CPUs and nice value with its tree, which may be a fork bomb: the launcher is faster.
+        )  # first, so that the reaper reports the right cause
+        # The reaper shares CPUs and nice value with its tree, which may be a fork bomb: the
+        # launcher is faster.
         tree.signal_processes(tree.freeze(pid), signal.SIGKILL)
 
     def _send(self, message: Mapping[str, Any]) -> None:

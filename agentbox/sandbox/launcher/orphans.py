@@ -1,4 +1,4 @@
-"""Processes that an agent-host which was killed left behind: found by what they were given, and ended."""
+"""Processes left behind by a killed agent-host: finds and ends them."""
 
 import os
 import signal
@@ -12,12 +12,12 @@ from agentbox.sandbox.launcher import tree
 
 MARK = "AGENTBOX_AGENT_MARK"
 _POLL_SECONDS = 0.02
-_INITIAL_ENVIRONMENT = 1 << 20  # bytes read of it
+_INITIAL_ENVIRONMENT = 1 << 20  # bytes read of a process's environment
 
 
 @dataclass(frozen=True)
 class RecordedProcess:
-    """A process as it was written down: a pid alone may be another's by now."""
+    """A process as stored; the pid alone may have been reused."""
 
     pid: int
     start_ticks: int
@@ -36,8 +36,9 @@ def kill_orphans(
     find_strays: Callable[[], Iterable[int]],
     deadline: float,
 ) -> list[int]:
-    """Kills, and looks again, until none is left: recorded ones, those whose initial environment carries `mark`, what
-    descends from them, and what `strays` names. `deadline` in seconds of `time.monotonic()`. Returns who still lives.
+    """Kills repeatedly until no orphan is left: recorded processes, those whose initial environment
+    contains `mark`, their descendants, and the pids of `find_strays`. `deadline` in seconds of
+    `time.monotonic()`. Returns the pids that are still alive.
     """
     processes = tuple(recorded)
     while True:
@@ -59,7 +60,7 @@ def kill_orphans(
 
 
 def find_orphans_of_init(supervised: Iterable[int]) -> list[int]:
-    """Children of PID 1 that are no supervised program. In a container nothing else is adopted there."""
+    """Children of PID 1 that are not supervised programs. A container's init adopts no others."""
     expected = {*supervised, os.getpid()}
     return [row.pid for row in tree.scan().values() if row.parent == 1 and row.pid not in expected]
 
@@ -83,5 +84,5 @@ def _has_mark(entry: Path, expected: bytes) -> bool:
             return any(
                 item.startswith(expected) for item in stream.read(_INITIAL_ENVIRONMENT).split(b"\0")
             )
-    except OSError:  # gone, or of another user
+    except OSError:  # exited, or owned by another user
         return False

@@ -1,4 +1,6 @@
-"""The process that is to be the agent, from its fork to its exec, as its keeper sees it. The other side: `agent_process.py`."""
+"""The process that becomes the agent, from fork to exec, as the reaper sees it. The child's side is
+in `agent_process.py`.
+"""
 
 import json
 import os
@@ -18,18 +20,18 @@ from agentbox.sandbox.syscalls.notification_server import NotificationServer
 from agentbox.sandbox.syscalls.paths import WritablePaths
 
 _BLOCK = 1 << 16
-_KILLED: Final = {"stage": "launcher", "errno": 0, "why": "it was killed"}
+_KILLED: Final = {"stage": "launcher", "errno": 0, "why": "the process was killed"}
 
 
 class ExecutedProcess(NamedTuple):
-    """An agent after its exec, and where its calls are answered."""
+    """An agent after exec, and the server of its notifications."""
 
     notification_server: NotificationServer | None
     measured: Mapping[str, Any]
 
 
 class StartFailed(Exception):
-    """No exec: `word` says at which stage, with which errno, and why. The process is gone."""
+    """No exec: `report` has the stage, the errno and the reason. The process has exited."""
 
     def __init__(self, report: Mapping[str, Any]) -> None:
         super().__init__(report)
@@ -37,11 +39,13 @@ class StartFailed(Exception):
 
 
 class PendingProcess:
-    """Forked before it is known what it will be."""
+    """A process that is forked before its launch is known."""
 
     def __init__(self, *, preforked: bool) -> None:
-        """`ahead`: there is time until it is told. Raises OSError where no process or descriptor is left."""
-        self._notify_fd: int | None = None  # of one that was forked ahead
+        """`preforked`: the order comes later. Raises OSError if no process or
+        descriptor is left.
+        """
+        self._notify_fd: int | None = None  # of a preforked process
         self._report_fd, report_writer = os.pipe()
         self._socket, remote = socket.socketpair()
         try:
@@ -61,7 +65,9 @@ class PendingProcess:
         os.close(report_writer)
 
     def warm_up(self, confinement: Confinement, locks: int) -> None:
-        """Answers the calls that it tries while it waits, as they will be answered. Raises OSError."""
+        """Answers the calls that the process makes in its warm-up, as later ones are. Raises
+        OSError.
+        """
         self._notify_fd = notification_server.receive_notify_fd(self._socket)
         server = (
             NotificationServer(self._notify_fd, confinement, locks, 1)
@@ -80,14 +86,18 @@ class PendingProcess:
             server.close()
 
     def send_order(self, line: bytes, stdio: tuple[int, int, int]) -> None:
-        """What to be, a launch as a line: it goes on while the keeper reads that line itself."""
+        """Sends the launch as a line; the process continues while the reaper parses that line
+        itself.
+        """
         try:
             agent_process.send_order(self._socket, line, stdio)
-        except OSError:  # it is gone, and its report says why, or cannot be told
+        except OSError:  # it has exited: its report may have the reason
             tree.signal_process(self.pid, signal.SIGKILL)
 
     def has_exited(self, launch: Launch) -> bool:
-        """True when it has left, since it was forked ahead and that launch needs another filter. Raises NotBorn."""
+        """True if the preforked process exited because the launch needs another filter. Raises
+        StartFailed.
+        """
         if self._notify_fd is None or agent_process.uses_default_filter(launch):
             return False
         self._socket.close()
@@ -98,7 +108,7 @@ class PendingProcess:
         return True
 
     def run_until_exec(self, launch: Launch, locks: int, box_tasks: BoxTasks) -> ExecutedProcess:
-        """Answers the calls of one that was told, until its exec. Raises NotBorn."""
+        """Answers the calls of an ordered process until its exec. Raises StartFailed."""
         server = None
         try:
             self._set_cpu_share(launch)
@@ -119,7 +129,7 @@ class PendingProcess:
                         box_share=share,
                         writable=writable,
                     )
-        except OSError:  # nobody could answer it
+        except OSError:  # its calls could not be answered
             tree.signal_process(self.pid, signal.SIGKILL)
         messages = [json.loads(line) for line in self._read_report(server).splitlines()]
         self._socket.close()
@@ -129,10 +139,10 @@ class PendingProcess:
         return ExecutedProcess(server, messages[0]["measured"])
 
     def _set_cpu_share(self, launch: Launch) -> None:
-        """Its share of the processor, and that it may go on. Raises OSError, and NotBorn."""
+        """Sets the CPU share and lets the process continue. Raises OSError and StartFailed."""
         try:
             agent_process.set_cpu_share(launch, self.pid)
-        except ProcessLookupError:  # its report says why
+        except ProcessLookupError:  # its report has the reason
             return
         except OSError as error:
             tree.signal_process(self.pid, signal.SIGKILL)
@@ -147,7 +157,9 @@ class PendingProcess:
             self._socket.send(b"x")
 
     def _read_report(self, server: NotificationServer | None) -> bytes:
-        """What it says before its exec; its own calls are answered meanwhile, and are no denials of the agent."""
+        """The report before exec. The process's own calls are answered meanwhile and not counted as
+        denials.
+        """
         received = b""
         poll = select.poll()
         poll.register(self._report_fd, select.POLLIN)

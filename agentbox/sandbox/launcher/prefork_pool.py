@@ -1,4 +1,6 @@
-"""A keeper that waits for its agent, forked ahead: two forks and all that is the same for every agent are no part of a start."""
+"""A reaper that is forked before its agent is requested: two forks and all agent-independent steps
+are no longer part of a start.
+"""
 
 import contextlib
 import os
@@ -8,35 +10,37 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final, NoReturn
 
-_FORK_DELAY: Final = 0.01  # seconds without an order before the next is made: the start that used the last one goes first
+# seconds without an order before the next fork, so that the current start goes first
+_FORK_DELAY: Final = 0.01
 
 
 class PreforkPool:
-    """One at most. `become`: what a forked child turns into, given the socket on which its order comes, and whether
-    there is time until then. An order that finds
-    none waits for a fork, so a burst of orders makes one keeper each and no more."""
+    """Holds at most one reaper. `run_child` runs in the forked child, given the socket for its
+    order and whether the order comes later. An order that finds no reaper waits for a fork, so a
+    burst of orders forks one reaper each and no more.
+    """
 
     def __init__(self, run_child: Callable[[socket.socket, bool], NoReturn]) -> None:
         self._run_child = run_child
         self._socket: socket.socket | None = None
         self._fork_at: float | None = time.monotonic()
-        self.pid = 0  # 0 while there is none
+        self.pid = 0  # 0 if there is none
 
     def next_poll(self) -> float | None:
-        """Seconds until `look` wants to be called; None while there is nothing to do."""
+        """Seconds until `poll` is due; None if there is nothing to do."""
         return None if self._fork_at is None else max(0.0, self._fork_at - time.monotonic())
 
     def poll(self) -> None:
-        """Makes the next one when it is due."""
+        """Forks the next reaper when it is due."""
         if self._fork_at is not None and time.monotonic() >= self._fork_at:
-            with contextlib.suppress(
-                BlockingIOError
-            ):  # no process left: the next order tries again
+            with contextlib.suppress(BlockingIOError):  # no process left: the next order retries
                 self._fork()
             self._fork_at = None
 
     def assign(self, fds: list[int]) -> int:
-        """To the keeper that waits, or to a new one; its pid. Raises BlockingIOError where no process is left."""
+        """Sends the descriptors to the waiting reaper or to a new one; returns its pid. Raises
+        BlockingIOError if no process is left.
+        """
         pid = self._send_fds(fds)
         if not pid:
             self._fork(fds)
@@ -45,18 +49,18 @@ class PreforkPool:
         return pid
 
     def on_exit(self) -> None:
-        """It is gone, and was no agent's."""
+        """The waiting reaper has exited without an agent."""
         self.close()
         self._fork_at = time.monotonic() + _FORK_DELAY
 
     def close(self) -> None:
-        """It leaves; also for a fork, which must not hold it."""
+        """Makes the waiting reaper exit; also for a fork, which must not keep the socket."""
         if self._socket is not None:
             self._socket.close()
         self._socket, self.pid = None, 0
 
     def _send_fds(self, fds: list[int]) -> int:
-        """0 when there was none, or none any more."""
+        """The pid, 0 if there is no reaper or it has exited."""
         if self._socket is None:
             return 0
         pid = self.pid
@@ -78,7 +82,7 @@ class PreforkPool:
             if self.pid == 0:
                 signal.set_wakeup_fd(-1)
                 local.close()
-                for fd in open_fds:  # they come over the socket
+                for fd in open_fds:  # the child gets them over the socket
                     os.close(fd)
                 self._run_child(remote, not open_fds)
         self._socket = local

@@ -1,7 +1,9 @@
-"""Paths of the system that the launcher opens once, ahead of every start, as a grant is opened: without a boundary.
+"""System paths that the launcher opens once, before any start, as a grant is opened: without a
+boundary.
 
-A start takes such a descriptor only where its own opening would give the same: nobody may write on the way, the descriptor is
-the one that was opened, and the path still leads to it. Else the path is opened anew.
+A start uses such a descriptor only if opening the path would give the same: no directory on the way
+is writable, the descriptor is the one that was opened, and the path still leads to it. Otherwise
+the path is opened again.
 """
 
 import fcntl
@@ -20,11 +22,11 @@ from agentbox.core.linux.path_opener import (
 )
 from agentbox.sandbox.base_grants import BASE_GRANTS
 
-_LOWEST_FD: Final = 16  # numbers below are given away at a start
+_LOWEST_FD: Final = 16  # lower numbers are assigned at a start
 
 
 class PreopenedPaths:
-    """What cannot be opened is left out."""
+    """Leaves out what cannot be opened."""
 
     def __init__(self, paths: Iterable[str]) -> None:
         self._opened: dict[str, OpenedPath] = {}
@@ -37,7 +39,7 @@ class PreopenedPaths:
             traversed = (
                 *opener.followed,
                 *self._opened,
-                *(place.path for place in self._opened.values()),
+                *(entry.path for entry in self._opened.values()),
             )
         self._ancestors = frozenset(
             above for route in traversed for above in _self_and_ancestors(route)
@@ -49,13 +51,17 @@ class PreopenedPaths:
         return sorted(opened.descriptor for opened in self._opened.values())
 
     def is_safe_within(self, boundary: Boundary) -> bool:
-        """Whether that boundary follows the system's links, and lets nobody write on the way to any of these places."""
+        """Whether that boundary follows the system's links, and allows no writes on the way to
+        these paths.
+        """
         return boundary.link_roots == SYSTEM_DIRECTORIES and self._ancestors.isdisjoint(
             boundary.writable
         )
 
     def find(self, path: str) -> OpenedPath | None:
-        """What lies there, not yet checked against the boundary's closed places; None where it has to be opened."""
+        """The opened path, not yet checked against the boundary's closed directories; None if it
+        must be opened.
+        """
         if (opened := self._opened.get(path)) is None:
             return None
         with suppress(OSError):
@@ -66,12 +72,12 @@ class PreopenedPaths:
 
 @cache
 def system_paths() -> PreopenedPaths:
-    """What every agent is granted, and folders of programs."""
+    """The grants of every agent, and directories of programs."""
     return PreopenedPaths((*(grant.path for grant in BASE_GRANTS), *SYSTEM_DIRECTORIES))
 
 
 def _self_and_ancestors(path: str) -> Iterator[str]:
-    """Itself and all that it lies in."""
+    """The path and its parent directories."""
     while path != "/":
         yield path
         path = path.rpartition("/")[0] or "/"

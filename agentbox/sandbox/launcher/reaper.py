@@ -1,8 +1,10 @@
-"""The parent of one agent: starts it, obeys its host, and leaves only when no process of the tree lives.
+"""The parent of one agent: starts it, executes its host's orders, and exits only when no process of
+the tree is left.
 
-A child subreaper: what the agent double-forks or puts into a session of its own still becomes its child. It ends the
-tree when the launcher dies (SIGTERM by parent death), when the host dies (its control socket closes), when the
-watchdog says so (SIGUSR1) and when the time is over. Runs in a fork of the launcher; single-threaded.
+A child subreaper: processes that the agent double-forks or moves to a session of their own become
+its children. It ends the tree when the launcher dies (SIGTERM by parent death), when the host dies
+(its control socket closes), on a limit breach (SIGUSR1) and at the deadline. Runs in a fork of the
+launcher; single-threaded.
 """
 
 import contextlib
@@ -33,8 +35,9 @@ _FDS = 4  # control, stdin, stdout, stderr
 def main(
     orders: socket.socket, launcher_pid: int, locks: int, box_tasks: BoxTasks, *, preforked: bool
 ) -> NoReturn:
-    """Never returns: exits 0 once the tree is empty, or when `orders` closes without one. `locks` is a file that all reapers
-    share, as `box` is. `ahead`: there is time until the order comes."""
+    """Never returns: exits with 0 once the tree is empty, or when `orders` closes without an order.
+    All reapers share the file `locks` and `box_tasks`. `preforked`: the order comes later.
+    """
     code = 1
     try:
         kernel.become_subreaper()
@@ -52,11 +55,11 @@ def main(
 
 
 def _serve_agent(orders: socket.socket, reaper: "Reaper", preforked: bool) -> None:
-    """What may be done before it is known for whom is done before."""
+    """Performs the agent-independent steps before it reads the order."""
     pending = None
     with contextlib.suppress(
         OSError
-    ):  # no process left now: tried again, and told, when it is needed
+    ):  # no process left: retried, and reported, when the order comes
         pending = PendingProcess(preforked=preforked)
         if preforked:
             warmup.warm_reaper(pending, reaper.locks)
@@ -67,7 +70,7 @@ def _serve_agent(orders: socket.socket, reaper: "Reaper", preforked: bool) -> No
 
 
 class Reaper:
-    """One agent's keeper."""
+    """The reaper of one agent."""
 
     control: socket.socket
 
@@ -75,21 +78,21 @@ class Reaper:
         self.locks = locks
         self.box_tasks = box_tasks or BoxTasks()
         self.notification_server: NotificationServer | None = (
-            None  # where the agent's calls are answered
+            None  # answers the agent's system calls
         )
         self.buffer = bytearray()
         self.leader = 0
         self.status: int | None = None
         self.cause: Cause = ""
         self.deadline: float | None = None  # when the tree is ended
-        self.kill_at: float | None = None  # when a tree that was asked to end is killed
+        self.kill_at: float | None = None  # when a terminating tree is killed
         self.grace = 5.0
         self.signal_fd = open_signal_fd()
 
     def run(
         self, control: socket.socket, pending: PendingProcess | None, stdio: tuple[int, int, int]
     ) -> None:
-        """Starts the agent and stays with it to the end. `control`: where its host speaks."""
+        """Starts the agent and supervises it to the end. `control`: the socket to its host."""
         self.control = control
         line = self._read_order()
         if line is None:
@@ -156,7 +159,9 @@ class Reaper:
             self._send({"event": "denied", **asdict(denials)})
 
     def _is_finished(self) -> bool:
-        """The leader is gone and, where the tree was asked to end, the grace of the others is used up or unneeded."""
+        """The leader has exited and, if the tree is terminating, the grace period is over or no
+        process is left.
+        """
         if self.status is None:
             return False
         return self.kill_at is None or time.monotonic() >= self.kill_at or not tree.has_children()
@@ -181,12 +186,12 @@ class Reaper:
 
     def _handle_commands(self) -> None:
         data = self._receive()
-        if not data:  # the host is gone
+        if not data:  # the host has exited
             self._kill()
             return
         self.buffer += data
         *lines, self.buffer = self.buffer.split(b"\n")
-        # The same end ordered again and again is one look at all processes, not one for each.
+        # A repeated `end` needs only one scan of all processes.
         for line, next_line in zip(lines, [*lines[1:], None], strict=True):
             order = json.loads(line)
             if order["do"] != "end" or line != next_line:
@@ -195,7 +200,7 @@ class Reaper:
     def _execute(self, order: Mapping[str, Any]) -> None:
         number = order.get("signal", 0)
         match order["do"]:
-            case "signal" if self.status is None:  # once reaped, the number may be another's
+            case "signal" if self.status is None:  # once reaped, the pid may be reused
                 tree.signal_process(self.leader, number)
             case "tree" if number == signal.SIGSTOP:
                 tree.freeze(os.getpid())
@@ -210,10 +215,12 @@ class Reaper:
             self.kill_at = kill_at
         rows = tree.quick_descendants(os.getpid())
         tree.signal_processes(rows, signal.SIGTERM)
-        tree.signal_processes(rows, signal.SIGCONT)  # a stopped process gets its TERM too
+        tree.signal_processes(rows, signal.SIGCONT)  # a stopped process must handle TERM too
 
     def _kill(self) -> None:
-        """Ends the leader now; `run` ends the rest. With the leader still counted, its status is the real one."""
+        """Kills the leader now; `run` kills the rest. Waits for the leader, so that its status is
+        the real one.
+        """
         if self.status is None:
             self.status = self._kill_leader()
         self.kill_at = time.monotonic()
@@ -255,23 +262,23 @@ class Reaper:
         return line + newline
 
     def _receive(self) -> bytes:
-        """What the host says; nothing once it is gone."""
+        """What the host sent; empty once it has exited."""
         try:
             return self.control.recv(_LINE)
         except ConnectionResetError:
             return b""
 
     def _send(self, message: Mapping[str, Any]) -> None:
-        with contextlib.suppress(
-            BrokenPipeError, ConnectionResetError
-        ):  # a dead host needs no word
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the host has exited
             self.control.sendall(json.dumps(message).encode() + b"\n")
 
 
 def _deliver_order(
     preforked: PendingProcess | None, line: bytes, stdio: tuple[int, int, int]
 ) -> tuple[PendingProcess, Launch]:
-    """The process that becomes what the line says: the one that waits, or a new one. Raises NotBorn."""
+    """Sends the launch to the waiting process, or to a new one; returns that process. Raises
+    StartFailed.
+    """
     try:
         pending = preforked or PendingProcess(preforked=False)
         pending.send_order(line, stdio)

@@ -1,8 +1,9 @@
-"""The keeper's own share of the processor.
+"""The CPU share of the reaper.
 
-It is ahead of its agent: a signal that comes while a call waits to be read by the keeper ends that call with EINTR, and a
-shell whose fork ends so gives up (glibc before 2.41 does not block signals there). An agent that floods its keeper with
-calls must not take more than its own share by that, so a busy keeper becomes as its agent is, for good.
+The reaper has a higher priority than its agent: a signal that arrives while a call waits to be read
+by the reaper ends that call with EINTR, and a shell whose fork ends so gives up (glibc before 2.41
+does not block signals there). An agent that floods its reaper with calls must not get more than its
+own share, so a busy reaper permanently gets the agent's priority.
 """
 
 import os
@@ -12,12 +13,12 @@ from typing import Final
 from agentbox.sandbox.launcher import agent_process
 from agentbox.sandbox.spec import Launch
 
-_WINDOW_SECONDS: Final = 0.25  # seconds between two looks
+_WINDOW_SECONDS: Final = 0.25  # seconds between two checks
 _MAX_CPU: Final = 0.3  # of one CPU, in a window
 
 
 class ReaperPriority:
-    """`look` is cheap, and called after each round of answers."""
+    """`poll` is cheap and called after each round of replies."""
 
     def __init__(self, launch: Launch) -> None:
         self._launch = launch
@@ -25,7 +26,7 @@ class ReaperPriority:
         self._window_start, self._cpu_time = time.monotonic(), time.process_time()
 
     def poll(self) -> None:
-        """Takes the agent's CPUs and nice value after a window in which the keeper was busy."""
+        """Applies the agent's CPUs and nice value after a window in which the reaper was busy."""
         if (
             not self._has_priority
             or (now := time.monotonic()) - self._window_start < _WINDOW_SECONDS

@@ -1,11 +1,15 @@
-"""Signals as a readable descriptor, for the poll loops of launcher and reaper (signalfd needs Python 3.14)."""
+"""Signals as a readable descriptor, for the poll loops of launcher and reaper (signalfd needs
+Python 3.14).
+"""
 
 import signal
 import socket
 
 
 def open_signal_fd() -> socket.socket:
-    """A socket that becomes readable with every signal that has a Python handler; SIGCHLD is given one."""
+    """A socket that becomes readable on every signal that has a Python handler; SIGCHLD
+    gets one.
+    """
     reader, writer = socket.socketpair()
     writer.setblocking(False)
     reader.setblocking(False)

@@ -1,7 +1,8 @@
-"""Processes as /proc shows them: who descends from whom, and how to end all of them.
+"""Process trees from /proc: descendants of a process, and how to end all of them.
 
-Works by a scan of /proc/*/stat, which leaves nobody out. The lists in /proc/<pid>/task/<tid>/children need CONFIG_PROC_CHILDREN,
-which not every kernel has, and may leave out who stands behind one that ends meanwhile (proc(5)): enough for a signal.
+Scans /proc/*/stat, which omits no process. The lists in /proc/<pid>/task/<tid>/children need
+CONFIG_PROC_CHILDREN, which some kernels lack, and may omit siblings of a process that exits during
+the read (proc(5)): sufficient for a signal.
 """
 
 import contextlib
@@ -10,7 +11,7 @@ import signal
 from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
-PAGE_SIZE = os.sysconf("SC_PAGE_SIZE")  # bytes, of `Process.rss`
+PAGE_SIZE = os.sysconf("SC_PAGE_SIZE")  # bytes, the unit of `Process.rss`
 _STAT_SIZE = 1024
 _FREEZE_ROUNDS = 50
 _THREAD_ATTEMPTS = 8
@@ -18,10 +19,11 @@ _LISTING_ROUNDS = 4
 
 
 class Process(NamedTuple):
-    """A row of /proc. `rss` in pages, `size` of its addresses in bytes; `start_ticks` since boot: with the pid and the boot id
-    it names a process. `thread` is one that lives, where the first has ended and others go on; 0: the first does. What a
-    `foreign` one has open and mapped its own user does not see: it is another's, or its program is a file that this user
-    cannot read (proc(5), "dumpable")."""
+    """A process in /proc. `rss` in pages, `size` of the address space in bytes; `start_ticks` since
+    boot: with pid and boot id it identifies a process. `thread` is a live thread if the first one
+    has exited, else 0. The descriptors and mappings of a `foreign` process are not readable for its
+    own user: it belongs to another user, or its program file is not readable (proc(5), "dumpable").
+    """
 
     pid: int
     parent: int
@@ -36,7 +38,7 @@ class Process(NamedTuple):
 
     @property
     def procfs_id(self) -> int:
-        """The number under which /proc shows what it has open and mapped: that of a thread that lives."""
+        """The number under which /proc shows descriptors and mappings: that of a live thread."""
         return self.thread or self.pid
 
 
@@ -44,8 +46,9 @@ ProcessTable = dict[int, Process]
 
 
 def read_process(pid: int) -> Process | None:
-    """One process, None when it is gone. One whose first thread has ended while others go on poses as a zombie, without
-    memory or descriptors: its state and sizes are those of another thread."""
+    """One process, None if it has exited. A process whose first thread has exited looks like a
+    zombie without memory and descriptors: state and sizes are then those of another thread.
+    """
     row = read_thread(pid)
     if row is None or row.state not in "ZX" or row.threads < 2:
         return row
@@ -60,12 +63,13 @@ def read_process(pid: int) -> Process | None:
                     thread=thread.pid,
                 )
     row = read_thread(pid)
-    # Threads that come and go faster than they can be found, or that are about to end: whoever has some is alive.
+    # Threads that start and exit faster than they can be read, or are about to exit: a process with
+    # threads is alive.
     return row._replace(state="R") if row is not None and row.threads > 1 else row
 
 
 def read_thread(number: int) -> Process | None:
-    """One thread, with what all of its process have in common; None when it is gone."""
+    """One thread, with the values that all threads of a process share; None if it has exited."""
     try:
         stat_fd = os.open(f"/proc/{number}/stat", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -76,8 +80,8 @@ def read_thread(number: int) -> Process | None:
         return None
     finally:
         os.close(stat_fd)
-    # proc(5): the name (2) is in parentheses and may hold anything; then state (3), ppid (4), session (6),
-    # threads (20), starttime (22), vsize (23), rss (24).
+    # proc(5): the name (2) is in parentheses and may contain any character; then state (3),
+    # ppid (4), session (6), threads (20), starttime (22), vsize (23), rss (24).
     fields = text[text.rindex(b")") + 2 :].split()
     start_ticks, rss, thread_count, session, size = (
         int(fields[index]) for index in (19, 21, 17, 3, 20)
@@ -97,20 +101,20 @@ def read_thread(number: int) -> Process | None:
 
 
 def thread_group_id(thread: int) -> int:
-    """Raises OSError when there is no such thread."""
+    """The pid of a thread's process. Raises OSError if there is no such thread."""
     with open(f"/proc/{thread}/status", "rb") as status:  # noqa: PTH123 - few imports
         return next(int(line.split()[1]) for line in status if line.startswith(b"Tgid:"))
 
 
 def read_threads(pid: int) -> Iterator[Process]:
-    """A row for each thread of a process."""
+    """All threads of a process."""
     return (row for number in thread_ids(pid) if (row := read_thread(number)) is not None)
 
 
 def thread_ids(pid: int) -> list[int]:
-    """The numbers of a process's threads; none when it is gone."""
+    """The ids of a process's threads; empty if it has exited."""
     try:
-        return list(map(int, os.listdir(f"/proc/{pid}/task")))  # noqa: PTH208 - a Path for each costs more than the look
+        return list(map(int, os.listdir(f"/proc/{pid}/task")))  # noqa: PTH208 - a Path for each costs more than the read
     except OSError:
         return []
 
@@ -122,12 +126,14 @@ def scan() -> ProcessTable:
 
 
 def descendants(table: ProcessTable, roots: Collection[int]) -> list[Process]:
-    """All processes below the roots, the roots themselves left out."""
+    """All processes below the roots, without the roots."""
     return _collect_below(_children_by_parent(table), roots)
 
 
 def quick_descendants(root: int) -> list[Process]:
-    """What descends from the root, at a cost that does not grow with what else runs. Not for a proof that none is left."""
+    """The descendants of the root, at a cost independent of other processes. May miss one: no proof
+    that none is left.
+    """
     if not os.path.exists(f"/proc/{root}/task/{root}/children"):  # noqa: PTH110
         return descendants(scan(), [root])
     rows: dict[int, Process] = {}
@@ -172,13 +178,15 @@ def _collect_below(children: dict[int, list[Process]], roots: Collection[int]) -
 
 
 def descendants_by_root(table: ProcessTable, roots: Collection[int]) -> dict[int, list[Process]]:
-    """What descends from each root, in one pass over the table."""
+    """The descendants of each root, in one pass over the table."""
     children = _children_by_parent(table)
     return {root: _collect_below(children, [root]) for root in roots}
 
 
 def is_unreadable(row: Process) -> bool:
-    """Whether nobody but root sees what it holds. One that is about to end has no memory, and belongs to root too."""
+    """Whether only root can read what the process holds. A process that is about to exit has no
+    memory and belongs to root too.
+    """
     if not (row.foreign and row.rss):
         return False
     try:
@@ -191,20 +199,20 @@ def is_unreadable(row: Process) -> bool:
             and current.foreign
             and current.rss > 0
         )
-    except OSError:  # it has ended
+    except OSError:  # it has exited
         pass
     return False
 
 
 def signal_processes(rows: Iterable[Process], number: int) -> None:
-    """Signals each row that still lives."""
+    """Signals each process that is alive."""
     for row in rows:
         if row.state not in "ZX":
             signal_process(row.pid, number)
 
 
 def signal_process(pid: int, number: int) -> bool:
-    """Signals a process. False when there is none, or when it is no longer ours to signal."""
+    """Signals a process. False if it does not exist or may not be signalled."""
     try:
         os.kill(pid, number)
     except (ProcessLookupError, PermissionError):
@@ -213,9 +221,11 @@ def signal_process(pid: int, number: int) -> bool:
 
 
 def freeze(root: int, keep: Collection[int] = ()) -> list[Process]:
-    """Stops everything below `root`, newcomers included, and returns it. Children in `keep` are left out with all below.
+    """Stops everything below `root`, new processes included, and returns it. Children in `keep` and
+    their descendants are left out.
 
-    Ends when a look finds nothing new, or after 50 looks: something that forks faster than that needs a kernel's bound.
+    Ends when a scan finds nothing new, or after 50 scans: only a kernel limit stops a faster fork
+    bomb.
     """
     stopped: set[int] = set()
     rows: list[Process] = []
@@ -230,10 +240,11 @@ def freeze(root: int, keep: Collection[int] = ()) -> list[Process]:
 
 
 def kill_children(keep: Collection[int] = ()) -> None:
-    """Kills and reaps every child of the calling subreaper but `keep`, with all that descends from it.
+    """Kills and reaps every child of the calling subreaper but `keep`, with all its descendants.
 
-    Returns when the kernel has no such child left: as long as the tree is not empty one of its processes is a child of
-    the subreaper, alive or as a zombie that only the subreaper can reap, so a scan without one is proof.
+    Returns when no such child is left: while the tree is not empty, one of its processes is a child
+    of the subreaper, alive or as a zombie that only the subreaper can reap, so a scan without one
+    is proof.
     """
     if not has_children():
         return
@@ -246,11 +257,11 @@ def kill_children(keep: Collection[int] = ()) -> None:
                 os.waitpid(row.pid, 0)
         rows = freeze(
             own_pid, keep
-        )  # what was born meanwhile is stopped before it is killed: it may be a fork bomb
+        )  # new processes are stopped before they are killed: it may be a fork bomb
 
 
 def has_children() -> bool:
-    """Whether the kernel knows a child of this process, alive or not reaped. Without a look at /proc."""
+    """Whether this process has a child, alive or not reaped. Does not read /proc."""
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:

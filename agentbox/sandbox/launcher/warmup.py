@@ -1,7 +1,8 @@
-"""A run of what a start will do, by the process that will do it, while it waits for its order.
+"""Warm-up: a waiting process performs the steps of a start once before its order comes.
 
-A fork shares each page of memory with its parent until one of them writes there, and Python writes wherever it looks: the
-first time costs several times the second. Nothing stays of a rehearsal: no rule is in force, no descriptor is open.
+A forked process shares each page of memory with its parent until one of them writes to it, and
+Python writes even on reads: the first time costs several times the second. A warm-up leaves nothing
+behind: no rule is in force, no descriptor is open.
 """
 
 import os
@@ -32,17 +33,19 @@ _LAUNCH: Final = Launch(
 
 
 def warm_reaper(pending: "PendingProcess", locks: int) -> None:
-    """The keeper's part: reads an order, sets up where calls are answered and answers, looks at a process. Raises OSError."""
+    """The reaper's part: reads an order, sets up a notification server, answers calls, reads a
+    process. Raises OSError.
+    """
     Launch.from_line(_LAUNCH.to_line())
     pending.warm_up(Confinement(grants=_GRANTS), locks)
     tree.read_process(os.getpid())
 
 
 def warm_agent(*, filtered: bool) -> None:
-    """The part of the process that becomes the agent: reads an order, builds a ruleset, tries what must be refused."""
+    """The agent process's part: reads an order, builds a ruleset, tries what must be refused."""
     launch = Launch.from_line(_LAUNCH.to_line())
     if launch.confinement is not None:
-        with suppress(OSError):  # a kernel without it is told when it matters
+        with suppress(OSError):  # a kernel without Landlock is reported at the start
             system_paths = preopened.system_paths()
             os.close(
                 landlock.ruleset(

@@ -1,1 +1,1 @@
-"""Watches the limits of process trees: memory, processes, disk, CPU. One resource a module."""
+"""Monitors the limits of process trees: memory, processes, disk, CPU. One resource per module."""

@@ -1,8 +1,10 @@
-"""Whose turn it is on a CPU, where no cgroup says so: an agent after the control plane, and a crowd after everybody.
+"""CPU priority without cgroups: agents after the control plane, overloading agents after all
+others.
 
-The kernel shares a CPU by process, so that sixty of one agent would get sixty shares; and on a host with autogroups
-(sched(7)) by session, whatever the nice values within: then the control plane is one session of many. Both are set from
-outside the agent, which can lower itself further and raise nothing.
+The kernel divides a CPU by process, so sixty processes of one agent would get sixty shares; on a
+host with autogroups (sched(7)) it divides by session, whatever the nice values within: then the
+control plane is one session of many. Both values are set from outside the agent, which can only
+lower its own priority.
 """
 
 import contextlib
@@ -14,29 +16,30 @@ import time
 from agentbox.sandbox.launcher import tree
 from agentbox.sandbox.launcher.agent_process import NICE
 
-AGENT_SESSION_NICE = NICE  # of a session of an agent: a tenth of the share of any other session of the host, as its processes have within one
-OVERLOAD_NICE = (
-    19  # of a crowd: whatever else wants the CPU goes first, and what nobody wants is still its
-)
+# of an agent's session: a tenth of the share of any other session of the host, the same as for its
+# processes within a session
+AGENT_SESSION_NICE = NICE
+OVERLOAD_NICE = 19  # of an overload: runs only when nothing else wants the CPU
 OVERLOAD_SECONDS = 1.0  # with more running threads than cores
-_REST_FACTOR = 20  # times what a count of threads took is at least between two, so that they cost a twentieth of a CPU at most
+# pause after a count of threads, as a multiple of its duration: a twentieth of a CPU at most
+_REST_FACTOR = 20
 _SWITCH = "/proc/sys/kernel/sched_autogroup_enabled"
 
 
 class CpuPriority:
-    """Of one tree."""
+    """The CPU priority of one tree."""
 
     def __init__(self) -> None:
-        self._overloaded_since = 0.0  # 0 while no more of its threads run than it has cores
-        self._more_running = False  # whether more did when they were counted last, and
-        self._next_count = 0.0  # when they are counted again
+        self._overloaded_since = 0.0  # 0 unless more threads run than it has cores
+        self._more_running = False  # result of the last count
+        self._next_count = 0.0  # when threads are counted again
         self._next_renice = (
-            0.0  # when a crowd is told again: threads that began meanwhile may have been missed
+            0.0  # when an overloading tree is reniced again, for threads that were missed
         )
-        self._sessions: dict[int, int] = {}  # of a session, what it was told
+        self._sessions: dict[int, int] = {}  # nice value by session
 
     def update(self, rows: list[tree.Process], cores: float) -> None:
-        """Called at each look with the living processes of the tree."""
+        """Called at each poll with the live processes of the tree."""
         target = OVERLOAD_NICE if self._is_overloaded(rows, cores) else AGENT_SESSION_NICE
         if target == OVERLOAD_NICE and (now := time.monotonic()) >= self._next_renice:
             self._next_renice = now + OVERLOAD_SECONDS
@@ -49,7 +52,9 @@ class CpuPriority:
         for row in rows if AUTOGROUPS else ():
             if self._sessions.get(row.session, 0) < target:
                 if not _set_session_nice(row.pid, target):
-                    return  # the kernel takes ten a second from those who are no administrator; the next look goes on
+                    # the kernel accepts ten per second from unprivileged users; the next poll
+                    # continues
+                    return
                 self._sessions[row.session] = target
 
     def _is_overloaded(self, rows: list[tree.Process], cores: float) -> bool:
@@ -66,7 +71,9 @@ class CpuPriority:
 
 
 def _autogroups() -> bool:
-    """Whether this kernel shares by session. In a container with a CPU cgroup it then does not, and nothing is lost."""
+    """Whether this kernel divides CPUs by session. In a container with a CPU cgroup it does not,
+    and setting the value has no effect.
+    """
     try:
         with open(_SWITCH, "rb") as stream:  # noqa: PTH123 - the launcher keeps its imports few
             return stream.read(1) == b"1"
@@ -78,7 +85,7 @@ AUTOGROUPS = _autogroups()
 
 
 def _exceeds_running(rows: list[tree.Process], maximum: int) -> bool:
-    """Whether more threads than that run."""
+    """Whether more threads than that are running."""
     if sum(row.threads for row in rows) <= maximum:
         return False
     running = 0
@@ -94,14 +101,14 @@ def _exceeds_running(rows: list[tree.Process], maximum: int) -> bool:
 
 
 def _renice_threads(pid: int, nice: int) -> None:
-    """Gives every thread of a process that nice value; what they start has it too."""
+    """Sets the nice value of every thread of a process; new threads inherit it."""
     for thread in tree.thread_ids(pid):
-        with contextlib.suppress(OSError):  # gone meanwhile
+        with contextlib.suppress(OSError):  # it has exited
             os.setpriority(os.PRIO_PROCESS, thread, nice)
 
 
 def _set_session_nice(pid: int, nice: int) -> bool:
-    """Sets the nice value of the process's session. False when it must be said again later."""
+    """Sets the nice value of the process's session. False if it must be retried later."""
     try:
         with open(f"/proc/{pid}/autogroup", "wb", buffering=0) as stream:  # noqa: PTH123
             stream.write(b"%d" % nice)

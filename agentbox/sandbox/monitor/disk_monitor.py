@@ -1,4 +1,6 @@
-"""The launcher's side of the walker: starts it with the first tree that has a folder, and again when it is gone."""
+"""The launcher's side of the disk scanner: starts it with the first tree that has a directory, and
+restarts it after it exits.
+"""
 
 import contextlib
 import json
@@ -14,17 +16,19 @@ from agentbox.sandbox.monitor.shared_memory import SharedMemoryUsage
 from agentbox.sandbox.monitor.watchdog import TreeLimits
 
 _DATAGRAM = 4096
-_ROUNDS = 10  # of looking for processes that were born while all were being stopped
+_ROUNDS = 10  # scans for new processes while all are being stopped
 
 
 class DiskMonitor:
-    """`inherited`: what the child must not keep open. Words that find no room wait for the next."""
+    """`close_inherited` closes what the child must not keep open. Messages that cannot be sent wait
+    for the next.
+    """
 
     def __init__(self, close_inherited: Callable[[], None]) -> None:
         self._close_inherited = close_inherited
         self._shared_memory = (
             SharedMemoryUsage()
-        )  # before the first agent: what is there now is none's
+        )  # before the first agent: existing files belong to no agent
         self._socket: socket.socket | None = None
         self._trees: dict[int, TreeLimits] = {}
         self._unsent: list[bytes] = []
@@ -32,22 +36,24 @@ class DiskMonitor:
         self.pid = 0
 
     def fileno(self) -> int:
-        """-1 while no walker runs."""
+        """-1 while no scanner runs."""
         return -1 if self._socket is None else self._socket.fileno()
 
     def close(self) -> None:
-        """For a fork that is no walker."""
+        """For a fork that is not the scanner."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
 
     def stop(self) -> None:
-        """Stops the disk scanner; call it while no tree is watched. The next `watch` starts another."""
+        """Stops the disk scanner; call it while no tree is watched. The next `watch` starts
+        another.
+        """
         self.close()
         self.pid = 0
 
     def watch(self, reaper: int, limits: TreeLimits) -> None:
-        """From now on."""
+        """Starts watching a tree."""
         if not limits.private:
             return
         self._trees[reaper] = limits
@@ -57,25 +63,27 @@ class DiskMonitor:
             self._send({"watch": reaper, "bounds": vars(limits)})
 
     def discard(self, reaper: int) -> None:
-        """Its tree is gone."""
+        """Stops watching a tree that has ended."""
         if self._trees.pop(reaper, None):
             self._send({"forget": reaper})
 
     def on_exit(self) -> None:
-        """The walker is gone: nobody stays stopped, and another one takes over."""
+        """The scanner has exited: continues all stopped processes and starts another scanner."""
         self.close()
         self._thaw()
         if self._trees:
             self._start()
 
     def messages(self) -> Iterator[Mapping[str, Any]]:
-        """What the walker says of a tree, up to now; whom it wants stopped is stopped."""
+        """The pending messages of the scanner about trees; stops and continues processes on its
+        request.
+        """
         while self._socket is not None:
             try:
                 data = self._socket.recv(_DATAGRAM)
             except (BlockingIOError, ConnectionResetError):
                 return
-            if not data:  # it is gone: `died` follows with its burial
+            if not data:  # it has exited: `on_exit` is called when it is reaped
                 self.close()
                 return
             message = json.loads(data)
@@ -89,7 +97,7 @@ class DiskMonitor:
         with remote:
             try:
                 pid = os.fork()
-            except BlockingIOError:  # no process left: the next tree tries again
+            except BlockingIOError:  # no process left: the next tree retries
                 local.close()
                 return
             if pid == 0:
@@ -107,7 +115,7 @@ class DiskMonitor:
         self.flush()
 
     def flush(self) -> None:
-        """Says what found no room before."""
+        """Sends the waiting messages."""
         with contextlib.suppress(BlockingIOError, BrokenPipeError, ConnectionResetError):
             while self._unsent and self._socket is not None:
                 self._socket.send(self._unsent[0])
@@ -129,7 +137,7 @@ class DiskMonitor:
             self._stopped |= {row.pid for row in fresh}
 
     def _thaw(self) -> None:
-        """Those of the trees that are still there, and were not stopped by somebody else."""
+        """Continues the processes of existing trees that `_freeze` stopped."""
         if not self._stopped:
             return
         rows = [

@@ -1,12 +1,16 @@
-"""A child of the launcher that keeps agents within their disk: looks at free space often, walks folders only while it shrinks.
+"""A child of the launcher that enforces disk limits: samples free space often, walks directories
+only while it shrinks.
 
-A tree can have crossed its cap only if that much was written since its last walk, so it is walked once half of that has
-gone; one that was warned also once so much came free that it may warn again. Bytes that vanish into nobody's folder count for a tree that has descriptors under way in
-sockets meanwhile: a deleted file there is in no table of /proc. Below FREE_FLOOR every agent is stopped first, and goes
-on once it is known who wrote. Below FREE_RESERVE, where each keeps to its own cap, the one that holds most ends. /dev/shm is memory: what a tree holds there, on its own, may be as much as its memory, and goes with it.
-Datagrams of JSON: in come
-`{watch, bounds}` and `{forget}` with the pid of a reaper; out go `{reaper, peaks}`, `{reaper, warning}`, `{reaper, breach}`
-and `{freeze}`. It signals nobody itself.
+A tree can have exceeded its cap only if that much was written since its last walk, so it is walked
+once half of that is gone; a warned tree also once enough became free for a new warning. Bytes that
+vanish into no directory count for a tree that has descriptors in flight in sockets: a deleted file
+there is in no table of /proc. Below FREE_FLOOR every agent is stopped until it is known which one
+wrote. Below FREE_RESERVE, if no agent exceeds its own cap, the one that uses most is ended.
+/dev/shm is memory: a tree may use as much of it as its memory limit.
+
+Datagrams of JSON: in come `{watch, bounds}` and `{forget}` with the pid of a reaper; out go
+`{reaper, peaks}`, `{reaper, warning}`, `{reaper, breach}` and `{freeze}`. The scanner itself sends
+no signals.
 """
 
 import contextlib
@@ -28,16 +32,16 @@ from agentbox.sandbox.monitor import usage
 from agentbox.sandbox.monitor.shared_memory import SharedMemoryUsage
 from agentbox.sandbox.monitor.watchdog import TreeLimits
 
-POLL_SECONDS = 0.2  # seconds between two looks at free space
-SLOW_WALK_SECONDS = 15.0  # seconds after which a tree is walked though little vanished: what one writes another may have freed
-SLOW_REST_FACTOR = 20  # times what all walks take is at least between two such, so that they cost a twentieth of a CPU at most
-REST_FACTOR = 4  # times what walking took is between two rounds of it
-MAX_WALK_SECONDS = (
-    0.5  # seconds of walks between two looks; who wrote most comes first, and the others next time
-)
+POLL_SECONDS = 0.2  # seconds between two samples of free space
+# seconds after which a tree is walked though little vanished: others may have freed what it wrote
+SLOW_WALK_SECONDS = 15.0
+# pause between two such walks, as a multiple of the time for all: a twentieth of a CPU at most
+SLOW_REST_FACTOR = 20
+REST_FACTOR = 4  # pause between two rounds of walks, as a multiple of the duration
+MAX_WALK_SECONDS = 0.5  # seconds of walks between two samples; trees that wrote most come first
 REFREEZE_BYTES = (
     16 << 20
-)  # bytes that go on vanishing below the floor before all are stopped once more; who holds less is not ended for it
+)  # bytes that vanish below the floor before all are stopped again; smaller trees are not ended
 _DATAGRAM = 1 << 16
 
 
@@ -56,16 +60,14 @@ class _WatchedTree:
     def __init__(self, limits: TreeLimits) -> None:
         self.limits = limits
         self.gauges = (Gauge("tmp", limits.tmp), Gauge("branch_disk", limits.branch_disk))
-        self.vanished = 0  # bytes that vanished since its last walk, whoever wrote them
-        self.freed = 0  # bytes that came free since then
-        self.explained = 0  # bytes by which others were found to have grown since then
+        self.vanished = 0  # bytes that vanished since its last walk, whichever tree wrote them
+        self.freed = 0  # bytes that became free since then
+        self.explained = 0  # bytes by which other trees grew since then
         self.device = 0
         self.free = 0  # bytes, of that device
-        self.used = (
-            0  # at its last walk; before the first it is taken for having written all that it has
-        )
+        self.used = 0  # at its last walk; 0 before the first
         self.hidden = self.hidden_before = (
-            0  # bytes that vanished into no folder while descriptors of it were under way
+            0  # bytes that vanished into no directory while its descriptors were in flight
         )
         self.walked_at = 0.0
         self.walk_seconds = 0.0
@@ -89,14 +91,16 @@ def _remaining(cap: int, used: int) -> float:
 
 
 def _free_space(directory: str) -> tuple[int, int, int]:
-    """Its device, and of that what is free: bytes with what inodes cost, and bytes. Raises OSError."""
+    """The device, its free bytes including the cost of free inodes, and its free bytes. Raises
+    OSError.
+    """
     stats = os.statvfs(directory)
     available = stats.f_bavail * stats.f_frsize
     return os.stat(directory).st_dev, available + stats.f_favail * INODE_BYTES, available  # noqa: PTH116
 
 
 class DiskScanner:
-    """One loop."""
+    """The loop of the scanner."""
 
     def __init__(
         self,
@@ -113,11 +117,11 @@ class DiskScanner:
         self._reserve = reserve
         self._trees: dict[int, _WatchedTree] = {}  # by pid of the reaper
         self._free: dict[int, int] = {}  # by device
-        self._frozen_at_free: float = float("inf")  # bytes free when all were stopped last
-        self._next_walk = 0.0  # before this moment no folder is walked, unless room runs out
+        self._frozen_at_free: float = float("inf")  # free bytes when all were last stopped
+        self._next_walk = 0.0  # no directory is walked before, unless space runs out
 
     def run(self) -> None:
-        """Until the launcher closes its end."""
+        """Returns when the launcher closes its end."""
         poll = select.poll()
         poll.register(self._commands, select.POLLIN)
         pause = POLL_SECONDS
@@ -131,7 +135,7 @@ class DiskScanner:
             pause = max(POLL_SECONDS, time.monotonic() - started)
 
     def poll(self) -> None:
-        """Once at free space, and at the folders of whoever may have crossed a cap."""
+        """Samples free space and walks the trees that may have exceeded a cap."""
         low = self._record_free_space()
         if low:
             self._send({"freeze": True})
@@ -171,10 +175,10 @@ class DiskScanner:
             return False
         message = json.loads(data)
         if "watch" in message:
-            if not self._trees:  # nobody looked meanwhile
+            if not self._trees:  # nothing was sampled meanwhile
                 self._free.clear()
             watched = self._trees[message["watch"]] = _WatchedTree(TreeLimits(**message["bounds"]))
-            with contextlib.suppress(OSError):  # before it writes
+            with contextlib.suppress(OSError):  # before the agent writes
                 self._free.setdefault(*_free_space(watched.limits.private)[:2])
             self._shared_memory.invalidate()
         else:
@@ -183,11 +187,11 @@ class DiskScanner:
         return True
 
     def _record_free_space(self) -> bool:
-        """Books what vanished on every tree of that device. True when all must be stopped now."""
+        """Adds the vanished bytes to every tree of the device. True if all must be stopped now."""
         lowest = float("inf")
         devices: dict[int, list[_WatchedTree]] = {}
         for entry in self._trees.values():
-            with contextlib.suppress(OSError):  # its folder went with it
+            with contextlib.suppress(OSError):  # its directory was removed with it
                 devices.setdefault(os.stat(entry.limits.private).st_dev, []).append(entry)  # noqa: PTH116
         for device, watched in devices.items():
             with contextlib.suppress(OSError):
@@ -208,27 +212,29 @@ class DiskScanner:
         return True
 
     def _enforce_reserve(self) -> None:
-        """Nobody is over its own cap, and together they leave the box too little: the one that holds most there ends."""
+        """No tree exceeds its own cap, but together they leave too little: ends the one that uses
+        most there.
+        """
         candidates = [
             (reaper, entry)
             for reaper, entry in self._trees.items()
             if entry.used >= REFREEZE_BYTES and entry.free < self._reserve
         ]
         if candidates:
-            reaper, one = max(candidates, key=lambda pair: pair[1].used)
-            self._report_breach(reaper, "free_reserve", one.free, self._reserve)
+            reaper, entry = max(candidates, key=lambda pair: pair[1].used)
+            self._report_breach(reaper, "free_reserve", entry.free, self._reserve)
 
     def _walk_due(self, *, walk_all: bool) -> bool:
-        """True when somebody crossed a cap."""
+        """True if a tree exceeded a cap."""
         now = time.monotonic()
         slow_after = max(
             SLOW_WALK_SECONDS,
             SLOW_REST_FACTOR * sum(entry.walk_seconds for entry in self._trees.values()),
         )
         due = {
-            reaper: one
-            for reaper, one in self._trees.items()
-            if walk_all or one.is_due(now, slow_after)
+            reaper: entry
+            for reaper, entry in self._trees.items()
+            if walk_all or entry.is_due(now, slow_after)
         }
         if not due:
             return False
@@ -249,7 +255,7 @@ class DiskScanner:
     def _by_bytes_written(
         self, due: Mapping[int, _WatchedTree], members: Mapping[int, list[int]]
     ) -> Iterator[int]:
-        """Those that wrote most since their last walk first."""
+        """The trees in order of bytes written since the last walk, most first."""
         new_bytes = {}
         for reaper, entry in due.items():
             total = usage.written_bytes(members[reaper])
@@ -257,7 +263,7 @@ class DiskScanner:
         yield from sorted(new_bytes, key=lambda reaper: -new_bytes[reaper])
 
     def _walk(self, reaper: int, entry: _WatchedTree, members: list[int]) -> bool:
-        """True when it crossed a cap."""
+        """True if the tree exceeded a cap."""
         vanished = entry.vanished - entry.freed - entry.explained
         entry.vanished, entry.freed, entry.explained, started = 0, 0, 0, time.monotonic()
         disk_usage = usage.measure_usage(entry.limits.private, members)
@@ -283,8 +289,9 @@ class DiskScanner:
         return False
 
     def _record_walk(self, entry: _WatchedTree, disk_usage: usage.DiskUsage, vanished: int) -> None:
-        """What of the bytes that vanished since its last walk lies in its folder explains them to all; what lies in nobody's
-        may be in files that only descriptors under way keep."""
+        """Vanished bytes that are found in this tree explain them to all trees; the rest may be in
+        files that only in-flight descriptors keep.
+        """
         used = disk_usage.tmp + disk_usage.branch_disk
         grown = used - entry.used
         entry.hidden_before = entry.hidden
@@ -295,7 +302,9 @@ class DiskScanner:
                 other.explained += grown
 
     def _check_hidden(self, reaper: int, entry: _WatchedTree) -> bool:
-        """By what two walks found: between them whoever else wrote was walked too. True when it crossed a cap."""
+        """Compares two walks, between which all other writers were walked too. True if a cap was
+        exceeded.
+        """
         hidden = min(entry.hidden, entry.hidden_before)
         gauge, remaining = min(
             zip(entry.gauges, entry.remaining, strict=True), key=lambda pair: pair[1]

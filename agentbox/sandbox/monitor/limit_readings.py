@@ -1,4 +1,4 @@
-"""What the launcher has seen of one agent's limits, as the host hears it."""
+"""The limit readings of one agent that the launcher reports to the host."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -7,7 +7,7 @@ from agentbox.policy.limits.gauge import Breach
 
 
 class LimitReadings:
-    """`peaks` by limit; `breach`: the first limit that was crossed."""
+    """`peaks` by limit; `breach`: the first limit that was exceeded."""
 
     def __init__(self) -> None:
         self.peaks: dict[str, float] = {}
@@ -16,19 +16,19 @@ class LimitReadings:
         self._on_warning: Callable[[Breach], None] | None = None
 
     def store_peaks_in(self, peaks: dict[str, float]) -> None:
-        """From now on the peaks are kept there, where an earlier life may have left some."""
+        """Stores the peaks in that mapping from now on, which may have peaks of an earlier run."""
         for limit, peak in self.peaks.items():
             peaks[limit] = max(peak, peaks.get(limit, 0))
         self.peaks = peaks
 
     def on_warning(self, callback: Callable[[Breach], None]) -> None:
-        """Calls `told` for each warning from now on, and for those that came before."""
+        """Calls `callback` for each warning, past ones included."""
         self._on_warning, pending = callback, self._warnings
         for warning in pending:
             callback(warning)
 
     def on_message(self, message: Mapping[str, Any]) -> None:
-        """One word of the launcher: peaks, a warning, a breach, or something else."""
+        """Handles a message of the launcher: peaks, a warning, a breach, or something else."""
         for limit, peak in message.get("peaks", {}).items():
             self.peaks[limit] = max(peak, self.peaks.get(limit, 0))
         for kind in ("breach", "warning"):

@@ -1,5 +1,5 @@
-"""What the kernel keeps for processes beside their pages, which no resident size counts: the tables of their pages, of addresses too
-that hold nothing, and what waits in pipes.
+"""Kernel memory of processes that resident sizes omit: page tables, also of unused addresses, and
+the buffers of pipes.
 """
 
 import contextlib
@@ -10,17 +10,15 @@ from typing import Final
 from agentbox.sandbox.launcher import tree
 
 _ADDRESS_BYTES_PER_TABLE_BYTE: Final = (
-    512  # bytes of address for each byte of a table: eight bytes a page of 4 KiB
+    512  # bytes of address space per byte of page table: eight bytes per page of 4 KiB
 )
-_PIPE_BYTES: Final = 8 << 10  # a descriptor: a pipe has two pages once a user has many
-_ASSUMED_DESCRIPTORS: Final = (
-    1 << 10
-)  # descriptors that a process is thought to have without a look
+_PIPE_BYTES: Final = 8 << 10  # per descriptor: a pipe has two pages once a user has many
+_ASSUMED_DESCRIPTORS: Final = 1 << 10  # assumed descriptors of a process that is not examined
 _KIB: Final = 1024
 
 
 def upper_bound(rows: Sequence[tree.Process]) -> int:
-    """Bytes, from what a scan says: more than they are."""
+    """Bytes, an upper bound from a scan."""
     return (
         sum(row.size for row in rows) // _ADDRESS_BYTES_PER_TABLE_BYTE
         + len(rows) * _ASSUMED_DESCRIPTORS * _PIPE_BYTES
@@ -28,7 +26,7 @@ def upper_bound(rows: Sequence[tree.Process]) -> int:
 
 
 def measure(rows: Sequence[tree.Process]) -> int:
-    """Bytes, by a look at each."""
+    """Bytes, from reading each process."""
     return sum(
         _page_tables(row.procfs_id) + _count_descriptors(row.procfs_id) * _PIPE_BYTES
         for row in rows
@@ -44,7 +42,9 @@ def _page_tables(pid: int) -> int:
 
 
 def _count_descriptors(pid: int) -> int:
-    """How many it has open: Linux 6.2 and later say it as the size of the folder."""
+    """The number of open descriptors: Linux 6.2 and later report it as the size of the
+    directory.
+    """
     with contextlib.suppress(OSError):
         return os.stat(f"/proc/{pid}/fd").st_size  # noqa: PTH116
     return 0

@@ -1,4 +1,6 @@
-"""The proportional size of processes: resident memory in which a page that several share is counted once, in parts."""
+"""The proportional set size (PSS) of processes: resident memory in which shared pages are divided
+among the processes that share them.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
@@ -7,12 +9,12 @@ from agentbox.sandbox.launcher import tree
 
 _KIB: Final = 1024
 _REFRESHED_PER_POLL: Final = (
-    8  # trees that each look at the sum reads anew, those read longest ago first
+    8  # trees that are measured again at each poll, oldest measurement first
 )
 
 
 def measure_tree(rows: Sequence[tree.Process]) -> int:
-    """Bytes. A process that hides its maps counts with its resident size."""
+    """Bytes. A process whose maps are not readable counts with its resident size."""
     return sum(_measure_process(row) for row in rows)
 
 
@@ -30,18 +32,19 @@ def _measure_process(row: tree.Process) -> int:
 
 
 class PssTotal:
-    """Of many trees, by the pid of the reaper. A tree that was read once counts as what it had then and the resident memory
-    by which it grew since, so that a thousand idle trees are not read at every look. What one shared with a tree that is
-    gone is found when its turn to be read comes again."""
+    """The PSS of many trees, by pid of the reaper. A measured tree counts with that value plus the
+    growth of its resident memory, so that a thousand idle trees are not read at every poll. Pages
+    that it shared with an ended tree are found at its next measurement.
+    """
 
     def __init__(self, measure: Callable[[Sequence[tree.Process]], int] = measure_tree) -> None:
         self._measure = measure
         self._cached: dict[
             int, tuple[int, int]
-        ] = {}  # resident and proportional, bytes; read longest ago first
+        ] = {}  # resident and proportional, bytes; oldest measurement first
 
     def above(self, cap: int, trees: Mapping[int, Sequence[tree.Process]]) -> dict[int, int] | None:
-        """Bytes of each tree, where all together are above the cap when each has just been read."""
+        """Bytes of each tree, if all together exceed the cap when freshly measured; else None."""
         resident = {
             reaper: sum(row.rss for row in rows) * tree.PAGE_SIZE for reaper, rows in trees.items()
         }
@@ -51,15 +54,15 @@ class PssTotal:
         self._cached = {
             reaper: cached for reaper, cached in self._cached.items() if reaper in trees
         }
-        pending = list(self._cached)  # in the order of their turns
+        pending = list(self._cached)  # oldest measurement first
         for reaper in pending[:_REFRESHED_PER_POLL]:
             self._refresh(reaper, trees[reaper], resident[reaper])
         refreshed = set(pending[:_REFRESHED_PER_POLL])
         used = {reaper: self._upper_bound(reaper, size) for reaper, size in resident.items()}
         total = sum(used.values())
-        # First those of which least is known: whoever was never read, and whoever grew most since.
+        # The most uncertain first: never measured, or grown most since.
         for reaper in sorted(
-            used.keys() - refreshed, key=lambda one: self._uncertainty(one, used[one]), reverse=True
+            used.keys() - refreshed, key=lambda pid: self._uncertainty(pid, used[pid]), reverse=True
         ):
             if total <= cap:
                 return None

@@ -1,7 +1,9 @@
-"""What agents hold in /dev/shm, one folder for all: a file is of the trees that have it open or mapped when it is first seen.
+"""Usage of /dev/shm, one directory for all agents: a file belongs to the trees that have it open or
+mapped when it is first seen.
 
-tmpfs says nobody's name, so a file that is made, filled and let go between two looks is nobody's. One that a process beside all
-agents holds too, and one that was there before, is never theirs. Only descriptors are followed, never a link.
+tmpfs does not tell who created a file, so a file that is created, filled and closed between two
+polls has no owner. A file that a process outside of all agents holds too, or that existed before,
+never belongs to an agent. Only descriptors are followed, never links.
 """
 
 import contextlib
@@ -15,26 +17,28 @@ from agentbox.policy.limits.registry import INODE_BYTES
 
 DIRECTORY: Final = "/dev/shm"
 _REST_FACTOR: Final = (
-    9  # times what a look took is at least between two, so that they cost a tenth of a CPU at most
+    9  # pause after a poll, as a multiple of its duration: a tenth of a CPU at most
 )
-_MAX_DEPTH: Final = 64  # folders in folders; what lies deeper is not looked at
+_MAX_DEPTH: Final = 64  # nested directories; deeper ones are ignored
 _BLOCK: Final = 512  # of st_blocks (stat(2))
 _OPEN_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _Inode = int
 
 
 class SharedMemoryUsage:
-    """`folder` is a tmpfs."""
+    """`directory` is a tmpfs."""
 
     def __init__(self, directory: str = DIRECTORY) -> None:
         self._directory = directory
         self._preexisting = {row.st_ino for _, _, row in _files(directory)}
-        self._owners: dict[_Inode, frozenset[int]] = {}  # by inode, pids of reapers
+        self._owners: dict[_Inode, frozenset[int]] = {}  # by inode: pids of reapers
         self._stamp: tuple[int, int] = (0, 0)
         self._next_poll = 0.0
 
     def is_due(self) -> bool:
-        """Whether a file came or went, or room did, since the last look, and there is anything to look at."""
+        """Whether the directory is not empty and files or free space changed since the
+        last poll.
+        """
         if time.monotonic() < self._next_poll:
             return False
         with contextlib.suppress(OSError):
@@ -45,11 +49,11 @@ class SharedMemoryUsage:
         return False
 
     def invalidate(self) -> None:
-        """Makes the next look due: there is a tree that no look has met, and it may have filled the folder already."""
+        """Makes the next poll due: a new tree may already have filled the directory."""
         self._stamp = (0, 0)
 
     def poll(self, members: Mapping[int, list[int]], all_pids: list[int]) -> dict[int, int]:
-        """Bytes by reaper. `members`: pids of each tree; `everybody`: of all processes."""
+        """Bytes by reaper. `members`: pids of each tree; `all_pids`: of all processes."""
         started = time.monotonic()
         open_by_reaper = {reaper: self._open_files(pids) for reaper, pids in members.items()}
         used = dict.fromkeys(members, 0)
@@ -74,7 +78,7 @@ class SharedMemoryUsage:
         return used
 
     def discard(self, reaper: int) -> None:
-        """Its tree is gone: what was its alone goes too."""
+        """Deletes the files that belonged only to an ended tree."""
         remaining = {inode: owners - {reaper} for inode, owners in self._owners.items()}
         removed = {inode for inode, owners in remaining.items() if not owners}
         for directory_fd, name, row in _files(self._directory) if removed else ():
@@ -102,11 +106,13 @@ class SharedMemoryUsage:
         self._owners |= {inode: owners for inode, owners in owned.items() if inode not in foreign}
 
     def _open_files(self, processes: list[int]) -> dict[_Inode, os.stat_result | None]:
-        """Files of the folder that these have open, and, as None, those that they have mapped only."""
+        """Files of the directory that these processes have open, and, as None, those that they only
+        mapped.
+        """
         files: dict[_Inode, os.stat_result | None] = {}
         for pid in processes:
             files |= dict.fromkeys(self._mapped_inodes(pid) - files.keys())
-            with contextlib.suppress(OSError):  # gone, or not ours to look at
+            with contextlib.suppress(OSError):  # exited, or not readable
                 for name in os.listdir(f"/proc/{pid}/fd"):  # noqa: PTH208
                     with contextlib.suppress(OSError):
                         path = f"/proc/{pid}/fd/{name}"
@@ -124,7 +130,9 @@ class SharedMemoryUsage:
 
 
 def _is_empty(capacity: os.statvfs_result) -> bool:
-    """Whether that tmpfs holds its own folder and no more: neither files, nor deleted ones that are open or mapped."""
+    """Whether the tmpfs has only its root: no files, and no deleted ones that are open
+    or mapped.
+    """
     return capacity.f_bfree == capacity.f_blocks and capacity.f_ffree >= capacity.f_files - 1
 
 
@@ -133,7 +141,9 @@ def _size(row: os.stat_result) -> int:
 
 
 def _files(top: str) -> Iterator[tuple[int, str, os.stat_result]]:
-    """(descriptor of its folder, name, status) of each file below; the descriptor is open until the next one is asked for."""
+    """(descriptor of its directory, name, status) of each file below; the descriptor is open until
+    the next item.
+    """
     with contextlib.suppress(OSError):
         directory_fd = os.open(top, _OPEN_FLAGS)
         yield from _walk(directory_fd, _MAX_DEPTH)
@@ -143,7 +153,7 @@ def _walk(directory_fd: int, depth: int) -> Iterator[tuple[int, str, os.stat_res
     try:
         names = os.listdir(directory_fd)
         for name in names:
-            with contextlib.suppress(OSError):  # gone meanwhile, or closed
+            with contextlib.suppress(OSError):  # removed meanwhile, or not readable
                 row = os.stat(name, dir_fd=directory_fd, follow_symlinks=False)
                 if not stat.S_ISDIR(row.st_mode):
                     yield directory_fd, name, row

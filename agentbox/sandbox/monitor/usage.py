@@ -1,6 +1,8 @@
-"""What an agent's private folder holds on disk: blocks, not lengths, each file once, those too that are deleted but open.
+"""Disk usage of an agent's private directory: blocks, not lengths, each file once, deleted open
+files included.
 
-Only descriptors are followed, never a path twice and never a link: an agent may exchange any name while it is read.
+Only descriptors are followed, never a path twice and never a link: an agent may replace any name
+during the walk.
 """
 
 import contextlib
@@ -14,8 +16,9 @@ from agentbox.policy.limits.registry import INODE_BYTES
 TEMPORARY_DIRECTORIES = (
     "home",
     "tmp",
-)  # top folders that count as `tmp`; all else counts as `branch_disk`
-MAX_DEPTH = 256  # folders in folders, far beyond any project; a deeper one cannot be measured and counts as TOO_DEEP bytes
+)  # top-level directories that count as `tmp`; the rest counts as `branch_disk`
+# nested directories, far more than in any project; a deeper one counts as TOO_DEEP_BYTES
+MAX_DEPTH = 256
 TOO_DEEP_BYTES = 1 << 50
 _BLOCK = 512  # of st_blocks (stat(2))
 _DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -29,13 +32,11 @@ class DiskUsage:
 
     tmp: int = 0
     branch_disk: int = 0
-    in_flight: bool = (
-        False  # descriptors are, in sockets of its processes: what they are open on no look finds
-    )
+    in_flight: bool = False  # descriptors are in flight in its sockets: no scan finds the files
     _counted: set[tuple[int, int]] = field(default_factory=set, repr=False)
 
     def add(self, status: os.stat_result, *, temporary: bool) -> None:
-        """A file or folder; the second name of one costs nothing."""
+        """Adds a file or directory; further names of a file are free."""
         if status.st_nlink > 1 and not stat.S_ISDIR(status.st_mode):
             if (status.st_dev, status.st_ino) in self._counted:
                 return
@@ -43,7 +44,7 @@ class DiskUsage:
         self.add_bytes(status.st_blocks * _BLOCK + INODE_BYTES, temporary=temporary)
 
     def add_bytes(self, size: int, *, temporary: bool) -> None:
-        """Bytes of one of the two kinds."""
+        """Adds bytes of one of the two kinds."""
         if temporary:
             self.tmp += size
         else:
@@ -51,7 +52,9 @@ class DiskUsage:
 
 
 def measure_usage(directory: str, processes: Iterable[int] = ()) -> DiskUsage:
-    """Of everything below `folder`, and of the deleted files of it that `processes` hold open. Empty when it is gone."""
+    """Usage of everything below `directory`, and of its deleted files that `processes` hold open.
+    Zero if it does not exist.
+    """
     usage = DiskUsage()
     with contextlib.suppress(OSError):
         top_fd = os.open(directory, _DIRECTORY_FLAGS)
@@ -66,12 +69,12 @@ def measure_usage(directory: str, processes: Iterable[int] = ()) -> DiskUsage:
         usage.add(status, temporary=temporary)
     usage.in_flight = usage.in_flight or any(
         map(has_in_flight_fds, sockets)
-    )  # what was sent away between the two
+    )  # sent between the two reads
     return usage
 
 
 def _walk(top_fd: int, usage: DiskUsage) -> None:
-    """Depth first; one descriptor a level."""
+    """Depth first; one descriptor per level."""
     levels: list[tuple[int, list[str]]] = [(top_fd, _read_directory(top_fd, usage, temporary=None))]
     temporary = False
     while levels:
@@ -98,13 +101,15 @@ def _close_levels(levels: list[tuple[int, list[str]]]) -> None:
 
 
 def _read_directory(directory_fd: int, usage: DiskUsage, *, temporary: bool | None) -> list[str]:
-    """Adds what lies directly in a folder and returns the names of the folders in it. `temporary` None: at the top."""
+    """Adds the entries of a directory and returns the names of its subdirectories. `temporary` is
+    None at the top.
+    """
     subdirectories = []
     with contextlib.suppress(OSError), os.scandir(directory_fd) as entries:
         for entry in entries:
             try:
                 status = entry.stat(follow_symlinks=False)
-            except OSError:  # gone meanwhile
+            except OSError:  # removed meanwhile
                 continue
             usage.add(
                 status,
@@ -116,7 +121,9 @@ def _read_directory(directory_fd: int, usage: DiskUsage, *, temporary: bool | No
 
 
 def _open_subdirectory(directory_fd: int, name: str) -> int:
-    """A descriptor of a folder that the agent may have closed to itself; -1 when it is gone."""
+    """A descriptor of a directory, even if the agent removed its own rights; -1 if it
+    was removed.
+    """
     try:
         return os.open(name, _DIRECTORY_FLAGS, dir_fd=directory_fd)
     except PermissionError:
@@ -144,7 +151,7 @@ def _open_unreadable(directory_fd: int, name: str) -> int:
 def _deleted_files(
     directory: str, open_files: Iterable[tuple[str, str]]
 ) -> Iterator[tuple[bool, os.stat_result]]:
-    """(temporary, status) of open files without a name that lay below `folder`; one held by several comes once."""
+    """(temporary, status) of open deleted files that were below `directory`; each file once."""
     seen = set()
     for path, target in open_files:
         if target.startswith(f"{directory}/") and target.endswith(_DELETED_SUFFIX):
@@ -159,7 +166,7 @@ def _deleted_files(
 
 
 def descriptors(processes: Iterable[int]) -> list[tuple[str, str]]:
-    """The path of each descriptor that these processes have, and what it is open on."""
+    """The path of each descriptor of these processes, and its target."""
     return [entry for pid in processes for entry in _read_descriptors(pid)]
 
 
@@ -172,7 +179,7 @@ def _read_descriptors(pid: int) -> Iterator[tuple[str, str]]:
 
 
 def has_in_flight_fds(path: str) -> bool:
-    """Whether descriptors wait in that socket (proc(5), `fdinfo`; Linux 5.19 and later say it)."""
+    """Whether descriptors wait in that socket (proc(5), `fdinfo`; Linux 5.19 and later)."""
     with contextlib.suppress(OSError), open(path.replace("/fd/", "/fdinfo/"), "rb") as stream:  # noqa: PTH123
         return any(
             int(line[len(_IN_FLIGHT_PREFIX) :]) > 0
@@ -183,7 +190,9 @@ def has_in_flight_fds(path: str) -> bool:
 
 
 def written_bytes(processes: Iterable[int]) -> int:
-    """Bytes that these processes wrote, or dirtied, so far (proc(5), `io`). 0 where this kernel does not count."""
+    """Bytes that these processes wrote or dirtied so far (proc(5), `io`). 0 if this kernel does not
+    count them.
+    """
     total = 0
     for pid in processes:
         with contextlib.suppress(OSError, ValueError), open(f"/proc/{pid}/io", "rb") as stream:  # noqa: PTH123

@@ -1,5 +1,6 @@
-"""Looks at the trees of all agents: names those beyond their memory or their number of processes and those that hide what they
-hold, warns of those near a limit."""
+"""Polls the trees of all agents: reports those that exceed their memory or number of processes or
+have unreadable processes, and warns of those near a limit.
+"""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -12,17 +13,20 @@ from agentbox.sandbox.launcher import tree
 from agentbox.sandbox.monitor import overhead, pss
 from agentbox.sandbox.monitor.cpu_priority import CpuPriority
 
-_PEAKS_SECONDS = 1.0  # between two words about grown peaks
-_REST_FACTOR = 4  # times what reading the maps took, so that a tree of many processes near its limit costs a fifth of a CPU at most
+_PEAKS_SECONDS = 1.0  # between two reports of grown peaks
+# pause after reading maps, as a multiple of its duration: a fifth of a CPU at most
+_REST_FACTOR = 4
 _MAX_REST = 0.25
-_MAX_PAUSE = 0.75  # between two looks, where each takes long: whoever crosses a limit is ended within 2 s of it
+_MAX_PAUSE = 0.75  # between two slow polls: a tree is ended within 2 s of exceeding a limit
 
 Kind = Literal["breach", "warning"]
 
 
 @dataclass(frozen=True)
 class TreeLimits:
-    """Of one tree, which the host knows by its number; 0 = none. `private`: its folder, "" = it has none."""
+    """The limits of one tree, which the host identifies by number; 0 = none. `private`: its
+    directory, "" = none.
+    """
 
     number: int
     memory: int
@@ -35,12 +39,12 @@ class TreeLimits:
 
 
 class _WatchedTree:
-    """What is remembered of one tree."""
+    """The state of one tree."""
 
     def __init__(self, limits: TreeLimits) -> None:
         self.memory, self.pids = Gauge("memory", limits.memory), Gauge("pids", limits.pids)
         self.reported_peaks: dict[str, float] = {}
-        self.next_maps_read = 0.0  # before this moment its maps are not read again
+        self.next_maps_read = 0.0  # its maps are not read before
         self.pss = self.overhead = 0
         self.cpu_priority = CpuPriority()
 
@@ -50,20 +54,22 @@ class _WatchedTree:
 
 
 class Watchdog:
-    """`pause`: seconds until the next look."""
+    """`pause`: seconds until the next poll."""
 
     def __init__(self) -> None:
         self.pause = POLL_SECONDS
         self._watched: dict[int, _WatchedTree] = {}  # by pid of the reaper
         self._next_peaks = 0.0
         self._pss_total = pss.PssTotal()
-        self._next_total = 0.0  # before this moment the sum of all is not asked for again
+        self._next_total = 0.0  # the total is not computed before
         self.tasks: dict[
             int, int
-        ] = {}  # by pid of the reaper: processes and threads at the last look, the reaper's too
+        ] = {}  # by pid of the reaper: processes and threads at the last poll, the reaper included
 
     def poll(self, trees: Mapping[int, TreeLimits]) -> Iterator[tuple[int, Kind, Breach]]:
-        """Yields (reaper pid, kind, what) for each tree that crossed a limit or 80 % of one. Sets `pause`."""
+        """Yields (reaper pid, kind, breach) for each tree that crossed a limit or 80 % of one. Sets
+        `pause`.
+        """
         started = time.process_time()
         table = tree.scan()
         nearest = 0.0
@@ -107,7 +113,9 @@ class Watchdog:
         )
 
     def grown_peaks(self) -> Iterator[tuple[int, dict[str, float]]]:
-        """Yields (reaper pid, peaks by limit) of the trees whose peaks grew since they were last told; once a second."""
+        """Yields (reaper pid, peaks by limit) of trees whose peaks grew since the last report; once
+        a second.
+        """
         now = time.monotonic()
         if now < self._next_peaks:
             return
@@ -118,14 +126,14 @@ class Watchdog:
                 yield reaper, peaks
 
     def final_peaks(self, reaper: int) -> dict[str, float]:
-        """The peaks of a tree that is gone; empty when no look met it."""
+        """The peaks of an ended tree; empty if it was never polled."""
         watched = self._watched.pop(reaper, None)
         return watched.peaks if watched else {}
 
     def _check_box_memory(
         self, rows_by_reaper: Mapping[int, list[tree.Process]], trees: Mapping[int, TreeLimits]
     ) -> tuple[int, Kind, Breach] | None:
-        """The tree that uses most, where all together use more than the box can spare."""
+        """The tree that uses most, if all together use more than the box can spare."""
         cap = min((limits.box_memory for limits in trees.values() if limits.box_memory), default=0)
         now = time.monotonic()
         if not cap or now < self._next_total:
@@ -141,15 +149,16 @@ class Watchdog:
     def _used_memory(
         watched: _WatchedTree, rows: list[tree.Process], resident: int, cap: int
     ) -> int:
-        """Bytes, as exact as it matters: resident sizes count a shared page once a process, so near the limit the
-        proportional ones are read, and what the kernel keeps beside them, unless that was just done and took long."""
+        """Bytes, as exact as needed: resident sizes count a shared page once per process, so near
+        the limit the PSS and the kernel overhead are read, unless that was just done and was slow.
+        """
         threshold = WARN_AT * cap
         if not cap or resident + overhead.upper_bound(rows) <= threshold:
             return resident
         now = time.monotonic()
         if now >= watched.next_maps_read:
             watched.overhead = overhead.measure(rows)
-            # Tables without end take long to walk, and are enough without it.
+            # Huge page tables take long to walk, and exceed the limit alone.
             exact = threshold < resident and watched.overhead <= cap
             watched.pss = pss.measure_tree(rows) if exact else resident
             watched.next_maps_read = _next_allowed(now)
@@ -157,7 +166,7 @@ class Watchdog:
 
 
 def _next_allowed(started: float) -> float:
-    """When that may be done again which began then and has just ended."""
+    """When an operation that began then and has just ended may run again."""
     finished = time.monotonic()
     return finished + min(_MAX_REST, _REST_FACTOR * (finished - started))
 

@@ -1,3 +1,3 @@
-"""The seccomp filters and the assembler that builds them. Only code that makes a BPF program goes
-in.
+"""The seccomp filters and the assembler that builds them. Only code that creates a BPF program
+belongs here.
 """

@@ -1,7 +1,7 @@
-"""The second lock of an agent: a filter that refuses the calls which lead out of it past every path and port.
+"""The seccomp filter of an agent: refuses the calls that bypass the rules on paths and ports.
 
-It says what is refused and lets the rest through: the box has an allow list of its own (config/seccomp), and in the
-process engine an unmodified program must run. Sources: man 2 seccomp; numbers of the constants beside each.
+It is a deny list: the box has an allow list of its own (config/seccomp), and in the process engine
+an unmodified program must run. Sources: man 2 seccomp; numbers of the constants beside each.
 """
 
 import ctypes
@@ -31,16 +31,16 @@ FASTOPEN = 0x20000000  # MSG_FASTOPEN
 _SOCKET, _INET6_LEVEL = 1, 41  # SOL_SOCKET, IPPROTO_IPV6
 BUFFER_SIZE_OPTIONS: Final = (7, 8)  # SO_SNDBUF, SO_RCVBUF, asm-generic/socket.h
 NAMESPACES = 0x7E020000  # the CLONE_NEW* flags that clone(2) takes, linux/sched.h
-# A thread with a table of descriptors of its own holds files open that no look at its process finds.
+# A thread with its own descriptor table can hold files open that no scan of its process finds.
 CLONE_THREAD, CLONE_FILES = 0x10000, 0x400  # CLONE_THREAD, CLONE_FILES, linux/sched.h
 _UNSHARE = 2  # CLOSE_RANGE_UNSHARE, linux/close_range.h
 TIOCSTI, TIOCLINUX = 0x5412, 0x541C  # asm-generic/ioctls.h
 _SETLEASE, _NOTIFY = (
     1024,
     1026,
-)  # F_SETLEASE, F_NOTIFY of linux/fcntl.h: a lease holds up whoever opens the file next
-# What changes a file for good through a descriptor that only reads, past every rule on paths: linux/fs.h, linux/fsverity.h,
-# linux/fscrypt.h, linux/msdos_fs.h, linux/btrfs.h.
+)  # F_SETLEASE, F_NOTIFY of linux/fcntl.h: a lease delays the next process that opens the file
+# Permanent changes of a file through a read-only descriptor, which no rule on paths covers:
+# linux/fs.h, linux/fsverity.h, linux/fscrypt.h, linux/msdos_fs.h, linux/btrfs.h.
 _OF_A_FILE: Final = (
     *(
         0x40086602,
@@ -67,7 +67,8 @@ _OF_A_FILE: Final = (
     ),  # BTRFS_IOC_SNAP_*
 )
 
-# Out of another process, around the rules on paths, into the kernel's rarely walked corners, or beyond the agent's end.
+# Access to other processes, bypasses of the rules on paths, rarely used parts of the kernel, and
+# effects that outlive the agent.
 REFUSED: Final = (
     *("ptrace", "process_vm_readv", "process_vm_writev", "pidfd_getfd", "kcmp"),
     *("bpf", "perf_event_open", "userfaultfd", "unshare", "setns", "fanotify_init"),
@@ -112,7 +113,7 @@ REFUSED: Final = (
         "clock_settime",
         "clock_adjtime",
         "adjtimex",
-    ),  # which root may
+    ),  # allowed for root
     *(
         "modify_ldt",
         "iopl",
@@ -123,8 +124,8 @@ REFUSED: Final = (
         "sched_setaffinity",
     ),
 )
-# Refused with ENOSYS: a library falls back to plain reads and writes, and to files; memory of these two belongs to no process.
-# The number of `io_setup` is one for the whole host.
+# Refused with ENOSYS: libraries fall back to plain reads and writes, and to files; this memory
+# belongs to no process. `io_setup` has one limit for the whole host.
 UNKNOWN: Final = (
     *(
         "io_uring_setup",
@@ -135,8 +136,9 @@ UNKNOWN: Final = (
         "io_setup",
     ),
 )
-# Which argument must be what: the number of a thread 0, the caller, and where an argument says of what it is the number, that
-# it is one: PRIO_PROCESS and IOPRIO_WHO_PROCESS (linux/resource.h, linux/ioprio.h), else 0 is all processes of the user.
+# Required values of arguments: the thread id 0, which is the caller, and PRIO_PROCESS or
+# IOPRIO_WHO_PROCESS as its kind (linux/resource.h, linux/ioprio.h); with another kind 0 means all
+# processes of the user.
 ON_ONESELF: Final = {
     "prlimit64": {0: 0},
     "setpriority": {0: 0, 1: 0},
@@ -145,13 +147,14 @@ ON_ONESELF: Final = {
     "sched_setparam": {0: 0},
     "sched_setattr": {0: 0},
 }
-# A buffer of a pipe or socket that refers to a page, in place of a copy, keeps all that was allocated with it, up to 2 MiB for
-# each byte that it counts: answered as for descriptors that cannot do it, and a program copies.
+# A pipe or socket buffer that refers to a page keeps the whole allocation, up to 2 MiB per counted
+# byte: answered as for descriptors without support, and programs copy.
 BY_REFERENCE: Final = ("splice", "tee", "vmsplice", "sendfile")
-# Options of sockets that pass, by level; all others are refused: some choose the network interface, some the way. Answered with
-# success and not done are those that would undo what the reaper relies on: a port is one agent's, it reads where a connection
-# leads, and it knows the size of buffers (the kernel, too, gives a size other than asked for). asm-generic/socket.h, linux/in.h,
-# linux/in6.h, linux/tcp.h.
+# Allowed socket options by level; all others are refused: some choose the network interface or the
+# route. Options that would break what the reaper relies on succeed without effect: a port belongs
+# to one agent, the reaper reads the target of a connection, and it knows the size of buffers (the
+# kernel, too, sets a size other than requested). asm-generic/socket.h, linux/in.h, linux/in6.h,
+# linux/tcp.h.
 ALLOWED_OPTIONS: Final = {
     # REUSEADDR, BROADCAST, KEEPALIVE, OOBINLINE, PRIORITY, LINGER, PASSCRED, RCVLOWAT, both TIMEOs
     _SOCKET: (2, 6, 9, 10, 12, 13, 16, 18, 20, 21, 66, 67),
@@ -171,16 +174,16 @@ IGNORED_OPTIONS: Final = {
 }  # REUSEPORT; TCP_FASTOPEN_CONNECT
 _SHARED_ANONYMOUS: Final = 0x21  # MAP_SHARED | MAP_ANONYMOUS, asm-generic/mman-common.h
 _MAPPING: Final = 0x2F  # MAP_TYPE | MAP_ANONYMOUS
-SENDING: Final = {"sendto": 3, "sendmsg": 2, "sendmmsg": 3}  # where the flags are
+SENDING: Final = {"sendto": 3, "sendmsg": 2, "sendmmsg": 3}  # index of the flags
 NETWORK_CALLS: Final = (
     "socket",
     "connect",
     "bind",
     "listen",
-)  # what the reaper does in the agent's place
+)  # calls that the reaper performs for the agent
 
-# By path, and by a descriptor: one that only reads is enough for these. What has no number in the table of an architecture
-# is not there.
+# By path, and by descriptor, for which a read-only one suffices. A call without a number does not
+# exist on that architecture.
 OF_A_PATH: Final = (
     *(
         "chmod",
@@ -202,13 +205,15 @@ FORK_CALLS: Final = ("fork", "vfork")  # and `clone`
 INOTIFY_CALLS: Final = (
     "inotify_init",
     "inotify_init1",
-)  # what they keep for who does not read is memory of no process
-ADD_WATCH: Final = "inotify_add_watch"  # Landlock has no hook for it: names in closed folders
+)  # unread events are memory of no process
+# Landlock has no hook for it: shows names in protected directories
+ADD_WATCH: Final = "inotify_add_watch"
 EPOLL_CALLS: Final = ("epoll_create", "epoll_create1")  # and EPOLL_CTL_ADD
 _POLL_ADD: Final = 1  # EPOLL_CTL_ADD, linux/eventpoll.h
 LANDLOCK_CALLS: Final = ("landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self")
-# In the last two registers, which none of these three calls has: the launcher's own are not asked about. It is random for each
-# launcher, in no memory of an agent, and no call shows it.
+# Passed in the last two registers, which none of these three calls uses: marks the launcher's own
+# calls, which are allowed. Random for each launcher, not in an agent's memory, and returned by no
+# call.
 LAUNCHER_COOKIE: Final = (
     int.from_bytes(os.urandom(8), "little"),
     int.from_bytes(os.urandom(8), "little"),
@@ -232,8 +237,10 @@ def build(
     forks: bool = True,
     cookie: tuple[int, int] = LAUNCHER_COOKIE,
 ) -> bytes:
-    """The filter. `network`: any TCP and UDP, done by the kernel. `forks`: new processes are counted. Whatever it refuses goes to the reaper, which says the
-    errno and counts it, but for `clone3` and BY_REFERENCE: every thread's start, and every copy of a file, tries those."""
+    """The filter. `network`: the kernel performs any TCP and UDP. `forks`: new processes are
+    counted. Refused calls go to the reaper, which chooses the errno and counts them, except
+    `clone3` and BY_REFERENCE, which are tried for every thread and every copy of a file.
+    """
     notify, succeed = bpf.return_action(bpf.NOTIFY), bpf.return_action(bpf.errno_action(0))
     allow = bpf.return_action(bpf.ALLOW)
     rules = {
@@ -268,7 +275,7 @@ def build(
         "close_range": (*bpf.load_argument(2), *bpf.if_any_bit(_UNSHARE, notify)),
         "clone3": bpf.return_action(
             bpf.errno_action(errno.ENOSYS)
-        ),  # a library falls back to clone, whose flags a filter can read
+        ),  # libraries fall back to clone, whose flags a filter can read
         "ioctl": (
             *bpf.load_argument(1),
             *(
@@ -286,9 +293,9 @@ def build(
         "epoll_ctl": (*bpf.load_argument(1), *bpf.if_equal(_POLL_ADD, notify)),
         **dict.fromkeys(LANDLOCK_CALLS, _unless_launcher(cookie, notify)),
         "setsockopt": options(notify, succeed, sizes_only=network),
-        # Answered with success and not done: the reaper must read what an agent asks for, and a port is one agent's.
+        # Succeeds without effect: the reaper must be able to read the agent's memory.
         "prctl": (*bpf.load_argument(0), *bpf.if_equal(_PR_SET_DUMPABLE, succeed)),
-        # The kernel knows one listener a tree; a filter without one may be added.
+        # The kernel allows one listener per tree; a filter without one may be added.
         "seccomp": (*bpf.load_argument(1), *bpf.if_any_bit(_NEW_LISTENER, notify)),
     }
     if forks:
@@ -326,7 +333,7 @@ def build(
 
 
 def on_oneself(call: str, refused: bpf.Instructions) -> bpf.Instructions:
-    """What a call of ON_ONESELF must pass."""
+    """The tests for a call of ON_ONESELF."""
     required = ON_ONESELF[call].items()
     return tuple(
         step
@@ -349,19 +356,21 @@ def _unless_launcher(cookie: tuple[int, int], notify: bpf.Instructions) -> bpf.I
 def options(
     refused: bpf.Instructions, succeed: bpf.Instructions, *, sizes_only: bool
 ) -> bpf.Instructions:
-    """What setsockopt(2) must pass. `sizes_alone`: any option may be set but the sizes of buffers."""
+    """The tests for setsockopt(2). `sizes_only`: any option may be set but buffer sizes."""
     allow = bpf.return_action(bpf.ALLOW)
     if sizes_only:
         sizes = (
             *bpf.load_argument(2),
-            *(step for one in BUFFER_SIZE_OPTIONS for step in bpf.if_equal(one, succeed)),
+            *(step for option in BUFFER_SIZE_OPTIONS for step in bpf.if_equal(option, succeed)),
             *allow,
         )
         return (*bpf.load_argument(1), *bpf.if_equal(_SOCKET, sizes))
     steps = bpf.load_argument(1)
     for level, passed in ALLOWED_OPTIONS.items():
         ignored = (
-            step for one in IGNORED_OPTIONS.get(level, ()) for step in bpf.if_equal(one, succeed)
+            step
+            for option in IGNORED_OPTIONS.get(level, ())
+            for step in bpf.if_equal(option, succeed)
         )
         steps += bpf.if_equal(
             level, (*bpf.load_argument(2), *ignored, *bpf.unless_any_of(passed, refused), *allow)
@@ -370,15 +379,16 @@ def options(
 
 
 def _with_default(body: bpf.Instructions, allow: bpf.Instructions) -> bpf.Instructions:
-    """What only looks at arguments lets the rest pass."""
+    """Tests of arguments end with `allow`."""
     return body if len(body) == 1 else (*body, *allow)
 
 
 def install(program: bytes, *, with_notify_fd: bool = True) -> int:
-    """For this process and all that descend from it, for good: the listener, where calls wait for their answer. A filter
-    that asks nobody is not `listened` to; then 0.
+    """Irrevocably installs the filter for this process and its descendants; returns the
+    notification descriptor, or 0 for a filter without notifications (`with_notify_fd` False).
 
-    A call that is being answered is ended by a signal that kills, and by no other. Needs no_new_privs. Raises OSError.
+    A call that is being answered is interrupted by a fatal signal only. Needs no_new_privs. Raises
+    OSError.
     """
     buffer = ctypes.create_string_buffer(program, len(program))
     program_struct = _Program(len(program) // 8, ctypes.addressof(buffer))
@@ -397,13 +407,13 @@ def install(program: bytes, *, with_notify_fd: bool = True) -> int:
 
 
 def is_installed() -> bool:
-    """Whether the kernel says that a filter holds this process. The box's own counts too."""
+    """Whether the kernel reports a filter for this process. The box's own filter counts too."""
     return prctl(_PR_GET_SECCOMP) == _MODE_FILTER
 
 
 def current_machine() -> Machine:
-    """Raises OSError on an architecture for which there is no filter."""
+    """Raises OSError on an architecture without a filter."""
     machine = MACHINES.get(platform.machine())
     if machine is None:
-        raise OSError(errno.ENOSYS, f"no filter of system calls for {platform.machine()}")
+        raise OSError(errno.ENOSYS, f"no system call filter for {platform.machine()}")
     return machine

@@ -1,7 +1,7 @@
-"""A tiny assembler of the classic BPF that seccomp(2) takes: what a filter of refusals needs, and no more.
+"""A minimal assembler of the classic BPF that seccomp(2) takes, limited to what the filters need.
 
-Opcodes: linux/bpf_common.h; actions and the layout of `struct seccomp_data`: linux/seccomp.h. Both machines are
-little-endian, so the low word of an argument comes first.
+Opcodes: linux/bpf_common.h; actions and the layout of `struct seccomp_data`: linux/seccomp.h. Both
+machines are little-endian, so the low word of an argument comes first.
 """
 
 import struct
@@ -12,25 +12,27 @@ _LOAD: Final = 0x20  # BPF_LD | BPF_W | BPF_ABS
 _EQUAL: Final = 0x15  # BPF_JMP | BPF_JEQ | BPF_K
 _AT_LEAST: Final = 0x35  # BPF_JMP | BPF_JGE | BPF_K
 _ANY_BIT: Final = 0x45  # BPF_JMP | BPF_JSET | BPF_K
-_JUMP: Final = 0x05  # BPF_JMP | BPF_JA: over as many steps as its value says
+_JUMP: Final = 0x05  # BPF_JMP | BPF_JA: skips as many instructions as its value
 _AND: Final = 0x54  # BPF_ALU | BPF_AND | BPF_K
 _RETURN: Final = 0x06  # BPF_RET | BPF_K
 
 ALLOW: Final = 0x7FFF0000
-NOTIFY: Final = 0x7FC00000  # SECCOMP_RET_USER_NOTIF: whoever holds the listener answers
-KILL: Final = 0x80000000  # the process
+NOTIFY: Final = 0x7FC00000  # SECCOMP_RET_USER_NOTIF: the owner of the listener answers
+KILL: Final = 0x80000000  # kills the process
 _ERRNO: Final = 0x00050000
 
 _NUMBER: Final = 0
 _ARCHITECTURE: Final = 4
 _ARGUMENTS: Final = 16
 _MAX_INSTRUCTIONS: Final = 4096  # BPF_MAXINSNS
-_MAX_JUMP: Final = 255  # steps, which a test can leave out at most
-_MAX_LINEAR: Final = 8  # ranges that are tried one by one
+_MAX_JUMP: Final = 255  # instructions that a test can skip at most
+_MAX_LINEAR: Final = 8  # ranges that are tested one by one
 
 
 class Instruction(NamedTuple):
-    """`struct sock_filter`: the jumps count the steps that are left out when the test holds, and when it does not."""
+    """`struct sock_filter`: the jumps count the instructions to skip if the test succeeds, and if
+    it fails.
+    """
 
     code: int
     jump_true: int
@@ -42,43 +44,45 @@ Instructions = tuple[Instruction, ...]
 
 
 def errno_action(errno: int) -> int:
-    """The action that answers a call with that errno."""
+    """The action that fails a call with that errno."""
     return _ERRNO | errno
 
 
 def return_action(action: int) -> Instructions:
-    """The end of the program."""
+    """Ends the program."""
     return (Instruction(_RETURN, 0, 0, action),)
 
 
 def load_number() -> Instructions:
-    """The call's number becomes the value looked at."""
+    """Loads the call's number."""
     return (Instruction(_LOAD, 0, 0, _NUMBER),)
 
 
 def load_architecture() -> Instructions:
-    """The call's architecture becomes the value looked at."""
+    """Loads the call's architecture."""
     return (Instruction(_LOAD, 0, 0, _ARCHITECTURE),)
 
 
 def load_argument(index: int, mask: int | None = None) -> Instructions:
-    """The low word of an argument, of which `mask` leaves some bits, becomes the value looked at."""
+    """Loads the low word of an argument, masked if `mask` is given."""
     load = Instruction(_LOAD, 0, 0, _ARGUMENTS + 8 * index)
     return (load,) if mask is None else (load, Instruction(_AND, 0, 0, mask))
 
 
 def load_argument_high(index: int) -> Instructions:
-    """The high word of an argument becomes the value looked at."""
+    """Loads the high word of an argument."""
     return (Instruction(_LOAD, 0, 0, _ARGUMENTS + 8 * index + 4),)
 
 
 def if_equal(value: int, body: Instructions) -> Instructions:
-    """`body`, which must end the program or load anew what follows it, when the value looked at is that one."""
+    """Runs `body` if the loaded value is equal; `body` must end the program or load the
+    value anew.
+    """
     return (Instruction(_EQUAL, 0, _jump_length(body), value), *body)
 
 
 def unless_any_of(values: Sequence[int], body: Instructions) -> Instructions:
-    """`body` when the value looked at is none of those."""
+    """Runs `body` if the loaded value is none of those."""
     tests = [
         Instruction(_EQUAL, len(values) - 1 - index + len(body), 0, value)
         for index, value in enumerate(values)
@@ -88,17 +92,18 @@ def unless_any_of(values: Sequence[int], body: Instructions) -> Instructions:
 
 
 def if_any_bit(mask: int, body: Instructions) -> Instructions:
-    """`body` when the value looked at has one of those bits."""
+    """Runs `body` if the loaded value has one of those bits."""
     return (Instruction(_ANY_BIT, 0, _jump_length(body), mask), *body)
 
 
 def binary_search(bodies: Mapping[int, Instructions], default: Instructions) -> Instructions:
-    """The body of the value looked at, or `otherwise`, by a binary search over ranges that go the same way. Each ends the program.
+    """Runs the body for the loaded value, or `default`, by a binary search over ranges with one
+    body. Each body ends the program.
 
-    A kernel runs the program once for each call as it takes it, to remember what passes whatever the arguments are, and a
-    test after a test makes that long.
+    The kernel runs the program once per call number when it is installed, to cache what passes
+    whatever the arguments are; a linear sequence of tests makes that slow.
     """
-    ranges = [(0, default)]  # where each begins; it ends where the next one begins
+    ranges = [(0, default)]  # start of each range, which ends at the next start
     for value in sorted(bodies):
         if ranges[-1][0] == value:
             ranges.pop()
@@ -128,7 +133,9 @@ def _search_halves(ranges: Sequence[tuple[int, Instructions]]) -> Instructions:
 
 
 def _search_linearly(ranges: Sequence[tuple[int, Instructions]]) -> Instructions:
-    """The highest first; a body that several go to is there once, and that of the lowest follows the last test."""
+    """Tests the highest range first; shared bodies are emitted once, and that of the lowest range
+    follows the last test.
+    """
     offsets: dict[Instructions, int] = {}
     length = 0
     for _, body in ranges:
@@ -140,19 +147,21 @@ def _search_linearly(ranges: Sequence[tuple[int, Instructions]]) -> Instructions
         for index in range(len(ranges) - 1, 0, -1)
     ]
     if any(test.jump_true > _MAX_JUMP for test in tests):
-        raise ValueError(f"a jump over more than {_MAX_JUMP} steps")
+        raise ValueError(f"a jump over more than {_MAX_JUMP} instructions")
     return (*tests, *(step for body in offsets for step in body))
 
 
 def assemble(blocks: Iterable[Instructions]) -> bytes:
-    """The program as the kernel reads it. Raises ValueError when it is longer than a kernel takes."""
+    """The program as the kernel reads it. Raises ValueError if it exceeds the kernel's maximum."""
     steps = [step for block in blocks for step in block]
     if len(steps) > _MAX_INSTRUCTIONS:
-        raise ValueError(f"a filter of {len(steps)} steps, of at most {_MAX_INSTRUCTIONS}")
+        raise ValueError(
+            f"a filter of {len(steps)} instructions; the maximum is {_MAX_INSTRUCTIONS}"
+        )
     return b"".join(struct.pack("<HBBI", *step) for step in steps)
 
 
 def _jump_length(body: Instructions) -> int:
     if len(body) > _MAX_JUMP:
-        raise ValueError(f"a jump over more than {_MAX_JUMP} steps")
+        raise ValueError(f"a jump over more than {_MAX_JUMP} instructions")
     return len(body)

@@ -1,6 +1,8 @@
-"""Numbers of the system calls that the filter speaks of: asm/unistd_64.h for x86_64, asm-generic/unistd.h for aarch64.
+"""Numbers of the system calls in the filters: asm/unistd_64.h for x86_64, asm-generic/unistd.h for
+aarch64.
 
-A test compares them with libseccomp's where that is installed. None: the architecture has no such call.
+A test compares them with libseccomp where that is installed. None: the architecture has no such
+call.
 """
 
 from collections.abc import Mapping
@@ -151,7 +153,9 @@ _TABLE: Final[Mapping[str, tuple[int, int | None]]] = {
 
 @dataclass(frozen=True)
 class Machine:
-    """An architecture as the kernel names it in linux/audit.h, and the bit that marks calls of its other ABI (0: none)."""
+    """An architecture as named in linux/audit.h, and the bit that marks calls of its other ABI (0:
+    none).
+    """
 
     name: str
     audit: int

@@ -1,3 +1,3 @@
-"""System calls of an agent that its reaper answers through seccomp notification. One file a kind of
-call.
+"""System calls of an agent that its reaper answers through seccomp notification. One module per
+kind of call.
 """

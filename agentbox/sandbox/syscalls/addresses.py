@@ -1,4 +1,4 @@
-"""What a socket address in an agent's memory says. Layouts: linux/in.h, linux/in6.h."""
+"""Parses socket addresses in an agent's memory. Layouts: linux/in.h, linux/in6.h."""
 
 import errno
 import socket
@@ -14,7 +14,7 @@ MAX_LENGTH: Final = 128  # sizeof(struct sockaddr_storage)
 
 @dataclass(frozen=True)
 class SocketAddress:
-    """An address and port of TCP; `raw` has 4 or 16 bytes, as the family says."""
+    """An address and port of TCP; `raw` has 4 or 16 bytes, depending on the family."""
 
     family: int
     raw: bytes
@@ -23,16 +23,18 @@ class SocketAddress:
 
     @classmethod
     def parse(cls, data: bytes) -> Self | None:
-        """None for AF_UNSPEC. Raises OSError: EINVAL when it is too short, EAFNOSUPPORT for another family."""
+        """None for AF_UNSPEC. Raises OSError: EINVAL if it is too short, EAFNOSUPPORT for another
+        family.
+        """
         if len(data) < 2:
-            raise OSError(errno.EINVAL, "an address without a family")
+            raise OSError(errno.EINVAL, "address without a family")
         family = int.from_bytes(data[:2], "little")
         if family == socket.AF_UNSPEC:
             return None
         if family not in _MIN_LENGTH:
-            raise OSError(errno.EAFNOSUPPORT, f"a family of addresses, {family}")
+            raise OSError(errno.EAFNOSUPPORT, f"address family {family}")
         if len(data) < _MIN_LENGTH[socket.AddressFamily(family)]:
-            raise OSError(errno.EINVAL, "an address that is too short")
+            raise OSError(errno.EINVAL, "address too short")
         port = int.from_bytes(data[2:4], "big")
         if family == socket.AF_INET:
             return cls(family, data[4:8], port)
@@ -42,7 +44,7 @@ class SocketAddress:
 
     @property
     def ipv4(self) -> bytes | None:
-        """The IPv4 address that it is, or that is mapped into it."""
+        """The IPv4 address, also from an IPv4-mapped one."""
         if self.family == socket.AF_INET:
             return self.raw
         return self.raw[12:] if self.raw.startswith(_MAPPED_PREFIX) else None
@@ -53,11 +55,13 @@ class SocketAddress:
 
     @property
     def is_wildcard(self) -> bool:
-        """0.0.0.0, `::`, and the first mapped into the second."""
+        """0.0.0.0, `::`, and the IPv4-mapped 0.0.0.0."""
         return not any(self.raw) or self.ipv4 == bytes(4)
 
     def on_loopback(self, *, ipv6_only: bool) -> "SocketAddress":
-        """Where a wildcard leads that may mean this machine only. `v6_alone`: the socket takes no IPv4."""
+        """The loopback address for a wildcard, else itself. `ipv6_only`: the socket
+        takes no IPv4.
+        """
         if not self.is_wildcard:
             return self
         if self.family == socket.AF_INET:
@@ -69,11 +73,11 @@ class SocketAddress:
         )
 
     def mapped_loopback(self) -> "SocketAddress":
-        """127.0.0.1 in the dress of IPv6."""
+        """127.0.0.1 as an IPv4-mapped address."""
         return SocketAddress(socket.AF_INET6, _MAPPED_PREFIX + bytes((127, 0, 0, 1)), self.port)
 
     def to_python(self) -> tuple[str, int] | tuple[str, int, int, int]:
-        """As the socket module takes it."""
+        """In the form of the socket module."""
         text = socket.inet_ntop(self.family, self.raw)
         return (
             (text, self.port) if self.family == socket.AF_INET else (text, self.port, 0, self.scope)

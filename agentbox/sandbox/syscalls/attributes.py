@@ -1,8 +1,8 @@
-"""Mode, times, owner and extended attributes of files: the kernel's rules on paths say nothing of them, and a descriptor
-that only reads is enough to change them.
+"""Mode, times, owner and extended attributes of files: the kernel's rules on paths do not cover
+them, and a read-only descriptor is enough to change them.
 
-Mode and times change where the agent may write, on a descriptor that was checked. The owner stays; a call that would not
-change it succeeds, since copying tools make such calls.
+Mode and times can be changed where the agent may write, on a checked descriptor. The owner cannot
+be changed; a call that would not change it succeeds, since copying tools make such calls.
 """
 
 import ctypes
@@ -26,19 +26,19 @@ from agentbox.sandbox.syscalls.paths import (
 _PATH_FLAGS: Final = AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH
 _TIMES: Final = struct.Struct("=4q")  # two struct timespec, or two struct timeval
 _UTIMBUF: Final = struct.Struct("=2q")
-_UNCHANGED: Final = 0xFFFFFFFF  # of chown: leave it
+_UNCHANGED: Final = 0xFFFFFFFF  # chown: unchanged
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class FileAttributeHandler:
-    """Each method answers some calls, and raises OSError for the errno."""
+    """Each method handles some calls, and raises OSError with the errno."""
 
     def __init__(self, notify_fd: NotificationFd, paths: PathResolver) -> None:
         self._notify_fd, self._paths = notify_fd, paths
 
     def mode(self, notification: Notification) -> int:
-        """chmod, fchmod, fchmodat, fchmodat2. Nothing that runs as its owner is made of a file."""
+        """chmod, fchmod, fchmodat, fchmodat2. Set-user and set-group bits of files are refused."""
         (dir_fd, path, mode), flags = (AT_FDCWD, *notification.arguments[:2]), 0
         if notification.call == "fchmod":
             dir_fd, path = notification.int_argument(0), 0
@@ -59,7 +59,9 @@ class FileAttributeHandler:
         return 0
 
     def times(self, notification: Notification) -> int:
-        """utime, utimes, futimesat, utimensat. The last two change the descriptor itself where there is no path."""
+        """utime, utimes, futimesat, utimensat. The last two change the descriptor itself if there
+        is no path.
+        """
         dir_fd, (path, address) = AT_FDCWD, notification.arguments[:2]
         if notification.call in ("futimesat", "utimensat"):
             dir_fd, (path, address) = notification.int_argument(0), notification.arguments[1:3]
@@ -78,7 +80,7 @@ class FileAttributeHandler:
         return 0
 
     def owner(self, notification: Notification) -> int:
-        """chown, fchown, lchown, fchownat: succeeds where it would change nothing, and does nothing."""
+        """chown, fchown, lchown, fchownat: succeeds without effect if nothing would change."""
         dir_fd, (path, user, group) = AT_FDCWD, notification.arguments[:3]
         flags = AT_SYMLINK_NOFOLLOW if notification.call == "lchown" else 0
         if notification.call == "fchown":
@@ -114,7 +116,7 @@ class FileAttributeHandler:
             return data
         accessed, first, changed, second = _TIMES.unpack(data)
         if not (0 <= first < 1_000_000 and 0 <= second < 1_000_000):
-            raise OSError(errno.EINVAL, "more than a second of microseconds")
+            raise OSError(errno.EINVAL, "microseconds out of range")
         return _TIMES.pack(accessed, first * 1000, changed, second * 1000)
 
 
@@ -123,12 +125,12 @@ CALLS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("utime", "utimes", "futimesat", "utimensat"), "times"),
     **dict.fromkeys(("chown", "fchown", "lchown", "fchownat"), "owner"),
 }
-"""By which method a call is answered. Extended attributes have none: they are refused."""
+"""The method for each call. Calls on extended attributes have none: they are refused."""
 
 
 def _check_flags(flags: int) -> int:
     if flags & ~_PATH_FLAGS:
-        raise OSError(errno.EINVAL, "flags that no such call has")
+        raise OSError(errno.EINVAL, "invalid flags")
     return flags
 
 

@@ -1,8 +1,10 @@
-"""What sockets of an agent may keep in the kernel's buffers: memory of no process, so no look at processes finds it.
+"""Limits the kernel's socket buffers of an agent: memory of no process, which no scan of processes
+finds.
 
-The size of each buffer is set when its socket is made, and nobody changes it; so a number of sockets is a number of bytes, and
-may be as much as a quarter of the agent's memory. What is kept is an upper bound: each socket adds, and no end is seen. Only
-where that bound meets the most are they counted anew.
+Each buffer's size is set when its socket is created and cannot be changed, so a number of sockets
+is a number of bytes; the limit is a quarter of the agent's memory. The stored value is an upper
+bound: each socket adds to it, and closing is not seen. The sockets are counted only when the bound
+reaches the limit.
 """
 
 import errno
@@ -14,27 +16,25 @@ from typing import Final
 from agentbox.sandbox.syscalls.denials import DeniedCall
 from agentbox.sandbox.syscalls.socket_diag import ConnectionEnds, SocketDiag, connection_ends
 
-BUFFER_SIZE: Final = (
-    128 << 10
-)  # asked for; the kernel doubles it, for what it keeps of each message besides
-CONNECTION_BYTES: Final = 1 << 20  # bytes that both ends of one hold at most: two buffers each
+BUFFER_SIZE: Final = 128 << 10  # requested; the kernel doubles it for its overhead per message
+CONNECTION_BYTES: Final = 1 << 20  # maximum bytes of both ends: two buffers each
 END_BYTES: Final = (
     320 << 10
-)  # bytes that one end of a pair holds at most: its buffer, and the message that crosses its size
-_PAIR_SIZE: Final = 104 << 10  # asked for: what the kernel gives where nobody asks
+)  # maximum bytes of one end of a pair: its buffer, and the message that exceeds its size
+_PAIR_SIZE: Final = 104 << 10  # requested: the kernel's default
 _SHARE: Final = 4
 
 
 class SocketBuffers:
-    """Of one agent, of `memory` bytes; 0 is no limit."""
+    """The buffers of one agent with `memory` bytes; 0 means no limit."""
 
     def __init__(self, memory: int) -> None:
         self._maximum = memory // _SHARE
         self._ends: set[int] = set()
-        self._connections: dict[int, ConnectionEnds] = {}  # by inode of the end that connected
+        self._connections: dict[int, ConnectionEnds] = {}  # by inode of the connecting end
 
     def open_pair(self, kind: int) -> tuple[socket.socket, socket.socket]:
-        """Two ends that are connected with each other. Raises Denied at the most, and OSError."""
+        """A connected pair of sockets. Raises DeniedCall at the limit, and OSError."""
         self.check(2 * END_BYTES)
         first, second = socket.socketpair(socket.AF_UNIX, kind)
         for sock in (first, second):
@@ -43,17 +43,17 @@ class SocketBuffers:
         return first, second
 
     def before_connect(self, inode: int) -> None:
-        """That socket is about to. Raises Denied at the most."""
+        """Checks the limit for a socket that is about to connect. Raises DeniedCall."""
         if inode not in self._connections:
             self.check(CONNECTION_BYTES)
 
     def after_connect(self, inode: int, sock: socket.socket, port: int) -> None:
-        """It has tried to, so that it has a port of its own; to `port`."""
+        """Records an attempt to connect to `port`, after which the socket has a local port."""
         if local_port := sock.getsockname()[1]:
             self._connections[inode] = connection_ends(local_port, port)
 
     def check(self, needed: int) -> None:
-        """Whether so many bytes fit in. Raises Denied at the most."""
+        """Checks that so many more bytes are allowed. Raises DeniedCall at the limit."""
         if self._maximum and self._total() + needed > self._maximum:
             self._ends &= SocketDiag.unix_inodes()
             counts = SocketDiag.count_connections()
@@ -75,6 +75,6 @@ def _consume(counts: Counter[ConnectionEnds], connection: ConnectionEnds) -> boo
 
 
 def limit_buffers(sock: socket.socket) -> None:
-    """Sets the sizes of a socket of TCP, which those that its server accepts take over."""
+    """Sets the buffer sizes of a TCP socket, which accepted sockets inherit."""
     for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
         sock.setsockopt(socket.SOL_SOCKET, option, BUFFER_SIZE)

@@ -1,7 +1,8 @@
-"""connect(2): to the gateway, to the ports that the policy grants, and to listeners of the agent's own.
+"""connect(2): to the gateway, to the ports that the policy grants, and to listeners of the agent
+itself.
 
-Never answered with "continue": the address in the agent's memory could be another by then. A call that has to wait for
-its peer waits here without keeping the reaper from the other calls.
+Never answered with "continue", since the address in the agent's memory could change meanwhile. A
+call that has to wait for its peer does not block the reaper.
 """
 
 import errno
@@ -21,7 +22,7 @@ from agentbox.sandbox.syscalls.notification_fd import Notification, Notification
 from agentbox.sandbox.syscalls.ports import AgentPorts
 from agentbox.sandbox.syscalls.sockets import SocketTable, is_connected
 
-POLL_SECONDS: Final = 0.05  # between two looks whether who waits was interrupted
+POLL_SECONDS: Final = 0.05  # between two checks for interrupted threads
 _MAX_SECONDS: Final = 0.2
 _TIME: Final = struct.Struct("=qq")  # struct timeval
 _AT_ONCE: Final = _TIME.pack(0, 1)
@@ -30,7 +31,9 @@ _IN_PROGRESS: Final = (errno.EINPROGRESS, errno.EALREADY, errno.EINTR)
 
 @dataclass(frozen=True)
 class _PendingConnect:
-    """A thread in a blocking connect. `deadline` is that of the socket's own SO_SNDTIMEO; 0 is none."""
+    """A thread in a blocking connect. `deadline` is that of the socket's SO_SNDTIMEO; 0
+    means none.
+    """
 
     notification: Notification
     address: SocketAddress
@@ -38,7 +41,7 @@ class _PendingConnect:
 
 
 class ConnectHandler:
-    """`watch(fd, then)`: calls `then` once the descriptor can be written to, or has failed."""
+    """`watch(fd, callback)`: calls `callback` once the descriptor is writable or has failed."""
 
     def __init__(
         self,
@@ -61,12 +64,12 @@ class ConnectHandler:
         inode, sock = self._sockets.find(notification)
         if sock is None:
             raise OSError(
-                errno.EISCONN if address else errno.EOPNOTSUPP, "it is connected, or listens"
+                errno.EISCONN if address else errno.EOPNOTSUPP, "the socket is connected or listens"
             )
-        if address is None:  # AF_UNSPEC: it has no peer to be parted from
+        if address is None:  # AF_UNSPEC: it is not connected
             return 0
         if address.family != sock.family:
-            raise OSError(errno.EAFNOSUPPORT, "an address of another family")
+            raise OSError(errno.EAFNOSUPPORT, "wrong address family")
         code = self._attempt(inode, sock, address)
         if code in _IN_PROGRESS and sock.fileno() >= 0 and os.get_blocking(sock.fileno()):
             self._add_pending(notification, inode, sock, address)
@@ -76,11 +79,11 @@ class ConnectHandler:
         return 0
 
     def next_poll(self) -> float | None:
-        """Seconds until `look` wants to be called."""
+        """Seconds until `poll` is due."""
         return POLL_SECONDS if self._pending else None
 
     def poll(self) -> None:
-        """Ends the waits of threads that a signal wants, whose time is over, or that are gone."""
+        """Ends the waits of threads that have a signal, have timed out or have exited."""
         now = time.monotonic()
         for inode, group in list(self._pending.items()):
             for pending in list(group):
@@ -88,7 +91,7 @@ class ConnectHandler:
                     group.remove(pending)
                 elif _has_pending_signal(
                     pending.notification.pid
-                ):  # the connection goes on without it, as POSIX has it
+                ):  # the connection continues without it, as in POSIX
                     self._finish(group, pending, errno.EINTR)
                 elif pending.deadline and now >= pending.deadline:
                     self._finish(group, pending, errno.EINPROGRESS)
@@ -96,7 +99,7 @@ class ConnectHandler:
                 del self._pending[inode]
 
     def _attempt(self, inode: int, sock: socket.socket, address: SocketAddress) -> int:
-        """The errno of one try, and what follows from it for the socket that is kept."""
+        """One attempt: its errno, after updating the stored socket."""
         self._buffers.before_connect(inode)
         address = address.on_loopback(ipv6_only=is_ipv6_only(sock))
         if self._ports.is_open_to_all(address):
@@ -124,7 +127,7 @@ class ConnectHandler:
         self._pending.setdefault(inode, []).append(_PendingConnect(notification, address, deadline))
 
     def _on_ready(self, inode: int, sock: socket.socket) -> None:
-        """What became of a connection that was under way."""
+        """Handles the result of a pending connection."""
         group = self._pending.get(inode)
         if not group:
             if is_connected(sock):
@@ -146,8 +149,9 @@ class ConnectHandler:
 
 
 def try_connect(sock: socket.socket, address: SocketAddress) -> int:
-    """connect(2) without the wait of a blocking socket: for this moment its patience is the shortest there is. A thread of
-    the agent that sets it anew right now cannot keep this process: the alarm ends the call."""
+    """connect(2) without the wait of a blocking socket: sets the shortest send timeout for the
+    call. If a thread of the agent resets it meanwhile, the alarm ends the call.
+    """
     original = sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _TIME.size)
     signal.setitimer(signal.ITIMER_REAL, _MAX_SECONDS)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _AT_ONCE)
@@ -163,7 +167,7 @@ def on_alarm(*_: object) -> None:
 
 
 def _has_pending_signal(thread: int) -> bool:
-    """Whether a signal that it has a handler for waits to be delivered to it: proc(5), status."""
+    """Whether a signal with a handler is pending for the thread: proc(5), status."""
     masks = {}
     try:
         with open(f"/proc/{thread}/status", "rb") as stream:  # noqa: PTH123 - few imports

@@ -1,4 +1,4 @@
-"""What was refused, counted exactly and told in few words."""
+"""Denied calls: counted exactly, reported in batches."""
 
 import time
 from collections.abc import Iterator
@@ -11,8 +11,9 @@ _MAX_DETAIL: Final = 200  # characters
 
 
 class DeniedCall(OSError):
-    """A refusal that counts. `rule` is one of a small set of names, `detail` what was asked for. `signature`: what a class of
-    its own is given to, of a small set too (config/denials.toml)."""
+    """A denial that is counted. `rule` is one of a small set of names, `detail` describes the
+    request. `signature` selects a class of its own, from a small set too (config/denials.toml).
+    """
 
     def __init__(self, code: int, rule: str, detail: str = "", signature: str = "") -> None:
         super().__init__(code, rule)
@@ -27,7 +28,7 @@ class DenialCounter:
         self._next_report = 0.0
 
     def add(self, denied: DeniedCall) -> None:
-        """One more."""
+        """Counts a denial."""
         key = (denied.rule, denied.signature)
         previous = self._unreported[key].count if key in self._unreported else 0
         self._unreported[key] = SyscallDenials(
@@ -38,11 +39,11 @@ class DenialCounter:
         )
 
     def next_poll(self) -> float | None:
-        """Seconds until some are due to be told; None when there are none."""
+        """Seconds until a report is due; None if there is none."""
         return max(0.0, self._next_report - time.monotonic()) if self._unreported else None
 
     def take_due(self, *, flush: bool = False) -> Iterator[SyscallDenials]:
-        """Those to be told now, at most ten times a second."""
+        """The denials to report now, at most ten times a second."""
         now = time.monotonic()
         if self._unreported and (flush or now >= self._next_report):
             self._next_report = now + REPORT_SECONDS
@@ -50,5 +51,5 @@ class DenialCounter:
             yield from unreported.values()
 
     def discard(self) -> None:
-        """As if nothing had been refused."""
+        """Drops all counts."""
         self._unreported = {}

@@ -1,15 +1,19 @@
-"""epoll(7): the kernel has one number of watches (fs.epoll.max_user_watches) for all processes of a user, those of the control
-plane too, so each EPOLL_CTL_ADD is counted. The number of instances says nothing: a watch is of a file and a number, and
-a process that has 500 files open and moves them over 500 numbers has 250,000 in one instance.
+"""epoll(7): limits the watches of an agent.
 
-What is kept is an upper bound: each answer adds, and no end is seen. Only where that bound meets the most are the watches
-counted, as /proc shows them of each instance that a process has open. That all which exist are seen then is known from two
-watches that the reaper makes with each: its own on the instance, which goes when the instance does, and one of the
-instance on a pipe that no agent has, which names it. One that is in no table of descriptors, but in a socket under way or
-in a call of a thread, leaves the bound as it is.
+The kernel has one limit of watches (fs.epoll.max_user_watches) for all processes of a user, the
+control plane included, so each EPOLL_CTL_ADD is counted. A limit of instances would not do: a watch
+belongs to a file and a number, and a process that moves 500 open files over 500 numbers has 250,000
+watches in one instance.
 
-The most is a twentieth of the user's watches, 65,536 where those are more, and what fills a sixteenth of the agent's
-memory. A machine of 8 GiB has 1.8 million: 27 agents at their most, or ten times as many that use a tenth of it.
+The stored value is an upper bound: each call adds to it, and removal is not seen. The watches are
+counted, from /proc, only when the bound reaches the limit. Two watches that the reaper adds to each
+instance show whether all instances were found: its own watch on the instance, which ends with the
+instance, and the instance's watch on a private pipe, which identifies it. An instance that is in no
+descriptor table, but in flight in a socket or in use by a call, leaves the bound unchanged.
+
+The limit is the least of a twentieth of the user's watches, 65,536, and the watches that fill a
+sixteenth of the agent's memory. A machine with 8 GiB has 1.8 million: 27 agents at their limit, or
+ten times as many that use a tenth of it.
 """
 
 import ctypes
@@ -31,12 +35,12 @@ from agentbox.sandbox.syscalls.notification_fd import Notification, Notification
 
 WATCH_BYTES: Final = 256  # bytes: struct epitem and struct eppoll_entry, in slabs
 MAX_WATCHES: Final = 65_536
-MIN_WATCHES: Final = 512  # watches, however little memory the agent has
+MIN_WATCHES: Final = 512  # watches, the minimum for any memory size
 _SHARE_OF_USER, _SHARE_OF_MEMORY = 20, 16
 _GROUP_SIZE: Final = (
-    250  # the kernel lets one file, here the pipe, be watched over 500 ways of two steps
+    250  # the kernel allows a file, here the pipe, to be watched over 500 paths of two steps
 )
-_OWN_WATCHES: Final = 2  # watches with each instance
+_OWN_WATCHES: Final = 2  # additional watches per instance
 _ATTEMPTS: Final = 8
 _PAUSE_SECONDS: Final = 0.001
 _LIMIT: Final = "/proc/sys/fs/epoll/max_user_watches"
@@ -49,7 +53,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class EpollHandler:
-    """Of the tree below the calling process, of `memory` bytes; 0 is no limit of that kind."""
+    """The tree below the calling process, with `memory` bytes; 0 means no limit by memory."""
 
     def __init__(self, notify_fd: NotificationFd, memory: int) -> None:
         self._notify_fd, self._memory, self._watch_count, self._last_number = (
@@ -62,7 +66,7 @@ class EpollHandler:
 
     @cached_property
     def maximum(self) -> int:
-        """Watches."""
+        """In watches."""
         with open(_LIMIT, "rb") as stream:  # noqa: PTH123 - few imports
             shares = [MAX_WATCHES, int(stream.read()) // _SHARE_OF_USER]
         if self._memory:
@@ -70,12 +74,12 @@ class EpollHandler:
         return min(shares)
 
     def make(self, notification: Notification) -> None:
-        """epoll_create, epoll_create1. Raises Denied (ENOSPC) at the limit, and OSError."""
+        """epoll_create, epoll_create1. Raises DeniedCall (ENOSPC) at the limit, and OSError."""
         flags = notification.int_argument(0) if notification.call == "epoll_create1" else 0
         if flags & ~select.EPOLL_CLOEXEC or (
             notification.call == "epoll_create" and notification.int_argument(0) <= 0
         ):
-            raise OSError(errno.EINVAL, "no such instance")
+            raise OSError(errno.EINVAL, "invalid flags")
         self._reserve(_OWN_WATCHES)
         with select.epoll() as instance:
             self._last_number += 1
@@ -83,8 +87,9 @@ class EpollHandler:
             self._notify_fd.send_fd(notification, instance.fileno(), cloexec=bool(flags))
 
     def add(self, notification: Notification) -> None:
-        """EPOLL_CTL_ADD: goes on, or raises Denied (ENOSPC, as the kernel says it) at the limit. What it adds to is of no
-        matter."""
+        """EPOLL_CTL_ADD, for any file: continues the call, or raises DeniedCall (ENOSPC, as the
+        kernel does) at the limit.
+        """
         self._reserve(1)
         self._notify_fd.continue_syscall(notification)
 
@@ -96,7 +101,9 @@ class EpollHandler:
         self._watch_count += count
 
     def _recount(self) -> None:
-        """A process that ends has its instances a moment longer than its table: a look that misses some is repeated."""
+        """The instances of an exiting process outlive its descriptor table briefly: an incomplete
+        scan is repeated.
+        """
         for _ in range(_ATTEMPTS):
             counts = self._watches_by_instance()
             live = self._live_instances()
@@ -106,7 +113,7 @@ class EpollHandler:
             time.sleep(_PAUSE_SECONDS)
 
     def _live_instances(self) -> set[int]:
-        """The numbers of all instances that anything still refers to; a shelf without one is closed."""
+        """The numbers of all referenced instances; closes groups without one."""
         numbers: set[int] = set()
         for group in list(self._groups):
             if live := group.live_instances():
@@ -117,7 +124,7 @@ class EpollHandler:
         return numbers
 
     def _watches_by_instance(self) -> dict[int, int]:
-        """The watches of each instance that the tree has open, by its number."""
+        """The number of watches of each open instance of the tree, by instance number."""
         counts: dict[int, int] = {}
         members = [row.procfs_id for row in tree.descendants(tree.scan(), [os.getpid()])]
         for path, target in usage.descriptors(members):
@@ -140,7 +147,7 @@ class EpollHandler:
 
 
 class _InstanceGroup:
-    """Instances that the reaper knows by number."""
+    """Instances that the reaper identifies by number."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -148,10 +155,10 @@ class _InstanceGroup:
         self._epoll = select.epoll()
         row = os.fstat(self._pipe[0])
         device = os.major(row.st_dev) << 20 | os.minor(row.st_dev)
-        self.marker = [b"ino:%x" % row.st_ino, b"sdev:%x" % device]  # as fdinfo has it
+        self.marker = [b"ino:%x" % row.st_ino, b"sdev:%x" % device]  # in the form of fdinfo
 
     def close(self) -> None:
-        """Of one that has none left."""
+        """Of a group without instances."""
         self._epoll.close()
         for end in self._pipe:
             os.close(end)
@@ -163,21 +170,21 @@ class _InstanceGroup:
         self.size += 1
 
     def live_instances(self) -> set[int]:
-        """As of `Polling`."""
+        """As in `EpollHandler`."""
         return {
             int(row[5], 16) for row in _read_watches(f"/proc/self/fdinfo/{self._epoll.fileno()}")
         }
 
 
 def _add_watch(instance: int, target: int, number: int) -> None:
-    """For nothing."""
+    """A watch without events."""
     if _libc.epoll_ctl(instance, _ADD, target, _EVENT.pack(0, number)) < 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
 
 
 def _read_watches(path: str) -> Iterator[list[bytes]]:
-    """`tfd: 4 events: 0 data: 1 pos:0 ino:10ca84d sdev:f`, by words (proc(5), fdinfo)."""
+    """`tfd: 4 events: 0 data: 1 pos:0 ino:10ca84d sdev:f`, split into words (proc(5), fdinfo)."""
     with open(path, "rb", buffering=1 << 20) as stream:  # noqa: PTH123 - few imports
         for line in stream:
             if line.startswith(b"tfd:"):

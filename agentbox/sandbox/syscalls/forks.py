@@ -1,8 +1,8 @@
-"""fork(2), vfork(2) and clone(2): counted, and refused at the limit. The kernel makes the process itself, since the flags
-are registers and cannot change any more.
+"""fork(2), vfork(2) and clone(2): counted, and refused at the limit. The kernel performs the call
+itself, since the flags are in registers and cannot change any more.
 
-What is kept is an upper bound: each answer adds one, and no end is seen. Only where that bound meets the limit is the tree
-counted anew, so an answer far from it reads nothing.
+The stored values are upper bounds: each call adds one, and exits are not seen. The tree is counted
+only when a bound reaches the limit, so calls far from it read nothing.
 """
 
 import errno
@@ -21,13 +21,14 @@ _NAMESPACES: Final = 0x7E020000  # the CLONE_NEW* flags
 _ATTEMPTS: Final = 8
 _PAUSE_SECONDS: Final = 0.001
 _OUTSIDE_CALL_STATES: Final = (
-    "SZXTt"  # states in which a thread is not inside of clone: there it runs, or waits in D
+    "SZXTt"  # states of a thread outside of clone: inside it runs, or waits in D
 )
 
 
 class ForkHandler:
-    """Of the tree below the calling process, of at most `most` processes; 0 is no limit. `share`: of what all agents of the
-    box may have together."""
+    """The tree below the calling process, with at most `maximum` processes; 0 means no limit.
+    `box_share`: the share in the limit of all agents together.
+    """
 
     def __init__(
         self, notify_fd: NotificationFd, maximum: int, box_share: BoxShare | None = None
@@ -36,19 +37,17 @@ class ForkHandler:
         self._processes = self._threads = 1
         self._in_flight: dict[
             int, None
-        ] = {}  # threads that were let go on and may not have forked yet
+        ] = {}  # threads whose call was continued and that may not have forked yet
 
     def fork(self, notification: Notification) -> None:
-        """Goes on, or raises Denied (EAGAIN) at the limit."""
+        """Continues the call, or raises DeniedCall (EAGAIN) at the limit."""
         flags = notification.int_argument(0) if notification.call == "clone" else 0
         if flags & _NAMESPACES:
             raise DeniedCall(errno.EPERM, "clone", f"namespaces {flags & _NAMESPACES:#x}")
         thread = bool(flags & CLONE_THREAD)
         if thread and not flags & CLONE_FILES:
-            raise DeniedCall(errno.EPERM, "clone", "a thread with descriptors of its own")
-        self._in_flight.pop(
-            notification.pid, None
-        )  # it asks again, so it is done with what it asked before
+            raise DeniedCall(errno.EPERM, "clone", "a thread with its own descriptor table")
+        self._in_flight.pop(notification.pid, None)  # a new call, so the previous one is finished
         if (
             self._maximum
             and not self._is_below_limit(thread)
@@ -63,7 +62,7 @@ class ForkHandler:
             raise DeniedCall(
                 errno.EAGAIN,
                 "box_tasks",
-                "the agents of this box have all processes and threads that it can spare",
+                "all agents together are at the limit of processes and threads",
             )
         self._in_flight[notification.pid] = None
         self._processes += not thread
@@ -83,18 +82,19 @@ class ForkHandler:
         return self._box_share.reserve_counted(self._threads + 2)
 
     def _is_below_limit(self, thread: bool) -> bool:
-        """Whether one more keeps to both limits."""
+        """Whether one more is within both limits."""
         return self._threads < THREADS_PER_PROCESS * self._maximum and (
             thread or self._processes < self._maximum
         )
 
     def _recount_below_limit(self, thread: bool) -> bool:
-        """As `_fits`, after a count. Who was let go on and has not forked yet counts as if it had: a look that finds too
-        many only with those is repeated for a few milliseconds, and then is a no."""
+        """Like `_is_below_limit`, after a count. Calls that were continued and have not forked yet
+        count as forks: if only they exceed the limit, the count is repeated for a few milliseconds.
+        """
         for _ in range(_ATTEMPTS):
             in_flight = (
                 self._count_in_flight()
-            )  # before the scan: who forks between the two is counted twice, not never
+            )  # before the scan: a fork between the two counts twice, not never
             rows = _descendants()
             self._processes, self._threads = len(rows), sum(row.threads for row in rows)
             if not self._is_below_limit(thread):
@@ -115,7 +115,9 @@ class ForkHandler:
 
 
 def _descendants() -> list[tree.Process]:
-    """All below this process. Zombies count, as they do for the kernel, but those that this process is about to bury."""
+    """All processes below this one. Zombies count, as for the kernel, except those that this
+    process will reap.
+    """
     own_pid = os.getpid()
     return [
         row

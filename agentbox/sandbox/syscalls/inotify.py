@@ -1,9 +1,11 @@
-"""inotify(7). Events that nobody reads wait in the kernel, in memory of no process, so each instance counts as what it holds
-at most. And what is watched tells the names in it: Landlock has no hook for that, so the right to read it is asked for here.
-The reaper makes instances, and adds watches, in the agent's place.
+"""inotify(7): limits instances, and checks the right to read what is watched.
 
-What is kept of the number is an upper bound: each answer adds. Only where that bound meets the most are the descriptors of
-the tree looked at.
+Unread events wait in kernel memory that belongs to no process, so each instance counts with its
+maximum. Watches reveal names: Landlock has no hook for them, so the right to read is checked here.
+The reaper creates instances and adds watches for the agent.
+
+The stored number is an upper bound: each call adds to it. The descriptors of the tree are counted
+only when the bound reaches the limit.
 """
 
 import ctypes
@@ -31,15 +33,15 @@ from agentbox.sandbox.syscalls.paths import (
 
 INSTANCE_BYTES: Final = (
     8 << 20
-)  # bytes: 16,384 events (fs.inotify.max_queued_events) of 512 bytes, which one with a long name has
-MIN_INSTANCES: Final = 2  # instances, however little memory the agent has
+)  # bytes: 16,384 events (fs.inotify.max_queued_events) of 512 bytes, the size with a long name
+MIN_INSTANCES: Final = 2  # instances, the minimum for any memory size
 _SHARE: Final = 4
 _DONT_FOLLOW: Final = 0x02000000  # IN_DONT_FOLLOW, linux/inotify.h
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class InotifyHandler:
-    """Of the tree below the calling process, of `memory` bytes; 0 is no limit."""
+    """The tree below the calling process, with `memory` bytes; 0 means no limit."""
 
     def __init__(
         self,
@@ -54,10 +56,10 @@ class InotifyHandler:
         self._maximum = max(MIN_INSTANCES, memory // _SHARE // INSTANCE_BYTES) if memory else 0
 
     def make(self, notification: Notification) -> None:
-        """Raises Denied (EMFILE) at the limit, and OSError."""
+        """Raises DeniedCall (EMFILE) at the limit, and OSError."""
         flags = notification.int_argument(0) if notification.call == "inotify_init1" else 0
         if flags & ~(os.O_NONBLOCK | os.O_CLOEXEC):
-            raise OSError(errno.EINVAL, "flags that no instance has")
+            raise OSError(errno.EINVAL, "invalid flags")
         if self._maximum and self._instance_count >= self._maximum:
             self._instances.clean_up()
             self._instance_count = min(
@@ -81,24 +83,26 @@ class InotifyHandler:
             self._instances.add(instance, process, number)
 
     def _create_instance(self, flags: int) -> int:
-        """One of the kernel's, which has so many for all of a user."""
+        """Creates an instance; the kernel limits them per user."""
         for _ in range(2):
             instance: int = _libc.inotify_init1(flags | os.O_CLOEXEC)
             if instance >= 0:
                 return instance
             self._instances.clean_up()
-        raise OSError(ctypes.get_errno(), "no instance")
+        raise OSError(ctypes.get_errno(), "cannot create an instance")
 
     def add(self, notification: Notification) -> int:
-        """inotify_add_watch(2): of a folder that the agent may list, or a file that it may read. Raises Denied, and OSError."""
+        """inotify_add_watch(2): on a directory that the agent may list, or a file that it may read.
+        Raises DeniedCall and OSError.
+        """
         try:
             instance = self._instances.find(notification.pid, notification.int_argument(0))
         except FileNotFoundError as error:
             raise OSError(errno.EBADF, "no such descriptor") from error
-        if not self._notify_fd.is_waiting(notification):  # the number may be another's by now
-            raise ProcessLookupError(errno.ESRCH, "it is gone")
+        if not self._notify_fd.is_waiting(notification):  # the thread id may have been reused
+            raise ProcessLookupError(errno.ESRCH, "the thread has exited")
         if instance is None:
-            raise OSError(errno.EINVAL, "no instance")
+            raise OSError(errno.EINVAL, "not an inotify instance")
         mask = notification.int_argument(2)
         with self._paths.open_path(
             notification,
@@ -109,7 +113,7 @@ class InotifyHandler:
             if not self._readable.contains(fd):
                 display_path = os.fsdecode(descriptor_path(fd)).encode("utf-8", "replace").decode()
                 raise DeniedCall(errno.EACCES, agent_filter.ADD_WATCH, display_path)
-            # The link in /proc must be followed; what it leads to may be a link itself, and is not.
+            # The link in /proc must be followed; its target may be a link too, and is not followed.
             watch: int = _libc.inotify_add_watch(
                 instance, f"/proc/self/fd/{fd}".encode(), mask & ~_DONT_FOLLOW
             )
@@ -120,8 +124,9 @@ class InotifyHandler:
 
 
 def _count_open() -> int:
-    """How many the tree has open; more than any limit while descriptors of it that may be such are shown to nobody, or wait
-    in sockets."""
+    """The number of open instances of the tree; more than any limit if some may be unreadable or in
+    flight in sockets.
+    """
     members = tree.descendants(tree.scan(), [os.getpid()])
     descriptors = usage.descriptors(row.procfs_id for row in members)
     return (

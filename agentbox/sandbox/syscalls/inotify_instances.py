@@ -1,8 +1,9 @@
-"""The inotify instances of an agent. The reaper keeps a descriptor of each, to add watches to: it cannot take one out of the
-agent (pidfd_getfd(2) is not for containers).
+"""The inotify instances of an agent. The reaper keeps a descriptor of each to add watches: it
+cannot take one from the agent (pidfd_getfd(2) is not available in containers).
 
-All descriptors of such share one inode, so which one a process means is known from where it was put. Else a status flag of
-each is set that instances have no use for, and read beside the agent's. An agent that sets it meanwhile confuses but its own.
+All inotify descriptors share one inode, so the instance of a descriptor is known by where it was
+sent. Otherwise a status flag that inotify ignores is set on each of the reaper's descriptors and
+read from the agent's. An agent that sets it meanwhile confuses only its own instances.
 """
 
 import contextlib
@@ -16,21 +17,20 @@ from agentbox.sandbox.launcher import tree
 from agentbox.sandbox.monitor import usage
 
 INOTIFY_TARGET: Final = "anon_inode:inotify"  # proc(5), of /proc/<pid>/fd
-_REST_FACTOR: Final = 20  # times what a look took is at least between two, so that they cost a twentieth of a CPU at most
-_POLL_SECONDS: Final = (
-    2.0  # the kernel has so many for all of a user: what the agent has closed is let go
-)
+# pause after a poll, as a multiple of its duration: a twentieth of a CPU at most
+_REST_FACTOR: Final = 20
+_POLL_SECONDS: Final = 2.0  # the kernel limits instances per user: closed ones are released
 _FLAGS: Final = b"flags:"  # proc(5), `fdinfo`: octal
-# To read that file the kernel writes a line for each watch: so many lines, about a tenth of a second, are read at most.
+# fdinfo has a line per watch: this many lines, about a tenth of a second, are read at most.
 _MAX_LINES: Final = 20_000
-_BASE_LINES: Final = 20  # what such a file costs without a watch
+_BASE_LINES: Final = 20  # cost of such a file without a watch
 
 
 class InotifyInstances:
-    """By our descriptor, and by the paths of the agent's descriptors in /proc."""
+    """By the reaper's descriptor, and by the paths of the agent's descriptors in /proc."""
 
     def __init__(self) -> None:
-        self._watches: dict[int, int] = {}  # by ours, how many at most
+        self._watches: dict[int, int] = {}  # by the reaper's descriptor: upper bound of watches
         self._paths: dict[str, int] = {}
         self._next_poll = 0.0
 
@@ -38,13 +38,16 @@ class InotifyInstances:
         return len(self._watches)
 
     def add(self, fd: int, process: int, number: int) -> None:
-        """A new one, which that process has under that number. It is ours to close."""
+        """Adds a new instance, which that process has under that number. Takes
+        ownership of `fd`.
+        """
         self._watches[fd] = 0
         self._paths[f"/proc/{process}/fd/{number}"] = fd
 
     def find(self, thread: int, number: int) -> int | None:
-        """Ours of the instance that the thread has under that number; None where that is none of these. Raises OSError (EBADF)
-        where it has nothing there."""
+        """The reaper's descriptor of the instance that the thread has under that number; None if it
+        is another file. Raises OSError (EBADF) if there is no such descriptor.
+        """
         path = f"/proc/{thread}/fd/{number}"
         if path not in self._paths:
             path = _descriptor_path(thread, number)
@@ -57,18 +60,18 @@ class InotifyInstances:
         return fd
 
     def next_poll(self) -> float | None:
-        """Seconds until `look` wants to be called."""
+        """Seconds until `poll` is due."""
         return max(0.0, self._next_poll - time.monotonic()) if self._watches else None
 
     def poll(self) -> None:
-        """Tidies, each two seconds."""
+        """Cleans up, every two seconds."""
         if self._watches and (started := time.monotonic()) >= self._next_poll:
             self.clean_up()
             finished = time.monotonic()
             self._next_poll = finished + max(_POLL_SECONDS, _REST_FACTOR * (finished - started))
 
     def clean_up(self) -> None:
-        """Lets go of what the agent has closed."""
+        """Closes the instances that the agent has closed."""
         self._paths = {
             path: fd for path, fd in self._paths.items() if _target(path) == INOTIFY_TARGET
         }
@@ -87,8 +90,9 @@ class InotifyInstances:
                 os.close(closed)
 
     def _identify(self, paths: Collection[str]) -> bool:
-        """Learns which of ours is behind each path: our numbers, counted from 1, are shown by the flag bit by bit. Whether that
-        was not too much to read."""
+        """Identifies the instance behind each path: the flag transmits the instances' numbers,
+        counted from 1, bit by bit. False if that would be too much to read.
+        """
         numbers = dict(enumerate(self._watches, start=1))
         bits = len(numbers).bit_length()
         if len(paths) * bits * (_BASE_LINES + sum(self._watches.values())) > _MAX_LINES:
@@ -112,13 +116,15 @@ class InotifyInstances:
 def may_be_in_flight(
     members: Iterable[tree.Process], descriptors: Iterable[tuple[str, str]]
 ) -> bool:
-    """Whether descriptors of these processes that may be instances are shown to nobody, or wait in sockets."""
+    """Whether these processes may have instances that are unreadable, or in flight in sockets."""
     sockets = (path for path, target in descriptors if target.startswith("socket:"))
     return any(map(tree.is_unreadable, members)) or any(map(usage.has_in_flight_fds, sockets))
 
 
 def _descriptor_path(thread: int, number: int) -> str:
-    """All threads of a process share their descriptors: that of the first, where it lives. Raises OSError."""
+    """The path below the first thread, if it is alive, since all threads share descriptors. Raises
+    OSError.
+    """
     paths = [f"/proc/{task}/fd/{number}" for task in (tree.thread_group_id(thread), thread)]
     return next((path for path in paths if _target(path)), paths[0])
 

@@ -1,4 +1,4 @@
-"""bind(2) and listen(2): on loopback, at no port of the box's own."""
+"""bind(2) and listen(2): on loopback, and on no port of the box."""
 
 import errno
 import socket
@@ -11,12 +11,13 @@ from agentbox.sandbox.syscalls.ports import AgentPorts
 from agentbox.sandbox.syscalls.sockets import SocketTable
 
 _CLOSED: Final = 7  # TCP_CLOSE, the first byte of struct tcp_info
-MAX_PORTS: Final = 2048  # of 28,232 that the kernel gives to whoever connects, anywhere in this box (ip_local_port_range)
+MAX_PORTS: Final = 2048  # of the 28,232 ephemeral ports of the box (ip_local_port_range)
 
 
 class ListenHandler:
-    """Servers of an agent's own. `most`: ports that it may have taken at a time. A port that somebody has bound is given to
-    nobody who connects, so with all of them one agent would cut off the box."""
+    """Servers of an agent. `maximum`: ports that it may have bound at a time. A bound port is not
+    available to connecting sockets, so an agent with all of them would cut off the box.
+    """
 
     def __init__(
         self,
@@ -31,7 +32,7 @@ class ListenHandler:
             ports,
             maximum,
         )
-        self._used_ports: set[int] = set()  # and, up to `most`, those it had
+        self._used_ports: set[int] = set()  # may include released ports, up to `maximum`
 
     def bind(self, notification: Notification) -> int:
         """A wildcard means loopback. Raises OSError."""
@@ -40,7 +41,7 @@ class ListenHandler:
         if address is None:
             raise OSError(errno.EAFNOSUPPORT, "no address")
         if sock is None:
-            raise OSError(errno.EINVAL, "it has an address")
+            raise OSError(errno.EINVAL, "the socket is already bound")
         address = address.on_loopback(ipv6_only=is_ipv6_only(sock))
         self._ports.check_bind(address)
         self._check_capacity("bind")
@@ -49,21 +50,23 @@ class ListenHandler:
         except OSError as error:
             if error.errno != errno.EADDRINUSE:
                 raise
-            self._sockets.clean_up()  # one that the agent has closed may have had it
+            self._sockets.clean_up()  # a socket that the agent has closed may have the port
             sock.bind(address.to_python())
         self._used_ports.add(local_port(sock))
         return 0
 
     def listen(self, notification: Notification) -> int:
-        """Once it listens it is the agent's alone, and connections of this agent may meet it. Raises OSError."""
+        """Starts listening; then the socket belongs to the agent alone, which may connect to it.
+        Raises OSError.
+        """
         inode, sock = self._sockets.find(notification)
         if sock is None:
             if self._ports.has_listened(inode):
-                return 0  # again, by a child that inherited it; the length of its queue stays
-            raise OSError(errno.EINVAL, "it is connected")
-        # In this state nothing that the agent may do without being asked about changes its address.
+                return 0  # a repeated call, by a child that inherited it; the backlog is unchanged
+            raise OSError(errno.EINVAL, "the socket is connected")
+        # In this state no unhandled call of the agent changes its address.
         if sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] != _CLOSED:
-            raise OSError(errno.EINVAL, "it is connecting")
+            raise OSError(errno.EINVAL, "the socket is connecting")
         if local_port(sock) == 0:
             self._check_capacity("listen")
             wildcard = SocketAddress(
@@ -75,15 +78,15 @@ class ListenHandler:
         with self._ports.lock(port):
             if self._ports.socket_diag.find_connecting(
                 port
-            ):  # by whom, nobody can tell: it was another's port until now
-                raise OSError(errno.EADDRINUSE, "somebody waits for an earlier listener there")
+            ):  # the waiting client is unknown: the port belonged to another process
+                raise OSError(errno.EADDRINUSE, "a client waits for a previous listener")
             sock.listen(max(0, notification.int_argument(1)))
             self._ports.add_listener(sock)
         self._sockets.release(inode)
         return 0
 
     def _check_capacity(self, rule: str) -> None:
-        """Raises Denied at the limit."""
+        """Raises DeniedCall at the limit."""
         if len(self._used_ports) >= self._maximum:
             self._sockets.clean_up()
             self._used_ports &= self._ports.socket_diag.used_ports() | self._sockets.ports()
@@ -94,10 +97,12 @@ class ListenHandler:
 def read_address(
     notify_fd: NotificationFd, notification: Notification, rule: str
 ) -> SocketAddress | None:
-    """The address in the second and third argument, copied once. Raises Denied for a family that is not TCP's."""
+    """The address in the second and third argument, copied once. Raises DeniedCall for a family
+    other than TCP's.
+    """
     size = notification.int_argument(2)
     if not 0 <= size <= MAX_LENGTH:
-        raise OSError(errno.EINVAL, "a length that no address has")
+        raise OSError(errno.EINVAL, "invalid address length")
     try:
         return SocketAddress.parse(
             notify_fd.read_memory(notification, notification.arguments[1], size) if size else b""
@@ -115,7 +120,7 @@ def local_port(sock: socket.socket) -> int:
 
 
 def is_ipv6_only(sock: socket.socket) -> bool:
-    """Whether it is one of IPv6 that does not speak IPv4."""
+    """Whether it is an IPv6 socket without IPv4."""
     return sock.family == socket.AF_INET6 and bool(
         sock.getsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY)
     )

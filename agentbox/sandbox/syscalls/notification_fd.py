@@ -1,4 +1,6 @@
-"""The kernel's queue of calls that wait for an answer: man 2 seccomp_unotify. Structures and numbers: linux/seccomp.h."""
+"""The kernel's queue of notifications: man 2 seccomp_unotify. Structures and numbers:
+linux/seccomp.h.
+"""
 
 import errno
 import fcntl
@@ -36,12 +38,14 @@ Word = int
 
 @cache
 def syscall_names(machine: Machine) -> Mapping[int, str]:
-    """The calls that the filter speaks of, by number."""
+    """The calls in the filter, by number."""
     return {number: call for call in CALLS if (number := machine.number(call)) is not None}
 
 
 class Notification(NamedTuple):
-    """A thread that waits inside a call. `arguments` are the registers, which nobody can change any more."""
+    """A thread that waits in a call. `arguments` are the registers, which cannot change
+    any more.
+    """
 
     id: int
     pid: int  # of the thread
@@ -55,7 +59,7 @@ class Notification(NamedTuple):
 
 
 class NotificationFd:
-    """The supervisor's end. Whoever waits is not answered twice: a thread that is gone takes no answer."""
+    """The supervisor's end. Replies to threads that have exited are ignored."""
 
     def __init__(self, fd: int, machine: Machine) -> None:
         self._fd = fd
@@ -68,11 +72,11 @@ class NotificationFd:
         return self._fd
 
     def close(self) -> None:
-        """Every call that waits, or comes later, gets ENOSYS."""
+        """Every waiting or later call fails with ENOSYS."""
         os.close(self._fd)
 
     def receive(self) -> Notification | None:
-        """The next one; None when it is gone again."""
+        """The next notification; None if its thread has exited."""
         raw = bytearray(_NOTIFICATION.size)
         try:
             fcntl.ioctl(self._fd, _RECEIVE, raw)
@@ -84,7 +88,7 @@ class NotificationFd:
         )
 
     def is_waiting(self, notification: Notification) -> bool:
-        """Whether that thread still waits: then what was read of it, by its number, was its own."""
+        """Whether the thread still waits: then what was read by its id belongs to it."""
         with suppress(FileNotFoundError):
             self._ioctl(_VALID, struct.pack("=Q", notification.id))
             return True
@@ -95,12 +99,15 @@ class NotificationFd:
         self._send(_REPLY.pack(notification.id, 0 if error else value, -error, 0))
 
     def continue_syscall(self, notification: Notification) -> None:
-        """The kernel runs the call. Only for what its registers decide alone: memory can be changed by a second thread."""
+        """The kernel runs the call. Only for decisions based on registers: another thread can
+        change memory.
+        """
         self._send(_REPLY.pack(notification.id, 0, 0, _CONTINUE))
 
     def send_fd(self, notification: Notification, fd: int, *, cloexec: bool) -> int | None:
-        """The thread gets that open file at a number of its own, which is what its call returns; None where it is gone. Raises
-        OSError (EMFILE)."""
+        """Installs a descriptor in the thread, whose call returns its number; None if the thread
+        has exited. Raises OSError (EMFILE).
+        """
         with suppress(FileNotFoundError):
             return self._ioctl(
                 _ADD,
@@ -109,20 +116,22 @@ class NotificationFd:
         return None
 
     def add_fd(self, notification: Notification, fd: int, *, cloexec: bool) -> int:
-        """As `give`, and the call goes on waiting: the number. Raises OSError."""
+        """Like `send_fd`, but the call keeps waiting; returns the number. Raises OSError."""
         return self._ioctl(
             _ADD, _ADD_FD.pack(notification.id, 0, fd, 0, os.O_CLOEXEC if cloexec else 0)
         )
 
     def read_memory(self, notification: Notification, address: Word, size: int) -> bytes:
-        """A copy of its memory, shorter where the memory ends. Raises OSError (EFAULT when there is nothing)."""
+        """A copy of its memory, shorter at the end of a mapping. Raises OSError (EFAULT if there is
+        none).
+        """
         try:
             memory = os.open(f"/proc/{notification.pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
-            raise PermissionError(errno.EPERM, "its memory cannot be read") from error
+            raise PermissionError(errno.EPERM, "cannot read the memory of the thread") from error
         try:
-            if not self.is_waiting(notification):  # the number may be another's by now
-                raise ProcessLookupError(errno.ESRCH, "it is gone")
+            if not self.is_waiting(notification):  # the thread id may have been reused
+                raise ProcessLookupError(errno.ESRCH, "the thread has exited")
             data = os.pread(memory, size, address)
         except (OSError, OverflowError) as error:
             raise OSError(errno.EFAULT, os.strerror(errno.EFAULT)) from error
@@ -133,14 +142,14 @@ class NotificationFd:
         return data
 
     def read_exact(self, notification: Notification, address: Word, size: int) -> bytes:
-        """As `read`, never shorter. Raises OSError (EFAULT where the memory ends before)."""
+        """Like `read_memory`, never shorter. Raises OSError (EFAULT if the mapping ends before)."""
         data = self.read_memory(notification, address, size)
         if len(data) < size:
             raise OSError(errno.EFAULT, os.strerror(errno.EFAULT))
         return data
 
     def write_memory(self, notification: Notification, address: Word, data: bytes) -> None:
-        """Into its memory. Raises OSError."""
+        """Writes to its memory. Raises OSError."""
         memory = os.open(f"/proc/{notification.pid}/mem", os.O_RDWR | os.O_CLOEXEC)
         try:
             if self.is_waiting(notification):

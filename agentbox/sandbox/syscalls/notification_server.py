@@ -1,4 +1,6 @@
-"""Where all calls that wait are answered: each kind by its own file, and what no file answers is refused and counted."""
+"""Answers all notifications: a handler per kind of call; calls without a handler are denied and
+counted.
+"""
 
 import errno
 import select
@@ -34,15 +36,19 @@ _UNREACHABLE: Final = ("sendto", "sendmsg", "sendmmsg", *seccomp.NETWORK_CALLS)
 _ERRORS: Final = {
     **dict.fromkeys(seccomp.UNKNOWN, errno.ENOSYS),
     **dict.fromkeys(_UNREACHABLE, errno.EACCES),
-    # As on a file system that has none: a tool that copies them goes on.
+    # As on a file system without support: copying tools continue.
     **dict.fromkeys(("setxattr", "lsetxattr", "fsetxattr", "setxattrat"), errno.EOPNOTSUPP),
-    "close_range": errno.EINVAL,  # as for a flag that it does not know
-    "seccomp": errno.EBUSY,  # as the kernel says it
+    "close_range": errno.EINVAL,  # as for an unknown flag
+    "seccomp": errno.EBUSY,  # as the kernel does
 }
 
 
 class NotificationServer:
-    """Of one agent, of `pids` processes and `memory` bytes at most (0: any number) and `most_ports` of its own. `locks`: as for Ports, `share`: as for Forks. `writable`: found from the confinement where not given. `fileno` is readable when `serve` has something to do; `patience` says when it wants to be called."""
+    """The server of one agent with at most `pids` processes, `memory` bytes (0: no limit) and
+    `max_ports` bound ports. `locks`: as in AgentPorts, `box_share`: as in ForkHandler. `writable`:
+    computed from the confinement if not given. `fileno` is readable when `serve` has work;
+    `next_poll` says when it must be called.
+    """
 
     def __init__(
         self,
@@ -113,7 +119,7 @@ class NotificationServer:
         return self._epoll.fileno()
 
     def close(self) -> None:
-        """Of a desk where nobody asks."""
+        """Of a server without clients."""
         self._epoll.close()
 
     def next_poll(self) -> float | None:
@@ -126,20 +132,20 @@ class NotificationServer:
         return min((seconds for seconds in waits if seconds is not None), default=None)
 
     def serve(self) -> None:
-        """Answers what waits now."""
+        """Answers all waiting calls."""
         for fd, event in self._epoll.poll(0):
             if fd in self._callbacks:
                 self._epoll.unregister(fd)
                 self._callbacks.pop(fd)()
             elif event & select.EPOLLIN:
                 self._handle_next()
-            else:  # no process is left that could ask
+            else:  # no process with the filter is left
                 self._epoll.unregister(fd)
         self._connect_handler.poll()
         self._instances.poll()
 
     def take_due(self, *, flush: bool = False) -> Iterator[SyscallDenials]:
-        """Refusals that are due to be told."""
+        """Denials that are due for a report."""
         return self.denials.take_due(flush=flush)
 
     def _watch(self, fd: int, callback: Callable[[], None]) -> None:
@@ -169,12 +175,16 @@ class NotificationServer:
 
 
 def send_notify_fd(sock: socket.socket, notify_fd: int) -> None:
-    """The agent's side, before its exec: sends the listener to the reaper. Raises OSError."""
+    """The agent's side, before exec: sends the notification descriptor to the reaper. Raises
+    OSError.
+    """
     socket.send_fds(sock, [b"x"], [notify_fd])
 
 
 def receive_notify_fd(sock: socket.socket) -> int | None:
-    """The reaper's side: the listener, None when the agent never came so far."""
+    """The reaper's side: the notification descriptor, None if the agent failed before
+    it sent it.
+    """
     data, fds, _, _ = socket.recv_fds(sock, 1, 1)
     return fds[0] if data and fds else None
 

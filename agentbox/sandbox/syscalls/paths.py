@@ -1,7 +1,7 @@
-"""From a path in an agent's memory to a descriptor of what it names now, and whether the agent may read or write there.
+"""Opens a path in an agent's memory, and checks whether the agent may read or write there.
 
-What is checked is the descriptor that is used afterwards: a link or folder that changes meanwhile changes nothing. Numbers:
-linux/openat2.h, linux/fcntl.h.
+The checked descriptor is the one that is used afterwards, so a link or directory that changes
+meanwhile has no effect. Numbers: linux/openat2.h, linux/fcntl.h.
 """
 
 import errno
@@ -24,38 +24,38 @@ AT_FDCWD: Final = -100  # AT_FDCWD
 _PATH_MAX: Final = 4096  # PATH_MAX
 _FD_PATH: Final = re.compile(
     rb"/proc/(?:self|thread-self)/fd/([0-9]{1,9})"
-)  # how libraries name one of their own
+)  # how libraries name their own descriptors
 
 
 class GrantedPaths:
-    """Where `grants` lead. They are opened as an agent's rules are, within the same `boundary`."""
+    """The targets of `grants`, opened like an agent's rules, within the same `boundary`."""
 
     def __init__(self, grants: Iterable[PathRule], boundary: Boundary = UNBOUNDED) -> None:
         paths: dict[bytes, bool] = {}
         with Opener(boundary) as opener:
             for grant in grants:
-                with suppress(OSError):  # it granted nothing either
+                with suppress(OSError):  # Landlock granted nothing either
                     path = os.fsencode(opener.open(grant.path).path)
                     paths[path] = paths.get(path, False) or grant.recursive
         self._directories = tuple(
-            place.rstrip(b"/") + b"/" for place, below in paths.items() if below
+            path.rstrip(b"/") + b"/" for path, below in paths.items() if below
         )
         self._exact = frozenset(paths)
 
     def contains(self, path: bytes) -> bool:
-        """Whether what the kernel names so is one of them, or lies below."""
+        """Whether the path is granted, or lies below a granted directory."""
         return path in self._exact or self.is_below(path)
 
     def is_below(self, path: bytes) -> bool:
-        """Whether it is, or lies in, one that is granted with all below."""
+        """Whether the path is, or lies in, a directory that is granted with its contents."""
         return (path + b"/").startswith(self._directories)
 
 
 class WritablePaths(GrantedPaths):
-    """Where they let an agent write: there attributes may be changed."""
+    """Where an agent may write, and so change attributes."""
 
     def __init__(self, grants: Iterable[PathRule], boundary: Boundary = UNBOUNDED) -> None:
-        # A device is nobody's to change, though all may write to it.
+        # Attributes of a device may not be changed, though all may write to it.
         super().__init__(
             (
                 grant
@@ -67,7 +67,7 @@ class WritablePaths(GrantedPaths):
 
 
 class ReadablePaths:
-    """What they let an agent read: files, and the names in folders. Nothing is opened before somebody asks."""
+    """What an agent may read: files, and names in directories. Opens grants on first use."""
 
     def __init__(self, grants: tuple[PathRule, ...], boundary: Boundary = UNBOUNDED) -> None:
         self._grants, self._boundary = grants, boundary
@@ -85,8 +85,9 @@ class ReadablePaths:
         )
 
     def contains(self, descriptor: int) -> bool:
-        """Of what it is open on, as the kernel names it at this moment. A folder that is granted without what lies in it is not
-        listed."""
+        """Whether the target of the descriptor, by its current name, may be read. A directory
+        granted without its contents may not be listed.
+        """
         path = descriptor_path(descriptor)
         if stat.S_ISDIR(os.fstat(descriptor).st_mode):
             return self._listable.is_below(path)
@@ -94,7 +95,7 @@ class ReadablePaths:
 
 
 class PathResolver:
-    """Of one agent."""
+    """Resolves the paths of one agent."""
 
     def __init__(self, notify_fd: NotificationFd, writable: WritablePaths) -> None:
         self._notify_fd, self._writable = notify_fd, writable
@@ -109,8 +110,9 @@ class PathResolver:
         *,
         by_descriptor: bool = False,
     ) -> Iterator[int]:
-        """An O_PATH descriptor of what the path at `address`, relative to the descriptor `at`, names; of that descriptor
-        itself where it is `held` and there is no path. Raises OSError."""
+        """An O_PATH descriptor of the path at `address`, relative to the descriptor `dir_fd`; of
+        that descriptor itself if `by_descriptor`. Raises OSError.
+        """
         if by_descriptor:
             fd = _open_theirs(notification, dir_fd)
         else:
@@ -119,14 +121,14 @@ class PathResolver:
                 raise OSError(errno.ENOENT, os.strerror(errno.ENOENT))
             fd = self._open(notification, dir_fd, path, flags)
         try:
-            if not self._notify_fd.is_waiting(notification):  # its folder may have been another's
-                raise ProcessLookupError(errno.ESRCH, "it is gone")
+            if not self._notify_fd.is_waiting(notification):  # the thread id may have been reused
+                raise ProcessLookupError(errno.ESRCH, "the thread has exited")
             yield fd
         finally:
             os.close(fd)
 
     def is_writable(self, descriptor: int) -> bool:
-        """Whether it lies where the agent may write, as the kernel names it at this moment."""
+        """Whether the agent may write to the target of the descriptor, by its current name."""
         return self._writable.contains(descriptor_path(descriptor))
 
     def _read_path(self, notification: Notification, address: int) -> bytes:
@@ -146,7 +148,7 @@ class PathResolver:
         if path.startswith(b"/"):
             return openat2(
                 AT_FDCWD, path, open_flags, NO_MAGICLINKS
-            )  # /proc/self would be this process's
+            )  # /proc/self would be this process
         directory_fd = _open_theirs(notification, dir_fd)
         try:
             return openat2(directory_fd, path, open_flags, NO_MAGICLINKS)
@@ -155,12 +157,12 @@ class PathResolver:
 
 
 def descriptor_path(descriptor: int) -> bytes:
-    """The path of what it is open on."""
+    """The path of its target."""
     return os.fsencode(os.readlink(f"/proc/self/fd/{descriptor}"))  # noqa: PTH115 - few imports
 
 
 def _open_theirs(notification: Notification, number: int) -> int:
-    """What that descriptor of the thread, or its folder, is open on. Raises OSError."""
+    """Opens the target of the thread's descriptor, or its working directory. Raises OSError."""
     name = "cwd" if number == AT_FDCWD else f"fd/{number}"
     try:
         return os.open(f"/proc/{notification.pid}/{name}", os.O_PATH | os.O_CLOEXEC)

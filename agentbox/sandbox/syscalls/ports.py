@@ -1,5 +1,5 @@
-"""Which ports of loopback are this agent's, and the order between agents: while one looks who listens at a port and
-connects to it, no other can begin to listen there.
+"""The loopback ports of this agent, and locks between agents: while one finds the listener of a
+port and connects to it, no other can begin to listen there.
 """
 
 import contextlib
@@ -13,11 +13,11 @@ from agentbox.sandbox.syscalls.addresses import SocketAddress
 from agentbox.sandbox.syscalls.denials import DeniedCall
 from agentbox.sandbox.syscalls.socket_diag import SocketDiag, socket_ids
 
-_MAX_NAMES = 8192  # names of listeners remembered, two of each
+_MAX_NAMES = 8192  # stored ids of listeners, two of each
 
 
 class AgentPorts:
-    """`locks`: a file that all reapers have, of which byte n stands for port n."""
+    """`locks`: a file shared by all reapers, in which byte n stands for port n."""
 
     def __init__(self, confinement: Confinement, locks: int) -> None:
         self.socket_diag = SocketDiag()
@@ -27,11 +27,11 @@ class AgentPorts:
         self._closed_ports = frozenset(
             (*self._box_ports, *confinement.target_ports, confinement.door)
         ) - {0}
-        self._listening: dict[int, None] = {}  # names of the agent's own, oldest first
+        self._listening: dict[int, None] = {}  # ids of the agent's listeners, oldest first
 
     @contextlib.contextmanager
     def lock(self, port: int) -> Iterator[None]:
-        """Nobody else is between look and deed at that port."""
+        """Keeps other reapers from the port between check and use."""
         fcntl.lockf(self._locks, fcntl.LOCK_EX, 1, port)
         try:
             yield
@@ -45,13 +45,14 @@ class AgentPorts:
         ) or address.port in self._granted
 
     def resolve_target(self, address: SocketAddress, *, ipv6_only: bool) -> SocketAddress:
-        """Where a connection may go: to a listener of the agent's own. Hold the port. Raises Denied, or OSError
-        (ECONNREFUSED) where nobody listens."""
+        """The agent's own listener for a connection. Hold the lock. Raises DeniedCall, or OSError
+        (ECONNREFUSED) if there is no listener.
+        """
         self.check_connect(address)
         owner = self.socket_diag.find_listener(address)
         if (
             not owner and address.ipv4 is None and not ipv6_only
-        ):  # a server on `::` is on 127.0.0.1 here
+        ):  # a server on `::` is bound to 127.0.0.1
             address = address.mapped_loopback()
             owner = self.socket_diag.find_listener(address)
         if not owner:
@@ -61,7 +62,9 @@ class AgentPorts:
         return address
 
     def check_connect(self, address: SocketAddress) -> None:
-        """Whether it is open to all, or a place where the agent may have a server. Raises Denied."""
+        """Checks that the address is open to all, or that the agent may have a server there. Raises
+        DeniedCall.
+        """
         is_local = address.is_loopback or address.is_wildcard
         if not self.is_open_to_all(address.on_loopback(ipv6_only=False)) and (
             address.port in self._closed_ports or not is_local
@@ -71,7 +74,7 @@ class AgentPorts:
             )
 
     def check_bind(self, address: SocketAddress) -> None:
-        """Whether the agent may have that address. Raises Denied."""
+        """Checks that the agent may bind the address. Raises DeniedCall."""
         if address.port in self._closed_ports or not address.is_loopback:
             raise DeniedCall(
                 errno.EACCES,
@@ -81,7 +84,9 @@ class AgentPorts:
             )
 
     def _signature(self, address: SocketAddress, *, is_local: bool) -> str:
-        """Whether it is a port of the box's own; that of the door is for agents, if not on every address."""
+        """Whether it is a port of the box; that of the gateway is open to agents, though not on
+        every address.
+        """
         return (
             "box-port"
             if is_local and address.port in self._box_ports and address.port != self._gateway_port
@@ -89,12 +94,12 @@ class AgentPorts:
         )
 
     def add_listener(self, sock: socket.socket) -> None:
-        """From now on a connection to it is a connection within the agent."""
+        """Allows the agent's connections to that socket."""
         for name in socket_ids(sock):
             self._listening[name] = None
         while len(self._listening) > _MAX_NAMES:
             del self._listening[next(iter(self._listening))]
 
     def has_listened(self, inode: int) -> bool:
-        """Whether a socket of that number did, this one or an earlier."""
+        """Whether a socket with that inode has listened, this one or an earlier one."""
         return -inode in self._listening

@@ -1,16 +1,20 @@
-"""Landlock of an agent's own: its rules are memory of no process. A ruleset holds those that were added, and each
-landlock_restrict_self(2) makes a domain with a copy of all that hold from then on. A domain stays as long as a thread or
-a file that was opened in it, and nothing shows it, so all is charged by rule against what refills with time.
+"""Landlock rulesets of an agent: limits their kernel memory, which belongs to no process.
 
-What a domain copies is at most the agent's own grants and, of the 15 layers that the kernel leaves it, the rules of the
-largest ruleset there ever was. How many rules a ruleset may have is those that were added since the agent last had none open.
+A ruleset holds the rules that were added, and each landlock_restrict_self(2) creates a domain with
+a copy of all rules in force from then on. A domain lives as long as a thread or a file that was
+opened in it, and cannot be observed, so all rules are charged to a budget that refills with time.
 
-The kernel runs the calls itself: only how many there are matters. The launcher's own calls pass the filter by two words that
-nobody else knows (`seccomp.OWN`), so a start asks nothing.
+A domain copies at most the agent's grants and, for each of the remaining 15 layers, the rules of
+the largest ruleset so far. The size of a ruleset is bounded by the rules that were added since the
+agent last had no ruleset open.
 
-An agent with 2 GiB may have 1.4 million rules copied at once (128 MiB) and 776 a second for good; a program that sandboxes
-each command with ten rules pays about 1,000 a command (100 grants, 60 rules that may be in a ruleset, 15 layers): 1,400
-commands at once. It comes to a sixteenth of the memory in half an hour, if nothing of it is ever given back.
+The kernel runs the calls itself: only their number matters. The launcher's own calls pass the
+filter by two secret words (`agent_filter.LAUNCHER_COOKIE`), so a start needs no notification.
+
+An agent with 2 GiB may have 1.4 million rules copied at once (128 MiB) and 776 a second thereafter;
+a program that sandboxes each command with ten rules pays about 1,000 a command (100 grants, 60
+rules that may be in a ruleset, 15 layers): 1,400 commands at once. That is a sixteenth of the
+memory in half an hour, if none of it is freed.
 """
 
 import errno
@@ -23,18 +27,20 @@ from agentbox.sandbox.monitor import usage
 from agentbox.sandbox.syscalls.denials import DeniedCall
 from agentbox.sandbox.syscalls.notification_fd import Notification, NotificationFd
 
-RULE_BYTES: Final = 96  # bytes: struct landlock_rule with a layer, and the object that it is about
-MAX_LAYERS: Final = 15  # LANDLOCK_MAX_NUM_LAYERS but the one that confines the agent
-MAX_RULES: Final = 4_096  # that one ruleset may have
-_DOMAIN_COST: Final = 8  # rules: what one without any costs
+RULE_BYTES: Final = 96  # bytes: struct landlock_rule with a layer, and its object
+MAX_LAYERS: Final = 15  # LANDLOCK_MAX_NUM_LAYERS minus the one that confines the agent
+MAX_RULES: Final = 4_096  # per ruleset
+_DOMAIN_COST: Final = 8  # in rules: the cost of an empty domain
 _SHARE: Final = 16  # of the agent's memory
 _REFILL_SECONDS: Final = 1_800
-_UNCHECKED_RULES: Final = 48  # rules, with which no descriptors are looked at
+_UNCHECKED_RULES: Final = 48  # rules up to which no descriptors are read
 _TARGET: Final = "anon_inode:[landlock-ruleset]"  # proc(5), of /proc/<pid>/fd
 
 
 class RulesetHandler:
-    """Of the tree below the calling process, of `memory` bytes (0: no limit) and that many grants."""
+    """The tree below the calling process, with `memory` bytes (0: no limit) and that
+    many grants.
+    """
 
     def __init__(self, notify_fd: NotificationFd, memory: int, grants: int) -> None:
         self._notify_fd, self._grants = notify_fd, grants
@@ -50,7 +56,7 @@ class RulesetHandler:
         self._notify_fd.continue_syscall(notification)
 
     def add(self, notification: Notification) -> None:
-        """landlock_add_rule: goes on, or raises Denied (ENOMEM) at the limit."""
+        """landlock_add_rule: continues the call, or raises DeniedCall (ENOMEM) at the limit."""
         if self._maximum and self._rules >= MAX_RULES:
             raise DeniedCall(
                 errno.ENOMEM, "landlock", f"rules in a ruleset at the limit of {MAX_RULES}"
@@ -61,7 +67,7 @@ class RulesetHandler:
         self._notify_fd.continue_syscall(notification)
 
     def restrict(self, notification: Notification) -> None:
-        """landlock_restrict_self: as `add`."""
+        """landlock_restrict_self: like `add`."""
         self._charge(_DOMAIN_COST + self._grants + MAX_LAYERS * self._largest)
         self._notify_fd.continue_syscall(notification)
 
@@ -79,7 +85,7 @@ class RulesetHandler:
 
 
 def _has_open_ruleset() -> bool:
-    """Whether the tree has a ruleset, or may have one under way in a socket."""
+    """Whether the tree has a ruleset open, or may have one in flight in a socket."""
     members = tree.descendants(tree.scan(), [os.getpid()])
     if any(map(tree.is_unreadable, members)):
         return True

@@ -1,7 +1,8 @@
-"""sched_setscheduler(2) and sched_setparam(2) of a thread by its number: granted where nothing changes, and never done.
+"""sched_setscheduler(2) and sched_setparam(2) for a thread id: succeed, without effect, if nothing
+would change.
 
-A library sets what a thread of its own already has, and some end the process when that fails (libzmq does, and with it
-every notebook kernel). A change, and any other process, is refused.
+Some libraries set the values that a thread already has, and exit if that fails (libzmq does, and
+with it every notebook kernel). Changes, and calls for another process, are refused.
 """
 
 import os
@@ -18,7 +19,7 @@ _REFUSED: Final = 1  # EPERM
 
 
 class SchedulerHandler:
-    """Both calls return 0 or raise Denied."""
+    """Both calls return 0 or raise DeniedCall."""
 
     def __init__(self, notify_fd: NotificationFd) -> None:
         self._notify_fd = notify_fd

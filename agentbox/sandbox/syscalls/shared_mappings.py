@@ -1,8 +1,9 @@
-"""mmap(2) of shared anonymous memory: counted by what was asked for. Its pages stay when they leave every table
-(MADV_DONTNEED) and when all but one of them are unmapped, so no size of a process has them.
+"""mmap(2) of shared anonymous memory: counted by the requested size. Its pages stay when they leave
+the page tables (MADV_DONTNEED) and when all but one of them are unmapped, so no process size
+includes them.
 
-What is kept is an upper bound: each answer adds, and no end is seen. Only where that bound meets the most are the mappings
-of the tree read anew.
+The stored value is an upper bound: each call adds to it, and unmapping is not seen. The mappings of
+the tree are read only when the bound reaches the limit.
 """
 
 import errno
@@ -18,24 +19,27 @@ _MAPPING_NAMES: Final = (
     b"/anon_hugepage (deleted)",
     b"[anon_shmem",
 )  # proc(5), `maps`
-_OUTSIDE_CALL_STATES: Final = "SZXTt"  # states in which a thread is not inside of mmap
+_OUTSIDE_CALL_STATES: Final = "SZXTt"  # states of a thread outside of mmap
 
 
 class SharedMappings:
-    """Of the tree below the calling process, of `memory` bytes, and half as much again: a part is often never written.
-    0 is no limit."""
+    """The tree below the calling process, with `memory` bytes; the limit is one and a half times
+    that, since part of a mapping is often never written. 0 means no limit.
+    """
 
     def __init__(self, notify_fd: NotificationFd, memory: int) -> None:
         self._notify_fd, self._maximum = notify_fd, memory + memory // 2
         self._bytes_by_inode: dict[int, int] = {}  # bytes by inode
-        self._unmatched: list[int] = []  # bytes of those whose inodes are not known
+        self._unmatched: list[int] = []  # bytes of mappings whose inodes are unknown
         self._in_flight: dict[
             int, int
-        ] = {}  # bytes by thread that was let go on and may not have mapped yet
+        ] = {}  # bytes by thread whose call was continued and that may not have mapped yet
 
     def map(self, notification: Notification) -> None:
-        """Goes on, or raises Denied (ENOMEM) at the limit. The length is a register and cannot change any more."""
-        self._finish(notification.pid)  # it asks again, so it is done with what it asked before
+        """Continues the call, or raises DeniedCall (ENOMEM) at the limit. The length is in a
+        register and cannot change any more.
+        """
+        self._finish(notification.pid)  # a new call, so the previous one is finished
         length = notification.arguments[1]
         if self._maximum and self._total() + length > self._maximum:
             self._recount()
@@ -58,14 +62,14 @@ class SharedMappings:
             self._unmatched.append(length)
 
     def _recount(self) -> None:
-        """Which one has which inode nobody tells: the largest that were asked for are taken for those that are left."""
+        """The sizes of new inodes are unknown: the largest requested ones are assumed."""
         for thread in list(self._in_flight):
             row = tree.read_thread(thread)
             if row is None or row.state in _OUTSIDE_CALL_STATES:
                 self._finish(thread)
         try:
             existing = _mapped_inodes()
-        except PermissionError:  # a program that hides its addresses: all may be there still
+        except PermissionError:  # unreadable maps: all mappings may still exist
             return
         self._bytes_by_inode = {
             inode: length for inode, length in self._bytes_by_inode.items() if inode in existing
@@ -78,7 +82,9 @@ class SharedMappings:
 
 
 def _mapped_inodes() -> set[int]:
-    """The inodes of all shared anonymous memory that the tree has mapped. Raises PermissionError."""
+    """The inodes of all shared anonymous memory that the tree has mapped. Raises
+    PermissionError.
+    """
     inodes = set()
     for row in tree.descendants(tree.scan(), [os.getpid()]):
         if row.state in "ZX":
@@ -91,6 +97,6 @@ def _mapped_inodes() -> set[int]:
                     for row in fields
                     if len(row) > 5 and row[5].startswith(_MAPPING_NAMES)
                 }
-        except (FileNotFoundError, ProcessLookupError):  # gone
+        except (FileNotFoundError, ProcessLookupError):  # exited
             continue
     return inodes

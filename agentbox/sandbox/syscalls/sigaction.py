@@ -1,9 +1,10 @@
-"""rt_sigaction(2) for SIGCHLD: the handler of a simple shell is told to restart what it interrupts.
+"""rt_sigaction(2) for SIGCHLD: adds SA_RESTART to the handlers of simple shells.
 
-A signal that comes while a call waits, and before the reaper has read it, ends the call with EINTR unless the handler has
-SA_RESTART. That of dash and of busybox has not; their pipelines fork while the first of their children ends, and give up when
-a fork fails (glibc before 2.41 blocks no signals there). Both wait for children by calls that are never restarted, so
-nothing else changes for them. Every other program keeps the handler that it asked for.
+A signal that arrives while a call waits, before the reaper has read it, ends the call with EINTR
+unless the handler has SA_RESTART. The handlers of dash and busybox lack it; their pipelines fork
+while the first of their children exits, and give up when a fork fails (glibc before 2.41 blocks no
+signals there). Both wait for children by calls that are never restarted, so nothing else changes
+for them. Handlers of all other programs are unchanged.
 """
 
 import os
@@ -14,21 +15,19 @@ from typing import Final
 from agentbox.sandbox.syscalls.notification_fd import Notification, NotificationFd
 
 SHELLS: Final = ("dash", "busybox")
-_HANDLER: Final = struct.Struct(
-    "=QQ"
-)  # the start of struct sigaction of the kernel: handler, flags
+_HANDLER: Final = struct.Struct("=QQ")  # the start of the kernel's struct sigaction: handler, flags
 _NO_HANDLER: Final = (0, 1)  # SIG_DFL, SIG_IGN
 _RESTART: Final = 0x10000000  # SA_RESTART, asm-generic/signal-defs.h
 
 
 class SigactionHandler:
-    """Whatever is found, the call goes on: nothing here protects anybody."""
+    """Always continues the call: this is no security check."""
 
     def __init__(self, notify_fd: NotificationFd) -> None:
         self._notify_fd = notify_fd
 
     def install(self, notification: Notification) -> None:
-        """The kernel reads the handler after this."""
+        """The kernel reads the handler afterwards."""
         with suppress(OSError):
             if os.path.basename(os.readlink(f"/proc/{notification.pid}/exe")) in SHELLS:  # noqa: PTH115, PTH119 - twice as fast
                 self._add_restart_flag(notification)

@@ -1,6 +1,8 @@
-"""What the kernel says of sockets on loopback: whose listener a connection would meet, and who waits for one.
+"""Queries the kernel about sockets on loopback: the listener for a connection, and clients that
+wait for one.
 
-One question to sock_diag (man 7 sock_diag, linux/inet_diag.h) where it answers, else the tables in /proc/net.
+One query to sock_diag (man 7 sock_diag, linux/inet_diag.h) if available, else the tables in
+/proc/net.
 """
 
 import os
@@ -25,29 +27,31 @@ _PAIRS: Final = "/proc/net/unix"
 _SYN_SENT, _TIME_WAIT, _LISTEN = b"02", b"06", b"0A"
 _IPV6_LOOPBACK: Final = (
     b"0" * 24 + b"01000000"
-)  # ::1 as /proc/net/tcp6 has it; an address of IPv4 ends with its first byte
+)  # ::1 in the form of /proc/net/tcp6; an IPv4 address ends with its first byte
 
 ConnectionEnds = tuple[int, int]
 
 
 def connection_ends(first: int, second: int) -> ConnectionEnds:
-    """The ports of a connection."""
+    """The two ports of a connection, in order."""
     return (first, second) if first < second else (second, first)
 
 
 class SocketDiag:
-    """One netlink socket, made on first use. `silent`: sock_diag does not answer here."""
+    """A netlink socket, opened on first use. `is_unavailable`: sock_diag does not answer here."""
 
     def __init__(self) -> None:
         self._netlink: socket.socket | None = None
         self.is_unavailable = False
 
     def find_listener(self, address: SocketAddress) -> int:
-        """Who would take a connection to that address, as `names_of` has it; 0 when nobody would."""
+        """The id, as of `socket_ids`, of the listener for a connection to that address; 0 if there
+        is none.
+        """
         if not self.is_unavailable:
             try:
                 return self._query(address)
-            except OSError:  # a kernel without it, or a filter around us
+            except OSError:  # not supported by the kernel, or refused by an outer filter
                 self.is_unavailable = True
         return -next(
             (
@@ -59,7 +63,9 @@ class SocketDiag:
         )
 
     def find_connecting(self, port: int) -> set[int]:
-        """The inodes of sockets anywhere in this box that are connecting to that port of loopback and have no answer yet."""
+        """The inodes of all sockets of this box that are connecting to that loopback port without
+        an answer yet.
+        """
         return {
             inode
             for inode, remote_port in _sockets_in_state(_SYN_SENT, local=False)
@@ -68,12 +74,16 @@ class SocketDiag:
 
     @staticmethod
     def used_ports() -> set[int]:
-        """Every port of this box that a socket has as its own, listening, connected or fading; not one that is bound only."""
+        """Every local port of a socket of this box that listens, is connected or in TIME_WAIT; not
+        one that is only bound.
+        """
         return {int(fields[1].rpartition(b":")[2], 16) for fields in _table_rows()}
 
     @staticmethod
     def count_connections() -> Counter[ConnectionEnds]:
-        """How many sockets of this box are one of the two ends: those too that nobody has open and that still hold data."""
+        """The number of sockets of this box per connection, including closed ones that still hold
+        data.
+        """
         return Counter(
             connection_ends(*(int(address.rpartition(b":")[2], 16) for address in fields[1:3]))
             for fields in _table_rows()
@@ -82,11 +92,11 @@ class SocketDiag:
 
     @staticmethod
     def unix_inodes() -> set[int]:
-        """The inodes of all sockets of Unix in this box, those too that are under way in another."""
+        """The inodes of all Unix sockets of this box, including those in flight."""
         with open(_PAIRS, "rb", buffering=1 << 20) as stream:  # noqa: PTH123 - few imports
             rows = (
                 line.split(None, 7) for line in stream
-            )  # a name may have anything in it, an end of a line too
+            )  # a name may contain any byte, newlines included
             return {int(row[6]) for row in rows if len(row) > 6 and row[6].isdigit()}
 
     def _query(self, address: SocketAddress) -> int:
@@ -109,14 +119,15 @@ class SocketDiag:
 
 
 def socket_ids(sock: socket.socket) -> tuple[int, int]:
-    """What `Tables.listener` may call it: its cookie, which no other socket ever has, and below zero its inode, for a
-    kernel that tells no cookies: a number that comes again after 4 thousand million others."""
+    """The ids that `SocketDiag.find_listener` may return: the cookie, which is unique, and the
+    negative inode, for a kernel without cookies; inodes repeat after 4 thousand million others.
+    """
     cookie = sock.getsockopt(socket.SOL_SOCKET, _SO_COOKIE, 8)
     return int.from_bytes(cookie, "little"), -os.fstat(sock.fileno()).st_ino
 
 
 def _sockets_in_state(state: bytes, *, local: bool) -> list[tuple[int, int]]:
-    """(inode, port) of the sockets in that state; the port of their own end or of the other."""
+    """(inode, port) of the sockets in that state; the local or the remote port."""
     rows = []
     for fields in _table_rows():
         if fields[3] == state:
@@ -127,7 +138,7 @@ def _sockets_in_state(state: bytes, *, local: bool) -> list[tuple[int, int]]:
 
 
 def _table_rows() -> Iterator[list[bytes]]:
-    """The fields of each socket: own address second, state fourth, inode tenth."""
+    """The fields of each socket: the local address is the second, state fourth, inode tenth."""
     for table in _TABLES:
         with suppress(FileNotFoundError), open(table, "rb", buffering=1 << 20) as stream:  # noqa: PTH123 - few imports
             next(stream, b"")

@@ -1,5 +1,5 @@
-"""One suite of tests a slot. An implementation's test file gives the fixtures and one class line.
+"""One test suite per slot. The test file of an implementation defines fixtures and one class.
 
-Fixtures: `store` (make, open, reopen, kill_backend, worker), `adapter` (open), `clock` (ManualClock), `principals`.
-A test is named `test_<clause>_<what>`.
+Fixtures: `store` (make, open, reopen, kill_backend, worker), `adapter` (open), `clock`
+(ManualClock), `principals`. Tests are named `test_<clause>_<what>`.
 """

@@ -12,7 +12,7 @@ from agentbox.testing.contracts.common import CommonContract
 
 
 class BeadsContract(StoreClauses, GraphClauses, ClaimClauses, OrderClauses, CommonContract):
-    """All of them."""
+    """The complete suite."""
 
     contract = Beads
     calls = {  # noqa: RUF012 - the base declares it ClassVar

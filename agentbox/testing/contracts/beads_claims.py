@@ -32,7 +32,7 @@ class ClaimClauses:
         ).bead.assignee == principals[1]
 
     async def test_B03_epics_and_schedules_are_never_claimable(self, adapter: Any) -> None:
-        """Not ready, not claimed by name or by turn."""
+        """Not ready, not claimable by id or with claim_next."""
         epic, _ = await adapter.create_epic(spec())
         schedule, _ = await adapter.create_child(epic.id, spec(every="PT1H"))
         assert await ready_ids(adapter) == []
@@ -80,7 +80,9 @@ class ClaimClauses:
         )
 
     async def test_B08_the_lease_id_is_the_authority(self, adapter: Any) -> None:
-        """The same id gets the same Claim again; another is refused, also for the same assignee."""
+        """The same lease id returns the same Claim; another one is rejected, also for the same
+        assignee.
+        """
         bead = await make_task(adapter)
         first = await adapter.claim(bead.id, "w", lease_id=LEASE)
         assert await adapter.claim(bead.id, "w", lease_id=LEASE) == first
@@ -91,14 +93,14 @@ class ClaimClauses:
         assert (await adapter.show(bead.id)).attempts == 1
 
     async def test_B08_a_repeated_claim_next_takes_no_second_bead(self, adapter: Any) -> None:
-        """The lease id answers with the bead that it holds."""
+        """The lease id returns the bead that it already holds."""
         await make_epic(adapter, 2)
         first = await adapter.claim_next("w", lease_id=LEASE)
         assert await adapter.claim_next("w", lease_id=LEASE) == first
         assert len(await ready_ids(adapter)) == 1
 
     async def test_B08_no_read_shows_a_lease(self, adapter: Any) -> None:
-        """Neither show nor list nor an error."""
+        """Not in show, list or an error."""
         bead = await make_task(adapter)
         await adapter.claim(bead.id, "w", lease_id=LEASE)
         error = await expect_error(
@@ -114,7 +116,7 @@ class ClaimClauses:
     async def test_B09_heartbeat_extends_from_the_stores_clock(
         self, adapter: Any, clock: Any
     ) -> None:
-        """Now plus the length asked for; the slot's own length when none is."""
+        """Now plus the requested length, else the slot's own."""
         bead = await make_task(adapter)
         await adapter.claim(bead.id, "w", lease_id=LEASE, lease_s=100)
         clock.advance(50)
@@ -136,7 +138,7 @@ class ClaimClauses:
         assert await adapter.show(bead.id) == before
 
     async def test_B09_an_expired_lease_frees_the_bead(self, adapter: Any, clock: Any) -> None:
-        """Claimable at once; the late holder changes nothing."""
+        """Claimable at once; the previous holder cannot change it."""
         bead = await make_task(adapter)
         await adapter.claim(bead.id, "slow", lease_id=LEASE)
         clock.advance(EXPIRY)
@@ -184,7 +186,7 @@ class ClaimClauses:
         await expect_error(InvalidTransition, adapter.claim(bead.id, "w", lease_id=new_lease_id()))
 
     async def test_B11_close_stores_what_it_is_given(self, adapter: Any, clock: Any) -> None:
-        """Outcome, note, result and time; the lease is over."""
+        """Outcome, note, result and time; the lease has ended."""
         bead = await make_task(adapter)
         await adapter.claim(bead.id, "w", lease_id=LEASE)
         clock.advance(1)
@@ -201,7 +203,7 @@ class ClaimClauses:
         assert (closed.assignee, closed.lease_expires_at) == ("w", None)
 
     async def test_B11_a_claimed_bead_needs_its_lease(self, adapter: Any) -> None:
-        """Without it the holder alone may close; scope admin may force."""
+        """Without it only the holder may close; scope admin may force it."""
         bead = await make_task(adapter)
         await adapter.claim(bead.id, "w", lease_id=LEASE)
         await expect_error(LeaseLost, adapter.close_bead(bead.id))
@@ -210,7 +212,9 @@ class ClaimClauses:
             assert (await adapter.close_bead(bead.id, outcome="cancelled")).outcome == "cancelled"
 
     async def test_B11_repeating_a_close_changes_nothing(self, adapter: Any) -> None:
-        """The same outcome gives the same bead; another is refused; a closed bead cannot be claimed."""
+        """The same outcome returns the same bead; another is rejected; a closed bead cannot be
+        claimed.
+        """
         bead = await make_task(adapter)
         await adapter.claim(bead.id, "w", lease_id=LEASE)
         closed = await adapter.close_bead(bead.id, lease_id=LEASE, note="first")

@@ -1,4 +1,4 @@
-"""B5, B6, B12: dependencies, and what closing an epic needs and does."""
+"""B5, B6, B12: dependencies, and the conditions and effects of closing an epic."""
 
 import asyncio
 from typing import Any
@@ -13,7 +13,7 @@ class GraphClauses:
     """Edges between beads."""
 
     async def test_B05_add_dep_is_idempotent(self, adapter: Any) -> None:
-        """A second time changes nothing; remove_dep takes it away, once."""
+        """A second call changes nothing; remove_dep removes the edge once."""
         _, (a, b) = await make_epic(adapter, 2)
         await adapter.add_dep(a.id, b.id)
         added = await adapter.show(a.id)
@@ -33,7 +33,7 @@ class GraphClauses:
         await expect_error(NotFound, adapter.add_dep("nobody", a.id))
 
     async def test_B05_cycles_are_refused_with_their_path(self, adapter: Any) -> None:
-        """Itself, a ring of three, and a ring over a parent edge; nothing changes."""
+        """Self-dependency, a cycle of three, and a cycle through a parent edge; nothing changes."""
         epic, (a, b, c) = await make_epic(adapter, 3)
         await adapter.add_dep(a.id, b.id)
         await adapter.add_dep(b.id, c.id)
@@ -54,7 +54,7 @@ class GraphClauses:
         assert [await adapter.show(x.id) for x in (a, b, c)] == before
 
     async def test_B05_edges_made_at_once_never_close_a_ring(self, adapter: Any) -> None:
-        """Of two edges that would close a ring together, one is refused."""
+        """Of two edges that would form a cycle together, one is rejected."""
         _, (a, b) = await make_epic(adapter, 2)
         outcomes = await asyncio.gather(
             adapter.add_dep(a.id, b.id), adapter.add_dep(b.id, a.id), return_exceptions=True
@@ -65,7 +65,9 @@ class GraphClauses:
         ]
 
     async def test_B06_a_blocked_bead_waits_for_done(self, adapter: Any) -> None:
-        """Not ready, not claimable, until the last blocker is closed as done; a failed one does not count."""
+        """Not ready, not claimable, until the last blocker is closed as done; a failed one does not
+        count.
+        """
         epic, (a, b, c) = await make_epic(adapter, 3)
         await adapter.add_dep(a.id, b.id)
         await adapter.add_dep(a.id, c.id)
@@ -78,7 +80,7 @@ class GraphClauses:
         assert (await adapter.claim(a.id, "w", lease_id=LEASE)).bead.id == a.id
 
     async def test_B06_a_failed_blocker_blocks(self, adapter: Any) -> None:
-        """Closed as failed is not closed as done; taking the edge away frees the bead."""
+        """Closed as failed does not count as done; removing the edge frees the bead."""
         _, (a, b) = await make_epic(adapter, 2)
         await adapter.add_dep(a.id, b.id)
         await adapter.close_bead(b.id, outcome="failed")
@@ -88,7 +90,7 @@ class GraphClauses:
         assert await ready_ids(adapter) == [a.id]
 
     async def test_B12_an_epic_is_done_when_its_children_are_closed(self, adapter: Any) -> None:
-        """Before, it is refused with those that are open; failed children are closed too."""
+        """Before that it is rejected with the open children; failed children count as closed."""
         epic, (a, b) = await make_epic(adapter, 2)
         await adapter.close_bead(a.id, outcome="failed")
         error = await expect_error(InvalidTransition, adapter.close_bead(epic.id))
@@ -97,7 +99,7 @@ class GraphClauses:
         assert (await adapter.close_bead(epic.id)).outcome == "done"
 
     async def test_B12_cancelling_an_epic_cancels_all_below(self, adapter: Any) -> None:
-        """Every unclosed descendant, held ones too; closed ones keep their outcome."""
+        """All open descendants, claimed ones too; closed ones keep their outcome."""
         epic, (a, b) = await make_epic(adapter, 2)
         deep, _ = await adapter.create_child(a.id, spec("deep"))
         await adapter.claim(deep.id, "w", lease_id=LEASE)
@@ -115,7 +117,7 @@ class GraphClauses:
         }
 
     async def test_B15_at_most_256_blockers(self, adapter: Any) -> None:
-        """The 257th is refused."""
+        """The 257th is rejected."""
         epic, (a, *_) = await make_epic(adapter, 1)
         others = await asyncio.gather(*(adapter.create_child(epic.id, spec()) for _ in range(257)))
         await asyncio.gather(*(adapter.add_dep(a.id, bead.id) for bead, _ in others[:256]))

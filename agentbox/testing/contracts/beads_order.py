@@ -76,7 +76,7 @@ class OrderClauses:
         assert await ids(creator=principals[0], status="closed", tag="x") == [b.id]
 
     async def test_B14_a_due_time_makes_one_child(self, adapter: Any, clock: Any) -> None:
-        """Made inside ready, with the key `<id>@<due>`; asking again makes no other."""
+        """Created by ready, with the key `<id>@<due>`; a second call creates no other."""
         schedule, _ = await adapter.create_epic(
             spec("job", every="PT60S", tags=("x",), data={"a": 1}, priority=3)
         )
@@ -113,7 +113,7 @@ class OrderClauses:
     async def test_B14_skip_makes_none_while_one_is_unclosed(
         self, adapter: Any, clock: Any
     ) -> None:
-        """The next is made at the first due time after the close."""
+        """The next is created at the first due time after the close."""
         await adapter.create_epic(spec(every="PT60S"))
         clock.advance(60)
         (first,) = await ready_ids(adapter)
@@ -125,7 +125,7 @@ class OrderClauses:
         assert len(await ready_ids(adapter)) == 1
 
     async def test_B14_queue_makes_one_more(self, adapter: Any, clock: Any) -> None:
-        """Unclosed children do not hold it up."""
+        """Open children do not delay it."""
         await adapter.create_epic(spec(every="PT60S", overlap="queue"))
         for count in (1, 2, 3):
             clock.advance(60)
@@ -135,7 +135,7 @@ class OrderClauses:
     async def test_B14_after_downtime_only_the_latest_missed_time(
         self, adapter: Any, clock: Any, every: str
     ) -> None:
-        """A hundred missed times make one child, of the last of them."""
+        """A hundred missed times create one child, for the last of them."""
         schedule, _ = await adapter.create_epic(spec(every=every, overlap="queue"))
         clock.advance(100 * 3600 + 5)
         (child,) = (await adapter.ready()).items
@@ -145,7 +145,7 @@ class OrderClauses:
         assert len(await ready_ids(adapter)) == 2
 
     async def test_B14_ten_processes_make_one(self, store: Any, adapter: Any, clock: Any) -> None:
-        """The clock of the children is the machine's, at which a schedule made in the past is due."""
+        """The workers use the system clock, for which a schedule in the past is due."""
         await adapter.create_epic(spec(every="P1D", overlap="queue"))
         async with contextlib.AsyncExitStack() as stack:
             workers = [

@@ -1,4 +1,4 @@
-"""B1, B2, B4, B15 and the common clauses as they read for beads: what is created, kept and refused."""
+"""B1, B2, B4, B15 and the common clauses for beads: creation, storage and rejection."""
 
 import asyncio
 import contextlib
@@ -21,7 +21,9 @@ class StoreClauses:
     async def test_B01_a_created_bead_is_open_and_exact(
         self, adapter: Any, principals: tuple[str, ...]
     ) -> None:
-        """Open, revision 1, no assignee; creator, tags and data as given; show returns an equal record."""
+        """Open, revision 1, no assignee; creator, tags and data as given; show returns an equal
+        record.
+        """
         bead_spec = spec(
             creator=principals[0],
             tags=("b", "a", "b"),
@@ -39,12 +41,12 @@ class StoreClauses:
         assert await adapter.show(bead.id) == bead
 
     async def test_B01_unknown_is_not_found(self, adapter: Any) -> None:
-        """`show` of an unknown id names it."""
+        """`show` of an unknown id reports it."""
         error = await expect_error(NotFound, adapter.show("nobody"))
         assert error.members["id"] == "nobody"
 
     async def test_B02_a_child_has_its_parent(self, adapter: Any) -> None:
-        """The parent is set; one unknown or closed is refused and nothing is made."""
+        """The parent is set; an unknown or closed one is rejected and nothing is created."""
         epic, (child,) = await make_epic(adapter, 1)
         assert child.parent_id == epic.id
         await expect_error(NotFound, adapter.create_child("nobody", spec()))
@@ -53,14 +55,14 @@ class StoreClauses:
         assert len((await adapter.list(BeadFilter(parent_id=epic.id))).items) == 1
 
     async def test_B02_nesting_ends_at_sixteen(self, adapter: Any) -> None:
-        """The sixteenth level is made, the seventeenth refused."""
+        """The sixteenth level is created, the seventeenth rejected."""
         bead, _ = await adapter.create_epic(spec())
         for _ in range(15):
             bead, _ = await adapter.create_child(bead.id, spec())
         await expect_error(ValidationError, adapter.create_child(bead.id, spec()))
 
     async def test_B04_one_dedup_key_makes_one_bead(self, adapter: Any) -> None:
-        """32 creates at once make one; the rest get it; a closed one still counts."""
+        """32 concurrent creates make one bead; the others return it; a closed one still counts."""
         results = await asyncio.gather(
             *(adapter.create_epic(spec(f"{n}", dedup_key="k")) for n in range(32))
         )
@@ -73,7 +75,9 @@ class StoreClauses:
         assert len((await adapter.list()).items) == 1
 
     async def test_B15_each_change_adds_one_to_the_revision(self, adapter: Any, clock: Any) -> None:
-        """Claim, heartbeat, release, dependency, close: 2, 3, 4, 5, 6; updated_at never goes back."""
+        """Claim, heartbeat, release, dependency, close: 2, 3, 4, 5, 6; updated_at never
+        decreases.
+        """
         bead = await make_task(adapter)
         other = await make_task(adapter)
         states = [bead]
@@ -98,7 +102,7 @@ class StoreClauses:
     async def test_B15_limits_of_a_spec(
         self, adapter: Any, member: str, at_limit: Any, beyond: Any
     ) -> None:
-        """What is at the limit is kept whole, what is beyond it is refused."""
+        """A value at the limit is stored completely, one beyond it is rejected."""
         bead, _ = await adapter.create_epic(spec(**{member: at_limit}))
         assert getattr(await adapter.show(bead.id), member) == at_limit
         await expect_error(ValidationError, adapter.create_epic(spec(**{member: beyond})))
@@ -134,7 +138,7 @@ class StoreClauses:
         ).bead.status == "claimed"
 
     async def test_C05_a_cancelled_create_is_whole_or_not_there(self, adapter: Any) -> None:
-        """Whatever was cancelled when, each bead that exists is complete and counted once."""
+        """After any cancellation, each existing bead is complete and counted once."""
         tasks = [
             asyncio.create_task(adapter.create_epic(spec(f"{n}", dedup_key=f"{n}", tags=("x",))))
             for n in range(100)
@@ -146,7 +150,7 @@ class StoreClauses:
         await asyncio.gather(*tasks, return_exceptions=True)
         await adapter.create_epic(
             spec("last", dedup_key="last", tags=("x",))
-        )  # what had begun is over by then
+        )  # everything started before has ended by then
         stored = (await adapter.list(limit=500)).items
         assert [(bead.title, bead.tags, bead.revision) for bead in stored] == [
             (b.dedup_key, ("x",), 1) for b in stored
@@ -154,7 +158,7 @@ class StoreClauses:
         assert (await adapter.list(BeadFilter(tag="x"), limit=500)).items == stored
 
     async def test_C06_paging_returns_each_record_once(self, adapter: Any) -> None:
-        """Records present throughout come exactly once, also while others are made."""
+        """Existing records are returned exactly once, also while others are created."""
         _, children = await make_epic(adapter, 25)
         seen, cursor = [], None
         while True:
@@ -171,7 +175,7 @@ class StoreClauses:
         )
 
     async def test_C06_a_foreign_cursor_is_refused(self, adapter: Any) -> None:
-        """Of another method, of another filter, or of nobody."""
+        """Of another method, of another filter, or invalid."""
         await make_epic(adapter, 3)
         cursor = (await adapter.list(limit=1)).next_cursor
         await expect_error(ValidationError, adapter.ready(cursor=cursor))
@@ -179,7 +183,7 @@ class StoreClauses:
         await expect_error(ValidationError, adapter.list(cursor="bm9ib2R5"))
 
     async def test_C07_text_round_trips(self, adapter: Any) -> None:
-        """Code point for code point, in each text member."""
+        """Code point by code point, in each text member."""
         bead, _ = await adapter.create_epic(
             spec(ODD, body=ODD, tags=(ODD,), data={ODD: ODD}, dedup_key=ODD)
         )
@@ -196,7 +200,7 @@ class StoreClauses:
 
     @pytest.mark.parametrize("text", ["a\0b", "a\ud800b"])
     async def test_C07_nul_and_lone_surrogates_are_refused(self, adapter: Any, text: str) -> None:
-        """Wherever they stand; nothing is made."""
+        """In any member; nothing is created."""
         for bead_spec in (
             spec(text),
             spec(body=text),
@@ -208,7 +212,7 @@ class StoreClauses:
         assert (await adapter.list()).items == ()
 
     async def test_C08_what_was_acknowledged_survives_a_kill(self, store: Any) -> None:
-        """SIGKILL of the writing process, then every bead that it was told of is there."""
+        """After SIGKILL of the writing process every acknowledged bead exists."""
         async with store.worker("create-beads") as worker:
             acknowledged = [json.loads(await worker.stdout.readline()) for _ in range(200)]
             worker.kill()
@@ -219,7 +223,7 @@ class StoreClauses:
             assert (await adapter.show(line["id"])).title == line["title"]
 
     async def test_C11_thirty_two_tasks_on_one_instance(self, adapter: Any) -> None:
-        """Mixed work at once leaves a consistent store."""
+        """Concurrent mixed operations leave a consistent store."""
         epic, _ = await adapter.create_epic(spec())
 
         async def work(number: int) -> None:

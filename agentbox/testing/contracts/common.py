@@ -1,4 +1,4 @@
-"""The clauses that every implementation of every slot keeps."""
+"""The clauses for every implementation of every slot."""
 
 import abc
 import asyncio
@@ -23,20 +23,22 @@ SEMVER = re.compile(r"\d+\.\d+\.\d+")
 
 
 class CommonContract:
-    """`calls` gives, for each method of the Protocol, arguments that are valid on an empty store."""
+    """`calls` has, for each method of the Protocol, arguments that are valid on an empty store."""
 
     contract: ClassVar[type]
     calls: ClassVar[Mapping[str, tuple[tuple[Any, ...], Mapping[str, Any]]]]
 
     async def test_C01_the_constructor_touches_nothing(self, store: Any) -> None:
-        """Making an instance creates no file, no thread and no descriptor."""
+        """Creating an instance creates no file, thread or descriptor."""
         files = await _stable_files(store.prefix)
         before = _resources()
         store.make()
         assert (_resources(), _files(store.prefix)) == (before, files)
 
     async def test_C01_close_is_idempotent_and_leaves_nothing(self, store: Any) -> None:
-        """After close no thread, no descriptor and no task of the instance is left; closing again does nothing."""
+        """After close no thread, descriptor or task of the instance remains; a second close has no
+        effect.
+        """
         tasks = asyncio.all_tasks()
         before = await _stable_resources()
         adapter = await store.open()
@@ -51,7 +53,7 @@ class CommonContract:
         assert asyncio.all_tasks() <= tasks
 
     async def test_C02_health_is_a_real_round_trip(self, store: Any, adapter: Any) -> None:
-        """`ok` while the backend is there, `down` once it is gone, within 2 s and without raising."""
+        """`ok` while the backend runs, `down` after its end, within 2 s and without raising."""
         assert (await adapter.health()).state == "ok"
         await store.kill_backend()
         async with asyncio.timeout(2):
@@ -60,19 +62,19 @@ class CommonContract:
         assert health.detail
 
     async def test_C02_health_of_a_closed_instance_is_down(self, adapter: Any) -> None:
-        """An instance that was closed says so."""
+        """A closed instance reports `down`."""
         await adapter.close()
         assert (await adapter.health()).state == "down"
 
     async def test_C03_version_and_capabilities_are_fixed(self, store: Any, adapter: Any) -> None:
-        """The version is semver; capabilities stay as they were after open."""
+        """The version is semver; capabilities do not change after open."""
         assert SEMVER.fullmatch(adapter.contract_version)
         before = adapter.capabilities
         await self.use(adapter)
         assert adapter.capabilities == before
 
     async def test_C03_records_are_frozen_and_survive_the_wire(self, adapter: Any) -> None:
-        """Every record that a call returns is equal after to_wire and from_wire, and cannot be changed."""
+        """Every returned record is equal after to_wire and from_wire, and immutable."""
         records = [item for item in await self.use(adapter) if isinstance(item, Record)]
         assert records
         for record in records:
@@ -82,7 +84,7 @@ class CommonContract:
                 setattr(record, name, None)
 
     async def test_C04_errors_survive_http(self) -> None:
-        """error -> problem -> error gives the same class, sentence and members."""
+        """error -> problem -> error preserves class, message and members."""
         for kind in ERRORS.values():
             error = kind("cannot do it: so", **_members(kind))
             restored = from_problem(error.to_problem("r-1"), error.status)
@@ -103,7 +105,7 @@ class CommonContract:
                     await _consume(getattr(adapter, name)(*args, **kwargs))
 
     async def test_C05_every_method_has_a_call_here(self) -> None:
-        """The suite's table of calls names each method of the Protocol."""
+        """The suite's table of calls covers each method of the Protocol."""
         declared = {
             name
             for name, item in vars(self.contract).items()
@@ -113,7 +115,7 @@ class CommonContract:
 
     @abc.abstractmethod
     async def use(self, adapter: Any) -> list[Any]:
-        """Uses the slot a little; returns the records that came back."""
+        """Use the slot briefly; return the received records."""
 
 
 def _members(kind: type[AdapterError]) -> dict[str, Any]:
@@ -128,7 +130,7 @@ async def _consume(outcome: Any) -> None:
 
 
 def _resources() -> set[threading.Thread | tuple[str, str]]:
-    """The threads that run, and the open descriptors, each with what it refers to."""
+    """Return the running threads and the open descriptors, each with its target."""
     resources: set[threading.Thread | tuple[str, str]] = set(threading.enumerate())
     for name in os.listdir("/proc/self/fd"):  # noqa: PTH208
         with contextlib.suppress(FileNotFoundError):  # the descriptor of the listing itself
@@ -137,8 +139,9 @@ def _resources() -> set[threading.Thread | tuple[str, str]]:
 
 
 async def _stable_resources() -> set[threading.Thread | tuple[str, str]]:
-    """As `_resources`, once it stays the same for a tenth of a second: what a fixture closed may still be open on its
-    other side, which is in this process too."""
+    """As `_resources`, after it has not changed for a tenth of a second: a descriptor that a
+    fixture closed may still be open on its other side in this process.
+    """
     resources, repeats = _resources(), 0
     while repeats < 5:
         await asyncio.sleep(0.02)
@@ -148,14 +151,14 @@ async def _stable_resources() -> set[threading.Thread | tuple[str, str]]:
 
 
 async def expect_error(kind: type[AdapterError], call: Any) -> AdapterError:
-    """The error that a call raises, which must be of that class."""
+    """Return the error that a call raises, which must be of that class."""
     with pytest.raises(kind) as error_info:
         await call
     return error_info.value
 
 
 def _files(directory: Path) -> list[str]:
-    """All that lies below it; what goes while it is looked for is not there."""
+    """Return all paths below it; files that disappear meanwhile are skipped."""
     return sorted(
         f"{parent}/{name}"
         for parent, directories, files in os.walk(directory)
@@ -164,7 +167,7 @@ def _files(directory: Path) -> list[str]:
 
 
 async def _stable_files(directory: Path) -> list[str]:
-    """The same, once a program that was just started there is done with its own."""
+    """As `_files`, after a program that was just started has written its files."""
     files, repeats = _files(directory), 0
     for _ in range(50):
         await asyncio.sleep(0.1)

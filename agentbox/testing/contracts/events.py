@@ -1,4 +1,6 @@
-"""The contract suite of the events slot: V1 to V13 and V16 as far as an implementation with a local journal keeps them."""
+"""The contract suite of the events slot: V1 to V13 and V16, for an implementation with a local
+journal.
+"""
 
 from typing import Any
 
@@ -15,7 +17,7 @@ from agentbox.testing.contracts.events_recovery import RecoveryClauses
 class EventsContract(
     AppendClauses, ReadClauses, ReceivedClauses, FileClauses, RecoveryClauses, CommonContract
 ):
-    """All of them."""
+    """The complete suite."""
 
     contract = Events
     calls = {  # noqa: RUF012 - the base declares it ClassVar

@@ -1,4 +1,4 @@
-"""V1 to V3, V6, V7 and the common clauses as they read for events: what append promises."""
+"""V1 to V3, V6, V7 and the common clauses for events: the guarantees of append."""
 
 import asyncio
 import hashlib
@@ -20,7 +20,7 @@ KILLS = 20
 
 
 def is_chained(events: list[Event]) -> bool:
-    """Recomputes the chain from the records alone, by the formula of the specification."""
+    """Recompute the chain from the records alone, by the formula of the specification."""
     prev = GENESIS
     for seq, event in enumerate(events):
         body = {
@@ -39,7 +39,7 @@ class AppendClauses:
     """Appending."""
 
     async def test_V01_one_call_gives_contiguous_seqs(self, adapter: Any) -> None:
-        """In the order given, from 0, and head follows."""
+        """In the given order, from 0, and head follows."""
         assert await adapter.head() == (-1, GENESIS)
         first = await adapter.append([new_event(), new_event()])
         second = await adapter.append([new_event()])
@@ -48,7 +48,7 @@ class AppendClauses:
         assert await all_events(adapter) == [*first, *second]
 
     async def test_V01_sixty_four_tasks_leave_a_valid_chain(self, adapter: Any) -> None:
-        """No gap, no repeat, and each call's own are side by side."""
+        """No gap, no duplicate, and the records of a call are adjacent."""
 
         async def work(task: int) -> None:
             for number in range(5):
@@ -95,7 +95,9 @@ class AppendClauses:
         assert (await adapter.head())[0] == 0
 
     async def test_V03_a_known_id_appends_nothing(self, store: Any, adapter: Any) -> None:
-        """(source, id) again gives the first record: in a later call, in the same call, after a reopen."""
+        """(source, id) again returns the first record: in a later call, in the same call, after a
+        reopen.
+        """
         (first,) = await adapter.append([new_event(id="x", source="s", data={"n": 1})])
         assert await adapter.append([new_event(id="x", source="s", data={"n": 2})]) == (first,)
         other, same = await adapter.append(
@@ -115,7 +117,7 @@ class AppendClauses:
         assert {event.seq for (event,) in results} == {0}
 
     async def test_V06_durable_is_declared_and_kept(self, store: Any, adapter: Any) -> None:
-        """With the capability, what append returned is in a file that another process reads."""
+        """With the capability, appended records are in a file that another process reads."""
         assert ("durable" in adapter.capabilities) == (
             store.cfg.option("fsync", "group") != "interval"
         )
@@ -126,8 +128,9 @@ class AppendClauses:
 
     @pytest.mark.parametrize("segment_size", [256 << 20, 20_000])
     async def test_V07_kills_lose_nothing_acknowledged(self, store: Any, segment_size: int) -> None:
-        """SIGKILL of the writer at 20 different moments: every acknowledged record is there, the chain holds. Also when
-        a segment is sealed every 30 records."""
+        """SIGKILL of the writer at 20 different moments: every acknowledged record exists, the
+        chain is valid. Also with a segment sealed every 30 records.
+        """
         store.with_options(segment_size=segment_size)
         acknowledged: dict[int, str] = {}
         for kill in range(KILLS):
@@ -164,7 +167,9 @@ class AppendClauses:
         assert len(set(subjects)) == len(subjects) / 2
 
     async def test_C07_text_round_trips(self, adapter: Any) -> None:
-        """Code point for code point, in each text member, also where it looks like a part of the line."""
+        """Code point by code point, in each text member, also if it looks like a part of the
+        line.
+        """
         new_record = new_event(
             data={ODD: [ODD]}, source=ODD, subject=ODD, agent_id=ODD, session_id=ODD, id=ODD
         )
@@ -181,7 +186,7 @@ class AppendClauses:
 
     @pytest.mark.parametrize("text", ["a\0b", "a\ud800b"])
     async def test_C07_nul_and_lone_surrogates_are_refused(self, adapter: Any, text: str) -> None:
-        """Wherever they stand."""
+        """In any member."""
         for new_record in (
             new_event(subject=text),
             new_event(source=text),
@@ -193,7 +198,7 @@ class AppendClauses:
         assert await adapter.head() == (-1, GENESIS)
 
     async def test_C08_what_was_acknowledged_survives_a_kill(self, store: Any) -> None:
-        """The last line that the dead writer was told of reads back as it was."""
+        """The last line acknowledged to the killed writer reads back unchanged."""
         async with store.worker("append-events", "1000", "1") as worker:
             acknowledged = [json.loads(await worker.stdout.readline()) for _ in range(50)][-1]
             worker.kill()
@@ -203,7 +208,7 @@ class AppendClauses:
         assert (event.hash, event.data["n"]) == (acknowledged["hash"], acknowledged["n"])
 
     async def test_C11_the_callers_context_is_recorded(self, adapter: Any) -> None:
-        """Agent, session, trace and principal come from the context, unless the event names them."""
+        """Agent, session, trace and principal come from the context, unless the event sets them."""
         with as_caller(
             CallContext(principal="urn:who", agent_id="a1", session_id="s1", trace_id="t1")
         ):

@@ -1,4 +1,4 @@
-"""What the parts of the events suite share."""
+"""Shared helpers of the events suite."""
 
 from pathlib import Path
 from typing import Any
@@ -7,12 +7,12 @@ from agentbox.contracts.events import Event, NewEvent
 
 
 def new_event(type: str = "test.thing", **members: Any) -> NewEvent:
-    """An event with a little data."""
+    """Return an event with some data."""
     return NewEvent(**{"type": type, "data": {"a": [1, 2.5, None, "x"]}, **members})
 
 
 async def fill(adapter: Any, count: int, **members: Any) -> list[Event]:
-    """Appends that many, in calls of 100."""
+    """Append that many, in calls of 100."""
     events: list[Event] = []
     for start in range(0, count, 100):
         numbers = range(start, min(count, start + 100))
@@ -23,7 +23,7 @@ async def fill(adapter: Any, count: int, **members: Any) -> list[Event]:
 
 
 async def all_events(adapter: Any) -> list[Event]:
-    """Every record, page by page."""
+    """Return every record, page by page."""
     events: list[Event] = []
     since = -1
     while True:
@@ -35,8 +35,10 @@ async def all_events(adapter: Any) -> list[Event]:
 
 
 async def caller_events(adapter: Any) -> list[Event]:
-    """As `everything`, without what a class says in the journal about its own delivery, at a moment that it chooses: a host
-    refuses the records of a third box, for instance, while a test still reads."""
+    """As `all_events`, without the journal's own records of its delivery, which are written at
+    unpredictable times: a host rejects the records of a third box, for instance, while a test still
+    reads.
+    """
     return [
         event
         for event in await all_events(adapter)
@@ -45,7 +47,7 @@ async def caller_events(adapter: Any) -> list[Event]:
 
 
 async def three_days(store: Any, adapter: Any, clock: Any, count: int = 40) -> Path:
-    """Two sealed segments and one that is open; returns the closed journal's folder."""
+    """Write two sealed segments and an open one; return the directory of the closed journal."""
     for _ in range(3):
         await fill(adapter, count)
         clock.advance(86400)
@@ -55,7 +57,7 @@ async def three_days(store: Any, adapter: Any, clock: Any, count: int = 40) -> P
 
 
 def edit_lines(path: Path, change: Any) -> None:
-    """Rewrites a file by its lines."""
+    """Rewrite a file by its lines."""
     mode = path.stat().st_mode
     path.chmod(0o600)
     path.write_bytes(b"".join(change(path.read_bytes().splitlines(keepends=True))))

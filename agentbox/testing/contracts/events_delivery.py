@@ -1,4 +1,6 @@
-"""What the tests of delivery share: waiting for the sink, and what a sink that is an agentbox has of a box."""
+"""Shared helpers of the delivery tests: waiting for the sink, and the records that an agentbox sink
+has of a box.
+"""
 
 import asyncio
 import time
@@ -9,7 +11,7 @@ from agentbox.contracts.events import Delivery, Event
 
 
 async def wait_delivered(adapter: Any, *, seconds: float = 30.0) -> Delivery:
-    """Waits until the sink has every record. Raises AssertionError when the time is over."""
+    """Wait until the sink has every record. Raises AssertionError after the timeout."""
     deadline = time.monotonic() + seconds
     while (status := await adapter.delivery()).undelivered:
         if time.monotonic() > deadline:
@@ -20,18 +22,18 @@ async def wait_delivered(adapter: Any, *, seconds: float = 30.0) -> Delivery:
 
 
 async def wait_for_trouble(adapter: Any, *, seconds: float = 30.0) -> Delivery:
-    """Waits until the delivery says what keeps it. Raises AssertionError when the time is over."""
+    """Wait until the delivery reports trouble. Raises AssertionError after the timeout."""
     deadline = time.monotonic() + seconds
     while not (status := await adapter.delivery()).trouble:
         if time.monotonic() > deadline:
-            raise AssertionError(f"no trouble within {seconds:g} s: {status}")
+            raise AssertionError(f"no delivery failure within {seconds:g} s: {status}")
         await asyncio.sleep(0.02)
     delivery: Delivery = status
     return delivery
 
 
 async def box_events(client: AsyncBoxClient, box: str) -> list[Event]:
-    """The records of that box in the journal of the sink, in the order in which they stand there."""
+    """Return the records of that box in the sink's journal, in journal order."""
     events: list[Event] = []
     since, head = -1, 0
     while since < head:

@@ -1,4 +1,4 @@
-"""V9 to V13: the journal as files. An implementation without files of its own does not take these."""
+"""V9 to V13: the journal as files. Implementations without files skip these."""
 
 import asyncio
 import hashlib
@@ -26,10 +26,12 @@ from agentbox.testing.contracts.events_common import (
 
 
 class FileClauses:
-    """Segments, seals, verification, room."""
+    """Segments, seals, verification, capacity."""
 
     async def test_V09_segments_are_days(self, store: Any, adapter: Any, clock: Any) -> None:
-        """A new day begins a new segment; the old one ends with its seal record, is read-only and has a seal file."""
+        """A new day starts a new segment; the old one ends with its seal record, is read-only and
+        has a seal file.
+        """
         directory = await three_days(store, adapter, clock)
         paths = segment_files(directory)
         assert [path.name for path in paths] == [f"2026-01-0{day}.0001.jsonl" for day in (1, 2, 3)]
@@ -47,7 +49,9 @@ class FileClauses:
         }
 
     async def test_V09_segments_are_rolled_at_their_size(self, store: Any, clock: Any) -> None:
-        """Several of one day, numbered; the records go on across them, and reopening finds them all."""
+        """Several numbered segments of one day; the records continue across them, and reopening
+        finds them all.
+        """
         adapter = await store.with_options(segment_size=20_000).open()
         events = [(await adapter.append([new_event()]))[0] for _ in range(300)]
         assert len(segment_files(store.directory)) > 3
@@ -57,7 +61,9 @@ class FileClauses:
         assert [e for e in await all_events(adapter) if e.type == "test.thing"] == events
 
     async def test_V10_one_writer(self, store: Any, adapter: Any) -> None:
-        """A second one is refused with the holder's pid, in this process and in another; readers need no lock."""
+        """A second one is rejected with the holder's pid, in this process and in another; readers
+        need no lock.
+        """
         await fill(adapter, 3)
         with pytest.raises(SlotUnavailable, match=str(os.getpid())):
             await store.open()
@@ -68,7 +74,7 @@ class FileClauses:
         await adapter.append([new_event()])
 
     async def test_V11_a_sound_journal(self, store: Any, adapter: Any, clock: Any) -> None:
-        """First, last and tail are told; a known anchor passes."""
+        """First, last and tail are reported; a known anchor passes."""
         directory = await three_days(store, adapter, clock)
         report = verify(directory)
         assert (report.ok, report.first_seq, report.last_seq) == (True, 0, 121)
@@ -102,11 +108,11 @@ class FileClauses:
         assert (error.file, error.line) == (path.name, 6)
 
     async def test_V11_a_splice_is_found(self, store: Any, adapter: Any, clock: Any) -> None:
-        """A sound record of another journal, with the right number."""
+        """A valid record of another journal, with the right number."""
         directory = await three_days(store, adapter, clock)
         path = segment_files(directory)[2]
         lines = path.read_bytes().splitlines(keepends=True)
-        other = store.beside("other")
+        other = store.sibling("other")
         await fill(await other.open(), 130)
         await other.close_all()
         foreign = next(
@@ -157,7 +163,7 @@ class FileClauses:
     async def test_V11_a_cut_tail_needs_an_anchor(
         self, store: Any, adapter: Any, clock: Any
     ) -> None:
-        """Alone it looks like a shorter journal; with `anchor` it is found."""
+        """Without an anchor it looks like a shorter journal; with `anchor` it is found."""
         directory = await three_days(store, adapter, clock)
         report = verify(directory)
         edit_lines(segment_files(directory)[-1], lambda ls: ls[:-3])
@@ -168,7 +174,7 @@ class FileClauses:
     async def test_V12_reading_below_the_anchor_has_expired(
         self, store: Any, adapter: Any, clock: Any
     ) -> None:
-        """Once a pruned journal says where it begins, what came before is CursorExpired with the oldest kept."""
+        """After pruning, reading earlier records is CursorExpired with the oldest one."""
         directory = await three_days(store, adapter, clock)
         await self.prune(directory)
         adapter = await store.open()
@@ -178,11 +184,13 @@ class FileClauses:
         assert (await adapter.read(since=40)).events[0].seq == 41
 
     async def prune(self, directory: Path) -> None:
-        """Removes the first segment as `agentbox events prune` does."""
+        """Remove the first segment as `agentbox events prune` does."""
         await asyncio.to_thread(prune, directory, before_seq=50)
 
     async def test_V13_a_full_journal_refuses_and_keeps(self, store: Any) -> None:
-        """QuotaExceeded at `max_size`, health degraded, all that was written is there and read; one warning at 80 %."""
+        """QuotaExceeded at `max_size`, health degraded, everything written is readable; one warning
+        at 80 %.
+        """
         adapter = await store.with_options(max_size=1_000_000).open()
         events = []
         error = None
@@ -202,7 +210,9 @@ class FileClauses:
         assert (await adapter.verify()).ok
 
     async def test_V13_a_full_disk_loses_nothing(self, store: Any, adapter: Any) -> None:
-        """Held by the file-size limit of a child process: the write fails half way, and what was told is whole."""
+        """Simulated by the file-size limit of a child process: the write fails halfway,
+        acknowledged records are complete.
+        """
         await store.close_all()
         shutil.rmtree(store.directory)
         async with store.worker("append-until-full", "100000") as worker:
@@ -217,7 +227,7 @@ class FileClauses:
     async def test_C09_a_journal_of_another_shape_is_refused(
         self, store: Any, adapter: Any
     ) -> None:
-        """A record with a member that this version does not know: refused, and left as it is."""
+        """A record with an unknown member: rejected and left unchanged."""
         await fill(adapter, 3)
         await store.close_all()
         (path,) = segment_files(store.directory)
@@ -232,7 +242,7 @@ class FileClauses:
     async def test_V02_time_does_not_decrease_over_a_reopen(
         self, store: Any, adapter: Any, clock: Any
     ) -> None:
-        """The last record's time is where the next begins."""
+        """The next record's time is not before the last one's."""
         (first,) = await adapter.append([new_event()])
         clock.set_wall(first.ts - timedelta(days=2))
         adapter = await store.reopen()

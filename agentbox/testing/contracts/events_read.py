@@ -11,7 +11,7 @@ from agentbox.testing.wait import wait_until
 
 
 async def take_events(stream: Any, count: int, into: list[Event] | None = None) -> list[Event]:
-    """The next items of a subscription, within 10 s."""
+    """Return the next items of a subscription, within 10 s."""
     events: list[Event] = [] if into is None else into
     async with asyncio.timeout(10):
         while len(events) < count:
@@ -31,7 +31,7 @@ class ReadClauses:
         assert (await adapter.read(since=29)).events == ()
 
     async def test_V04_a_filtered_reader_always_advances(self, adapter: Any) -> None:
-        """`next_since` covers what the filter left out."""
+        """`next_since` covers filtered records."""
         await fill(adapter, 20)
         (rare,) = await adapter.append([new_event("rare.one")])
         await fill(adapter, 20)
@@ -39,7 +39,7 @@ class ReadClauses:
         assert (batch.events, batch.next_since) == ((rare,), 40)
 
     async def test_V04_every_filter(self, adapter: Any) -> None:
-        """Each member alone and together; a type exact or by prefix, which is no substring."""
+        """Each member alone and combined; a type exactly or by prefix, not as a substring."""
         a, b, c = await adapter.append(
             [
                 new_event("x.y", source="s", subject="u"),
@@ -79,7 +79,9 @@ class ReadClauses:
         assert len(set(seen)) == len(seen)
 
     async def test_V05_replay_then_live_without_gap_or_repeat(self, adapter: Any) -> None:
-        """A subscriber that starts in the middle of heavy appending gets each record once, in order."""
+        """A subscriber that starts in the middle of heavy appending gets each record once, in
+        order.
+        """
         await fill(adapter, 300)
         writing = asyncio.create_task(fill(adapter, 1500))
         stream = adapter.subscribe(since=99)
@@ -89,7 +91,7 @@ class ReadClauses:
         await stream.aclose()
 
     async def test_V05_from_now(self, adapter: Any) -> None:
-        """`since=None` starts after the head at the call, not at the first wait."""
+        """`since=None` starts after the head at the time of the call, not of the first wait."""
         await fill(adapter, 10)
         stream = adapter.subscribe()
         later = await fill(adapter, 3)
@@ -108,7 +110,7 @@ class ReadClauses:
         await stream.aclose()
 
     async def test_V05_a_slow_reader_holds_nobody_up(self, adapter: Any) -> None:
-        """It misses nothing, and a fast one is not slowed."""
+        """It misses nothing, and a fast reader is not slowed."""
         slow, fast = adapter.subscribe(since=-1), adapter.subscribe(since=-1)
         await adapter.append([new_event()])
         first = await take_events(slow, 1)
@@ -119,10 +121,10 @@ class ReadClauses:
         await fast.aclose()
 
     async def test_V05_a_subscriber_ends_with_the_slot(self, store: Any, adapter: Any) -> None:
-        """Closing wakes those who wait, with SlotUnavailable."""
+        """Closing wakes waiting subscribers with SlotUnavailable."""
         stream = adapter.subscribe()
         pending = asyncio.ensure_future(anext(stream))
         await asyncio.sleep(0)
         await store.close_all()
-        await wait_until(pending.done, "the subscriber was told")
+        await wait_until(pending.done, "the subscriber is notified")
         assert isinstance(pending.exception(), SlotUnavailable)

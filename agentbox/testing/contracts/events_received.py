@@ -1,4 +1,4 @@
-"""V16: records of another box, stored with where they come from."""
+"""V16: records of another box, stored with their origin."""
 
 import asyncio
 import hashlib
@@ -19,7 +19,7 @@ BOX = "one"
 
 
 def foreign_journal(count: int, *, text: str = "x", **members: Any) -> list[Event]:
-    """Records as another box has them, by the formula of the specification alone."""
+    """Return records as another box has them, by the formula of the specification alone."""
     events: list[Event] = []
     prev, ts = GENESIS, datetime(2025, 6, 1, tzinfo=UTC)
     for seq in range(count):
@@ -50,7 +50,7 @@ def foreign_journal(count: int, *, text: str = "x", **members: Any) -> list[Even
 
 
 def comparable(event: Event) -> dict[str, Any]:
-    """What of a record does not depend on whose journal it is in."""
+    """Return the members that do not depend on the journal."""
     wire = event.to_wire()
     return {
         name: wire[name]
@@ -60,17 +60,19 @@ def comparable(event: Event) -> dict[str, Any]:
 
 
 def origin_seqs(events: Sequence[Event]) -> list[int]:
-    """The numbers that delivered records have at home, in the order in which they stand here."""
+    """Return the original numbers of delivered records, in local order."""
     return [event.origin.seq for event in events if event.origin is not None]
 
 
 class ReceivedClauses:
-    """Taking what another box delivers."""
+    """Receiving records of another box."""
 
     async def test_V16_a_record_keeps_what_it_says_and_where_it_stood(
         self, store: Any, adapter: Any
     ) -> None:
-        """Every member; its own number, time and hashes in `origin`; the chain here holds, also after a reopen."""
+        """Every member; original number, time and hashes in `origin`; the local chain is valid,
+        also after a reopen.
+        """
         (local,) = await adapter.append([new_event()])
         sent = foreign_journal(3)
         assert await adapter.receive(BOX, sent) == Received(
@@ -98,7 +100,7 @@ class ReceivedClauses:
         assert origin_seqs(await caller_events(adapter)) == list(range(10))
 
     async def test_V16_deliveries_at_once_store_each_record_once(self, adapter: Any) -> None:
-        """Sixteen times the same, beside appends of our own."""
+        """The same sixteen times, concurrently with local appends."""
         sent = foreign_journal(50)
         await asyncio.gather(*(adapter.receive(BOX, sent) for _ in range(16)), fill(adapter, 200))
         stored = await caller_events(adapter)
@@ -107,7 +109,7 @@ class ReceivedClauses:
         assert (await adapter.verify()).ok
 
     async def test_V16_a_gap_is_told(self, adapter: Any) -> None:
-        """`mesh.gap` stands before the record that comes after it; at the beginning, too."""
+        """`mesh.gap` precedes the record after the gap; at the beginning, too."""
         sent = foreign_journal(9)
         await adapter.receive(BOX, [*sent[2:4], sent[7]])
         stored = await caller_events(adapter)
@@ -125,7 +127,9 @@ class ReceivedClauses:
         assert (await adapter.verify()).ok
 
     async def test_V16_boxes_do_not_meet(self, adapter: Any) -> None:
-        """Two boxes with the same records, and our own with the same source and id: all are kept."""
+        """Two boxes with the same records, and local ones with the same source and id: all are
+        stored.
+        """
         sent = foreign_journal(4)
         await adapter.append([new_event(source="urn:x:one", id="id-0")])
         assert (
@@ -153,7 +157,7 @@ class ReceivedClauses:
         ],
     )
     async def test_V16_an_altered_record_is_refused(self, adapter: Any, change: Any) -> None:
-        """Whichever member; its call stores nothing."""
+        """Any member; the call stores nothing."""
         first, second, third = foreign_journal(3)
         await expect_error(
             AlteredRecord, adapter.receive(BOX, [first, replace(second, **change), third])
@@ -161,7 +165,7 @@ class ReceivedClauses:
         assert await adapter.head() == (-1, GENESIS)
 
     async def test_V16_another_journal_under_the_same_name_is_refused(self, adapter: Any) -> None:
-        """Behind the watermark, at it, and before it as far as records are known."""
+        """After the watermark, at it, and before it as far as records are known."""
         await adapter.receive(BOX, foreign_journal(5))
         other = foreign_journal(7, text="y")
         for start in (5, 4, 2, 0):
@@ -169,7 +173,7 @@ class ReceivedClauses:
         assert origin_seqs(await caller_events(adapter)) == list(range(5))
 
     async def test_V16_records_of_a_third_box_are_refused(self, adapter: Any) -> None:
-        """They are taken from that box only."""
+        """Only the box's own records are accepted."""
         (event,) = foreign_journal(1)
         origin = Origin(box="two", seq=3, ts=event.ts, prev_hash=GENESIS, hash=event.hash)
         await expect_error(ValidationError, adapter.receive(BOX, [replace(event, origin=origin)]))

@@ -1,4 +1,4 @@
-"""V8 and what a crash leaves of V9: opening a journal that nobody closed."""
+"""V8 and crash recovery for V9: opening a journal that was not closed."""
 
 import hashlib
 import os
@@ -24,8 +24,9 @@ class RecoveryClauses:
     async def test_V08_a_torn_tail_is_cut_kept_and_told(
         self, store: Any, adapter: Any, length: int
     ) -> None:
-        """The journal goes on after the last whole record; the rest is in `<segment>.torn`, also when only the newline is
-        missing."""
+        """The journal continues after the last complete record; the rest is in `<segment>.torn`,
+        also if only the newline is missing.
+        """
         events = await fill(adapter, 5)
         await store.close_all()
         (path,) = segment_files(store.directory)
@@ -43,12 +44,14 @@ class RecoveryClauses:
         assert (await adapter.verify()).ok
 
     async def test_V08_a_segment_may_begin_torn(self, store: Any, adapter: Any, clock: Any) -> None:
-        """Its first record was never acknowledged: the journal goes on after the segment before it."""
+        """Its first record was never acknowledged: the journal continues after the previous
+        segment.
+        """
         directory = await three_days(store, adapter, clock)
         newest = segment_files(directory)[-1]
         os.truncate(newest, 60)
         newest.with_suffix(".idx").unlink()
-        store.accept_loss()  # a crash before the first record was acknowledged leaves no word of it
+        store.accept_loss()  # a crash before the first acknowledged record leaves no trace of it
         adapter = await store.open()
         (recovered,) = (await adapter.read(since=81)).events
         assert (recovered.seq, recovered.type, recovered.data["bytes"]) == (
@@ -62,7 +65,7 @@ class RecoveryClauses:
     async def test_V08_damage_elsewhere_is_refused_and_left_alone(
         self, store: Any, adapter: Any, line: int
     ) -> None:
-        """Open raises IntegrityError with the place, and no byte of any file changes."""
+        """Open raises IntegrityError with the location, and no file changes."""
         await fill(adapter, 1600)
         await store.close_all()
         (path,) = segment_files(store.directory)
@@ -89,7 +92,9 @@ class RecoveryClauses:
         } == files
 
     async def test_V08_the_index_can_be_derived(self, store: Any, adapter: Any) -> None:
-        """Without it, with a wrong one, with a torn one: the same records, and the same index in the end."""
+        """Without an index, with a wrong one, with a torn one: the same records, and the same index
+        afterwards.
+        """
         events = await fill(adapter, 2500)
         await store.close_all()
         index = segment_files(store.directory)[0].with_suffix(".idx")
@@ -113,7 +118,7 @@ class RecoveryClauses:
     async def test_V09_a_crash_between_the_seal_record_and_its_file_is_finished(
         self, store: Any, adapter: Any, clock: Any
     ) -> None:
-        """Open writes the seal that is missing for the last segment."""
+        """Open writes the missing seal of the last segment."""
         directory = await three_days(store, adapter, clock)
         last, full = segment_files(directory)[-1], segment_files(directory)[-2]
         last.unlink()

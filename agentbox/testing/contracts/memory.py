@@ -16,7 +16,7 @@ OPTIONS = {
 
 
 class MemoryContract(EntryClauses, SearchClauses, CommonContract):
-    """All of them."""
+    """The complete suite."""
 
     contract = Memory
     calls = {  # noqa: RUF012 - the base declares it ClassVar

@@ -1,17 +1,17 @@
-"""What the parts of the memory suite share."""
+"""Shared helpers of the memory suite."""
 
 from typing import Any
 
-SIZE, ENTRIES = 64 << 10, 600  # quotas of one namespace, in every store of this suite
+SIZE, ENTRIES = 64 << 10, 600  # quotas of a namespace, in every store of this suite
 
 
 async def search_keys(adapter: Any, query: str, **arguments: Any) -> list[str]:
-    """The keys of the hits, best first."""
+    """Return the keys of the hits, best first."""
     return [hit.entry.key for hit in await adapter.search(query, **arguments)]
 
 
 async def list_keys(adapter: Any, **arguments: Any) -> list[str]:
-    """The keys that `list` gives, over all its pages."""
+    """Return the keys from `list`, over all pages."""
     keys: list[str] = []
     cursor = None
     while True:

@@ -1,4 +1,4 @@
-"""M1, M2, M4, M5, M9 and M10: what is stored, kept apart, forgotten and refused."""
+"""M1, M2, M4, M5, M9 and M10: storage, isolation, deletion and rejection."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ class EntryClauses:
     """Entries by key."""
 
     async def test_M01_what_is_stored_is_retrieved(self, adapter: Any) -> None:
-        """Equal value, metadata and text; the record is the one that store gave."""
+        """Equal value, metadata and text; the record is the one from store."""
         entry, created = await adapter.store(
             "k", NESTED, text="words", metadata={"s": "x", "n": 1.5, "b": True, "z": None}
         )
@@ -34,7 +34,7 @@ class EntryClauses:
         assert await adapter.retrieve("other") is None
 
     async def test_M01_a_second_store_overwrites(self, adapter: Any, clock: Any) -> None:
-        """Keeps created_at, says that it created nothing, and leaves nothing of the first."""
+        """Keeps created_at, reports that nothing was created, and keeps nothing of the first."""
         first, _ = await adapter.store("k", 1, metadata={"a": 1}, ttl_s=60)
         clock.advance(5)
         second, created = await adapter.store("k", [2])
@@ -49,11 +49,11 @@ class EntryClauses:
     async def test_M01_text_defaults_to_the_strings_of_the_value(
         self, adapter: Any, value: Any, text: str
     ) -> None:
-        """In document order, one a line; keys are no text."""
+        """In document order, one per line; keys are not text."""
         assert (await adapter.store("k", value))[0].text == text
 
     async def test_M02_namespaces_are_apart(self, adapter: Any) -> None:
-        """In every method; the same key in two of them is two entries."""
+        """In every method; the same key in two namespaces is two entries."""
         await adapter.store("k", "blue whale", namespace="a")
         await adapter.store("k", "blue sky", namespace="b")
         assert (await adapter.retrieve("k", namespace="a")).value == "blue whale"
@@ -171,7 +171,9 @@ class EntryClauses:
         assert (await adapter.stats()).entries == 0
 
     async def test_M10_what_is_at_the_limit_is_kept(self, adapter: Any) -> None:
-        """Key of 512 bytes, 32 metadata keys; one more byte of value or metadata is ValueTooLarge."""
+        """Key of 512 bytes, 32 metadata keys; one more byte of value or metadata is
+        ValueTooLarge.
+        """
         await adapter.store("x" * 512, "", metadata={f"{n}": "y" * 100 for n in range(32)})
         assert (await adapter.retrieve("x" * 512)).metadata["31"] == "y" * 100
         await expect_error(ValueTooLarge, adapter.store("k", "x" * (256 << 10), text=""))
@@ -196,7 +198,7 @@ class EntryClauses:
         assert (await adapter.retrieve("big")).value == 1
 
     async def test_C06_list_pages_in_order_of_key(self, adapter: Any) -> None:
-        """Each once, by prefix and filter; a foreign cursor is refused."""
+        """Each once, by prefix and filter; a cursor of another query is rejected."""
         for number in range(30):
             await adapter.store(f"a/{number:02}", number, metadata={"odd": bool(number % 2)})
         await adapter.store("b", 1)
@@ -217,7 +219,7 @@ class EntryClauses:
             await expect_error(ValidationError, call)
 
     async def test_C07_text_round_trips(self, adapter: Any) -> None:
-        """Code point for code point, in each text member."""
+        """Code point by code point, in each text member."""
         entry, _ = await adapter.store(ODD, {ODD: ODD}, text=ODD, metadata={ODD: ODD})
         stored = await adapter.retrieve(ODD)
         assert stored == entry
@@ -229,7 +231,7 @@ class EntryClauses:
         )
 
     async def test_C08_what_was_acknowledged_survives_a_kill(self, store: Any) -> None:
-        """SIGKILL of the writing process: every entry that it was told of is there and found."""
+        """After SIGKILL of the writing process every acknowledged entry exists and is found."""
         async with store.worker("store-entries") as worker:
             acknowledged = [json.loads(await worker.stdout.readline()) for _ in range(100)]
             worker.kill()
@@ -256,7 +258,7 @@ class EntryClauses:
             assert set(await search_keys(adapter, "whale", mode=mode, limit=100)) == keys
 
     async def test_C11_two_processes_on_one_store(self, store: Any, adapter: Any) -> None:
-        """What both stored is there."""
+        """The entries of both exist."""
         async with (
             store.worker("store-entries", "50", "a") as first_worker,
             store.worker("store-entries", "50", "b") as second_worker,
@@ -265,7 +267,7 @@ class EntryClauses:
         assert len(await list_keys(adapter)) == 100
 
     async def test_C11_thirty_two_tasks_on_one_instance(self, adapter: Any) -> None:
-        """Mixed work at once leaves entries and indexes alike."""
+        """Concurrent mixed operations leave entries and indexes consistent."""
 
         async def work(number: int) -> None:
             await adapter.store(f"{number}", f"whale {number}")

@@ -1,4 +1,4 @@
-"""M3, M6, M7, M8 and M11: filters, ranking, scores, and queries that are only words."""
+"""M3, M6, M7, M8 and M11: filters, ranking, scores, and queries as plain words."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ MODES = ("hybrid", "vector", "text")
 
 
 class SearchClauses:
-    """What is found, in which order, with which scores."""
+    """Which entries are found, in which order, with which scores."""
 
     @pytest.mark.parametrize(
         ("flt", "want"),
@@ -46,7 +46,7 @@ class SearchClauses:
     async def test_M03_every_hit_satisfies_the_filter(
         self, adapter: Any, flt: dict[str, Any], want: set[int]
     ) -> None:
-        """In each mode and in list; a boolean is no number, a string is no number."""
+        """In each mode and in list; a boolean is not a number, a string is not a number."""
         for n in range(10):
             extra = {"rare": None} if n == 5 else {}
             meta = {"n": n, "even": n % 2 == 0, "name": f"n{n}", 'a"b': n, **extra}
@@ -58,7 +58,7 @@ class SearchClauses:
         assert set(await list_keys(adapter, flt=flt)) == {f"{n}" for n in want}
 
     async def test_M03_a_narrow_filter_still_fills_the_page(self, adapter: Any) -> None:
-        """Of 500 entries 10 match, all of them far down in the ranking."""
+        """Of 500 entries 10 match, all of them low in the ranking."""
         for number in range(500):
             narrow = number >= 490
             await adapter.store(
@@ -102,14 +102,14 @@ class SearchClauses:
     async def test_M06_a_paraphrase_is_found_by_vector(
         self, adapter: Any, query: str, key: str
     ) -> None:
-        """Without a shared word, before everything unrelated."""
+        """Without a common word, before everything unrelated."""
         for name, text in TEXTS.items():
             await adapter.store(name, text)
         assert (await search_keys(adapter, query, mode="vector"))[0] == key
         assert (await search_keys(adapter, query))[0] == key
 
     async def test_M06_a_rare_word_is_found_by_text(self, adapter: Any) -> None:
-        """Alone and among others; accents and case are one."""
+        """Alone and among others; accents and case are ignored."""
         for name, text in TEXTS.items():
             await adapter.store(name, text)
         await adapter.store("accent", "caf\u00e9 au lait")
@@ -147,7 +147,7 @@ class SearchClauses:
         assert (best.entry.key, best.score) == ("twin-a", pytest.approx(1.0))
 
     async def test_M07_what_other_namespaces_hold_moves_no_score(self, adapter: Any) -> None:
-        """Nor the order: whoever may search one namespace learns no word of another, and not how much it holds."""
+        """Nor the order: search in one namespace reveals neither words nor the size of another."""
         await adapter.store("a", "alpha words")
         await adapter.store("b", "bravo words")
         await adapter.store("c", "something else")
@@ -158,7 +158,7 @@ class SearchClauses:
             assert await adapter.search("alpha bravo", mode=mode) == before[mode]
 
     async def test_M07_a_long_query_finds_by_each_of_its_words(self, adapter: Any) -> None:
-        """What holds many rare ones first, then what holds the common one alone."""
+        """An entry with many rare words first, then one with only the common word."""
         rare = " ".join(f"rare{number}" for number in range(80))
         await adapter.store("rare", rare)
         for number in range(3):
@@ -166,7 +166,7 @@ class SearchClauses:
         assert await search_keys(adapter, f"common {rare}", mode="text") == ["rare", "0", "1", "2"]
 
     async def test_M07_limits_and_the_empty_store(self, adapter: Any) -> None:
-        """1 to 100 hits, none of an empty store, none of an empty query by text."""
+        """1 to 100 hits, none from an empty store, none for an empty query by text."""
         for mode in MODES:
             assert await adapter.search("x", mode=mode) == ()
         for number in range(120):
@@ -187,7 +187,7 @@ class SearchClauses:
             await expect_error(ValidationError, adapter.search("x", **arguments))
 
     async def test_M07_a_floor_of_cosine_holds(self, adapter: Any) -> None:
-        """No hit lies below it."""
+        """No hit is below it."""
         for name, text in TEXTS.items():
             await adapter.store(name, text)
         for mode in MODES:
@@ -195,14 +195,14 @@ class SearchClauses:
             assert [hit.entry.key for hit in hits] == ["server"]
 
     async def test_M07_an_entry_without_words_is_no_hit(self, adapter: Any) -> None:
-        """A number has no text, so nothing ranks it."""
+        """A number has no text, so it is not ranked."""
         await adapter.store("number", 7)
         await adapter.store("words", "seven")
         for mode in MODES:
             assert await search_keys(adapter, "seven", mode=mode) == ["words"]
 
     async def test_M08_anagrams_are_not_alike(self, adapter: Any) -> None:
-        """The letters are the same, the words are not."""
+        """The letters are equal, the words are not."""
         await adapter.store("a", "restart the server")
         (hit,) = await adapter.search("reverse the tarstr", mode="vector")
         assert hit.cosine < 0.9
@@ -228,7 +228,7 @@ class SearchClauses:
         ],
     )
     async def test_M11_a_query_is_only_words(self, adapter: Any, query: str) -> None:
-        """No operator reaches the query language: no error, and what holds the plain word is found."""
+        """No operator reaches the query language: no error, and the plain word is found."""
         await adapter.store("k", "a whale; and near text")
         for mode in MODES:
             keys = await search_keys(adapter, query, mode=mode)

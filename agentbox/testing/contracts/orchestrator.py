@@ -19,8 +19,9 @@ _HANDLE = AgentHandle(agent_id="01938f5e-0000-7000-8000-000000000000", generatio
 class OrchestratorContract(
     ProcessClauses, StreamClauses, LifecycleClauses, LeakClause, RightsClauses, CommonContract
 ):
-    """An implementation's test file gives the fixtures `adapter` (open), `lab` (a backend of the test's own) and
-    `store` (makes and opens adapters on a backend that it can kill)."""
+    """The test file of an implementation defines the fixtures `adapter` (open), `lab` (a backend
+    for one test) and `store` (makes and opens adapters on a backend that it can kill).
+    """
 
     contract = Orchestrator
     calls = {  # noqa: RUF012 - the base declares it ClassVar
@@ -43,7 +44,9 @@ class OrchestratorContract(
         return [handle, *stream, info, await adapter.terminate(handle), run]
 
     async def test_C05_a_cancelled_spawn_happens_or_does_not(self, adapter: Any) -> None:
-        """Cancelled at once, the request id stands for one agent, whole or not at all."""
+        """After an immediate cancellation, the request id belongs to one agent, complete or
+        absent.
+        """
         request = new_id()
         call = asyncio.create_task(adapter.spawn(spec("true"), request_id=request))
         await asyncio.sleep(0)
@@ -55,7 +58,9 @@ class OrchestratorContract(
         )
 
     async def test_C06_pages_are_by_key(self, adapter: Any) -> None:
-        """Agents present throughout come exactly once, whatever is spawned between the pages; bad bounds are refused."""
+        """Existing agents are returned exactly once, whatever is spawned between the pages; invalid
+        limits are rejected.
+        """
         label = new_id()
         spawned = [
             await adapter.spawn(spec("true", labels={label: "1"}), request_id=new_id())
@@ -74,7 +79,9 @@ class OrchestratorContract(
             await expect_error(ValidationError, adapter.list(flt, **wrong))
 
     async def test_C07_text_passes_unchanged(self, adapter: Any) -> None:
-        """Any code point goes through arguments, environment and labels; NUL and lone surrogates are refused."""
+        """Any code point passes through arguments, environment and labels; NUL and lone surrogates
+        are rejected.
+        """
         text = "ä\u0301\U0001f600\n\t "
         run = await adapter.run_once(spec("printenv", "T", env={"T": text}), request_id=new_id())
         assert run.stdout.decode() == text + "\n"
@@ -95,8 +102,9 @@ class OrchestratorContract(
         assert (await (await lab.restart()).get(handle.agent_id)).handle.agent_id == handle.agent_id
 
     async def test_C11_two_callers_side_by_side(self, store: Any) -> None:
-        """32 tasks over two connections, or over the only one where agents are not `detached`: each agent is spawned once,
-        ends with its own code, and all are listed."""
+        """32 tasks over two connections, or over the only one if agents are not `detached`: each
+        agent is spawned once, ends with its own code, and all are listed.
+        """
         first = second = await store.open()
         if "detached" in first.capabilities:
             second = await store.open()

@@ -1,4 +1,4 @@
-"""What the suite of the orchestrator slot asks of an implementation's test file, and small helpers."""
+"""What the orchestrator suite requires of an implementation's test file, and small helpers."""
 
 import asyncio
 import json
@@ -18,14 +18,14 @@ _TIMEOUT_SECONDS = 15.0
 
 
 class Lab(Protocol):
-    """A backend of its own for one test. `adapter` is open after `start` and after `restart`."""
+    """A backend for one test. `adapter` is open after `start` and after `restart`."""
 
     adapter: Orchestrator
-    run_counts: tuple[int, int]  # before memory may be at its level, and after it is
+    run_counts: tuple[int, int]  # runs for warming up, and measured runs
 
     @property
     def root_pid(self) -> int:
-        """The process that every agent descends from."""
+        """The ancestor of all agent processes."""
         ...
 
     @property
@@ -38,33 +38,33 @@ class Lab(Protocol):
         options: Mapping[str, Any] | None = None,
         scale: float = 1,
     ) -> Orchestrator:
-        """`scale` divides the waits before a restart."""
+        """`scale` divides restart delays."""
         ...
 
     async def disconnect(self) -> None:
-        """Closes the adapter, as a caller that goes away; the backend stays."""
+        """Closes the adapter, like a disconnecting caller; the backend keeps running."""
         ...
 
     async def crash(self) -> None:
-        """SIGKILL of the backend."""
+        """Sends SIGKILL to the backend."""
         ...
 
     async def restart(self) -> Orchestrator:
-        """Starts the backend where it was killed, and opens a new adapter."""
+        """Restarts the killed backend and opens a new adapter."""
         ...
 
     async def record(self, count: int, *, acknowledge: bool = True) -> list[LifecycleRecord]:
-        """The next `count` lines of the record. With `take` they are taken for good."""
+        """Return the next `count` lines of the record; `acknowledge` removes them."""
         ...
 
 
 def spec(*argv: str, **more: Any) -> AgentSpec:
-    """An agent of the default profile."""
+    """Return an agent of the default profile."""
     return AgentSpec(**{"name": "test", "argv": argv, "profile": "sandboxed", **more})
 
 
 def shell(script: str, **more: Any) -> AgentSpec:
-    """An agent that is a shell script."""
+    """Return an agent that is a shell script."""
     return spec("sh", "-c", script, **more)
 
 
@@ -79,7 +79,7 @@ def new_id() -> str:
 async def wait_until_async(
     condition: Callable[[], Awaitable[bool]], description: str, seconds: float = _TIMEOUT_SECONDS
 ) -> None:
-    """Returns once the answer is true. AssertionError after the deadline."""
+    """Wait until the condition is true. AssertionError after the deadline."""
     deadline = time.monotonic() + seconds
     started = time.monotonic()
     while not await condition():
@@ -91,7 +91,7 @@ async def wait_until_async(
 async def items(
     adapter: Orchestrator, agent_id: str, since: int = 0, *, follow: bool = True
 ) -> list[StreamItem]:
-    """The whole stream to its end."""
+    """Return the stream to its end."""
     return [item async for item in adapter.stream(agent_id, since=since, follow=follow)]
 
 
@@ -100,12 +100,12 @@ def output(stream_items: list[StreamItem], kind: str = "stdout") -> bytes:
 
 
 def documents(stream_items: list[StreamItem], kind: str = "state") -> list[dict[str, Any]]:
-    """The documents of `state` or `exit` items."""
+    """Return the documents of `state` or `exit` items."""
     return [json.loads(item.data) for item in stream_items if item.kind == kind]
 
 
 async def first_output(adapter: Orchestrator, handle: AgentHandle, pattern: bytes) -> StreamItem:
-    """Waits for stdout that contains `wanted`."""
+    """Wait for stdout that contains `pattern`."""
     async with asyncio.timeout(_TIMEOUT_SECONDS):
         async for item in adapter.stream(handle.agent_id):
             if item.kind == "stdout" and pattern in item.data:
@@ -114,7 +114,7 @@ async def first_output(adapter: Orchestrator, handle: AgentHandle, pattern: byte
 
 
 async def wait_ended(adapter: Orchestrator, agent_id: str) -> None:
-    """Waits until the agent is over."""
+    """Wait until the agent has ended."""
     await wait_until_async(lambda: _has_ended(adapter, agent_id), "the agent ends")
 
 
@@ -123,13 +123,13 @@ async def _has_ended(adapter: Orchestrator, agent_id: str) -> bool:
 
 
 def is_alive(pid: int) -> bool:
-    """A process that runs; a zombie does not."""
+    """True for a running process; false for a zombie."""
     row = tree.read_process(pid)
     return row is not None and row.state not in "ZX"
 
 
 def running_pids(needle: str) -> list[int]:
-    """Processes whose command line contains `needle`."""
+    """Return processes whose command line contains `needle`."""
     pids = []
     for row in tree.scan().values():
         try:
@@ -142,7 +142,7 @@ def running_pids(needle: str) -> list[int]:
 
 
 def ancestors(pid: int) -> list[int]:
-    """Parents up to PID 1 of this namespace."""
+    """Return the parents up to PID 1 of this namespace."""
     pids: list[int] = []
     row = tree.read_process(pid)
     while row is not None and row.parent:

@@ -1,4 +1,4 @@
-"""Clause O14 over many lives: what an agent took is given back."""
+"""Clause O14 over many runs: the resources of an agent are released."""
 
 import asyncio
 import os
@@ -17,23 +17,24 @@ from agentbox.testing.contracts.orchestrator_lab import (
 from agentbox.testing.wait import wait_until
 
 _MIB = 1 << 20
-_GROUP = 20  # agents at once
-_STEP_RUNS = 80  # lives between two looks at whether memory is at its level
-_MAX_GROWTH = _MIB  # bytes that a step may add then
+_GROUP = 20  # concurrent agents
+_STEP_RUNS = 80  # runs between two checks of memory growth
+_MAX_GROWTH = _MIB  # bytes of growth per step that count as stable
 _STEPS = 8
 _MAX_POLLS, _STABLE_POLLS, _PAUSE = (
     200,
     4,
     0.05,
-)  # looks at most, equal ones in a row, seconds between two
+)  # polls at most, equal ones in a row, seconds between two
 
 
 class LeakClause:
-    """Uses the fixture `lab`, which is not started."""
+    """Uses the fixture `lab`, not started."""
 
     async def test_O14_a_thousand_lives_leave_nothing(self, lab: Lab) -> None:
-        """Once all that is kept is full, descriptors, memory and rows stay where they are for `lab.lives[1]` spawns and
-        exits. The `lab.lives[0]` before them are more than the rows that are kept."""
+        """After warming up, descriptors, memory and rows stay constant for `lab.run_counts[1]`
+        spawns and exits. The `lab.run_counts[0]` runs before exceed the number of stored rows.
+        """
         adapter = await lab.start()
         warmup_runs, measured_runs = lab.run_counts
         oldest = await adapter.spawn(spec(*FOREVER), request_id=new_id())
@@ -42,20 +43,19 @@ class LeakClause:
         before = await _stable_usage(lab.root_pid), len((await adapter.list(limit=500)).items)
         await _run_agents(adapter, measured_runs)
         await wait_until(
-            lambda: _usage(lab.root_pid)[0] <= before[0][0] + 2, "descriptors are back"
+            lambda: _usage(lab.root_pid)[0] <= before[0][0] + 2, "descriptors are closed"
         )
         assert (await _stable_usage(lab.root_pid))[1] <= before[0][1] + 4 * _MIB
 
-        await wait_until_async(lambda: _has_rows(adapter, before[1]), "what is over is forgotten")
-        await wait_until(
-            lambda: not _zombies(lab.root_pid), "every process that ended was waited for"
-        )
+        await wait_until_async(lambda: _has_rows(adapter, before[1]), "ended agents are removed")
+        await wait_until(lambda: not _zombies(lab.root_pid), "no zombie process remains")
         await adapter.terminate(oldest, grace_s=0)
         await wait_until_async(
-            lambda: _has_rows(adapter, before[1] - 1), "one more is over, and one forgotten"
+            lambda: _has_rows(adapter, before[1] - 1),
+            "one more agent has ended and one row is removed",
         )
         assert (await adapter.get(oldest.agent_id)).state == "exited", (
-            "what ended last is known longest"
+            "the agent that ended last is kept"
         )
 
 
@@ -64,8 +64,9 @@ async def _has_rows(adapter: Orchestrator, count: int) -> bool:
 
 
 async def _warm_up(adapter: Orchestrator, root: int) -> None:
-    """Returns once memory is at its level: rows, caches and the heaps of threads have then grown as far as they do. One that
-    grows on and on is not waited for; the clause sees it."""
+    """Returns when memory is stable: rows, caches and thread heaps have reached their size. Returns
+    also if it never is; the clause detects that.
+    """
     for _ in range(_STEPS):
         _, before = await _stable_usage(root)
         await _run_agents(adapter, _STEP_RUNS)
@@ -74,7 +75,9 @@ async def _warm_up(adapter: Orchestrator, root: int) -> None:
 
 
 async def _stable_usage(root: int) -> tuple[int, int]:
-    """What is held once nothing moves: a backend ends and makes processes of its own up to a moment after the last agent."""
+    """Return the stable usage: a backend starts and ends processes for a short time after the last
+    agent.
+    """
     usage, repeats = _usage(root), 0
     for _ in range(_MAX_POLLS):
         await asyncio.sleep(_PAUSE)
@@ -86,7 +89,7 @@ async def _stable_usage(root: int) -> tuple[int, int]:
 
 
 async def _run_agents(adapter: Orchestrator, count: int) -> None:
-    """Spawns in groups, each group to its end."""
+    """Spawns in groups and waits for each group."""
     for _ in range(count // _GROUP):
         handles = await asyncio.gather(
             *(adapter.spawn(spec("true"), request_id=new_id()) for _ in range(_GROUP))
@@ -95,7 +98,7 @@ async def _run_agents(adapter: Orchestrator, count: int) -> None:
 
 
 def _usage(pid: int) -> tuple[int, int]:
-    """Descriptors and bytes of memory of the backend and its launcher."""
+    """Return descriptors and bytes of memory of the backend and its launcher."""
     table = tree.scan()
     rows = [table[pid], *tree.descendants(table, [pid])]
     return sum(_descriptors(row.pid) for row in rows), sum(row.rss for row in rows) * os.sysconf(
@@ -104,7 +107,7 @@ def _usage(pid: int) -> tuple[int, int]:
 
 
 def _descriptors(pid: int) -> int:
-    """None of a process that is gone."""
+    """Return the number of open descriptors, 0 for an ended process."""
     try:
         return len(list(Path(f"/proc/{pid}/fd").iterdir()))
     except OSError:

@@ -1,4 +1,4 @@
-"""Clauses O11 and O13 to O15: restarts, crashes, bounds, the record."""
+"""Clauses O11 and O13 to O15: restarts, crashes, limits, the record."""
 
 import asyncio
 import signal
@@ -40,10 +40,12 @@ SOMEONE = context.CallContext(principal="urn:someone")
 
 
 class LifecycleClauses:
-    """Uses the fixtures `adapter`, open, and `lab`, which is not started."""
+    """Uses the fixtures `adapter`, open, and `lab`, not started."""
 
     async def test_O11_a_failing_agent_is_started_five_times_again(self, lab: Lab) -> None:
-        """Delays double from 1 s; the 6th restart within 300 s ends in `failed`. The id stays, the generation grows."""
+        """Delays double from 1 s; the 6th restart within 300 s ends in `failed`. The id stays, the
+        generation grows.
+        """
         adapter = await lab.start(scale=100)
         handle = await adapter.spawn(
             shell("echo life; exit 3", restart="on-failure"), request_id=new_id()
@@ -69,7 +71,9 @@ class LifecycleClauses:
         ]
 
     async def test_O11_the_policy_decides(self, lab: Lab) -> None:
-        """`never` never, `on-failure` not after 0, `always` after 0 too; a stop that was asked for is final."""
+        """`never` never, `on-failure` not after 0, `always` after 0 too; a requested stop is
+        final.
+        """
         adapter = await lab.start(scale=100)
         for script, policy in (("exit 3", "never"), ("exit 0", "on-failure")):
             handle = await adapter.spawn(shell(script, restart=policy), request_id=new_id())
@@ -83,23 +87,28 @@ class LifecycleClauses:
         assert (await adapter.get(handle.agent_id)).state == "exited"
 
     async def test_O11_an_agent_that_waits_can_be_stopped(self, lab: Lab) -> None:
-        """`terminate` during the wait ends it as `terminated`; the old generation is stale after a restart."""
+        """`terminate` during the delay ends it as `terminated`; the old generation is stale after a
+        restart.
+        """
         adapter = await lab.start(scale=1)
         handle = await adapter.spawn(shell("exit 3", restart="always"), request_id=new_id())
-        await wait_until_async(lambda: _state(adapter, handle.agent_id, "backoff"), "it waits")
+        await wait_until_async(
+            lambda: _state(adapter, handle.agent_id, "backoff"), "the agent is in backoff"
+        )
         with pytest.raises(InvalidTransition):
             await adapter.signal(handle, "TERM")
         assert (await adapter.terminate(handle)).reason == "terminated"
         handle = await adapter.spawn(shell("exit 3", restart="always"), request_id=new_id())
         await wait_until_async(
-            lambda: _generation(adapter, handle.agent_id, 2), "it is started again"
+            lambda: _generation(adapter, handle.agent_id, 2), "the agent is restarted"
         )
         with pytest.raises(StaleHandle):
             await adapter.terminate(handle)
 
     async def test_O13_a_caller_that_goes_away_ends_no_agent(self, lab: Lab) -> None:
-        """Output written while nobody is connected is there for the next caller, from its cursor. Where agents are not
-        `detached` they end with their only caller, wholly, and their output is kept."""
+        """Output written without a connection is available to the next caller from its cursor.
+        Agents that are not `detached` end with their caller, completely, and their output is kept.
+        """
         adapter = await lab.start()
         needle = f"7{time.time_ns() % 10**12}"
         handle = await adapter.spawn(
@@ -112,7 +121,7 @@ class LifecycleClauses:
         if detached:
             await wait_until_async(
                 lambda: _output_beyond(reopened, handle.agent_id, first_item.cursor),
-                "output went on",
+                "output continued",
             )
         cursors = [
             item.cursor
@@ -125,7 +134,9 @@ class LifecycleClauses:
         )
 
     async def test_O13_a_crash_of_the_backend_leaves_no_orphan(self, lab: Lab) -> None:
-        """SIGKILL of the backend: every process of every tree is gone, double-forked ones too; the row says `lost`."""
+        """After SIGKILL of the backend every process of every tree ends, double-forked ones too;
+        the row is `lost`.
+        """
         adapter = await lab.start()
         needle = f"5{time.time_ns() % 10**12}"
         script = (
@@ -133,9 +144,9 @@ class LifecycleClauses:
         )
         handle = await adapter.spawn(shell(script), request_id=new_id())
         await first_output(adapter, handle, b"kept")
-        await wait_until(lambda: len(running_pids(needle)) >= 3, "the tree is there")
+        await wait_until(lambda: len(running_pids(needle)) >= 3, "the process tree is running")
         await lab.crash()
-        await wait_until(lambda: not running_pids(needle), "no orphan lives", seconds=5)
+        await wait_until(lambda: not running_pids(needle), "no orphan process remains", seconds=5)
         reopened = await lab.restart()
         await wait_ended(reopened, handle.agent_id)
         info = await reopened.get(handle.agent_id)
@@ -153,14 +164,16 @@ class LifecycleClauses:
     async def test_O13_leftovers_of_killed_keepers_are_ended_at_the_next_start(
         self, lab: Lab
     ) -> None:
-        """Backend, launcher and reaper killed at once: what survives is gone before the next start answers."""
+        """Backend, launcher and reaper are killed at once: surviving processes end before the next
+        start responds.
+        """
         adapter = await lab.start()
         needle = f"6{time.time_ns() % 10**12}"
         handle = await adapter.spawn(
             shell(f"(setsid sleep {needle} &); echo up; sleep {needle}"), request_id=new_id()
         )
         await first_output(adapter, handle, b"up")
-        await wait_until(lambda: len(running_pids(needle)) == 3, "the tree is there")
+        await wait_until(lambda: len(running_pids(needle)) == 3, "the process tree is running")
         pids = [
             row.pid
             for row in tree.descendants(tree.scan(), [lab.root_pid])
@@ -168,14 +181,14 @@ class LifecycleClauses:
         ]
         for number in (signal.SIGSTOP, signal.SIGKILL):
             for pid in pids:
-                tree.signal_process(pid, number)  # one that walks folders dies with its parent
+                tree.signal_process(pid, number)  # a disk scanner ends with its parent
             if number == signal.SIGSTOP:
                 await lab.crash()
         assert running_pids(needle)
         reopened = await lab.restart()
         assert running_pids(needle) == []
         await wait_until_async(
-            lambda: _state(reopened, handle.agent_id, "lost"), "the row says lost"
+            lambda: _state(reopened, handle.agent_id, "lost"), "the agent is lost"
         )
 
     async def test_O13_the_policy_applies_to_a_lost_agent(self, lab: Lab) -> None:
@@ -186,15 +199,16 @@ class LifecycleClauses:
         await lab.crash()
         reopened = await lab.restart()
         await wait_until_async(
-            lambda: _state(reopened, handle.agent_id, "running"), "it runs again"
+            lambda: _state(reopened, handle.agent_id, "running"), "the agent is running again"
         )
         info = await reopened.get(handle.agent_id)
         assert (info.handle.generation, info.restarts) == (2, 1)
         assert info.pid != first
 
     async def test_O15_the_record_is_ordered_and_taken_once(self, lab: Lab) -> None:
-        """Starts, restarts, ends and losses come in order, once each, those too that happened while nobody listened;
-        a reader that failed gets the same lines, with the same ids, again."""
+        """Starts, restarts, ends and losses are in order, once each, also those without a connected
+        reader; after a reader failed, the same lines with the same ids are returned again.
+        """
         adapter = await lab.start(scale=100)
         handle = await adapter.spawn(shell("exit 3", restart="on-failure"), request_id=new_id())
         await wait_ended(adapter, handle.agent_id)
@@ -220,7 +234,7 @@ class LifecycleClauses:
         assert {line.agent_id for line in await lab.record(2)} == {finished.agent_id}
 
     async def test_O14_the_number_of_agents_is_bounded(self, lab: Lab) -> None:
-        """One more than `max_agents` is QuotaExceeded naming the key; an exit frees the place."""
+        """More than `max_agents` is QuotaExceeded with the key; an exit frees a place."""
         adapter = await lab.start(options={"max_agents": 2})
         handles = [await adapter.spawn(spec(*FOREVER), request_id=new_id()) for _ in range(2)]
         with pytest.raises(QuotaExceeded) as caught:
@@ -230,7 +244,9 @@ class LifecycleClauses:
         await adapter.spawn(spec(*FOREVER), request_id=new_id())
 
     async def test_O14_the_depth_is_bounded(self, lab: Lab) -> None:
-        """A chain of parents longer than `max_depth` is QuotaExceeded; an unknown or ended parent is refused."""
+        """A chain of parents longer than `max_depth` is QuotaExceeded; an unknown or ended parent
+        is rejected.
+        """
         adapter = await lab.start(options={"max_depth": 2})
         parent: str | None = None
         for _ in range(3):
@@ -254,8 +270,9 @@ class LifecycleClauses:
     async def test_O14_limits_are_only_lowered(
         self, adapter: Orchestrator, name: str, value: float
     ) -> None:
-        """A higher limit than the manifest's is QuotaExceeded naming its key; an admin may raise it, unless the limits are
-        those of a host where they are none (`limits.raise`); 0 is invalid."""
+        """A limit above the manifest's is QuotaExceeded with its key; an admin may raise it, unless
+        the limits belong to a remote host (`limits.raise`); 0 is invalid.
+        """
         raised = spec("true", limits=limits(**{name: value}))
         with context.as_caller(SOMEONE), pytest.raises(QuotaExceeded) as caught:
             await adapter.spawn(raised, request_id=new_id())
@@ -278,8 +295,11 @@ class LifecycleClauses:
             )
 
     async def test_O14_a_breach_ends_the_tree(self, adapter: Orchestrator) -> None:
-        """Reason `limit`, state `failed`, and a `state` item with what was observed, the cap and its key."""
-        script = "for i in 1 2 3 4; do head -c 30000000 /dev/zero | tail -c 30000000 | sleep 30 & done; wait"
+        """Reason `limit`, state `failed`, and a `state` item with observed value, cap and key."""
+        script = (
+            "for i in 1 2 3 4; do "
+            "head -c 30000000 /dev/zero | tail -c 30000000 | sleep 30 & done; wait"
+        )
         handle = await adapter.spawn(
             shell(script, limits=limits(memory=64 * MIB)), request_id=new_id()
         )
@@ -297,7 +317,7 @@ class LifecycleClauses:
         assert usage["peak"] >= breach["observed"] > usage["cap"]
 
     async def test_O14_no_process_beyond_the_limit(self, adapter: Orchestrator) -> None:
-        """The fork that would be one too many fails; the program decides what follows, here an end of its own."""
+        """The fork beyond the limit fails; the program decides what follows, here its own end."""
         script = "sleep 0.6; for i in $(seq 200); do sleep 30 & done; wait"
         handle = await adapter.spawn(shell(script, limits=limits(pids=20)), request_id=new_id())
         async with asyncio.timeout(20):
@@ -312,9 +332,14 @@ class LifecycleClauses:
         assert usage["peak"] <= usage["cap"] == 20
 
     async def test_O14_limits_reach_the_kernel(self, adapter: Orchestrator) -> None:
-        """Open files, data and file size are hard limits of the process; an endless agent ends at its wall clock."""
+        """Open files, data and file size are hard limits of the process; an endless agent ends at
+        its wall clock limit.
+        """
         requested = limits(fds=64, memory=512 * MIB, branch_disk=MIB, wall_seconds=2)
-        script = "cd $TMPDIR; ulimit -Hn; ulimit -Hd; head -c 2000000 /dev/zero > big; stat -c %s big; exec sleep 1000"
+        script = (
+            "cd $TMPDIR; ulimit -Hn; ulimit -Hd; "
+            "head -c 2000000 /dev/zero > big; stat -c %s big; exec sleep 1000"
+        )
         handle = await adapter.spawn(shell(script, limits=requested), request_id=new_id())
         stream_items = await items(adapter, handle.agent_id)
         assert output(stream_items).split() == [b"64", b"524288", b"1048576"]

@@ -1,4 +1,4 @@
-"""Clauses O1 to O7: a real process, exact ends, the whole tree."""
+"""Clauses O1 to O7: a real process, exact exits, the whole tree."""
 
 import asyncio
 import time
@@ -34,10 +34,12 @@ from agentbox.testing.wait import wait_until
 
 
 class ProcessClauses:
-    """Uses the fixtures `adapter`, open, and `lab`, which is not started."""
+    """Uses the fixtures `adapter`, open, and `lab`, not started."""
 
     async def test_O01_spawn_returns_a_live_process_of_this_box(self, lab: Lab) -> None:
-        """After `spawn` the pid runs the program asked for, descends from the backend, and both listings show it."""
+        """After `spawn` the pid runs the requested program, descends from the backend, and is in
+        both listings.
+        """
         adapter = await lab.start()
         handle = await adapter.spawn(spec(*FOREVER), request_id=new_id())
         info = await adapter.get(handle.agent_id)
@@ -48,7 +50,7 @@ class ProcessClauses:
         assert [info_item.handle for info_item in (await adapter.list()).items] == [handle]
 
     async def test_O01_the_report_names_every_mechanism(self, adapter: Orchestrator) -> None:
-        """The isolation report has a state, a holder and a reason for each mechanism."""
+        """The isolation report has a state, an enforcer and a reason for each mechanism."""
         handle = await adapter.spawn(spec("true"), request_id=new_id())
         report: Any = (await adapter.get(handle.agent_id)).isolation
         assert set(report) == {
@@ -78,7 +80,9 @@ class ProcessClauses:
     async def test_O02_a_refused_spawn_leaves_nothing(
         self, lab: Lab, stage: str, wrong: dict[str, Any]
     ) -> None:
-        """SpawnError names the stage; no process and no row remain, and the request id is free again."""
+        """SpawnError has the stage; no process and no row remain, and the request id is free
+        again.
+        """
         adapter = await lab.start()
         with pytest.raises(SpawnError) as caught:
             await adapter.spawn(spec(**{"argv": FOREVER, **wrong}), request_id="the-same")
@@ -88,7 +92,7 @@ class ProcessClauses:
         await adapter.spawn(spec("true"), request_id="the-same")
 
     async def test_O02_a_link_out_of_the_workspace_is_a_forbidden_cwd(self, lab: Lab) -> None:
-        """The folder that counts is where the link leads."""
+        """The target of the link counts."""
         adapter = await lab.start()
         (lab.workspace / "way-out").symlink_to("/usr")
         with pytest.raises(SpawnError) as caught:
@@ -124,7 +128,7 @@ class ProcessClauses:
         assert (exit_info.code, exit_info.signal, exit_info.reason) == (code, signal, reason)
 
     async def test_O03_a_requested_stop_is_terminated(self, adapter: Orchestrator) -> None:
-        """Reason `terminated`, state `exited`, whatever the program made of its TERM."""
+        """Reason `terminated`, state `exited`, however the program handles TERM."""
         for script in (
             "exec sleep 1000",
             "trap 'exit 3' TERM; echo up; while :; do sleep 0.01; done",
@@ -137,7 +141,7 @@ class ProcessClauses:
             assert (await adapter.get(handle.agent_id)).state == "exited"
 
     async def test_O04_one_request_makes_one_process(self, adapter: Orchestrator) -> None:
-        """32 concurrent spawns under one request id give one handle and one process."""
+        """32 concurrent spawns with one request id return one handle and start one process."""
         needle = f"1{time.time_ns() % 10**12}"
         handles = await asyncio.gather(
             *(adapter.spawn(spec("sleep", needle), request_id=needle) for _ in range(32))
@@ -157,7 +161,7 @@ class ProcessClauses:
         assert len(agent_ids) == 2
 
     async def test_O04_a_request_is_remembered_across_a_crash(self, lab: Lab) -> None:
-        """The first handle is answered by the backend's next start too."""
+        """The backend returns the first handle after its restart, too."""
         adapter = await lab.start()
         handle = await adapter.spawn(spec("true"), request_id="once")
         await wait_ended(adapter, handle.agent_id)
@@ -187,34 +191,42 @@ class ProcessClauses:
         }
 
     async def test_O05_nothing_else_is_inherited(self, adapter: Orchestrator) -> None:
-        """Three descriptors, a session of its own, no ignored signal, and a private TMPDIR in which a file can run."""
+        """Three descriptors, its own session, no ignored signal, and a private TMPDIR with
+        execution allowed.
+        """
         script = (
-            'ls /proc/self/fd | wc -l; grep SigIgn /proc/self/status; cut -d" " -f6 /proc/$$/stat; echo $$; '
-            'printf "#!/bin/sh\\necho ran\\n" > "$TMPDIR/x" && chmod +x "$TMPDIR/x" && "$TMPDIR/x"; stat -c %a "$TMPDIR"'
+            "ls /proc/self/fd | wc -l; grep SigIgn /proc/self/status; "
+            'cut -d" " -f6 /proc/$$/stat; echo $$; '
+            'printf "#!/bin/sh\\necho ran\\n" > "$TMPDIR/x"'
+            ' && chmod +x "$TMPDIR/x" && "$TMPDIR/x"; '
+            'stat -c %a "$TMPDIR"'
         )
         lines = (
             (await adapter.run_once(shell(script), request_id=new_id())).stdout.decode().split("\n")
         )
-        assert lines[0] == "4"  # the fourth is ls reading the folder
+        assert lines[0] == "4"  # the fourth is ls reading the directory
         assert int(lines[1].split()[1], 16) == 0
         assert lines[2] == lines[3]
         assert lines[4:6] == ["ran", "700"]
 
     async def test_O05_stdin_is_null_unless_asked_for(self, adapter: Orchestrator) -> None:
-        """A program that reads gets end of file at once."""
+        """A reading program gets end of file at once."""
         run = await adapter.run_once(spec("cat"), request_id=new_id())
         assert (run.exit.code, run.stdout) == (0, b"")
 
     async def test_O06_terminate_ends_the_whole_tree(self, adapter: Orchestrator) -> None:
-        """Double-forked, re-sessioned and TERM-ignoring descendants are gone when `terminate` returns."""
+        """Double-forked, re-sessioned and TERM-ignoring descendants have ended when `terminate`
+        returns.
+        """
         needle = f"2{time.time_ns() % 10**12}"
         script = (
-            f"(setsid sleep {needle} &); (trap '' TERM; setsid sh -c \"trap '' TERM; sleep {needle}; sleep {needle}\" &);"
+            f"(setsid sleep {needle} &); (trap '' TERM; setsid sh -c \"trap '' TERM; sleep "
+            f'{needle}; sleep {needle}" &);'
             f" sleep {needle} & echo up; wait"
         )
         handle = await adapter.spawn(shell(script), request_id=new_id())
         await first_output(adapter, handle, b"up")
-        await wait_until(lambda: len(running_pids(needle)) >= 4, "the tree is there")
+        await wait_until(lambda: len(running_pids(needle)) >= 4, "the process tree is running")
         start = time.monotonic()
         exit_info = await adapter.terminate(handle, grace_s=0.3)
         assert time.monotonic() - start < 5.3
@@ -222,7 +234,9 @@ class ProcessClauses:
         assert await adapter.terminate(handle) == exit_info
 
     async def test_O06_grace_is_given(self, adapter: Orchestrator) -> None:
-        """A program that cleans up within the grace ends with its own code, and its last words are kept."""
+        """A program that cleans up within the grace period ends with its own code, and its last
+        output is kept.
+        """
         script = "trap 'sleep 0.2; echo bye; exit 9' TERM; echo up; while :; do sleep 0.01; done"
         handle = await adapter.spawn(shell(script), request_id=new_id())
         await first_output(adapter, handle, b"up")
@@ -231,7 +245,9 @@ class ProcessClauses:
         assert output(await items(adapter, handle.agent_id)).endswith(b"bye\n")
 
     async def test_O07_unknown_and_stale_handles_are_refused(self, adapter: Orchestrator) -> None:
-        """Another generation is StaleHandle with the current one, another agent NotFound, in each call."""
+        """Another generation is StaleHandle with the current one, another agent NotFound, in each
+        call.
+        """
         handle = await adapter.spawn(spec(*FOREVER, stdin="pipe"), request_id=new_id())
         stale = AgentHandle(agent_id=handle.agent_id, generation=handle.generation + 1)
         unknown = AgentHandle(agent_id=new_id(), generation=1)
@@ -247,7 +263,7 @@ class ProcessClauses:
         await adapter.terminate(handle)
 
     async def test_O07_stop_and_cont_act_on_the_tree(self, adapter: Orchestrator) -> None:
-        """A stopped agent makes no progress, its descendants neither; a continued one goes on."""
+        """A stopped agent and its descendants make no progress; after CONT they continue."""
         script = (
             "setsid sh -c 'while :; do echo x; sleep 0.01; done' & while :; do sleep 0.01; done"
         )
@@ -259,21 +275,24 @@ class ProcessClauses:
 
         async def is_quiet() -> bool:
             before = len(await items(adapter, handle.agent_id, follow=False))
-            await asyncio.sleep(0.3)  # in which a program that runs writes thirty lines
+            await asyncio.sleep(0.3)  # enough for a running program to write thirty lines
             return len(await items(adapter, handle.agent_id, follow=False)) == before
 
-        await wait_until_async(is_quiet, "what was on its way has come, and nothing follows")
+        await wait_until_async(is_quiet, "buffered output has arrived and output has stopped")
         after = len(await items(adapter, handle.agent_id, follow=False))
         assert is_alive(pid)
         await adapter.signal(handle, "CONT")
         await wait_until_async(
-            lambda: _has_grown(adapter, handle.agent_id, after), "output goes on"
+            lambda: _has_grown(adapter, handle.agent_id, after), "output continues"
         )
         await adapter.terminate(handle)
 
     async def test_O07_signals_reach_the_program(self, adapter: Orchestrator) -> None:
-        """Each signal that may be sent arrives as itself; none can be sent to an agent that ended."""
-        script = 'for s in INT HUP USR1 USR2; do trap "echo got $s" $s; done; echo up; while :; do sleep 0.01; done'
+        """Each allowed signal arrives unchanged; an ended agent cannot be signalled."""
+        script = (
+            'for s in INT HUP USR1 USR2; do trap "echo got $s" $s; done; '
+            "echo up; while :; do sleep 0.01; done"
+        )
         handle = await adapter.spawn(shell(script), request_id=new_id())
         await first_output(adapter, handle, b"up")
         for name in ("INT", "HUP", "USR1", "USR2"):

@@ -1,4 +1,4 @@
-"""Clause O19: grants that are taken back."""
+"""Clause O19: revoked grants."""
 
 from typing import Any
 
@@ -12,8 +12,9 @@ class RightsClauses:
     """Uses the fixture `adapter`, open."""
 
     async def test_O19_a_grant_is_taken_back_for_good(self, adapter: Orchestrator) -> None:
-        """The answer shows the one grant revoked and all others as they were, and so does every look after it; again is no
-        error and changes nothing. Another agent's grants, though they read alike, are its own."""
+        """The response and later reads show the grant revoked and all others unchanged; a second
+        call is not an error and changes nothing. Equal grants of another agent are not affected.
+        """
         handle = await adapter.spawn(spec(*FOREVER), request_id=new_id())
         other = await adapter.spawn(spec(*FOREVER), request_id=new_id())
         before = await adapter.get(handle.agent_id)
@@ -30,7 +31,7 @@ class RightsClauses:
             await adapter.terminate(agent, grace_s=0)
 
     async def test_O19_what_the_kernel_holds_ends_the_process(self, adapter: Orchestrator) -> None:
-        """And with it the child's, whose right came from there."""
+        """The child, whose right was derived from it, ends too."""
         parent = await adapter.spawn(spec(*FOREVER), request_id=new_id())
         child = await adapter.spawn(spec(*FOREVER, parent_id=parent.agent_id), request_id=new_id())
         await adapter.revoke(parent.agent_id, _grant(await adapter.get(parent.agent_id), "fs"))
@@ -60,11 +61,11 @@ def _rows(info: AgentInfo) -> list[dict[str, Any]]:
 
 
 def _states(info: AgentInfo) -> dict[str, str]:
-    """By the id of each grant."""
+    """Return the states by grant id."""
     return {row["grant_id"]: row["state"] for row in _rows(info)}
 
 
 def _grant(info: AgentInfo, scope: str) -> str:
-    """The first of a scope."""
+    """Return the first grant of a scope."""
     grant_id: str = next(row["grant_id"] for row in _rows(info) if row["scope"] == scope)
     return grant_id

@@ -1,4 +1,4 @@
-"""Clauses O8 to O10 and O12: output kept and passed on, input, one-shot runs."""
+"""Clauses O8 to O10 and O12: stored and streamed output, input, one-shot runs."""
 
 import asyncio
 import json
@@ -33,10 +33,12 @@ MIB = 1 << 20
 
 
 class StreamClauses:
-    """Uses the fixtures `adapter`, open, and `lab`, which is not started."""
+    """Uses the fixtures `adapter`, open, and `lab`, not started."""
 
     async def test_O08_the_stream_is_whole_and_ends(self, adapter: Orchestrator) -> None:
-        """From cursor 0 comes all output, from before any subscription, then `state` and `exit`."""
+        """Cursor 0 returns all output, also from before any subscription, then `state` and
+        `exit`.
+        """
         handle = await adapter.spawn(
             shell("for i in 1 2 3; do echo out$i; echo err$i >&2; done; exit 7"),
             request_id=new_id(),
@@ -52,7 +54,9 @@ class StreamClauses:
         )
 
     async def test_O08_it_resumes_from_any_cursor(self, adapter: Orchestrator) -> None:
-        """From each cursor comes exactly what followed it; a live reader and a late one see the same items."""
+        """Each cursor returns exactly what followed it; a live reader and a late one get the same
+        items.
+        """
         script = "for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.005; done"
         handle = await adapter.spawn(shell(script), request_id=new_id())
         live, other = await asyncio.gather(
@@ -65,7 +69,7 @@ class StreamClauses:
             ]
 
     async def test_O08_without_follow_it_ends_where_it_is(self, adapter: Orchestrator) -> None:
-        """A running agent's stream ends with what is kept now; an unknown agent's is NotFound."""
+        """A running agent's stream ends with the stored output; an unknown agent's is NotFound."""
         handle = await adapter.spawn(
             shell(f"echo up; exec {' '.join(FOREVER)}"), request_id=new_id()
         )
@@ -76,7 +80,7 @@ class StreamClauses:
             await items(adapter, new_id())
 
     async def test_O08_a_trimmed_cursor_has_expired(self, adapter: Orchestrator) -> None:
-        """A cursor after which something was dropped is CursorExpired, with the oldest that works."""
+        """A cursor before dropped output is CursorExpired, with the oldest valid one."""
         handle = await adapter.spawn(shell("head -c 3000000 /dev/zero"), request_id=new_id())
         await wait_ended(adapter, handle.agent_id)
         with pytest.raises(CursorExpired) as caught:
@@ -85,7 +89,9 @@ class StreamClauses:
         assert [item.kind for item in await items(adapter, handle.agent_id, oldest)][-1] == "exit"
 
     async def test_O09_a_flood_is_kept_in_part_and_counted(self, adapter: Orchestrator) -> None:
-        """Without any subscriber the program ends; the newest `limits.stdout` bytes are kept, the rest is counted."""
+        """Without subscribers the program ends; the newest `limits.stdout` bytes are kept, the rest
+        is counted.
+        """
         total = 24 * MIB
         handle = await adapter.spawn(
             shell(f"head -c {total} /dev/zero; echo end"), request_id=new_id()
@@ -102,7 +108,9 @@ class StreamClauses:
         assert truncations[0]["dropped_bytes"] + len(retained) == total + 4
 
     async def test_O09_a_slow_reader_holds_nobody_up(self, adapter: Orchestrator) -> None:
-        """The program ends while a subscriber does not read; reading on, it meets the cut, then the newest output."""
+        """The program ends while a subscriber does not read; later it gets the truncation, then the
+        newest output.
+        """
         handle = await adapter.spawn(
             shell(f"head -c {8 * MIB} /dev/zero; echo end"), request_id=new_id()
         )
@@ -121,14 +129,14 @@ class StreamClauses:
         )
 
     async def test_O09_the_rate_is_bounded(self, adapter: Orchestrator) -> None:
-        """64 MiB take at least 1.5 s: 32 MiB a second and the burst at its start."""
+        """64 MiB take at least 1.5 s: 32 MiB a second after an initial burst."""
         start = time.monotonic()
         handle = await adapter.spawn(shell(f"head -c {64 * MIB} /dev/zero"), request_id=new_id())
         await wait_ended(adapter, handle.agent_id)
         assert time.monotonic() - start > 1.5
 
     async def test_O10_attach_carries_bytes_unchanged(self, adapter: Orchestrator) -> None:
-        """Every byte value goes in and comes out; closing stdin reaches the program."""
+        """Every byte value passes in both directions; closing stdin reaches the program."""
         handle = await adapter.spawn(spec("cat", stdin="pipe"), request_id=new_id())
         attachment = await adapter.attach(handle)
         sent = bytes(range(256)) * 4096
@@ -147,7 +155,9 @@ class StreamClauses:
     async def test_O10_input_given_at_spawn_reaches_the_program(
         self, adapter: Orchestrator
     ) -> None:
-        """Every byte and the end of it, however late it is read; a program that does not read it runs on."""
+        """All bytes and the end of file, however late it reads; a program that does not read
+        continues.
+        """
         data = bytes(range(256)) * 2048
         reader = await adapter.spawn(
             shell("sleep 1; wc -c", stdin="pipe"), request_id=new_id(), stdin=data
@@ -163,8 +173,11 @@ class StreamClauses:
             assert b"".join(item.data for item in stream_items if item.kind == "stdout") == expected
 
     async def test_O10_lines_of_json_rpc_pass(self, adapter: Orchestrator) -> None:
-        """An agent that answers JSON-RPC on its pipes is spoken to through the attachment."""
-        script = 'while read line; do echo "{\\"jsonrpc\\":\\"2.0\\",\\"id\\":1,\\"result\\":$line}"; done'
+        """An agent with JSON-RPC on its pipes is reachable through the attachment."""
+        script = (
+            "while read line; do "
+            'echo "{\\"jsonrpc\\":\\"2.0\\",\\"id\\":1,\\"result\\":$line}"; done'
+        )
         handle = await adapter.spawn(shell(script, stdin="pipe"), request_id=new_id())
         attachment = await adapter.attach(handle)
         await attachment.send(b'{"method":"initialize"}\n')
@@ -174,7 +187,9 @@ class StreamClauses:
         await adapter.terminate(handle)
 
     async def test_O10_one_holder_at_a_time(self, adapter: Orchestrator) -> None:
-        """A second attach is InvalidTransition; once the first lets go, the next goes on where it stopped."""
+        """A second attach is InvalidTransition; after the first is closed, the next continues where
+        it stopped.
+        """
         handle = await adapter.spawn(spec("cat", stdin="pipe"), request_id=new_id())
         first = await adapter.attach(handle)
         with pytest.raises(InvalidTransition):
@@ -193,7 +208,7 @@ class StreamClauses:
         await adapter.terminate(handle)
 
     async def test_O10_without_a_pipe_nobody_attaches(self, adapter: Orchestrator) -> None:
-        """An agent whose stdin is null, and one that ended, is InvalidTransition."""
+        """An agent whose stdin is null, or that has ended, is InvalidTransition."""
         handle = await adapter.spawn(spec(*FOREVER), request_id=new_id())
         with pytest.raises(InvalidTransition):
             await adapter.attach(handle)
@@ -202,7 +217,7 @@ class StreamClauses:
             await adapter.attach(handle)
 
     async def test_O12_a_run_gives_output_and_exit(self, adapter: Orchestrator) -> None:
-        """Input goes in; both outputs and the exact exit come back."""
+        """Input is passed; both outputs and the exact exit are returned."""
         run = await adapter.run_once(
             shell("cat; echo warn >&2; exit 5"), request_id=new_id(), stdin=b"input"
         )
@@ -214,7 +229,7 @@ class StreamClauses:
         )
 
     async def test_O12_a_run_leaves_no_process(self, adapter: Orchestrator) -> None:
-        """What the program left in the background is gone when the answer is there."""
+        """Background processes of the program have ended when the call returns."""
         needle = f"3{time.time_ns() % 10**12}"
         await adapter.run_once(
             shell(f"(setsid sleep {needle} &); sleep {needle} & exit 0"), request_id=new_id()
@@ -222,7 +237,7 @@ class StreamClauses:
         assert running_pids(needle) == []
 
     async def test_O12_output_is_cut_with_a_flag(self, adapter: Orchestrator) -> None:
-        """At most `max_output` bytes come back, the first ones."""
+        """At most the first `max_output` bytes are returned."""
         run = await adapter.run_once(
             shell("echo first; head -c 100000 /dev/zero"), request_id=new_id(), max_output=1000
         )
@@ -231,7 +246,7 @@ class StreamClauses:
         assert run.truncated
 
     async def test_O12_a_timeout_ends_the_run(self, adapter: Orchestrator) -> None:
-        """Reason `timeout`, no process left, what was put out is there."""
+        """Reason `timeout`, no process left, the output so far is returned."""
         needle = f"4{time.time_ns() % 10**12}"
         run = await adapter.run_once(
             shell(f"echo up; sleep {needle}"), request_id=new_id(), timeout_s=1
@@ -240,7 +255,9 @@ class StreamClauses:
         assert running_pids(needle) == []
 
     async def test_O12_one_request_runs_once(self, lab: Lab) -> None:
-        """The same request id answers the same result, side by side, later, and after a crash; one agent did it."""
+        """The same request id returns the same result, concurrently, later, and after a crash; one
+        agent ran.
+        """
         adapter = await lab.start()
         run = shell("echo $$")
         first, second = await asyncio.gather(
@@ -253,7 +270,7 @@ class StreamClauses:
         assert len((await adapter.list()).items) == 1
 
     async def test_O12_no_run_shares_a_folder_with_another(self, adapter: Orchestrator) -> None:
-        """Each run has its own TMPDIR, which is gone afterwards."""
+        """Each run has its own TMPDIR, which is removed afterwards."""
         runs = [
             await adapter.run_once(shell('echo "$TMPDIR"; touch "$TMPDIR/x"'), request_id=new_id())
             for _ in range(2)
@@ -261,7 +278,7 @@ class StreamClauses:
         assert runs[0].stdout != runs[1].stdout
 
     async def test_O12_a_run_may_not_outlast_the_manifest(self, adapter: Orchestrator) -> None:
-        """A timeout above `limits.run_wall_seconds` is QuotaExceeded for who is no admin."""
+        """A timeout above `limits.run_wall_seconds` is QuotaExceeded without scope admin."""
         with (
             context.as_caller(context.CallContext(principal="urn:someone")),
             pytest.raises(QuotaExceeded) as caught,
@@ -271,7 +288,7 @@ class StreamClauses:
 
 
 async def _attach_when_free(adapter: Orchestrator, handle: object):  # type: ignore[no-untyped-def]
-    """Letting go is not awaited by the one who lets go."""
+    """Closing an attachment is not awaited by its holder."""
     while True:
         try:
             return await adapter.attach(handle)  # type: ignore[arg-type]

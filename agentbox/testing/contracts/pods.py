@@ -1,4 +1,6 @@
-"""The contract suite of the pods slot: P1 to P11, for any implementation that patches JSON and has a quota."""
+"""The contract suite of the pods slot: P1 to P11, for any implementation that patches JSON and has
+a quota.
+"""
 
 from typing import Any
 
@@ -12,11 +14,11 @@ OPTIONS = {
     "max_object": CAP,
     "quota": QUOTA,
     "quota_objects": QUOTA_OBJECTS,
-}  # what the store under test is made with
+}  # options of the store under test
 
 
 class PodsContract(ObjectClauses, ContainerClauses, CommonContract):
-    """All of them."""
+    """The complete suite."""
 
     contract = Pods
     calls = {  # noqa: RUF012 - the base declares it ClassVar

@@ -1,4 +1,4 @@
-"""What the parts of the pods suite share."""
+"""Shared helpers of the pods suite."""
 
 import os
 from typing import Any
@@ -7,19 +7,19 @@ JSON = "application/json"
 
 
 async def read_body(adapter: Any, path: str, **arguments: Any) -> bytes:
-    """The whole body of an object, read to its end."""
+    """Return the complete body of an object."""
     stored = await adapter.read(path, **arguments)
     return b"".join([chunk async for chunk in stored.body])
 
 
 async def in_chunks(body: bytes, size: int) -> Any:
-    """A body that comes in pieces of that size."""
+    """Yield a body in chunks of that size."""
     for start in range(0, len(body), size):
         yield body[start : start + size]
 
 
 async def list_paths(adapter: Any, container: str = "", limit: int = 100) -> list[str]:
-    """The paths that `list` gives, over all its pages."""
+    """Return the paths from `list`, over all pages."""
     paths: list[str] = []
     cursor = None
     while True:
@@ -31,5 +31,5 @@ async def list_paths(adapter: Any, container: str = "", limit: int = 100) -> lis
 
 
 def descriptor_count() -> int:
-    """How many descriptors this process has open."""
+    """Return the number of open descriptors of this process."""
     return len(os.listdir("/proc/self/fd"))  # noqa: PTH208

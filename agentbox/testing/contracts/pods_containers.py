@@ -1,4 +1,4 @@
-"""P6, P7, P9 and the common clauses as they read for pods: members, names, atomic writes."""
+"""P6, P7, P9 and the common clauses for pods: members, names, atomic writes."""
 
 import asyncio
 import json
@@ -22,12 +22,14 @@ ODD = ("\u00e9", "e\u0301", "a b", "\U0001f600", "%2e%2e", "a?b#c", "'\";--", ".
 
 
 class ContainerClauses:
-    """What lies where, and what may be a name."""
+    """Containers and valid names."""
 
-    longest: ClassVar[int] = MAX_SEGMENT  # bytes of a name that the backend can hold
+    longest: ClassVar[int] = MAX_SEGMENT  # maximum bytes of a name in the backend
 
     async def test_P06_what_was_deleted_is_gone(self, adapter: Any) -> None:
-        """An object, then its empty container; a missing path is told, a filled container refused."""
+        """An object, then its empty container; a missing path is NotFound, a non-empty container is
+        rejected.
+        """
         await adapter.write("a/b", b"1")
         await expect_error(ContainerNotEmpty, adapter.delete("a/"))
         await adapter.delete("a/b")
@@ -43,7 +45,9 @@ class ContainerClauses:
         assert await list_paths(adapter) == []
 
     async def test_P07_list_is_exactly_the_direct_members(self, adapter: Any) -> None:
-        """Objects and containers, each with kind and size; a new one appears, a deleted one is gone."""
+        """Objects and containers, each with kind and size; a new one appears, a deleted one
+        disappears.
+        """
         await adapter.write("a/one", b"1")
         await adapter.write("a/deep/er/two", b"22")
         await adapter.write("b", b"333")
@@ -59,18 +63,18 @@ class ContainerClauses:
         await expect_error(NotFound, adapter.list("x/"))
 
     async def fill(self, store: Any, adapter: Any, paths: list[str]) -> None:
-        """Makes empty objects, many at once; a suite may know a faster way into its backend."""
+        """Create empty objects, many at once; a suite may override it with a faster way."""
         for start in range(0, len(paths), 50):
             await asyncio.gather(*(adapter.write(path, b"") for path in paths[start : start + 50]))
 
     async def test_P07_a_thousand_members_page_without_loss(self, store: Any, adapter: Any) -> None:
-        """Each once, whatever the size of a page."""
+        """Each once, whatever the page size."""
         names = [f"c/{number:04}" for number in range(1000)]
         await self.fill(store, adapter, names)
         assert sorted(await list_paths(adapter, "c/", limit=77)) == names
 
     async def test_C06_a_foreign_cursor_or_limit_is_refused(self, adapter: Any) -> None:
-        """A cursor of another container, of nobody; a page of 1 to 500."""
+        """A cursor of another container, an invalid one; a page of 1 to 500."""
         for name in ("a/1", "a/2", "b/1"):
             await adapter.write(name, b"")
         cursor = (await adapter.list("a/", limit=1)).next_cursor
@@ -119,7 +123,7 @@ class ContainerClauses:
         assert await list_paths(adapter) == []
 
     async def test_P09_an_object_is_no_container(self, adapter: Any) -> None:
-        """And the other way round; nothing of either is lost."""
+        """And vice versa; nothing of either is lost."""
         await adapter.write("a/b", b"1")
         for call in (
             adapter.write("a", b""),
@@ -132,7 +136,7 @@ class ContainerClauses:
         assert await read_body(adapter, "a/b") == b"1"
 
     async def test_C07_names_and_types_round_trip(self, adapter: Any) -> None:
-        """Code point for code point."""
+        """Code point by code point."""
         odd = (*ODD, "x" * self.longest)
         for name in odd:
             await adapter.write(name, name.encode(), content_type='text/x; a="b"')
@@ -143,7 +147,7 @@ class ContainerClauses:
             await expect_error(ValidationError, adapter.write("a", b"", content_type=kind))
 
     async def test_P08_a_reader_sees_one_body_whole(self, adapter: Any) -> None:
-        """While it is replaced again and again by others of other sizes."""
+        """While it is repeatedly replaced by others of other sizes."""
         bodies = {bytes([65 + n]) * (20_000 * (n + 1)) for n in range(8)}
         await adapter.write("a", min(bodies))
         done = asyncio.Event()
@@ -167,7 +171,7 @@ class ContainerClauses:
         assert min(counts) > 0
 
     async def test_P08_no_temporary_name_is_ever_listed(self, adapter: Any) -> None:
-        """While a body is on its way, and after its caller went away."""
+        """While a body is being sent, and after its caller disconnected."""
         await adapter.write("a/c", b"")
         started = asyncio.Event()
 
@@ -187,7 +191,7 @@ class ContainerClauses:
     async def test_C05_a_cancelled_write_is_whole_or_not_there(
         self, store: Any, adapter: Any
     ) -> None:
-        """Whatever was cancelled when; no descriptor stays open."""
+        """After any cancellation; no descriptor stays open."""
         before = descriptor_count()
         tasks = [asyncio.create_task(adapter.write(f"{n}", b"%d" % n * 100)) for n in range(60)]
         for index, task in enumerate(tasks):
@@ -198,11 +202,13 @@ class ContainerClauses:
         for path in await list_paths(adapter):
             assert await read_body(adapter, path) == path.encode() * 100
         await adapter.close()
-        await store.open()  # which has as many as the first had
+        await store.open()  # with as many descriptors as the first
         await wait_until(lambda: descriptor_count() <= before, "every descriptor is closed")
 
     async def test_C08_what_was_acknowledged_survives_a_kill(self, store: Any) -> None:
-        """SIGKILL of the writing process: every object it was told of is there, and no other is torn."""
+        """After SIGKILL of the writing process every acknowledged object exists, and no other is
+        torn.
+        """
         async with store.worker("write-objects") as worker:
             acknowledged = [json.loads(await worker.stdout.readline()) for _ in range(200)]
             worker.kill()
@@ -227,7 +233,7 @@ class ContainerClauses:
         assert await read_body(adapter, "n") == b"80"
 
     async def test_C11_thirty_two_tasks_on_one_instance(self, adapter: Any) -> None:
-        """Mixed work at once leaves a consistent store."""
+        """Concurrent mixed operations leave a consistent store."""
 
         async def work(number: int) -> None:
             path = f"c{number % 4}/{number}"

@@ -22,19 +22,22 @@ CAP = 256 << 10  # of one object, in every store of this suite
 QUOTA = 1 << 20
 QUOTA_OBJECTS = 1000
 N3 = b"""@prefix solid: <http://www.w3.org/ns/solid/terms#>.
-_:p a solid:InsertDeletePatch; solid:inserts { <urn:a> <urn:b> 2 . }; solid:deletes { <urn:a> <urn:b> 1 . }."""
+_:p a solid:InsertDeletePatch;
+  solid:inserts { <urn:a> <urn:b> 2 . }; solid:deletes { <urn:a> <urn:b> 1 . }."""
 
 
 class ObjectClauses:
-    """What is written is what is read."""
+    """What is written is read back."""
 
     has_quota: ClassVar[bool] = (
-        True  # False where neither the class nor its backend has one: then nothing is refused
+        True  # False if neither the class nor its backend has one: then nothing is rejected
     )
 
     @pytest.mark.parametrize("body", [bytes(range(256)), b"", b"x" * CAP])
     async def test_P01_bodies_read_back_identical(self, adapter: Any, body: bytes) -> None:
-        """Every byte value, none, and a body of the size cap; with its content type and size."""
+        """Every byte value, none, and a body of the maximum size; with its content type and
+        size.
+        """
         meta, created = await adapter.write("a/b", body, content_type="image/x-odd; q=1")
         stored = await adapter.read("a/b")
         assert created
@@ -54,7 +57,7 @@ class ObjectClauses:
         assert (streamed.size, created) == (len(body), True)
 
     async def test_P01_a_range_is_exactly_those_bytes(self, adapter: Any) -> None:
-        """First and last byte, the last open or beyond the end; one that lies outside is refused."""
+        """First and last byte, the last open or beyond the end; a range outside is rejected."""
         await adapter.write("a", bytes(range(256)))
         for first, last, expected in (
             (0, 0, b"\0"),
@@ -67,14 +70,14 @@ class ObjectClauses:
             await expect_error(ValidationError, adapter.read("a", byte_range=outside))
 
     async def test_P02_parents_are_made_and_creation_is_told(self, adapter: Any) -> None:
-        """A second write says that it created nothing."""
+        """A second write reports that nothing was created."""
         assert (await adapter.write("a/b/c", b"1"))[1]
         assert not (await adapter.write("a/b/c", b"2"))[1]
         assert (await adapter.head("a/b/")).kind == "container"
         assert await read_body(adapter, "a/b/c") == b"2"
 
     async def test_P02_unknown_is_not_found(self, adapter: Any) -> None:
-        """For read and head, below a container that is there and below one that is not."""
+        """For read and head, below existing and missing containers."""
         await adapter.write("a/b", b"")
         for path in ("x", "a/x", "x/y", "a/b/c"):
             error = await expect_error(NotFound, adapter.read(path))
@@ -83,7 +86,7 @@ class ObjectClauses:
         await expect_error(NotFound, adapter.head("x/"))
 
     async def test_P03_the_tag_changes_with_body_and_type(self, adapter: Any) -> None:
-        """Strong, another for another body or type."""
+        """Strong, different for another body or type."""
         first, _ = await adapter.write("a", b"1", content_type=JSON)
         body, _ = await adapter.write("a", b"2", content_type=JSON)
         kind, _ = await adapter.write("a", b"2", content_type="text/plain")
@@ -126,7 +129,7 @@ class ObjectClauses:
         assert await read_body(adapter, "a") == b"%d" % winners[0]
 
     async def test_P04_no_update_is_lost(self, adapter: Any) -> None:
-        """32 loops that read, add one and write back if nothing changed."""
+        """32 loops of read, increment and conditional write."""
         await adapter.write("n", b"0")
 
         async def add() -> None:
@@ -189,7 +192,7 @@ class ObjectClauses:
     async def test_P05_a_failing_patch_changes_nothing(
         self, adapter: Any, patch: Any, index: int
     ) -> None:
-        """And says which operation it was."""
+        """And reports which operation failed."""
         meta, _ = await adapter.write("a", b'{"a":1}', content_type=JSON)
         error = await expect_error(PatchFailed, adapter.patch("a", json.dumps(patch).encode()))
         assert error.members["index"] == index
@@ -197,7 +200,7 @@ class ObjectClauses:
         assert await adapter.head("a") == meta
 
     async def test_P05_what_cannot_be_patched_is_refused(self, adapter: Any) -> None:
-        """Another patch type, an object that is no JSON by type or by body, something that is no patch."""
+        """Another patch type, an object that is not JSON by type or by body, an invalid patch."""
         await adapter.write("text", b"{}", content_type="text/plain")
         await adapter.write("broken", b"{", content_type=JSON)
         await adapter.write("a", b"{}", content_type=JSON)
@@ -210,7 +213,7 @@ class ObjectClauses:
         await expect_error(NotFound, adapter.patch("none", b"[]"))
 
     async def test_P05_an_n3_patch_changes_triples(self, adapter: Any) -> None:
-        """And nothing when a triple to be deleted is missing; without `patch.n3` it is refused."""
+        """Nothing changes if a triple to delete is missing; without `patch.n3` it is rejected."""
         meta, _ = await adapter.write("a", b"<urn:a> <urn:b> 1 .", content_type="text/turtle")
         if "patch.n3" not in adapter.capabilities:
             await expect_error(UnsupportedPatch, adapter.patch("a", N3, patch_type="text/n3"))
@@ -227,7 +230,7 @@ class ObjectClauses:
         await expect_error(NotFound, adapter.patch("none", N3, patch_type="text/n3"))
 
     async def test_P05_patches_at_once_all_count(self, adapter: Any) -> None:
-        """16 that append to one list."""
+        """16 patches that append to one list."""
         await adapter.write("a", b"[]", content_type=JSON)
         patches = [
             json.dumps([{"op": "add", "path": "/-", "value": n}]).encode() for n in range(16)
@@ -236,7 +239,7 @@ class ObjectClauses:
         assert sorted(json.loads(await read_body(adapter, "a"))) == list(range(16))
 
     async def test_P11_an_object_over_the_cap_is_refused(self, adapter: Any) -> None:
-        """In one body, in pieces, by a patch; the old one stays, nothing is left over."""
+        """As one body, in chunks, by a patch; the old one is kept, nothing is left over."""
         await adapter.write("a", b'"old"', content_type=JSON)
         for body in (b"x" * (CAP + 1), in_chunks(b"x" * (CAP + 1), 4096)):
             error = await expect_error(ValueTooLarge, adapter.write("a", body, content_type=JSON))
@@ -252,7 +255,7 @@ class ObjectClauses:
     async def test_P11_the_quota_is_decided_before_the_old_body_is_touched(
         self, adapter: Any
     ) -> None:
-        """Bytes of all; deleting and shrinking free them; replacing at the limit is no growth."""
+        """Total bytes; deleting and shrinking free them; replacing at the limit is not growth."""
         for name in "abcd":
             await adapter.write(name, b"x" * CAP)
         if not self.has_quota:

@@ -16,7 +16,7 @@ OF_STATE = {
     "precondition-failed": "the caller asked for another state than there is (If-Match, If-Unmodified-Since)",
     "range-not-satisfiable": "the object is shorter than the range",
     "patch-failed": "the patch does not fit what the object holds",
-    "unsupported-patch": "the object is no JSON",
+    "unsupported-patch": "the object is not JSON",
     "spawn-failed": "this box has no such profile, program or folder",
     "value-too-large": "a cap is in bytes of UTF-8 or of JSON text, a schema counts characters",
     "quota-exceeded": "the box is full",
@@ -24,10 +24,10 @@ OF_STATE = {
 # (pointer, what the answer says of it): a rule that one value alone cannot show.
 OF_RULE = (
     (r"[/?]cursor", r".*", "a cursor is opaque: it is good only if this listing gave it"),
-    (r".*", r"(holds a|must not hold) NUL.*", "text without NUL, at any depth of any value"),
+    (r".*", r"(contains a|holds a|must not (contain|hold)) NUL.*", "text without NUL, at any depth of any value"),
     (
         r"/data",
-        r"cannot be carried by RFC 8785.*",
+        r"cannot be encoded as RFC 8785.*",
         "numbers at any depth, in the range that RFC 8785 has",
     ),
     (
@@ -35,12 +35,12 @@ OF_RULE = (
         r"must be an RFC 3339 time.*",
         "a leap second has no place in the box's time",
     ),
-    (r".*", r"is nested deeper than \d+", "depth of any value"),
+    (r".*", r"is nested deeper than \d+( levels)?", "depth of any value"),
     (r"/every", r".*", "the grammar of cron"),
     (r"\?(limit|cursor)", r"is for containers.*", "the path says whether there are pages"),
     (r"/path", r"(has a segment .*|must .*)", "bytes of UTF-8, and names that are the box's own"),
     (r"/key", r"(must have 1 to 512 bytes|has a segment that is \. or \.\.)", "bytes of UTF-8"),
-    (r"/events/\d+/type", r"is of the core.*", "types that only the core appends"),
+    (r"/events/\d+/type", r"is reserved for the core.*", "types that only the core appends"),
     (r"/lease_id", r"holds another bead", "a lease id is of one bead"),
     (r"/spec/restart", r"must be never.*", "an AgentSpec of a task: it runs once"),
     (

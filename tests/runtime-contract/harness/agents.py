@@ -13,7 +13,7 @@ from harness.waiting import wait_for
 _PATHS = """
 import json, sys
 from agentbox.core.paths import Paths
-paths = Paths.of_this_process()
+paths = Paths.for_this_process()
 found = {"prefix": paths.prefix, "run": paths.run, "state": paths.state, "sentinel": paths.sentinel, "key": paths.api_key,
     "host_token": paths.token("agent-host"), "host_socket": paths.agent_host_socket, "supervisor": paths.supervisor_socket,
     "journal": paths.slot("events"), "agents": paths.slot("orchestrator"), "workspace": paths.workspace}

@@ -33,7 +33,7 @@ SENTINEL = "/run/agentbox/bootstrap.done"
 _RUNS_SECONDS = 0.5
 _SUPERVISOR = (
     "import sys; from agentbox.core.paths import Paths; from agentbox.box.supervision.rpc import SupervisorClient;"
-    "client = SupervisorClient(Paths.of_this_process());"
+    "client = SupervisorClient(Paths.for_this_process());"
 )
 
 

@@ -77,7 +77,7 @@ async def test_the_hook_of_a_test_image_fails_the_slot_it_names(box, hooks, show
     async with box.started(deps={"before_open": slot_open_hook(hooks)}) as container:
         status = container.status()["beads"]
         assert status.state == shown
-        assert ("told to fail by a test hook" in status.detail) is (shown == "down")
+        assert ("a test hook made it fail" in status.detail) is (shown == "down")
         assert container.status()["events"].state == "ok"
 
 

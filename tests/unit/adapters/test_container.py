@@ -79,10 +79,10 @@ async def test_a_slow_open_loses_while_others_are_ready(box):
 async def test_a_slot_that_is_down_is_reported_as_down_while_it_reconnects(box):
     """With the reason of the last attempt, until an attempt succeeds."""
     async with box.started(uses={"orchestrator": "local-process"}) as container:
-        machine = container._slots["orchestrator"]
-        await wait_until(lambda: machine.state == "connecting", "the slot is opened again")
-        assert machine.status.state == "down"
-        assert machine.status.detail
+        lifecycle = container._lifecycles["orchestrator"]
+        await wait_until(lambda: lifecycle.state == "connecting", "the slot is opened again")
+        assert lifecycle.status.state == "down"
+        assert lifecycle.status.detail
 
 
 async def test_a_required_orchestrator_must_open(box):
@@ -164,12 +164,12 @@ async def test_a_slot_that_was_down_at_the_start_comes_up(box):
 
 async def test_a_connection_error_in_a_call_triggers_a_check(box):
     """Down well before the next check would have come."""
-    async with box.started(timing=replace(box.timing, health_every=3600.0)) as container:
+    async with box.started(timing=replace(box.timing, health_interval=3600.0)) as container:
         path = box.paths.slot("beads") / "beads.db"
         shutil.rmtree(box.paths.slot("beads"))
         path.parent.mkdir()
         path.write_bytes(b"")
-        container._slots["beads"].suspect()
+        container._lifecycles["beads"].request_health_check()
         await wait_until(
             lambda: (
                 box.metric(
@@ -188,7 +188,7 @@ async def test_transitions_are_journalled(box):
     async with box.started() as container:
         shutil.rmtree(box.paths.slot("beads"))
         await wait_until(
-            lambda: "it is gone; restore it" in container.status()["beads"].detail,
+            lambda: "it is missing; restore it" in container.status()["beads"].detail,
             "the loss is told",
         )
         (box.paths.slot("stores") / "beads.json").unlink()
@@ -212,9 +212,9 @@ async def test_transitions_are_journalled(box):
     )
     downs = [event.data["reason"] for event in events if event.type == "slot.down"]
     assert told[2:] == [*(("slot.down", "beads") for _ in downs), ("slot.ready", "beads")]
-    assert downs[0] == "beads.db is gone"
+    assert downs[0] == "beads.db is missing"
     assert set(downs[1:]) == {
-        "cannot open beads.db: it is gone; restore it, or remove stores/beads.json from the state folder to accept the loss"
+        "cannot open beads.db: it is missing; restore it, or remove stores/beads.json from the state directory to accept the loss"
     }
 
 
@@ -224,7 +224,7 @@ async def test_reconfigure_changes_over(box):
         await container.events.append([new_event(subject="kept")])
         container.reconfigure("events", box.config("events", "local-jsonl", segment_size=20_000))
         await wait_until(
-            lambda: container._slots["events"].serving.cfg.options == {"segment_size": 20_000},
+            lambda: container._lifecycles["events"].serving.cfg.options == {"segment_size": 20_000},
             "changed over",
         )
         await wait_until(lambda: state(container, "events") == "ok", "open")

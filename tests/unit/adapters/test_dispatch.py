@@ -160,7 +160,7 @@ async def test_writes_are_journalled(box):
 async def test_a_write_succeeds_while_the_journal_is_down(box):
     """What could not be journalled is counted."""
     async with box.started(uses={"events": "local-jsonl"}) as container:
-        await container._slots["events"].stop()
+        await container._lifecycles["events"].stop()
         bead, _ = await container.beads.create_epic(spec())
         assert await container.beads.show(bead.id) == bead
         assert box.metric("agentbox_journal_lost_total", reason="slot-unavailable") == 1
@@ -206,7 +206,7 @@ async def test_a_required_journal_that_cannot_append_refuses_the_spawn(box):
     async with box.started(
         uses={"orchestrator": "local-process"}, required=("events",)
     ) as container:
-        await container._slots["events"].stop()
+        await container._lifecycles["events"].stop()
         with pytest.raises(SlotUnavailable) as caught:
             await container.orchestrator.spawn(
                 AgentSpec(name="n", argv=("x",), profile="p"), request_id="r"

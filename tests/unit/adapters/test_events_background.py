@@ -33,7 +33,9 @@ async def test_damage_is_found_takes_the_slot_down_and_is_remembered(store):
     """Open succeeds; soon health says where, calls raise IntegrityError, and the next open fails at once."""
     damage(store, 100)
     adapter = await store.open()
-    await wait_until(lambda: adapter._live.damage is not None, "the check has come to the damage")
+    await wait_until(
+        lambda: adapter._open_journal.damage is not None, "the check has come to the damage"
+    )
     health = await adapter.health()
     assert (health.state, ":101 " in health.detail) == ("down", True)
     for call in (adapter.append([new_event()]), adapter.head(), adapter.read()):
@@ -48,7 +50,7 @@ async def test_a_mended_journal_opens_again(store):
     """The note of the damage goes, and the records are whole."""
     damage(store, 100)
     adapter = await store.open()
-    await wait_until(lambda: adapter._live.damage is not None, "found")
+    await wait_until(lambda: adapter._open_journal.damage is not None, "found")
     await store.close_all()
     damage(store, 100, b'"m":', b'"n":')
     adapter = await store.open()

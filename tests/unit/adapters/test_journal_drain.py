@@ -10,7 +10,7 @@ from agentbox.adapters.runtime.journal import Journal
 async def test_a_record_that_hangs_holds_nobody_beyond_their_time(box):
     """`drain` within a timeout ends with the timeout; once the record is done, it returns by itself."""
     container = box.container()
-    journal = Journal(container._slots["events"], box.metrics)
+    journal = Journal(container._lifecycles["events"], box.metrics)
     go_on = asyncio.Event()
     waiting = asyncio.create_task(journal.write_shielded(go_on.wait))
     await asyncio.sleep(0)

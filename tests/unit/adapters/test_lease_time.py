@@ -51,7 +51,7 @@ async def test_a_stopped_process_takes_no_time_from_a_lease(
     """Both clocks went on and nobody looked: the holder could not renew either."""
     bead = await make_task(adapter)
     await adapter.claim(bead.id, "w", lease_id=LEASE, lease_s=60)
-    adapter._time._looked -= 100
+    adapter._lease_clock._polled_at -= 100
     clock.advance(100)
     assert (await adapter.show(bead.id)).status == "claimed"
     assert (await adapter.heartbeat(bead.id, LEASE)).bead.status == "claimed"

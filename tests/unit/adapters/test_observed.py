@@ -179,7 +179,7 @@ def assert_bounded(box):
 async def test_a_bug_in_an_adapter_is_told_too(box, lines):
     """An exception that no adapter may raise: outcome error, its type and nothing of its text."""
     async with box.started() as container:
-        container._slots["beads"].serving.show = lambda bead_id: 1 // 0
+        container._lifecycles["beads"].serving.show = lambda bead_id: 1 // 0
         with pytest.raises(ZeroDivisionError):
             await container.beads.show("x")
     (line,) = [line for line in lines if line["event"] == "slot call" and line["method"] == "show"]

@@ -13,7 +13,7 @@ from agentbox.agents.review.compare import BranchComparison, compare
 ODD = os.fsdecode(b"new\nline-\xff\x1b[2J")
 
 
-class Desk:
+class ReviewScenario:
     """A workspace, a branch of it, and what becomes of both."""
 
     def __init__(self, root: Path) -> None:
@@ -27,26 +27,28 @@ class Desk:
         ).work
         return self.work
 
-    def found(self) -> BranchComparison:
+    def comparison(self) -> BranchComparison:
         start = baseline.read(self.root / "start.jsonl")
         assert start is not None
         return compare(self.work, self.workspace, start.rows)
 
     def review(self) -> Review:
-        found = self.found()
+        found = self.comparison()
         return Review(
             agent_id="id", name="a", workspace="", sealed_at=0, changes=tuple(found.changes), left_out=tuple(found.skipped),
             emptied=tuple(found.emptied),
         )  # fmt: skip
 
-    def take(self, review: Review | None = None, step: Callable[[], None] = lambda: None) -> int:
-        taker = ReviewApplier(
-            self.workspace, self.work, self.journal, review or self.review(), step
+    def apply(
+        self, review: Review | None = None, on_step: Callable[[], None] = lambda: None
+    ) -> int:
+        applier = ReviewApplier(
+            self.workspace, self.work, self.journal, review or self.review(), on_step
         )
         try:
-            return taker.apply()
+            return applier.apply()
         finally:
-            taker.close()
+            applier.close()
 
     def tree(self) -> dict[str, str]:
         """Everything in the workspace: bytes and mode, or where it leads."""
@@ -64,9 +66,9 @@ class Desk:
         return found
 
 
-def filled(desk: Desk) -> Path:
+def filled(scenario: ReviewScenario) -> Path:
     """A branch with a change of every kind."""
-    ws = desk.workspace
+    ws = scenario.workspace
     (ws / "same").write_text("same")
     (ws / "text").write_text("old")
     (ws / "gone").write_text("gone")
@@ -79,7 +81,7 @@ def filled(desk: Desk) -> Path:
     (ws / "becomes-a-folder").write_text("file")
     (ws / "becomes-a-file").mkdir()
     (ws / "becomes-a-file/inside").write_text("inside")
-    work = desk.begin()
+    work = scenario.begin()
     (work / "text").write_text("new")
     (work / "gone").unlink()
     (work / "mode").chmod(0o755)

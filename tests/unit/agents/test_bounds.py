@@ -41,7 +41,7 @@ async def refused(adapter: LocalProcessOrchestrator, **more: Any) -> str:
     return str(caught.value.members["config_path"])
 
 
-async def goes_on(neighbour: EchoAgent) -> None:
+async def keeps_answering(neighbour: EchoAgent) -> None:
     """It is answered anew."""
     before = len(neighbour.samples)
     await wait_until(
@@ -57,7 +57,7 @@ async def test_number_and_depth_are_refused_at_the_spawn(adapter: LocalProcessOr
         assert await refused(adapter, parent_id=child.agent_id) == "adapters.orchestrator.max_depth"
         await adapter.spawn(sleeper(), request_id=uuid7())
         assert await refused(adapter) == "adapters.orchestrator.max_agents"
-        await goes_on(neighbour)
+        await keeps_answering(neighbour)
         assert {(await adapter.get(one.agent_id)).state for one in (parent, child)} == {"running"}
 
 
@@ -91,7 +91,7 @@ async def test_no_agent_starts_in_the_reserve_of_the_disk(small_disk: Path) -> N
     async with open_orchestrator(box) as adapter:
         first = await adapter.spawn(sleeper(), request_id=uuid7())
         (small_disk / "fill").write_bytes(bytes(56 << 20))
-        with pytest.raises(QuotaExceeded, match="agents leave the box 16 MiB") as caught:
+        with pytest.raises(QuotaExceeded, match="16 MiB are reserved") as caught:
             await adapter.spawn(sleeper(), request_id=uuid7())
         assert caught.value.members["limit"] == "free_reserve"
         assert (await adapter.get(first.agent_id)).state == "running"
@@ -118,4 +118,4 @@ async def test_a_run_ends_at_its_time(adapter: LocalProcessOrchestrator) -> None
             ("limit.warning", "limits.run_wall_seconds"),
             ("limit.breached", "limits.run_wall_seconds"),
         ]
-        await goes_on(neighbour)
+        await keeps_answering(neighbour)

@@ -76,12 +76,12 @@ async def test_a_run_that_takes_too_long_is_no_pass(
     host: HostState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And leaves nothing behind."""
-    monkeypatch.setattr(runner, "LONGEST_SECONDS", 0.001)
+    monkeypatch.setattr(runner, "MAX_SECONDS", 0.001)
     assert (await CanaryRunner(host).run_once())[0] == (NOT_RUN,)
     assert list(host.config.paths.branches.iterdir()) == []
 
 
-async def _told(host: HostState, count: int) -> bool:
+async def _has_records(host: HostState, count: int) -> bool:
     return len(await host.store.read_record(0, 10)) >= count
 
 
@@ -97,7 +97,7 @@ async def test_reports_and_events_follow_the_runs(host: HostState) -> None:
                 await canaries.wait_for_report()
             first = canaries.report
             hook.unlink()
-            await wait_until_async(lambda: _told(host, 2), "two events")
+            await wait_until_async(lambda: _has_records(host, 2), "two events")
     finally:
         task.cancel()
         await asyncio.wait([task])

@@ -55,7 +55,7 @@ async def adapter(box: AgentHostBox) -> AsyncIterator[LocalProcessOrchestrator]:
     await made.close()
 
 
-async def told(
+async def probe_output(
     adapter: LocalProcessOrchestrator, profile: str, script: str, *arguments: str
 ) -> tuple[list[str], Any]:
     """The words that the script printed, one a line, and the isolation report."""
@@ -86,7 +86,9 @@ print(tried(lambda: connect(sys.argv[3])))
 print(tried(lambda: socket.create_connection(("127.0.0.1", 9090))))
 """
     lists = (json.dumps([str(path) for path in group]) for group in (targets, folders))
-    words, report = await told(adapter, "sandboxed", script, *lists, str(paths.agent_host_socket))
+    words, report = await probe_output(
+        adapter, "sandboxed", script, *lists, str(paths.agent_host_socket)
+    )
     assert set(words) == {"Permission denied"}
     assert len(words) == 2 * len(targets) + 2 * len(folders) + 2
     assert {name for name, row in report.items() if row["state"] == "enforced"} >= {
@@ -113,7 +115,7 @@ print(tried(lambda: write(here + "/made"))); print(tried(lambda: open(here + "/f
 print(tried(lambda: write(os.environ["TMPDIR"] + "/x"))); print(tried(lambda: write(os.environ["HOME"] + "/x")))
 print(tried(lambda: os.listdir("/usr/bin"))); print(tried(lambda: write("/usr/made"))); print(tried(lambda: write("/dev/null")))
 """
-    words, _ = await told(adapter, profile, script, str(box.paths.workspace))
+    words, _ = await probe_output(adapter, profile, script, str(box.paths.workspace))
     assert words[:2] == [writes, reads]
     assert words[2:5] == ["passed"] * 3
     assert words[5] in ("Permission denied", "Read-only file system")
@@ -126,7 +128,7 @@ async def test_an_agent_cannot_reach_another(adapter: LocalProcessOrchestrator) 
         AgentSpec(name="neighbour", argv=("sleep", "1000"), profile="sandboxed"), request_id=uuid7()
     )
     pid = (await adapter.get(neighbour.agent_id)).pid
-    words, _ = await told(
+    words, _ = await probe_output(
         adapter,
         "sandboxed",
         "for pid in (int(sys.argv[1]), os.getppid(), 1): print(tried(lambda: os.kill(pid, 0)))",
@@ -155,7 +157,7 @@ for path in json.loads(sys.argv[1]):
     print(tried(lambda: os.chmod(path, 0))); print(tried(lambda: os.utime(path, (1, 1)))); print(tried(lambda: os.chown(path, 4, 4)))
 write(os.environ["HOME"] + "/x"); print(tried(lambda: os.chmod(os.environ["HOME"] + "/x", 0o700)))
 """
-    words, report = await told(adapter, "sandboxed", script, json.dumps(targets))
+    words, report = await probe_output(adapter, "sandboxed", script, json.dumps(targets))
     assert words == ["Operation not permitted"] * 3 * len(targets) + ["passed"]
     assert [Path(path).stat() for path in targets] == before
     assert (report["filesystem"]["state"], report["filesystem"]["by"]) == (
@@ -179,7 +181,7 @@ for host, port in json.loads(sys.argv[1]): print(tried(lambda: socket.create_con
         ("127.0.0.1", 9091),
         ("127.0.0.2", GATEWAY_PORT),
     ]
-    words, report = await told(adapter, profile, script, json.dumps(places))
+    words, report = await probe_output(adapter, profile, script, json.dumps(places))
     assert words[0] in ("passed", "Connection refused")
     assert words[1:] == ["Permission denied"] * 3
     assert report["network"]["state"] == "enforced"
@@ -212,7 +214,7 @@ time.sleep(1000)
 port = int(sys.argv[1])
 print(tried(lambda: socket.create_connection(("127.0.0.1", port)))); print(tried(lambda: socket.create_server(("", port))))
 """
-    words, _ = await told(adapter, "sandboxed", script, port)
+    words, _ = await probe_output(adapter, "sandboxed", script, port)
     assert words == ["Permission denied", "Address already in use"]
     await adapter.terminate(neighbour)
 
@@ -223,7 +225,7 @@ async def test_a_minimal_agent_runs_its_program_and_nothing_else(
     """It starts, finds the workspace closed, and cannot run a second program."""
     (box.paths.workspace / "file").write_text("text")
     script = 'print(tried(lambda: open(sys.argv[1]).close())); print(tried(lambda: os.posix_spawn("/usr/bin/env", ["env"], {})))'
-    words, _ = await told(adapter, "minimal", script, str(box.paths.workspace / "file"))
+    words, _ = await probe_output(adapter, "minimal", script, str(box.paths.workspace / "file"))
     assert words == ["Permission denied"] * 2
 
 
@@ -242,7 +244,7 @@ def test_a_workspace_above_the_state_is_refused(tmp_path: Path) -> None:
     box.mkdir(parents=True)
     (box / "workspace").symlink_to(tmp_path / "project")
     config = HostConfig(paths=Paths(box), limits=LIMITS)
-    with pytest.raises(SpawnError, match="the control plane's"):
+    with pytest.raises(SpawnError, match="the control plane"):
         build_confinement(_entry(config), config, PathBindings(workspace=config.paths.workspace))
 
 

@@ -84,7 +84,7 @@ async def test_each_table_is_read_without_its_damaged_row(
     assert [one["agent_id"] for one in await store.read_record(0, 1000)] == ["a", "c"]
     assert [one["agent_id"] for one in await store.read_record(1, 1)] == ["c"]
     state, detail = store.damaged.adjust_state("ok", "")
-    assert (state, detail.endswith("names them: 3")) == ("degraded", True)
+    assert (state, detail.endswith("listed in the log: 3")) == ("degraded", True)
 
 
 async def test_text_that_is_not_utf8(store: AgentStore, config: HostConfig) -> None:

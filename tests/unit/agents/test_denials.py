@@ -41,7 +41,7 @@ def ledger(host: HostState) -> DenialLedger:
     return host.denials
 
 
-def known(host: HostState, agent_id: str, name: str = "builder") -> AgentRecord:
+def add_agent(host: HostState, agent_id: str, name: str = "builder") -> AgentRecord:
     spec = AgentSpec(name=name, argv=("true",), profile="sandboxed")
     made = AgentRecord(
         agent_id=agent_id, spec=spec, limits=Limits(), principal="", request_id=agent_id
@@ -63,7 +63,7 @@ async def test_every_refusal_counts_and_is_in_an_event(
     host: HostState, ledger: DenialLedger
 ) -> None:
     """A flood of 5,000 for half a second: the counts are exact, the events few, and their counts add up to it."""
-    entry, given, end = known(host, "a"), 0, time.monotonic() + 0.5
+    entry, given, end = add_agent(host, "a"), 0, time.monotonic() + 0.5
     while time.monotonic() < end or given < 5000:
         ledger.on_denied("a", "proxy", "net connect", 1, "example.org:443")
         given += 1
@@ -86,7 +86,7 @@ async def test_what_was_counted_is_kept_with_the_agent(
     host: HostState, ledger: DenialLedger
 ) -> None:
     """A later process of the host reads it from the row."""
-    entry = known(host, "a")
+    entry = add_agent(host, "a")
     await host.save(entry)
     ledger.on_denied("a", "door", "tool.invoke", 3)
     await ledger.flush()
@@ -98,7 +98,7 @@ async def test_what_was_counted_is_kept_with_the_agent(
 async def test_names_and_rules_stay_within_bounds(host: HostState, ledger: DenialLedger) -> None:
     """Rules without end, of agents without end: few series, and no refusal lost."""
     for number in range(MAX_RULES + 40):
-        known(host, str(number), f"agent-{number}")
+        add_agent(host, str(number), f"agent-{number}")
         for rule in range(3):
             ledger.on_denied(str(number), "door", f"rule-{number}-{rule}")
     found = counts(ledger)
@@ -114,7 +114,7 @@ async def test_what_is_no_name_of_a_rule_counts_as_other(
     host: HostState, ledger: DenialLedger, rule: str
 ) -> None:
     """No text of an agent's becomes a label."""
-    known(host, "a")
+    add_agent(host, "a")
     ledger.on_denied("a", "door", rule)
     ledger.on_denied("a", "no such layer", "x")
     ledger.on_denied("nobody", "door", "x")
@@ -127,7 +127,7 @@ async def test_what_is_no_name_of_a_rule_counts_as_other(
 
 async def test_details_are_escaped_and_cut(host: HostState, ledger: DenialLedger) -> None:
     """An agent's words reach a terminal as text."""
-    known(host, "a")
+    add_agent(host, "a")
     ledger.on_denied("a", "door", "x", 1, "\x1b[2J\u202e" + "y" * 500)
     (line,) = await events(host)
     assert line["data"]["detail"].startswith("\\x1b[2J\\u202e")
@@ -139,7 +139,7 @@ async def test_a_start_that_was_refused_counts_by_its_rule(
     host: HostState, ledger: DenialLedger
 ) -> None:
     """Under the name asked for; in the journal under the parent, where there is one. A failure is no refusal."""
-    known(host, "a", "parent")
+    add_agent(host, "a", "parent")
     child = AgentSpec(name="child", argv=("true",), profile="unrestricted", parent_id="a")
     alone = AgentSpec(name="alone", argv=("true",), profile="sandboxed")
     too_much = QuotaExceeded("no", limit="memory", observed=2, cap=1, config_path="limits.memory")
@@ -166,7 +166,7 @@ async def test_an_agent_that_was_forgotten_does_not_come_back(
     host: HostState, ledger: DenialLedger
 ) -> None:
     """Its refusals are told; its row is not written again."""
-    entry = known(host, "a")
+    entry = add_agent(host, "a")
     await host.save(entry)
     ledger.on_denied("a", "door", "x")
     del host.entries["a"]
@@ -179,7 +179,7 @@ async def test_benign_refusals_are_counted_apart_and_no_events(
     host: HostState, ledger: DenialLedger
 ) -> None:
     """For the word that the agent ended; the store has them, too."""
-    entry = known(host, "a")
+    entry = add_agent(host, "a")
     ledger.on_denied("a", "reaper", "socket", 3, signature="unix-stream-nonblock-cloexec")
     ledger.on_denied("a", "reaper", "socket", 2)
     assert (entry.quiet, entry.denials) == ({"reaper": {"socket": 3}}, {"reaper": {"socket": 5}})
@@ -199,7 +199,7 @@ async def test_what_waits_for_its_minute_is_told_when_the_agent_ends(
     host: HostState, ledger: DenialLedger
 ) -> None:
     """With its exact count; nothing before."""
-    known(host, "a")
+    add_agent(host, "a")
     host.denials._rates["a"] = rate = denial_rates.AgentRate(time.monotonic())
     rate.on_denied(RULE, time.monotonic() - 11)
     rate.on_event([RULE], time.monotonic())
@@ -215,9 +215,9 @@ async def test_beyond_the_hour_s_number_one_event_has_a_table(
     host: HostState, ledger: DenialLedger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of all rules; another agent's events are its own."""
-    monkeypatch.setattr(denial_rates, "MOST_AN_HOUR", 2)
-    known(host, "a")
-    known(host, "b", "other one")
+    monkeypatch.setattr(denial_rates, "MAX_PER_HOUR", 2)
+    add_agent(host, "a")
+    add_agent(host, "b", "other one")
     for number in range(1, 5):
         ledger.on_denied("a", "door", f"rule-{number}", number, "said")
     ledger.on_denied("a", "reaper", "ptrace", 5)
@@ -233,7 +233,7 @@ async def test_beyond_the_hour_s_number_one_event_has_a_table(
     ]  # fmt: skip
 
 
-def told_in(seconds: float, rules: int = 1, every: float = 0.05) -> list[float]:
+def event_times(seconds: float, rules: int = 1, every: float = 0.05) -> list[float]:
     """When an agent that is refused without end by so many rules has events: a simulation of the ledger's loop."""
     rate, now, found = denial_rates.AgentRate(0.0), 0.0, []
     names = [("door", str(number), "policy") for number in range(rules)]
@@ -255,7 +255,7 @@ def told_in(seconds: float, rules: int = 1, every: float = 0.05) -> list[float]:
 
 def test_ten_a_second_for_ten_seconds_then_one_a_minute() -> None:
     """Of a rule. A minute without any gives it a new burst."""
-    found = told_in(620)
+    found = event_times(620)
     assert 60 <= sum(at < 10 for at in found) <= 101
     assert sum(at >= 10.5 for at in found) == 10
     rate = denial_rates.AgentRate(0.0)
@@ -270,7 +270,7 @@ def test_ten_a_second_for_ten_seconds_then_one_a_minute() -> None:
 
 def test_six_hundred_an_hour_then_one_a_minute() -> None:
     """Of all rules of an agent; the next hour has its own."""
-    found = told_in(7200, rules=20)
+    found = event_times(7200, rules=20)
     first = [at for at in found if at < 3600]
     assert 600 <= len(first) <= 661
     assert sum(at < 10 for at in first) >= 600

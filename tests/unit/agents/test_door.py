@@ -24,14 +24,14 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentHostBox]:
     made.stop()
 
 
-def stranger(box: AgentHostBox, stack: ExitStack) -> socket.socket:
+def connect_unauthenticated(box: AgentHostBox, stack: ExitStack) -> socket.socket:
     made = stack.enter_context(socket.socket(socket.AF_UNIX))
     made.connect(str(box.paths.agent_host_socket))
     made.settimeout(FIRST_LINE_SECONDS + 5)
     return made
 
 
-def told_off(peer: socket.socket) -> bool:
+def is_closed(peer: socket.socket) -> bool:
     """Waits until the other end is closed; False if it says anything."""
     try:
         return peer.recv(1) == b""
@@ -52,7 +52,7 @@ async def ping(box: AgentHostBox) -> None:
 async def test_a_long_first_line_is_not_read(box: AgentHostBox) -> None:
     """The connection is closed after a few of the bytes, whatever more there is."""
     with ExitStack() as stack:
-        peer = stranger(box, stack)
+        peer = connect_unauthenticated(box, stack)
         with pytest.raises((BrokenPipeError, ConnectionResetError)):
             await asyncio.to_thread(peer.sendall, bytes(64 << 20))
     await ping(box)
@@ -61,16 +61,16 @@ async def test_a_long_first_line_is_not_read(box: AgentHostBox) -> None:
 async def test_a_word_that_is_no_request_ends_it(box: AgentHostBox) -> None:
     """A notification is answered by nobody: a stranger cannot stay by one."""
     with ExitStack() as stack:
-        peer = stranger(box, stack)
+        peer = connect_unauthenticated(box, stack)
         peer.sendall(b'{"jsonrpc":"2.0","method":"agent.event","params":{"subscription":1}}\n')
-        assert await asyncio.to_thread(told_off, peer)
+        assert await asyncio.to_thread(is_closed, peer)
 
 
 async def test_silence_ends_it(box: AgentHostBox) -> None:
     """After its time, and no sooner than it needs."""
     with ExitStack() as stack:
-        peer, began = stranger(box, stack), time.monotonic()
-        assert await asyncio.to_thread(told_off, peer)
+        peer, began = connect_unauthenticated(box, stack), time.monotonic()
+        assert await asyncio.to_thread(is_closed, peer)
         assert FIRST_LINE_SECONDS - 0.5 < time.monotonic() - began < FIRST_LINE_SECONDS + 2
 
 
@@ -78,10 +78,10 @@ async def test_a_crowd_keeps_nobody_out(box: AgentHostBox) -> None:
     """Five times as many as there is room for: only the newest stay, callers come in, and all descriptors come back."""
     before = descriptors(box)
     with ExitStack() as stack:
-        crowd = [stranger(box, stack) for _ in range(5 * MAX_UNAUTHENTICATED)]
+        crowd = [connect_unauthenticated(box, stack) for _ in range(5 * MAX_UNAUTHENTICATED)]
         await wait_until(
             lambda: descriptors(box) <= before + MAX_UNAUTHENTICATED, "the oldest are gone"
         )
         await ping(box)
-        assert await asyncio.to_thread(told_off, crowd[0])
+        assert await asyncio.to_thread(is_closed, crowd[0])
     await wait_until(lambda: descriptors(box) <= before, "all are gone")

@@ -11,7 +11,7 @@ from agentbox.policy.rights.authorization import Right
 from agentbox.policy.rights.grant_set import Grant, GrantSet
 
 
-def given(paths: Paths) -> tuple[AgentRecord, Path]:
+def agent_with_secret(paths: Paths) -> tuple[AgentRecord, Path]:
     """An agent with the secret KEY, and its temp folder."""
     right = Right(grant_id="g", scope="env", mode="allow", operations=("read",), patterns=("KEY",))
     entry = AgentRecord(
@@ -26,7 +26,7 @@ def given(paths: Paths) -> tuple[AgentRecord, Path]:
 def test_a_link_in_its_place_leads_nowhere(tmp_path: Path) -> None:
     """Neither a start nor a revocation touches what an agent's links point at."""
     paths = Paths(tmp_path)
-    entry, temp = given(paths)
+    entry, temp = agent_with_secret(paths)
     (temp / "secrets").symlink_to(paths.moved_secrets)
     injected_env.remove_secret(paths, "a", "KEY")
     assert (paths.moved_secrets / "KEY").read_text() == "hush"
@@ -41,7 +41,7 @@ def test_a_link_in_its_place_leads_nowhere(tmp_path: Path) -> None:
 def test_an_earlier_life_leaves_nothing_there(tmp_path: Path) -> None:
     """A folder full of links and files is made anew, and a secret that is over is not in it."""
     paths = Paths(tmp_path)
-    entry, temp = given(paths)
+    entry, temp = agent_with_secret(paths)
     (temp / "secrets").mkdir()
     (temp / "secrets/KEY").symlink_to(tmp_path / "elsewhere")
     (temp / "secrets/old").write_text("old")

@@ -46,7 +46,9 @@ async def test_a_hog_ends_alone(adapter: LocalProcessOrchestrator, kind: str) ->
     reason, limit = hogs.expected(info, kind)
     assert info.exit.reason == reason
     found = [
-        data for kind, data in await told(adapter, info.handle.agent_id) if kind == "limit.breached"
+        data
+        for kind, data in await recorded_events(adapter, info.handle.agent_id)
+        if kind == "limit.breached"
     ]
     assert [data["limit"] for data in found] == ([limit] if limit else [])
     if kind == "output":
@@ -74,6 +76,8 @@ async def test_what_a_hog_held_in_shared_memory_goes_with_it(
     )
 
 
-async def told(adapter: LocalProcessOrchestrator, agent_id: str) -> list[tuple[str, Any]]:
+async def recorded_events(
+    adapter: LocalProcessOrchestrator, agent_id: str
+) -> list[tuple[str, Any]]:
     lines: Any = await adapter.read_record(0, 5)
     return [(line["type"], line["data"]) for line in lines if line["agent_id"] == agent_id]

@@ -35,14 +35,14 @@ async def spawned(adapter: LocalProcessOrchestrator, script: str, **limits: Any)
     return (await adapter.spawn(spec, request_id=uuid7())).agent_id
 
 
-async def over(adapter: LocalProcessOrchestrator, agent_id: str) -> AgentInfo:
+async def wait_for_end(adapter: LocalProcessOrchestrator, agent_id: str) -> AgentInfo:
     async with asyncio.timeout(_PATIENCE):
         async for _ in adapter.stream(agent_id):
             pass
     return await adapter.get(agent_id)
 
 
-async def told(adapter: LocalProcessOrchestrator) -> list[tuple[str, Any]]:
+async def limit_events(adapter: LocalProcessOrchestrator) -> list[tuple[str, Any]]:
     """What the record says of limits so far."""
     lines: Any = await adapter.read_record(0, 5)
     return [(line["type"], line["data"]) for line in lines if line["type"].startswith("limit.")]
@@ -60,10 +60,10 @@ async def test_near_a_limit_there_is_one_warning(adapter: LocalProcessOrchestrat
     agent_id = await spawned(
         adapter, "x = b'x' * (220 << 20); import time; time.sleep(1.2)", memory=256 * MIB
     )
-    info = await over(adapter, agent_id)
+    info = await wait_for_end(adapter, agent_id)
     assert info.exit is not None
     assert (info.exit.reason, info.exit.code) == ("exit", 0)
-    ((kind, data),) = await told(adapter)
+    ((kind, data),) = await limit_events(adapter)
     assert (kind, members(data)) == ("limit.warning", MEMORY)
     memory: Any = info.limits["memory"]
     assert 220 * MIB <= memory["peak"] <= 256 * MIB
@@ -79,10 +79,10 @@ async def test_a_breach_is_in_the_record(adapter: LocalProcessOrchestrator) -> N
     """Before the exit, with what was observed."""
     script = "import os\nfor _ in range(3): os.fork()\nx = b'x' * (100 << 20); import time; time.sleep(60)"
     agent_id = await spawned(adapter, script, memory=256 * MIB)
-    info = await over(adapter, agent_id)
+    info = await wait_for_end(adapter, agent_id)
     assert info.exit is not None
     assert info.exit.reason == "limit"
-    kind, data = (await told(adapter))[-1]
+    kind, data = (await limit_events(adapter))[-1]
     assert (kind, members(data)) == ("limit.breached", MEMORY)
     assert data["observed"] > 256 * MIB
 
@@ -90,11 +90,11 @@ async def test_a_breach_is_in_the_record(adapter: LocalProcessOrchestrator) -> N
 async def test_the_wall_warns_and_ends(adapter: LocalProcessOrchestrator) -> None:
     """At 80 % of the time one event, at the end another."""
     agent_id = await spawned(adapter, "import time; time.sleep(60)", wall_seconds=0.5)
-    info = await over(adapter, agent_id)
+    info = await wait_for_end(adapter, agent_id)
     assert info.exit is not None
     assert info.exit.reason == "timeout"
     wall = {"limit": "agent_wall_seconds", "cap": 0.5, "config_path": "limits.agent_wall_seconds"}
-    assert [(kind, members(data)) for kind, data in await told(adapter)] == [
+    assert [(kind, members(data)) for kind, data in await limit_events(adapter)] == [
         ("limit.warning", wall),
         ("limit.breached", wall),
     ]
@@ -111,12 +111,12 @@ async def test_each_life_has_its_wall_and_its_warning(adapter: LocalProcessOrche
     )
     handle = await adapter.spawn(spec, request_id=uuid7())
 
-    async def lives() -> list[str]:
-        found = [kind for kind, _ in await told(adapter)]
+    async def events_of_two_runs() -> list[str]:
+        found = [kind for kind, _ in await limit_events(adapter)]
         return found if len(found) >= 4 else []
 
     async with asyncio.timeout(30):
-        while not (found := await lives()):
+        while not (found := await events_of_two_runs()):
             await asyncio.sleep(0.05)
     assert found[:4] == ["limit.warning", "limit.breached"] * 2
     await adapter.terminate((await adapter.get(handle.agent_id)).handle, grace_s=0)
@@ -127,13 +127,13 @@ async def test_peaks_are_seen_while_it_runs(adapter: LocalProcessOrchestrator) -
     agent_id = await spawned(adapter, "import os, time; os.fork(); os.fork(); time.sleep(60)")
     info = await adapter.get(agent_id)
 
-    async def look() -> None:
+    async def wait_for_peak() -> None:
         nonlocal info
         while (info := await adapter.get(agent_id)).limits["pids"]["peak"] != 4:  # type: ignore[index,call-overload]
             await asyncio.sleep(0.05)
 
     async with asyncio.timeout(_PATIENCE):
-        await look()
+        await wait_for_peak()
     limits: Any = info.limits
     assert limits["memory"]["peak"] > MIB
     assert limits["cpu"] == {"cap": 1.0, "peak": None, "unit": "cores", "config_path": "limits.cpu"}

@@ -111,7 +111,7 @@ async def test_a_later_life_is_granted_no_link(
         (box.paths.workspace / name).unlink()
     assert b"hush" not in b"".join(item.data for item in items if item.kind == "stdout")
     assert not (target / "planted").exists()
-    assert f"/{name}' is a link" in box.log.read_text(encoding="utf-8")
+    assert f"/{name}' is a symbolic link" in box.log.read_text(encoding="utf-8")
 
 
 async def test_what_another_agent_may_read_is_no_link(
@@ -124,7 +124,7 @@ async def test_what_another_agent_may_read_is_no_link(
     )
     assert planted.exit.code == 0
     try:
-        with pytest.raises(SpawnError, match="docs' is a link") as caught:
+        with pytest.raises(SpawnError, match="docs' is a symbolic link") as caught:
             await run(
                 adapter, "cat", str(box.paths.workspace / "docs/secret"), profile="reads-docs"
             )
@@ -154,7 +154,7 @@ async def test_the_source_of_a_branch_is_no_link(
         leads.mkdir(exist_ok=True)
         (box.paths.workspace / "proj").symlink_to(leads)
         try:
-            with pytest.raises(SpawnError, match="proj' is a link"):
+            with pytest.raises(SpawnError, match="proj' is a symbolic link"):
                 await spawn(adapter, "below", workspace=workspace)
         finally:
             (box.paths.workspace / "proj").unlink()
@@ -178,5 +178,5 @@ async def test_borrowed_objects_are_no_link(
         items = [item async for item in adapter.stream(handle.agent_id)]
     subprocess.run(["rm", "-rf", str(paths.workspace / ".git")], check=True)
     assert paths.token("agent-host").read_bytes() not in b"".join(item.data for item in items)
-    assert "objects' is a link" in box.log.read_text(encoding="utf-8")
+    assert "objects' is a symbolic link" in box.log.read_text(encoding="utf-8")
     assert os.path.lexists(paths.token("agent-host"))

@@ -48,7 +48,7 @@ BOUNDS = st.lists(
 )  # fmt: skip
 
 
-class Lives(RuleBasedStateMachine):
+class RightsMachine(RuleBasedStateMachine):
     """Agents without processes: their rows, standings and what the gateway makes of these are the real ones."""
 
     @initialize()
@@ -117,12 +117,12 @@ class Lives(RuleBasedStateMachine):
         for grant in entry.holding.grants:
             if grant.right.uses is not None:
                 self.bound[grant.grant_id] = grant.right.uses
-        self.life_of(entry)
+        self.generation_of(entry)
         self.held[entry.agent_id] = found = self.allowed(entry)
         if spec.parent_id is not None:
             assert found <= self.allowed(self.host.entries[spec.parent_id])
 
-    def life_of(self, entry: AgentRecord) -> None:
+    def generation_of(self, entry: AgentRecord) -> None:
         self.tokens.setdefault(entry.agent_id, []).append(
             self.host.authorizations.issue_token(entry)
         )
@@ -246,7 +246,7 @@ class Lives(RuleBasedStateMachine):
         if (entry := self.pick(at)) is not None:
             self.host.authorizations.revoke_token(entry)
             entry.generation += 1
-            self.life_of(entry)
+            self.generation_of(entry)
 
     @rule()
     def agent_host_is_killed(self) -> None:
@@ -263,7 +263,7 @@ class Lives(RuleBasedStateMachine):
         assert set(self.host.entries) == set(self.order)
         for entry in self.host.entries.values():
             entry.generation += 1
-            self.life_of(entry)
+            self.generation_of(entry)
             for one in entry.holding.grants:
                 assert one.used >= used.get(one.grant_id, 0)
 
@@ -298,7 +298,7 @@ class Lives(RuleBasedStateMachine):
             shutil.rmtree(self.folder)
 
 
-TestLives = Lives.TestCase
+TestLives = RightsMachine.TestCase
 TestLives.settings = settings(
     max_examples=40,
     stateful_step_count=20,

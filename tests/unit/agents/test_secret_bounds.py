@@ -37,13 +37,13 @@ secrets = ["LAB_SECRET"]
 """
 
 
-class House:
+class BoxPrograms:
     """A box's agent-host and gateway."""
 
     def __init__(self, box: AgentHostBox, adapter: LocalProcessOrchestrator, port: int) -> None:
         self.box, self.adapter, self.port = box, adapter, port
 
-    async def door(self, handle: AgentHandle) -> AgentApiCaller:
+    async def agent_api_of(self, handle: AgentHandle) -> AgentApiCaller:
         """As that agent."""
         return AgentApiCaller(SimpleNamespace(port=self.port), await token_of(self.adapter, handle))
 
@@ -61,7 +61,7 @@ def box(tmp_path: Path) -> AgentHostBox:
 
 
 @asynccontextmanager
-async def house(box: AgentHostBox) -> AsyncIterator[House]:
+async def running_programs(box: AgentHostBox) -> AsyncIterator[BoxPrograms]:
     box.start()
     try:
         async with open_orchestrator(box) as adapter, follow_authorizations(box) as authority:
@@ -71,7 +71,7 @@ async def house(box: AgentHostBox) -> AsyncIterator[House]:
             config.state_dir.mkdir(parents=True, exist_ok=True)
             server = GatewayServer(config, authority)
             await server.open()
-            yield House(box, adapter, config.port)
+            yield BoxPrograms(box, adapter, config.port)
             await server.close()
     finally:
         box.stop()
@@ -80,10 +80,10 @@ async def house(box: AgentHostBox) -> AsyncIterator[House]:
 async def test_a_count_holds_for_the_family_and_across_restarts(box: AgentHostBox) -> None:
     """Two uses are two for an agent and its children; neither has a file, and a killed agent-host gives none back."""
     bound = Constraint(scope="env", pattern="LAB_SECRET", uses=2)
-    async with house(box) as here:
+    async with running_programs(box) as here:
         lead = await spawn(here.adapter, "lead", constraints=(bound,))
         child = await spawn(here.adapter, "reader", parent_id=lead.agent_id)
-        doors = [await here.door(one) for one in (lead, child)]
+        doors = [await here.agent_api_of(one) for one in (lead, child)]
         assert [(await door.call("secret.get", name="LAB_SECRET"))["value"] for door in doors] == [
             "hush",
             "hush",
@@ -105,7 +105,7 @@ async def test_a_count_holds_for_the_family_and_across_restarts(box: AgentHostBo
         rows = (await here.adapter.get(lead.agent_id)).policy["secrets"]
         assert [(row["uses"], row["used"]) for row in rows if "uses" in row] == [(2, 2)]
         box.kill()
-    async with house(box) as here:
+    async with running_programs(box) as here:
         rows = (await here.adapter.get(lead.agent_id)).policy["secrets"]
         assert [(row["uses"], row["used"]) for row in rows if "uses" in row] == [(2, 2)]
 
@@ -114,9 +114,9 @@ async def test_a_rate_and_an_end(box: AgentHostBox) -> None:
     """One a minute; and after its end no file and no value."""
     slow = Constraint(scope="env", pattern="LAB_SECRET", rate=1)
     brief = Constraint(scope="env", pattern="OTHER", expires_s=3)
-    async with house(box) as here:
+    async with running_programs(box) as here:
         lead = await spawn(here.adapter, "lead", constraints=(slow, brief))
-        door = await here.door(lead)
+        door = await here.agent_api_of(lead)
         assert (await door.call("secret.get", name="LAB_SECRET"))["value"] == "hush"
         assert (
             "uses a minute"
@@ -130,7 +130,7 @@ async def test_a_rate_and_an_end(box: AgentHostBox) -> None:
 
 async def test_a_variable_takes_no_count(box: AgentHostBox) -> None:
     """What the kernel gave at the start was had once and for all."""
-    async with house(box) as here:
+    async with running_programs(box) as here:
         with pytest.raises(ValidationError):
             await spawn(here.adapter, "lead", constraints=(Constraint(scope="env", uses=1),))
         with pytest.raises(ValidationError):

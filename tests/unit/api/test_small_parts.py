@@ -177,5 +177,5 @@ async def test_a_ref_names_no_other_folder(tmp_path: Path, ref: str) -> None:
     spool.open()
     (tmp_path / "x.json").write_text('{"ref": "x", "spec": {}, "timeout_s": 1}')
     assert spool.load(ref) is None
-    with pytest.raises(ValueError, match="no name of a spool entry"):
+    with pytest.raises(ValueError, match="not a valid spool entry name"):
         await spool.save(SpoolEntry(ref=ref, spec={}, timeout_s=1))

@@ -72,4 +72,4 @@ def test_floods_end_alone(rows: Mapping[str, Mapping[str, Any]]) -> None:
 def test_a_line_that_is_not_stopped_is_told(rows: Mapping[str, Mapping[str, Any]]) -> None:
     """Each of those that nothing stops yet is bad or unknown, never good by mistake."""
     assert all(rows[name]["state"] in ("bad", "unknown", "good") for name in NOT_YET)
-    assert all(rows[name]["said"].startswith(("NOT STOPPED", "not there yet")) for name in NOT_YET if rows[name]["state"] != "good")  # fmt: skip
+    assert all(rows[name]["said"].startswith(("NOT STOPPED", "target missing")) for name in NOT_YET if rows[name]["state"] != "good")  # fmt: skip

@@ -103,5 +103,5 @@ def test_the_archive_stands_alone() -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     found = {row["line"]: row["reply"] for row in map(json.loads, done.stdout.splitlines())}
-    assert found["files.secrets"] == f"{ABSENT}nothing to try it on"
+    assert found["files.secrets"] == f"{ABSENT}no target"
     assert set(found) == {"files.init-environment", "files.secrets"}

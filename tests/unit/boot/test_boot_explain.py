@@ -77,7 +77,7 @@ def test_a_program_that_never_was_ready_is_what_the_seal_waits_for() -> None:
     stuck = replace(
         GOOD, sealed_ms=None, programs=(replace(GOOD.programs[0], ready_ms=None), GOOD.programs[1])
     )
-    assert explain(stuck).sentence == "Not sealed yet; it waits for bootstrap."
+    assert explain(stuck).sentence == "Not sealed yet; waiting for bootstrap."
 
 
 def test_a_failure_is_told_in_its_own_words() -> None:

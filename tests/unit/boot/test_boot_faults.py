@@ -143,7 +143,7 @@ def test_a_program_that_never_stays_up_waits_longer_and_is_never_given_up(
         "from agentbox.core.paths import Paths\n"
         "from agentbox.box.supervision.backoff import backoff\n"
         "from agentbox.box.supervision.notify import notify\n"
-        "paths = Paths.of_this_process(); backoff(paths, sys.argv[1]); notify(paths, sys.argv[1])\n"
+        "paths = Paths.for_this_process(); backoff(paths, sys.argv[1]); notify(paths, sys.argv[1])\n"
         f"flag = pathlib.Path({str(flaps)!r})\n"
         "while not flag.exists(): time.sleep(0.01)\n",
     )

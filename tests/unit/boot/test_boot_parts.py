@@ -73,8 +73,8 @@ import sys
 from pathlib import Path
 from agentbox.core.linux import landlock_writes as landlock
 inside, outside = Path(sys.argv[1]), Path(sys.argv[2])
-landlock.no_new_privileges()
-landlock.allow_writes_only_in([inside, inside / "absent"])
+landlock.set_no_new_privileges()
+landlock.restrict_writes([inside, inside / "absent"])
 (inside / "a").write_text("x")
 (inside / "sub").mkdir()
 (inside / "a").rename(inside / "sub" / "a")

@@ -1,4 +1,4 @@
-"""What an agent wrote commands no terminal: which commands print text of agents, and that all of them print it by one printer."""
+"""Agent output is escaped: which commands print agent text, and that all use `Output`."""
 
 import ast
 import re
@@ -11,11 +11,11 @@ import pytest
 from agentbox.core.errors import AgentboxError
 from agentbox.core.paths import CHECKOUT
 from agentbox.host.cli.log_line import LogLine
-from agentbox.host.cli.main import COMMAND_MODULES, cli
+from agentbox.host.cli.main import COMMAND_HELP, cli
 from agentbox.host.cli.output import Output
 
-# By text: fields that an agent can set, through `Output`. By bytes: what a program printed, through `terminal.Output` or the
-# log view. None: nothing that an agent can set (names of the operator's, figures, files of the checkout).
+# TEXT: fields that an agent can set, printed by `Output`. BYTES: program output, printed by `AgentOutput` or
+# the log view. NONE: nothing that an agent can set (operator names, numbers, files of the checkout).
 TEXT, BYTES, NONE = "text", "bytes", "none"
 COMMANDS = {
     "up": TEXT, "down": NONE, "restart": NONE, "status": TEXT, "health": TEXT, "logs": BYTES, "shell": NONE, "run": BYTES,
@@ -34,7 +34,7 @@ COMMANDS = {
 }  # fmt: skip
 # Files below agentbox/host/cli that write to a stream of their own, and what they write there.
 WRITERS = {
-    "output.py": "the printer", "terminal.py": "the printer of bytes", "streams.py": "opens them", "bars.py": "bars",
+    "output.py": "the printer", "agent_output.py": "the printer of bytes", "stdio.py": "opens them", "progress_bars.py": "bars",
     "manifest_diff.py": "the manifest's text", "validation.py": "the manifest's text",
     "commands/agents/agent.py": "an error, made plain", "commands/box/doctor.py": "JSON and JUnit", "commands/data/events.py": "the log view",
     "commands/box/logs.py": "the log view", "commands/agents/run.py": "a sentence of its own", "stages/prerequisites.py": "a question",
@@ -54,14 +54,14 @@ def commands(group: click.Group, above: str = "") -> Iterator[str]:
 
 
 def test_every_command_is_classified() -> None:
-    """A new one says whether it prints what an agent can set."""
+    """A new command must be classified."""
     assert isinstance(cli, click.Group)
     assert sorted(commands(cli)) == sorted(COMMANDS)
-    assert {name.partition(" ")[0] for name in COMMANDS} == set(COMMAND_MODULES)
+    assert {name.partition(" ")[0] for name in COMMANDS} == set(COMMAND_HELP)
 
 
 def writes(path: Path) -> bool:
-    """True where a file prints by itself."""
+    """True if a file prints without `Output`."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Call) and ast.unparse(node.func) in (
             "print",
@@ -79,7 +79,7 @@ def writes(path: Path) -> bool:
 
 
 def test_commands_print_by_the_printer() -> None:
-    """No other file writes to a stream, but for those listed with what they write."""
+    """Only the listed files write to a stream."""
     folder = CHECKOUT / "agentbox/host/cli"
     found = {str(path.relative_to(folder)) for path in folder.rglob("*.py") if writes(path)}
     assert found <= set(WRITERS)

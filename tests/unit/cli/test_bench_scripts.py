@@ -1,4 +1,4 @@
-"""A bench that lacks what it measures says so in a sentence, and leaves no traceback."""
+"""A benchmark without its prerequisites prints a message, no traceback."""
 
 import json
 import os

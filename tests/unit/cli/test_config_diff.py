@@ -1,4 +1,4 @@
-"""`agentbox config diff`: what changed, what the change needs, and what it makes of everything else."""
+"""`agentbox config diff`: changes, required actions and effects."""
 
 import json
 from pathlib import Path
@@ -169,12 +169,12 @@ def test_a_feature_brings_what_its_file_says(
 def test_what_cannot_be_planned_is_said(
     two: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Findings other than those of the schema do not stop it; what cannot be compared is named with the reason."""
+    """Non-schema findings do not stop it; parts that cannot be compared are reported with the reason."""
     two[1].write_text(BASE + "[api]\nport = 9091\n")
     assert call(*two) == 1
     shown = capsys.readouterr().out
     assert "finding     + E013 api.port" in shown
-    assert "are not compared: cannot plan port 9091" in shown
+    assert "not compared: cannot plan port 9091" in shown
 
 
 @pytest.mark.parametrize("broken", ["a = 1\n", "a = \n", None])

@@ -1,4 +1,4 @@
-"""`agentbox config show`: every key, and with `--resolved` where its value comes from and what it touches."""
+"""`agentbox config show`: all keys, and with `--resolved` their source and effects."""
 
 import json
 import tomllib

@@ -1,4 +1,4 @@
-"""`agentbox events` on journals as folders; the verbs that ask a box are in tests/api."""
+"""`agentbox events` on journals as folders; commands that need a box are in tests/api."""
 
 import json
 import subprocess
@@ -55,7 +55,7 @@ def test_a_changed_byte_is_named(store):
     assert done.returncode == 1
     assert (
         done.stdout
-        == "damaged: 2026-01-02.0001.jsonl:3, record 8: the record was altered: its hash is not that of its bytes\n"
+        == "damaged: 2026-01-02.0001.jsonl:3, record 8: the record was altered: its hash does not match its bytes\n"
     )
     report = json.loads(events("--json", "events", "verify", str(store.directory)).stdout)
     assert (report["ok"], report["error"]["line"]) == (False, 3)

@@ -1,4 +1,4 @@
-"""What a call of the command line imports: a bound on its time that the load of a machine does not move."""
+"""Modules imported by a command: a limit on its start time, independent of machine load."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""`agentbox test` as the first process of a PID namespace: nothing stays a zombie, and signals and exit codes pass."""
+"""`agentbox test` as PID 1: reaps zombies, forwards signals and exit codes."""
 
 import os
 import signal
@@ -35,13 +35,13 @@ else:
 """
 INIT = """
 import os, signal, subprocess, sys
-from agentbox.host.cli.suites.init_process import run_below_init
-run_below_init()
+from agentbox.host.cli.suites.init_process import run_under_init
+run_under_init()
 """
 
 
 def _first(program: str, *words: str) -> subprocess.CompletedProcess[str]:
-    """Runs Python as the first process of a namespace."""
+    """Runs Python as PID 1 of a namespace."""
     space = ["unshare", "--pid", "--fork", "--kill-child"]
     if os.geteuid():
         space += ["--user", "--map-root-user"]
@@ -96,7 +96,7 @@ def test_a_signal_to_init_reaches_the_command_once(number: signal.Signals) -> No
 
 def test_elsewhere_nothing_is_forked() -> None:
     """Under another init the process stays the one it was."""
-    asked = "before = os.getpid()\nrun_below_init()\nprint(before == os.getpid())"
+    asked = "before = os.getpid()\nrun_under_init()\nprint(before == os.getpid())"
     done = subprocess.run(
         [sys.executable, "-c", INIT + asked], capture_output=True, text=True, check=True
     )

@@ -1,4 +1,4 @@
-"""The command line as a user meets it."""
+"""The command line as users see it."""
 
 import subprocess
 import sys
@@ -6,7 +6,7 @@ import sys
 import click
 import pytest
 
-from agentbox.host.cli.main import COMMAND_MODULES, cli
+from agentbox.host.cli.main import COMMAND_HELP, cli
 
 
 def agentbox(*words: str) -> subprocess.CompletedProcess[str]:
@@ -16,7 +16,7 @@ def agentbox(*words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("verb", COMMAND_MODULES)
+@pytest.mark.parametrize("verb", COMMAND_HELP)
 def test_every_verb_explains_itself(verb: str) -> None:
     """`--help` exits 0, shows the usage and more than one line of what it does."""
     done = agentbox(verb, "--help")
@@ -25,12 +25,12 @@ def test_every_verb_explains_itself(verb: str) -> None:
     assert len(done.stdout.splitlines()) >= 5
 
 
-@pytest.mark.parametrize("verb", COMMAND_MODULES)
+@pytest.mark.parametrize("verb", COMMAND_HELP)
 def test_the_list_of_verbs_names_every_word_of_a_group(verb: str) -> None:
     """After a colon, and nothing else."""
     found = cli.get_command(click.Context(cli), verb)
     if isinstance(found, click.Group):
-        told = COMMAND_MODULES[verb].partition(": ")[2].split(", ")
+        told = COMMAND_HELP[verb].partition(": ")[2].split(", ")
         assert sorted(told) == sorted(found.list_commands(click.Context(found)))
 
 

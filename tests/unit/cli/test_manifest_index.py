@@ -1,4 +1,4 @@
-"""What is kept of a manifest is forgotten when anything of its file changes."""
+"""Cache entries of a manifest are invalid after any change of its file."""
 
 import os
 import time
@@ -15,7 +15,7 @@ TEXT = '[meta]\nschema_version = 1\nname = "one"\n'
 
 @pytest.fixture
 def manifest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Old enough that a change of it shows."""
+    """A manifest old enough that a change is visible."""
     (tmp_path / "state").mkdir()
     monkeypatch.setenv("AGENTBOX_STATE_DIR", str(tmp_path / "state"))
     path = tmp_path / "agentbox.toml"
@@ -37,7 +37,7 @@ def index(manifest: Path) -> ManifestCache:
 def test_a_second_command_reads_no_manifest(
     manifest: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither for the folder of the box nor for what `status` compares."""
+    """Neither for the state directory nor for the drift of `status`."""
     first = CliContext(manifest_argument=manifest)
     applied = first.apply_fingerprints()
     assert first.state().directory.name == "one"
@@ -49,7 +49,7 @@ def test_a_second_command_reads_no_manifest(
 
 
 def test_an_edit_of_equal_size_in_place_is_seen(manifest: Path) -> None:
-    """With its old times put back too: no program sets the time of the last change of an inode."""
+    """Even with restored times: programs cannot set the ctime of an inode."""
     assert CliContext(manifest_argument=manifest).state().directory.name == "one"
     before = manifest.stat()
     with manifest.open("r+") as stream:
@@ -59,14 +59,14 @@ def test_an_edit_of_equal_size_in_place_is_seen(manifest: Path) -> None:
 
 
 def test_a_file_that_was_just_written_is_not_kept(tmp_path: Path, manifest: Path) -> None:
-    """A change within the same tick of the clock would leave no trace."""
+    """A change within the same clock tick would be invisible."""
     manifest.write_text(TEXT)
     index(manifest).store(ManifestInfo("one"))
     assert not (tmp_path / "state" / FILE_NAME).exists()
 
 
 def test_other_code_makes_what_is_compared_anew(manifest: Path) -> None:
-    """The defaults of another release are not those that were kept."""
+    """Another release may have other defaults."""
     index(manifest).store(ManifestInfo("one", {"meta.name": "recreate old"}, "of other code"))
     assert (
         CliContext(manifest_argument=manifest).apply_fingerprints()["meta.name"] != "recreate old"
@@ -78,7 +78,7 @@ def test_other_code_makes_what_is_compared_anew(manifest: Path) -> None:
     ["", "[]", "{", "\xff", '{"PATH": 1}', '{"PATH": {"identity": "ID", "name": "../../etc"}}'],
 )
 def test_a_damaged_index_costs_time_only(tmp_path: Path, manifest: Path, text: str) -> None:
-    """It is made anew, and its name is no path."""
+    """It is rebuilt, and its name cannot be a path."""
     kept = tmp_path / "state" / FILE_NAME
     found = manifest.stat()
     identity = [found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
@@ -90,7 +90,7 @@ def test_a_damaged_index_costs_time_only(tmp_path: Path, manifest: Path, text: s
 
 
 def test_the_index_does_not_grow_without_end(tmp_path: Path, manifest: Path) -> None:
-    """The manifests used last stay."""
+    """The most recently used manifests are kept."""
     paths = [tmp_path / f"{number}.toml" for number in range(MAX_ENTRIES + 3)]
     for path in paths:
         path.write_text(TEXT)
@@ -103,7 +103,7 @@ def test_the_index_does_not_grow_without_end(tmp_path: Path, manifest: Path) -> 
 def test_a_folder_that_cannot_be_written_is_no_error(
     manifest: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nor one that is not there: reading makes none."""
+    """Nor a missing one: reading does not create it."""
     monkeypatch.setenv("AGENTBOX_STATE_DIR", "/proc/self/nowhere")
     assert CliContext(manifest_argument=manifest).state().directory.name == "one"
     monkeypatch.setenv("AGENTBOX_STATE_DIR", "/proc/self")

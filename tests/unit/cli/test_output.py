@@ -1,4 +1,4 @@
-"""What goes to stdout and what to stderr."""
+"""Separation of stdout and stderr."""
 
 import json
 

@@ -18,7 +18,7 @@ IMAGE = "agentbox:1@sha256:" + "a" * 64
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A manifest and its lock, and a state folder of the test's own."""
+    """A manifest, its lock and a state directory."""
     monkeypatch.setenv("AGENTBOX_STATE_DIR", str(tmp_path / "state"))
     (tmp_path / "agentbox.toml").write_bytes(manifest_bytes())
     (tmp_path / "agentbox.lock").write_bytes(
@@ -70,10 +70,10 @@ def test_check_finds_a_changed_byte_and_names_it(folder: Path) -> None:
 
 
 def test_check_of_a_box_looks_at_what_up_writes(folder: Path) -> None:
-    """For other targets there is no file to look at: a usage error says what to give."""
+    """For other targets no files to check: a usage error says what to give."""
     assert _render(folder, "compose", "--check").return_value == 1
     found = _render(folder, "probes", "--check")
-    assert "name the folder to check with --out" in str(found.exception)
+    assert "give the directory to check with --out" in str(found.exception)
 
 
 def test_kubernetes_needs_a_digest_and_all_says_what_it_leaves_out(folder: Path) -> None:
@@ -82,7 +82,7 @@ def test_kubernetes_needs_a_digest_and_all_says_what_it_leaves_out(folder: Path)
     assert "nodes pull by digest" in str(found.exception)
     found = _render(folder, "all", "--out", str(folder / "out"))
     assert found.return_value == 0
-    assert "kubernetes left out" in found.output
+    assert "kubernetes omitted" in found.output
     assert not (folder / "out/kubernetes.yaml").exists()
     assert (
         _render(folder, "all", "--out", str(folder / "out"), "--image-ref", IMAGE).return_value == 0
@@ -97,7 +97,7 @@ def test_a_project_folder_is_mounted_where_a_folder_can_be(folder: Path) -> None
     flags = ["--project", str(project), "--image-ref", IMAGE]
     assert _render(folder, "devcontainer", *flags, "--out", str(folder / "out")).return_value == 0
     assert f"source: {project}" in (folder / "out/docker-compose.yml").read_text().replace("'", "")
-    assert "a folder of this host" in str(_render(folder, "kubernetes", *flags).exception)
+    assert "a directory of this host" in str(_render(folder, "kubernetes", *flags).exception)
 
 
 def test_an_exception_that_pod_security_does_not_admit_must_be_allowed(folder: Path) -> None:

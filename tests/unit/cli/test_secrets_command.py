@@ -1,4 +1,4 @@
-"""`agentbox secrets`: what is kept, and that no value is ever shown."""
+"""`agentbox secrets`: stored values, which are never printed."""
 
 import json
 import os
@@ -83,10 +83,10 @@ def test_what_is_no_value_is_refused(folder: Path, value: bytes) -> None:
 
 
 def test_a_name_is_the_name_of_a_variable(folder: Path) -> None:
-    """No path, no option; a name that nothing reads is told."""
+    """Neither a path nor an option; an unused name is reported."""
     for name in ("../token", "a b", ""):
         assert agentbox(folder, "secrets", "set", name, stdin=b"x").returncode == 2
     done = agentbox(folder, "secrets", "set", "NOBODY", stdin=b"some-value")
     assert done.returncode == 0
-    assert b"no key of the manifest" in done.stderr
+    assert b"no active key of the manifest" in done.stderr
     assert listed(folder)["NOBODY"] == "set"

@@ -1,4 +1,4 @@
-"""A suite in which all must run lets a test be skipped that says what the machine lacks, and no other."""
+"""A strict suite allows skips with a reason about the machine, and no others."""
 
 import os
 import subprocess

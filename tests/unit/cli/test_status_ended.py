@@ -1,4 +1,4 @@
-"""What `status` says of a box that does not run: how it ended, and what to do."""
+"""`status` of a box that is not running: how it ended, and what to do."""
 
 import subprocess
 from pathlib import Path
@@ -42,19 +42,19 @@ def test_a_box_that_was_stopped_says_so(record: BoxRecord) -> None:
 
 
 def test_a_boot_that_failed_says_why(record: BoxRecord) -> None:
-    """In the words of the boot, with its remedy."""
+    """With the reason and remedy of the boot."""
     failed = '{"event":"BootstrapFailed","phase":"1","reason":"cannot write /var/lib/agentbox: full","fix":"Make room."}'
     (Path(record.root) / "boot.log").write_text('{"event":"BootstrapStarted"}\n' + failed + "\n")
     found = _describe_ended(ProcessEngine(), record, BoxStatus("exited", 1, 5))
     assert (
         found["why"]
-        == "boot failed in phase 1: cannot write /var/lib/agentbox: full; process started it again 5 times"
+        == "boot failed in phase 1: cannot write /var/lib/agentbox: full; process restarted it 5 times"
     )
     assert found["fix"] == "Make room. Then run ./agentbox.sh up"
 
 
 def test_an_engine_that_gave_up_is_named(record: BoxRecord) -> None:
-    """How often it started the box again, and that `up` counts anew."""
+    """The number of restarts, and that `up` resets the count."""
     found = _describe_ended(ProcessEngine(), record, BoxStatus("exited", 137, 5))
-    assert "5 times, its limit" in found["why"]
-    assert "counts from 0 again" in found["fix"]
+    assert "5 times, the maximum" in found["why"]
+    assert "starts it with a new count" in found["fix"]

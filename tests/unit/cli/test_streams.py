@@ -1,4 +1,4 @@
-"""Standard streams that are closed, full, or of a terminal that knows no escape: a sentence, one exit code, no traceback."""
+"""Standard streams that are closed, full or a dumb terminal: a message, one exit code, no traceback."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What an agent prints, on a terminal and in a file."""
+"""Agent output on a terminal and in a file."""
 
 import io
 import os

@@ -1,4 +1,4 @@
-"""`agentbox test`: the suites that it runs, beside each other, and what it reports."""
+"""`agentbox test`: its suites, parallel execution and reports."""
 
 import json
 import os
@@ -31,8 +31,8 @@ COMMAND = """
 import pathlib, sys
 from agentbox.host.cli.suites.catalogue import Suite
 from agentbox.host.cli.suites.runner import Runner
-from agentbox.host.engines.interrupts import same_for_all
-same_for_all()
+from agentbox.host.engines.interrupts import unify_signals
+unify_signals()
 folder = pathlib.Path(sys.argv[1])
 lanes = [[Suite(name, programs=(("python", *sys.argv[2:], str(folder / f"{name}-begun"), str(folder / f"{name}-cleared")),))]
          for name in ("one", "two")]

@@ -36,9 +36,9 @@ class Server:
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    found = Server()
-    yield found
-    found.close()
+    result = Server()
+    yield result
+    result.close()
 
 
 def transport(server: Server) -> HttpTransport:
@@ -47,10 +47,10 @@ def transport(server: Server) -> HttpTransport:
 
 def head(connection: socket.socket) -> bytes:
     """What was asked, up to the empty line."""
-    found = b""
-    while b"\r\n\r\n" not in found:
-        found += connection.recv(65536)
-    return found
+    result = b""
+    while b"\r\n\r\n" not in result:
+        result += connection.recv(65536)
+    return result
 
 
 def test_a_connection_is_used_again(server: Server) -> None:
@@ -65,8 +65,8 @@ def test_a_connection_is_used_again(server: Server) -> None:
     server.serve(two)
     client = transport(server)
     for _ in range(2):
-        found = client.request("GET", "/", headers={})
-        assert (found.status_code, found.json(), found.headers["x-TWICE"]) == (200, {}, "a, b")
+        result = client.request("GET", "/", headers={})
+        assert (result.status_code, result.json(), result.headers["x-TWICE"]) == (200, {}, "a, b")
     assert server.connections == 1
     client.close()
 
@@ -90,7 +90,7 @@ def test_a_connection_that_the_box_closed_is_not_used(server: Server) -> None:
 
 
 @pytest.mark.parametrize(
-    "answer",
+    "response",
     [
         b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",
@@ -99,12 +99,12 @@ def test_a_connection_that_the_box_closed_is_not_used(server: Server) -> None:
         b"",
     ],
 )
-def test_an_answer_that_ends_early_is_an_error(server: Server, answer: bytes) -> None:
+def test_an_answer_that_ends_early_is_an_error(server: Server, response: bytes) -> None:
     """Never a shorter body."""
 
     def half(connection: socket.socket) -> None:
         head(connection)
-        connection.sendall(answer)
+        connection.sendall(response)
 
     server.serve(half)
     with pytest.raises(TransportError):
@@ -124,10 +124,10 @@ def test_a_refusal_before_the_end_of_the_body_is_read(server: Server) -> None:
             continue
 
     server.serve(refuse)
-    found = transport(server).request(
+    result = transport(server).request(
         "PUT", "/", headers={}, content=(b"x" * (1 << 20) for _ in range(8))
     )
-    assert found.status_code == 413
+    assert result.status_code == 413
 
 
 def test_no_listener_is_told_from_a_lost_answer(server: Server) -> None:

@@ -12,11 +12,11 @@ WANTED = [SseEvent("1", "stdout", '{"a":"é"}'), SseEvent("2", "message", "x\ny"
 @given(st.lists(st.integers(1, 20), max_size=40))
 def test_any_cut_gives_the_same_events(sizes: list[int]) -> None:
     """Cuts inside a line or a character change nothing; an event without its empty line is not delivered."""
-    data, parser, found = TEXT.encode(), SseParser(), []
+    data, parser, result = TEXT.encode(), SseParser(), []
     for size in sizes:
-        found += parser.feed(data[:size])
+        result += parser.feed(data[:size])
         data = data[size:]
-    assert found + parser.feed(data) == WANTED
+    assert result + parser.feed(data) == WANTED
 
 
 def test_line_ends_may_be_crlf() -> None:

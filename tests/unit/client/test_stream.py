@@ -77,10 +77,10 @@ def test_a_broken_stream_goes_on_after_its_last_id(serve) -> None:  # type: igno
         ]
     )
     with BoxClient(server.url) as client:
-        found = [
+        result = [
             (item.id, item.event) for item in client.stream("task_logs", {"id": "x"}, last="task")
         ]
-    assert found == [("1", "stdout"), ("2", "stdout"), ("3", "task")]
+    assert result == [("1", "stdout"), ("2", "stdout"), ("3", "task")]
     assert server.asked == [None, "1", "1"]
 
 
@@ -88,8 +88,8 @@ async def test_the_asynchronous_client_does_the_same(serve) -> None:  # type: ig
     """As above, awaited."""
     server = serve([(200, [event(1)], False), (200, [event(2, "task")], True)])
     async with AsyncBoxClient(server.url) as client:
-        found = [item.id async for item in client.stream("task_logs", {"id": "x"}, last="task")]
-    assert found == ["1", "2"]
+        result = [item.id async for item in client.stream("task_logs", {"id": "x"}, last="task")]
+    assert result == ["1", "2"]
     assert server.asked == [None, "1"]
 
 

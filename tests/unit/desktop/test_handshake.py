@@ -66,11 +66,11 @@ def test_a_server_that_asks_is_said_to_ask(
 @pytest.mark.parametrize(
     ("types", "subtypes", "lets_in", "said"),
     [
-        (b"\1\2", (), False, "a viewer without a password is let in"),
-        (b"\2\x13", (258, 257), False, "a viewer without a password is let in"),
-        (b"\x13", (260,), False, "a viewer without a password is let in"),
-        (b"\2", (), True, "a viewer that asks for no password at all is let in"),
-        (b"", (), False, "it refuses everybody: b'too many'"),
+        (b"\1\2", (), False, "the desktop accepts a viewer without a password"),
+        (b"\2\x13", (258, 257), False, "the desktop accepts a viewer without a password"),
+        (b"\x13", (260,), False, "the desktop accepts a viewer without a password"),
+        (b"\2", (), True, "the desktop accepts a viewer of type None"),
+        (b"", (), False, "it rejects every connection: b'too many'"),
     ],
 )
 def test_an_open_server_fails(
@@ -85,5 +85,5 @@ def test_no_server_fails() -> None:
     """A port that nothing listens on."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    with pytest.raises(AgentboxError, match="does not answer as VNC does"):
+    with pytest.raises(AgentboxError, match="does not speak VNC"):
         handshake.check(str(port))

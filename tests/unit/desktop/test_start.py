@@ -24,7 +24,7 @@ def test_an_empty_password_is_refused(tmp_path: Path) -> None:
     (tmp_path / "some").write_text(" word\nmore\n")
     assert common.read_password(str(tmp_path / "some")) == "word"
     (tmp_path / "none").write_text("\nword\n")
-    with pytest.raises(AgentboxError, match="its password is empty"):
+    with pytest.raises(AgentboxError, match="the password is empty"):
         common.read_password(str(tmp_path / "none"))
 
 
@@ -37,14 +37,14 @@ def test_waiting_ends_with_the_socket_or_a_sentence(
         common.wait_for_socket(tmp_path / "X1")
     (tmp_path / "X2").touch()
     monkeypatch.setattr(common, "_WAIT_SECONDS", 0.1)
-    with pytest.raises(AgentboxError, match=r"there is no .*X2 after 0\.1 s"):
+    with pytest.raises(AgentboxError, match=r"X2 is missing after 0\.1 s"):
         common.wait_for_socket(tmp_path / "X2")
 
 
 def test_a_helper_that_fails_is_quoted() -> None:
     """Its standard output comes back, or its last words."""
     assert common.run_helper(["/bin/cat"], "word") == b"word"
-    with pytest.raises(AgentboxError, match="/bin/sh says 'no such thing'"):
+    with pytest.raises(AgentboxError, match="/bin/sh failed with 'no such thing'"):
         common.run_helper(["/bin/sh", "-c", "echo no such thing >&2; exit 3"])
 
 
@@ -59,6 +59,6 @@ def test_an_unknown_part_is_a_traceback_and_a_known_one_a_sentence(tmp_path: Pat
     argv = [sys.executable, "-m", "agentbox.box.programs.desktop"]
     refused = subprocess.run([*argv, "check", "1"], capture_output=True, text=True, check=False)
     assert (refused.returncode, refused.stderr.count("\n")) == (1, 1)
-    assert refused.stderr.startswith("the server does not answer as VNC does")
+    assert refused.stderr.startswith("the server does not speak VNC")
     bug = subprocess.run([*argv, "nothing"], capture_output=True, text=True, check=False)
     assert "KeyError" in bug.stderr

@@ -1,4 +1,4 @@
-"""Each check finds what is planted, says what to do, and repairs what it offers to repair."""
+"""Each check finds planted problems, gives advice, and its fixes work."""
 
 import fcntl
 import json
@@ -31,7 +31,7 @@ from agentbox.host.doctor.checks import (
     state_directory,
 )
 from agentbox.host.doctor.fixes import apply_fixes
-from agentbox.host.doctor.host import Host
+from agentbox.host.doctor.host import CheckContext
 from agentbox.host.engines.docker.docker import DockerEngine
 from agentbox.host.engines.state import BoxRecord
 from agentbox.plan.model import ExceptionPlan, Port
@@ -40,14 +40,14 @@ from agentbox.testing.plans import plan_of
 
 
 def by_name(rows: list[CheckResult]) -> Mapping[str, CheckResult]:
-    """The rows by subject, no two of one subject."""
+    """Results by subject, which must be unique."""
     assert rows
     assert len({row.name for row in rows}) == len(rows)
     return {row.subject: row for row in rows}
 
 
-def test_every_check_speaks_and_what_is_bad_has_advice(host: Host) -> None:
-    """On this very host: names are unique, titles are there, and whatever is not good says what to do about it."""
+def test_every_check_speaks_and_what_is_bad_has_advice(host: CheckContext) -> None:
+    """On this host: names are unique, titles exist, and bad results have advice."""
     card = run_checks(host)
     assert len({row.name for row in card.results}) == len(card.results)
     assert (
@@ -60,16 +60,16 @@ def test_every_check_speaks_and_what_is_bad_has_advice(host: Host) -> None:
     }
 
 
-def test_a_check_that_cannot_look_stops_no_other(host: Host) -> None:
-    """A folder where a file should be: unknown there, and every other check still answers."""
+def test_a_check_that_cannot_look_stops_no_other(host: CheckContext) -> None:
+    """A directory instead of a file: `unknown` there, and all other checks still run."""
     (host.state.directory.parent / "dockerd.json").mkdir()
     rows = run_checks(host).results
     assert {row.check for row in rows if row.state == "unknown"} == {stale_files.NAME}
     assert {check.name for check in CHECKS} - {"compose", "nix"} <= {row.check for row in rows}
 
 
-def test_the_confinement_of_this_host_is_tried(host: Host) -> None:
-    """A real process is started as an agent is, and refused."""
+def test_the_confinement_of_this_host_is_tried(host: CheckContext) -> None:
+    """Starts a real process like an agent; its denied operations fail."""
     (row,) = confinement.run_check(host)
     assert row.state == "good"
     assert {"paths", "signals", "sockets", "network"} <= set(row.facts)
@@ -80,9 +80,9 @@ def test_the_confinement_of_this_host_is_tried(host: Host) -> None:
     ("abi", "bad"), [(0, {"filesystem", "signals"}), (5, {"signals"}), (6, set()), (7, set())]
 )
 def test_an_old_landlock_is_named(
-    host: Host, monkeypatch: pytest.MonkeyPatch, abi: int, bad: set[str]
+    host: CheckContext, monkeypatch: pytest.MonkeyPatch, abi: int, bad: set[str]
 ) -> None:
-    """Each mechanism that it cannot hold; with leave of the manifest a warning."""
+    """Each missing mechanism is reported; as a warning if the manifest permits it."""
     monkeypatch.setattr(kernels, "abi", lambda: abi)
     assert {row.subject for row in landlock.run_check(host) if row.state == "bad"} == bad
     allowing = replace(
@@ -91,8 +91,8 @@ def test_an_old_landlock_is_named(
     assert {row.subject for row in landlock.run_check(allowing) if row.state == "warning"} == bad
 
 
-def test_a_port_that_is_taken_is_named_with_its_holder(host: Host) -> None:
-    """Bad while somebody listens, good after."""
+def test_a_port_that_is_taken_is_named_with_its_holder(host: CheckContext) -> None:
+    """Bad while a listener exists, good afterwards."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         wanting = replace(
@@ -109,8 +109,8 @@ def test_a_port_that_is_taken_is_named_with_its_holder(host: Host) -> None:
     assert row.state == "good"
 
 
-def test_limits_that_the_host_does_not_have(host: Host) -> None:
-    """The key is named."""
+def test_limits_that_the_host_does_not_have(host: CheckContext) -> None:
+    """The result names the key."""
     asked = replace(host.plan.resources, cpus=100_000, pids=10**9)
     rows = by_name(list(limits.run_check(replace(host, plan=replace(host.plan, resources=asked)))))
     assert "resources.cpus" in rows["asked"].message
@@ -118,8 +118,8 @@ def test_limits_that_the_host_does_not_have(host: Host) -> None:
     assert {row.state for row in limits.run_check(host)} == {"good"}
 
 
-def test_memory_that_the_host_does_not_have(host: Host) -> None:
-    """More than there is, and as much as there is."""
+def test_memory_that_the_host_does_not_have(host: CheckContext) -> None:
+    """More than available, and enough."""
     rows = [
         replace(host.plan, resources=replace(host.plan.resources, memory=size))
         for size in (1 << 50, 0)
@@ -130,33 +130,35 @@ def test_memory_that_the_host_does_not_have(host: Host) -> None:
     ]
 
 
-def test_a_full_disk(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bad below what a box needs to run; the place is named even where nothing is there yet."""
+def test_a_full_disk(host: CheckContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bad below the minimum; paths that do not exist yet are reported too."""
     monkeypatch.setattr(disk, "RUN", 1 << 60)
     assert {row.state for row in disk.run_check(host)} == {"bad"}
     monkeypatch.undo()
     assert {row.subject for row in disk.run_check(host)} == {"state", "cache"}
 
 
-def test_clocks_of_this_host(host: Host) -> None:
-    """The monotonic clock and that of the file system are measured."""
+def test_clocks_of_this_host(host: CheckContext) -> None:
+    """Measures the monotonic clock and the file system's clock."""
     rows = by_name(list(clocks.run_check(host)))
     assert rows["monotonic"].state == "good"
     assert abs(rows["files"].facts["skew_seconds"]) < clocks.MAX_SKEW_SECONDS
 
 
-def test_a_clock_that_goes_back_is_seen(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By one nanosecond; and a wall clock before any release."""
+def test_a_clock_that_goes_back_is_seen(
+    host: CheckContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By one nanosecond; and a wall clock before the first release."""
     readings = iter([5, 6, 5])
     monkeypatch.setattr(time, "monotonic_ns", lambda: next(readings))
     monkeypatch.setattr(time, "time", lambda: 0.0)
     rows = by_name(list(clocks.run_check(host)))
     assert (rows["monotonic"].state, rows["wall"].state) == ("bad", "bad")
-    assert rows["files"].state == "warning"  # a file made now is far ahead of such a clock
+    assert rows["files"].state == "warning"  # a new file is far ahead of such a clock
 
 
-def test_an_open_state_folder_is_mended(host: Host) -> None:
-    """Folder and token that others may read are bad; the repair makes them private, and the next look is good."""
+def test_an_open_state_folder_is_mended(host: CheckContext) -> None:
+    """Readable directory and token are bad; the fix makes them private, and the next run is good."""
     host.state.save_token("secret")
     host.state.directory.chmod(0o755)
     host.state.token_file.chmod(0o644)
@@ -169,8 +171,8 @@ def test_an_open_state_folder_is_mended(host: Host) -> None:
     assert {row.state for row in state_directory.run_check(host)} == {"good"}
 
 
-def test_what_a_killed_command_left_is_removed(host: Host) -> None:
-    """A half-written file and the note of a dead daemon; a living lock is told and left alone."""
+def test_what_a_killed_command_left_is_removed(host: CheckContext) -> None:
+    """A partial file and the record of a dead daemon; a held lock is reported and kept."""
     half = host.state.directory / ".record.json.new"
     half.touch()
     note = host.paths.state_root / "dockerd.json"
@@ -196,22 +198,24 @@ def test_what_a_killed_command_left_is_removed(host: Host) -> None:
     assert {row.state for row in stale_files.run_check(host)} == {"good"}
 
 
-def test_a_box_that_ended_is_told(host: Host, tmp_path: Path) -> None:
-    """Its record names a process that is gone."""
+def test_a_box_that_ended_is_told(host: CheckContext, tmp_path: Path) -> None:
+    """Its record names a process that has ended."""
     gone = BoxRecord(engine="process", name="test", api_url="http://127.0.0.1:1", root=str(tmp_path), pid=1, start_ticks=1)  # fmt: skip
     rows = by_name(list(stale_files.run_check(replace(host, record=gone))))
     assert rows["box"].state == "warning"
 
 
-def test_every_line_of_hardening_has_a_row(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With its CIS and PSS ids; what the box finds changed is bad, at its line; what an exception gives up is a warning."""
+def test_every_line_of_hardening_has_a_row(
+    host: CheckContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With its CIS and PSS ids; drift is bad, exceptions are warnings."""
     plan = plan_of()
     widened = replace(
         plan, exceptions=(ExceptionPlan(key="x", reason="y", cap_add=("SYS_PTRACE",)),)
     )
     record = BoxRecord(engine="docker", name="test", api_url="http://127.0.0.1:1")
     contained = replace(host, plan=widened, engine=DockerEngine(), record=record)
-    monkeypatch.setattr(Host, "running", True)
+    monkeypatch.setattr(CheckContext, "running", True)
     drift = ["no_new_privs: 0 (expected 1)", "mount:/tmp: no mount (expected tmpfs)"]
     monkeypatch.setattr(posture, "query_json", lambda *_: (200, {"posture": {"drift": drift}}))
     rows = [row for row in posture.run_check(contained) if row.subject != "engine"]
@@ -229,7 +233,7 @@ def test_every_line_of_hardening_has_a_row(host: Host, monkeypatch: pytest.Monke
 
 
 def test_whatever_the_box_measures_has_a_line() -> None:
-    """A control that no line knows would be told beside them; every name that the box promises is known here."""
+    """Every control that the box measures has a line."""
     names = {name.partition(":")[0] for name in promised_controls(plan_of(), Paths())} - {
         "landlock"
     }
@@ -238,7 +242,7 @@ def test_whatever_the_box_measures_has_a_line() -> None:
 
 
 def agentbox(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """One call of the real command over folders of the test's own."""
+    """Runs the real command with temporary directories."""
     env = {
         **os.environ,
         "AGENTBOX_STATE_DIR": str(tmp_path / "state"),
@@ -251,7 +255,7 @@ def agentbox(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_command_repairs_with_consent_only(tmp_path: Path) -> None:
-    """Without a terminal and without --yes exit 3 and nothing changed; with it the folder is private again."""
+    """Without terminal and --yes exit 3 without changes; with --yes the directory becomes private."""
     folder = tmp_path / "state/agentbox"
     folder.mkdir(parents=True)
     folder.chmod(0o755)

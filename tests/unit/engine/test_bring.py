@@ -1,4 +1,4 @@
-"""The least that a changed manifest needs."""
+"""Choosing the smallest action that a changed manifest requires."""
 
 import json
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ PLAN = plan_of()
 
 @dataclass
 class Noted:
-    """An engine that runs nothing and notes what it was told; only the decision is under test."""
+    """An engine that runs nothing and records the calls; only the decision is tested."""
 
     name: str = "docker"
     running: BoxStatus = field(default_factory=lambda: BoxStatus("running"))
@@ -78,7 +78,7 @@ def record_of(start: StartSpec) -> BoxRecord:
 
 
 def start_of(folder: Path, **changes: str) -> StartSpec:
-    """A start whose plan has these keys changed, each given by its class."""
+    """A start whose plan differs in these keys, each given by its class."""
     apply = {**PLAN.apply, **{key: f"{kind} changed" for key, kind in changes.items()}}
     return StartSpec(
         plan=replace(PLAN, apply=apply), manifest=b"", state=BoxState(folder / "b"), made_of="m"
@@ -98,7 +98,7 @@ def start_of(folder: Path, **changes: str) -> StartSpec:
 def test_the_most_demanding_key_decides(
     tmp_path: Path, changes: dict[str, str], expected: str
 ) -> None:
-    """One key of each class on a running box; the keys are named."""
+    """One key of each class on a running box; the result names the keys."""
     last = record_of(start_of(tmp_path))
     found = required_action(Noted(), start_of(tmp_path, **changes), last)
     assert found.kind == expected
@@ -110,7 +110,7 @@ def test_the_most_demanding_key_decides(
     [("absent", "start"), ("exited", "start"), ("restarting", "recreate"), ("running", "nothing")],
 )
 def test_what_runs_decides_too(tmp_path: Path, state: str, expected: str) -> None:
-    """Nothing changed in the manifest."""
+    """The state of the box decides if the manifest is unchanged."""
     start = start_of(tmp_path)
     assert (
         required_action(Noted(running=BoxStatus(state)), start, record_of(start)).kind == expected
@@ -118,7 +118,9 @@ def test_what_runs_decides_too(tmp_path: Path, state: str, expected: str) -> Non
 
 
 def test_what_is_not_known_is_made_anew(tmp_path: Path) -> None:
-    """No record, one of an unfinished change, another image, another secret."""
+    """An unknown state recreates the box: no record, an unfinished change, another image, another
+    secret.
+    """
     start = start_of(tmp_path)
     last = record_of(start)
     assert required_action(Noted(), start, None).kind == "start"
@@ -128,7 +130,7 @@ def test_what_is_not_known_is_made_anew(tmp_path: Path) -> None:
 
 
 def test_a_change_that_fails_stays_unsettled(tmp_path: Path) -> None:
-    """The next `up` knows that it does not know what runs."""
+    """The next `up` knows that the running state is unknown."""
     start = start_of(tmp_path, k="boot")
     start.state.make()
     last = record_of(start_of(tmp_path))
@@ -145,7 +147,7 @@ def test_a_change_that_fails_stays_unsettled(tmp_path: Path) -> None:
 
 
 def test_live_keys_that_the_box_refuses_boot_it(tmp_path: Path) -> None:
-    """Applied in place where the box agrees, else booted again."""
+    """Live keys are applied in place if the box accepts them, else the box is booted again."""
     start = start_of(tmp_path, k="live")
     start.state.make()
     for agrees, told in ((True, ("rewrite",)), (False, ("rewrite", "stop", "refresh"))):
@@ -161,7 +163,7 @@ def test_live_keys_that_the_box_refuses_boot_it(tmp_path: Path) -> None:
 
 
 def test_a_failed_boot_is_tried_again(tmp_path: Path) -> None:
-    """Though nothing changed: it would never become ready by itself."""
+    """Retried although nothing changed: it would never become ready by itself."""
     start = start_of(tmp_path)
     start.state.make()
     engine = Noted()
@@ -174,7 +176,9 @@ def test_a_failed_boot_is_tried_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("kind", "did"), [("recreate", "recreated"), ("boot", "booted again")])
 def test_who_brings_a_box_down_says_which_tasks_ended(tmp_path: Path, kind: str, did: str) -> None:
-    """The old box is stopped first, while it has a log; one that does not run ended none."""
+    """The old box is stopped first, while its log exists; a box that is not running ended no
+    tasks.
+    """
     start, ended = start_of(tmp_path, k=kind), "clean, drained in 0.3 s, ended task-1, task-2"
     start.state.make()
     engine = Noted()
@@ -189,11 +193,11 @@ def test_who_brings_a_box_down_says_which_tasks_ended(tmp_path: Path, kind: str,
         apply_live=lambda _record: True,
         failed_boot=False,
     )
-    assert again.summary == "recreated (an earlier change was not finished)"
+    assert again.summary == "recreated (an earlier change was not completed)"
 
 
 def test_another_engine_is_refused(tmp_path: Path) -> None:
-    """Exit 7 before anything is asked of the new one."""
+    """Exit 7 before any call to the new engine."""
     start = start_of(tmp_path)
     engine = Noted(name="process")
     with pytest.raises(AgentboxError, match="it was started with docker") as caught:

@@ -1,4 +1,4 @@
-"""Which engine is taken, and what is said of one that is not."""
+"""Choice of the engine, and the errors for one that cannot be used."""
 
 import pytest
 
@@ -12,7 +12,7 @@ LAST = BoxRecord(engine="process", name="box", api_url="")
 
 
 def test_what_is_asked_for_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Then AGENTBOX_ENGINE, then what the box last used, then docker."""
+    """The requested engine, then AGENTBOX_ENGINE, then the engine last used, then docker."""
     monkeypatch.setenv("AGENTBOX_ENGINE", "process")
     assert isinstance(select_engine("docker", LAST).engine, DockerEngine)
     assert isinstance(select_engine("auto", None).engine, ProcessEngine)
@@ -22,12 +22,14 @@ def test_what_is_asked_for_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "words"), [("podman", "with podman: this release"), ("lxc", "none of that name")]
+    ("name", "words"), [("podman", "with podman: not supported"), ("lxc", "unknown engine")]
 )
 def test_what_is_not_run_is_refused_by_name(
     monkeypatch: pytest.MonkeyPatch, name: str, words: str
 ) -> None:
-    """Asked for or by AGENTBOX_ENGINE: exit 2, one sentence, and what to use."""
+    """An unsupported engine, requested or in AGENTBOX_ENGINE: exit 2, one sentence, and an
+    alternative.
+    """
     for asked, variable in ((name, ""), ("auto", name)):
         monkeypatch.setenv("AGENTBOX_ENGINE", variable)
         with pytest.raises(AgentboxError, match=words) as refused:

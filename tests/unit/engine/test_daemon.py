@@ -1,4 +1,4 @@
-"""Naming a process for ever, and stopping only a daemon of ours."""
+"""Identification of processes, and stopping only our own daemon."""
 
 import json
 import os
@@ -9,7 +9,7 @@ from agentbox.host.engines.docker.daemon import start_ticks, stop
 
 
 def test_a_process_is_named_by_pid_and_start() -> None:
-    """The same process has the same start time; a gone one has none."""
+    """The same process has the same start time; an ended one has none."""
     assert start_ticks(os.getpid()) == start_ticks(os.getpid()) > 0
     ended = subprocess.Popen(["true"])
     ended.wait()
@@ -17,7 +17,7 @@ def test_a_process_is_named_by_pid_and_start() -> None:
 
 
 def test_only_our_daemon_is_stopped(tmp_path: Path) -> None:
-    """A recorded pid with another start time is left alone; the right one is ended."""
+    """A recorded pid with another start time is not signalled; a matching one is ended."""
     process = subprocess.Popen(["sleep", "60"])
     try:
         note = tmp_path / "dockerd.json"

@@ -1,4 +1,4 @@
-"""A host that has less than the manifest asks for."""
+"""Hosts with fewer resources than the manifest requires."""
 
 import os
 import resource
@@ -21,20 +21,20 @@ PLAN = plan_of()
     ],
 )
 def test_the_key_is_named(host: HostLimits, key: str) -> None:
-    """Exit 3; nothing is clamped."""
+    """Exit 3; no value is clamped."""
     plan = replace(PLAN, resources=replace(PLAN.resources, cpus=2.0, nofile=1024))
-    with pytest.raises(AgentboxError, match=rf"cannot give the box {key} = ") as caught:
+    with pytest.raises(AgentboxError, match=rf"cannot set {key} = ") as caught:
         check(plan, host)
     assert caught.value.exit_code is ExitCode.PREREQUISITE
 
 
 def test_exactly_enough_is_enough() -> None:
-    """The limits themselves are allowed."""
+    """Values equal to the limits are accepted."""
     check(PLAN, HostLimits(cores=int(PLAN.resources.cpus), nofile=PLAN.resources.nofile))
 
 
 def test_the_host_is_asked() -> None:
-    """Cores and the hard limit of this process; for a daemon that nobody listens for, what the kernel allows."""
+    """Cores and the hard limit of this process; without a reachable daemon, the kernel's limit."""
     assert process_limits() == HostLimits(
         os.cpu_count() or 1, resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     )

@@ -1,4 +1,4 @@
-"""Becoming the box's user."""
+"""Switching to the box's user."""
 
 import errno
 import os
@@ -13,7 +13,9 @@ from agentbox.host.engines.process.identity import BOX_UID, become_box_user, req
 
 
 def test_rights_are_gone_for_good() -> None:
-    """In the child: no-new-privs, and as root uid and gid 1000 everywhere, no group, every capability set empty."""
+    """In the child: no-new-privs; as root also uid and gid 1000, no groups, all capability sets
+    empty.
+    """
     done = subprocess.run(
         ["cat", "/proc/self/status"],
         preexec_fn=become_box_user,
@@ -32,7 +34,8 @@ def test_rights_are_gone_for_good() -> None:
         } == {0}
 
 
-# Takes CAP_SETPCAP (8) out of the effective and permitted sets with capset(2), then becomes the box's user.
+# Removes CAP_SETPCAP (8) from the effective and permitted sets with capset(2), then switches to the
+# box's user.
 WITHOUT_SETPCAP = """
 import ctypes, os
 from agentbox.host.engines.process.identity import become_box_user
@@ -51,7 +54,7 @@ except OSError as error:
 
 
 def test_a_right_that_does_not_go_is_an_error() -> None:
-    """As root without CAP_SETPCAP the bounding set stays: the step is named, and the process is not taken for harmless."""
+    """As root without CAP_SETPCAP the bounding set remains: the error names the step."""
     if os.geteuid() == 0:
         done = subprocess.run(
             [sys.executable, "-c", WITHOUT_SETPCAP], capture_output=True, text=True, check=True
@@ -60,7 +63,7 @@ def test_a_right_that_does_not_go_is_an_error() -> None:
 
 
 def test_a_closed_place_is_named(tmp_path: Path) -> None:
-    """A folder that uid 1000 cannot enter is named with the step that closes it."""
+    """The error names a directory that uid 1000 cannot enter, and the step that restricts it."""
     closed = tmp_path / "closed"
     (closed / "inner").mkdir(parents=True)
     closed.chmod(0o700)

@@ -1,4 +1,4 @@
-"""Ctrl-C at a bad moment."""
+"""Interrupts (Ctrl-C) at critical moments."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ from agentbox.host.engines.interrupts import deferred_interrupts
 
 
 def test_the_first_interrupt_waits_for_the_block() -> None:
-    """What the block does is done whole, then the interrupt counts; afterwards the old handler is back."""
+    """The block completes, then the interrupt is raised; afterwards the old handler is restored."""
     before, done = signal.getsignal(signal.SIGINT), []
 
     def work() -> None:
@@ -27,7 +27,7 @@ def test_the_first_interrupt_waits_for_the_block() -> None:
 
 
 def test_the_second_interrupt_is_obeyed() -> None:
-    """At once."""
+    """It is raised immediately."""
     done = []
 
     def work() -> None:
@@ -42,13 +42,13 @@ def test_the_second_interrupt_is_obeyed() -> None:
 
 
 def test_nothing_happened_nothing_is_raised() -> None:
-    """A quiet block is a quiet block."""
+    """Without an interrupt nothing is raised."""
     with deferred_interrupts():
         pass
 
 
 def test_a_whole_program_ends_before_the_interrupt_counts(tmp_path) -> None:
-    """It runs in a session of its own, so the terminal's signal does not reach it either."""
+    """The program runs in its own session, so the terminal's signal does not reach it."""
     mark = tmp_path / "mark"
     script = f"import os, signal, time; os.kill(os.getppid(), signal.SIGINT); open({str(mark)!r}, 'w').write('whole')"
     with pytest.raises(KeyboardInterrupt):
@@ -58,7 +58,7 @@ def test_a_whole_program_ends_before_the_interrupt_counts(tmp_path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_every_way_to_end_a_command_is_one(number: signal.Signals) -> None:
-    """INT, TERM and HUP: exit 130 and one word."""
+    """INT, TERM and HUP: exit 130 and the same message."""
     code = "import os, signal, time; from agentbox.host.cli import main as m; m.cli.main = lambda *a, **k: (print(1, flush=True), time.sleep(30)); m.main([])"
     process = subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -1,4 +1,4 @@
-"""A record that names what its box does not own stops, overwrites and removes nothing."""
+"""A record that names resources of others causes no stop, overwrite or removal."""
 
 import json
 import os
@@ -34,7 +34,7 @@ def of_docker(state: BoxState) -> BoxRecord:
 
 
 def test_what_the_name_gives_is_taken(state: BoxState, tmp_path: Path) -> None:
-    """By whichever user it was started, and through a link above it."""
+    """Whichever user started the box, and through a symbolic link above it."""
     check_record(of_docker(state), "mine", state)
     check_record(of_process(state), "mine", state)
     check_record(replace(of_process(state), root="/var/lib/agentbox-process/mine"), "mine", state)
@@ -48,16 +48,16 @@ def test_what_the_name_gives_is_taken(state: BoxState, tmp_path: Path) -> None:
     ["", ".", "/", "/etc", "root", "/var/lib/agentbox-process", "/var/lib/agentbox-process/yours"],
 )
 def test_another_root_is_refused(state: BoxState, root: str) -> None:
-    """None, a relative one, the host's own, and that of another box."""
-    with pytest.raises(AgentboxError, match="which the box mine does not own"):
+    """No root, a relative one, the host's own, and that of another box."""
+    with pytest.raises(AgentboxError, match="which does not belong to the box mine"):
         check_record(replace(of_process(state), root=root), "mine", state)
 
 
 def test_another_name_or_folder_is_refused(state: BoxState) -> None:
-    """Those of another box, as in a state folder that was copied."""
-    with pytest.raises(AgentboxError, match="it names the box 'yours'"):
+    """Those of another box, as in a copied state directory."""
+    with pytest.raises(AgentboxError, match="it points to the box 'yours'"):
         check_record(replace(of_docker(state), name="yours"), "mine", state)
-    with pytest.raises(AgentboxError, match="which the box mine does not own"):
+    with pytest.raises(AgentboxError, match="which does not belong to the box mine"):
         check_record(
             replace(of_docker(state), folder=str(state.directory.parent / "yours/compose")),
             "mine",
@@ -71,7 +71,7 @@ def test_another_name_or_folder_is_refused(state: BoxState) -> None:
 def test_no_command_touches_what_a_record_names(
     state: BoxState, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
 ) -> None:
-    """Folders of the operator's stay, and what to do is said."""
+    """The operator's directories stay, and the message names the remedy."""
     monkeypatch.setenv("AGENTBOX_STATE_DIR", str(tmp_path / "state"))
     (tmp_path / "agentbox.toml").write_text('[meta]\nschema_version = 1\nname = "mine"\n')
     mine = tmp_path / "work"
@@ -82,12 +82,12 @@ def test_no_command_touches_what_a_record_names(
     assert isinstance(done.exception, AgentboxError)
     assert (
         done.exception.message
-        == f"cannot use {state.record_file}: it names the folder {str(mine)!r}, which the box mine does not own"
+        == f"cannot use {state.record_file}: it points to the directory {str(mine)!r}, which does not belong to the box mine"
     )
     assert sorted(path.name for path in mine.iterdir()) == sorted(KEPT)
 
 
 def test_a_process_of_another_program_is_not_signalled(state: BoxState) -> None:
-    """It must run below the root of the box, whatever number a record has: here this very test."""
+    """It must run below the root of the box, whatever pid the record has: here the test's own."""
     pid = os.getpid()
     ProcessEngine().stop(replace(of_process(state), pid=pid, start_ticks=start_ticks(pid)), 1)

@@ -1,4 +1,4 @@
-"""Ports that somebody else has."""
+"""Ports that are already in use."""
 
 import os
 import socket
@@ -16,7 +16,7 @@ from agentbox.testing.plans import plan_of
 
 @pytest.fixture(params=["127.0.0.1", "0.0.0.0", "::1"])
 def taken(request: pytest.FixtureRequest) -> Iterator[socket.socket]:
-    """A listener of this very process."""
+    """A listener of this process."""
     family = socket.AF_INET6 if ":" in request.param else socket.AF_INET
     with socket.socket(family) as made:
         made.bind((request.param, 0))
@@ -42,16 +42,16 @@ def test_the_program_is_named(taken: socket.socket) -> None:
 
 
 def test_a_container_is_named_rather_than_its_proxy(taken: socket.socket) -> None:
-    """Who asks the engine gets its answer."""
+    """The engine's answer is used."""
     port = taken.getsockname()[1]
     ours = plan_with(Port(owner="api.port", name="api", port=port, publish=taken.getsockname()[0]))
-    with pytest.raises(AgentboxError, match="the box x listens there"):
+    with pytest.raises(AgentboxError, match="the box x listens on that port"):
         require_free_ports(ours.ports, find_container=lambda _port: "the box x")
     require_free_ports(ours.ports, [port])
 
 
 def test_a_free_port_and_an_unpublished_one_pass(taken: socket.socket) -> None:
-    """Nothing is raised, and the port is free afterwards too."""
+    """Nothing is raised, and the port is free afterwards."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         free = probe.getsockname()[1]
@@ -64,7 +64,9 @@ def test_a_free_port_and_an_unpublished_one_pass(taken: socket.socket) -> None:
 
 
 def test_the_port_of_the_gateway_is_asked_for_too() -> None:
-    """A box without a network of its own has it on loopback, three above the API's: who listens there is named before it starts."""
+    """A box without its own network has the gateway on loopback, three above the API's port: a
+    listener there is reported before the start.
+    """
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         plan = plan_of(f"[api]\nport = {port - 3}\n")

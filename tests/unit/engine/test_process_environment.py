@@ -1,4 +1,4 @@
-"""What the boot is given under the process engine."""
+"""Environment of the boot under the process engine."""
 
 import sys
 from pathlib import Path
@@ -17,7 +17,7 @@ from agentbox.testing.plans import plan_of
 def test_only_what_the_plan_names_is_passed_through(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Set ones only, and what the plan itself says wins over the operator's environment."""
+    """Only variables that are set; values of the plan override the operator's environment."""
     monkeypatch.setenv("TZ", "UTC")
     monkeypatch.setenv("OTHER", "x")
     monkeypatch.setenv("AGENTBOX_LOG_LEVEL", "trace")
@@ -40,7 +40,9 @@ def test_only_what_the_plan_names_is_passed_through(
 def test_a_box_runs_the_environment_that_started_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not that of another checkout, which started the box of this name before; and that makes another box of it."""
+    """Not that of another checkout, which started the box of this name before; the box is
+    recreated.
+    """
     wanted = StartSpec(plan=plan_of(""), manifest=b"", state=BoxState(tmp_path / "state"))
     made = []
     for name in ("one", "two"):

@@ -1,4 +1,4 @@
-"""Asking a docker daemon that may not answer."""
+"""Calls to a docker daemon that may not answer."""
 
 import time
 from pathlib import Path
@@ -11,7 +11,7 @@ from agentbox.host.engines.docker.daemon_status import LOCAL_SOCKET, query_statu
 
 @pytest.fixture
 def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A docker client that the test writes, and short patience."""
+    """A docker client written by the test, with short timeouts."""
     program = tmp_path / "docker"
     program.touch(mode=0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
@@ -27,7 +27,7 @@ def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_client_that_hangs_costs_no_more_than_its_time(
     client: Path, monkeypatch: pytest.MonkeyPatch, hosts: str, host: str
 ) -> None:
-    """Neither the daemon nor the client's own context answers: `silent`, at the address that is known without them."""
+    """Neither the daemon nor the client's context answers: `silent`, at the default address."""
     monkeypatch.setenv("DOCKER_HOST", hosts)
     client.write_text("#!/bin/sh\nexec sleep 60\n")
     began = time.monotonic()
@@ -37,7 +37,7 @@ def test_a_client_that_hangs_costs_no_more_than_its_time(
 
 
 def test_the_context_names_the_address(client: Path) -> None:
-    """What the client says of itself counts."""
+    """The context reported by the client is used."""
     client.write_text("#!/bin/sh\n[ $1 = context ] && echo unix:///x.sock && exit\necho 1.0\n")
     found = query_status()
     assert (found.state, found.host) == ("answers", "unix:///x.sock")

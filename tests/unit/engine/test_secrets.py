@@ -1,4 +1,4 @@
-"""Where values of named secrets come from."""
+"""Sources of the values of named secrets."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from agentbox.host.engines.secrets import collect_secrets, read_env_file
 def test_the_environment_wins_over_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A variable beats the `.env` beside the manifest; a name in neither is left out."""
+    """A variable overrides the `.env` beside the manifest; a name in neither is omitted."""
     (tmp_path / ".env").write_text("A=file\nB='quoted value'\nexport C=\"x\"\n# note\n\n")
     monkeypatch.setenv("A", "variable")
     monkeypatch.delenv("D", raising=False)
@@ -23,7 +23,7 @@ def test_the_environment_wins_over_the_file(
 
 
 def test_a_bad_line_is_named_without_its_text(tmp_path: Path) -> None:
-    """The number stands in the message, the line's content (perhaps a secret) does not."""
+    """The message has the line number but not its content, which may be a secret."""
     (tmp_path / ".env").write_text("A=1\nhunter2 oops\n")
     with pytest.raises(AgentboxError) as caught:
         read_env_file(tmp_path / ".env")
@@ -33,12 +33,12 @@ def test_a_bad_line_is_named_without_its_text(tmp_path: Path) -> None:
 
 
 def test_no_file_is_no_names(tmp_path: Path) -> None:
-    """An absent `.env` is no mistake."""
+    """A missing `.env` is no error."""
     assert read_env_file(tmp_path / ".env") == {}
 
 
 def test_a_variable_that_is_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is named, and none of its bytes is shown."""
+    """The message names the variable and shows none of its bytes."""
     monkeypatch.setenv("A", "x\udca7\udcff")
     with pytest.raises(AgentboxError) as caught:
         collect_secrets(["A"], tmp_path / "agentbox.toml", tmp_path / "kept")

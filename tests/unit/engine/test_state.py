@@ -1,4 +1,4 @@
-"""The state folder of a box on the operator's machine."""
+"""The state directory of a box on the operator's machine."""
 
 import os
 import stat
@@ -14,7 +14,7 @@ RECORD = BoxRecord(engine="docker", name="b", api_url="http://127.0.0.1:9090")
 
 
 def test_a_record_comes_back_as_it_was(tmp_path: Path) -> None:
-    """What `remember` wrote, `record` reads."""
+    """`record` returns what `remember` wrote."""
     state = BoxState(tmp_path / "b")
     state.make()
     state.save_record(RECORD)
@@ -23,7 +23,7 @@ def test_a_record_comes_back_as_it_was(tmp_path: Path) -> None:
 
 
 def test_a_box_that_never_started_is_off(tmp_path: Path) -> None:
-    """No record: None, and exit 8 for who needs one."""
+    """Without a record: None, and exit 8 where one is required."""
     state = BoxState(tmp_path / "b")
     assert state.record() is None
     with pytest.raises(AgentboxError) as caught:
@@ -34,7 +34,7 @@ def test_a_box_that_never_started_is_off(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"engine": 1}', '{"no": "such"}'])
 def test_a_damaged_record_counts_as_none(tmp_path: Path, damage: str) -> None:
-    """A torn file never stops `up`."""
+    """A truncated file never stops `up`."""
     state = BoxState(tmp_path / "b")
     state.make()
     (state.directory / "record.json").write_text(damage)
@@ -42,7 +42,7 @@ def test_a_damaged_record_counts_as_none(tmp_path: Path, damage: str) -> None:
 
 
 def test_two_at_once_are_told_apart(tmp_path: Path) -> None:
-    """The second holder gets exit 7 with the first one's pid; afterwards the box is free."""
+    """The second holder gets exit 7 with the first one's pid; afterwards the lock is free."""
     state = BoxState(tmp_path / "b")
     with state.exclusive_lock():
         with pytest.raises(AgentboxError) as caught, BoxState(tmp_path / "b").exclusive_lock():
@@ -64,7 +64,7 @@ def test_folder_and_token_are_private(tmp_path: Path) -> None:
 
 
 def test_forget_leaves_the_build(tmp_path: Path) -> None:
-    """After `down` the box is off and the loaded image still known."""
+    """After `down` the box is off and the loaded image is still recorded."""
     state = BoxState(tmp_path / "b")
     state.make()
     stamp = BuildStamp("k", "sha256:1", "sha256:2", "agentbox:x", "sha256:3")
@@ -80,7 +80,7 @@ def built(number: int) -> BuildStamp:
 
 
 def test_the_last_five_builds_are_kept(tmp_path: Path) -> None:
-    """Newest first; an image that is built again is not in the list twice; what falls out is told until it is let go."""
+    """Newest first, without duplicates; a dropped build is reported until it is removed."""
     state = BoxState(tmp_path / "b")
     state.make()
     assert (state.builds(), state.build_stamp()) == ([], None)
@@ -96,7 +96,7 @@ def test_the_last_five_builds_are_kept(tmp_path: Path) -> None:
     "text", ["", "[]", '{"builds": [1]}', '{"builds": {}}', '{"builds": [{"key": 1}]}']
 )
 def test_a_damaged_list_of_builds_counts_as_none(tmp_path: Path, text: str) -> None:
-    """The next build writes it anew."""
+    """The next build rewrites it."""
     state = BoxState(tmp_path / "b")
     state.make()
     (state.directory / "builds.json").write_text(text)
@@ -104,7 +104,7 @@ def test_a_damaged_list_of_builds_counts_as_none(tmp_path: Path, text: str) -> N
 
 
 def test_neighbours_are_the_other_boxes(tmp_path: Path) -> None:
-    """Folders beside this one; nothing else."""
+    """Directories beside this one; nothing else."""
     for name in ("a", "b", "c"):
         BoxState(tmp_path / name).make()
     (tmp_path / "file").touch()
@@ -112,7 +112,7 @@ def test_neighbours_are_the_other_boxes(tmp_path: Path) -> None:
 
 
 def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
-    """No temporary name is left, and the old inode's content is not touched."""
+    """No temporary file remains, and the old inode's content is unchanged."""
     target = tmp_path / "f"
     target.write_text("old")
     with target.open() as held:

@@ -1,4 +1,4 @@
-"""Watching a box become ready, or not."""
+"""Waiting until a box is ready, or fails."""
 
 import json
 import threading
@@ -33,7 +33,7 @@ FAILED = line("BootstrapFailed", phase="1", reason="cannot write /workspace", fi
 
 
 class Quiet:
-    """An engine whose box says these lines and is in these states, one after another."""
+    """An engine whose box prints these lines and has these states, one after another."""
 
     def __init__(self, lines: list[str], *states: BoxStatus) -> None:
         self.lines, self.states = lines, list(states)
@@ -46,7 +46,7 @@ class Quiet:
 
 
 def test_only_the_last_boot_counts() -> None:
-    """A boot that failed before another one began is past."""
+    """A failed boot before a later one is ignored."""
     assert boot_failure([STARTED, FAILED]) == "boot failed in phase 1: cannot write /workspace"
     assert boot_failure([STARTED, FAILED, STARTED]) == ""
     assert boot_failure([STARTED, FAILED, STARTED], any_boot=True).startswith("boot failed")
@@ -58,16 +58,16 @@ def test_only_the_last_boot_counts() -> None:
 
 
 def test_a_seal_that_waits_in_vain_is_a_failure() -> None:
-    """With what it waited for."""
+    """The error names what it waited for."""
     lines = [
         STARTED,
         line("BootstrapSealTimeout", waiting_for=["management-api"], timeout_seconds=120),
     ]
-    assert boot_failure(lines) == "the seal waited 120 s in vain for management-api"
+    assert boot_failure(lines) == "the seal timed out after 120 s waiting for management-api"
 
 
 def test_the_remedy_of_the_boot_is_found() -> None:
-    """Of the last boot that named one."""
+    """The remedy of the last boot that named one."""
     assert suggested_fix([STARTED, FAILED, STARTED]) == "Make room."
     assert suggested_fix([STARTED]) == ""
 
@@ -84,7 +84,7 @@ def test_a_failed_boot_ends_the_wait() -> None:
 
 
 def test_a_box_that_restarts_or_goes_ends_the_wait() -> None:
-    """By what is known: the boot that failed before, else the exit code; a removed one is gone."""
+    """By the failed boot if there is one, else the exit code; or the box was removed."""
     restarting = Quiet([STARTED, FAILED, STARTED], BoxStatus("restarting", 1, 1))
     assert wait_until_ready(restarting, RECORD, 30, lambda *_: None).exit_reason.startswith(
         "boot failed"
@@ -104,16 +104,16 @@ def test_a_box_that_restarts_or_goes_ends_the_wait() -> None:
 
 
 def test_restarts_of_long_ago_do_not_count() -> None:
-    """Only those since the wait began; then the deadline ends it, with what was shown."""
+    """Only restarts since the wait began count; then the deadline ends it, with the last output."""
     shown: list[list[str]] = []
     old = Quiet([STARTED], BoxStatus("running", restarts=3))
     waited = wait_until_ready(old, RECORD, 2.5, lambda _seconds, missing: shown.append(missing))
     assert waited.exit_reason == ""
-    assert shown[-1] == ["an answer of the management API"]
+    assert shown[-1] == ["a response of the management API"]
 
 
 class FullDisk(BaseHTTPRequestHandler):
-    """`/ready` of a box without room: first something else is missing, too."""
+    """`/ready` of a box with a full disk: first something else is missing, too."""
 
     missing: ClassVar = [["program:x not running", "disk full: /s"], ["disk full: /s"]]
 
@@ -124,11 +124,11 @@ class FullDisk(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Says nothing."""
+        """Prints nothing."""
 
 
 def test_a_full_disk_alone_ends_the_wait() -> None:
-    """Nobody waits for room that comes from nowhere; what else is missing may come."""
+    """The wait ends if only disk space is missing; other missing things may still arrive."""
     shown: list[list[str]] = []
     with HTTPServer(("127.0.0.1", 0), FullDisk) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -67,7 +67,7 @@ def test_every_feature_with_a_layer_has_a_probe() -> None:
     [
         ("sources = [", "feature file"),
         ('sources = ["debian"]\nsystms = []\n', "unknown key systms"),
-        ('sources = ["debian"]\n', "a gate is needed"),
+        ('sources = ["debian"]\n', "needs a gate"),
         ('[gate]\nkey = "meta.dev"\nvalue = true\n[[ports]]\nprot = 1\n', "prot"),
     ],
 )

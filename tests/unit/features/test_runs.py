@@ -88,7 +88,7 @@ def test_a_device_that_is_not_here_is_left_out(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_the_page_says_what_was_not_run() -> None:
-    """By feature, by system, by package source; what is red stands apart."""
+    """Unrun parts are listed by feature, system and package source; failures are listed apart."""
     base = {"at": "2026-01-02T03:04:05Z", "machine": "x86_64"}
     red = Row("go", locks=True, builds=True, needs=2 * 10**9, why="probes: go-compiles: no")
     absent = Row(
@@ -104,10 +104,10 @@ def test_the_page_says_what_was_not_run() -> None:
         each.feature: {**json.loads(json.dumps(each.to_json())), **base}
         for each in (row("node"), red, absent, refused)
     }
-    red_part, not_run = "\n".join(run_section(OPTIONAL, rows)).split("Not run, or not in full")
+    red_part, not_run = "\n".join(run_section(OPTIONAL, rows)).split("Not run, or not completely")
     assert "- **go**: probes: go-compiles: no" in red_part
     assert (
-        "Tried 2026-01-02 on x86_64: 3 features in 1 minutes. go asked for the most free disk: 2.0 GB."
+        "Run 2026-01-02 on x86_64: 3 features in 1 minutes. go needs the most free disk: 2.0 GB."
         in red_part
     )
     assert (
@@ -115,6 +115,6 @@ def test_the_page_says_what_was_not_run() -> None:
         in not_run
     )
     assert "- **code_server**: E501" in not_run
-    assert "- **rust**: no run is kept" in not_run
-    assert "- **aarch64-linux**: 3 of the features tried" in not_run
+    assert "- **rust**: no result is stored" in not_run
+    assert "- **aarch64-linux**: 3 of the tested features" in not_run
     assert "- **the package source nixpkgs**: " in not_run

@@ -25,17 +25,17 @@ async def start(tmp_path: Path) -> AsyncIterator[Start]:
     """Starts a gateway; `limits` as in [limits], the rest as in [egress]."""
     async with AsyncExitStack() as stack:
 
-        async def make(limits: dict[str, Any] | None = None, **reach: Any) -> GatewayFixture:
-            room = GatewayFixture(tmp_path / "box", reach, limits or {})
-            await room.server.open()
-            stack.push_async_callback(room.server.close)
-            return room
+        async def make(limits: dict[str, Any] | None = None, **egress: Any) -> GatewayFixture:
+            gateway = GatewayFixture(tmp_path / "box", egress, limits or {})
+            await gateway.server.open()
+            stack.push_async_callback(gateway.server.close)
+            return gateway
 
         yield make
 
 
 @pytest.fixture
-async def room(start: Start) -> GatewayFixture:
+async def gateway(start: Start) -> GatewayFixture:
     return await start()
 
 
@@ -49,30 +49,30 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiBox]:
 
 
 @pytest.fixture
-async def door(api: ApiBox) -> AsyncIterator[GatewayFixture]:
-    room = GatewayFixture(api.paths.prefix, {}, {}, api.plan)
-    room.authorizer.add(
+async def agent_api(api: ApiBox) -> AsyncIterator[GatewayFixture]:
+    gateway = GatewayFixture(api.paths.prefix, {}, {}, api.plan)
+    gateway.authorizer.add(
         FIRST_AGENT_ID,
         "t1",
         [*ALL_TOOLS, right("env", "read", "A_SECRET")],
         name="one",
         secrets=("A_SECRET",),
     )
-    room.authorizer.add(SECOND_AGENT_ID, "t2", ALL_TOOLS, name="one2")
-    await room.server.open()
-    yield room
-    await room.server.close()
+    gateway.authorizer.add(SECOND_AGENT_ID, "t2", ALL_TOOLS, name="one2")
+    await gateway.server.open()
+    yield gateway
+    await gateway.server.close()
 
 
 @pytest.fixture
-async def one(door: GatewayFixture) -> AsyncIterator[AgentApiCaller]:
-    agent = AgentApiCaller(door, "t1")
+async def first_agent(agent_api: GatewayFixture) -> AsyncIterator[AgentApiCaller]:
+    agent = AgentApiCaller(agent_api, "t1")
     yield agent
     await agent.http.aclose()
 
 
 @pytest.fixture
-async def two(door: GatewayFixture) -> AsyncIterator[AgentApiCaller]:
-    agent = AgentApiCaller(door, "t2")
+async def second_agent(agent_api: GatewayFixture) -> AsyncIterator[AgentApiCaller]:
+    agent = AgentApiCaller(agent_api, "t2")
     yield agent
     await agent.http.aclose()

@@ -17,20 +17,20 @@ from agentbox.testing.fake_authorizer import right
 from agentbox.testing.gateway_fixture import GatewayFixture
 
 
-async def test_hello_says_who_and_what(one: AgentApiCaller) -> None:
+async def test_hello_says_who_and_what(first_agent: AgentApiCaller) -> None:
     """Identity, rights, what is its own; never a token."""
-    said = await one.call("hello")
-    assert (said["agent"]["id"], said["own"]["memory"], said["contracts"]["door"]) == (
+    output = await first_agent.call("hello")
+    assert (output["agent"]["id"], output["own"]["memory"], output["contracts"]["door"]) == (
         FIRST_AGENT_ID,
         f"state.{FIRST_AGENT_ID}",
         "1.1.0",
     )
-    assert said["policy"]["rights"][0]["scope"] == "tool"
-    assert "sha256" not in json.dumps(said)
+    assert output["policy"]["rights"][0]["scope"] == "tool"
+    assert "sha256" not in json.dumps(output)
 
 
 async def test_without_a_token_of_its_own_nobody_is_answered(
-    door: GatewayFixture, api: ApiBox
+    agent_api: GatewayFixture, api: ApiBox
 ) -> None:
     """401 in the form of JSON-RPC; not with the gateway's own token either, and not in a cookie or a query."""
     for headers in (
@@ -40,64 +40,75 @@ async def test_without_a_token_of_its_own_nobody_is_answered(
         {"Authorization": "Basic t1"},
     ):
         async with httpx.AsyncClient(trust_env=False) as http:
-            said = await http.post(
-                f"http://127.0.0.1:{door.port}/rpc?token=t1", headers=headers, json={}
+            output = await http.post(
+                f"http://127.0.0.1:{agent_api.port}/rpc?token=t1", headers=headers, json={}
             )
-        assert (said.status_code, said.json()["error"]["code"]) == (401, -32003)
+        assert (output.status_code, output.json()["error"]["code"]) == (401, -32003)
 
 
-async def test_beads_of_its_own(one: AgentApiCaller, two: AgentApiCaller) -> None:
+async def test_beads_of_its_own(first_agent: AgentApiCaller, second_agent: AgentApiCaller) -> None:
     """Made, below what was made, and given by tag; another agent's are neither shown nor touched."""
-    epic = await one.call("bead.create", title="mine")
-    child = await one.call("bead.create", title="part", parent_id=epic["id"])
+    epic = await first_agent.call("bead.create", title="mine")
+    child = await first_agent.call("bead.create", title="part", parent_id=epic["id"])
     assert epic["creator"] == f"urn:agentbox:agent:{FIRST_AGENT_ID}"
     for bead in (epic, child):
-        assert await two.error_code("bead.show", id=bead["id"]) == "permission-denied"
-        assert await two.error_code("bead.close", id=bead["id"]) == "permission-denied"
+        assert await second_agent.error_code("bead.show", id=bead["id"]) == "permission-denied"
+        assert await second_agent.error_code("bead.close", id=bead["id"]) == "permission-denied"
         assert (
-            await two.error_code("bead.create", title="x", parent_id=bead["id"])
+            await second_agent.error_code("bead.create", title="x", parent_id=bead["id"])
             == "permission-denied"
         )
-    assert await two.error_code("bead.claim", id=child["id"]) == "permission-denied"
-    assert await two.error_code("bead.claim_next", parent_id=epic["id"]) == "permission-denied"
-    assert await two.error_code("bead.list", parent_id=epic["id"]) == "permission-denied"
+    assert await second_agent.error_code("bead.claim", id=child["id"]) == "permission-denied"
     assert (
-        await two.error_code("bead.list", creator=f"urn:agentbox:agent:{FIRST_AGENT_ID}")
+        await second_agent.error_code("bead.claim_next", parent_id=epic["id"])
         == "permission-denied"
     )
-    assert [bead["id"] for bead in (await two.call("bead.list"))["items"]] == []
-    assert [bead["id"] for bead in (await two.call("bead.ready"))["items"]] == []
-    assert await two.call("bead.claim_next") is None
-    given = await one.call("bead.create", title="for you", parent_id=epic["id"], tags=["for:one2"])
-    assert [bead["id"] for bead in (await two.call("bead.ready"))["items"]] == [given["id"]]
-    claim = await two.call("bead.claim_next")
+    assert await second_agent.error_code("bead.list", parent_id=epic["id"]) == "permission-denied"
+    assert (
+        await second_agent.error_code("bead.list", creator=f"urn:agentbox:agent:{FIRST_AGENT_ID}")
+        == "permission-denied"
+    )
+    assert [bead["id"] for bead in (await second_agent.call("bead.list"))["items"]] == []
+    assert [bead["id"] for bead in (await second_agent.call("bead.ready"))["items"]] == []
+    assert await second_agent.call("bead.claim_next") is None
+    input_value = await first_agent.call(
+        "bead.create", title="for you", parent_id=epic["id"], tags=["for:one2"]
+    )
+    assert [bead["id"] for bead in (await second_agent.call("bead.ready"))["items"]] == [
+        input_value["id"]
+    ]
+    claim = await second_agent.call("bead.claim_next")
     assert (claim["bead"]["id"], claim["bead"]["assignee"]) == (
-        given["id"],
+        input_value["id"],
         f"urn:agentbox:agent:{SECOND_AGENT_ID}",
     )
     assert (
-        await two.call("bead.close", id=given["id"], lease_id=claim["lease_id"], result={"n": 1})
+        await second_agent.call(
+            "bead.close", id=input_value["id"], lease_id=claim["lease_id"], result={"n": 1}
+        )
     )["outcome"] == "done"
-    assert (await one.call("bead.show", id=given["id"]))["result"] == {"n": 1}
-    own = await one.call("bead.claim", id=child["id"])
-    await one.call("bead.heartbeat", id=child["id"], lease_id=own["lease_id"])
-    await one.call("bead.release", id=child["id"], lease_id=own["lease_id"])
-    assert await one.error_code("bead.show", id="no-such-bead") == "not-found"
+    assert (await first_agent.call("bead.show", id=input_value["id"]))["result"] == {"n": 1}
+    own = await first_agent.call("bead.claim", id=child["id"])
+    await first_agent.call("bead.heartbeat", id=child["id"], lease_id=own["lease_id"])
+    await first_agent.call("bead.release", id=child["id"], lease_id=own["lease_id"])
+    assert await first_agent.error_code("bead.show", id="no-such-bead") == "not-found"
 
 
 async def test_a_dedup_key_finds_no_bead_of_another(
-    one: AgentApiCaller, two: AgentApiCaller, api: ApiBox
+    first_agent: AgentApiCaller, second_agent: AgentApiCaller, api: ApiBox
 ) -> None:
     """The same key of two agents is two beads, and a key that the box itself will use is not taken before it."""
-    epic = await one.call("bead.create", title="mine", body="private", dedup_key="nightly")
-    assert (await one.call("bead.create", title="again", dedup_key="nightly"))["id"] == epic["id"]
-    other = await two.call("bead.create", title="theirs", dedup_key="nightly")
+    epic = await first_agent.call("bead.create", title="mine", body="private", dedup_key="nightly")
+    assert (await first_agent.call("bead.create", title="again", dedup_key="nightly"))[
+        "id"
+    ] == epic["id"]
+    other = await second_agent.call("bead.create", title="theirs", dedup_key="nightly")
     assert (other["id"] != epic["id"], other["body"]) == (True, "")
-    schedule = await one.call("bead.create", title="cron", every="PT1H")
+    schedule = await first_agent.call("bead.create", title="cron", every="PT1H")
     for key in (epic["dedup_key"], f"{schedule['id']}@2030-01-01T00:00:00.000Z"):
-        assert (await two.call("bead.create", title="squat", dedup_key=key))["creator"].endswith(
-            SECOND_AGENT_ID
-        )
+        assert (await second_agent.call("bead.create", title="squat", dedup_key=key))[
+            "creator"
+        ].endswith(SECOND_AGENT_ID)
     with api.client() as operator:
         made = operator.call(
             "create_epic", body={"title": "the operator's", "dedup_key": "nightly"}
@@ -105,16 +116,20 @@ async def test_a_dedup_key_finds_no_bead_of_another(
     assert made["title"] == "the operator's"
 
 
-async def test_pods_below_its_own_container(one: AgentApiCaller, two: AgentApiCaller) -> None:
+async def test_pods_below_its_own_container(
+    first_agent: AgentApiCaller, second_agent: AgentApiCaller
+) -> None:
     """A path is below state/<id>/, written or not; another's, and one that climbs, is refused."""
-    assert (await one.call("pod.write", path="notes/a.txt", content="text"))["created"] is True
-    assert (await one.call("pod.read", path=f"state/{FIRST_AGENT_ID}/notes/a.txt"))[
+    assert (await first_agent.call("pod.write", path="notes/a.txt", content="text"))[
+        "created"
+    ] is True
+    assert (await first_agent.call("pod.read", path=f"state/{FIRST_AGENT_ID}/notes/a.txt"))[
         "content"
     ] == "text"
-    await one.call("pod.write", path="raw", content_base64="/wA=")
-    assert (await one.call("pod.read", path="raw"))["content_base64"] == "/wA="
-    assert "notes/" in json.dumps(await one.call("pod.list"))
-    assert await two.error_code("pod.read", path="notes/a.txt") == "not-found"
+    await first_agent.call("pod.write", path="raw", content_base64="/wA=")
+    assert (await first_agent.call("pod.read", path="raw"))["content_base64"] == "/wA="
+    assert "notes/" in json.dumps(await first_agent.call("pod.list"))
+    assert await second_agent.error_code("pod.read", path="notes/a.txt") == "not-found"
     for path in (
         f"../{FIRST_AGENT_ID}/notes/a.txt",
         f"state/{SECOND_AGENT_ID}/../{FIRST_AGENT_ID}/notes/a.txt",
@@ -122,52 +137,54 @@ async def test_pods_below_its_own_container(one: AgentApiCaller, two: AgentApiCa
         "..",
         "a//b",
     ):
-        assert await two.error_code("pod.read", path=path) in (
+        assert await second_agent.error_code("pod.read", path=path) in (
             "validation",
             "not-found",
             "permission-denied",
         ), path
-    await one.call("pod.delete", path="notes/a.txt")
+    await first_agent.call("pod.delete", path="notes/a.txt")
     half = "x" * 600_000
-    await one.call("pod.write", path="large", content=half)
-    assert (await one.call("pod.read", path="large"))["content"] == half
-    assert await one.error_code("pod.read", path="notes/a.txt") == "not-found"
-    assert await one.error_code("pod.write", path="x") == "validation"
-    assert await one.error_code("pod.write", path="", content="x") == "validation"
+    await first_agent.call("pod.write", path="large", content=half)
+    assert (await first_agent.call("pod.read", path="large"))["content"] == half
+    assert await first_agent.error_code("pod.read", path="notes/a.txt") == "not-found"
+    assert await first_agent.error_code("pod.write", path="x") == "validation"
+    assert await first_agent.error_code("pod.write", path="", content="x") == "validation"
 
 
-async def test_memory_in_its_own_namespace(one: AgentApiCaller, two: AgentApiCaller) -> None:
+async def test_memory_in_its_own_namespace(
+    first_agent: AgentApiCaller, second_agent: AgentApiCaller
+) -> None:
     """Another state is another namespace; one cannot be named."""
-    await one.call("memory.store", key="k", value={"a": 1}, text="a fact about cheese")
-    assert (await one.call("memory.retrieve", key="k"))["value"] == {"a": 1}
+    await first_agent.call("memory.store", key="k", value={"a": 1}, text="a fact about cheese")
+    assert (await first_agent.call("memory.retrieve", key="k"))["value"] == {"a": 1}
     assert [
         hit["entry"]["key"]
-        for hit in (await one.call("memory.search", query="cheese", mode="text"))["hits"]
+        for hit in (await first_agent.call("memory.search", query="cheese", mode="text"))["hits"]
     ] == ["k"]
-    assert await two.error_code("memory.retrieve", key="k") == "not-found"
-    assert (await two.call("memory.search", query="cheese", mode="text"))["hits"] == []
+    assert await second_agent.error_code("memory.retrieve", key="k") == "not-found"
+    assert (await second_agent.call("memory.search", query="cheese", mode="text"))["hits"] == []
     assert (
-        await two.error_code(
+        await second_agent.error_code(
             "memory.search", query="cheese", namespaces=[f"state.{FIRST_AGENT_ID}"]
         )
         == "validation"
     )
     assert (
-        await two.error_code("memory.retrieve", key="k", ns=f"state.{FIRST_AGENT_ID}")
+        await second_agent.error_code("memory.retrieve", key="k", ns=f"state.{FIRST_AGENT_ID}")
         == "validation"
     )
-    assert [entry["key"] for entry in (await one.call("memory.list"))["items"]] == ["k"]
-    await one.call("memory.delete", key="k")
+    assert [entry["key"] for entry in (await first_agent.call("memory.list"))["items"]] == ["k"]
+    await first_agent.call("memory.delete", key="k")
 
 
-async def test_events_of_its_own(one: AgentApiCaller, two: AgentApiCaller) -> None:
+async def test_events_of_its_own(first_agent: AgentApiCaller, second_agent: AgentApiCaller) -> None:
     """Its source stands on what it appends, and it reads no other; the core's types are not for it."""
-    await one.call("event.append", type="x.done", data={"n": 1})
+    await first_agent.call("event.append", type="x.done", data={"n": 1})
     assert [
-        event["data"] for event in (await one.call("event.read", types="x.done"))["events"]
+        event["data"] for event in (await first_agent.call("event.read", types="x.done"))["events"]
     ] == [{"n": 1}]
-    assert (await two.call("event.read", types="x.done"))["events"] == []
-    assert await one.error_code("event.append", type="agent.exited") == "validation"
+    assert (await second_agent.call("event.read", types="x.done"))["events"] == []
+    assert await first_agent.error_code("event.append", type="agent.exited") == "validation"
 
 
 @pytest.mark.parametrize(
@@ -184,53 +201,58 @@ async def test_events_of_its_own(one: AgentApiCaller, two: AgentApiCaller) -> No
     ],
 )
 async def test_an_event_of_an_agent_does_not_look_like_one_of_the_box(
-    one: AgentApiCaller, kind: str
+    first_agent: AgentApiCaller, kind: str
 ) -> None:
     """Whoever reads types alone is not misled: the first word is what counts."""
-    assert await one.error_code("event.append", type=kind) == "validation"
-    await one.call("event.append", type=f"x-{kind}")
+    assert await first_agent.error_code("event.append", type=kind) == "validation"
+    await first_agent.call("event.append", type=f"x-{kind}")
 
 
 async def test_rights_decide_and_each_refusal_is_counted(
-    door: GatewayFixture, one: AgentApiCaller
+    agent_api: GatewayFixture, first_agent: AgentApiCaller
 ) -> None:
     """By the tool's name, in both spellings of a call; what no right allows is not in the list either."""
-    door.authorizer.set_rights(FIRST_AGENT_ID, [right("tool", "call", "memory/*")])
-    assert {tool["name"].partition("/")[0] for tool in (await one.call("tool.list"))["tools"]} == {
-        "memory"
-    }
-    assert await one.error_code("bead.create", title="x") == "permission-denied"
+    agent_api.authorizer.set_rights(FIRST_AGENT_ID, [right("tool", "call", "memory/*")])
+    assert {
+        tool["name"].partition("/")[0] for tool in (await first_agent.call("tool.list"))["tools"]
+    } == {"memory"}
+    assert await first_agent.error_code("bead.create", title="x") == "permission-denied"
     assert (
-        await one.error_code("tool.invoke", name="bead/create", arguments={"title": "x"})
+        await first_agent.error_code("tool.invoke", name="bead/create", arguments={"title": "x"})
         == "permission-denied"
     )
-    assert door.authorizer.refusals == [(FIRST_AGENT_ID, "door", "tool call")] * 2
-    await one.call("tool.invoke", name="memory/store", arguments={"key": "k", "value": 1})
-    assert await one.error_code("agent.spawn", name="somebody") == "permission-denied"
+    assert agent_api.authorizer.refusals == [(FIRST_AGENT_ID, "door", "tool call")] * 2
+    await first_agent.call("tool.invoke", name="memory/store", arguments={"key": "k", "value": 1})
+    assert await first_agent.error_code("agent.spawn", name="somebody") == "permission-denied"
 
 
-async def test_what_waits_for_approval_is_refused(door: GatewayFixture) -> None:
+async def test_what_waits_for_approval_is_refused(agent_api: GatewayFixture) -> None:
     """A right alone does not open it."""
-    door.authorizer.add("asks", "t3", ALL_TOOLS, approval_required=("tool:pod/*",))
-    agent = AgentApiCaller(door, "t3")
+    agent_api.authorizer.add("asks", "t3", ALL_TOOLS, approval_required=("tool:pod/*",))
+    agent = AgentApiCaller(agent_api, "t3")
     assert await agent.error_code("pod.write", path="x", content="y") == "permission-denied"
     assert (await agent.request("identity.sign"))["error"]["data"]["code"] == "identity-disabled"
     await agent.http.aclose()
 
 
 async def test_a_secret_that_was_given(
-    door: GatewayFixture, one: AgentApiCaller, two: AgentApiCaller, api: ApiBox
+    agent_api: GatewayFixture,
+    first_agent: AgentApiCaller,
+    second_agent: AgentApiCaller,
+    api: ApiBox,
 ) -> None:
     """By name, to whom the manifest gives it."""
     api.paths.moved_secrets.mkdir(exist_ok=True)
     (api.paths.moved_secrets / "A_SECRET").write_text("the value")
-    assert await one.call("secret.get", name="A_SECRET") == {
+    assert await first_agent.call("secret.get", name="A_SECRET") == {
         "name": "A_SECRET",
         "value": "the value",
     }
-    assert await two.error_code("secret.get", name="A_SECRET") == "permission-denied"
-    assert await one.error_code("secret.get", name="../gateway.token") == "permission-denied"
-    assert door.denied_rules == ["secret", "secret"]
+    assert await second_agent.error_code("secret.get", name="A_SECRET") == "permission-denied"
+    assert (
+        await first_agent.error_code("secret.get", name="../gateway.token") == "permission-denied"
+    )
+    assert agent_api.denied_rules == ["secret", "secret"]
 
 
 async def test_only_the_gateway_calls_for_an_agent(api: ApiBox) -> None:
@@ -251,8 +273,8 @@ async def test_only_the_gateway_calls_for_an_agent(api: ApiBox) -> None:
             "POST /v1/drain",
             "GET /v1/events/0",
         ):
-            refused = await http.request(*line.split(), headers={**core, **named})
-            assert refused.status_code == 403, line
+            denied = await http.request(*line.split(), headers={**core, **named})
+            assert denied.status_code == 403, line
         for odd in (
             "one",
             f"{FIRST_AGENT_ID} ../x",
@@ -274,11 +296,11 @@ async def test_only_the_gateway_calls_for_an_agent(api: ApiBox) -> None:
 
 
 async def test_a_message_from_before_the_end_of_its_agent(
-    door: GatewayFixture, one: AgentApiCaller
+    agent_api: GatewayFixture, first_agent: AgentApiCaller
 ) -> None:
     """What is left of its calls is refused: who an agent was is no right."""
-    who = door.authorizer.identify("t1")
-    door.authorizer.remove(FIRST_AGENT_ID)
+    caller = agent_api.authorizer.identify("t1")
+    agent_api.authorizer.remove(FIRST_AGENT_ID)
     for method, params in (("secret.get", {"name": "A_SECRET"}), ("agent.list", {}), ("hello", {})):
         with pytest.raises(AgentApiError):
-            await door.server._agent_api.call(who, method, params)
+            await agent_api.server._agent_api.call(caller, method, params)

@@ -12,15 +12,15 @@ WAITS = ("tool:pod/*", "spawn:helper", "host:*.example.com")
 
 
 @pytest.fixture
-def asks(room: GatewayFixture) -> Any:
+def asks(gateway: GatewayFixture) -> Any:
     """Calls the door as an agent that must ask for three kinds of action."""
     rights = [right("tool", "call", "pod/read"), right("agent", "spawn", "*")]
-    room.authorizer.add("asks", "a-token", rights, approval_required=WAITS, children=("helper",))
+    gateway.authorizer.add("asks", "a-token", rights, approval_required=WAITS, children=("helper",))
 
     async def call(method: str, **params: Any) -> Any:
         async with httpx.AsyncClient(trust_env=False, timeout=20) as http:
             answer = await http.post(
-                f"http://127.0.0.1:{room.port}/rpc", headers={"Authorization": "Bearer a-token"},
+                f"http://127.0.0.1:{gateway.port}/rpc", headers={"Authorization": "Bearer a-token"},
                 json={"jsonrpc": "2.0", "id": 1, "method": method, "params": params},
             )  # fmt: skip
         found = answer.json()
@@ -29,27 +29,31 @@ def asks(room: GatewayFixture) -> Any:
     return call
 
 
-async def test_a_person_is_asked_with_the_real_parameters(room: GatewayFixture, asks: Any) -> None:
+async def test_a_person_is_asked_with_the_real_parameters(
+    gateway: GatewayFixture, asks: Any
+) -> None:
     """Denied while nobody approves; then it goes on, here to an API that is not there."""
     assert await asks("pod.read", path="x") == "permission-denied"
     assert await asks("agent.spawn", name="helper") == "permission-denied"
-    assert room.authorizer.approval_requests == [
+    assert gateway.authorizer.approval_requests == [
         ("asks", "tool", "pod/read", {"path": "x"}),
         ("asks", "spawn", "helper", {"name": "helper"}),
     ]
-    room.authorizer.approves = True
+    gateway.authorizer.approves = True
     assert await asks("pod.read", path="x") == "failed"
 
 
-async def test_nobody_is_asked_for_what_is_refused_anyway(room: GatewayFixture, asks: Any) -> None:
+async def test_nobody_is_asked_for_what_is_refused_anyway(
+    gateway: GatewayFixture, asks: Any
+) -> None:
     """A right comes first."""
     assert await asks("pod.write", path="x", content="y") == "permission-denied"
-    assert room.authorizer.approval_requests == []
+    assert gateway.authorizer.approval_requests == []
 
 
-async def test_asked_ahead(room: GatewayFixture, asks: Any) -> None:
+async def test_asked_ahead(gateway: GatewayFixture, asks: Any) -> None:
     """For what waits, in its own words; anything else is no question."""
-    room.authorizer.approves = True
+    gateway.authorizer.approves = True
     request = {"parameters": {"path": "z"}, "reason": "to keep it"}
     assert await asks("approval.request", kind="tool", value="pod/read", **request) == {
         "approved": True
@@ -63,4 +67,4 @@ async def test_asked_ahead(room: GatewayFixture, asks: Any) -> None:
         {"kind": "tool", "value": "pod/read", "more": 1},
     ):  # fmt: skip
         assert await asks("approval.request", **wrong) == "validation"
-    assert len(room.authorizer.approval_requests) == 2
+    assert len(gateway.authorizer.approval_requests) == 2

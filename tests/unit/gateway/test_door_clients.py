@@ -18,21 +18,21 @@ from agentbox.testing.gateway_fixture import TOKEN, GatewayFixture
 
 
 @pytest.fixture
-async def door(room: GatewayFixture) -> GatewayFixture:
+async def agent_api(gateway: GatewayFixture) -> GatewayFixture:
     """A door whose agent holds every tool; no API stands behind it."""
-    room.authorizer.set_rights("one", [right("tool", "call", "*")])
-    return room
+    gateway.authorizer.set_rights("one", [right("tool", "call", "*")])
+    return gateway
 
 
-def url(room: GatewayFixture) -> str:
-    return f"http://127.0.0.1:{room.port}"
+def url(gateway: GatewayFixture) -> str:
+    return f"http://127.0.0.1:{gateway.port}"
 
 
-async def test_the_client_that_waits(door: GatewayFixture) -> None:
+async def test_the_client_that_waits(agent_api: GatewayFixture) -> None:
     """Calls, typed refusals, an unreachable API told as such, and another call after the connection was idle or cut."""
 
     def talk() -> None:
-        with AgentApiClient(url(door), TOKEN) as mine:
+        with AgentApiClient(url(agent_api), TOKEN) as mine:
             assert mine.hello()["agent"]["id"] == "one"
             with pytest.raises(AgentApiDenied) as caught:
                 mine.call("nothing")
@@ -43,17 +43,17 @@ async def test_the_client_that_waits(door: GatewayFixture) -> None:
             mine.close()
             assert mine.hello()["agent"]["name"] == "one"
         with pytest.raises(AgentApiDenied) as caught:
-            AgentApiClient(url(door), "wrong").hello()
+            AgentApiClient(url(agent_api), "wrong").hello()
         assert caught.value.code == "unauthenticated"
 
     await asyncio.to_thread(talk)
 
 
-async def test_the_client_that_is_awaited(door: GatewayFixture) -> None:
+async def test_the_client_that_is_awaited(agent_api: GatewayFixture) -> None:
     """Thirty calls at once."""
-    async with AsyncAgentApiClient(url(door), TOKEN) as mine:
-        said = await asyncio.gather(*(mine.hello() for _ in range(30)))
-        assert {one["agent"]["id"] for one in said} == {"one"}
+    async with AsyncAgentApiClient(url(agent_api), TOKEN) as mine:
+        output = await asyncio.gather(*(mine.hello() for _ in range(30)))
+        assert {one["agent"]["id"] for one in output} == {"one"}
         with pytest.raises(AgentApiDenied):
             await mine.tool("no/tool")
 
@@ -63,31 +63,31 @@ def test_without_its_variables_or_without_a_door(monkeypatch: pytest.MonkeyPatch
     monkeypatch.delenv("AGENTBOX_URL", raising=False)
     with pytest.raises(AgentApiUnreachable, match="AGENTBOX_URL is not set"):
         AgentApiClient()
-    with pytest.raises(AgentApiUnreachable, match="cannot reach the door"):
+    with pytest.raises(AgentApiUnreachable, match="cannot reach the agent API"):
         AgentApiClient("http://127.0.0.1:1", "x").hello()
 
 
 async def ctl(
-    door: GatewayFixture, *words: str, said: str = "", token: str = TOKEN
+    agent_api: GatewayFixture, *words: str, stdin_text: str = "", token: str = TOKEN
 ) -> tuple[int, Any]:
-    env = {"AGENTBOX_URL": url(door), "AGENTBOX_TOKEN": token}
+    env = {"AGENTBOX_URL": url(agent_api), "AGENTBOX_TOKEN": token}
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-I", "-m", "agentbox.client.ctl", *words, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )  # fmt: skip
-    out, _ = await process.communicate(said.encode())
+    out, _ = await process.communicate(stdin_text.encode())
     return process.returncode or 0, json.loads(out) if out else None
 
 
-async def test_the_command(door: GatewayFixture) -> None:
+async def test_the_command(agent_api: GatewayFixture) -> None:
     """JSON in, `{ok, result}` out; 1 for a refusal, 2 for wrong words."""
-    code, said = await ctl(door, "hello")
-    assert (code, said["ok"], said["result"]["agent"]["id"]) == (0, True, "one")
-    code, said = await ctl(door, "tool.invoke", "-", said='{"name": "no/tool"}')
-    assert (code, said["ok"], said["error"]["code"]) == (1, False, "validation")
-    assert (await ctl(door, "hello", token="wrong"))[1]["error"]["code"] == "unauthenticated"
-    assert (await ctl(door, "hello", "[1]"))[0] == 2
-    assert await ctl(door) == (2, None)
+    code, output = await ctl(agent_api, "hello")
+    assert (code, output["ok"], output["result"]["agent"]["id"]) == (0, True, "one")
+    code, output = await ctl(agent_api, "tool.invoke", "-", stdin_text='{"name": "no/tool"}')
+    assert (code, output["ok"], output["error"]["code"]) == (1, False, "validation")
+    assert (await ctl(agent_api, "hello", token="wrong"))[1]["error"]["code"] == "unauthenticated"
+    assert (await ctl(agent_api, "hello", "[1]"))[0] == 2
+    assert await ctl(agent_api) == (2, None)
 
 
 async def stays_open(reader: asyncio.StreamReader) -> bool:
@@ -101,25 +101,25 @@ async def stays_open(reader: asyncio.StreamReader) -> bool:
     return False
 
 
-async def test_who_hogs_connections_loses_its_own(door: GatewayFixture) -> None:
+async def test_who_hogs_connections_loses_its_own(agent_api: GatewayFixture) -> None:
     """An agent that keeps 100, and 200 strangers: the other agent's kept connection stays, and new ones are served."""
-    door.authorizer.add("two", "another", [])
+    agent_api.authorizer.add("two", "another", [])
     async with httpx.AsyncClient(
         trust_env=False, headers={"Authorization": "Bearer another"}
     ) as other:
         ask = {"jsonrpc": "2.0", "id": 1, "method": "hello"}
-        assert (await other.post(f"{url(door)}/rpc", json=ask)).status_code == 200
-        hogs = [await asyncio.open_connection("127.0.0.1", door.port) for _ in range(300)]
+        assert (await other.post(f"{url(agent_api)}/rpc", json=ask)).status_code == 200
+        hogs = [await asyncio.open_connection("127.0.0.1", agent_api.port) for _ in range(300)]
         for number, (_, writer) in enumerate(hogs):
             key = f"Authorization: Bearer {TOKEN}\r\n" if number < 100 else ""
             writer.write(
                 f"POST /rpc HTTP/1.1\r\nHost: x\r\n{key}Content-Length: 2\r\n\r\n{{}}".encode()
             )
-        assert (await other.post(f"{url(door)}/rpc", json=ask)).status_code == 200
+        assert (await other.post(f"{url(agent_api)}/rpc", json=ask)).status_code == 200
         async with httpx.AsyncClient(
             trust_env=False, headers={"Authorization": "Bearer another"}
         ) as new:
-            assert (await new.post(f"{url(door)}/rpc", json=ask)).status_code == 200
+            assert (await new.post(f"{url(agent_api)}/rpc", json=ask)).status_code == 200
         assert (
             0
             < sum(await asyncio.gather(*(stays_open(reader) for reader, _ in hogs[:100])))
@@ -132,9 +132,9 @@ async def test_who_hogs_connections_loses_its_own(door: GatewayFixture) -> None:
 class Mcp:
     """One client of `/mcp`, by hand."""
 
-    def __init__(self, room: GatewayFixture, **headers: str) -> None:
+    def __init__(self, gateway: GatewayFixture, **headers: str) -> None:
         self.http = httpx.AsyncClient(
-            base_url=url(room),
+            base_url=url(gateway),
             headers={"Authorization": f"Bearer {TOKEN}", **headers},
             trust_env=False,
         )
@@ -152,35 +152,35 @@ class Mcp:
         return await self.http.post("/mcp", json=message)
 
 
-async def test_mcp(door: GatewayFixture) -> None:
+async def test_mcp(agent_api: GatewayFixture) -> None:
     """Initialize in a version of the client's choice, list, call, ping; a refusal is a result that says so."""
-    client = Mcp(door)
-    for asked, spoken in (
+    client = Mcp(agent_api)
+    for requested, expected in (
         *((version, version) for version in VERSIONS),
         ("1999-01-01", VERSIONS[0]),
     ):
-        said = (
+        output = (
             await client.post(
                 "initialize",
                 {
-                    "protocolVersion": asked,
+                    "protocolVersion": requested,
                     "capabilities": {},
                     "clientInfo": {"name": "x", "version": "1"},
                 },
             )
         ).json()
-        assert said["result"]["protocolVersion"] == spoken
-        assert said["result"]["capabilities"] == {"tools": {"listChanged": False}}
+        assert output["result"]["protocolVersion"] == expected
+        assert output["result"]["capabilities"] == {"tools": {"listChanged": False}}
     assert (await client.post("notifications/initialized")).status_code == 202
     assert (await client.post("ping")).json()["result"] == {}
     tools = (await client.post("tools/list")).json()["result"]["tools"]
     assert {tool["name"] for tool in tools} < set(BY_NAME)
     assert all(tool["inputSchema"]["type"] == "object" for tool in tools)
     assert not any(tool["name"].startswith("agent_") for tool in tools)
-    refused = (await client.post("tools/call", {"name": "bead_show", "arguments": {}})).json()[
+    denied = (await client.post("tools/call", {"name": "bead_show", "arguments": {}})).json()[
         "result"
     ]
-    assert (refused["isError"], "needs the argument id" in refused["content"][0]["text"]) == (
+    assert (denied["isError"], "requires the argument id" in denied["content"][0]["text"]) == (
         True,
         True,
     )
@@ -189,13 +189,13 @@ async def test_mcp(door: GatewayFixture) -> None:
     await client.http.aclose()
 
 
-async def test_mcp_keeps_browsers_and_strangers_out(door: GatewayFixture) -> None:
+async def test_mcp_keeps_browsers_and_strangers_out(agent_api: GatewayFixture) -> None:
     """A page's origin is 403, no token 401, an unknown version 400, a stream 405, a body over the limit 413."""
-    assert (await Mcp(door, Origin="https://evil.example").post("ping")).status_code == 403
-    assert (await Mcp(door, Origin="http://[").post("ping")).status_code == 403
-    assert (await Mcp(door, Origin="http://localhost:3000").post("ping")).status_code == 200
-    assert (await Mcp(door, Authorization="Bearer no").post("ping")).status_code == 401
-    odd = Mcp(door)
+    assert (await Mcp(agent_api, Origin="https://evil.example").post("ping")).status_code == 403
+    assert (await Mcp(agent_api, Origin="http://[").post("ping")).status_code == 403
+    assert (await Mcp(agent_api, Origin="http://localhost:3000").post("ping")).status_code == 200
+    assert (await Mcp(agent_api, Authorization="Bearer no").post("ping")).status_code == 401
+    odd = Mcp(agent_api)
     assert (
         await odd.http.post("/mcp", json={}, headers={"MCP-Protocol-Version": "1"})
     ).status_code == 400

@@ -30,23 +30,26 @@ def stopped(api: ApiBox) -> Iterator[None]:
 
 
 async def test_a_tool_has_its_time(
-    door: GatewayFixture, api: ApiBox, one: AgentApiCaller, two: AgentApiCaller
+    agent_api: GatewayFixture,
+    api: ApiBox,
+    first_agent: AgentApiCaller,
+    second_agent: AgentApiCaller,
 ) -> None:
     """limits.tool_timeout_seconds, named in the error. Another agent's call goes on in its own time, and is answered."""
-    door.authorizer.add(
+    agent_api.authorizer.add(
         FIRST_AGENT_ID, "t1", ALL_TOOLS, name="one", limits={"tool_timeout_seconds": 0.2}
     )
-    door.authorizer.add(
+    agent_api.authorizer.add(
         SECOND_AGENT_ID, "t2", ALL_TOOLS, name="two", limits={"tool_timeout_seconds": 60}
     )
     with stopped(api):
-        patient = asyncio.create_task(two.call("bead.create", **ASK))
-        error = (await one.request("bead.create", **ASK))["error"]["data"]
+        patient = asyncio.create_task(second_agent.call("bead.create", **ASK))
+        error = (await first_agent.request("bead.create", **ASK))["error"]["data"]
         assert error == {
             "code": "tool-timeout", "limit": "tool_timeout_seconds", "cap": 0.2, "config_path": "limits.tool_timeout_seconds",
         }  # fmt: skip
-        assert (await two.call("hello"))["agent"]["id"] == SECOND_AGENT_ID
+        assert (await second_agent.call("hello"))["agent"]["id"] == SECOND_AGENT_ID
         assert not patient.done()
     assert (await patient)["title"] == "work"
-    door.authorizer.add(FIRST_AGENT_ID, "t1", ALL_TOOLS, name="one")
-    assert (await one.call("bead.create", **ASK))["title"] == "work"
+    agent_api.authorizer.add(FIRST_AGENT_ID, "t1", ALL_TOOLS, name="one")
+    assert (await first_agent.call("bead.create", **ASK))["title"] == "work"

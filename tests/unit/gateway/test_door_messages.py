@@ -32,17 +32,17 @@ MALFORMED: list[tuple[bytes, int]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("said", "number"), MALFORMED)
+@pytest.mark.parametrize(("message", "number"), MALFORMED)
 async def test_malformed_messages_get_errors_of_json_rpc(
-    one: AgentApiCaller, said: bytes, number: int
+    first_agent: AgentApiCaller, message: bytes, number: int
 ) -> None:
     """200 with an error; the connection and the box go on."""
-    answer = await one.post(said)
-    assert (answer.status_code, answer.json()["error"]["code"]) == (200, number)
-    assert (await one.call("hello"))["agent"]["id"] == FIRST_AGENT_ID
+    response = await first_agent.post(message)
+    assert (response.status_code, response.json()["error"]["code"]) == (200, number)
+    assert (await first_agent.call("hello"))["agent"]["id"] == FIRST_AGENT_ID
 
 
-async def test_no_argument_is_a_fault_of_the_box(one: AgentApiCaller) -> None:
+async def test_no_argument_is_a_fault_of_the_box(first_agent: AgentApiCaller) -> None:
     """What is too long for a path, half of a pair, or out of all bounds is said to be the agent's."""
     odd = ("x" * 70_000, "\ud800", 10**400)
     calls = [
@@ -58,7 +58,9 @@ async def test_no_argument_is_a_fault_of_the_box(one: AgentApiCaller) -> None:
             for other in tool.schema["required"]
         }
         return (
-            (await one.request(tool.method, **{**given, name: value})).get("error", {}).get("code")
+            (await first_agent.request(tool.method, **{**given, name: value}))
+            .get("error", {})
+            .get("code")
         )
 
     for at in range(0, len(calls), 16):
@@ -68,69 +70,76 @@ async def test_no_argument_is_a_fault_of_the_box(one: AgentApiCaller) -> None:
 
 
 async def test_a_batch_is_worked_off_in_order_and_a_notification_is_not_answered(
-    one: AgentApiCaller,
+    first_agent: AgentApiCaller,
 ) -> None:
     """Ids come back as they were; an id of null is no notification."""
     calls = [{"jsonrpc": "2.0", "id": number, "method": "hello"} for number in ("a", 2, None, 1.5)]
-    said = await one.post([*calls, {"jsonrpc": "2.0", "method": "hello"}, 7])
-    assert [answer["id"] for answer in said.json()] == ["a", 2, None, 1.5, None]
-    assert (await one.post({"jsonrpc": "2.0", "method": "hello"})).status_code == 204
-    assert (await one.http.get("/rpc")).status_code == 405
+    output = await first_agent.post([*calls, {"jsonrpc": "2.0", "method": "hello"}, 7])
+    assert [answer["id"] for answer in output.json()] == ["a", 2, None, 1.5, None]
+    assert (await first_agent.post({"jsonrpc": "2.0", "method": "hello"})).status_code == 204
+    assert (await first_agent.http.get("/rpc")).status_code == 405
 
 
-async def test_a_message_has_its_most(door: GatewayFixture, one: AgentApiCaller) -> None:
+async def test_a_message_has_its_most(
+    agent_api: GatewayFixture, first_agent: AgentApiCaller
+) -> None:
     """413 at limits.frame, told before the whole of it was read."""
-    door.authorizer.add("small", "t4", ALL_TOOLS, limits={"frame": 1000})
-    agent = AgentApiCaller(door, "t4")
-    await one.call("pod.write", path="x", content="y" * 2000)
-    door.authorizer.add(FIRST_AGENT_ID, "t1", ALL_TOOLS, name="one", limits={"frame": 1000})
-    assert await one.error_code("pod.read", path="x") == "value-too-large"
-    door.authorizer.add(FIRST_AGENT_ID, "t1", ALL_TOOLS, name="one")
-    said = await agent.post(b" " * 2000)
-    assert (said.status_code, said.json()["error"]["data"]["config_path"]) == (413, "limits.frame")
-    assert (await one.post(b" " * 2000)).status_code == 200
+    agent_api.authorizer.add("small", "t4", ALL_TOOLS, limits={"frame": 1000})
+    agent = AgentApiCaller(agent_api, "t4")
+    await first_agent.call("pod.write", path="x", content="y" * 2000)
+    agent_api.authorizer.add(FIRST_AGENT_ID, "t1", ALL_TOOLS, name="one", limits={"frame": 1000})
+    assert await first_agent.error_code("pod.read", path="x") == "value-too-large"
+    agent_api.authorizer.add(FIRST_AGENT_ID, "t1", ALL_TOOLS, name="one")
+    output = await agent.post(b" " * 2000)
+    assert (output.status_code, output.json()["error"]["data"]["config_path"]) == (
+        413,
+        "limits.frame",
+    )
+    assert (await first_agent.post(b" " * 2000)).status_code == 200
     await agent.http.aclose()
 
 
 async def test_a_flood_costs_the_agent_that_makes_it(
-    door: GatewayFixture, one: AgentApiCaller, two: AgentApiCaller
+    agent_api: GatewayFixture, first_agent: AgentApiCaller, second_agent: AgentApiCaller
 ) -> None:
     """Past its bucket it is told to wait; the other is answered all the while."""
     calls = [{"jsonrpc": "2.0", "id": 1, "method": "hello"}] * 100
 
     async def flood() -> int:
-        answers = (await one.post(calls)).json()
+        answers = (await first_agent.post(calls)).json()
         return sum(answer.get("error", {}).get("code") == -32002 for answer in answers)
 
-    refused, deadline = 0, time.monotonic() + 60
+    denied, deadline = 0, time.monotonic() + 60
     while (
-        not refused and time.monotonic() < deadline
+        not denied and time.monotonic() < deadline
     ):  # a slow machine fills the bucket while it is drained
         told, answered = await asyncio.gather(
             asyncio.gather(*(flood() for _ in range(40))),
-            asyncio.gather(*(two.call("hello") for _ in range(50))),
+            asyncio.gather(*(second_agent.call("hello") for _ in range(50))),
         )
-        refused = sum(told)
+        denied = sum(told)
         assert len(answered) == 50
-    assert refused
-    assert "limit:door" in door.denied_rules
+    assert denied
+    assert "limit:door" in agent_api.denied_rules
 
 
-async def test_a_websocket_speaks_the_same_and_ends_with_the_token(door: GatewayFixture) -> None:
+async def test_a_websocket_speaks_the_same_and_ends_with_the_token(
+    agent_api: GatewayFixture,
+) -> None:
     """Calls in order, malformed ones answered; the end of the agent closes it, and one more than eight is refused."""
-    url, head = f"ws://127.0.0.1:{door.port}/rpc", {"Authorization": "Bearer t2"}
+    url, head = f"ws://127.0.0.1:{agent_api.port}/rpc", {"Authorization": "Bearer t2"}
     async with connect(url, additional_headers=head, proxy=None) as socket:
-        for said, code in (("{", -32700), ('{"jsonrpc":"2.0","id":1,"method":"x"}', -32601)):
-            await socket.send(said)
+        for output, code in (("{", -32700), ('{"jsonrpc":"2.0","id":1,"method":"x"}', -32601)):
+            await socket.send(output)
             assert json.loads(await socket.recv())["error"]["code"] == code
         await socket.send('{"jsonrpc":"2.0","id":5,"method":"hello"}')
         assert json.loads(await socket.recv())["result"]["agent"]["id"] == SECOND_AGENT_ID
         more = [await connect(url, additional_headers=head, proxy=None) for _ in range(7)]
         with pytest.raises(Exception, match="403"):
             await connect(url, additional_headers=head, proxy=None)
-        door.authorizer.set_rights(SECOND_AGENT_ID, [])
+        agent_api.authorizer.set_rights(SECOND_AGENT_ID, [])
         await asyncio.sleep(0.05)
-        door.authorizer.remove(SECOND_AGENT_ID)
+        agent_api.authorizer.remove(SECOND_AGENT_ID)
         with pytest.raises(ConnectionClosed) as caught:
             await asyncio.wait_for(socket.recv(), 5)
         assert caught.value.rcvd is not None

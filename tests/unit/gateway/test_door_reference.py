@@ -31,19 +31,21 @@ def test_a_tool_is_described(tool) -> None:  # type: ignore[no-untyped-def]
     assert {*tool.path, *tool.required} <= set(tool.arguments)
 
 
-async def test_the_commands_print_what_the_page_says(door: GatewayFixture, tmp_path: Path) -> None:
+async def test_the_commands_print_what_the_page_says(
+    agent_api: GatewayFixture, tmp_path: Path
+) -> None:
     """Each in its turn, in a shell, at a real door before a real API."""
     program = tmp_path / "agentbox-ctl"
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -I -m agentbox.client.ctl "$@"\n')
     program.chmod(0o755)
     env = {
-        "AGENTBOX_URL": f"http://127.0.0.1:{door.port}",
+        "AGENTBOX_URL": f"http://127.0.0.1:{agent_api.port}",
         "AGENTBOX_TOKEN": "t1",
         "PATH": f"{tmp_path}:/usr/bin:/bin",
     }
-    for line, said in EXAMPLES:
+    for line, output in EXAMPLES:
         shell = await asyncio.create_subprocess_shell(line, env=env, stdout=asyncio.subprocess.PIPE)
         out, _ = await shell.communicate()
-        expected = ".*".join(map(re.escape, said.split("…")))
+        expected = ".*".join(map(re.escape, output.split("…")))
         assert re.fullmatch(expected, out.decode().strip()), f"{line}\n{out.decode()}"
-        assert shell.returncode == (0 if said.startswith('{"ok": true') else 1), line
+        assert shell.returncode == (0 if output.startswith('{"ok": true') else 1), line

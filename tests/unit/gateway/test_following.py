@@ -32,22 +32,22 @@ patterns = ["git/*"]
 
 @pytest.fixture(scope="module")
 def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentHostBox]:
-    found = AgentHostBox(tmp_path_factory.mktemp("box"), manifest=MANIFEST)
-    found.start()
-    yield found
-    found.stop()
+    result = AgentHostBox(tmp_path_factory.mktemp("box"), manifest=MANIFEST)
+    result.start()
+    yield result
+    result.stop()
 
 
 @pytest.fixture
 async def adapter(box: AgentHostBox) -> AsyncIterator[LocalProcessOrchestrator]:
-    async with open_orchestrator(box) as found:
-        yield found
+    async with open_orchestrator(box) as result:
+        yield result
 
 
 @pytest.fixture
-async def authority(box: AgentHostBox) -> AsyncIterator[AuthorizationCache]:
-    async with follow_authorizations(box) as found:
-        yield found
+async def authorizer(box: AgentHostBox) -> AsyncIterator[AuthorizationCache]:
+    async with follow_authorizations(box) as result:
+        yield result
 
 
 async def started(
@@ -64,11 +64,11 @@ async def started(
 
 
 async def test_its_own_token_names_the_agent(
-    adapter: LocalProcessOrchestrator, authority: AuthorizationCache
+    adapter: LocalProcessOrchestrator, authorizer: AuthorizationCache
 ) -> None:
     """And no other does: not the hash, not a part, not a text that is no token."""
     handle, token = await started(adapter)
-    authorization = await authorization_of(authority, token)
+    authorization = await authorization_of(authorizer, token)
     assert (authorization.agent_id, authorization.generation, authorization.profile) == (
         handle.agent_id,
         1,
@@ -77,31 +77,31 @@ async def test_its_own_token_names_the_agent(
     assert len(token) >= 43
     for wrong in (authorization.token_sha256, token[:-1], "", token + "\udc00"):
         with pytest.raises(AccessDenied):
-            authority.identify(wrong)
+            authorizer.identify(wrong)
     await adapter.terminate(handle)
 
 
 async def test_only_the_hash_is_kept(adapter: LocalProcessOrchestrator, box: AgentHostBox) -> None:
     """No file of the box holds the token."""
     handle, token = await started(adapter)
-    found = subprocess.run(
+    result = subprocess.run(
         ["grep", "-rlF", "--exclude-dir=streams", token, box.paths.prefix],
         capture_output=True,
         check=False,
     )
-    assert found.stdout == b""
+    assert result.stdout == b""
     await adapter.terminate(handle)
 
 
 async def test_a_policy_decides_below_the_ceiling(
-    adapter: LocalProcessOrchestrator, authority: AuthorizationCache
+    adapter: LocalProcessOrchestrator, authorizer: AuthorizationCache
 ) -> None:
     """`egress.allow` cuts every net pattern down; the last rule that matches decides in the other scopes."""
     handle, token = await started(adapter, profile="fetcher")
-    who = await authorization_of(authority, token)
+    caller = await authorization_of(authorizer, token)
     for target in ("example.com:443", "a.pkg.example:8443", "a.pkg.example:80"):
-        await authority.check(who, "net", "connect", target)
-    await authority.check(who, "tool", "call", "memory/search")
+        await authorizer.check(caller, "net", "connect", target)
+    await authorizer.check(caller, "tool", "call", "memory/search")
     for scope, operation, value in (
         ("net", "connect", "example.com:8443"),  # the pattern allows it, the ceiling does not
         ("net", "connect", "other.example:8443"),
@@ -110,30 +110,30 @@ async def test_a_policy_decides_below_the_ceiling(
         ("agent", "spawn", "any"),
     ):
         with pytest.raises(AccessDenied):
-            await authority.check(who, scope, operation, value)  # type: ignore[arg-type]
+            await authorizer.check(caller, scope, operation, value)  # type: ignore[arg-type]
     await adapter.terminate(handle)
 
 
 async def test_the_end_of_an_agent_ends_its_token(
-    adapter: LocalProcessOrchestrator, authority: AuthorizationCache
+    adapter: LocalProcessOrchestrator, authorizer: AuthorizationCache
 ) -> None:
     """Whoever waits is told, and the standing that somebody kept is worth nothing."""
     handle, token = await started(adapter)
-    who = await authorization_of(authority, token)
-    cut = authority.revocation(who)
-    await authority.check(who, "tool", "call", "any/tool")
+    caller = await authorization_of(authorizer, token)
+    cut = authorizer.revocation(caller)
+    await authorizer.check(caller, "tool", "call", "any/tool")
     await adapter.terminate(handle)
     async with asyncio.timeout(30):
         await cut
     with pytest.raises(AccessDenied):
-        authority.identify(token)
+        authorizer.identify(token)
     with pytest.raises(AccessDenied):
-        await authority.check(who, "tool", "call", "any/tool")
-    assert authority.revocation(who).done()
+        await authorizer.check(caller, "tool", "call", "any/tool")
+    assert authorizer.revocation(caller).done()
 
 
 async def test_a_token_of_an_earlier_life(
-    adapter: LocalProcessOrchestrator, authority: AuthorizationCache
+    adapter: LocalProcessOrchestrator, authorizer: AuthorizationCache
 ) -> None:
     """A restart makes a new token; the old one is unknown."""
     handle, token = await started(adapter, restart="always")
@@ -142,9 +142,9 @@ async def test_a_token_of_an_earlier_life(
         if item.kind == "stdout" and item.generation == 2:
             again = item.data.decode().strip()
             break
-    assert (await authorization_of(authority, again)).generation == 2
+    assert (await authorization_of(authorizer, again)).generation == 2
     with pytest.raises(AccessDenied):
-        authority.identify(token)
+        authorizer.identify(token)
     await adapter.terminate(AgentHandle(agent_id=handle.agent_id, generation=2))
 
 
@@ -153,20 +153,20 @@ async def test_a_lost_connection_takes_everything_back(tmp_path: Path) -> None:
     box = AgentHostBox(tmp_path, manifest=MANIFEST, scale=100)
     box.start()
     try:
-        async with open_orchestrator(box) as adapter, follow_authorizations(box) as authority:
+        async with open_orchestrator(box) as adapter, follow_authorizations(box) as authorizer:
             _, token = await started(adapter, restart="always")
-            who = await authorization_of(authority, token)
-            cut = authority.revocation(who)
+            caller = await authorization_of(authorizer, token)
+            cut = authorizer.revocation(caller)
             box.kill()
             async with asyncio.timeout(30):
                 await cut
             with pytest.raises(AccessDenied):
-                authority.identify(token)
+                authorizer.identify(token)
             with pytest.raises(AccessDenied):
-                await authority.check(who, "tool", "call", "any/tool")
+                await authorizer.check(caller, "tool", "call", "any/tool")
             box.start()
-            await wait_until(lambda: authority.is_synced, "agent-host is followed again")
+            await wait_until(lambda: authorizer.is_synced, "agent-host is followed again")
             with pytest.raises(AccessDenied):
-                authority.identify(token)
+                authorizer.identify(token)
     finally:
         box.stop()

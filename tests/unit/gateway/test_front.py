@@ -10,7 +10,7 @@ from agentbox.testing.wait import wait_until
 
 
 @pytest.mark.parametrize(
-    ("said", "kind"),
+    ("data", "kind"),
     [
         (b"CONNECT example.com:443 HTTP/1.1\r\n", "proxy"),
         (b"GET http://example.com/ HTTP/1.1\r\n", "proxy"),
@@ -27,9 +27,9 @@ from agentbox.testing.wait import wait_until
         (b"\r\n\r\n", None),
     ],
 )
-def test_the_first_line_decides(said: bytes, kind: str | None) -> None:
+def test_the_first_line_decides(data: bytes, kind: str | None) -> None:
     """By the form of the target; nothing is decided before it has begun."""
-    assert detect_protocol(said) == kind
+    assert detect_protocol(data) == kind
 
 
 def test_empty_lines_before_a_request_are_not_kept() -> None:

@@ -11,22 +11,22 @@ from agentbox.testing.fake_authorizer import right
 from agentbox.testing.gateway_fixture import TOKEN, GatewayFixture
 
 
-async def test_the_official_client(room: GatewayFixture) -> None:
+async def test_the_official_client(gateway: GatewayFixture) -> None:
     """Agrees on the newest version, pings, lists the tools that rights allow, and reads a refusal as a result."""
-    room.authorizer.set_rights(
+    gateway.authorizer.set_rights(
         "one", [right("tool", "call", "bead/*"), right("tool", "call", "memory/*")]
     )
     async with httpx2.AsyncClient(
         headers={"Authorization": f"Bearer {TOKEN}"}, trust_env=False
     ) as http:
         streams: Any
-        url = f"http://127.0.0.1:{room.port}/mcp"
+        url = f"http://127.0.0.1:{gateway.port}/mcp"
         async with (
             streamable_http_client(url, http_client=http) as streams,
             ClientSession(*streams[:2]) as session,
         ):
-            said = await session.initialize()
-            assert (said.protocol_version, said.server_info.name) == (VERSIONS[0], "agentbox")
+            output = await session.initialize()
+            assert (output.protocol_version, output.server_info.name) == (VERSIONS[0], "agentbox")
             await session.send_ping()
             names = {tool.name for tool in (await session.list_tools()).tools}
             assert "bead_claim_next" in names
@@ -34,4 +34,4 @@ async def test_the_official_client(room: GatewayFixture) -> None:
             done = await session.call_tool("pod_read", {"path": "x"})
             assert done.is_error
             assert "no right of the agent" in done.content[0].text  # type: ignore[union-attr]
-    assert room.denied_rules == ["tool call"]
+    assert gateway.denied_rules == ["tool call"]

@@ -23,9 +23,9 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayBox]:
 def test_a_path_of_nobody_is_told_what_there_is(box: GatewayBox) -> None:
     """404 and a sentence; a prefix counts with its slash only."""
     for path in ("/", "/rpcs", "/livez"):
-        answer = httpx.get(f"http://127.0.0.1:{box.port}{path}")
-        assert answer.status_code == 404
-        assert "/rpc" in answer.json()["error"]
+        response = httpx.get(f"http://127.0.0.1:{box.port}{path}")
+        assert response.status_code == 404
+        assert "/rpc" in response.json()["error"]
 
 
 def test_only_loopback_is_bound(box: GatewayBox) -> None:
@@ -38,10 +38,10 @@ def test_only_loopback_is_bound(box: GatewayBox) -> None:
 @pytest.mark.timed
 def test_a_silent_stranger_is_cut(box: GatewayBox) -> None:
     """Who connects and says nothing holds the connection for five seconds and no longer."""
-    with socket.create_connection(("127.0.0.1", box.port)) as stranger:
-        stranger.settimeout(8)
+    with socket.create_connection(("127.0.0.1", box.port)) as unauthenticated:
+        unauthenticated.settimeout(8)
         began = time.monotonic()
-        assert stranger.recv(1) == b""
+        assert unauthenticated.recv(1) == b""
         assert 4 < time.monotonic() - began < 7
 
 

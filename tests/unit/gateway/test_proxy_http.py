@@ -14,12 +14,12 @@ Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 AUTH = f"Proxy-Authorization: Bearer {TOKEN}\r\n"
 
 
-def answering(answer: bytes, seen: list[bytes], length: int = 0) -> Talk:
+def answering(response: bytes, seen: list[bytes], length: int = 0) -> Talk:
     """A server that keeps the head and `length` bytes of a body, and answers these bytes."""
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         seen.append(await reader.readuntil(b"\r\n\r\n") + await reader.readexactly(length))
-        writer.write(answer)
+        writer.write(response)
         await writer.drain()
 
     return talk
@@ -28,33 +28,33 @@ def answering(answer: bytes, seen: list[bytes], length: int = 0) -> Talk:
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
 
 
-async def test_a_request_is_written_anew(room: GatewayFixture) -> None:
+async def test_a_request_is_written_anew(gateway: GatewayFixture) -> None:
     """Host is the target's, hop-by-hop and proxy headers are gone, those that Connection names too; one length."""
     seen: list[bytes] = []
     async with serve_tcp(answering(OK, seen, 3)) as port:
-        said = await room.send_raw(
+        output = await gateway.send_raw(
             f"POST http://127.0.0.1:{port}/a?b=c HTTP/1.1\r\nHost: elsewhere.example\r\n{AUTH}Connection: X-Mine, close\r\n"
             f"X-Mine: 1\r\nX-Kept: yes\r\nTE: trailers\r\nUpgrade: h2c\r\nKeep-Alive: 5\r\nProxy-Connection: x\r\n"
             f"Content-Length: 3\r\n\r\nabc".encode()
         )
-    assert said.startswith(b"HTTP/1.1 200 OK\r\n")
-    assert said.endswith(b"\r\n\r\nhi")
+    assert output.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert output.endswith(b"\r\n\r\nhi")
     assert seen == [
         f"POST /a?b=c HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nX-Kept: yes\r\nContent-Length: 3\r\nConnection: close\r\n\r\nabc".encode()
     ]
 
 
-async def test_an_answer_is_written_anew(room: GatewayFixture) -> None:
+async def test_an_answer_is_written_anew(gateway: GatewayFixture) -> None:
     """Both framings in one: the chunks count, and one framing goes on; headers of the connection stay behind."""
-    answer = (
+    response = (
         b"HTTP/1.1 200 Fine\r\nContent-Length: 99\r\nTransfer-Encoding: chunked\r\nConnection: X-Hop\r\nX-Hop: 1\r\nX-End: 2\r\n"
         b"Proxy-Authenticate: Basic\r\n\r\n2\r\nhi\r\n0\r\nX-Trailer: 1\r\n\r\n"
     )
-    async with serve_tcp(answering(answer, [])) as port:
-        said = await room.send_raw(
+    async with serve_tcp(answering(response, [])) as port:
+        output = await gateway.send_raw(
             f"GET http://127.0.0.1:{port}/ HTTP/1.1\r\nHost: x\r\n{AUTH}Connection: close\r\n\r\n".encode()
         )
-    head, _, body = said.partition(b"\r\n\r\n")
+    head, _, body = output.partition(b"\r\n\r\n")
     names = {line.partition(b":")[0].lower() for line in head.split(b"\r\n")[1:]}
     assert (names, body) == (
         {b"x-end", b"transfer-encoding", b"connection"},
@@ -62,33 +62,35 @@ async def test_an_answer_is_written_anew(room: GatewayFixture) -> None:
     )
 
 
-async def test_requests_one_after_another_on_one_connection(room: GatewayFixture) -> None:
+async def test_requests_one_after_another_on_one_connection(gateway: GatewayFixture) -> None:
     """Each to its own target, pipelined; each is judged by itself."""
     async with serve_tcp(answering(OK, [])) as one, serve_tcp(answering(OK, [])) as other:
-        room.authorizer.set_rights("one", [right("net", "connect", f"127.0.0.1:{one}")])
+        gateway.authorizer.set_rights("one", [right("net", "connect", f"127.0.0.1:{one}")])
         get = f"GET http://127.0.0.1:{one}/ HTTP/1.1\r\nHost: x\r\n{AUTH}\r\n"
-        said = await room.send_raw(f"{get}{get}{get.replace(str(one), str(other))}{get}".encode())
-    assert [part[:3] for part in said.split(b"HTTP/1.1 ")[1:]] == [b"200", b"200", b"403"]
+        output = await gateway.send_raw(
+            f"{get}{get}{get.replace(str(one), str(other))}{get}".encode()
+        )
+    assert [part[:3] for part in output.split(b"HTTP/1.1 ")[1:]] == [b"200", b"200", b"403"]
 
 
-async def test_method_and_path_are_asked_for(room: GatewayFixture) -> None:
+async def test_method_and_path_are_asked_for(gateway: GatewayFixture) -> None:
     """A right for GET below /pub lets nothing else through, however the path is spelled."""
     seen: list[bytes] = []
     async with serve_tcp(answering(OK, seen)) as port:
-        room.authorizer.set_rights(
+        gateway.authorizer.set_rights(
             "one",
             [right("net", "connect", f"127.0.0.1:{port}", methods=("GET",), paths=("/pub/*",))],
         )
 
         async def code(method: str, path: str) -> bytes:
             said = f"{method} http://127.0.0.1:{port}{path} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n{AUTH}\r\n"
-            return (await room.send_raw(said.encode()))[9:12]
+            return (await gateway.send_raw(said.encode()))[9:12]
 
         assert await code("GET", "/pub/x?q=/../y") == b"200"
         for method, path in (("POST", "/pub/x"), ("GET", "/pub/../etc"), ("GET", "/pub/%2e%2e/etc"), ("GET", "/pub//x"),
                              ("GET", "/pub\\x"), ("GET", "/private"), ("get", "/pub/x")):  # fmt: skip
             assert await code(method, path) in (b"403", b"400"), path
-        assert (await room.open_tunnel(f"127.0.0.1:{port}"))[2][
+        assert (await gateway.open_tunnel(f"127.0.0.1:{port}"))[2][
             9:12
         ] == "403"  # a tunnel shows neither
     assert len(seen) == 1
@@ -102,20 +104,20 @@ async def test_method_and_path_are_asked_for(room: GatewayFixture) -> None:
      "Content_Length: 40", "Transfer_Encoding: chunked", "Transfer.Encoding: chunked", "Proxy_Connection: close"],
 )  # fmt: skip
 async def test_a_header_that_names_another_method_or_path_is_refused(
-    room: GatewayFixture, header: str
+    gateway: GatewayFixture, header: str
 ) -> None:
     """Some servers obey it: what was decided on would not be what is done."""
     seen: list[bytes] = []
     async with serve_tcp(answering(OK, seen)) as port:
-        room.authorizer.set_rights(
+        gateway.authorizer.set_rights(
             "one",
             [right("net", "connect", f"127.0.0.1:{port}", methods=("GET",), paths=("/pub/*",))],
         )
-        said = await room.send_raw(
+        output = await gateway.send_raw(
             f"GET http://127.0.0.1:{port}/pub/x HTTP/1.1\r\nHost: x\r\n{AUTH}{header}\r\n\r\n".encode()
         )
-    assert said[9:12] == b"400"
-    assert header.partition(":")[0].lower().encode() in said
+    assert output[9:12] == b"400"
+    assert header.partition(":")[0].lower().encode() in output
     assert seen == []
 
 
@@ -126,26 +128,26 @@ async def test_a_header_that_names_another_method_or_path_is_refused(
      "%u005fmethod=PUT", "_method"],
 )  # fmt: skip
 async def test_a_query_that_names_another_method_is_refused(
-    room: GatewayFixture, query: str
+    gateway: GatewayFixture, query: str
 ) -> None:
     """However it is spelled; a parameter of a similar name passes, and one in another script."""
     seen: list[bytes] = []
     async with serve_tcp(answering(OK, seen)) as port:
-        for asked, status in (
+        for request, status in (
             (query, b"400"),
             ("method=DELETE", b"200"),
             ("caf%C3%A9=%E9;a%00b=_method", b"200"),
         ):
-            first = f"POST http://127.0.0.1:{port}/x?{asked} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nConnection: close\r\n"
-            assert (await room.send_raw(f"{first}{AUTH}\r\n".encode()))[9:12] == status
+            first = f"POST http://127.0.0.1:{port}/x?{request} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nConnection: close\r\n"
+            assert (await gateway.send_raw(f"{first}{AUTH}\r\n".encode()))[9:12] == status
     assert len(seen) == 2
 
 
-async def test_what_a_proxy_would_say_is_not_passed_on(room: GatewayFixture) -> None:
+async def test_what_a_proxy_would_say_is_not_passed_on(gateway: GatewayFixture) -> None:
     """Servers believe these of whoever stands before them."""
     seen: list[bytes] = []
     async with serve_tcp(answering(OK, seen)) as port:
-        await room.send_raw(
+        await gateway.send_raw(
             f"GET http://127.0.0.1:{port}/ HTTP/1.1\r\nHost: x\r\n{AUTH}Forwarded: host=a\r\nX-Forwarded-Host: a\r\n"
             f"x_forwarded_uri: /admin\r\nX-Forwarded-For: 127.0.0.1\r\nX-Kept: 1\r\nConnection: close\r\n\r\n".encode()
         )
@@ -155,10 +157,10 @@ async def test_what_a_proxy_would_say_is_not_passed_on(room: GatewayFixture) -> 
 
 async def test_a_redirect_is_the_clients_next_request(start: Start) -> None:
     """To the metadata address: 302 comes back as it is, and the request that follows it is refused."""
-    answer = b"HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/latest/\r\nContent-Length: 0\r\n\r\n"
-    async with serve_tcp(answering(answer, [])) as port:
-        room = await start(allow_private=[f"127.0.0.1:{port}"])
-        first = await room.send_raw(
+    response = b"HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/latest/\r\nContent-Length: 0\r\n\r\n"
+    async with serve_tcp(answering(response, [])) as port:
+        gateway = await start(allow_private=[f"127.0.0.1:{port}"])
+        first = await gateway.send_raw(
             f"GET http://127.0.0.1:{port}/ HTTP/1.1\r\nHost: x\r\n{AUTH}\r\n".encode()
         )
         assert first.startswith(b"HTTP/1.1 302 ")
@@ -170,12 +172,12 @@ async def test_a_redirect_is_the_clients_next_request(start: Start) -> None:
         "0xa9fea9fe",
         "0251.0376.0251.0376",
     ):
-        said = await room.send_raw(
+        output = await gateway.send_raw(
             f"GET http://{host}/latest/ HTTP/1.1\r\nHost: x\r\n{AUTH}\r\n".encode()
         )
-        assert said[9:12] in (b"403", b"400"), host
-        assert b"169.254.169.254" in said or b"four decimal numbers" in said
-    assert set(room.denied_rules) == {"address:link-local", "address spelling"}
+        assert output[9:12] in (b"403", b"400"), host
+        assert b"169.254.169.254" in output or b"four decimal numbers" in output
+    assert set(gateway.denied_rules) == {"address:link-local", "address spelling"}
 
 
 SMUGGLING = {
@@ -210,19 +212,19 @@ SMUGGLING = {
 
 @pytest.mark.parametrize("case", SMUGGLING)
 async def test_what_two_parsers_may_read_in_two_ways_is_refused(
-    room: GatewayFixture, case: str
+    gateway: GatewayFixture, case: str
 ) -> None:
     """400 or 501, the connection is closed, and no second request comes out of it at the target."""
     seen: list[bytes] = []
     async with serve_tcp(answering(OK, seen)) as port:
         smuggled = f"GET http://127.0.0.1:{port}/smuggled HTTP/1.1\r\nHost: x\r\n{AUTH}\r\n"
-        said = await room.send_raw(
+        output = await gateway.send_raw(
             f"POST http://127.0.0.1:{port}/ HTTP/1.1\r\nHost: x\r\n{AUTH}{SMUGGLING[case]}{smuggled}".encode(
                 "latin-1"
             )
         )
-    assert said[9:12] in (b"400", b"501"), said
-    assert said.count(b"HTTP/1.1 ") == 1
+    assert output[9:12] in (b"400", b"501"), output
+    assert output.count(b"HTTP/1.1 ") == 1
     assert all(b"smuggled" not in head for head in seen)
 
 
@@ -232,27 +234,27 @@ async def test_what_two_parsers_may_read_in_two_ways_is_refused(
      "G\x00T http://127.0.0.1/ HTTP/1.1", "GET http://127.0.0.1/ HTTP/1.1 x", "GET http://127.0.0.1:99999/ HTTP/1.1",
      "GET https://127.0.0.1/ HTTP/1.1", "GET ws://127.0.0.1/ HTTP/1.1", "CONNECT http://127.0.0.1/ HTTP/1.1", "CONNECT / HTTP/1.1"],
 )  # fmt: skip
-async def test_odd_first_lines(room: GatewayFixture, first: str) -> None:
+async def test_odd_first_lines(gateway: GatewayFixture, first: str) -> None:
     """Refused as requests, or read as one with no Host; nothing hangs."""
-    said = await room.send_raw(f"{first}\r\n{AUTH}\r\n".encode("latin-1"))
-    assert said[9:12] in (b"400", b"501"), said
+    output = await gateway.send_raw(f"{first}\r\n{AUTH}\r\n".encode("latin-1"))
+    assert output[9:12] in (b"400", b"501"), output
 
 
 @pytest.mark.timed
 async def test_a_slow_head_is_cut_and_holds_up_nobody(
-    room: GatewayFixture, monkeypatch: pytest.MonkeyPatch
+    gateway: GatewayFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """300 strangers drip; the oldest give way, and an agent is served at once meanwhile; the rest end at their time."""
     monkeypatch.setattr("agentbox.gateway.proxy.session.HEAD_SECONDS", 2.0)
-    dripping = [await asyncio.open_connection("127.0.0.1", room.port) for _ in range(300)]
+    dripping = [await asyncio.open_connection("127.0.0.1", gateway.port) for _ in range(300)]
     for _, writer in dripping:
         writer.write(b"GET http://x/ HTTP/1.1\r\nA: b")
     async with serve_tcp(answering(OK, [])) as port:
         began = time.monotonic()
-        said = await room.send_raw(
+        output = await gateway.send_raw(
             f"GET http://127.0.0.1:{port}/ HTTP/1.1\r\nHost: x\r\n{AUTH}\r\n".encode()
         )
-        assert said.endswith(b"hi")
+        assert output.endswith(b"hi")
         assert time.monotonic() - began < 1
     async with asyncio.timeout(6):
         rest = await asyncio.gather(
@@ -263,28 +265,28 @@ async def test_a_slow_head_is_cut_and_holds_up_nobody(
         writer.close()
 
 
-async def test_a_head_without_end_is_431(room: GatewayFixture) -> None:
+async def test_a_head_without_end_is_431(gateway: GatewayFixture) -> None:
     """Of 1 MiB in one header, and in many."""
     for flood in ("X: " + "a" * (1 << 20), "X: a\r\n" * 200_000):
-        said = await room.send_raw(
+        output = await gateway.send_raw(
             f"GET http://127.0.0.1/ HTTP/1.1\r\nHost: x\r\n{AUTH}{flood}\r\n\r\n".encode()
         )
-        assert said.startswith(b"HTTP/1.1 431 ")
+        assert output.startswith(b"HTTP/1.1 431 ")
 
 
-async def test_an_answer_that_is_no_http_is_502(room: GatewayFixture) -> None:
+async def test_an_answer_that_is_no_http_is_502(gateway: GatewayFixture) -> None:
     """Nonsense, two lengths, a switch of protocols that nobody asked for, a head without end, and silence."""
-    for answer in (b"SSH-2.0-x\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", b"",
+    for response in (b"SSH-2.0-x\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", b"",
                    b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", b"HTTP/1.1 200 OK\r\nX: " + b"a" * 100_000):  # fmt: skip
-        async with serve_tcp(answering(answer, [])) as port:
-            said = await room.send_raw(
+        async with serve_tcp(answering(response, [])) as port:
+            output = await gateway.send_raw(
                 f"GET http://127.0.0.1:{port}/ HTTP/1.1\r\nHost: x\r\n{AUTH}\r\n".encode()
             )
-        assert said.startswith(b"HTTP/1.1 502 "), (answer[:40], said[:60])
+        assert output.startswith(b"HTTP/1.1 502 "), (response[:40], output[:60])
 
 
 async def test_a_large_body_passes_both_ways_at_the_pace_of_the_slower(
-    room: GatewayFixture,
+    gateway: GatewayFixture,
 ) -> None:
     """32 MiB up and down, byte for byte, and a client that waits for 100 Continue is told to go on."""
     size = 32 << 20
@@ -296,7 +298,7 @@ async def test_a_large_body_passes_both_ways_at_the_pace_of_the_slower(
         await writer.drain()
 
     async with serve_tcp(back) as port:
-        reader, writer = await asyncio.open_connection("127.0.0.1", room.port)
+        reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
         writer.write(
             f"PUT http://127.0.0.1:{port}/ HTTP/1.0\r\n{AUTH}Content-Length: {size}\r\n\r\n".encode()
         )
@@ -306,7 +308,7 @@ async def test_a_large_body_passes_both_ways_at_the_pace_of_the_slower(
         assert await reader.read() == bytes(range(256)) * (size >> 8)
     seen: list[bytes] = []
     async with serve_tcp(answering(OK, seen, 2)) as port:
-        reader, writer = await asyncio.open_connection("127.0.0.1", room.port)
+        reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
         writer.write(
             f"PUT http://127.0.0.1:{port}/ HTTP/1.1\r\nHost: x\r\n{AUTH}Content-Length: 2\r\nExpect: 100-continue\r\n\r\n".encode()
         )
@@ -317,16 +319,19 @@ async def test_a_large_body_passes_both_ways_at_the_pace_of_the_slower(
     assert b"Expect" not in seen[0]
 
 
-async def test_head_and_304_have_no_body(room: GatewayFixture) -> None:
+async def test_head_and_304_have_no_body(gateway: GatewayFixture) -> None:
     """The length that is told stays, and the next answer on the connection is the next answer."""
-    for method, answer in (
+    for method, response in (
         ("HEAD", b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n"),
         ("GET", b"HTTP/1.1 304 Not Modified\r\nETag: x\r\n\r\n"),
     ):
-        async with serve_tcp(answering(answer, [])) as port, serve_tcp(answering(OK, [])) as other:
-            said = await room.send_raw(
+        async with (
+            serve_tcp(answering(response, [])) as port,
+            serve_tcp(answering(OK, [])) as other,
+        ):
+            output = await gateway.send_raw(
                 f"{method} http://127.0.0.1:{port}/ HTTP/1.1\r\nHost: x\r\n{AUTH}\r\n"
                 f"GET http://127.0.0.1:{other}/ HTTP/1.1\r\nHost: x\r\n{AUTH}\r\n".encode()
             )
-        assert said.split(b"\r\n\r\n")[-1] == b"hi"
-        assert said.count(b"HTTP/1.1 ") == 2
+        assert output.split(b"\r\n\r\n")[-1] == b"hi"
+        assert output.count(b"HTTP/1.1 ") == 2

@@ -33,7 +33,7 @@ async def gone(reader: asyncio.StreamReader) -> bool:
         return True
 
 
-async def test_bytes_pass_both_ways_and_a_half_close_stays_half(room: GatewayFixture) -> None:
+async def test_bytes_pass_both_ways_and_a_half_close_stays_half(gateway: GatewayFixture) -> None:
     """The client ends its way; what the server says afterwards still arrives."""
 
     async def late(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -42,39 +42,39 @@ async def test_bytes_pass_both_ways_and_a_half_close_stays_half(room: GatewayFix
         writer.write(b"after your end: " + said)
 
     async with serve_tcp(late) as port:
-        reader, writer, line = await room.open_tunnel(f"127.0.0.1:{port}")
+        reader, writer, line = await gateway.open_tunnel(f"127.0.0.1:{port}")
         assert line == "HTTP/1.1 200 Connection established"
         writer.write(b"hello")
         writer.write_eof()
         assert await reader.read() == b"after your end: hello"
 
 
-async def test_what_comes_with_the_head_is_not_lost(room: GatewayFixture) -> None:
+async def test_what_comes_with_the_head_is_not_lost(gateway: GatewayFixture) -> None:
     """A client that does not wait for the 200."""
     async with serve_tcp(echo) as port:
         head = f"CONNECT 127.0.0.1:{port} HTTP/1.1\r\nHost: x\r\nProxy-Authorization: Basic YWdlbnQ6YS10b2tlbi1vZi1hbi1hZ2VudA==\r\n\r\n"
-        assert (await room.send_raw(head.encode() + b"early")).endswith(b"\r\n\r\nearly")
+        assert (await gateway.send_raw(head.encode() + b"early")).endswith(b"\r\n\r\nearly")
 
 
-async def test_without_a_token_nothing_is_looked_up(room: GatewayFixture) -> None:
+async def test_without_a_token_nothing_is_looked_up(gateway: GatewayFixture) -> None:
     """407 with a challenge; an unknown token, another name and another scheme are no better."""
     for header in ("", "Proxy-Authorization: Bearer wrong\r\n", "Proxy-Authorization: Basic b3RoZXI6YS10b2tlbi1vZi1hbi1hZ2VudA==\r\n",
                    "Proxy-Authorization: Digest x\r\n", "Authorization: Bearer a-token-of-an-agent\r\n"):  # fmt: skip
-        said = await room.send_raw(
+        output = await gateway.send_raw(
             f"CONNECT example.com:443 HTTP/1.1\r\nHost: x\r\n{header}\r\n".encode()
         )
-        assert said.startswith(b"HTTP/1.1 407 ")
-        assert b'Proxy-Authenticate: Basic realm="agentbox"' in said
-    assert room.resolver.queries == []
+        assert output.startswith(b"HTTP/1.1 407 ")
+        assert b'Proxy-Authenticate: Basic realm="agentbox"' in output
+    assert gateway.resolver.queries == []
 
 
-async def test_a_target_outside_of_the_rights_is_403_and_counted(room: GatewayFixture) -> None:
+async def test_a_target_outside_of_the_rights_is_403_and_counted(gateway: GatewayFixture) -> None:
     """The rule and a way out are named; the name is not looked up."""
-    room.authorizer.set_rights("one", [right("net", "connect", "*.example.com:443")])
-    _, _, line = await room.open_tunnel("example.org:443")
+    gateway.authorizer.set_rights("one", [right("net", "connect", "*.example.com:443")])
+    _, _, line = await gateway.open_tunnel("example.org:443")
     assert line == "HTTP/1.1 403 Forbidden"
-    assert room.authorizer.refusals == [("one", "proxy", "net connect")]
-    assert room.resolver.queries == []
+    assert gateway.authorizer.refusals == [("one", "proxy", "net connect")]
+    assert gateway.resolver.queries == []
 
 
 @pytest.mark.parametrize(
@@ -92,64 +92,64 @@ async def test_a_target_outside_of_the_rights_is_403_and_counted(room: GatewayFi
 )
 async def test_a_name_that_leads_inside(start: Start, answers: list[str], rule: str) -> None:
     """However the address is spelled, and also where only one of several is inside."""
-    room = await start(allow_private=[])
-    room.resolver.answers["evil.example"] = [answers]
-    _, _, line = await room.open_tunnel("evil.example:443")
+    gateway = await start(allow_private=[])
+    gateway.resolver.answers["evil.example"] = [answers]
+    _, _, line = await gateway.open_tunnel("evil.example:443")
     assert line == "HTTP/1.1 403 Forbidden"
-    assert room.denied_rules == [rule]
+    assert gateway.denied_rules == [rule]
 
 
 async def test_a_rebinding_name_is_looked_up_once(start: Start) -> None:
     """The first answer is exempt and connected to; the second, metadata, would never be asked for. When it is, it is refused."""
     async with serve_tcp(echo) as port:
-        room = await start(allow_private=[f"127.0.0.1:{port}"])
-        room.resolver.answers["rebinds.example"] = [["127.0.0.1"], ["169.254.169.254"]]
-        reader, writer, line = await room.open_tunnel(f"rebinds.example:{port}")
-        assert (line[9:12], room.resolver.queries) == ("200", ["rebinds.example"])
+        gateway = await start(allow_private=[f"127.0.0.1:{port}"])
+        gateway.resolver.answers["rebinds.example"] = [["127.0.0.1"], ["169.254.169.254"]]
+        reader, writer, line = await gateway.open_tunnel(f"rebinds.example:{port}")
+        assert (line[9:12], gateway.resolver.queries) == ("200", ["rebinds.example"])
         writer.write(b"x")
         assert await reader.read(1) == b"x"
-        _, _, line = await room.open_tunnel(f"rebinds.example:{port}")
-        assert (line[9:12], room.denied_rules) == ("403", ["address:link-local"])
+        _, _, line = await gateway.open_tunnel(f"rebinds.example:{port}")
+        assert (line[9:12], gateway.denied_rules) == ("403", ["address:link-local"])
 
 
 @pytest.mark.timed
 async def test_a_right_that_is_taken_back_cuts_the_open_tunnel_at_once(
-    room: GatewayFixture,
+    gateway: GatewayFixture,
 ) -> None:
     """Within 100 ms, while the other right's tunnel goes on; an agent that ends loses all."""
-    async with serve_tcp(echo) as kept, serve_tcp(echo) as lost:
-        both = [right("net", "connect", f"127.0.0.1:{port}") for port in (kept, lost)]
-        room.authorizer.set_rights("one", both)
+    async with serve_tcp(echo) as stored, serve_tcp(echo) as lost:
+        both = [right("net", "connect", f"127.0.0.1:{port}") for port in (stored, lost)]
+        gateway.authorizer.set_rights("one", both)
         stays, goes = (
-            await room.open_tunnel(f"127.0.0.1:{kept}"),
-            await room.open_tunnel(f"127.0.0.1:{lost}"),
+            await gateway.open_tunnel(f"127.0.0.1:{stored}"),
+            await gateway.open_tunnel(f"127.0.0.1:{lost}"),
         )
         began = time.monotonic()
-        room.authorizer.set_rights("one", both[:1])
+        gateway.authorizer.set_rights("one", both[:1])
         assert await gone(goes[0])
         assert time.monotonic() - began < 0.1
         stays[1].write(b"x")
         assert await stays[0].readexactly(1) == b"x"
-        assert room.denied_rules == ["net connect"]
-        room.authorizer.remove("one")
+        assert gateway.denied_rules == ["net connect"]
+        gateway.authorizer.remove("one")
         assert await gone(stays[0])
 
 
 async def test_connections_of_an_agent_are_counted(start: Start) -> None:
     """One more than egress.max_connections is 429; another agent has its own; one that is closed makes room."""
     async with serve_tcp(echo) as port:
-        room = await start(max_connections=2)
-        room.authorizer.add("two", "another", [right("net", "connect", "*:*")])
+        gateway = await start(max_connections=2)
+        gateway.authorizer.add("two", "another", [right("net", "connect", "*:*")])
         first, _ = (
-            await room.open_tunnel(f"127.0.0.1:{port}"),
-            await room.open_tunnel(f"127.0.0.1:{port}"),
+            await gateway.open_tunnel(f"127.0.0.1:{port}"),
+            await gateway.open_tunnel(f"127.0.0.1:{port}"),
         )
-        assert (await room.open_tunnel(f"127.0.0.1:{port}"))[2][9:12] == "429"
-        assert room.denied_rules == ["limit:connections"]
-        assert (await room.open_tunnel(f"127.0.0.1:{port}", "another"))[2][9:12] == "200"
+        assert (await gateway.open_tunnel(f"127.0.0.1:{port}"))[2][9:12] == "429"
+        assert gateway.denied_rules == ["limit:connections"]
+        assert (await gateway.open_tunnel(f"127.0.0.1:{port}", "another"))[2][9:12] == "200"
         first[1].close()
         async with asyncio.timeout(5):
-            while (await room.open_tunnel(f"127.0.0.1:{port}"))[2][9:12] != "200":
+            while (await gateway.open_tunnel(f"127.0.0.1:{port}"))[2][9:12] != "200":
                 await asyncio.sleep(0.01)
 
 
@@ -172,19 +172,19 @@ async def test_bytes_are_counted_across_a_restart_and_the_limit_cuts(start: Star
     """A million in 24 hours: the tunnel is cut when they are gone, and the next is refused, by another process too; another
     agent's tunnel moves its bytes all the while."""
     async with serve_tcp(echo) as port:
-        room = await start({"egress": 1_000_000})
-        room.authorizer.add("two", "another", [right("net", "connect", "*:*")])
-        beside_reader, beside_writer, _ = await room.open_tunnel(f"127.0.0.1:{port}", "another")
-        reader, writer, _ = await room.open_tunnel(f"127.0.0.1:{port}")
+        gateway = await start({"egress": 1_000_000})
+        gateway.authorizer.add("two", "another", [right("net", "connect", "*:*")])
+        beside_reader, beside_writer, _ = await gateway.open_tunnel(f"127.0.0.1:{port}", "another")
+        reader, writer, _ = await gateway.open_tunnel(f"127.0.0.1:{port}")
         with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
             await _many(_there_and_back, reader, writer)
-        assert room.denied_rules == ["limit:egress"]
+        assert gateway.denied_rules == ["limit:egress"]
         await _there_and_back(beside_reader, beside_writer)
-        assert (await room.open_tunnel(f"127.0.0.1:{port}"))[2][9:12] == "429"
-        await room.server.close()
+        assert (await gateway.open_tunnel(f"127.0.0.1:{port}"))[2][9:12] == "429"
+        await gateway.server.close()
         again = GatewayFixture.__new__(GatewayFixture)
-        again.__dict__.update(room.__dict__)
-        again.server = type(room.server)(room.config, room.authorizer, room.resolver)
+        again.__dict__.update(gateway.__dict__)
+        again.server = type(gateway.server)(gateway.config, gateway.authorizer, gateway.resolver)
         await again.server.open()
         try:
             assert (await again.open_tunnel(f"127.0.0.1:{port}"))[2][9:12] == "429"
@@ -195,7 +195,7 @@ async def test_bytes_are_counted_across_a_restart_and_the_limit_cuts(start: Star
 async def test_a_family_moves_no_more_bytes_than_its_head_may(start: Start) -> None:
     """A new child finds what those before it have moved, and its parent does too; another family does not."""
     async with serve_tcp(echo) as port:
-        room = await start({"egress": 1_000_000})
+        gateway = await start({"egress": 1_000_000})
         rights = [right("net", "connect", "*:*")]
         line = (Ancestor(agent_id="one", name="one", budget=None, rights=tuple(rights)),)
         for name, more in (
@@ -203,28 +203,28 @@ async def test_a_family_moves_no_more_bytes_than_its_head_may(start: Start) -> N
             ("second", {"ancestors": line}),
             ("stranger", {}),
         ):
-            room.authorizer.add(name, f"of {name}", rights, **more)
-        reader, writer, _ = await room.open_tunnel(f"127.0.0.1:{port}", "of first")
+            gateway.authorizer.add(name, f"of {name}", rights, **more)
+        reader, writer, _ = await gateway.open_tunnel(f"127.0.0.1:{port}", "of first")
         with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
             await _many(_there_and_back, reader, writer)
         for token, status in (("of second", "429"), (TOKEN, "429"), ("of stranger", "200")):
-            assert (await room.open_tunnel(f"127.0.0.1:{port}", token))[2][9:12] == status
+            assert (await gateway.open_tunnel(f"127.0.0.1:{port}", token))[2][9:12] == status
 
 
 async def test_what_is_applied_holds_for_the_next_connection(start: Start) -> None:
     """egress.allow_private is taken back while the gateway runs; a plan that cannot be read changes nothing."""
     async with serve_tcp(echo) as port:
-        room = await start()
-        applied = room.config.paths.applied_plan
-        assert (await room.open_tunnel(f"127.0.0.1:{port}"))[2][9:12] == "200"
+        gateway = await start()
+        applied = gateway.config.paths.applied_plan
+        assert (await gateway.open_tunnel(f"127.0.0.1:{port}"))[2][9:12] == "200"
         applied.parent.mkdir(parents=True, exist_ok=True)
         applied.write_text("{")
-        assert (await room.open_tunnel(f"127.0.0.1:{port}"))[2][9:12] == "200"
+        assert (await gateway.open_tunnel(f"127.0.0.1:{port}"))[2][9:12] == "200"
         store_applied(
-            room.config.paths,
-            replace(room.config.plan, reach={**room.config.plan.reach, "allow_private": []}),
+            gateway.config.paths,
+            replace(gateway.config.plan, reach={**gateway.config.plan.reach, "allow_private": []}),
         )
-        assert (await room.open_tunnel(f"127.0.0.1:{port}"))[2][9:12] == "403"
+        assert (await gateway.open_tunnel(f"127.0.0.1:{port}"))[2][9:12] == "403"
 
 
 def test_a_damaged_account_counts_from_nothing(tmp_path: Path) -> None:
@@ -255,10 +255,10 @@ def test_bytes_of_yesterday_count_no_more(tmp_path: Path) -> None:
 
 async def test_two_hundred_tunnels_at_once(start: Start) -> None:
     """Each has its own bytes."""
-    room = await start(max_connections=200)
+    gateway = await start(max_connections=200)
 
     async def one(number: int, port: int) -> bool:
-        reader, writer, line = await room.open_tunnel(f"127.0.0.1:{port}")
+        reader, writer, line = await gateway.open_tunnel(f"127.0.0.1:{port}")
         said = number.to_bytes(2, "big") * 20_000
         writer.write(said)
         writer.write_eof()
@@ -272,7 +272,7 @@ async def test_two_hundred_tunnels_at_once(start: Start) -> None:
 
 async def test_a_target_that_does_not_answer_is_504(start: Start) -> None:
     """A listener whose queue is full; and a name server that says nothing."""
-    room = await start(connect_timeout_seconds=1)
+    gateway = await start(connect_timeout_seconds=1)
     with socket.socket() as full:
         full.bind(("127.0.0.1", 0))
         full.listen(0)
@@ -281,26 +281,26 @@ async def test_a_target_that_does_not_answer_is_504(start: Start) -> None:
         for filler in fillers:
             filler.setblocking(False)
             filler.connect_ex(("127.0.0.1", port))
-        assert (await room.open_tunnel(f"127.0.0.1:{port}"))[2][9:12] == "504"
+        assert (await gateway.open_tunnel(f"127.0.0.1:{port}"))[2][9:12] == "504"
         for filler in fillers:
             filler.close()
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
-        assert (await room.open_tunnel(f"127.0.0.1:{nobody.getsockname()[1]}"))[2][9:12] == "502"
-    assert (await room.open_tunnel("nowhere.example:443"))[2][9:12] == "502"
-    assert room.denied_rules == []
+        assert (await gateway.open_tunnel(f"127.0.0.1:{nobody.getsockname()[1]}"))[2][9:12] == "502"
+    assert (await gateway.open_tunnel("nowhere.example:443"))[2][9:12] == "502"
+    assert gateway.denied_rules == []
 
 
-async def test_a_host_that_waits_for_approval_is_refused(room: GatewayFixture) -> None:
+async def test_a_host_that_waits_for_approval_is_refused(gateway: GatewayFixture) -> None:
     """No approval was given: rights alone do not open it."""
-    room.authorizer.add(
+    gateway.authorizer.add(
         "asks",
         "asking",
         [right("net", "connect", "*:*")],
         approval_required=("host:*.example.com",),
     )
-    assert (await room.open_tunnel("a.example.com:443", "asking"))[2][9:12] == "403"
-    assert room.denied_rules == ["approval host"]
+    assert (await gateway.open_tunnel("a.example.com:443", "asking"))[2][9:12] == "403"
+    assert gateway.denied_rules == ["approval host"]
 
 
 async def test_the_tunnel_ends_when_nobody_says_anything() -> None:
@@ -309,9 +309,9 @@ async def test_the_tunnel_ends_when_nobody_says_anything() -> None:
     from agentbox.gateway.proxy.tunnel import tunnel
 
     loop, pairs = asyncio.get_running_loop(), [socket.socketpair() for _ in range(2)]
-    wires = [(await loop.create_connection(ProxyStream, sock=ours))[1] for ours, _ in pairs]
+    streams = [(await loop.create_connection(ProxyStream, sock=ours))[1] for ours, _ in pairs]
     with pytest.raises(TimeoutError):
-        await tunnel(wires[0], wires[1], lambda _count: None, idle_seconds=0.05)
-    for wire, (_, theirs) in zip(wires, pairs, strict=True):
-        wire.abort()
+        await tunnel(streams[0], streams[1], lambda _count: None, idle_seconds=0.05)
+    for stream, (_, theirs) in zip(streams, pairs, strict=True):
+        stream.abort()
         theirs.close()

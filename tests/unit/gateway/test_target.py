@@ -11,7 +11,7 @@ from agentbox.policy.patterns.hosts import HostPattern
 
 
 @pytest.mark.parametrize(
-    ("said", "value"),
+    ("text", "value"),
     [
         ("Example.COM:443", "example.com:443"),
         ("example.com.:443", "example.com:443"),
@@ -22,23 +22,23 @@ from agentbox.policy.patterns.hosts import HostPattern
         ("under_score.example:1", "under_score.example:1"),
     ],
 )
-def test_one_form(said: str, value: str) -> None:
+def test_one_form(text: str, value: str) -> None:
     """Case, a dot at the end, other scripts and long forms of addresses all come to one."""
-    assert parse_connect(said).value == value
+    assert parse_connect(text).value == value
 
 
 @pytest.mark.parametrize(
-    "said",
+    "text",
     [
         "example.com", "example.com:0", "example.com:65536", "example.com:+1", "example.com: 1", ":443", "[::1:443",
         "[fe80::1%eth0]:443", "::1:443", "a b:443", "a\u0000b:443", "ex%61mple.com:443", "-a.example:443", "a..b:443",
         "user@host:443", "[nonsense]:443", "example.com:443/", "host:443:443", "٣.example:٤٤٣",
     ],
 )  # fmt: skip
-def test_no_target(said: str) -> None:
+def test_no_target(text: str) -> None:
     """400 for what is no name, no address or no port."""
     with pytest.raises(ProxyRefusal) as caught:
-        parse_connect(said)
+        parse_connect(text)
     assert caught.value.status == 400
 
 
@@ -48,22 +48,22 @@ def test_no_target(said: str) -> None:
 )
 def test_odd_spellings_of_an_address_are_no_address(host: str) -> None:
     """Decimal, octal, hex and shortened forms, which a resolver would take."""
-    for read, said in ((parse_connect, f"{host}:80"), (parse_url, f"http://{host}/")):
+    for read, text in ((parse_connect, f"{host}:80"), (parse_url, f"http://{host}/")):
         with pytest.raises(ProxyRefusal) as caught:
-            read(said)
+            read(text)
         assert caught.value.rule == "address spelling"
 
 
 def test_of_a_url() -> None:
     """Host, port and path; the Host header has the port only where it is not the scheme's."""
-    found = parse_url("http://EXAMPLE.com?a=1")
-    assert (found.value, found.path, found.host_header) == (
+    result = parse_url("http://EXAMPLE.com?a=1")
+    assert (result.value, result.path, result.host_header) == (
         "example.com:80",
         "/?a=1",
         "example.com",
     )
     assert parse_url("HTTP://[::ffff:8.8.8.8]:8080/x").host_header == "8.8.8.8:8080"
-    for said in (
+    for text in (
         "https://a/",
         "http:a",
         "ftp://a/",
@@ -75,7 +75,7 @@ def test_of_a_url() -> None:
         "http://a\\@b/",
     ):
         with pytest.raises(ProxyRefusal):
-            parse_url(said)
+            parse_url(text)
 
 
 @pytest.mark.parametrize(

@@ -63,10 +63,10 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """A server on loopback that has the file x."""
-    folder = tmp_path_factory.mktemp("files")
-    (folder / "x").write_text("content\n")
+    directory = tmp_path_factory.mktemp("files")
+    (directory / "x").write_text("content\n")
     with http.server.ThreadingHTTPServer(
-        ("127.0.0.1", 0), partial(Quiet, directory=str(folder))
+        ("127.0.0.1", 0), partial(Quiet, directory=str(directory))
     ) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield server.server_port
@@ -77,12 +77,12 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
 def box(
     tmp_path_factory: pytest.TempPathFactory, files: int
 ) -> Iterator[tuple[ApiBox, GatewayBox]]:
-    found = plans.plan_of(manifest(files, free_port()))
+    result = plans.plan_of(manifest(files, free_port()))
     tables: dict[str, Any] = {
-        "agents": found.agents,
-        "policies": found.policies,
-        "reach": found.reach,
-        "limits": {**LIMITS, **found.limits},
+        "agents": result.agents,
+        "policies": result.policies,
+        "reach": result.reach,
+        "limits": {**LIMITS, **result.limits},
     }
     prefix = tmp_path_factory.mktemp("box")
     api = ApiBox(prefix, **tables)
@@ -132,13 +132,13 @@ async def test_calls_of_agents_leave_no_line_in_the_logs(box: tuple[ApiBox, Gate
         logs = (gateway.log, api.log)
         with AgentApiClient(
             f"http://127.0.0.1:{gateway.port}", said(client, parent["agent_id"])[0]
-        ) as door:
-            door.call("memory.list")
+        ) as agent_api:
+            agent_api.call("memory.list")
             before = [log.stat().st_size for log in logs]
             for number in range(20):
-                door.call("memory.store", key=f"k{number}", value=number)
+                agent_api.call("memory.store", key=f"k{number}", value=number)
                 with pytest.raises(AgentApiDenied):
-                    door.call("bead.show", id="01900000-0000-7000-8000-000000000000")
+                    agent_api.call("bead.show", id="01900000-0000-7000-8000-000000000000")
             assert [log.stat().st_size for log in logs] == before
         client.agents.terminate(parent["agent_id"], parent["generation"], grace_s=0)
 
@@ -178,45 +178,45 @@ async def test_an_agent_starts_another_and_talks_to_it(box: tuple[ApiBox, Gatewa
         await wait_until(
             lambda: bool(said(client, parent["agent_id"])), "it says its token", seconds=20
         )
-        stranger = client.call("spawn", body={"name": "loops", "agent": "loops"})["handle"]
-        with AgentApiClient(url, said(client, parent["agent_id"])[0]) as door:
-            child = door.call("agent.spawn", name="talker", labels={"for": "a test"})
+        unauthenticated = client.call("spawn", body={"name": "loops", "agent": "loops"})["handle"]
+        with AgentApiClient(url, said(client, parent["agent_id"])[0]) as agent_api:
+            child = agent_api.call("agent.spawn", name="talker", labels={"for": "a test"})
             child_id = child["handle"]["agent_id"]
             assert child["spec"]["parent_id"] == parent["agent_id"]
-            heard: list[str] = []
+            received: list[str] = []
 
             def hears(text: str) -> bool:
-                heard[:] = [
+                received[:] = [
                     b64decode(item["data"]).decode()
-                    for item in door.call("agent.recv", id=child_id)["items"]
+                    for item in agent_api.call("agent.recv", id=child_id)["items"]
                     if item["kind"] == "stdout"
                 ]
-                return text in "".join(heard)
+                return text in "".join(received)
 
             await wait_until(lambda: hears("ready"), "it is ready", seconds=20)
-            assert door.call("agent.send", id=child_id, text="hello\n") == {"sent": 6}
+            assert agent_api.call("agent.send", id=child_id, text="hello\n") == {"sent": 6}
             await wait_until(lambda: hears("heard hello"), "it heard", seconds=20)
-            assert [one["handle"]["agent_id"] for one in door.call("agent.list")["items"]] == [
+            assert [one["handle"]["agent_id"] for one in agent_api.call("agent.list")["items"]] == [
                 child_id
             ]
-            assert door.call("agent.status", id=child_id)["state"] == "running"
-            assert door.call("agent.status", id=parent["agent_id"])["spec"]["name"] == "parent"
+            assert agent_api.call("agent.status", id=child_id)["state"] == "running"
+            assert agent_api.call("agent.status", id=parent["agent_id"])["spec"]["name"] == "parent"
             for method, params in (
-                ("agent.status", {"id": stranger["agent_id"]}), ("agent.terminate", {"id": stranger["agent_id"]}),
-                ("agent.recv", {"id": stranger["agent_id"]}), ("agent.send", {"id": stranger["agent_id"], "text": "x"}),
+                ("agent.status", {"id": unauthenticated["agent_id"]}), ("agent.terminate", {"id": unauthenticated["agent_id"]}),
+                ("agent.recv", {"id": unauthenticated["agent_id"]}), ("agent.send", {"id": unauthenticated["agent_id"], "text": "x"}),
                 ("agent.spawn", {"name": "loops"}),
             ):  # fmt: skip
                 with pytest.raises(AgentApiDenied) as caught:
-                    door.call(method, **params)
+                    agent_api.call(method, **params)
                 assert caught.value.code == "permission-denied", method
             for odd in (
                 {"name": "talker", "argv": ["id"]},
-                {"name": "talker", "parent_id": stranger["agent_id"]},
+                {"name": "talker", "parent_id": unauthenticated["agent_id"]},
             ):
                 with pytest.raises(AgentApiDenied) as caught:
-                    door.call("agent.spawn", **odd)
+                    agent_api.call("agent.spawn", **odd)
                 assert caught.value.code == "validation"
-            assert door.call("agent.terminate", id=child_id, grace_s=0)["reason"] is not None
-            assert door.call("agent.status", id=child_id)["state"] != "running"
-        for one in (parent, stranger):
+            assert agent_api.call("agent.terminate", id=child_id, grace_s=0)["reason"] is not None
+            assert agent_api.call("agent.status", id=child_id)["state"] != "running"
+        for one in (parent, unauthenticated):
             client.agents.terminate(one["agent_id"], one["generation"], grace_s=0)

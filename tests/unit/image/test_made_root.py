@@ -57,5 +57,5 @@ def test_a_program_sees_only_what_it_is_given(tmp_path: Path, tree: Path, loader
 def test_a_missing_file_is_named(tmp_path: Path, tree: Path, loader: Path) -> None:
     """A feature that lacks a package says which file no package has."""
     root = MergedRoot.merged([tree], loader, tmp_path / "root")
-    with pytest.raises(AgentboxError, match="cannot read /etc/app: no package has it"):
+    with pytest.raises(AgentboxError, match="cannot read /etc/app: it is in no package"):
         root.text("etc/app")

@@ -125,11 +125,11 @@ def test_every_file_has_one_owner_and_every_owner_a_file(tree: Tree, tmp_path: P
     tree.link("bin", "usr/bin", "generated:skeleton")
     assert checked(tree, tmp_path, ["deb:git"]) == []
     assert checked(tree, tmp_path, ["deb:git", "deb:curl"]) == [
-        "deb:curl: in the bill of materials, but no file is its"
+        "deb:curl: in the bill of materials, but it owns no file"
     ]
     tree.file("usr/bin/planted", b"", "")
     tree.file("etc/made", b"", "generated:unknown")
     assert checked(tree, tmp_path, ["deb:git"]) == [
-        "layer base, etc/made: nobody owns it (generated:unknown)",
-        "layer base, usr/bin/planted: nobody owns it (no owner stated)",
+        "layer base, etc/made: no known owner (generated:unknown)",
+        "layer base, usr/bin/planted: no known owner (none stated)",
     ]

@@ -50,7 +50,7 @@ def test_a_conflict_names_both_owners(tree: Tree, second: Callable[[Tree], None]
 def test_a_file_is_no_folder(tree: Tree) -> None:
     """A path below a file is refused, naming the file's owner."""
     tree.file("usr/bin/a", b"one", "deb:one")
-    with pytest.raises(AgentboxError, match=r"usr/bin/a .*deb:one.*a folder"):
+    with pytest.raises(AgentboxError, match=r"usr/bin/a .*deb:one.*a directory"):
         tree.file("usr/bin/a/b", b"", "deb:two")
 
 
@@ -76,7 +76,7 @@ def test_old_places_lead_into_usr(given: str, placed: str) -> None:
 
 def test_no_path_leaves_the_root() -> None:
     """`..` in a package's path is refused."""
-    with pytest.raises(AgentboxError, match="leaves the root"):
+    with pytest.raises(AgentboxError, match="outside the root"):
         rules.image_path("./usr/../../etc/passwd")
 
 

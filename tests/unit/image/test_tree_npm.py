@@ -50,9 +50,9 @@ def test_a_tarball_goes_to_each_of_its_places(tree: Tree, tmp_path: Path) -> Non
 
 def test_links_and_ways_out_are_refused(tree: Tree, tmp_path: Path) -> None:
     """A link could lead anywhere, and `..` does."""
-    with pytest.raises(AgentboxError, match="no regular file"):
+    with pytest.raises(AgentboxError, match="not a regular file"):
         add_tarball(tree, "x", tarball(tmp_path, {}, link="package/evil"), ["f/x"], "amd64")
-    with pytest.raises(AgentboxError, match="leaves the root"):
+    with pytest.raises(AgentboxError, match="outside the root"):
         add_tarball(
             tree, "x", tarball(tmp_path, {"package/../../etc/passwd": b""}), ["f/x"], "amd64"
         )

@@ -1,4 +1,4 @@
-"""A registry of npm's protocol on loopback, for the real client: package documents and tarballs made on the spot."""
+"""An npm registry on loopback for the real client: package documents and tarballs are generated."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 
 class Registry(ThreadingHTTPServer):
-    """`publish` adds a version. A context manager; `url` is what npm_config_registry holds."""
+    """`publish` adds a version. A context manager; `url` is the value for npm_config_registry."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
@@ -27,7 +27,7 @@ class Registry(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_address[1]}/"
 
     def publish(self, name: str, version: str, **manifest: Any) -> None:
-        """A version, which becomes the latest."""
+        """Adds a version, which becomes the latest."""
         described = {"name": name, "version": version, **manifest}
         data = _packed(described)
         place = f"{name}/-/{version}.tgz"
@@ -44,7 +44,7 @@ class Registry(ThreadingHTTPServer):
         document["dist-tags"] = {"latest": version}
 
     def withdraw(self, name: str, version: str) -> None:
-        """The version is served no more."""
+        """Stops serving the version."""
         del self.documents[name]["versions"][version]
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""Debian records and who of a closure is needed by whom."""
+"""Debian records, and dependents within a closure."""
 
 from agentbox.host.packages.apt.apt_resolver import lock_entry, reachable
 from agentbox.host.packages.apt.control import Package, parse_package, parse_paragraphs
@@ -25,7 +25,9 @@ def a(name: str, *depends: tuple[str, ...], provides: tuple[str, ...] = ()) -> P
 
 
 def test_a_record_is_read() -> None:
-    """Dependencies keep their alternatives and lose versions and qualifiers; continued lines belong to their field."""
+    """Dependencies keep alternatives and lose versions and qualifiers; continuation lines belong to
+    their field.
+    """
     first, second = parse_paragraphs(RECORD)
     found = parse_package(first)
     assert found.depends == (("libc6",), ("perl", "perl5"), ("libcurl3t64-gnutls",), ("git-man",))
@@ -36,7 +38,9 @@ def test_a_record_is_read() -> None:
 
 
 def test_reached_follows_what_is_there() -> None:
-    """Alternatives and virtual names lead to the packages of the closure; a circle ends; others are left out."""
+    """Alternatives and virtual names lead to the packages of the closure; cycles end; other
+    packages are left out.
+    """
     closure = {
         found.name: found
         for found in (

@@ -1,4 +1,4 @@
-"""A private apt's room."""
+"""Disk space for a private apt root."""
 
 from pathlib import Path
 
@@ -13,7 +13,9 @@ from agentbox.host.packages.errors import DiskFullError
 def test_lists_are_asked_for_only_where_there_is_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On a full disk apt never ends: exit 3 instead, with the folder, what is free and what is wanted."""
+    """On a full disk apt never ends: exit 3 instead, with the directory, the free and the required
+    space.
+    """
     monkeypatch.setattr(apt_root, "_MIN_FREE_BYTES", 1 << 60)
     root = AptRoot(
         tmp_path,
@@ -24,7 +26,7 @@ def test_lists_are_asked_for_only_where_there_is_room(
     with (
         root.locked(),
         pytest.raises(
-            DiskFullError, match=f"MiB are free below {tmp_path}, {1 << 40} MiB are wanted"
+            DiskFullError, match=f"MiB are free below {tmp_path}, {1 << 40} MiB are required"
         ) as full,
     ):
         root.update()

@@ -1,4 +1,4 @@
-"""Which of a host's apt sources is Debian's own."""
+"""Which of a host's apt sources is the Debian mirror."""
 
 import pytest
 
@@ -35,7 +35,7 @@ deb http://mirror.example.invalid/debian-security bookworm-security main
 
 
 def test_deb822_stanzas() -> None:
-    """Active binary stanzas only; sources, comments and disabled ones are passed over."""
+    """Active binary stanzas only; sources, comments and disabled stanzas are ignored."""
     (found,) = parse_sources(DEB822, deb822=True)
     assert found.uris == ("http://mirror.example.invalid/debian",)
     assert found.suites == ("bookworm", "bookworm-updates")
@@ -44,21 +44,23 @@ def test_deb822_stanzas() -> None:
 
 
 def test_one_line_entries() -> None:
-    """Options, comments and source entries are understood."""
+    """Options, comments and source entries are parsed."""
     found = parse_sources(ONE_LINE, deb822=False)
     assert [source.signed_by for source in found] == ["/k.gpg", "", ""]
     assert [source.is_security for source in found] == [False, False, True]
 
 
 def test_a_key_block_is_kept() -> None:
-    """A key that is written into the stanza stays with it."""
+    """A key inside the stanza is kept with it."""
     block = "Types: deb\nURIs: http://m.example.invalid/debian\nSuites: trixie\nComponents: main\nSigned-By:\n BEGIN\n .\n END\n"
     (found,) = parse_sources(block, deb822=True)
     assert found.signed_by.split() == ["BEGIN", ".", "END"]
 
 
 def test_others_under_debian_names_come_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who publishes under Debian's suite names with a key of their own is not taken for Debian."""
+    """A third party that publishes under Debian's suite names with its own key is not taken for
+    Debian.
+    """
     monkeypatch.setattr(apt_sources, "host_sources", lambda: parse_sources(ONE_LINE, deb822=False))
     mirror = host_mirror()
     assert mirror.main.uris == ("http://mirror.example.invalid/debian",)
@@ -74,8 +76,8 @@ def test_others_under_debian_names_come_last(monkeypatch: pytest.MonkeyPatch) ->
     ],
 )
 def test_no_debian_mirror(monkeypatch: pytest.MonkeyPatch, source: Source) -> None:
-    """Other distributions and other components are no Debian mirror: exit 3."""
+    """Other distributions and components are no Debian mirror: exit 3."""
     monkeypatch.setattr(apt_sources, "host_sources", lambda: [source])
-    with pytest.raises(PrerequisiteError, match="apt names no Debian mirror") as caught:
+    with pytest.raises(PrerequisiteError, match="no Debian mirror is configured for apt") as caught:
         host_mirror()
     assert caught.value.exit_code == 3

@@ -1,4 +1,4 @@
-"""What moved, and which versions are kept."""
+"""Changes between locks, and pinned versions."""
 
 from dataclasses import replace
 
@@ -75,7 +75,7 @@ LOCK = Lock(
 
 
 def test_changes_are_counted_by_package() -> None:
-    """Moved, added, removed, one line each; another file of the same version is no change."""
+    """Changed, added, removed: one line each; another file of the same version is no change."""
     amd64 = (deb("git", "2"), deb("python3", "3.13", "core"), deb("vim", "9"))
     new = replace(
         LOCK,
@@ -94,7 +94,9 @@ def test_changes_are_counted_by_package() -> None:
 
 
 def test_pins() -> None:
-    """Nothing asked: every version is kept. Names: all but those. An empty list, or no lock: none."""
+    """Without names every version is pinned; with names, all but those; an empty list or no lock
+    pins none.
+    """
     kept = select_pins(LOCK, None)
     assert kept.debian["amd64"] == {"git": "1", "python3": "3.13", "doc": "1_all"}
     assert kept.wheels == {"uvloop": "1", "installer": "1"}
@@ -106,7 +108,9 @@ def test_pins() -> None:
 
 
 def test_what_a_build_needs() -> None:
-    """The image's own architecture, and of the machine that builds the seed and what only derivations use."""
+    """The packages of the image's architecture, those of the machine that builds the seed, and
+    those that only derivations use.
+    """
     own = {item.entry.file for item in required_files(LOCK, "x86_64-linux", "x86_64-linux")}
     assert own == {
         "b_amd64.deb",

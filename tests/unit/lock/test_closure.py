@@ -1,4 +1,4 @@
-"""Wheels are chosen for the target, not for the Python that resolves."""
+"""Wheels are chosen for the target, not for the resolving Python."""
 
 import pytest
 from packaging.requirements import Requirement
@@ -34,12 +34,14 @@ FOUND = dict(
 
 
 def test_markers_of_the_target_decide() -> None:
-    """What only another Python or machine needs is dropped; extras that were asked for are followed."""
+    """Requirements of other Pythons or machines are dropped; requested extras are followed."""
     assert reachable(FOUND, [Requirement("app")], TRIXIE) == {"app", "new", "extra", "speed"}
 
 
 def test_what_is_missing_is_named() -> None:
-    """A requirement of the target that the answer lacks, or has in a wrong version, is asked for again, without marker."""
+    """A requirement of the target that is missing or has a wrong version is requested again,
+    without marker.
+    """
     with pytest.raises(UnmetRequirements) as caught:
         reachable(FOUND, [Requirement("app")], Target("3.13", "arm64", 41))
     assert caught.value.requirements == ["arm"]
@@ -49,17 +51,17 @@ def test_what_is_missing_is_named() -> None:
 
 
 def test_roots_of_other_targets_do_not_count() -> None:
-    """A requirement whose marker is false for the target asks for nothing."""
+    """A requirement whose marker is false for the target is ignored."""
     assert reachable(FOUND, [Requirement("absent; python_version < '3'")], TRIXIE) == frozenset()
 
 
 def test_plain_requirements() -> None:
-    """Extras and versions stay, the marker goes."""
+    """Extras and versions are kept, the marker is removed."""
     assert without_marker(Requirement("a[y,x]>=1,<2; python_version < '4'")) == "a[x,y]<2,>=1"
 
 
 def test_tags_go_up_to_the_c_library() -> None:
-    """Every manylinux tag up to the suite's glibc, none above; arm64 begins where its tags begin."""
+    """Every manylinux tag up to the suite's glibc; arm64 begins at its first tag."""
     assert TRIXIE.platforms[0] == "manylinux_2_41_x86_64"
     assert "manylinux_2_5_x86_64" in TRIXIE.platforms
     assert "manylinux2014_x86_64" in TRIXIE.platforms

@@ -1,4 +1,6 @@
-"""Every Python distribution that the image has is imported by agentbox, or by one that is; and says by whom."""
+"""Every Python distribution of the image is imported by agentbox, directly or indirectly; prints
+the importers.
+"""
 
 import ast
 from collections.abc import Iterable, Iterator
@@ -13,7 +15,7 @@ from agentbox.core.paths import CHECKOUT
 from agentbox.host.packages.python.project import read_project
 from agentbox.plan.lockfile.reader import parse_lock
 
-# Used without an import in agentbox: distribution -> file that uses it, and what stands there.
+# Used without an import in agentbox: distribution -> file that uses it, and the text in it.
 NOT_IMPORTED = {
     "starlette": ("config/features/core.toml", '"starlette"'),  # the probe core-packages imports it
     "sqlite-vec": ("agentbox/adapters/memory/local_sqlite.py", 'find_spec("sqlite_vec")'),
@@ -29,7 +31,9 @@ def locked() -> set[str]:
 
 @cache
 def providers() -> dict[str, set[str]]:
-    """Top-level import name -> the distributions that provide it, of this environment (the same versions)."""
+    """Top-level import name -> distributions that provide it, in this environment (the same
+    versions).
+    """
     return {
         name: {str(canonicalize_name(one)) for one in found}
         for name, found in packages_distributions().items()
@@ -37,7 +41,7 @@ def providers() -> dict[str, set[str]]:
 
 
 def imported(files: Iterable[Path]) -> set[str]:
-    """The distributions whose packages the files import, wherever in a file that is."""
+    """The distributions whose packages the files import, anywhere in a file."""
     names = {name.partition(".")[0] for path in files for name in _imports(path)}
     return {one for name in names for one in providers().get(name, ())}
 
@@ -62,7 +66,7 @@ def sources(name: str) -> list[Path]:
 
 
 def test_each_has_an_importer() -> None:
-    """From what agentbox imports, on through the sources of what it imports."""
+    """From the imports of agentbox, then through the sources of the imported distributions."""
     here = [path for path in (CHECKOUT / "agentbox").rglob("*.py") if "testing" not in path.parts]
     importer = dict.fromkeys((imported(here) & locked()) | set(NOT_IMPORTED), "agentbox")
     todo = sorted(set(importer) - {"numpy"})  # numpy is large and has no dependencies
@@ -77,7 +81,7 @@ def test_each_has_an_importer() -> None:
 
 
 def test_what_is_named_unused_is_neither_imported_nor_locked() -> None:
-    """An entry that a later import makes wrong, or that nothing declares any more, is found here."""
+    """Finds an entry that a later import makes wrong, or that nothing declares any more."""
     here = imported(
         path for path in (CHECKOUT / "agentbox").rglob("*.py") if "testing" not in path.parts
     )

@@ -1,4 +1,4 @@
-"""The package index by the simple API, asked as the host's pip is configured."""
+"""The package index (simple API), with the configuration of the host's pip."""
 
 import base64
 import json
@@ -80,7 +80,9 @@ def index_of(server: ThreadingHTTPServer, user: str = "") -> Index:
 
 
 def test_html_pages(server: ThreadingHTTPServer) -> None:
-    """Links become files with absolute addresses and digests; a size is asked of the file's server."""
+    """Links become files with absolute addresses and digests; the size is requested from the file's
+    server.
+    """
     index = index_of(server)
     found = index.files("X")
     assert set(found) == {"x-1-py3-none-any.whl", "x-1.tar.gz"}
@@ -93,7 +95,7 @@ def test_html_pages(server: ThreadingHTTPServer) -> None:
 
 
 def test_json_pages(server: ThreadingHTTPServer) -> None:
-    """JSON says the sizes; only wheels that the target can run count."""
+    """JSON has the sizes; only wheels that the target can run count."""
     index = index_of(server)
     files = installable(index, Target("3.13", "amd64", 41), "y", "2")
     assert [(row.file, index.file_size(row)) for row in files] == [
@@ -104,14 +106,16 @@ def test_json_pages(server: ThreadingHTTPServer) -> None:
 
 
 def test_pages_are_asked_once(server: ThreadingHTTPServer) -> None:
-    """The same project is not asked for again, and one that the index does not have is empty."""
+    """A project is requested once; one that the index does not have is empty."""
     index = index_of(server)
     assert [index.files(name) for name in ("absent", "absent")] == [{}, {}]
     assert len(server.handler.seen) == 1  # type: ignore[attr-defined]
 
 
 def test_credentials_go_to_their_host(server: ThreadingHTTPServer) -> None:
-    """User and password of the index address are sent as a header and stand in no file's address."""
+    """User and password of the index address are sent as a header and are not part of a file's
+    address.
+    """
     index = index_of(server, user="me:p%40ss@")
     (_, authorization), found = (index.files("x"), server.handler.seen[0])[1], index.files("x")  # type: ignore[attr-defined]
     assert base64.b64decode(authorization.removeprefix("Basic ")) == b"me:p@ss"
@@ -123,8 +127,10 @@ def test_credentials_go_to_their_host(server: ThreadingHTTPServer) -> None:
 
 
 def test_failures_are_told_apart(server: ThreadingHTTPServer) -> None:
-    """A server that answers 500 is no missing network; one that is not there is. Neither message names the host."""
-    with pytest.raises(FetchError, match="the server answers 500") as caught:
+    """A status of 500 and an unreachable server are different errors. Neither message names the
+    host.
+    """
+    with pytest.raises(FetchError, match="the server responded with 500") as caught:
         index_of(server).files("broken")
     assert not isinstance(caught.value, NoNetworkError)
     with pytest.raises(NoNetworkError) as gone:
@@ -134,7 +140,9 @@ def test_failures_are_told_apart(server: ThreadingHTTPServer) -> None:
 
 
 def test_pip_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A command's section outranks the global one, the environment both; extra indexes and link folders are left out."""
+    """A command's section overrides the global one, the environment both; extra indexes and
+    find-links directories are ignored.
+    """
     listed = (
         ":env:.index-url='http://env.example.invalid'\nglobal.index-url='http://global.example.invalid'\n"
         "global.extra-index-url='http://extra.example.invalid'\nglobal.find-links='/wheels'\n"

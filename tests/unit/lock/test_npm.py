@@ -1,4 +1,4 @@
-"""npm packages as the real client resolves and packs them, from a registry on loopback."""
+"""npm packages, resolved and packed by the real client from a registry on loopback."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ BOTH = ("amd64", "arm64")
 
 @pytest.fixture
 def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Registry]:
-    """Two versions of a library; a command with a program for each machine and one for another system."""
+    """Two versions of a library; a command with a program for each machine and one for another
+    system.
+    """
     monkeypatch.setenv("npm_config_cache", str(tmp_path / "cache"))
     monkeypatch.setenv("npm_config_userconfig", str(tmp_path / "npmrc"))
     monkeypatch.setenv("npm_config_fetch_retries", "0")
@@ -48,7 +50,7 @@ def rows(
     pins: Mapping[str, str] | None = None,
     ignored: str = "",
 ) -> dict[str, NpmEntry]:
-    """What a feature `tool` with this list gets, by file name."""
+    """The rows of a feature `tool` with this list, by file name."""
     wanted = {"tool": RequestedPackages(npm=listed, npm_scripts_ignored=ignored)}
     inputs = LockInputs(
         source="debian", suite="trixie", python="3.13", systems=("x86_64-linux",), features=wanted
@@ -65,13 +67,15 @@ def rows(
     ],
 )
 def test_an_entry_of_the_list(text: str, spec: NpmSpec) -> None:
-    """Name, range, and npm's own form of an alias; `{cpu}` is npm's name of a machine."""
+    """Name, range, and npm's form of an alias; `{cpu}` is npm's name of a machine."""
     assert npm_spec(text) == spec
     assert [row.directory for row in npm_specs(["t-{cpu}"], "arm64")] == ["t-arm64"]
 
 
 def test_each_machine_gets_its_own_program(registry: Registry) -> None:
-    """Rows of what fits Linux on the machines asked for, with every place they go to; nothing of other systems."""
+    """Rows that fit Linux on the requested machines, with every install path; none of other
+    systems.
+    """
     found = rows("@maker/tool")
     assert {name: row.arch for name, row in found.items()} == {
         "library-1.1.0.tgz": BOTH,
@@ -84,7 +88,7 @@ def test_each_machine_gets_its_own_program(registry: Registry) -> None:
 
 
 def test_a_program_of_another_machine_may_be_named(registry: Registry) -> None:
-    """Required, not optional: what the registry does not serve is an error, never left out."""
+    """It is required, not optional: a version that the registry does not serve is an error."""
     assert rows("@maker/tool-linux-{cpu}").keys() == {
         "maker-tool-linux-arm64-2.0.0.tgz",
         "maker-tool-linux-x64-2.0.0.tgz",
@@ -96,7 +100,7 @@ def test_a_program_of_another_machine_may_be_named(registry: Registry) -> None:
 
 
 def test_versions_are_kept_while_they_are_served(registry: Registry) -> None:
-    """Those that others need too; when one is gone, the list resolves anew."""
+    """Including versions of indirect dependencies; when one is gone, the list is resolved again."""
     pins = {"tool/node_modules/@maker/tool": "2.0.0", "tool/node_modules/library": "1.0.0"}
     assert "library-1.0.0.tgz" in rows("@maker/tool", pins=pins)
     registry.withdraw("library", "1.0.0")
@@ -104,17 +108,15 @@ def test_versions_are_kept_while_they_are_served(registry: Registry) -> None:
 
 
 def test_a_package_without_what_it_requires_is_refused(registry: Registry) -> None:
-    """npm would leave out silently what an optional package requires, or that package with it, as it happens."""
+    """npm would silently omit a dependency of an optional package, or the package itself."""
     del registry.documents["library"]
-    missing = (
-        r"(library \^1\.0\.0, which @maker/tool needs|@maker/tool latest, or what it requires)"
-    )
+    missing = r"(library \^1\.0\.0, which @maker/tool needs|@maker/tool latest, or a package that it requires)"
     with pytest.raises(ResolveError, match=f"does not serve {missing}"):
         rows("@maker/tool")
 
 
 def test_an_install_script_needs_a_reason(registry: Registry) -> None:
-    """None is ever run."""
+    """Install scripts are never run."""
     with pytest.raises(ResolveError, match="builder: it has an install script"):
         rows("builder")
     assert rows("builder", ignored="it only builds what nobody calls").keys() == {
@@ -123,14 +125,14 @@ def test_an_install_script_needs_a_reason(registry: Registry) -> None:
 
 
 def test_other_bytes_than_the_index_names_are_refused(registry: Registry) -> None:
-    """Whoever altered them."""
+    """Whatever changed them."""
     registry.tarballs["library/-/1.1.0.tgz"] = registry.tarballs["library/-/1.0.0.tgz"]
     with pytest.raises(FetchError, match="library"):
         rows("library")
 
 
 def test_a_withdrawn_version_is_named(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that it can be locked anew; a registry that does not answer is another failure."""
+    """The message tells to lock again; an unreachable registry is another error."""
     with pytest.raises(NotServedError) as raised:
         NpmPacker([("library", "9.9.9")]).file(("library", "9.9.9"))
     assert raised.value.names == ("library",)

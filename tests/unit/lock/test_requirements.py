@@ -1,4 +1,4 @@
-"""One requirements file for every supported Python."""
+"""One requirements file for all supported Pythons."""
 
 from pathlib import Path
 
@@ -32,7 +32,7 @@ EVERYWHERE = [(python, arch) for python in PYTHONS for arch in ARCHS]
     ],
 )
 def test_markers_hold_exactly_there(where: list[tuple[str, str]], text: str) -> None:
-    """The marker is short, and true in the environments that were named and in no other."""
+    """The marker is short, and true in exactly the named environments."""
     assert marker_for(where) == text
     if text:
         true = [
@@ -44,7 +44,9 @@ def test_markers_hold_exactly_there(where: list[tuple[str, str]], text: str) -> 
 
 
 def test_the_shipped_files_are_fresh() -> None:
-    """requirements.host and requirements.test were made for what pyproject.toml asks now; `agentbox lock` mends them."""
+    """requirements.host and requirements.test match pyproject.toml; `agentbox lock` updates
+    them.
+    """
     for file in requirement_files(CHECKOUT):
         assert not file.is_stale, file.path.name
         pinned = [line for line in file.path.read_text().splitlines() if "==" in line]
@@ -66,7 +68,7 @@ def test_stale_files(tmp_path: Path) -> None:
 
 
 def test_pins_are_versions_that_stand_once(tmp_path: Path) -> None:
-    """A package with one version everywhere is kept; one with a version a Python is not."""
+    """A package with one version everywhere is pinned; one with a version per Python is not."""
     path = tmp_path / "requirements.host"
     path.write_text(
         'a==1 \\\nb==1 ; python_version < "3.12" \\\nb==2 ; python_version >= "3.12" \\\n'

@@ -1,4 +1,4 @@
-"""The build tools: read out of Debian packages and hashed without Nix, as Nix itself would."""
+"""The build tools: extracted from Debian packages and hashed like Nix, without Nix."""
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ from agentbox.plan.lockfile.model import LockEntry, Seed
 
 
 def deb(folder: Path, name: str, files: dict[str, bytes], compression: str) -> Path:
-    """A package made by dpkg-deb itself."""
+    """A package built by dpkg-deb."""
     root = folder / name
     (root / "DEBIAN").mkdir(parents=True)
     (root / "DEBIAN/control").write_text(
@@ -36,31 +36,33 @@ def deb(folder: Path, name: str, files: dict[str, bytes], compression: str) -> P
 
 @pytest.mark.parametrize("compression", ["xz", "gzip", "none"])
 def test_reads_what_dpkg_writes(tmp_path: Path, compression: str) -> None:
-    """A file comes out of a package of each compression, byte for byte."""
+    """A file is extracted from a package of each compression, byte for byte."""
     made = deb(tmp_path, "busybox-static", {"usr/bin/busybox": b"\0tool" * 999}, compression)
     assert extract(made, ["busybox"]) == {"busybox": b"\0tool" * 999}
 
 
 def test_says_what_is_wrong_with_a_package(tmp_path: Path) -> None:
-    """No archive, a cut one and one without the file are refused by name."""
+    """A file that is no archive, a truncated one and one without the member are rejected by
+    name.
+    """
     made = deb(tmp_path, "other", {"usr/bin/other": b"x"}, "xz")
     with pytest.raises(FetchError, match=r"other.deb: it has no busybox"):
         extract(made, ["busybox"])
     whole = made.read_bytes()
     for data, why in (
-        (b"no", "no ar archive"),
-        (whole[:-9], "was cut"),
-        (whole[:70], "broken ar header|was cut|no data"),
+        (b"no", "not an ar archive"),
+        (whole[:-9], "is truncated"),
+        (whole[:70], "invalid ar header|is truncated|no data"),
     ):
         made.write_bytes(data)
         with pytest.raises(FetchError, match=why):
             extract(made, ["other"])
-    with pytest.raises(ValueError, match="no ar archive"):
+    with pytest.raises(ValueError, match="not an ar archive"):
         list(ar_members(b"PK"))
 
 
 def test_seed_folder_is_what_nix_stores(tmp_path: Path) -> None:
-    """The folder holds two executables; its NAR hash and its store path are those that Nix gives it."""
+    """The directory has two executables; its NAR hash and store path equal those of Nix."""
     debs = {
         "busybox-static": deb(tmp_path, "busybox-static", {"usr/bin/busybox": b"box"}, "xz"),
         "bash-static": deb(tmp_path, "bash-static", {"usr/bin/bash-static": b"shell"}, "xz"),
@@ -80,9 +82,11 @@ def test_seed_folder_is_what_nix_stores(tmp_path: Path) -> None:
 
 
 def test_files_lie_where_nix_looks(tmp_path: Path) -> None:
-    """The store path is known before a file is added, and adding it, even twice, makes just that path valid."""
+    """The store path is known before a file is added; adding it, even twice, makes exactly that
+    path valid.
+    """
     path = tmp_path / "some"
-    path.write_bytes(os.urandom(32))  # a path of an earlier run may be valid still
+    path.write_bytes(os.urandom(32))  # A path of an earlier run may still be valid.
     entry = LockEntry(
         name="a", version="1", file="a+b_1.deb", size=path.stat().st_size, sha256=file_sha256(path)
     )
@@ -95,7 +99,7 @@ def test_files_lie_where_nix_looks(tmp_path: Path) -> None:
 
 
 def test_roots_hold_exactly_what_is_asked(tmp_path: Path) -> None:
-    """The links of a root folder are those of the last call."""
+    """The links of a root directory are those of the last call."""
     places = []
     for name in ("one", "two"):
         path = tmp_path / name

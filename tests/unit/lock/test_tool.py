@@ -1,4 +1,4 @@
-"""What is kept of a program that failed."""
+"""Error output of a failed program."""
 
 from agentbox.host.packages.host_command import CommandResult, run
 
@@ -6,7 +6,9 @@ ABSENT = "E: Unable to locate package x\nE: Couldn't find any package by glob 'x
 
 
 def test_the_reason_is_what_the_program_said_of_errors() -> None:
-    """Without apt's echoes; the last line where it named no error; how it ended where it said nothing."""
+    """Without apt's echoes; the last line if no line is an error; the exit status if there is no
+    output.
+    """
     assert CommandResult(100, "", ABSENT).reason == "E: Unable to locate package x"
     assert CommandResult(1, "", "reading\nno such file\n").reason == "no such file"
     assert CommandResult(3, "", "").reason == "exit code 3"
@@ -14,7 +16,7 @@ def test_the_reason_is_what_the_program_said_of_errors() -> None:
 
 
 def test_a_program_that_hangs_is_killed() -> None:
-    """At the deadline, and the reason says so."""
+    """At the deadline, and the reason contains it."""
     hung = run(["sleep", "60"], timeout=0.2)
     assert hung.code != 0
-    assert hung.reason == "it did not end in 0.2 s"
+    assert hung.reason == "timed out after 0.2 s"

@@ -1,4 +1,4 @@
-"""Downloads into the cache: whole, checked, resumed, one writer at a time."""
+"""Downloads into the cache: complete, verified, resumed, one writer at a time."""
 
 import hashlib
 import json
@@ -39,14 +39,16 @@ def origin(tmp_path: Path, data: bytes, wanted: LockEntry) -> FileOrigin:
 
 
 def moved(made: FileOrigin, cache: Cache) -> int:
-    """Runs a transfer; how many bytes it reported."""
+    """Runs a transfer and returns the number of reported bytes."""
     told: list[int] = []
     Transfer(made, cache, threading.Event(), told.append).run()
     return sum(told)
 
 
 def test_a_file_arrives(tmp_path: Path, cache: Cache) -> None:
-    """The file lies under its digest, nothing else is left, and every byte was reported once."""
+    """The file is stored under its digest, nothing else remains, and every byte was reported
+    once.
+    """
     wanted = entry(DATA)
     assert moved(origin(tmp_path, DATA, wanted), cache) == len(DATA)
     assert [path.name for path in cache.directory.iterdir()] == [wanted.sha256]
@@ -54,7 +56,7 @@ def test_a_file_arrives(tmp_path: Path, cache: Cache) -> None:
 
 
 def test_a_broken_off_file_goes_on(tmp_path: Path, cache: Cache) -> None:
-    """Bytes that are there already are not asked for again: here the server has no others."""
+    """Existing bytes are not requested again: here the server has no others."""
     wanted = entry(DATA)
     with cache.partial_file(wanted) as part:
         part.write_bytes(DATA[:1000])
@@ -64,7 +66,7 @@ def test_a_broken_off_file_goes_on(tmp_path: Path, cache: Cache) -> None:
 
 @pytest.mark.parametrize("left", [b"other" * 99, DATA + b"longer"])
 def test_a_wrong_beginning_is_thrown_away(tmp_path: Path, cache: Cache, left: bytes) -> None:
-    """What an earlier run left may be wrong: then the file is brought again from its beginning."""
+    """If the partial file of an earlier run is wrong, the download starts from the beginning."""
     wanted = entry(DATA)
     with cache.partial_file(wanted) as part:
         part.write_bytes(left)
@@ -75,13 +77,13 @@ def test_a_wrong_beginning_is_thrown_away(tmp_path: Path, cache: Cache, left: by
 @pytest.mark.parametrize(
     ("data", "why"),
     [
-        (DATA[:-1] + b"!", "SHA-256 is"),
-        (DATA + b"!", "its size is 256001, the lock says 256000"),
+        (DATA[:-1] + b"!", "its SHA-256 is"),
+        (DATA + b"!", "its size is 256001, the lock has 256000"),
         (b"", "its size is 0"),
     ],
 )
 def test_other_bytes_are_refused(tmp_path: Path, cache: Cache, data: bytes, why: str) -> None:
-    """A file with another digest or size is refused by name and deleted."""
+    """A file with another digest or size is rejected by name and deleted."""
     with pytest.raises(FetchError, match=f"cannot accept file: {why}") as caught:
         moved(origin(tmp_path, data, entry(DATA)), cache)
     assert caught.value.exit_code == 4
@@ -89,13 +91,13 @@ def test_other_bytes_are_refused(tmp_path: Path, cache: Cache, data: bytes, why:
 
 
 def test_an_endless_file_ends(tmp_path: Path, cache: Cache) -> None:
-    """A server that sends without end is left once it sent more than was locked."""
+    """The transfer ends once the server has sent more than the locked size."""
     with pytest.raises(FetchError, match="its size is"):
         moved(FileOrigin(entry(DATA), url=Path("/dev/zero").as_uri(), client=HttpClient({})), cache)
 
 
 def test_programs_of_the_host(tmp_path: Path, cache: Cache) -> None:
-    """What a program of the host fetched is checked like any other."""
+    """A file fetched by a program of the host is verified like any other."""
     wanted = entry(DATA)
 
     def make(target: Path) -> None:
@@ -107,7 +109,7 @@ def test_programs_of_the_host(tmp_path: Path, cache: Cache) -> None:
 
 
 def test_decayed_files_are_deleted(cache: Cache) -> None:
-    """A file of the cache is hashed again before it counts."""
+    """A cached file is hashed again before use."""
     wanted = entry(DATA)
     cache.path(wanted).write_bytes(DATA[:-1])
     assert "its size is" in describe_difference(wanted, cache.path(wanted))
@@ -116,7 +118,7 @@ def test_decayed_files_are_deleted(cache: Cache) -> None:
 
 
 def test_one_writer_at_a_time(tmp_path: Path, cache: Cache) -> None:
-    """A second transfer of the same file waits, and finds it there."""
+    """A second transfer of the same file waits, then uses the stored file."""
     wanted, calls = entry(DATA), []
 
     def make(target: Path) -> None:
@@ -150,7 +152,7 @@ def test_a_batch(tmp_path: Path, cache: Cache) -> None:
 
 
 def test_a_batch_ends_with_its_first_failure(tmp_path: Path, cache: Cache) -> None:
-    """One refused file ends the batch with its sentence; those that came before stay."""
+    """One rejected file ends the batch with its message; files that arrived before stay."""
     good, bad = entry(DATA, "good"), entry(DATA + b"!", "bad")
     with pytest.raises(FetchError, match="cannot accept bad"):
         Downloads(cache, NullProgress(), jobs=1).run(
@@ -162,7 +164,7 @@ def test_a_batch_ends_with_its_first_failure(tmp_path: Path, cache: Cache) -> No
 
 
 def test_no_server(cache: Cache) -> None:
-    """Nobody there is told apart from a file that is gone."""
+    """An unreachable server and a missing file are different errors."""
     with pytest.raises(NoNetworkError):
         moved(FileOrigin(entry(DATA), url="http://127.0.0.1:9/file", client=HttpClient({})), cache)
     assert issubclass(FileGoneError, FetchError)

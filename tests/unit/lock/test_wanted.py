@@ -1,4 +1,4 @@
-"""What a manifest asks to be locked, and whether a lock answers it."""
+"""Packages that a manifest requires, and whether a lock satisfies it."""
 
 from pathlib import Path
 
@@ -39,7 +39,7 @@ def asked(text: str = "", lock: Path | None = None, systems: tuple[str, ...] = (
 
 
 def lock_for(inputs: LockInputs, path: Path) -> Path:
-    """An empty lock that says it was made for these inputs."""
+    """An empty lock that was made for these inputs."""
     lock = Lock(
         inputs=inputs.digest(),
         source=inputs.source,
@@ -53,7 +53,9 @@ def lock_for(inputs: LockInputs, path: Path) -> Path:
 
 
 def test_lists_by_feature() -> None:
-    """Extra packages and the application's own requirements are core's; what is off asks for nothing."""
+    """Extra packages and the application's requirements belong to core; disabled features have
+    none.
+    """
     inputs = asked('[image]\nextra_packages = ["vim"]')
     assert debian_lists(inputs) == {"core": ("git", "vim"), "build": ("python3",)}
     assert python_lists(inputs)["build"] == ("installer",)
@@ -62,7 +64,7 @@ def test_lists_by_feature() -> None:
 
 
 def test_unused_dependencies_are_inputs() -> None:
-    """Both sources name what they leave out, and naming it makes a lock stale."""
+    """Both sources list omitted packages, and a change of the list makes a lock stale."""
     inputs = asked()
     assert unused_debian(inputs) == {}
     assert "pydantic" in inputs.unused_requirements["wordllama"]
@@ -76,13 +78,13 @@ def test_unused_dependencies_are_inputs() -> None:
 
 
 def test_a_log_level_needs_no_new_lock() -> None:
-    """Only what decides packages is in the digest."""
+    """Only keys that affect packages are in the digest."""
     assert asked('[observability]\nlog_level = "warn"').digest() == asked().digest()
     assert asked('[image]\nextra_packages = ["vim"]').digest() != asked().digest()
 
 
 def test_systems(tmp_path: Path) -> None:
-    """The manifest's systems, else this machine's and those that the lock covers already."""
+    """The manifest's systems, else this machine's and those in the lock."""
     named = asked('[image]\nsystems = ["aarch64-linux"]')
     assert named.systems == ("aarch64-linux",)
     assert asked().systems == (host_system(),)
@@ -95,16 +97,20 @@ def test_systems(tmp_path: Path) -> None:
 
 
 def test_suites() -> None:
-    """A suite fixes Python and C library; an unknown one is refused with the known ones."""
+    """A suite determines Python and C library; an unknown one is rejected with the known ones."""
     assert (suite_by_name("trixie").python, suite_by_name("trixie").glibc_minor) == ("3.13", 41)
-    with pytest.raises(ResolveError, match="cannot lock for suite sid: only bookworm and trixie"):
+    with pytest.raises(
+        ResolveError, match="cannot lock for suite sid: supported are bookworm and trixie"
+    ):
         asked('[image]\nsuite = "sid"')
 
 
 def test_checking_a_lock(tmp_path: Path) -> None:
-    """A missing lock, one for other packages and one for other systems each leave with 5 and their sentence."""
+    """A missing lock, one for other packages and one for other systems: exit 5 with a message
+    each.
+    """
     path = tmp_path / "agentbox.lock"
-    with pytest.raises(LockError, match="there is none beside the manifest"):
+    with pytest.raises(LockError, match="not found beside the manifest"):
         check_inputs(path, asked())
     lock = check_inputs(lock_for(asked(), path), asked())
     with pytest.raises(LockError, match=r"made for other packages \(feature node was added\)"):
@@ -118,7 +124,9 @@ def test_checking_a_lock(tmp_path: Path) -> None:
 
 
 def test_the_lock_beside_the_manifest_counts(tmp_path: Path) -> None:
-    """The lock beside the manifest; the checkout's until there is one; beside it when there is none at all."""
+    """The lock beside the manifest; else the checkout's; beside the manifest if there is
+    neither.
+    """
     checkout, away = tmp_path / "checkout", tmp_path / "away"
     checkout.mkdir()
     away.mkdir()
@@ -131,7 +139,9 @@ def test_the_lock_beside_the_manifest_counts(tmp_path: Path) -> None:
 
 
 def test_files_are_replaced_whole(tmp_path: Path) -> None:
-    """A replaced file is readable by everyone; a write that fails leaves the old one and nothing else."""
+    """A replaced file is readable by everyone; a failed write leaves the old file and nothing
+    else.
+    """
     path = tmp_path / "agentbox.lock"
     replace_file(path, b"one")
     replace_file(path, b"two")

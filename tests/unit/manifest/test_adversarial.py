@@ -15,10 +15,10 @@ JUDGE = """
 import json, re, sys, time
 from agentbox.manifest.features.loader import load_features
 from agentbox.manifest.load import parse
-from agentbox.manifest.rules.engine import run
+from agentbox.manifest.rules.engine import run_rules
 def judge(data):
     begun = time.process_time()
-    report = run(parse(data, "x"), features=load_features())
+    report = run_rules(parse(data, "x"), features=load_features())
     found = [f"{one.code} {one.message} {one.remedy}" for one in report.findings if one.severity == "error"]
     return time.process_time() - begun, found[:3]
 judge(b"[meta]\\nnam = 1")  # what is imported once

@@ -180,7 +180,7 @@ def test_a_required_key_is_missed() -> None:
 def test_another_schema_version_names_those_understood() -> None:
     """The number, and the one that is understood."""
     (finding,) = parse(b"[meta]\nschema_version = 2\n", "x").findings
-    assert finding.message == "2 is not understood: this agentbox understands 1"
+    assert finding.message == "2 is not supported: this agentbox supports 1"
 
 
 def test_at_most_three_suggestions() -> None:

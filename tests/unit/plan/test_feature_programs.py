@@ -120,7 +120,7 @@ def test_a_name_or_a_port_is_taken_once() -> None:
         Port(owner="api.port", name="api", port=9090),
         Port(owner="editor", name="web", port=9090),
     )
-    with pytest.raises(PlanError, match=r"cannot plan port 9090: api.port and editor both want it"):
+    with pytest.raises(PlanError, match=r"cannot plan port 9090: api.port and editor both use it"):
         check_ports(ports)
 
 

@@ -221,10 +221,10 @@ def test_two_different_wishes_for_one_thing_are_refused(
         ({"tmpfs": (TmpfsPlan(target="/tmp", size=1, mode="1777", exec=True),)}, "lets programs run from /tmp, which the baseline mounts noexec"),
         ({"tmpfs": (TmpfsPlan(target="/opt", size=1, mode="0700"),)}, "hides /opt of the image"),
         ({"tmpfs": (TmpfsPlan(target="/a", size=1, mode="4755"),)}, "mode 4755 of /a has a setuid or setgid bit"),
-        ({"volumes": (VolumePlan(source="x", target="/tmp"),)}, "takes the place of what the baseline mounts at /tmp"),
+        ({"volumes": (VolumePlan(source="x", target="/tmp"),)}, "replaces the baseline's mount at /tmp"),
         ({"volumes": (VolumePlan(source="x", target="/var/lib"),)}, "hides /var/lib of the image"),
-        ({"volumes": (VolumePlan(source="x", target="/workspace"),)}, "takes the place of what the baseline mounts at /workspace"),
-        ({"volumes": (VolumePlan(source="/run/docker.sock", target="/a"),)}, "gives the box /run/docker.sock of the host"),
+        ({"volumes": (VolumePlan(source="x", target="/workspace"),)}, "replaces the baseline's mount at /workspace"),
+        ({"volumes": (VolumePlan(source="/run/docker.sock", target="/a"),)}, "mounts /run/docker.sock of the host"),
     ],
 )  # fmt: skip
 def test_what_would_undo_the_baseline_is_refused_by_name(

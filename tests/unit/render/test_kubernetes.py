@@ -161,9 +161,9 @@ def test_an_image_without_digest_is_refused(reference: str) -> None:
 def test_a_name_that_is_no_dns_label_and_a_folder_of_this_host_are_refused() -> None:
     """Both are fine for compose."""
     text = 'meta = { schema_version = 1, name = "box-" }\n'
-    with pytest.raises(RenderError, match="no DNS label"):
+    with pytest.raises(RenderError, match="must be a DNS label"):
         kubernetes(plan_of(text), Options(IMAGE), manifest=manifest_bytes(text))
-    with pytest.raises(RenderError, match="folder of this host"):
+    with pytest.raises(RenderError, match="directory of this host"):
         kubernetes(plan_of(), Options(IMAGE, Path("/home/me")), manifest=manifest_bytes())
 
 

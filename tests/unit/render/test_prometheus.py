@@ -41,7 +41,7 @@ _ATTACK = 'agentbox_denied_total{agent="builder",class="attack",layer="reaper",r
 _HEALTH = 'agentbox_adapter_health{slot="pods",impl="local-fs"}'
 _HEALTH_OFF = 'agentbox_adapter_health{slot="pods",impl="off"}'
 CASES = {
-    "AgentboxDown": Case({"up": "0x20"}, {"up": "1x20"}, {}, "agentbox answers no scrape"),
+    "AgentboxDown": Case({"up": "0x20"}, {"up": "1x20"}, {}, "agentbox does not answer scrapes"),
     "AgentboxNotReady": Case(
         {"agentbox_ready": "1x5 0x20"}, {"agentbox_ready": "1x5 0x1 1x20"}, {}, "agentbox is not ready"
     ),
@@ -55,11 +55,11 @@ CASES = {
         {"agentbox_boot_previous_unclean": "1x20"},
         {"agentbox_boot_previous_unclean": "0x20"},
         {},
-        "agentbox was not shut down in order before this boot",
+        "agentbox was not shut down cleanly before this boot",
     ),
     "AgentboxProgramRestarts": Case(
         {_STARTS: "1+1x20"}, {_STARTS: "1x10 2x10"}, {"program": "gateway"},
-        "gateway of agentbox was started more than three times in 15 minutes",
+        "gateway of agentbox restarted more than three times in 15 minutes",
     ),
     "AgentboxSlotDegraded": Case(
         {_HEALTH: "2x20"}, {_HEALTH: "2x3 1x17", _HEALTH_OFF: "2x20"}, {"slot": "pods", "impl": "local-fs"},
@@ -72,7 +72,7 @@ CASES = {
     "AgentboxAttack": Case(
         {_ATTACK: "_x17 1x3"}, {_ATTACK: "1x20", _DENIED: "0+50x20", _BENIGN: "0+50x20"},
         {"agent": "builder", "layer": "reaper", "rule": "ptrace"},
-        "agent builder of agentbox tried what no program asks for that means well (ptrace)",
+        "agent builder of agentbox made a request that only an attack makes (ptrace)",
     ),
     "AgentboxJournalNearMax": Case(
         {_JOURNAL + "bytes": "85x20", _JOURNAL + "max_bytes": "100x20"},
@@ -102,13 +102,13 @@ CASES = {
         {'agentbox_posture_drift{control="seccomp"}': "1x20"},
         {'agentbox_posture_drift{control="seccomp"}': "0x20"},
         {"control": "seccomp"},
-        "agentbox is not confined as its plan says: seccomp",
+        "agentbox is not confined as planned: seccomp",
     ),
     "AgentboxOtherPlan": Case(
         {'agentbox_build_info{plan_digest="sha256:other"}': "1x20"},
         {f'agentbox_build_info{{plan_digest="{PLAN.digest}"}}': "1x20"},
         {"plan_digest": "sha256:other"},
-        "agentbox runs another plan than these rules were rendered from",
+        "agentbox runs a different plan than these rules",
     ),
 }  # fmt: skip
 

@@ -100,7 +100,7 @@ def test_a_parameter_leads_to_no_other_route(name: str, value: str) -> None:
 
 def test_url_refuses_what_the_row_lacks() -> None:
     """A query name that the row has not is a ValueError, a parameter left out a KeyError."""
-    with pytest.raises(ValueError, match="no query name 'colour'"):
+    with pytest.raises(ValueError, match="no query parameter 'colour'"):
         BY_NAME["list_beads"].url(query={"colour": "red"})
     with pytest.raises(KeyError):
         BY_NAME["show_bead"].url()

@@ -107,7 +107,7 @@ def test_a_search_goes_to_each_body() -> None:
 )
 def test_the_filter_is_the_reviewed_one(machine: Machine, digest: str) -> None:
     """Changed bytes want a look at what they now let through."""
-    found = seccomp.build(machine, network=False, own=OWN)
+    found = seccomp.build(machine, network=False, cookie=OWN)
     assert hashlib.sha256(found).hexdigest()[:16] == digest
 
 
@@ -224,7 +224,7 @@ def test_arguments_decide(
 @pytest.mark.parametrize("call", seccomp.LANDLOCK_CALLS)
 def test_the_launchers_own_rulesets_pass(machine: Machine, call: str) -> None:
     """By both words; with a bit of either wrong it is asked."""
-    program = seccomp.build(machine, network=False, own=OWN)
+    program = seccomp.build(machine, network=False, cookie=OWN)
     answers = {
         run(
             program,

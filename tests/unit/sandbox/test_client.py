@@ -188,7 +188,7 @@ async def test_time_is_bounded(launcher: LauncherClient, launch: Launch) -> None
 
 
 @pytest.mark.parametrize("victim", ["reaper", "launcher"])
-async def test_a_killed_keeper_takes_the_tree_along(
+async def test_a_killed_reaper_takes_the_tree_along(
     launcher: LauncherClient, launch: Launch, victim: str
 ) -> None:
     """SIGKILL of reaper or launcher: nothing of the tree lives when the end is told; the next spawn works."""
@@ -240,7 +240,7 @@ async def test_a_cancelled_spawn_leaves_no_process(
     await over(await launcher.spawn(launch))
     await wait_until(
         lambda: len(below(launcher.pid)) == 3,
-        "the launcher, and the keeper and process that wait for an agent",
+        "the launcher, and the reaper and process that wait for an agent",
     )
     for delay in (0, 0.0005, 0.001, 0.002, 0.004):
         task = asyncio.create_task(launcher.spawn(replace(launch, argv=("sleep", "1000"))))

@@ -291,7 +291,7 @@ def test_an_older_kernel_is_refused_unless_it_is_allowed(known: int, lacks: set[
     assert refused.returncode != 0
     assert all(name in refused.stderr for name in lacks)
     allowed = replace(FREE, allow_degraded=tuple(lacks))
-    script = "said(held=seccomp.installed(), unix=tried(lambda: socket.socket(socket.AF_UNIX)))"
+    script = "said(held=seccomp.is_installed(), unix=tried(lambda: socket.socket(socket.AF_UNIX)))"
     assert run_json(script, allowed, landlock_abi=known) == {"held": True, "unix": "EACCES"}
 
 

@@ -122,7 +122,7 @@ def test_namespaces_stay_refused() -> None:
 
 @pytest.mark.timed
 async def test_a_bomb_meets_its_limit_and_a_neighbour_goes_on(tmp_path: Path) -> None:
-    """Children that fork for ever get EAGAIN for ever; nobody has to end them, and a neighbour starts and ends beside it."""
+    """Children that fork for ever get EAGAIN for ever; nobody has to end them, and another agent starts and ends beside it."""
     launcher = LauncherClient()
     base = Launch(
         argv=("true",), env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}, cwd=str(tmp_path),
@@ -145,12 +145,12 @@ async def test_a_bomb_meets_its_limit_and_a_neighbour_goes_on(tmp_path: Path) ->
             nice = max(nice, os.getpriority(os.PRIO_PROCESS, agent.started.reaper))
             most = max(most, len(tree.descendants(tree.scan(), [agent.started.reaper])))
             start = time.monotonic()
-            neighbour = await launcher.spawn(base)
-            assert (await neighbour.ended).code == 0
-            neighbour.close_descriptors()
+            other = await launcher.spawn(base)
+            assert (await other.ended).code == 0
+            other.close_descriptors()
             took.append(time.monotonic() - start)
         assert most == 40
-        assert nice >= NICE  # a flooded keeper goes no faster than its agent
+        assert nice >= NICE  # a flooded reaper goes no faster than its agent
         assert sum(heard) > 0
         assert not agent.ended.done()
         assert sorted(took)[len(took) // 2] < 0.5

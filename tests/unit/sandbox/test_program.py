@@ -90,9 +90,9 @@ OLD = """
 import json, sys
 from agentbox.plan.model import Ruleset
 from agentbox.sandbox import feature_program as program
-from agentbox.core.linux.landlock import Grant
+from agentbox.core.linux.landlock import PathRule
 try:
-    found = program.apply(Ruleset(), [Grant("/usr", "rlx")], (), known=int(sys.argv[1]), allow_degraded=sys.argv[2:])
+    found = program.apply(Ruleset(), [PathRule("/usr", "rlx")], (), abi_override=int(sys.argv[1]), allow_degraded=sys.argv[2:])
 except OSError as error:
     found = error.strerror
 print(json.dumps(found))

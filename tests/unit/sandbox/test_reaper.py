@@ -15,7 +15,7 @@ if child == 0:
     signal.pause()
 reaper.leader, reaper.status = child, {status}
 near.send(json.dumps({{"do": "signal", "signal": int(signal.SIGKILL)}}).encode() + b"\\n")
-reaper._obey()
+reaper._handle_commands()
 os.kill(child, signal.SIGTERM)
 print(os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL)
 """

@@ -1,4 +1,4 @@
-"""The spare reaper: replaced when it is killed, ended when the launcher is idle."""
+"""The preforked reaper: replaced when it is killed, ended when the launcher is idle."""
 
 import asyncio
 import os
@@ -53,7 +53,7 @@ async def over(agent: AgentProcess) -> int | None:
 
 
 def waiting(launcher: LauncherClient, pair: list[Process]) -> bool:
-    """Whether the spare reaper and its child are the only processes of the launcher; fills `pair` with them."""
+    """Whether the preforked reaper and its child are the only processes of the launcher; fills `pair` with them."""
     table = tree.scan()
     reapers = [row for row in table.values() if row.parent == launcher.pid]
     pair[:] = [*reapers, *tree.descendants(table, [row.pid for row in reapers])]
@@ -70,14 +70,14 @@ async def test_an_idle_launcher_keeps_no_process_ready(
         await wait_until(lambda: not tree.quick_descendants(pid), "none is left")
         agent = await launcher.spawn(launch)
         await wait_until(
-            lambda: len(tree.quick_descendants(pid)) >= 3, "reaper, agent and walker are there"
+            lambda: len(tree.quick_descendants(pid)) >= 3, "reaper, agent and scanner are there"
         )
         assert await over(agent) == signal.SIGTERM
     await wait_until(lambda: not tree.quick_descendants(pid), "none is left")
 
 
 async def pair_of(launcher: LauncherClient) -> list[Process]:
-    """The spare reaper and its child, which becomes the agent."""
+    """The preforked reaper and its child, which becomes the agent."""
     found: list[Process] = []
     await wait_until(lambda: waiting(launcher, found), "a pair waits")
     return found
@@ -111,5 +111,5 @@ async def test_a_start_says_that_the_child_of_the_spare_reaper_was_killed(
         except SpawnFailed as error:
             told = str(error)
             break
-    assert "it was killed" in told
+    assert "the process was killed" in told
     await over(await launcher.spawn(unwalked))

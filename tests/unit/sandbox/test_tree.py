@@ -108,7 +108,7 @@ from agentbox.sandbox.launcher import tree
 kernel.become_subreaper()
 child = subprocess.Popen([sys.executable, "-c", {LEADERLESS!r}, sys.argv[1]], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 child.stdout.readline()
-tree.end_children()
+tree.kill_children()
 assert not tree.has_children()
 """
     held = str(tmp_path / "held")

@@ -10,7 +10,7 @@ import pytest
 
 WATCH = """
 import os, signal, sys
-from agentbox.sandbox.monitor.watchdog import Bounds, Watchdog
+from agentbox.sandbox.monitor.watchdog import TreeLimits, Watchdog
 if os.geteuid() == 0:
     os.setgroups([]); os.setgid(65534); os.setuid(65534)
 reading, writing = os.pipe()
@@ -22,8 +22,8 @@ if root == 0:
     os.execv("/bin/sh", ["sh", "-c", '"$0" -c "echo up; exec 1>&-; read line"; true', sys.argv[1]])
 os.close(writing)
 assert os.read(reading, 3) == b"up\\n"
-dog, bounds = Watchdog(), {root: Bounds(number=1, memory=0, pids=0)}
-print([(what.limit, what.observed) for _ in range(5) for _, kind, what in dog.look(bounds) if kind == "breach"], flush=True)
+dog, limits = Watchdog(), {root: TreeLimits(number=1, memory=0, pids=0)}
+print([(what.limit, what.observed) for _ in range(5) for _, kind, what in dog.poll(limits) if kind == "breach"], flush=True)
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 os.killpg(0, signal.SIGTERM)
 """

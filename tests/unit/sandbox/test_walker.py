@@ -40,12 +40,12 @@ REAPER, BESIDE = 1 << 22, 1 << 23  # pids of nobody
 
 
 class Lab:
-    """A walker and the launcher's end of its socket."""
+    """A scanner and the launcher's end of its socket."""
 
     def __init__(self, floor: int, reserve: int = 0) -> None:
         self.ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.ours.setblocking(False)
-        self.walker = DiskScanner(theirs, floor, reserve=reserve)
+        self.scanner = DiskScanner(theirs, floor, reserve=reserve)
 
     def watch(self, folder: Path, reaper: int = REAPER) -> None:
         (folder / "tmp").mkdir(parents=True, exist_ok=True)
@@ -53,18 +53,18 @@ class Lab:
             number=1, memory=0, pids=0, private=str(folder), tmp=8 * MIB, branch_disk=16 * MIB
         )
         self.ours.send(json.dumps({"watch": reaper, "bounds": bounds.__dict__}).encode())
-        assert self.walker._handle_message()
+        assert self.scanner._handle_message()
 
     def look_at_all(self) -> list[dict[str, Any]]:
         """As `said`, whoever is due, and whenever they were walked before."""
-        self.walker._next_walk = 0.0
-        for one in self.walker._trees.values():
+        self.scanner._next_walk = 0.0
+        for one in self.scanner._trees.values():
             one.walked_at, one.vanished = -1e9, one.vanished + 1
         return self.said()
 
     def said(self) -> list[dict[str, Any]]:
         """By one look."""
-        self.walker.poll()
+        self.scanner.poll()
         found = []
         while True:
             try:
@@ -157,11 +157,11 @@ async def test_what_others_wrote_is_no_matter_of_who_sends_descriptors(
         lab.look_at_all()
         sent(process)
         (quiet / "beside/work").write_bytes(os.urandom(12 * MIB))
-        one = lab.walker._trees[os.getpid()]
+        one = lab.scanner._trees[os.getpid()]
         await wait_until(
             lambda: (
                 bool(lab.look_at_all() or one.walked_at)
-                and lab.walker._trees[BESIDE].used > 12 * MIB
+                and lab.scanner._trees[BESIDE].used > 12 * MIB
             ),
             "both are walked",
         )
@@ -172,7 +172,7 @@ async def test_what_others_wrote_is_no_matter_of_who_sends_descriptors(
 
 
 async def test_who_has_a_socket_is_not_ended_for_what_others_write(lab: Lab, quiet: Path) -> None:
-    """A neighbour beside all agents takes the disk; no descriptor is under way."""
+    """A process outside of all agents takes the disk; no descriptor is in flight."""
     with sender(quiet / "one/tmp", 0, 0) as process:
         lab.watch(quiet / "one", os.getpid())
         sent(process)
@@ -196,7 +196,7 @@ async def test_near_the_cap_is_a_warning(lab: Lab, tmp_path: Path) -> None:
 def test_nobody_is_walked_while_nothing_is_written(lab: Lab, tmp_path: Path) -> None:
     """A folder that was full before the watch began, on a quiet disk, costs nothing until something vanishes."""
     lab.watch(tmp_path)
-    one = lab.walker._trees[REAPER]
+    one = lab.scanner._trees[REAPER]
     one.vanished = 0
     assert not one.is_due(time.monotonic(), slow_after=15)
     one.vanished = 5 * MIB  # more than half of the room of 8 MiB
@@ -242,7 +242,7 @@ def test_no_sum_of_agents_takes_the_reserve_of_the_disk(quiet: Path) -> None:
 
 async def test_a_stop_is_of_whole_trees_and_is_taken_back(tmp_path: Path) -> None:
     """Descendants too; who was stopped before stays so."""
-    ours, walker = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours, scanner = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     disk = DiskMonitor(lambda: None)
     ours.setblocking(False)
     disk._socket = ours
@@ -253,16 +253,16 @@ async def test_a_stop_is_of_whole_trees_and_is_taken_back(tmp_path: Path) -> Non
                 lambda: states_below(shell.pid) == ["S", "T"], "two sleep, one of them is stopped"
             )
             disk.watch(shell.pid, TreeLimits(number=1, memory=0, pids=0, private=str(tmp_path)))
-            walker.send(json.dumps({"freeze": True}).encode())
+            scanner.send(json.dumps({"freeze": True}).encode())
             assert list(disk.messages()) == []
             await wait_until(lambda: states_below(shell.pid) == ["T", "T"], "all are stopped")
-            walker.send(json.dumps({"freeze": False}).encode())
+            scanner.send(json.dumps({"freeze": False}).encode())
             assert list(disk.messages()) == []
             await wait_until(lambda: states_below(shell.pid) == ["S", "T"], "one goes on")
         finally:
             os.killpg(shell.pid, signal.SIGKILL)
     disk.close()
-    walker.close()
+    scanner.close()
 
 
 def states_below(pid: int) -> list[str]:

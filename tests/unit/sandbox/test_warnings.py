@@ -127,21 +127,21 @@ def _below_half(dog: Watchdog, root: int, limit: str) -> bool:
     ("limit", "place", "cap"), [("tmp", "tmp/x", 8 * MIB), ("branch_disk", "x", 16 * MIB)]
 )
 async def test_of_a_folder(tmp_path: Path, limit: str, place: str, cap: int) -> None:
-    """Temp and branch, as the walker finds real files; what is removed is noticed though nothing more is written."""
+    """Temp and branch, as the scanner finds real files; what is removed is noticed though nothing more is written."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.setblocking(False)
-    walker = DiskScanner(theirs, floor=0)
+    scanner = DiskScanner(theirs, floor=0)
     (tmp_path / "tmp").mkdir()
     bounds = TreeLimits(
         number=1, memory=0, pids=0, private=str(tmp_path), tmp=8 * MIB, branch_disk=16 * MIB
     )
     ours.send(json.dumps({"watch": 1 << 22, "bounds": bounds.__dict__}).encode())
-    assert walker._handle_message()
-    one, warnings = walker._trees[1 << 22], []
+    assert scanner._handle_message()
+    one, warnings = scanner._trees[1 << 22], []
 
     def look() -> int:
         """Warnings so far."""
-        walker.poll()
+        scanner.poll()
         try:
             while True:
                 word = json.loads(ours.recv(1 << 16))

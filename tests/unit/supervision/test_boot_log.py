@@ -20,7 +20,7 @@ import sys
 from agentbox.core.paths import Paths
 from agentbox.box.supervision.boot_log import rotate
 from agentbox.box.supervision.notify import notify
-paths = Paths.of_this_process()
+paths = Paths.for_this_process()
 notify(paths, sys.argv[1])
 for number in range(30_000):
     print(f"line {number}", flush=True)

@@ -18,7 +18,7 @@ def paths(tmp_path):
 
 def test_a_variable_and_a_file(paths):
     """Each by its own key; a file wins over a variable."""
-    file = paths.at("/run/agentbox/dsn")
+    file = paths.resolve("/run/agentbox/dsn")
     file.write_text("postgresql://localhost/d\n")
     assert slot_secrets(paths, {"dsn_env": "STORE_DSN"}) == {"dsn": "postgresql://a:b@localhost/c"}
     both = {"dsn_env": "STORE_DSN", "dsn_file": "/run/agentbox/dsn", "token_env": "", "schema": "x"}
@@ -38,6 +38,6 @@ def test_what_is_absent_is_left_out(paths):
 
 def test_an_unreadable_file_is_named(paths):
     """Without its content."""
-    paths.at("/run/agentbox/dsn").write_bytes(b"\xff\xfe")
+    paths.resolve("/run/agentbox/dsn").write_bytes(b"\xff\xfe")
     with pytest.raises(AgentboxError, match="/run/agentbox/dsn"):
         slot_secrets(paths, {"dsn_file": "/run/agentbox/dsn"})

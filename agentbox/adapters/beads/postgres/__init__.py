@@ -1,3 +1,2 @@
-"""Beads in a schema of PostgreSQL: tables, rows and statements. Decisions without SQL go into
-`adapters/beads`.
-"""
+"""Beads in a PostgreSQL schema: tables, rows and statements. Decisions without SQL belong in
+`adapters/beads`."""

@@ -1,4 +1,4 @@
-"""Closing a bead, and what follows from it for the beads below."""
+"""Closing a bead and its descendants."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ async def close(
     lease_id: str | None,
     forced: bool,
 ) -> Bead:
-    """The bead, closed. `result` is JSON text; `forced` closes a claimed bead without its lease."""
+    """Close the bead. `result` is JSON text; `forced` closes a claimed bead without its lease."""
     locked = await lock_bead(db, bead_id)
     bead = locked.bead
     if lease_id is not None and lease_id != locked.lease_id:
@@ -31,10 +31,10 @@ async def close(
     if bead.status == "closed":
         if bead.outcome == outcome:
             return bead
-        raise transition_error(bead, "closed", f"it is closed as {bead.outcome} already")
+        raise transition_error(bead, "closed", f"it is already closed as {bead.outcome}")
     if bead.status == "claimed" and lease_id is None and not forced:
         raise LeaseLost(
-            f"cannot close bead {bead_id}: {bead.assignee} holds it, and its lease id was not given",
+            f"cannot close bead {bead_id}: {bead.assignee} holds it and the lease id is missing",
             id=bead_id,
         )
     if bead.kind == "epic" and outcome == "done":
@@ -48,7 +48,7 @@ async def close(
 
 @dataclass(frozen=True, slots=True)
 class CloseRequest:
-    """What a holder says of its bead. `result` is JSON text."""
+    """A request of the lease holder to close its bead. `result` is JSON text."""
 
     bead_id: str
     lease_id: str
@@ -58,17 +58,19 @@ class CloseRequest:
 
 
 async def close_by_lease(db: Connection, requests: Sequence[CloseRequest]) -> list[Bead | None]:
-    """The usual end of tasks, in one statement: by the lease that holds it, with nothing below to look after. None for one
-    that is anything else, which `close` decides. Only a claimed bead has a time at which its lease expires."""
+    """Close tasks by their valid lease in one statement. Returns None for any other bead; `close`
+    handles those. Only a claimed bead has a lease expiry."""
     placeholders = ", ".join(
         f"({number}, %s::text, %s::text, %s::text, %s::text, %s::text)"
         for number in range(len(requests))
     )
     updated = await fetch_all(
         db,
-        f"""UPDATE beads b SET {CHANGED}{_SET_CLOSED}, outcome = e.outcome, note = e.note, result = e.result
+        f"""UPDATE beads b SET {CHANGED}{_SET_CLOSED},
+        outcome = e.outcome, note = e.note, result = e.result
         FROM (VALUES {placeholders}) AS e (number, id, lease_id, outcome, note, result)
-        WHERE b.id = e.id AND b.lease_id = e.lease_id AND b.lease_expires_at > now_ms() AND b.kind = 'task' RETURNING {BEAD}, e.number""",
+        WHERE b.id = e.id AND b.lease_id = e.lease_id AND b.lease_expires_at > now_ms()
+        AND b.kind = 'task' RETURNING {BEAD}, e.number""",
         [
             value
             for request in requests
@@ -86,7 +88,7 @@ async def close_by_lease(db: Connection, requests: Sequence[CloseRequest]) -> li
 
 
 async def _cancel_descendants(db: Connection, bead_id: str) -> None:
-    """Level by level: a row that is locked gets no more children, so that each next look sees all of them."""
+    """Cancel level by level: a locked row gets no more children, so each query sees all of them."""
     level = [bead_id]
     while level:
         children = await fetch_all(
@@ -96,7 +98,8 @@ async def _cancel_descendants(db: Connection, bead_id: str) -> None:
         await expire_leases(db, "b.id = ANY(%s)", (level,))
         await db.execute(
             f"""UPDATE beads b SET {CHANGED}{_SET_CLOSED},
-            outcome = 'cancelled', note = %s WHERE b.id = ANY(%s) AND b.status != 'closed'""".encode(),
+            outcome = 'cancelled', note = %s WHERE b.id = ANY(%s)
+            AND b.status != 'closed'""".encode(),
             (f"cancelled with {bead_id}", level),
         )
 

@@ -1,4 +1,4 @@
-"""Making beads: epics, children, and the children of schedules that are due."""
+"""Creates beads: epics, children, and the due children of schedules."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -58,10 +58,11 @@ _COLUMNS = (
     "rank",
     "next_due",
 )
-_INSERT = f"""INSERT INTO beads AS b ({", ".join(_COLUMNS)}) VALUES ({", ".join(["%s"] * len(_COLUMNS))})
+_INSERT = f"""INSERT INTO beads AS b ({", ".join(_COLUMNS)})
+    VALUES ({", ".join(["%s"] * len(_COLUMNS))})
     ON CONFLICT DO NOTHING RETURNING {BEAD}"""
 _ACCEPTS_CHILDREN = f"b.status <> 'closed' AND NOT ({EXPIRED} AND b.attempts >= b.max_attempts)"
-# The row of the parent is locked, so that it cannot be closed before the child is there.
+# The parent row is locked so that the parent cannot be closed before the child exists.
 _PARENT = f"""SELECT b.id, b.depth + 1 AS depth, now_ms() AS now FROM beads b
     WHERE b.id = %s AND b.depth < {beads.MAX_DEPTH} AND {_ACCEPTS_CHILDREN} FOR SHARE OF b"""
 _NO_PARENT = "SELECT %s::text AS id, 1 AS depth, now_ms() AS now"
@@ -69,7 +70,7 @@ _NO_PARENT = "SELECT %s::text AS id, 1 AS depth, now_ms() AS now"
 
 @dataclass(frozen=True, slots=True)
 class BeadDraft:
-    """A bead to be made, under an id that is its own however often it is tried."""
+    """A bead to create. Its id is the same for each attempt."""
 
     bead_id: str
     spec: BeadSpec
@@ -77,31 +78,38 @@ class BeadDraft:
 
     @property
     def is_simple(self) -> bool:
-        """Whether it is neither a schedule, nor tagged, nor counted against a share."""
+        """Whether it is no schedule, has no tags and does not count against a share."""
         return (
             self.spec.every is None and not self.spec.tags and not is_agent(self.spec.creator or "")
         )
 
 
 async def create_simple(db: Connection, drafts: Sequence[BeadDraft]) -> list[Bead | None]:
-    """The usual beads, in one statement for each parent. None for one that cannot be made so, which `create` decides."""
+    """Create simple beads, one statement per parent. Returns None for those left to `create`."""
     created: dict[str, Bead] = {}
     for parent_id in dict.fromkeys(draft.parent_id for draft in drafts):
-        values = [_values_of(one) for one in drafts if one.parent_id == parent_id]
+        values = [_values_of(draft) for draft in drafts if draft.parent_id == parent_id]
         inserted = await fetch_all(
             db, _insert_sql(parent_id, len(values)), (parent_id, *chain.from_iterable(values))
         )
         created |= {values[0]: bead_from_row(values) for values in inserted}
-    return [created.get(one.bead_id) for one in drafts]
+    return [created.get(draft.bead_id) for draft in drafts]
 
 
 def _insert_sql(parent_id: str | None, count: int) -> str:
-    placeholders = "(%s::text, %s::text, %s::text, %s::text, %s::text, %s::integer, %s::text, %s::text, %s::bigint, %s::text, %s::integer)"
-    return f"""WITH p AS MATERIALIZED ({_NO_PARENT if parent_id is None else _PARENT}) INSERT INTO beads AS b (
-            id, kind, title, creator, body, priority, data, dedup_key, not_before, overlap, max_attempts,
-            parent_id, depth, tags, status, note, result, attempts, revision, created_at, updated_at, rank
-        ) SELECT n.*, p.id, p.depth, '[]', 'open', '', 'null', 0, 1, p.now, p.now, coalesce(n.not_before, p.now)
-        FROM p, (VALUES {", ".join([placeholders] * count)}) AS n (id, kind, title, creator, body, priority, data, dedup_key, not_before)
+    placeholders = (
+        "(%s::text, %s::text, %s::text, %s::text, %s::text, %s::integer, %s::text, %s::text, "
+        "%s::bigint, %s::text, %s::integer)"
+    )
+    return f"""WITH p AS MATERIALIZED ({_NO_PARENT if parent_id is None else _PARENT})
+        INSERT INTO beads AS b (
+            id, kind, title, creator, body, priority, data, dedup_key, not_before, overlap,
+            max_attempts, parent_id, depth, tags, status, note, result, attempts, revision,
+            created_at, updated_at, rank
+        ) SELECT n.*, p.id, p.depth, '[]', 'open', '', 'null', 0, 1, p.now, p.now,
+            coalesce(n.not_before, p.now)
+        FROM p, (VALUES {", ".join([placeholders] * count)})
+            AS n (id, kind, title, creator, body, priority, data, dedup_key, not_before)
         ON CONFLICT DO NOTHING RETURNING {BEAD}"""
 
 
@@ -123,7 +131,7 @@ def _values_of(draft: BeadDraft) -> tuple[object, ...]:
 
 
 async def create(db: Connection, draft: BeadDraft) -> tuple[Bead, bool]:
-    """The bead of that spec, or the one that has its `dedup_key` already."""
+    """Create the bead, or return the existing one with the same `dedup_key`."""
     bead_id, spec, parent_id = draft.bead_id, draft.spec, draft.parent_id
     if (existing := await _find_existing(db, bead_id, spec.dedup_key)) is not None:
         return existing, existing.id == bead_id
@@ -133,21 +141,19 @@ async def create(db: Connection, draft: BeadDraft) -> tuple[Bead, bool]:
     created = await _insert(db, bead_id, now, spec, kind, parent_id, depth)
     if created is not None:
         return created, True
-    existing = await _find_existing(
-        db, bead_id, spec.dedup_key
-    )  # another was faster, and has committed
+    # a concurrent transaction committed first
+    existing = await _find_existing(db, bead_id, spec.dedup_key)
     assert existing is not None
     return existing, False
 
 
 async def create_due(db: Connection, ids: Ids, damaged: DamagedRows) -> None:
-    """Makes the child of every schedule that is due: of the latest missed time alone, and none that `skip` forbids.
-
-    The rows of the schedules are locked, so that of many boxes one makes it and the others wait for it.
-    """
+    """Create the children of due schedules: for the latest missed time only, and none if `skip`
+    forbids it. The schedule rows are locked, so that one of several boxes creates the child."""
     due = await fetch_all(
         db,
-        f"SELECT {BEAD}, b.next_due, b.depth, now_ms() FROM beads b WHERE {DUE} ORDER BY b.id FOR UPDATE OF b",
+        f"SELECT {BEAD}, b.next_due, b.depth, now_ms() FROM beads b WHERE {DUE} "
+        "ORDER BY b.id FOR UPDATE OF b",
     )
     for *values, next_due, depth, now in due:
         with damaged.skip_damaged():
@@ -165,14 +171,14 @@ async def create_due(db: Connection, ids: Ids, damaged: DamagedRows) -> None:
 
 
 async def any_expired_or_due(db: Connection) -> tuple[bool, bool]:
-    """Whether a lease is over, and whether a schedule is due."""
+    """Return whether a lease has expired, and whether a schedule is due."""
     flags = await fetch_one(db, f"SELECT {ANY_EXPIRED}, {ANY_DUE}")
     assert flags is not None
     return flags[0], flags[1]
 
 
 async def _check_share(db: Connection, creator: str) -> None:
-    """Raises QuotaExceeded for an agent that has many open ones, or where all agents together have."""
+    """Raises QuotaExceeded if the agent, or all agents together, have too many open beads."""
     if not is_agent(creator):
         return
     counts = await fetch_one(
@@ -210,7 +216,7 @@ async def _unclosed_child(db: Connection, bead_id: str) -> bool:
 
 
 async def _child_depth(db: Connection, parent_id: str | None) -> tuple[int, int]:
-    """The depth of a new child, and the store's time. The parent cannot be closed before the child is there."""
+    """Return the depth of a new child and the server's time. Locks the parent against closing."""
     if parent_id is None:
         record = await fetch_one(db, "SELECT now_ms()")
         assert record is not None
@@ -223,7 +229,7 @@ async def _child_depth(db: Connection, parent_id: str | None) -> tuple[int, int]
     )
     if record is None:
         raise NotFound(
-            f"cannot create a child of {parent_id}: there is no such bead",
+            f"cannot create a child of {parent_id}: no such bead",
             resource="bead",
             id=parent_id,
         )
@@ -237,7 +243,7 @@ async def _child_depth(db: Connection, parent_id: str | None) -> tuple[int, int]
         )
     if depth >= beads.MAX_DEPTH:
         raise invalid_value(
-            "/parent_id", f"is {depth} levels deep already, at most {beads.MAX_DEPTH} are allowed"
+            "/parent_id", f"is already {depth} levels deep, the maximum is {beads.MAX_DEPTH}"
         )
     return depth + 1, now
 
@@ -251,7 +257,7 @@ async def _insert(
     parent_id: str | None,
     depth: int,
 ) -> Bead | None:
-    """None when a bead with that `dedup_key` is there."""
+    """Return None if a bead with this `dedup_key` exists."""
     not_before = None if spec.not_before is None else to_milliseconds(spec.not_before)
     next_due = (
         None if spec.every is None else first_due(Schedule.parse(spec.every), now, not_before)

@@ -1,4 +1,5 @@
-"""Edges between beads. Edges are made and taken away one transaction at a time, so that no two close a ring together."""
+"""Edges between beads. Changes of edges are serialised, so that two transactions cannot close a
+cycle together."""
 
 from agentbox.adapters.beads.postgres.rows import change, find, lock_bead
 from agentbox.adapters.beads.sqlite.deps import backtrack
@@ -14,7 +15,7 @@ _WAITS_FOR = (
 
 
 async def add(db: Connection, bead_id: str, blocker_id: str) -> None:
-    """The bead waits for the blocker from now on. Raises CycleRefused with the path that would close."""
+    """Make the bead wait for the blocker. Raises CycleRefused with the path of the cycle."""
     await db.execute(_LOCK_EDGES)
     bead = (await lock_bead(db, bead_id)).bead
     await find(db, blocker_id)
@@ -22,19 +23,17 @@ async def add(db: Connection, bead_id: str, blocker_id: str) -> None:
         return
     if (path := await _find_path(db, blocker_id, bead_id)) is not None:
         raise CycleRefused(
-            f"cannot make {bead_id} wait for {blocker_id}: that one waits for it",
+            f"cannot make {bead_id} wait for {blocker_id}: it would close a cycle",
             path=[bead_id, *path],
         )
     if len(bead.blocked_by) >= beads.MAX_BLOCKERS:
-        raise invalid_value(
-            "/blocker_id", f"is one too many: at most {beads.MAX_BLOCKERS} blockers are allowed"
-        )
+        raise invalid_value("/blocker_id", f"exceeds the maximum of {beads.MAX_BLOCKERS} blockers")
     await db.execute("INSERT INTO deps VALUES (%s, %s)", (bead_id, blocker_id))
     await change(db, bead_id)
 
 
 async def remove(db: Connection, bead_id: str, blocker_id: str) -> None:
-    """The bead waits for it no more."""
+    """Remove the blocker from the bead."""
     await db.execute(_LOCK_EDGES)
     bead = (await lock_bead(db, bead_id)).bead
     if blocker_id in bead.blocked_by:
@@ -45,7 +44,7 @@ async def remove(db: Connection, bead_id: str, blocker_id: str) -> None:
 
 
 async def _find_path(db: Connection, start: str, goal: str) -> list[str] | None:
-    """A way along the edges, both ends included."""
+    """Return a path along the edges, both ends included."""
     came_from: dict[str, str] = {}
     stack, visited = [start], {start}
     while stack:

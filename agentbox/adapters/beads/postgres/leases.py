@@ -1,4 +1,4 @@
-"""Claims. The row lock is what makes one claimer win; the lease id in the row is what makes it the holder."""
+"""Claims. The row lock decides which claim wins; the lease id in the row identifies the holder."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,12 +24,15 @@ from agentbox.core.records.wire import invalid_value
 from agentbox.core.slot_errors import LeaseLost
 from agentbox.core.storage.postgres.database import Connection, fetch_all, fetch_one, write_pulse
 
-READY = f"b.status = 'open' AND b.kind = 'task' AND (b.not_before IS NULL OR b.not_before <= now_ms()) AND NOT {BLOCKED}"
+READY = (
+    f"b.status = 'open' AND b.kind = 'task' "
+    f"AND (b.not_before IS NULL OR b.not_before <= now_ms()) AND NOT {BLOCKED}"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimRequest:
-    """What `claim_next` asks for."""
+    """A request of `claim_next`."""
 
     assignee: str
     lease_id: str
@@ -40,7 +43,7 @@ class ClaimRequest:
 
 @dataclass(frozen=True, slots=True)
 class QueueState:
-    """Whether a lease is over, a schedule is due, a bead is ready, and the lease holds one."""
+    """Whether a lease has expired, a schedule is due, a bead is ready, the lease id is in use."""
 
     has_expired: bool
     has_due: bool
@@ -49,7 +52,7 @@ class QueueState:
 
 
 async def claim(db: Connection, bead_id: str, assignee: str, lease_id: str, lease_s: int) -> Claim:
-    """A lease on that bead; the same one when the same live lease id asks again."""
+    """Claim the bead. A repeated claim with the same live lease id returns the same lease."""
     from psycopg.errors import UniqueViolation
 
     locked = await lock_bead(db, bead_id)
@@ -59,7 +62,7 @@ async def claim(db: Connection, bead_id: str, assignee: str, lease_id: str, leas
             return claim_of(bead, lease_id)
         raise already_claimed(bead)
     if bead.status == "closed" or bead.kind != "task":
-        reason = "it is closed" if bead.status == "closed" else f"it is of kind {bead.kind}"
+        reason = "it is closed" if bead.status == "closed" else f"its kind is {bead.kind}"
         raise transition_error(bead, "claimed", reason)
     if blockers := await open_blockers(db, bead_id):
         raise transition_error(bead, "claimed", "it waits for other beads", blockers)
@@ -74,29 +77,33 @@ async def claim(db: Connection, bead_id: str, assignee: str, lease_id: str, leas
 
 
 async def claim_batch(db: Connection, requests: Sequence[ClaimRequest]) -> list[Claim | None]:
-    """A lease for each on the first ready beads that nobody else is just taking. None where there is none, and while something
-    has to be settled or made first; `look` says which. Raises UniqueViolation when one of the leases holds a bead already."""
+    """Claim the first ready beads not locked by other transactions, one for each request.
+    Returns None where there is none, or while leases must be expired or due children created (see
+    `read_queue_state`). Raises UniqueViolation if a lease id already holds a bead."""
     claims: dict[str, Claim] = {}
     for group in dict.fromkeys((request.parent_id, request.tags) for request in requests):
-        members = [one for one in requests if (one.parent_id, one.tags) == group]
+        members = [request for request in requests if (request.parent_id, request.tags) == group]
         where, values = _ready_condition(members[0])
         lease_values = [
-            value for one in members for value in (one.assignee, one.lease_id, one.lease_s * 1000)
+            value
+            for request in members
+            for value in (request.assignee, request.lease_id, request.lease_s * 1000)
         ]
         claimed = await fetch_all(db, _claim_sql(where, len(members)), (*values, *lease_values))
         claims |= {
             lease_id: claim_of(bead_from_row(values), lease_id) for *values, lease_id in claimed
         }
-    return [claims.get(one.lease_id) for one in requests]
+    return [claims.get(request.lease_id) for request in requests]
 
 
 async def read_queue_state(db: Connection, request: ClaimRequest) -> QueueState:
-    """Why nothing was taken."""
+    """Return why no bead was claimed."""
     where, values = _ready_condition(request)
     record = await fetch_one(
         db,
         f"""SELECT {ANY_EXPIRED}, {ANY_DUE},
-        EXISTS (SELECT 1 FROM beads b WHERE {where}), EXISTS (SELECT 1 FROM beads b WHERE b.lease_id = %s AND b.status = 'claimed')""",
+        EXISTS (SELECT 1 FROM beads b WHERE {where}), EXISTS (SELECT 1 FROM beads b
+        WHERE b.lease_id = %s AND b.status = 'claimed')""",
         (*values, request.lease_id),
     )
     assert record is not None
@@ -104,17 +111,20 @@ async def read_queue_state(db: Connection, request: ClaimRequest) -> QueueState:
 
 
 async def find_claim(db: Connection, lease_id: str) -> Claim | None:
-    """The live claim of that lease."""
+    """Return the live claim of the lease."""
     record = await fetch_one(
         db,
-        f"SELECT {BEAD} FROM beads b WHERE b.lease_id = %s AND b.status = 'claimed' AND NOT {EXPIRED}",
+        (
+            f"SELECT {BEAD} FROM beads b WHERE b.lease_id = %s AND b.status = 'claimed' "
+            f"AND NOT {EXPIRED}"
+        ),
         (lease_id,),
     )
     return None if record is None else claim_of(bead_from_row(record), lease_id)
 
 
 async def heartbeat(db: Connection, bead_id: str, lease_id: str, lease_s: int) -> Claim:
-    """The lease, good for `lease_s` from now."""
+    """Extend the lease to `lease_s` from now."""
     require_lease(await lock_bead(db, bead_id), lease_id)
     return claim_of(
         await change(db, bead_id, sets=f", lease_expires_at = now_ms() + {lease_s * 1000}"),
@@ -123,8 +133,8 @@ async def heartbeat(db: Connection, bead_id: str, lease_id: str, lease_s: int) -
 
 
 async def sync_clock(db: Connection) -> None:
-    """Writes down the server's time, in a transaction. Where it is before what any box has written, the clock went back: a lease
-    that was granted later than now has what it was granted from now on, once. One that was renewed since ends as it says."""
+    """Store the server's time. If it is before a stored time, the clock went back: leases granted
+    in the future get their full duration from now, once. Leases renewed since are not changed."""
     went_back = await fetch_one(db, "SELECT at > now_ms() FROM pulse FOR UPDATE")
     if went_back == (True,):
         await _rebase_leases(db)
@@ -134,12 +144,13 @@ async def sync_clock(db: Connection) -> None:
 async def _rebase_leases(db: Connection) -> None:
     await db.execute(
         f"""UPDATE beads b SET lease_expires_at = {NOW} + b.lease_expires_at - b.updated_at
-        WHERE b.status = 'claimed' AND b.updated_at > {NOW} AND b.lease_expires_at > b.updated_at""".encode()
+        WHERE b.status = 'claimed' AND b.updated_at > {NOW}
+        AND b.lease_expires_at > b.updated_at""".encode()
     )
 
 
 async def release(db: Connection, bead_id: str, lease_id: str, delay_s: int, note: str) -> Bead:
-    """The bead, open again and not before now + `delay_s`."""
+    """Reopen the bead, not before now + `delay_s`."""
     locked = await lock_bead(db, bead_id)
     require_lease(locked, lease_id)
     columns: dict[str, Any] = {
@@ -156,7 +167,7 @@ async def release(db: Connection, bead_id: str, lease_id: str, delay_s: int, not
 
 
 async def open_blockers(db: Connection, bead_id: str) -> list[str]:
-    """The blockers that are not closed as done."""
+    """Return the blockers that are not closed as done."""
     blockers = await fetch_all(
         db,
         "SELECT k.id FROM deps d JOIN beads k ON k.id = d.blocker_id "
@@ -167,7 +178,7 @@ async def open_blockers(db: Connection, bead_id: str) -> list[str]:
 
 
 def require_lease(locked: LockedBead, lease_id: str | None) -> None:
-    """Raises LeaseLost unless that lease holds the bead now."""
+    """Raises LeaseLost unless the lease holds the bead."""
     if locked.bead.status != "claimed" or lease_id is None or locked.lease_id != lease_id:
         raise LeaseLost(
             f"cannot change bead {locked.bead.id}: this lease does not hold it", id=locked.bead.id
@@ -175,7 +186,8 @@ def require_lease(locked: LockedBead, lease_id: str | None) -> None:
 
 
 def _claim_sql(where: str, count: int) -> str:
-    """One statement, and so one transaction. Its counts are written out, so that its plan is made for so many."""
+    """One statement, hence one transaction. The counts are literals, so that the query plan fits
+    them."""
     leases = ", ".join(
         f"({number}, %s::text, %s::text, %s::bigint)" for number in range(1, count + 1)
     )
@@ -183,7 +195,8 @@ def _claim_sql(where: str, count: int) -> str:
             SELECT b.id FROM beads b WHERE NOT {ANY_EXPIRED} AND NOT {ANY_DUE} AND {where}
             ORDER BY b.priority, b.rank, b.id LIMIT {count} FOR UPDATE OF b SKIP LOCKED
         ) UPDATE beads b SET {_claimed_columns("l.assignee", "l.lease_id", "l.ms")}
-        FROM (SELECT id, row_number() OVER () AS number FROM picked) p, (VALUES {leases}) AS l (number, assignee, lease_id, ms)
+        FROM (SELECT id, row_number() OVER () AS number FROM picked) p,
+            (VALUES {leases}) AS l (number, assignee, lease_id, ms)
         WHERE b.id = p.id AND l.number = p.number RETURNING {BEAD}, b.lease_id"""
 
 

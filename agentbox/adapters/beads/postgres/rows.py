@@ -1,4 +1,4 @@
-"""Rows as records, row locks, and the settling of leases that are over."""
+"""Rows as records, row locks, and the expiry of leases."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,28 +15,37 @@ BEAD = (
     + ", CASE WHEN b.has_blockers THEN blockers(b.id) ELSE '[]' END"
 )
 SELECT = f"SELECT {BEAD} FROM beads b "
-NOW = "(SELECT now_ms())"  # once a statement, so that an index can be used; of the row itself `now_ms()` costs less
+# once per statement, so that an index can be used; `now_ms()` is cheaper for single rows
+NOW = "(SELECT now_ms())"
 CHANGED = (
     "revision = b.revision + 1, updated_at = greatest(b.updated_at, now_ms())"  # of every UPDATE
 )
 EXPIRED = f"(b.status = 'claimed' AND b.lease_expires_at <= {NOW})"
 DUE = f"(b.status = 'open' AND b.next_due <= {NOW})"
-# In the order of their index and not as EXISTS: of that the planner expects a row soon, and so reads the whole table in vain.
-ANY_EXPIRED = f"coalesce((SELECT TRUE FROM beads b WHERE {EXPIRED} ORDER BY b.lease_expires_at LIMIT 1), FALSE)"
+# Ordered by the index, not EXISTS: for EXISTS the planner expects an early row and scans the whole
+# table.
+ANY_EXPIRED = (
+    f"coalesce((SELECT TRUE FROM beads b WHERE {EXPIRED} ORDER BY b.lease_expires_at "
+    f"LIMIT 1), FALSE)"
+)
 ANY_DUE = f"coalesce((SELECT TRUE FROM beads b WHERE {DUE} ORDER BY b.next_due LIMIT 1), FALSE)"
 _NO_ATTEMPTS_LEFT = "b.attempts >= b.max_attempts"
 _EXPIRED_COLUMNS = f"""
-    status = CASE WHEN {_NO_ATTEMPTS_LEFT} THEN 'closed' ELSE 'open' END, outcome = CASE WHEN {_NO_ATTEMPTS_LEFT} THEN 'failed' END,
-    note = CASE WHEN {_NO_ATTEMPTS_LEFT} THEN '{EXHAUSTED}' ELSE b.note END, closed_at = CASE WHEN {_NO_ATTEMPTS_LEFT} THEN now_ms() END,
+    status = CASE WHEN {_NO_ATTEMPTS_LEFT} THEN 'closed' ELSE 'open' END,
+    outcome = CASE WHEN {_NO_ATTEMPTS_LEFT} THEN 'failed' END,
+    note = CASE WHEN {_NO_ATTEMPTS_LEFT} THEN '{EXHAUSTED}' ELSE b.note END,
+    closed_at = CASE WHEN {_NO_ATTEMPTS_LEFT} THEN now_ms() END,
     assignee = NULL, lease_id = NULL, lease_expires_at = NULL
 """
-# A bead waits while one of its blockers is not closed as done. Few beads have any, so the others are never asked about.
+# A bead is blocked while one of its blockers is not closed as done. Few beads have blockers; the
+# others skip the check.
 BLOCKED = "(b.has_blockers AND waits(b.id))"
 
 
 @dataclass(frozen=True, slots=True)
 class LockedBead:
-    """A bead whose row this transaction holds, and the lease id in it, which never leaves this package."""
+    """A bead whose row this transaction has locked, and its lease id, which never leaves this
+    package."""
 
     bead: Bead
     lease_id: str | None
@@ -44,7 +53,7 @@ class LockedBead:
 
 
 async def find(db: Connection, bead_id: str) -> tuple[Bead, bool]:
-    """The bead as it stands, and whether its lease is over and has to be settled. Raises NotFound."""
+    """Return the bead as stored, and whether its lease has expired. Raises NotFound."""
     record = await fetch_one(
         db, f"SELECT {BEAD}, {EXPIRED} FROM beads b WHERE b.id = %s", (bead_id,)
     )
@@ -54,10 +63,14 @@ async def find(db: Connection, bead_id: str) -> tuple[Bead, bool]:
 
 
 async def lock_bead(db: Connection, bead_id: str) -> LockedBead:
-    """The bead, settled, with its row locked to the end of the transaction. Raises NotFound."""
+    """Return the bead with expired leases finalised and its row locked until the transaction ends.
+    Raises NotFound."""
     record = await fetch_one(
         db,
-        f"SELECT {BEAD}, b.lease_id, now_ms(), {EXPIRED} FROM beads b WHERE b.id = %s FOR UPDATE OF b",
+        (
+            f"SELECT {BEAD}, b.lease_id, now_ms(), {EXPIRED} FROM beads b WHERE b.id = %s "
+            f"FOR UPDATE OF b"
+        ),
         (bead_id,),
     )
     if record is None:
@@ -69,14 +82,15 @@ async def lock_bead(db: Connection, bead_id: str) -> LockedBead:
 
 
 async def raw_beads(db: Connection, where: str, values: Iterable[Any]) -> list[tuple[Any, ...]]:
-    """The rows, for `bead_of`, of a query that goes on after `FROM beads b`."""
+    """Return the rows, for `bead_from_row`, of a query that continues after `FROM beads b`."""
     return await fetch_all(db, SELECT + where, values)
 
 
 async def change(
     db: Connection, bead_id: str, columns: dict[str, Any] | None = None, sets: str = ""
 ) -> Bead:
-    """Sets columns, adds 1 to the revision, and returns the bead. `updated_at` never goes back. `sets` is SQL."""
+    """Set columns, increment the revision and return the bead. `updated_at` never decreases. `sets`
+    is SQL."""
     assignments = "".join(f", {name} = %s" for name in columns or {})
     changed = await fetch_one(
         db,
@@ -88,10 +102,11 @@ async def change(
 
 
 async def expire_leases(db: Connection, where: str = "TRUE", values: Iterable[Any] = ()) -> None:
-    """Reopens the beads whose lease is over, and closes as failed those that have no attempt left. In order of id, so
-    that two who settle wait for each other."""
+    """Reopen beads with expired leases, and close those without attempts left as failed. Ordered by
+    id against deadlocks."""
     await db.execute(
-        f"""WITH late AS MATERIALIZED (SELECT b.id FROM beads b WHERE {EXPIRED} AND {where} ORDER BY b.id FOR UPDATE)
+        f"""WITH late AS MATERIALIZED (SELECT b.id FROM beads b WHERE {EXPIRED} AND {where}
+        ORDER BY b.id FOR UPDATE)
         UPDATE beads b SET {CHANGED}, {_EXPIRED_COLUMNS}
         FROM late WHERE b.id = late.id AND {EXPIRED}""".encode(),
         tuple(values),
@@ -99,8 +114,8 @@ async def expire_leases(db: Connection, where: str = "TRUE", values: Iterable[An
 
 
 def bead_not_found(bead_id: str) -> NotFound:
-    """The error for an id that no bead has."""
-    return NotFound(f"cannot find bead {bead_id}: there is none", resource="bead", id=bead_id)
+    """Return the error for an unknown id."""
+    return NotFound(f"cannot find bead {bead_id}", resource="bead", id=bead_id)
 
 
 async def _expire_lease(db: Connection, bead_id: str) -> Bead:

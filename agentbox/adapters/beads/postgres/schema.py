@@ -1,7 +1,9 @@
-"""The tables, as numbered migrations. The columns mean what those of `agentbox.adapters.beads.sqlite.schema` mean.
+"""The tables, as numbered migrations. Columns are documented in
+`agentbox.adapters.beads.sqlite.schema`.
 
-`now_ms` is the only clock of the slot: milliseconds since 1970 by the server, not by the box that asks, and not by the
-start of its transaction. Ids sort by code point, whatever the collation of the database.
+`now_ms` is the only clock of the slot: milliseconds since 1970 of the server at the time of the
+call, not at the start of the transaction. Ids sort by code point, independent of the collation of
+the database.
 """
 
 from agentbox.core.storage.postgres.migrations import Migration

@@ -1,3 +1,2 @@
-"""Beads in a SQLite file: tables, rows and statements. Decisions without SQL go into
-`adapters/beads`.
-"""
+"""Beads in a SQLite file: tables, rows and statements. Decisions without SQL belong in
+`adapters/beads`."""

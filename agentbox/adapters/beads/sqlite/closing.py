@@ -1,4 +1,4 @@
-"""Closing a bead, and what follows from it for the beads below."""
+"""Closing a bead and its descendants."""
 
 import apsw
 
@@ -11,8 +11,10 @@ from agentbox.core.storage.stored_keys import escape_invalid
 
 _DESCENDANTS_SQL = """
     WITH RECURSIVE below (id) AS (
-        SELECT id FROM beads WHERE parent_id = ? UNION SELECT c.id FROM beads c JOIN below ON c.parent_id = below.id
-    ) SELECT b.id FROM below JOIN beads b ON b.id = below.id WHERE b.status != 'closed' ORDER BY b.id
+        SELECT id FROM beads WHERE parent_id = ? UNION SELECT c.id FROM beads c JOIN below
+        ON c.parent_id = below.id
+    ) SELECT b.id FROM below JOIN beads b ON b.id = below.id WHERE b.status != 'closed'
+    ORDER BY b.id
 """
 
 
@@ -27,7 +29,7 @@ def close(
     lease_id: str | None,
     forced: bool,
 ) -> Bead:
-    """The bead, closed. `result` is JSON text; `forced` closes a claimed bead without its lease."""
+    """Close the bead. `result` is JSON text; `forced` closes a claimed bead without its lease."""
     bead = find(db, bead_id)
     current_lease = stored_lease_id(db, bead_id)
     if lease_id is not None and lease_id != current_lease:
@@ -35,10 +37,10 @@ def close(
     if bead.status == "closed":
         if bead.outcome == outcome:
             return bead
-        raise transition_error(bead, "closed", f"it is closed as {bead.outcome} already")
+        raise transition_error(bead, "closed", f"it is already closed as {bead.outcome}")
     if bead.status == "claimed" and lease_id is None and not forced:
         raise LeaseLost(
-            f"cannot close bead {bead_id}: {bead.assignee} holds it, and its lease id was not given",
+            f"cannot close bead {bead_id}: {bead.assignee} holds it and the lease id is missing",
             id=bead_id,
         )
     if bead.kind == "epic" and outcome == "done":

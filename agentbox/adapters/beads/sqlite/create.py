@@ -1,4 +1,4 @@
-"""Making beads: epics, children, and the children of schedules that are due."""
+"""Creates beads: epics, children, and the due children of schedules."""
 
 import json
 from collections.abc import Callable
@@ -35,7 +35,7 @@ Ids = Callable[[], str]
 def create(
     db: apsw.Connection, ids: Ids, now: int, spec: BeadSpec, parent_id: str | None
 ) -> tuple[Bead, bool]:
-    """The bead of that spec, or the one that has its `dedup_key` already."""
+    """Create the bead, or return the existing one with the same `dedup_key`."""
     if (existing := _find_existing(db, spec.dedup_key)) is not None:
         return existing, False
     _check_share(db, spec.creator or "")
@@ -45,9 +45,13 @@ def create(
 
 
 def create_due(db: apsw.Connection, ids: Ids, now: int, damaged: DamagedRows) -> None:
-    """Makes the child of every schedule that is due: of the latest missed time alone, and none that `skip` forbids."""
+    """Create the children of due schedules: for the latest missed time only, and none if `skip`
+    forbids it."""
     names = ("id", "next_due", "depth")
-    sql = f"SELECT {', '.join(names)} FROM beads INDEXED BY beads_due WHERE status = 'open' AND next_due <= ?"
+    sql = (
+        f"SELECT {', '.join(names)} FROM beads INDEXED BY beads_due WHERE status = 'open' "
+        f"AND next_due <= ?"
+    )
     for bead_id, next_due, depth in list(each_row(db, sql, (now,), names, key_columns=1)):
         with damaged.skip_damaged():
             schedule = find(db, bead_id)
@@ -63,11 +67,14 @@ def create_due(db: apsw.Connection, ids: Ids, now: int, damaged: DamagedRows) ->
 
 
 def any_due(db: apsw.Connection, now: int) -> bool:
-    """Whether a schedule is due."""
+    """Return whether a schedule is due."""
     return (
         fetch_one(
             db,
-            "SELECT 1 FROM beads INDEXED BY beads_due WHERE status = 'open' AND next_due <= ? LIMIT 1",
+            (
+                "SELECT 1 FROM beads INDEXED BY beads_due WHERE status = 'open' AND next_due <= ? "
+                "LIMIT 1"
+            ),
             (now,),
         )
         is not None
@@ -75,7 +82,7 @@ def any_due(db: apsw.Connection, now: int) -> bool:
 
 
 def scheduled_spec(schedule: Bead, due: datetime) -> BeadSpec:
-    """What a schedule has made at one of its times."""
+    """Return the spec of a schedule's child for a due time."""
     key = f"{schedule.id}@{due.isoformat(timespec='milliseconds').replace('+00:00', 'Z')}"
     return BeadSpec(
         title=schedule.title,
@@ -99,10 +106,13 @@ def _create_child(
 
 
 def _check_share(db: apsw.Connection, creator: str) -> None:
-    """Raises QuotaExceeded for an agent that has many open ones, or where all agents together have."""
+    """Raises QuotaExceeded if the agent, or all agents together, have too many open beads."""
     if not is_agent(creator):
         return
-    agents = "status != 'closed' AND creator >= 'urn:agentbox:agent:' AND creator < 'urn:agentbox:agent;'"
+    agents = (
+        "status != 'closed' AND creator >= 'urn:agentbox:agent:' "
+        "AND creator < 'urn:agentbox:agent;'"
+    )
     for where, values, cap, owner in (
         (f"{agents} AND creator = ?", (creator,), OPEN_BEADS, "this agent"),
         (agents, (), OPEN_BEADS_OF_AGENTS, "the agents"),
@@ -135,7 +145,7 @@ def _child_depth(db: apsw.Connection, parent_id: str) -> int:
     record = fetch_one(db, "SELECT status, depth FROM beads WHERE id = ?", (parent_id,))
     if record is None:
         raise NotFound(
-            f"cannot create a child of {parent_id}: there is no such bead",
+            f"cannot create a child of {parent_id}: no such bead",
             resource="bead",
             id=parent_id,
         )
@@ -149,7 +159,7 @@ def _child_depth(db: apsw.Connection, parent_id: str) -> int:
         )
     if depth >= beads.MAX_DEPTH:
         raise invalid_value(
-            "/parent_id", f"is {depth} levels deep already, at most {beads.MAX_DEPTH} are allowed"
+            "/parent_id", f"is already {depth} levels deep, the maximum is {beads.MAX_DEPTH}"
         )
     return int(depth) + 1
 
@@ -194,7 +204,10 @@ def _insert(
         "next_due": next_due,
     }
     db.execute(
-        f"INSERT INTO beads ({', '.join(columns)}) VALUES ({', '.join(':' + name for name in columns)})",
+        (
+            f"INSERT INTO beads ({', '.join(columns)}) "
+            f"VALUES ({', '.join(':' + name for name in columns)})"
+        ),
         columns,
     )
     db.executemany(
@@ -204,7 +217,7 @@ def _insert(
 
 
 def first_due(schedule: Schedule, now: int, not_before: int | None) -> int:
-    """A schedule with `not_before` may be due at that very time; without, its first time is after its creation."""
+    """Return the first due time: `not_before` itself may be one, otherwise it is after creation."""
     if not_before is None:
         return to_milliseconds(schedule.first_due(from_milliseconds(now)))
     if schedule.step:

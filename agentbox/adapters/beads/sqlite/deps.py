@@ -1,4 +1,5 @@
-"""Edges between beads: a bead waits for its blockers, and a parent for its children. No cycle over both."""
+"""Edges between beads: a bead waits for its blockers, a parent for its children. Cycles over both
+are refused."""
 
 import apsw
 
@@ -14,26 +15,24 @@ _WAITS_FOR = (
 
 
 def add(db: apsw.Connection, now: int, bead_id: str, blocker_id: str) -> None:
-    """The bead waits for the blocker from now on. Raises CycleRefused with the path that would close."""
+    """Make the bead wait for the blocker. Raises CycleRefused with the path of the cycle."""
     bead = find(db, bead_id)
     find(db, blocker_id)
     if blocker_id in bead.blocked_by:
         return
     if (path := _find_path(db, blocker_id, bead_id)) is not None:
         raise CycleRefused(
-            f"cannot make {bead_id} wait for {blocker_id}: that one waits for it",
+            f"cannot make {bead_id} wait for {blocker_id}: it would close a cycle",
             path=[bead_id, *path],
         )
     if len(bead.blocked_by) >= beads.MAX_BLOCKERS:
-        raise invalid_value(
-            "/blocker_id", f"is one too many: at most {beads.MAX_BLOCKERS} blockers are allowed"
-        )
+        raise invalid_value("/blocker_id", f"exceeds the maximum of {beads.MAX_BLOCKERS} blockers")
     db.execute("INSERT INTO deps VALUES (?, ?)", (bead_id, blocker_id))
     change(db, bead_id, now)
 
 
 def remove(db: apsw.Connection, now: int, bead_id: str, blocker_id: str) -> None:
-    """The bead waits for it no more."""
+    """Remove the blocker from the bead."""
     bead = find(db, bead_id)
     if blocker_id in bead.blocked_by:
         db.execute("DELETE FROM deps WHERE bead_id = ? AND blocker_id = ?", (bead_id, blocker_id))
@@ -41,7 +40,7 @@ def remove(db: apsw.Connection, now: int, bead_id: str, blocker_id: str) -> None
 
 
 def _find_path(db: apsw.Connection, start: str, goal: str) -> list[str] | None:
-    """A way along the edges, both ends included."""
+    """Return a path along the edges, both ends included."""
     came_from: dict[str, str] = {}
     stack, visited = [start], {start}
     while stack:
@@ -57,7 +56,7 @@ def _find_path(db: apsw.Connection, start: str, goal: str) -> list[str] | None:
 
 
 def backtrack(came_from: dict[str, str], start: str, goal: str) -> list[str]:
-    """The path that a search found, from the step before each step."""
+    """Return the path of a search from the predecessor of each step."""
     path = [goal]
     while path[-1] != start:
         path.append(came_from[path[-1]])

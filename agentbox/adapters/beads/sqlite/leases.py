@@ -1,4 +1,5 @@
-"""Claims: the lease id is the authority, the store's clock is the clock, an expired lease is settled before anything else."""
+"""Claims. The lease id identifies the holder, time is the store's clock, and expired leases are
+finalised first."""
 
 import apsw
 
@@ -30,19 +31,22 @@ DEFAULT_LEASE_SECONDS = 60  # seconds
 
 
 def expire_leases(db: apsw.Connection, now: int) -> None:
-    """Reopens the beads whose lease has expired, and closes as failed those that have no attempt left."""
+    """Reopen beads with expired leases, and close those without attempts left as failed."""
     released = f"assignee = NULL, lease_id = NULL, lease_expires_at = NULL, {CHANGED}"
     expired = "status = 'claimed' AND lease_expires_at <= :now"
     failed = f"status = 'closed', outcome = 'failed', note = '{EXHAUSTED}', closed_at = :now"
     for sets, condition in ((failed, "attempts >= max_attempts"), ("status = 'open'", "TRUE")):
         db.execute(
-            f"UPDATE beads INDEXED BY beads_leases SET {sets}, {released} WHERE {expired} AND {condition}",
+            (
+                f"UPDATE beads INDEXED BY beads_leases SET {sets}, {released} WHERE {expired} "
+                f"AND {condition}"
+            ),
             {"now": now},
         )
 
 
 def shift_leases(db: apsw.Connection, delta_ms: int) -> None:
-    """Every lease expires so many milliseconds later, or earlier."""
+    """Shift the expiry of all leases."""
     db.execute(
         "UPDATE beads SET lease_expires_at = lease_expires_at + ? WHERE status = 'claimed'",
         (delta_ms,),
@@ -50,19 +54,26 @@ def shift_leases(db: apsw.Connection, delta_ms: int) -> None:
 
 
 def rebase_leases(db: apsw.Connection, now: int) -> None:
-    """A lease that was granted later than now has what it was granted from now on: the clock went back meanwhile."""
+    """Give leases that were granted in the future their full duration from now: the clock went
+    back."""
     db.execute(
-        "UPDATE beads SET lease_expires_at = ? + lease_expires_at - updated_at WHERE status = 'claimed' AND updated_at > ?",
+        (
+            "UPDATE beads SET lease_expires_at = ? + lease_expires_at - updated_at "
+            "WHERE status = 'claimed' AND updated_at > ?"
+        ),
         (now, now),
     )
 
 
 def any_expired(db: apsw.Connection, now: int) -> bool:
-    """Whether a lease waits to be settled."""
+    """Return whether a lease must be expired."""
     return (
         fetch_one(
             db,
-            "SELECT 1 FROM beads INDEXED BY beads_leases WHERE status = 'claimed' AND lease_expires_at <= ? LIMIT 1",
+            (
+                "SELECT 1 FROM beads INDEXED BY beads_leases WHERE status = 'claimed' "
+                "AND lease_expires_at <= ? LIMIT 1"
+            ),
             (now,),
         )
         is not None
@@ -72,14 +83,14 @@ def any_expired(db: apsw.Connection, now: int) -> bool:
 def claim(
     db: apsw.Connection, now: int, bead_id: str, assignee: str, lease_id: str, lease_s: int
 ) -> Claim:
-    """A lease on that bead; the same one when the same live lease id asks again."""
+    """Claim the bead. A repeated claim with the same live lease id returns the same lease."""
     bead = find(db, bead_id)
     if bead.status == "claimed":
         if stored_lease_id(db, bead_id) == lease_id:
             return claim_of(bead, lease_id)
         raise already_claimed(bead)
     if bead.status == "closed" or bead.kind != "task":
-        reason = "it is closed" if bead.status == "closed" else f"it is of kind {bead.kind}"
+        reason = "it is closed" if bead.status == "closed" else f"its kind is {bead.kind}"
         raise transition_error(bead, "claimed", reason)
     if blockers := open_blockers(db, bead_id):
         raise transition_error(bead, "claimed", "it waits for other beads", blockers)
@@ -100,7 +111,8 @@ def claim_next(
     tags: tuple[str, ...],
     damaged: DamagedRows,
 ) -> Claim | None:
-    """A lease on the first ready bead below that parent with all of those tags, damaged ones left out; the same one when asked again."""
+    """Claim the first ready bead below the parent with all the tags, skipping damaged ones. A
+    repeated call returns the same claim."""
     existing = next(
         raw_beads(db, "WHERE b.lease_id = ? AND b.status = 'claimed'", (lease_id,)), None
     )
@@ -118,7 +130,7 @@ def claim_next(
 
 
 def heartbeat(db: apsw.Connection, now: int, bead_id: str, lease_id: str, lease_s: int) -> Claim:
-    """The lease, good for `lease_s` from now."""
+    """Extend the lease to `lease_s` from now."""
     require_lease(db, find(db, bead_id), lease_id)
     return claim_of(change(db, bead_id, now, lease_expires_at=now + lease_s * 1000), lease_id)
 
@@ -126,7 +138,7 @@ def heartbeat(db: apsw.Connection, now: int, bead_id: str, lease_id: str, lease_
 def release(
     db: apsw.Connection, now: int, bead_id: str, lease_id: str, delay_s: int, note: str
 ) -> Bead:
-    """The bead, open again and not before now + `delay_s`."""
+    """Reopen the bead, not before now + `delay_s`."""
     bead = find(db, bead_id)
     require_lease(db, bead, lease_id)
     delay_columns = (
@@ -147,8 +159,12 @@ def release(
 
 
 def ready_condition(now: int, parent_id: str | None) -> tuple[str, list[object]]:
-    """The index and the condition of `ready`, and its values. The index has the order of `ready` too: no sort."""
-    where = f"INDEXED BY beads_ready WHERE b.status = 'open' AND b.kind = 'task' AND (b.not_before IS NULL OR b.not_before <= ?) AND NOT {BLOCKED}"
+    """Return index and condition of `ready`, and its values. The index provides the order without a
+    sort."""
+    where = (
+        f"INDEXED BY beads_ready WHERE b.status = 'open' AND b.kind = 'task' "
+        f"AND (b.not_before IS NULL OR b.not_before <= ?) AND NOT {BLOCKED}"
+    )
     values: list[object] = [now]
     if parent_id is not None:
         where += " AND b.parent_id = ?"
@@ -157,7 +173,7 @@ def ready_condition(now: int, parent_id: str | None) -> tuple[str, list[object]]
 
 
 def open_blockers(db: apsw.Connection, bead_id: str) -> list[str]:
-    """The blockers that are not closed as done."""
+    """Return the blockers that are not closed as done."""
     blockers = fetch_all(
         db,
         "SELECT k.id FROM deps d JOIN beads k ON k.id = d.blocker_id "
@@ -168,7 +184,7 @@ def open_blockers(db: apsw.Connection, bead_id: str) -> list[str]:
 
 
 def require_lease(db: apsw.Connection, bead: Bead, lease_id: str | None) -> None:
-    """Raises LeaseLost unless that lease holds the bead now."""
+    """Raises LeaseLost unless the lease holds the bead."""
     if bead.status != "claimed" or lease_id is None or stored_lease_id(db, bead.id) != lease_id:
         raise LeaseLost(f"cannot change bead {bead.id}: this lease does not hold it", id=bead.id)
 
@@ -176,7 +192,7 @@ def require_lease(db: apsw.Connection, bead: Bead, lease_id: str | None) -> None
 def transition_error(
     bead: Bead, to: str, reason: str, blockers: list[str] | None = None
 ) -> InvalidTransition:
-    """The error for a step that the bead's state forbids."""
+    """Return the error for a transition that the bead's state forbids."""
     verb = {"claimed": "claim", "closed": "close"}[to]
     return invalid_transition(
         f"cannot {verb} bead {bead.id}: {reason}",
@@ -207,13 +223,13 @@ def _grant(
 
 
 def claim_of(bead: Bead, lease_id: str) -> Claim:
-    """The lease on a claimed bead."""
+    """Return the claim of a claimed bead."""
     assert bead.lease_expires_at is not None
     return Claim(bead=bead, lease_id=lease_id, expires_at=bead.lease_expires_at)
 
 
 def already_claimed(bead: Bead) -> AlreadyClaimed:
-    """The error for a bead that another lease holds."""
+    """Return the error for a bead that another lease holds."""
     assert bead.lease_expires_at is not None
     return AlreadyClaimed(
         f"cannot claim bead {bead.id}: {bead.assignee} holds it",

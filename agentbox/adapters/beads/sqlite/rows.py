@@ -1,4 +1,4 @@
-"""Rows of `beads.db` as records, and the statements that every part of the slot needs."""
+"""Rows of `beads.db` as records, and shared statements."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -45,10 +45,11 @@ COLUMNS = (
 _TIMES = ("not_before", "lease_expires_at", "created_at", "updated_at", "closed_at")
 SELECT = (
     f"SELECT {', '.join('b.' + name for name in COLUMNS)}, "
-    "(SELECT json_group_array(blocker_id ORDER BY blocker_id) FROM deps WHERE bead_id = b.id) FROM beads b "
+    "(SELECT json_group_array(blocker_id ORDER BY blocker_id) FROM deps WHERE bead_id = b.id) "
+    "FROM beads b "
 )
 CHANGED = "revision = revision + 1, updated_at = max(updated_at, :now)"
-# A bead waits while one of its blockers is not closed as done.
+# A bead is blocked while one of its blockers is not closed as done.
 BLOCKED = (
     "EXISTS (SELECT 1 FROM deps d JOIN beads k ON k.id = d.blocker_id "
     "WHERE d.bead_id = b.id AND NOT (k.status = 'closed' AND k.outcome = 'done'))"
@@ -56,17 +57,17 @@ BLOCKED = (
 
 
 def to_milliseconds(moment: datetime) -> int:
-    """Milliseconds since 1970."""
+    """Return milliseconds since 1970."""
     return (moment - _EPOCH) // timedelta(milliseconds=1)
 
 
 def from_milliseconds(milliseconds: int) -> datetime:
-    """The inverse of `ms`."""
+    """The inverse of `to_milliseconds`."""
     return _EPOCH + timedelta(milliseconds=milliseconds)
 
 
 def bead_from_row(record: Sequence[Any]) -> Bead:
-    """A row of `SELECT` as a record. Raises IntegrityError for one that holds none."""
+    """Decode a row of `SELECT`. Raises IntegrityError for a damaged row."""
     try:
         return _decode_row(record)
     except UNREADABLE:
@@ -89,33 +90,33 @@ def _tuple_of(text: str) -> tuple[str, ...]:
 
 
 def find(db: apsw.Connection, bead_id: str) -> Bead:
-    """The bead. Raises NotFound."""
+    """Return the bead. Raises NotFound."""
     record = next(raw_beads(db, "WHERE b.id = ?", (_checked_id(bead_id),)), None)
     if record is None:
-        raise NotFound(f"cannot find bead {bead_id}: there is none", resource="bead", id=bead_id)
+        raise NotFound(f"cannot find bead {bead_id}", resource="bead", id=bead_id)
     return bead_from_row(record)
 
 
 def _checked_id(bead_id: str) -> str:
-    """The id. Raises IntegrityError for one that was stored and is not valid UTF-8."""
+    """Return the id. Raises IntegrityError for a stored id that is not valid UTF-8."""
     if not is_sound(bead_id):
         raise damaged_row(f"bead {bead_id}")
     return bead_id
 
 
 def raw_beads(db: apsw.Connection, where: str, values: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
-    """The rows, for `bead_of`, of a query that goes on after `FROM beads b`, as they are found."""
+    """Yield the rows, for `bead_from_row`, of a query that continues after `FROM beads b`."""
     return each_row(db, SELECT + where, tuple(values), COLUMNS, key_columns=1)
 
 
 def ready_sort_key(record: Sequence[Any]) -> tuple[int, int, str]:
-    """Where a row stands among those that are ready."""
+    """Return the sort key of a row among the ready ones."""
     values = dict(zip(COLUMNS, record, strict=False))
     return values["priority"], values["not_before"] or values["created_at"], values["id"]
 
 
 def change(db: apsw.Connection, bead_id: str, now: int, **columns: Any) -> Bead:
-    """Sets columns, adds 1 to the revision, and returns the bead. `updated_at` never goes back."""
+    """Set columns, increment the revision and return the bead. `updated_at` never decreases."""
     sets = "".join(f", {name} = :{name}" for name in columns)
     db.execute(
         f"UPDATE beads SET {CHANGED}{sets} WHERE id = :id",
@@ -125,6 +126,6 @@ def change(db: apsw.Connection, bead_id: str, now: int, **columns: Any) -> Bead:
 
 
 def stored_lease_id(db: apsw.Connection, bead_id: str) -> str | None:
-    """The lease id as stored. It never leaves this package."""
+    """Return the stored lease id. It never leaves this package."""
     record = fetch_one(db, "SELECT lease_id FROM beads WHERE id = ?", (bead_id,))
     return None if record is None else record[0]

@@ -1,8 +1,8 @@
-"""The tables of `beads.db`, as numbered migrations. A migration that has shipped is never edited: add another.
+"""The tables of `beads.db`, as numbered migrations. Never edit a released migration: add another.
 
-Times are milliseconds since 1970. `rank` is what `ready` sorts by after the priority: not_before, else created_at.
-`lease_id` stays on a closed bead, so that a repeated close by the same holder is told from a late one.
-`next_due` is the next time of a schedule that has not been made into a child.
+Times are milliseconds since 1970. `rank` is the sort key of `ready` after the priority: not_before,
+else created_at. `lease_id` stays on a closed bead to distinguish a repeated close by the holder
+from a late one. `next_due` is the next due time of a schedule without a child.
 """
 
 MIGRATIONS: tuple[str, ...] = (

@@ -1,3 +1,2 @@
-"""How the journal reaches a sink: the cursor on disk, the requests, and the task between them. Only
-outbound delivery goes in.
-"""
+"""Delivery of the journal to a sink: cursor on disk, requests, and worker task. Only outbound
+delivery belongs here."""

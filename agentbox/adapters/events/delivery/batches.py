@@ -1,4 +1,4 @@
-"""Records as the bodies of requests: CloudEvents, at most 100 and at most 1 MiB at once (V15)."""
+"""Request bodies: CloudEvents, at most 100 and at most 1 MiB per request (V15)."""
 
 import json
 from collections.abc import Sequence
@@ -7,20 +7,20 @@ from dataclasses import dataclass
 from agentbox.adapters.events.cloudevents import cloud_event
 from agentbox.contracts.events import Event
 
-MAX_RECORDS = 100  # records
-MAX_BODY_BYTES = 1 << 20  # bytes of a body
+MAX_RECORDS = 100  # per request
+MAX_BODY_BYTES = 1 << 20  # per body
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryRecord:
-    """A record, and its CloudEvent as JSON."""
+    """A record and its CloudEvent as JSON."""
 
     event: Event
     text: bytes
 
 
 def pack_batch(events: Sequence[Event]) -> tuple[DeliveryRecord, ...]:
-    """As many of them, from the first on, as one request may hold; never none."""
+    """Return the first records that fit in one request, at least one."""
     records: list[DeliveryRecord] = []
     size = 2
     for event in events[:MAX_RECORDS]:
@@ -33,5 +33,5 @@ def pack_batch(events: Sequence[Event]) -> tuple[DeliveryRecord, ...]:
 
 
 def encode_batch(records: Sequence[DeliveryRecord]) -> bytes:
-    """A JSON array of them."""
+    """Return a JSON array of the records."""
     return b"[%b]" % b",".join(record.text for record in records)

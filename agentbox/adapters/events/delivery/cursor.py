@@ -1,4 +1,4 @@
-"""`delivery.db`: the last record that the sink has, and the records that it refused for good."""
+"""`delivery.db`: the last record that the sink has, and the dead letters."""
 
 from datetime import datetime
 from pathlib import Path
@@ -29,7 +29,8 @@ _NEWEST_SQL = f"SELECT {', '.join(_DEAD_LETTER_COLUMNS)} FROM dead ORDER BY seq 
 
 
 class DeliveryCursor:
-    """An open `delivery.db`. `seq` and `hash` are those of the last record that was taken or refused; -1 and "" before."""
+    """An open `delivery.db`. `seq` and `hash` belong to the last record that was accepted or
+    rejected; -1 and "" before the first."""
 
     def __init__(self, directory: Path, impl: str) -> None:
         self._db = Database(directory / FILE, MIGRATIONS, "events", impl)
@@ -38,7 +39,7 @@ class DeliveryCursor:
         self.dead_count = 0
 
     async def open(self) -> None:
-        """Raises BackendError for a file that is no database, or one of a newer release."""
+        """Raises BackendError if the file is not a database or is from a newer release."""
         await self._db.open()
         position, count = await self._db.read(
             lambda db: (
@@ -50,16 +51,16 @@ class DeliveryCursor:
         self.dead_count = 0 if count is None else int(count[0])
 
     async def close(self) -> None:
-        """May be called again."""
+        """Idempotent."""
         await self._db.close()
 
     async def advance(self, seq: int, digest: str) -> None:
-        """The sink has everything up to that record; on disk when it returns."""
+        """Set the last record that the sink has; durable on return."""
         await self._db.write(lambda db: db.execute(_ADVANCE_SQL, (seq, digest)))
         self.seq, self.hash = seq, digest
 
     async def dead_letter(self, event: Event, status: int, reason: str, now: datetime) -> None:
-        """The sink refused that record for good: the cursor moves behind it, and a dead letter says why."""
+        """Store a dead letter for a permanently rejected record and move the cursor past it."""
 
         def job(db: apsw.Connection) -> None:
             values = (
@@ -78,7 +79,7 @@ class DeliveryCursor:
         self.seq, self.hash, self.dead_count = event.seq, event.hash, self.dead_count + 1
 
     async def list_dead_letters(self, limit: int) -> tuple[DeadLetter, ...]:
-        """The newest dead letters, the newest first, without damaged ones."""
+        """Return the newest dead letters, newest first, without damaged ones."""
         records = await self._db.read(
             lambda db: list(
                 each_row(db, _NEWEST_SQL, (limit,), _DEAD_LETTER_COLUMNS, key_columns=1)
@@ -87,7 +88,7 @@ class DeliveryCursor:
         return self._damaged.readable_rows(records, _decode_dead_letter)
 
     def is_in_place(self) -> bool:
-        """False once the file that is open is no longer the one at its path."""
+        """Return False if the open file is no longer the one at its path."""
         return self._db.is_present()
 
 

@@ -1,4 +1,4 @@
-"""A pause that can be cut short."""
+"""A pause that can be interrupted."""
 
 import asyncio
 
@@ -6,18 +6,18 @@ from agentbox.adapters.runtime.adapter import Clock
 
 
 class InterruptiblePause:
-    """One sleeper at a time, on the clock of the slot."""
+    """For one waiting task at a time, on the clock of the slot."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._interrupted = asyncio.Event()
 
     def interrupt(self) -> None:
-        """The pause is over, if there is one; the next one is not."""
+        """End the current pause, if any."""
         self._interrupted.set()
 
     async def sleep(self, seconds: float) -> None:
-        """Until the time is over, or `end` is called."""
+        """Wait until the time has passed or `interrupt` is called."""
         self._interrupted.clear()
         tasks = {
             asyncio.ensure_future(self._clock.sleep(seconds)),

@@ -1,4 +1,4 @@
-"""One request to the sink of the events, and what its answer means for the records in it (V15, V17)."""
+"""One request to the event sink, and the outcome for its records (V15, V17)."""
 
 import asyncio
 import json
@@ -14,17 +14,18 @@ from agentbox.adapters.runtime.adapter import SlotConfig
 from agentbox.adapters.runtime.http_connection import TIMEOUT_SECONDS, create_transport
 
 REJECTED_STATUSES = frozenset({400, 413, 422})
-RETRYABLE_STATUSES = frozenset({408, 425, 429})  # with every 5xx: to be sent again as it was
-MAX_ANSWER_BYTES = 16 << 10  # bytes read of an answer
+RETRYABLE_STATUSES = frozenset({408, 425, 429})  # and every 5xx: retried unchanged
+MAX_ANSWER_BYTES = 16 << 10  # bytes read of a response
 MAX_REASON_LENGTH = 300
-MAX_RETRY_AFTER = 3600.0  # seconds of a Retry-After that are believed
+MAX_RETRY_AFTER = 3600.0  # seconds; the maximum accepted Retry-After
 OutcomeKind = Literal["taken", "refused", "unsupported", "again", "held"]
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryOutcome:
-    """`refused`: something in the request is bad. `unsupported`: not in this form. `again`: later, as it was. `held`:
-    later too, but a person has to do something first. `wait` is the Retry-After in seconds."""
+    """`refused`: the request is invalid. `unsupported`: the sink does not accept this format.
+    `again`: retry unchanged. `held`: retry, but an operator must act first. `retry_after` is in
+    seconds."""
 
     kind: OutcomeKind
     status: int
@@ -33,10 +34,10 @@ class DeliveryOutcome:
 
 
 class Sink:
-    """The address of `adapters.events.endpoint`, which takes CloudEvents by POST."""
+    """The address `adapters.events.endpoint`, which accepts CloudEvents by POST."""
 
     def __init__(self, cfg: SlotConfig) -> None:
-        """Raises BackendError for an address that may not be used."""
+        """Raises BackendError if the address is not allowed."""
         self._url, self._cfg = str(cfg.option("endpoint", "")), cfg
         self._seconds = float(cfg.option("timeout_seconds", TIMEOUT_SECONDS))
         token = cfg.secrets.get("token", "")
@@ -44,23 +45,24 @@ class Sink:
         self._client: httpx.AsyncClient | None = self._create_client()
 
     async def close(self) -> None:
-        """May be called again."""
+        """Idempotent."""
         client, self._client = self._client, None
         if client is not None:
             await client.aclose()
 
     async def post(self, body: bytes, media_type: str, now: datetime) -> DeliveryOutcome:
-        """Sends it, once, within `timeout_seconds`. Never raises for what the sink does."""
+        """Send the body once within `timeout_seconds`. Never raises for errors of the sink."""
         if self._client is None:
             self._client = self._create_client()
         try:
             async with asyncio.timeout(self._seconds):
                 return await self._exchange(self._client, body, media_type, now)
         except TimeoutError:
-            reason = f"the sink gave no answer within {self._seconds:g} s"
+            reason = f"the sink did not respond within {self._seconds:g} s"
         except (httpx.TransportError, httpx.InvalidURL) as error:
             reason = f"cannot reach the sink: {type(error).__name__}"
-        await self.close()  # the connection is in no known state; the next request makes a new one
+        # the state of the connection is unknown; the next request opens a new one
+        await self.close()
         return DeliveryOutcome("again", 0, reason)
 
     async def _exchange(
@@ -97,7 +99,7 @@ def _outcome_kind(status: int) -> OutcomeKind:
 
 
 def _parse_retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
-    """Retry-After, as seconds or as a date (RFC 9110, 10.2.3); None where there is none that can be read."""
+    """Parse Retry-After, seconds or a date (RFC 9110, 10.2.3); None if absent or invalid."""
     text = headers.get("retry-after", "")
     if text.isascii() and text.isdecimal():
         return min(float(text), MAX_RETRY_AFTER)
@@ -109,11 +111,12 @@ def _parse_retry_after(headers: Mapping[str, str], now: datetime) -> float | Non
 
 
 def _problem_reason(status: int, text: bytes) -> str:
-    """The sentence of a problem document, else the number alone: another body may repeat what it was sent."""
+    """Return the detail of a problem document, else only the status: other bodies may echo the
+    request."""
     try:
         problem = json.loads(text)
     except (ValueError, RecursionError):
         problem = None
     detail = problem.get("detail") if isinstance(problem, dict) else None
     suffix = f": {detail}" if isinstance(detail, str) else ""
-    return f"the sink answers {status}{suffix}"[:MAX_REASON_LENGTH]
+    return f"the sink responded {status}{suffix}"[:MAX_REASON_LENGTH]

@@ -1,4 +1,5 @@
-"""The task that brings the journal to the sink: in order, at least once, and in nobody's way (V14, V15, V17)."""
+"""The task that delivers the journal to the sink: in order, at least once, without blocking appends
+(V14, V15, V17)."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -23,14 +24,14 @@ from agentbox.contracts.events import Event, EventBatch, NewEvent
 from agentbox.core.records.wire import JsonObj
 from agentbox.core.slot_errors import AdapterError, CursorExpired
 
-NO_SINK_REASON = "no mesh session"  # what a slot without an endpoint waits for
+NO_SINK_REASON = "no mesh session"  # reason while a slot has no endpoint
 REJECTED = "journal.delivery.rejected"
 FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS = 1.0, 60.0
 _log = structlog.get_logger()
 
 
 class JournalSource(Protocol):
-    """The journal, as the courier needs it."""
+    """The journal as the worker uses it."""
 
     async def wait_beyond(self, seq: int) -> None: ...
     async def read(self, *, since: int = -1, limit: int = 100) -> EventBatch: ...
@@ -46,7 +47,8 @@ class RetryLater(Exception):
 
 
 class DeliveryWorker:
-    """`run` never returns. `trouble` says why it waits, "" when it does not; `held` the same where a person has to act."""
+    """`run` never returns. `problem` is the reason for waiting, "" if there is none; `blocked` is
+    the same while an operator must act."""
 
     def __init__(
         self,
@@ -55,7 +57,7 @@ class DeliveryWorker:
         clock: Clock,
         on_delivered: Callable[[int], None],
     ) -> None:
-        """`settled` is told of each record up to which the sink has everything."""
+        """`on_delivered` is called with the last record that the sink has."""
         self._journal, self._cursor, self._clock, self._on_delivered = (
             journal,
             cursor,
@@ -64,27 +66,29 @@ class DeliveryWorker:
         )
         self._pause = InterruptiblePause(clock)
         self._sink: Sink | None = None
-        self._single = False  # the sink takes no batches
+        self._single = False  # the sink accepts no batches
         self._reason = NO_SINK_REASON
         self._failures = 0
         self._failing_since: float | None = None
         self.blocked = self.problem = ""
 
     def set_sink(self, sink: Sink | None, reason: str = NO_SINK_REASON) -> None:
-        """From now on to that sink; None = to nobody yet, for that reason."""
+        """Deliver to this sink from now on; None means no sink, with the reason."""
         self._sink, self._single, self._reason = sink, False, reason
         self._clear_problem()
         self._pause.interrupt()
 
     async def run(self) -> None:
-        """Until cancelled. What goes wrong is waited for and tried again."""
+        """Deliver until cancelled. Errors are retried after a delay."""
         with context.as_caller(context.CORE):
             while True:
                 await self._run_once()
 
     async def _run_once(self) -> None:
-        """Waits for records and sends some; or waits for better times."""
-        outcome = DeliveryOutcome("again", 0, "delivery failed inside; the log has the traceback")
+        """Wait for records and deliver some, or back off."""
+        outcome = DeliveryOutcome(
+            "again", 0, "delivery failed with an internal error; see the traceback in the log"
+        )
         try:
             await self._journal.wait_beyond(self._cursor.seq)
             await self._deliver(await self._next_records())
@@ -95,7 +99,7 @@ class DeliveryWorker:
             await self._skip_to(int(error.members["oldest"]) - 1)
             return
         except (AdapterError, OSError) as error:
-            outcome = DeliveryOutcome("again", 0, f"cannot read what is to be delivered: {error}")
+            outcome = DeliveryOutcome("again", 0, f"cannot read the records to deliver: {error}")
         except Exception:  # noqa: BLE001 - a bug must not end the delivery of everything that follows
             _log.exception("journal.delivery.bug")
         await self._back_off(outcome)
@@ -105,7 +109,7 @@ class DeliveryWorker:
         return pack_batch(batch.events)
 
     async def _deliver(self, records: Sequence[DeliveryRecord]) -> None:
-        """On return the cursor is behind the last of them. Raises Later."""
+        """Move the cursor past the records. Raises RetryLater."""
         if self._single and len(records) > 1:
             for record in records:
                 await self._deliver((record,))
@@ -142,8 +146,9 @@ class DeliveryWorker:
         self._on_progress()
 
     async def _dead_letter(self, event: Event, outcome: DeliveryOutcome) -> None:
-        """The event first, by a name of its own: after a crash between the two it is appended once all the same. The refusal
-        of such an event makes no other one, or a sink that refuses everything would fill the journal."""
+        """Append the event first, with a fixed id, so that a crash between the two steps appends it
+        only once. A rejected event of this type creates no further one; otherwise a sink that
+        rejects everything would fill the journal."""
         if event.type != REJECTED:
             data: JsonObj = {
                 "seq": event.seq,
@@ -167,12 +172,13 @@ class DeliveryWorker:
         self.blocked = self.problem = ""
 
     async def _skip_to(self, seq: int) -> None:
-        """The journal was pruned beyond the cursor: those records can reach nobody any more."""
+        """The journal was pruned past the cursor; those records can no longer be delivered."""
         _log.warning("journal.delivery.pruned", first=self._cursor.seq + 1, last=seq)
         await self._cursor.advance(seq, "")
 
     async def _back_off(self, outcome: DeliveryOutcome) -> None:
-        """1 s, doubled up to 60 s, half of it at random; a Retry-After of the sink instead. A new sink ends it."""
+        """Wait 1 s, doubled up to 60 s, half of it random, or the Retry-After of the sink. A new
+        sink ends the wait."""
         ceiling = min(MAX_RETRY_SECONDS, FIRST_RETRY_SECONDS * 2.0 ** min(self._failures, 30))
         self._failures += 1
         self._failing_since = (
@@ -188,7 +194,7 @@ class DeliveryWorker:
         await self._pause.sleep(seconds)
 
     def age(self, oldest: datetime | None) -> float:
-        """Seconds that the oldest record has been waiting, whatever the wall clock did meanwhile."""
+        """Return the age of the oldest record in seconds, robust against clock steps."""
         if oldest is None:
             return 0.0
         now = self._clock.monotonic()

@@ -1,3 +1,2 @@
 """The journal on disk: segments, chain, writer, reader, recovery, verification. Only code of its
-file format goes in.
-"""
+file format belongs here."""

@@ -1,4 +1,4 @@
-"""The file that a journal grows in: whole batches or nothing, and no further once a sync has failed."""
+"""The file that the journal appends to: complete batches only, and none after a failed sync."""
 
 import os
 import time
@@ -8,7 +8,8 @@ from agentbox.core.slot_errors import AdapterError, BackendError
 
 
 class ActiveFile:
-    """At most one file open for appending. `failure` is set for good when it is unknown what is on disk."""
+    """At most one file open for appending. `failure` is set permanently once the content on disk is
+    unknown."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -18,18 +19,18 @@ class ActiveFile:
         self._fd = -1
 
     def open(self, path: Path) -> None:
-        """Goes on at the end of that file. Raises OSError."""
+        """Open the file for appending. Raises OSError."""
         self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self.size = os.fstat(self._fd).st_size
 
     def close(self) -> None:
-        """May be called again."""
+        """Idempotent."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
 
     def write(self, data: bytes) -> None:
-        """Every byte; on OSError what was written is cut off again."""
+        """Write all bytes; on OSError the partial write is truncated."""
         try:
             write_all(self._fd, data)
         except OSError:
@@ -39,7 +40,8 @@ class ActiveFile:
         self.dirty = True
 
     def sync(self) -> None:
-        """Raises OSError. After a failed fdatasync Linux drops the dirty pages, so that a second one would lie."""
+        """Raises OSError. Linux drops dirty pages after a failed fdatasync, so a second one would
+        wrongly succeed."""
         self.dirty = False
         self.synced = time.monotonic()
         try:
@@ -59,12 +61,12 @@ class ActiveFile:
 
 
 def write_all(fd: int, data: bytes) -> None:
-    """Every byte, or OSError."""
+    """Write all bytes or raise OSError."""
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]
 
 
 def journal_failed(detail: str) -> BackendError:
-    """The journal cannot be written."""
+    """Return the error for a journal that cannot be written."""
     return BackendError(detail, slot="events", impl="local-jsonl")

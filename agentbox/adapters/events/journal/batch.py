@@ -1,4 +1,4 @@
-"""What one sync covers, and who is told of it."""
+"""The appends that one sync covers, and their futures."""
 
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -15,18 +15,18 @@ Completed = list[tuple["AppendJob", tuple[Event, ...]]]
 
 @dataclass(slots=True)
 class AppendJob:
-    """One append: drafts, and who waits for them. `box`: whose journal they were delivered from, "" = this one's.
-    `forget`: no append, but the number up to which sealed segments may go."""
+    """One append and its future. `box` is the box that delivered the records, "" for local ones.
+    `discard_through` is set instead of drafts: sealed segments up to that record may be removed."""
 
     drafts: Sequence[chain.PendingRecord]
     future: "Future[tuple[Event, ...]]"
     box: str = ""
     discard_through: int = -1
-    of_agent: bool = False  # who appends is an agent, or what is appended is about a call of one
+    of_agent: bool = False  # appended by an agent, or about a call of one
 
     @property
     def size(self) -> int:
-        """At least the bytes that its lines will have."""
+        """A lower bound of the encoded size in bytes."""
         return sum(
             len(member) for draft in self.drafts for member in draft.members.values()
         ) + 400 * len(self.drafts)
@@ -42,13 +42,12 @@ class Batch:
     lines: list[bytes] = field(default_factory=list)
     size: int = 0
     keys: dict[bytes, Event] = field(default_factory=dict)
-    origin_heads: dict[str, tuple[int, str]] = field(
-        default_factory=dict
-    )  # of the boxes whose records are among them
+    # of the boxes with records in the batch
+    origin_heads: dict[str, tuple[int, str]] = field(default_factory=dict)
     starts: list[tuple[int, int]] = field(default_factory=list)  # (seq, offset in the batch)
 
     def append(self, draft: chain.PendingRecord) -> Event:
-        """Gives a record the next place."""
+        """Append a record to the chain."""
         seq = self.seq + 1
         line, digest = chain.encode_line(draft.members, seq, self.ts, self.hash)
         event = Event(**draft.event, seq=seq, ts=self.ts, prev_hash=self.hash, hash=digest)
@@ -60,14 +59,14 @@ class Batch:
 
 
 def record_key(draft: chain.PendingRecord) -> bytes:
-    """(source, id) as the line spells them; of a delivered record its place of origin."""
+    """Return (source, id) as encoded in the line; for a delivered record its origin."""
     if (origin := draft.event.get("origin")) is not None:
         return chain.origin_key(origin)
     return draft.members["source"] + b',"id":' + draft.members["id"]
 
 
 def is_same_record(event: Event, draft: chain.PendingRecord) -> bool:
-    """Whether both have one name: `key_of` without the chance that two share a number."""
+    """Return whether both have the same name; unlike key numbers, without collisions."""
     origin = draft.event.get("origin")
     if origin is not None:
         return event.origin is not None and (event.origin.box, event.origin.seq) == (
@@ -81,21 +80,21 @@ def is_same_record(event: Event, draft: chain.PendingRecord) -> bool:
 
 
 def resolve_jobs(completed: Completed) -> None:
-    """Tells those whose records are durable, once."""
+    """Resolve the futures of durable records, once."""
     for job, events in completed:
         job.future.set_result(events)
     completed.clear()
 
 
 def fail_jobs(jobs: Sequence[AppendJob], error: BaseException) -> None:
-    """Tells those who were told nothing yet."""
+    """Fail the futures that are not resolved yet."""
     for job in jobs:
         if not job.future.done():
             job.future.set_exception(error)
 
 
 def append_error(error: OSError) -> AdapterError:
-    """What a failed write is to the caller."""
+    """Return the error for a failed write."""
     if is_disk_full(error):
         return disk_full_error("append to the journal")
     return journal_failed(f"cannot append to the journal: {error.strerror}")

@@ -1,8 +1,9 @@
-"""One record of the journal as a line, and the hash that chains it to the one before.
+"""The encoding of a record as a line, and the hash that chains it to the previous record.
 
-A line is the RFC 8785 form of the whole record and a newline. Its keys are sorted, so `hash`, `id` and `prev_hash`
-stand side by side after `data`, and no value that follows `data` holds an object but `origin`, which stands between `id` and
-`prev_hash` in a record that another box delivered: what was hashed is found in the line's own bytes.
+A line is the RFC 8785 form of the record and a newline. The keys are sorted, so `hash`, `id` and
+`prev_hash` are adjacent after `data`. No value after `data` is an object except `origin`, which is
+between `id` and `prev_hash` in a record that another box delivered. So the hashed bytes are found
+in the line itself.
 """
 
 import hashlib
@@ -77,8 +78,8 @@ _MEMBERS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class JournalLine:
-    """What a line says of its place in the chain, without its data. `key` is (source, id) as it stands in the line, for a
-    record with an origin (box, seq there)."""
+    """The chain position of a line, without its data. `key` is (source, id) as encoded in the line;
+    for a record with an origin it is (box, seq there)."""
 
     seq: int
     prev_hash: str
@@ -92,27 +93,28 @@ class JournalLine:
 
     @property
     def is_intact(self) -> bool:
-        """Whether the hash is that of the bytes."""
+        """Whether the hash matches the bytes."""
         return self.hash == self.computed_hash
 
 
 @dataclass(frozen=True, slots=True)
 class PendingRecord:
-    """A record without its place: every member as RFC 8785, ready to be put between the others."""
+    """A record without its chain position, each member encoded as RFC 8785."""
 
     event: dict[str, Any]
     members: dict[str, bytes]
 
 
 def canonical_data(data: JsonObj) -> bytes:
-    """Raises ValidationError for what RFC 8785 cannot carry, ValueTooLarge beyond 64 KiB."""
+    """Raises ValidationError for values that RFC 8785 cannot represent, ValueTooLarge beyond 64
+    KiB."""
     if not isinstance(data, Mapping):
         raise invalid_value("/data", "must be an object")
     check_json(data, "/data")
     try:
         text: bytes = rfc8785.dumps(to_wire(data))
     except rfc8785.CanonicalizationError as error:
-        raise invalid_value("/data", f"cannot be carried by RFC 8785: {error}") from error
+        raise invalid_value("/data", f"cannot be encoded as RFC 8785: {error}") from error
     check_size(len(text), "/data", MAX_DATA)
     return text
 
@@ -120,7 +122,8 @@ def canonical_data(data: JsonObj) -> bytes:
 def encode_line(
     members: dict[str, bytes], seq: int, ts: datetime, prev_hash: str
 ) -> tuple[bytes, str]:
-    """The line of a record at its place, and its hash. `members` has every other member as RFC 8785."""
+    """Return the line of a record and its hash. `members` are the other members, encoded as RFC
+    8785."""
     head = b'{"agent_id":%b,"data":%b' % (members["agent_id"], members["data"])
     identity = b',"id":%b' % members["id"] + (
         b',"origin":%b' % members["origin"] if "origin" in members else b""
@@ -148,14 +151,14 @@ def encode_line(
 
 
 def parse_line(line: bytes) -> JournalLine | None:
-    """The place of a line (without its newline) in the chain; None when it has not exactly the members of a record."""
+    """Parse the chain position of a line (without newline); None if its members are not those of a
+    record."""
     start = line.rfind(_HASH_MEMBER)
     if start < 0 or not _HEAD.match(line):
         return None
     match = _TAIL.fullmatch(line, start)
-    if (
-        match is None and (start := line.rfind(_HASH_MEMBER, 0, start)) >= 0
-    ):  # the last one was that of the origin
+    # the match was in the origin
+    if match is None and (start := line.rfind(_HASH_MEMBER, 0, start)) >= 0:
         match = _TAIL.fullmatch(line, start)
     if match is None:
         return None
@@ -180,12 +183,13 @@ def parse_line(line: bytes) -> JournalLine | None:
 
 
 def origin_key(origin: Origin) -> bytes:
-    """The name under which a delivered record is known again."""
+    """Return the key of a delivered record."""
     return b"%d@%b" % (origin.seq, origin.box.encode())
 
 
 def is_canonical(line: bytes) -> bool:
-    """Whether a line (without its newline) is the RFC 8785 form of what it says, and says nothing more than a record does."""
+    """Return whether a line (without newline) is canonical RFC 8785 and has only the members of a
+    record."""
     try:
         record = json.loads(line)
         return set(record) - {"origin"} == _MEMBERS and bool(rfc8785.dumps(record) == line)
@@ -194,7 +198,7 @@ def is_canonical(line: bytes) -> bool:
 
 
 def decode_event(line: bytes) -> Event:
-    """The record of a sound line."""
+    """Decode the record of an intact line."""
     data = json.loads(line)
     if "origin" in data:
         data["origin"] = decode_origin(data["origin"])
@@ -202,12 +206,12 @@ def decode_event(line: bytes) -> Event:
 
 
 def decode_origin(data: Mapping[str, Any]) -> Origin:
-    """From its JSON."""
+    """Decode an origin from JSON data."""
     return Origin(**{**data, "ts": datetime.fromisoformat(data["ts"])})
 
 
 def origin_hash(event: Event) -> str:
-    """The hash that a delivered record must have had in the journal of its own box."""
+    """Return the hash that a delivered record must have had in the journal of its box."""
     assert event.origin is not None, "only delivered records have one"
     origin, wire = event.origin, event.to_wire()
     body = {name: wire[name] for name in _MEMBERS - {"hash", "prev_hash"}}

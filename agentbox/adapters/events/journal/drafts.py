@@ -1,4 +1,5 @@
-"""What a caller may append, as drafts: checked, with the caller's context filled in, in the bytes that will be hashed."""
+"""Appended events as drafts: checked, completed with the caller's context, encoded in the bytes to
+be hashed."""
 
 import re
 from typing import Any
@@ -17,7 +18,7 @@ _TYPE = re.compile(TYPE_PATTERN)
 def create_draft(
     event: NewEvent, caller: CallContext, box: str, new_id: str, pointer: str = ""
 ) -> chain.PendingRecord:
-    """Raises ValidationError or ValueTooLarge, with a pointer below `at`."""
+    """Raises ValidationError or ValueTooLarge with a pointer below `pointer`."""
     members: dict[str, Any] = {
         "id": event.id if event.id is not None else new_id,
         "type": event.type,
@@ -33,7 +34,7 @@ def create_draft(
 
 
 def draft_from_event(event: Event, pointer: str) -> chain.PendingRecord:
-    """As `draft_of`, for a record that has every member already."""
+    """Like `create_draft`, for a record that has all members."""
     names = ("id", "type", "source", "subject", "agent_id", "session_id", "trace_id")
     return _build_draft({name: getattr(event, name) for name in names}, event.data, pointer)
 
@@ -42,7 +43,7 @@ def _build_draft(members: dict[str, Any], data: JsonObj, pointer: str) -> chain.
     kind = members["type"]
     if not isinstance(kind, str) or len(kind) > MAX_TYPE or _TYPE.fullmatch(kind) is None:
         raise invalid_value(
-            f"{pointer}/type", f"must be dotted lower case, at most {MAX_TYPE} characters"
+            f"{pointer}/type", f"must be dotted lower case of at most {MAX_TYPE} characters"
         )
     for name, text in members.items():
         if text is not None:

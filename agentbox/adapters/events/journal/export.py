@@ -1,4 +1,4 @@
-"""Reads the records of a journal folder without a box: the lines as they are stored, once the whole has proven sound."""
+"""Reads the records of a journal directory without a box, after verifying the whole journal."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,9 +10,10 @@ from agentbox.contracts.events import Event
 
 
 def read_events(directory: Path, *, since: int = -1) -> Iterator[Event]:
-    """Every record after `since` that was there when the check began.
+    """Yield all records after `since` that existed when the verification began.
 
-    Raises IntegrityError with the place of the first damage before anything is returned, NotFound for no folder.
+    Raises IntegrityError with the position of the first damage before the first record, NotFound if
+    the directory does not exist.
     """
     report = verify(directory)
     if report.error is not None:

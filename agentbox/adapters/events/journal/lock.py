@@ -1,4 +1,4 @@
-"""One writer a journal: an exclusive `flock` held while it is open. And its files stay while somebody reads them all."""
+"""The exclusive `flock` of a journal's writer, and the count of readers that need all files."""
 
 import fcntl
 import os
@@ -11,7 +11,7 @@ from agentbox.core.slot_errors import SlotUnavailable
 
 
 class WriterLock:
-    """Held from `take` to `drop`; the kernel drops it when the process dies."""
+    """Held from `acquire` to `release`; the kernel releases it when the process dies."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -26,8 +26,8 @@ class WriterLock:
             holder = os.pread(fd, 32, 0).decode("ascii", "replace").strip()
             os.close(fd)
             raise SlotUnavailable(
-                f"cannot open the journal: process {holder or 'unknown'} writes to it",
-                hint="a journal has one writer",
+                f"cannot open the journal: process {holder or 'unknown'} has it open for writing",
+                hint="stop the other writer: a journal has only one",
                 slot="events",
                 impl="local-jsonl",
                 since=None,
@@ -38,7 +38,7 @@ class WriterLock:
 
     @property
     def is_held(self) -> bool:
-        """Whether the lock file at the path is still the one that is locked."""
+        """Whether the lock file at the path is still the locked one."""
         try:
             current, locked = self.path.stat(), os.fstat(self._fd)
         except OSError:
@@ -46,14 +46,14 @@ class WriterLock:
         return (current.st_dev, current.st_ino) == (locked.st_dev, locked.st_ino)
 
     def release(self) -> None:
-        """May be called again."""
+        """Idempotent."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
 
 
 class ReaderCount:
-    """Those who read every file of an open journal. Any thread may use it."""
+    """Counts the readers of all files of an open journal. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -61,7 +61,7 @@ class ReaderCount:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """No file goes while the body runs."""
+        """No file is removed during the block."""
         with self._lock:
             self._count += 1
         try:
@@ -72,6 +72,6 @@ class ReaderCount:
 
     @contextmanager
     def exclusive(self) -> Iterator[bool]:
-        """Whether nobody reads; nobody begins while the body runs."""
+        """Yield whether there is no reader; none can start during the block."""
         with self._lock:
             yield self._count == 0

@@ -1,4 +1,4 @@
-"""An open journal: its writer, its readers, its lock, and the check of what opening left out."""
+"""An open journal: writer, reader, lock, and the background check of older records."""
 
 import os
 import threading
@@ -23,15 +23,17 @@ from agentbox.core.slot_errors import AdapterError
 SEGMENT_SIZE = 256 << 20
 MAX_SIZE = 4 << 30
 DISK_FULL = "the disk is full"
-MIN_FREE_BYTES = 1 << 20  # bytes that the file system must have free
+MIN_FREE_BYTES = 1 << 20  # required free space of the file system
+# limits the background check to a fifth of a core
 PAUSE_INTERVAL, PAUSE_SECONDS = (
     50,
     0.004,
-)  # the check in the background rests, so that it takes a fifth of a core at most
+)
 
 
 class OpenJournal:
-    """Made in a thread, since it reads the journal; `shut` blocks too. Raises what `recovery.load` and the lock raise."""
+    """Create it in a thread, because it reads the journal; `close` blocks too. Raises the errors of
+    `recovery.load` and of the lock."""
 
     def __init__(
         self, cfg: SlotConfig, deps: Deps, on_published: Callable[[], None], sync: Any
@@ -69,14 +71,12 @@ class OpenJournal:
         self._check.start()
 
     def close(self) -> None:
-        """Writes what was queued and ends every thread."""
+        """Write queued appends and end all threads."""
         self.stopping.set()
         self.pool.shutdown()
         self.writer.stop()
         self._check.join()
-        with suppress(
-            OSError
-        ):  # then the record says less than the journal holds, and that is no loss
+        with suppress(OSError):  # the store record is then behind the journal, which is no loss
             self._save_record()
         self._lock.release()
 
@@ -86,17 +86,18 @@ class OpenJournal:
             self._record.write(seq=seq, hash=digest)
 
     def find_fault(self) -> str:
-        """What is wrong, "" for nothing; measures its size, reads the newest record back, looks at the lock and at the room."""
+        """Return a description of the fault, "" if none. Updates the size metric, reads back the
+        newest record, checks lock and free space."""
         self._deps.metrics.journal_bytes.set(self.journal.size)
         if (failure := self.damage or self.writer.failure) is not None:
             return failure.message
         seq, digest = self.journal.head
         if not self._lock.is_held:
-            return "the lock of the journal is gone"
+            return "the lock file of the journal was removed"
         if seq >= self.journal.first_seq and self.writer.read_record(seq).hash != digest:
-            return "the newest record does not read back"
+            return "the newest record cannot be read back"
         if self._record.due:
-            with suppress(OSError):  # of a full disk, which is told below
+            with suppress(OSError):  # of a full disk, reported below
                 self._save_record()
         filesystem = os.statvfs(self._cfg.directory)
         if filesystem.f_bavail * filesystem.f_frsize < MIN_FREE_BYTES:
@@ -104,7 +105,7 @@ class OpenJournal:
         return ""
 
     def verify(self, from_seq: int) -> VerifyReport:
-        """Of everything up to the newest record now."""
+        """Verify all records up to the current newest one."""
         with self.writer.readers.reading():
             head = self.journal.head
             return verify(
@@ -116,13 +117,13 @@ class OpenJournal:
             )
 
     def _create_self_draft(self, type: str, data: dict[str, Any]) -> PendingRecord:
-        """A record of the journal about itself."""
+        """Return a draft of a record about the journal itself."""
         return create_draft(
             NewEvent(type=type, data=data), context.CORE, self._cfg.box, self._deps.ids()
         )
 
     def _check_remaining(self) -> None:
-        """What opening left out; damage there takes the slot down until it is mended."""
+        """Check the records skipped at opening. Damage takes the slot down until it is repaired."""
         until = self.journal.checked_from - 1
         if until < self.journal.first_seq:
             return

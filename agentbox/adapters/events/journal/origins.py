@@ -1,4 +1,5 @@
-"""Records of other boxes in this journal (V16): what is new of a delivery, and how far each box has come."""
+"""Records of other boxes in this journal (V16): the new records of a delivery, and the last record
+of each box."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -17,20 +18,21 @@ from agentbox.core.records.wire import invalid_value
 from agentbox.core.slot_errors import AlteredRecord, OriginConflict
 
 FILE = "origins.json"
-SAVE_INTERVAL = 1000  # records of this journal between two of its checkpoints; far fewer than opening reads again
-OriginHead = tuple[int, str]  # number and hash of the last record known of a box
+SAVE_INTERVAL = 1000  # records between two checkpoints; far fewer than opening reads again
+OriginHead = tuple[int, str]  # seq and hash of the last known record of a box
 
 
 def draft_from_delivery(event: Event, box: str, pointer: str) -> chain.PendingRecord:
-    """A record as the box sent it, to be stored here. Raises ValidationError, and AlteredRecord when its hash is another."""
+    """Return a draft of a record that another box delivered. Raises ValidationError, or
+    AlteredRecord if its hash does not match."""
     if event.origin is not None:
         raise invalid_value(
-            f"{pointer}/origin", "is of a third box: such records are taken from that box only"
+            f"{pointer}/origin", "is of a third box: only that box can deliver its records"
         )
     draft = draft_from_event(event, pointer)
     if chain.encode_line(draft.members, event.seq, event.ts, event.prev_hash)[1] != event.hash:
         raise AlteredRecord(
-            f"cannot take record {event.seq}: its hash is not that of what it says",
+            f"cannot accept record {event.seq}: its hash does not match its content",
             box=box,
             seq=event.seq,
         )
@@ -45,9 +47,10 @@ def new_drafts(
     find_stored: Callable[[chain.PendingRecord], Event | None],
     create_self_draft: Callable[[str, dict[str, Any]], chain.PendingRecord],
 ) -> tuple[list[chain.PendingRecord], OriginHead | None]:
-    """Those beyond what is known of their box, each gap told before it; and what is known from then on.
+    """Return the drafts after the head of their box, each gap preceded by a gap record, and the new
+    head.
 
-    Raises OriginConflict when they are of another journal than the records before.
+    Raises OriginConflict if they belong to another journal than the stored records.
     """
     result: list[chain.PendingRecord] = []
     seq, digest = head or (-1, GENESIS)
@@ -77,15 +80,18 @@ def new_drafts(
 
 def _conflict(origin: Origin) -> OriginConflict:
     return OriginConflict(
-        f"cannot take record {origin.seq}: it does not belong to the journal that this box delivered before",
-        hint="a box whose journal was replaced needs a name of its own",
+        (
+            f"cannot accept record {origin.seq}: it belongs to another journal than this box "
+            f"delivered before"
+        ),
+        hint="give a box with a replaced journal another name",
         box=origin.box,
         seq=origin.seq,
     )
 
 
 def load_origin_heads(directory: Path) -> dict[str, OriginHead]:
-    """What the checkpoint says; empty without one. Raises IntegrityError for one that cannot be read."""
+    """Read the checkpoint; empty without one. Raises IntegrityError if it is unreadable."""
     path = directory / FILE
     try:
         boxes = json.loads(path.read_bytes())["boxes"]
@@ -97,6 +103,6 @@ def load_origin_heads(directory: Path) -> dict[str, OriginHead]:
 
 
 def save_origin_heads(directory: Path, heads: Mapping[str, OriginHead]) -> None:
-    """Replaces the checkpoint. Raises OSError."""
+    """Replace the checkpoint. Raises OSError."""
     boxes = {box: {"seq": seq, "hash": digest} for box, (seq, digest) in heads.items()}
     replace_file(directory / FILE, canonical_json({"boxes": boxes}) + b"\n")

@@ -1,4 +1,4 @@
-"""Removes the oldest sealed segments of a journal, and writes down where it begins from then on."""
+"""Removes the oldest sealed segments of a journal and records where it begins."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -28,12 +28,12 @@ def prune(
     before_day: str | None = None,
     dry_run: bool = False,
 ) -> tuple[int, list[str]]:
-    """Removes each sealed segment whose records are all before that one, or of days before that one (YYYY-MM-DD).
+    """Remove each sealed segment whose records are all before a seq or a day (YYYY-MM-DD).
 
-    Returns the first record that is kept and the names of the segments; with `dry_run` nothing is removed. The journal
-    must not be open: raises SlotUnavailable with the pid of its writer. A damaged one is left as it is, since what would
-    be removed may be the proof: raises IntegrityError. A crash leaves a journal that verifies: the anchor is written first,
-    and segments before it do not count.
+    Returns the first kept record and the names of the segments; `dry_run` removes nothing. Raises
+    SlotUnavailable with the pid of the writer if the journal is open. A damaged journal is not
+    changed, because its records may be evidence: raises IntegrityError. After a crash the journal
+    still verifies: the anchor is written first, and segments before it are ignored.
     """
 
     def is_old(path: Path, last_seq: int) -> bool:
@@ -54,9 +54,8 @@ def prune(
 def _prune(directory: Path, is_old: IsOld, *, dry_run: bool) -> tuple[int, list[str]]:
     first_seq, prev_hash = read_anchor(directory)
     files = current_files(directory, first_seq)
-    removed = [
-        path for path in segment_files(directory) if path not in files
-    ]  # left behind when pruning was cut short
+    # left behind by an interrupted prune
+    removed = [path for path in segment_files(directory) if path not in files]
     for path in files[:-1]:
         seal = read_seal(path.with_suffix(".seal.json"))
         if seal is None or not is_old(path, seal["last_seq"]):
@@ -70,8 +69,9 @@ def _prune(directory: Path, is_old: IsOld, *, dry_run: bool) -> tuple[int, list[
 
 
 def remove_delivered(journal: JournalState, seq: int) -> None:
-    """Removes the sealed segments of an open journal that end at or before that record; its writer calls it, and nobody may
-    be reading every file meanwhile. A reader that stands in one of them gets CursorExpired. Raises OSError."""
+    """Remove the sealed segments of an open journal that end at or before this record. Called by
+    the writer while no reader needs all files. A reader inside a removed segment gets
+    CursorExpired. Raises OSError."""
     segments, count = journal.segments, 0
     while (
         count + 1 < len(segments)
@@ -99,7 +99,7 @@ def _write_anchor(directory: Path, first_seq: int, prev_hash: str) -> None:
 
 
 def _remove(directory: Path, segments: Sequence[Path]) -> None:
-    for path in segments:  # the segment last: a seal without its segment would be damage
+    for path in segments:  # the segment last: a seal without its segment counts as damage
         for file in (
             path.with_suffix(".seal.json"),
             path.with_suffix(".idx"),

@@ -1,4 +1,4 @@
-"""Reads a journal by cursor, from disk, up to the last record that is durable."""
+"""Reads a journal by cursor from disk, up to the last published record."""
 
 from dataclasses import dataclass
 
@@ -9,11 +9,11 @@ from agentbox.adapters.runtime.paging import PageBudget
 from agentbox.contracts.events import Event, EventBatch, EventFilter
 from agentbox.core.slot_errors import CursorExpired
 
-MAX_SCANNED = 10_000  # records looked at in one call, so that a rare filter still ends in time
+MAX_SCANNED = 10_000  # records scanned per call, so that a rare filter returns in time
 
 
 class _BatchBuilder:
-    """The records of a batch."""
+    """Collects the records of a batch."""
 
     def __init__(self, limit: int) -> None:
         self._limit, self._budget = limit, PageBudget(limit)
@@ -21,7 +21,7 @@ class _BatchBuilder:
         self.full = False
 
     def add(self, event: Event, size: int) -> bool:
-        """Whether it belongs into the batch; if not, nothing does any more."""
+        """Return whether the event was added; after False nothing more is added."""
         if admitted := self._budget.admit(size):
             self.events.append(event)
         self.full = not admitted or len(self.events) >= self._limit
@@ -30,13 +30,13 @@ class _BatchBuilder:
 
 @dataclass(slots=True)
 class JournalReader:
-    """Reads what the writer has published. Any thread may use it."""
+    """Reads the published records. Thread-safe."""
 
     journal: JournalState
 
     def batch(self, since: int, limit: int, flt: EventFilter) -> EventBatch:
-        """Up to `limit` matching records after `since`, fewer where they are large. Raises CursorExpired below the first
-        record kept."""
+        """Return up to `limit` matching records after `since`, fewer if they are large. Raises
+        CursorExpired before the first kept record."""
         head = self.journal.head[0]
         if since < self.journal.first_seq - 1:
             raise self._cursor_expired(since + 1)
@@ -49,11 +49,11 @@ class JournalReader:
     def _cursor_expired(self, seq: int) -> CursorExpired:
         oldest = self.journal.first_seq
         return CursorExpired(
-            f"cannot read from record {seq}: the oldest kept is {oldest}", oldest=oldest
+            f"cannot read from record {seq}: the oldest record is {oldest}", oldest=oldest
         )
 
     def _read_segment(self, seq: int, last: int, flt: EventFilter, builder: "_BatchBuilder") -> int:
-        """Reads on within one segment; returns the last record looked at."""
+        """Read within one segment; return the last scanned record."""
         segments = list(self.journal.segments)
         segment = find_segment(segments, seq)
         next_first = next(

@@ -1,4 +1,4 @@
-"""Opening a journal: what is there, whether its newest part is sound, a torn last line cut off, the last ids learned."""
+"""Opening a journal: checks the newest records, cuts a torn last line, and loads the last ids."""
 
 import hashlib
 import json
@@ -33,13 +33,14 @@ from agentbox.contracts.events import GENESIS
 from agentbox.core.canonical import canonical_json
 from agentbox.core.storage.store_record import StoreRecord
 
-MAX_KEYS = 100_000  # records whose (source, id) is remembered
-DAMAGE_FILE = "damage.json"  # where a check in the background found the journal damaged
+MAX_KEYS = 100_000  # records whose (source, id) is cached
+DAMAGE_FILE = "damage.json"  # position of damage found by a background check
 
 
 @dataclass(slots=True)
 class JournalState:
-    """A journal directory as found. `head` is (-1, 64 zeros) when it is empty; `active` is the segment to go on with."""
+    """The state of a journal directory. `head` is (-1, 64 zeros) if it is empty; `active` is the
+    segment to append to."""
 
     directory: Path
     first_seq: int
@@ -48,23 +49,23 @@ class JournalState:
     last_ts: datetime = datetime(1970, 1, 1, tzinfo=UTC)
     active: JournalSegment | None = None
     size: int = 0  # bytes of all segments
-    checked_from: int = 0  # what lies before was not checked yet
+    checked_from: int = 0  # records before it are not checked yet
     keys: deque[tuple[bytes, int]] = field(default_factory=lambda: deque(maxlen=MAX_KEYS))
-    torn: tuple[str, int, str] | None = None  # segment, bytes, sha256 of what was cut
-    origin_heads: dict[str, OriginHead] = field(
-        default_factory=dict
-    )  # box -> the last record that it delivered
+    torn: tuple[str, int, str] | None = None  # segment, bytes and sha256 of the cut tail
+    # box -> the last record that it delivered
+    origin_heads: dict[str, OriginHead] = field(default_factory=dict)
 
 
 def key_number(key: bytes) -> int:
-    """A short name for (source, id); two that share it are told apart by the record."""
+    """Return a 64-bit hash of (source, id); collisions are resolved with the record."""
     return int.from_bytes(hashlib.blake2b(key, digest_size=8).digest())
 
 
 def load(directory: Path, record: StoreRecord | None = None) -> JournalState:
-    """Reads the directory, cuts a torn tail, and checks from the newest 100,000 records on.
+    """Read the directory, cut a torn tail, and check the newest 100,000 records.
 
-    Raises IntegrityError for any other damage, for records that `record` says were there too, and then has changed nothing.
+    Raises IntegrityError for any other damage and for records missing according to `record`;
+    nothing is changed then.
     """
     first_seq, first_prev = read_anchor(directory)
     journal = JournalState(
@@ -87,43 +88,39 @@ def load(directory: Path, record: StoreRecord | None = None) -> JournalState:
 
 
 def _add_segment(journal: JournalState, path: Path) -> None:
-    """Appends a segment to the list, after comparing its beginning with the end of the one before."""
+    """Append a segment after comparing its beginning with the end of the previous one."""
     first = read_first_line(path)
     previous = journal.segments[-1] if journal.segments else None
     seq, prev = journal.head
     if previous is not None:
         seal = read_seal(previous.seal)
         if seal is None or seal["first_seq"] != previous.first_seq:
-            raise damage_error(previous.path, 0, None, "has no seal, and another segment follows")
+            raise damage_error(previous.path, 0, None, "has no seal, but another segment follows")
         seq, prev = seal["last_seq"], seal["hash"]
     if first is not None and (first.seq, first.prev_hash) != (seq + 1, prev):
-        raise damage_error(path, 1, first.seq, f"does not follow on record {seq}")
+        raise damage_error(path, 1, first.seq, f"does not follow record {seq}")
     journal.segments.append(JournalSegment(path, seq + 1, prev))
     journal.head = seq, prev
 
 
 def _find_loss(journal: JournalState, expected: Mapping[str, Any]) -> str:
-    """What of the records that were there last is gone; "" for nothing."""
+    """Return which of the last known records are missing; "" if none."""
     seq, digest = expected["seq"], expected["hash"]
     if journal.head[0] < seq:
-        return f"it ends at record {journal.head[0]}, and record {seq} was there"
+        return f"it ends at record {journal.head[0]}, but contained record {seq}"
     if seq < journal.first_seq or seq == journal.head[0]:
         return (
             ""
             if seq < journal.first_seq or journal.head[1] == digest
-            else f"record {seq} is another than it was"
+            else f"record {seq} has changed"
         )
     with open_at(find_segment(journal.segments, seq), seq) as stream:
         parsed = chain.parse_line(stream.readline().rstrip(b"\n"))
-    return (
-        ""
-        if parsed is not None and parsed.hash == digest
-        else f"record {seq} is another than it was"
-    )
+    return "" if parsed is not None and parsed.hash == digest else f"record {seq} has changed"
 
 
 def _check_tail(journal: JournalState) -> tuple[int, bool]:
-    """Where the last whole line ends, and whether it seals its segment."""
+    """Return the end offset of the last complete line, and whether it seals its segment."""
     for segment in journal.segments:
         _load_index(segment)
     last = journal.segments[-1]
@@ -148,9 +145,9 @@ def _repair_tail(journal: JournalState, last: JournalSegment, end: int, *, seale
 def _scan_segment(
     journal: JournalState, segment: JournalSegment, seq: int, *, last: bool
 ) -> tuple[int, bool]:
-    """Checks a segment from a checkpoint on and takes over what it says.
+    """Check a segment from a checkpoint on and apply its records to the state.
 
-    Returns where its last whole line ends, and whether that line seals the segment.
+    Returns the end offset of its last complete line, and whether that line seals the segment.
     """
     expected, offset = segment.checkpoint(seq)
     prev = None if offset else segment.first_prev
@@ -182,23 +179,21 @@ def _check_line(
     parsed = chain.parse_line(line)
     number = expected - segment.first_seq + 1
     if parsed is None or not parsed.is_intact:
-        raise damage_error(segment.path, number, expected, "is no sound record")
+        raise damage_error(segment.path, number, expected, "is not a valid record")
     if parsed.seq != expected or prev not in (None, parsed.prev_hash):
-        raise damage_error(
-            segment.path, number, expected, "does not follow on the record before it"
-        )
+        raise damage_error(segment.path, number, expected, "does not follow the previous record")
     return parsed
 
 
 def _repair_seal(journal: JournalState, segment: JournalSegment, *, sealed: bool) -> None:
-    """The last segment may be full without its seal file: a crash came between. It is written now."""
+    """Write the missing seal of a full last segment, after a crash between record and seal."""
     if sealed and not segment.seal.exists():
         write_seal(segment, *journal.head)
     journal.active = None if sealed else segment
 
 
 def _load_index(segment: JournalSegment) -> None:
-    """Takes the checkpoints of the `.idx` file that prove right, in order; the rest is derived again while reading."""
+    """Load the valid checkpoints of the `.idx` file in order; the rest is derived while reading."""
     try:
         rows = segment.index.read_bytes().split(b"\n")
     except FileNotFoundError:
@@ -224,7 +219,7 @@ def _load_index(segment: JournalSegment) -> None:
 
 
 def save_index(segment: JournalSegment) -> None:
-    """Writes the checkpoints again when the file does not hold them all."""
+    """Rewrite the checkpoints if the file is incomplete."""
     rows = [
         canonical_json({"offset": o, "seq": segment.first_seq + n * CHECKPOINT_INTERVAL})
         for n, o in enumerate(segment.offsets)
@@ -235,7 +230,8 @@ def save_index(segment: JournalSegment) -> None:
 
 
 def _cut_tail(journal: JournalState, segment: JournalSegment, end: int) -> None:
-    """Cuts what follows the last whole line and keeps it in `<segment>.torn`. After a seal nothing may follow."""
+    """Cut the data after the last complete line and store it in `<segment>.torn`. No data may
+    follow a seal."""
     with segment.path.open("rb") as stream:
         stream.seek(end)
         cut = stream.read()
@@ -247,7 +243,7 @@ def _cut_tail(journal: JournalState, segment: JournalSegment, end: int) -> None:
             segment.path,
             seq - segment.first_seq + 1,
             seq,
-            "follows on a record that sealed the segment",
+            "follows the record that sealed the segment",
         )
     with segment.torn.open("ab") as torn:
         torn.write(cut)
@@ -261,7 +257,7 @@ def _cut_tail(journal: JournalState, segment: JournalSegment, end: int) -> None:
 
 
 def _recheck_damage(journal: JournalState) -> None:
-    """A place that was found damaged stays in the way until it is sound again."""
+    """Raise recorded damage until the journal verifies again."""
     path = journal.directory / DAMAGE_FILE
     try:
         data = json.loads(path.read_bytes())
@@ -281,7 +277,7 @@ def _recheck_damage(journal: JournalState) -> None:
 
 
 def record_damage(directory: Path, file: str, line: int, seq: int | None, reason: str) -> None:
-    """Notes what a check in the background found, for the next opening."""
+    """Store damage found in the background for the next opening."""
     replace_file(
         directory / DAMAGE_FILE,
         canonical_json({"file": file, "line": line, "seq": seq, "reason": reason}) + b"\n",

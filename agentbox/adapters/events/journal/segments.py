@@ -1,4 +1,4 @@
-"""The files of a journal directory: segments, their checkpoints, their seals, and where a record lies."""
+"""The files of a journal directory: segments, checkpoints and seals, and the lookup of records."""
 
 import json
 import os
@@ -25,7 +25,8 @@ _NAME = re.compile(r"(\d{4}-\d{2}-\d{2})\.(\d{4,})\.jsonl")
 
 @dataclass(slots=True)
 class JournalSegment:
-    """One file of records. `offsets[n]` is where record `first_seq + n * EVERY` begins."""
+    """One file of records. `offsets[n]` is the offset of record `first_seq + n *
+    CHECKPOINT_INTERVAL`."""
 
     path: Path
     first_seq: int
@@ -49,13 +50,13 @@ class JournalSegment:
         return self.path.with_suffix(".torn")
 
     def checkpoint(self, seq: int) -> tuple[int, int]:
-        """The newest checkpoint at or before a record: (seq, offset)."""
+        """Return the newest checkpoint at or before a record: (seq, offset)."""
         number = min((seq - self.first_seq) // CHECKPOINT_INTERVAL, len(self.offsets) - 1)
         return self.first_seq + number * CHECKPOINT_INTERVAL, self.offsets[number]
 
 
 def segment_files(directory: Path) -> list[Path]:
-    """The segments by day and number."""
+    """Return the segments sorted by day and number."""
     numbered = [
         (match[1], int(match[2]), path)
         for path in directory.iterdir()
@@ -65,7 +66,8 @@ def segment_files(directory: Path) -> list[Path]:
 
 
 def current_files(directory: Path, first_seq: int) -> list[Path]:
-    """The segments from the record on where the journal begins. Pruning that was cut short leaves older ones behind."""
+    """Return the segments from the journal's first record on. An interrupted prune leaves older
+    ones behind."""
     files = segment_files(directory)
     older = 0
     while first_seq and older < len(files) and _starts_before(files[older], first_seq):
@@ -80,36 +82,37 @@ def _starts_before(path: Path, first_seq: int) -> bool:
 
 
 def next_segment_name(day: str, last: Path | None) -> str:
-    """The name of the segment after `last`."""
+    """Return the name of the segment after `last`."""
     match = _NAME.fullmatch(last.name) if last is not None else None
     number = int(match[2]) + 1 if match is not None and match[1] == day else 1
     return f"{day}.{number:04d}.jsonl"
 
 
 def read_lines(stream: BinaryIO) -> Iterator[tuple[bytes, bool]]:
-    """Each line without its newline, and whether it had one."""
+    """Yield each line without its newline, and whether it had one."""
     for line in stream:
         complete = line.endswith(b"\n")
         yield (line[:-1] if complete else line), complete
 
 
 def read_first_line(path: Path) -> chain.JournalLine | None:
-    """The first record of a file; None when it has no whole line. Raises IntegrityError when that line is no record."""
+    """Parse the first record of a file; None without a complete line. Raises IntegrityError if the
+    line is invalid."""
     with path.open("rb") as stream:
         line = stream.readline()
     if not line.endswith(b"\n"):
         return None
     parsed = chain.parse_line(line[:-1])
     if parsed is None or not parsed.is_intact:
-        raise damage_error(path, 1, None, "is no sound record")
+        raise damage_error(path, 1, None, "is not a valid record")
     return parsed
 
 
 def damage_error(path: Path, line: int, seq: int | None, reason: str) -> IntegrityError:
-    """The error for a journal that cannot be trusted. `line` counts from 1."""
+    """Return the error for a damaged journal. `line` counts from 1."""
     return IntegrityError(
-        f"cannot trust the journal: {path.name}:{line} {reason}",
-        hint="nothing was changed; `agentbox events verify` shows the place, a copy of the folder may be restored",
+        f"the journal is damaged: {path.name}:{line} {reason}",
+        hint="run `agentbox events verify` for the position, or restore a copy of the directory",
         segment=path.name,
         line=line,
         seq=seq,
@@ -117,7 +120,8 @@ def damage_error(path: Path, line: int, seq: int | None, reason: str) -> Integri
 
 
 def read_anchor(directory: Path) -> tuple[int, str]:
-    """Where the journal begins: (first_seq, prev_hash), from `anchor.json` once it was pruned. Raises IntegrityError."""
+    """Return the beginning of the journal, (first_seq, prev_hash), from `anchor.json` if it was
+    pruned. Raises IntegrityError."""
     path = directory / ANCHOR
     try:
         data = json.loads(path.read_bytes())
@@ -125,17 +129,17 @@ def read_anchor(directory: Path) -> tuple[int, str]:
     except FileNotFoundError:
         return 0, GENESIS
     except (ValueError, KeyError, TypeError) as error:
-        raise damage_error(path, 0, None, "is no anchor") from error
+        raise damage_error(path, 0, None, "is not a valid anchor") from error
 
 
 def read_seal(path: Path) -> dict[str, Any] | None:
-    """The seal of a segment; None where there is none. Raises IntegrityError for one that cannot be read."""
+    """Read the seal of a segment; None without one. Raises IntegrityError if it is unreadable."""
     try:
         data = json.loads(path.read_bytes())
     except FileNotFoundError:
         return None
     except ValueError as error:
-        raise damage_error(path, 1, None, "is no seal") from error
+        raise damage_error(path, 1, None, "is not a valid seal") from error
     if not isinstance(data, dict) or not {
         "first_seq",
         "last_seq",
@@ -143,12 +147,12 @@ def read_seal(path: Path) -> dict[str, Any] | None:
         "hash",
         "sha256",
     } <= set(data):
-        raise damage_error(path, 1, None, "is no seal")
+        raise damage_error(path, 1, None, "is not a valid seal")
     return data
 
 
 def write_seal(segment: JournalSegment, last_seq: int, last_hash: str) -> None:
-    """Makes a full segment read-only and writes its seal. The segment must be synced already."""
+    """Make a full segment read-only and write its seal. The segment must be synced."""
     segment.path.chmod(0o400)
     replace_file(
         segment.seal,
@@ -160,7 +164,7 @@ def write_seal(segment: JournalSegment, last_seq: int, last_hash: str) -> None:
 
 
 def encode_seal(name: str, first_seq: int, last_seq: int, last_hash: str, sha256: str) -> bytes:
-    """The whole content of a segment's seal file; anything else there is no seal of it."""
+    """Return the exact content of a segment's seal file; any other content is invalid."""
     seal = {
         "segment": name,
         "first_seq": first_seq,
@@ -173,7 +177,7 @@ def encode_seal(name: str, first_seq: int, last_seq: int, last_hash: str, sha256
 
 
 def replace_file(path: Path, data: bytes, *, mode: int = 0o600) -> None:
-    """Replaces a file: a crash leaves the old one or the new one."""
+    """Replace a file atomically: a crash leaves the old or the new content."""
     temporary = path.with_name(path.name + ".new")
     temporary.unlink(missing_ok=True)
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
@@ -186,7 +190,7 @@ def replace_file(path: Path, data: bytes, *, mode: int = 0o600) -> None:
 
 
 def sync_directory(path: Path) -> None:
-    """Makes the names in a folder durable."""
+    """Make the names in a directory durable."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(fd)
@@ -195,8 +199,8 @@ def sync_directory(path: Path) -> None:
 
 
 def add_checkpoint(segment: JournalSegment, seq: int, offset: int) -> None:
-    """Keeps where a record begins, and appends it to the `.idx` file. That file is not synced, and a failure to write
-    it is no failure: opening derives it again."""
+    """Store a checkpoint and append it to the `.idx` file. The file is not synced and write errors
+    are ignored, because opening derives it again."""
     if seq > segment.first_seq:
         segment.offsets.append(offset)
     with suppress(OSError), os.fdopen(os.open(segment.index, APPEND_FLAGS, 0o600), "wb") as stream:
@@ -204,12 +208,12 @@ def add_checkpoint(segment: JournalSegment, seq: int, offset: int) -> None:
 
 
 def find_segment(segments: list[JournalSegment], seq: int) -> JournalSegment:
-    """The segment that a record lies in, or would."""
+    """Return the segment of a record, existing or not."""
     return segments[max(0, bisect_right(segments, seq, key=lambda segment: segment.first_seq) - 1)]
 
 
 def open_at(segment: JournalSegment, seq: int) -> BinaryIO:
-    """The segment's file, standing at that record."""
+    """Open the segment's file at a record."""
     checkpoint_seq, offset = segment.checkpoint(seq)
     stream = segment.path.open("rb")
     stream.seek(offset)
@@ -219,5 +223,5 @@ def open_at(segment: JournalSegment, seq: int) -> BinaryIO:
 
 
 def day_of(moment: datetime) -> str:
-    """The UTC day that names a segment."""
+    """Return the UTC day that names a segment."""
     return moment.date().isoformat()

@@ -1,4 +1,4 @@
-"""Checks a journal directory without a box and without configuration: every record, every link, every seal."""
+"""Verifies a journal directory without a box or configuration: every record, hash link and seal."""
 
 import hashlib
 import json
@@ -25,7 +25,7 @@ GAP = "mesh.gap"
 
 @dataclass(slots=True)
 class _VerifyState:
-    """Where the check stands: the last record seen and its hash."""
+    """The state of the verification: the last record and its hash."""
 
     seq: int
     hash: str
@@ -33,11 +33,10 @@ class _VerifyState:
     first_seq: int = -1
     anchor: tuple[int, str] | None = None
     anchored: bool = False
-    boxes: dict[str, tuple[int, str]] = field(
-        default_factory=dict
-    )  # the last record seen of each box that delivers here
-    partial: bool = False  # there are records before the first one seen
-    gap: Any = None  # data of the record before, where that was `mesh.gap`
+    # the last record of each box that delivers here
+    boxes: dict[str, tuple[int, str]] = field(default_factory=dict)
+    partial: bool = False  # there are records before the first verified one
+    gap: Any = None  # data of the previous record if it was `mesh.gap`
 
 
 class _VerifyFailed(Exception):
@@ -54,15 +53,16 @@ def verify(
     until: int | None = None,
     stop: Stop = lambda: False,
 ) -> VerifyReport:
-    """The report on the segments of a directory. A torn last line is no damage: it was never acknowledged.
+    """Return the report on a directory's segments. A torn last line is not damage: it was never
+    acknowledged.
 
-    `anchor` (seq, hash) is a record known from elsewhere; without it a cut tail cannot be told from a shorter journal.
-    `from_seq` leaves out whole sealed segments before it. `until` ends the check after that record. Raises NotFound for
-    a directory that is none.
+    `anchor` (seq, hash) is a record known from elsewhere; without it a truncated journal looks like
+    a shorter one. `from_seq` skips complete sealed segments before it. `until` ends the check after
+    that record. Raises NotFound if the directory does not exist.
     """
     if not directory.is_dir():
         raise NotFound(
-            f"cannot verify {directory}: there is no such folder",
+            f"cannot verify {directory}: directory not found",
             resource="journal",
             id=str(directory),
         )
@@ -104,11 +104,11 @@ def _report(state: _VerifyState, error: VerifyError | None) -> VerifyReport:
 
 
 def _check_missing(directory: Path) -> None:
-    """A seal whose segment is gone."""
+    """Raise for a seal without its segment."""
     for seal in sorted(directory.glob("*.seal.json")):
         segment = seal.name.removesuffix(".seal.json") + ".jsonl"
         if not (directory / segment).exists():
-            reason = "the segment is missing, its seal is there"
+            reason = "the segment is missing, but its seal exists"
             raise _VerifyFailed(VerifyError(file=segment, line=0, seq=None, reason=reason))
 
 
@@ -126,9 +126,8 @@ def _verify_segment(
     number, count, previous, kind, line = 0, 0, "", "", b""
     digest = hashlib.sha256()
     seal_path = path.with_suffix(".seal.json")
-    seal = (
-        seal_path.read_bytes() if seal_path.exists() else None
-    )  # before the segment, which may be growing
+    # read before the segment, which may be growing
+    seal = seal_path.read_bytes() if seal_path.exists() else None
     with path.open("rb") as stream:
         for number, (text, complete) in enumerate(read_lines(stream), 1):
             if not complete and last and seal is None:
@@ -147,46 +146,44 @@ def _verify_segment(
         return
     if kind != SEALED:
         raise _failure_at(
-            path, number, state.seq, "the segment is sealed, but its last record does not say so"
+            path, number, state.seq, "the segment is sealed, but its last record is not a seal"
         )
     first = state.seq - count + 1
     if json.loads(line)["data"] != {"first_seq": first, "count": count - 1, "tail_hash": previous}:
-        raise _failure_at(
-            path, number, state.seq, "the sealing record does not agree with the segment"
-        )
+        raise _failure_at(path, number, state.seq, "the sealing record does not match the segment")
     if seal != encode_seal(path.name, first, state.seq, state.hash, digest.hexdigest()):
-        raise _failure_at(seal_path, 1, state.seq, "the seal does not agree with the segment")
+        raise _failure_at(seal_path, 1, state.seq, "the seal does not match the segment")
 
 
 def _verify_record(
     path: Path, number: int, line: bytes, state: _VerifyState, *, complete: bool
 ) -> str:
-    """Checks one line and moves on; returns the type of its record."""
+    """Verify one line and advance; return the type of its record."""
     expected = state.seq + 1
     parsed = chain.parse_line(line)
     if parsed is None or not complete:
-        raise _failure_at(path, number, expected, "this is no whole record")
+        raise _failure_at(path, number, expected, "the record is incomplete")
     if not parsed.is_intact:
         raise _failure_at(
-            path, number, expected, "the record was altered: its hash is not that of its bytes"
+            path, number, expected, "the record was altered: its hash does not match its bytes"
         )
     if parsed.seq != expected:
         raise _failure_at(path, number, expected, f"expected record {expected}, found {parsed.seq}")
     if parsed.prev_hash != state.hash:
-        raise _failure_at(path, number, expected, "the record does not follow on the one before it")
+        raise _failure_at(path, number, expected, "the record does not follow the previous one")
     if parsed.ts < state.ts:
-        raise _failure_at(path, number, expected, "its time is before that of the record before it")
+        raise _failure_at(path, number, expected, "its time is before that of the previous record")
     if parsed.day != path.name[:10]:
-        raise _failure_at(path, number, expected, "its day is not that of the segment")
+        raise _failure_at(path, number, expected, "its day does not match the segment")
     if not chain.is_canonical(line):
-        raise _failure_at(path, number, expected, "the record is not in the form of RFC 8785")
+        raise _failure_at(path, number, expected, "the record is not canonical RFC 8785")
     state.seq, state.hash, state.ts = parsed.seq, parsed.hash, parsed.ts
     _check_origin(path, number, line, parsed, state)
     if state.first_seq < 0:
         state.first_seq = parsed.seq
     if state.anchor is not None and state.anchor[0] == parsed.seq:
         if state.anchor[1] != parsed.hash:
-            raise _failure_at(path, number, expected, "its hash is not that of the anchor")
+            raise _failure_at(path, number, expected, "its hash does not match the anchor")
         state.anchored = True
     return parsed.type
 
@@ -194,15 +191,14 @@ def _verify_record(
 def _check_origin(
     path: Path, number: int, line: bytes, parsed: chain.JournalLine, state: _VerifyState
 ) -> None:
-    """A delivered record is what its own box wrote, and follows on the one before of that box, or on the word of a gap."""
+    """A delivered record must match the hash of its box, and follow on the previous record of that
+    box or on a gap record."""
     origin, gap = parsed.origin, state.gap
     state.gap = json.loads(line)["data"] if parsed.type == GAP and origin is None else None
     if origin is None:
         return
     if chain.origin_hash(chain.decode_event(line)) != origin.hash:
-        raise _failure_at(
-            path, number, parsed.seq, "its hash at its origin is not that of what it says"
-        )
+        raise _failure_at(path, number, parsed.seq, "its origin hash does not match its content")
     last = state.boxes.get(origin.box, None if state.partial else (-1, GENESIS))
     expected_gap = (
         {"box": origin.box, "first_seq": last[0] + 1, "last_seq": origin.seq - 1}
@@ -212,7 +208,7 @@ def _check_origin(
     follows = last is not None and (origin.seq, origin.prev_hash) == (last[0] + 1, last[1])
     if last is not None and not follows and (origin.seq <= last[0] + 1 or gap != expected_gap):
         raise _failure_at(
-            path, number, parsed.seq, "it does not follow on the last record of its origin"
+            path, number, parsed.seq, "it does not follow the last record of its origin"
         )
     state.boxes[origin.box] = origin.seq, origin.hash
 
@@ -221,7 +217,7 @@ def _check_anchor(directory: Path, state: _VerifyState, first_seq: int) -> None:
     if state.anchor is None or state.anchored:
         return
     detail = (
-        "the tail was cut"
+        "the tail was truncated"
         if state.anchor[0] >= first_seq
         else f"the journal begins at record {first_seq}"
     )

@@ -1,4 +1,4 @@
-"""The one thread that writes a journal: appends that wait together share a sync."""
+"""The thread that writes a journal. Concurrent appends share a sync."""
 
 import queue
 import threading
@@ -43,7 +43,7 @@ from agentbox.adapters.runtime.shares import agents_share
 from agentbox.contracts.events import MAX_DATA, Event
 from agentbox.core.slot_errors import AdapterError, QuotaExceeded
 
-MAX_LINE_BYTES = MAX_DATA + (8 << 10)  # bytes of the longest line, and some
+MAX_LINE_BYTES = MAX_DATA + (8 << 10)  # upper bound of the longest line
 MAX_GROUP = 256  # appends that share a sync
 WARN_RATIO = 0.8  # of max_size
 SYNC_INTERVAL = 1.0  # seconds between two syncs of fsync = "interval"
@@ -51,7 +51,8 @@ Sync = Literal["group", "always", "interval"]
 
 
 class JournalWriter:
-    """Owns the active segment and the end of the chain. `published` is called in this thread after each sync."""
+    """Owns the active segment and the end of the chain. `on_published` is called in this thread
+    after each commit."""
 
     def __init__(
         self,
@@ -75,54 +76,49 @@ class JournalWriter:
         journal.keys.clear()
         self._jobs: queue.SimpleQueue[AppendJob | None] = queue.SimpleQueue()
         self._file = ActiveFile()
-        self._sealing: JournalSegment | None = (
-            None  # its last record is the sealing one, its seal is not written
-        )
+        self._sealing: JournalSegment | None = None  # has its sealing record, but no seal file yet
         self._warned = journal.size >= WARN_RATIO * max_size
         self._internal_error: AdapterError | None = None
-        self.durable = (
-            journal.head
-        )  # the newest record that is on disk whatever becomes of the machine
-        self._heads_saved_at = journal.head[
-            0
-        ]  # the record up to which `origins.json` knows every box
+        self.durable = journal.head  # the newest record that is synced to disk
+        self._heads_saved_at = journal.head[0]  # the record up to which `origins.json` is complete
         self.readers = ReaderCount()
         self._thread = threading.Thread(target=self._run, name="events-writer", daemon=True)
 
     def start(self) -> None:
-        """Opens the active segment and starts the thread. Raises OSError."""
+        """Open the active segment and start the thread. Raises OSError."""
         if self._journal.active is not None:
             self._file.open(self._journal.active.path)
         self._thread.start()
 
     def put(self, job: AppendJob) -> None:
-        """Queues an append."""
+        """Queue an append."""
         self._jobs.put(job)
 
     def stop(self) -> None:
-        """Writes what waits and ends the thread."""
+        """Write queued appends and end the thread."""
         self._jobs.put(None)
         self._thread.join()
 
     def discard_through(self, seq: int) -> None:
-        """Removes, soon, the sealed segments that end at or before that record, unless somebody reads the whole journal."""
+        """Queue the removal of sealed segments up to this record. Skipped while a reader needs all
+        files."""
         segments = self._journal.segments
         if len(segments) > 1 and segments[1].first_seq <= seq + 1:
             self._jobs.put(AppendJob((), Future(), discard_through=seq))
 
     @property
     def is_full(self) -> bool:
-        """Whether the largest record might not fit any more."""
+        """Whether the largest record might not fit."""
         return self._journal.size + MAX_LINE_BYTES > self._max_size
 
     @property
     def agent_refusal(self) -> AdapterError | None:
-        """Why nothing that agents do can be written down any more, though the box still can; None while it can."""
+        """The error for agents while the box can still append; None if agents can append."""
         cap = agents_share(self._max_size)
         return self._full_error(cap) if self._journal.size + MAX_LINE_BYTES > cap else None
 
     def _full_error(self, cap: int) -> QuotaExceeded:
-        detail = "" if cap == self._max_size else ", the part of it that agents may fill"
+        detail = "" if cap == self._max_size else ", the share of agents"
         return QuotaExceeded(
             f"cannot append to the journal: it has reached {cap} bytes{detail}",
             hint="raise adapters.events.max_size",
@@ -134,11 +130,11 @@ class JournalWriter:
 
     @property
     def failure(self) -> AdapterError | None:
-        """Why nothing can be appended until the journal is opened anew; None while it can."""
+        """The error of all appends until the journal is reopened; None if appends work."""
         return self._file.failure or self._internal_error
 
     def read_record(self, seq: int) -> Event:
-        """A record that is on disk."""
+        """Read a record from disk."""
         with open_at(find_segment(self._journal.segments, seq), seq) as stream:
             return chain.decode_event(stream.readline())
 
@@ -151,13 +147,13 @@ class JournalWriter:
             if self._file.dirty and (
                 ended or time.monotonic() - self._file.synced >= SYNC_INTERVAL
             ):
-                with suppress(OSError):  # `failure` tells every later append
+                with suppress(OSError):  # `failure` is raised by every later append
                     self._sync_file()
         self._save_origin_heads()
         self._file.close()
 
     def _next_jobs(self) -> tuple[list[AppendJob], bool]:
-        """The appends that wait now, and whether the end came up; none when it is time for the interval's sync."""
+        """Return the queued appends, and whether to stop; none when the interval's sync is due."""
         try:
             first = self._jobs.get(timeout=SYNC_INTERVAL if self._file.dirty else None)
         except queue.Empty:
@@ -174,14 +170,14 @@ class JournalWriter:
         return jobs, False
 
     def _append(self, jobs: Sequence[AppendJob]) -> None:
-        """Writes a batch; on failure nothing of it remains, and every waiter is told."""
+        """Write a batch; on failure nothing remains of it and all futures fail."""
         try:
             self._write(jobs)
         except OSError as error:
             fail_jobs(jobs, self.failure or append_error(error))
         except BaseException as error:  # noqa: BLE001 - the futures carry it to the callers
             self._internal_error = journal_failed(
-                "cannot append to the journal: the writer failed inside"
+                "cannot append to the journal: internal error of the writer"
             )
             fail_jobs(jobs, error)
         self._warn()
@@ -200,7 +196,7 @@ class JournalWriter:
             except AdapterError as error:
                 job.future.set_exception(error)
                 continue
-            # One whose (source, id) is known already gets the record that has it.
+            # A draft with a known (source, id) returns the existing record.
             completed.append(
                 (
                     job,
@@ -217,7 +213,7 @@ class JournalWriter:
         return Batch(seq, last, self._journal.last_ts)
 
     def _admit(self, batch: Batch, job: AppendJob) -> None:
-        """Raises what keeps the journal from growing."""
+        """Raises the error that prevents the append."""
         if self.failure is not None:
             raise self.failure
         cap = agents_share(self._max_size) if job.of_agent else self._max_size
@@ -225,7 +221,8 @@ class JournalWriter:
             raise self._full_error(cap)
 
     def _prepare_batch(self, batch: Batch, completed: Completed) -> Batch:
-        """The batch with the time of its next record, on the segment of that day; a new one where it must roll."""
+        """Return the batch with the time of its next record, on the segment of that day; a new
+        batch after a segment roll."""
         active, now = self._journal.active, max(batch.ts, self._clock.now())
         if (
             active is None
@@ -240,7 +237,7 @@ class JournalWriter:
         return batch
 
     def _new_drafts(self, batch: Batch, job: AppendJob) -> Sequence[chain.PendingRecord]:
-        """What is new of a delivery, with what it lacks. Raises OriginConflict."""
+        """Return the new drafts of a delivery, with gap records. Raises OriginConflict."""
         head = batch.origin_heads.get(job.box, self._journal.origin_heads.get(job.box))
         drafts, new_head = new_drafts(
             job.drafts,
@@ -263,7 +260,7 @@ class JournalWriter:
         return event if is_same_record(event, draft) else None
 
     def _commit(self, batch: Batch) -> None:
-        """Writes and syncs, then moves the end of the chain. Raises OSError, and then the end is where it was."""
+        """Write and sync, then advance the end of the chain. On OSError the end is unchanged."""
         segment = self._journal.active
         if not batch.lines or segment is None:
             return
@@ -291,12 +288,12 @@ class JournalWriter:
             del self._recent[next(iter(self._recent))]
 
     def _roll(self, moment: datetime) -> None:
-        """Seals the active segment, if there is one, and begins the next."""
+        """Seal the active segment, if any, and start the next one."""
         previous = self._journal.active
         if previous is not None and self._file.size:
             self._seal(previous)
         self._file.close()
-        if previous is not None and not previous.seal.exists():  # it never had a record
+        if previous is not None and not previous.seal.exists():  # it has no record
             self._journal.segments.remove(previous)
             previous.path.unlink()
         self._journal.active = None
@@ -311,7 +308,7 @@ class JournalWriter:
         self._journal.active = new
 
     def _seal(self, segment: JournalSegment) -> None:
-        """Its last record has the time of the one before it, so that it belongs to the segment's day."""
+        """The sealing record has the time of the previous one, so its day is the segment's."""
         if self._sealing is not segment:
             seq, tail = self._journal.head
             batch = self._new_batch()
@@ -329,7 +326,7 @@ class JournalWriter:
         write_seal(segment, *self._journal.head)
 
     def _save_origin_heads(self) -> None:
-        """Opening reads the newest records and derives the rest from here, so that a failure now is none."""
+        """Opening derives the rest from the newest records, so a failure is ignored."""
         if self._journal.origin_heads and self._heads_saved_at < self._journal.head[0]:
             with suppress(OSError):
                 save_origin_heads(self._journal.directory, self._journal.origin_heads)
@@ -340,13 +337,13 @@ class JournalWriter:
         self.durable = self._journal.head
 
     def _discard(self, seq: int) -> None:
-        """Readers find the new beginning before the old files go."""
+        """The anchor is written before the old files are removed."""
         with self.readers.exclusive() as no_readers, suppress(OSError):
             if no_readers:
                 remove_delivered(self._journal, seq)
 
     def _warn(self) -> None:
-        """Once, when the journal has grown to 80 % of what it may."""
+        """Append a warning once when the journal reaches 80 % of its maximum size."""
         if self._warned or self._journal.size < WARN_RATIO * self._max_size:
             return
         self._warned = True

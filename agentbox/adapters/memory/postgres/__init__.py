@@ -1,3 +1,2 @@
-"""Memory in a schema of PostgreSQL with pgvector: tables, vectors and words. Ranking that needs no
-SQL goes into `adapters/memory`.
-"""
+"""Memory in a PostgreSQL schema with pgvector: tables, vectors and words. Ranking without SQL
+belongs in `adapters/memory`."""

@@ -1,4 +1,4 @@
-"""The vectors of a schema of PostgreSQL, rewritten (reembed.py)."""
+"""Rewrites the vectors of a PostgreSQL schema (memory/reembed.py)."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ _OPEN_SECONDS = 10.0
 
 
 class PgVectors:
-    """Other boxes may have the schema open; from `begin` on they are refused by the store's model."""
+    """Other boxes may have the schema open; after `begin` the stored model refuses them."""
 
     def __init__(self, cfg: SlotConfig) -> None:
         self._db = Postgres(cfg, "agentbox_memory", MIGRATIONS, prepare=ensure_pgvector)
@@ -54,14 +54,15 @@ class PgVectors:
 
 
 async def _begin(db: Connection, embedder: Embedder) -> ReembedCursor:
-    """Waits for every store that is under way, whose entry the pass would miss: each asks for the model after it wrote."""
+    """Wait for concurrent stores, whose entries the pass would miss: each checks the model after
+    writing."""
     stored = await fetch_one(db, "SELECT model_id FROM model FOR UPDATE")
     if stored is None or stored[0] == embedder.model_id:
         return ReembedCursor(stored[0] if stored else "", 0, 0, 0)
     progress = await fetch_one(
         db, "SELECT after FROM renewal WHERE model_id = %s", (embedder.model_id,)
     )
-    if progress is None:  # the first pass, or one to a third model
+    if progress is None:  # the first pass, or a pass to a third model
         progress = (0,)
         await db.execute("LOCK TABLE entries IN SHARE MODE")
         await db.execute("DELETE FROM renewal")
@@ -85,7 +86,10 @@ async def _write(
     if progress != (after,):
         return vectors[-1][0] if progress is None else int(progress[0])
     await db.execute(
-        "UPDATE entries SET vector = made.vector::vector FROM unnest(%s::bigint[], %s::text[]) made (id, vector) WHERE entries.id = made.id",
+        (
+            "UPDATE entries SET vector = made.vector::vector "
+            "FROM unnest(%s::bigint[], %s::text[]) made (id, vector) WHERE entries.id = made.id"
+        ),
         (
             [number for number, _vector in vectors],
             [None if v is None else vector_text(v) for _number, v in vectors],

@@ -1,4 +1,5 @@
-"""Entries in and out. Who writes in a namespace holds its row of `namespaces`, so that its quota is never overshot."""
+"""Reads and writes entries. A writer locks the row of its namespace, so that its quota is never
+exceeded."""
 
 import re
 import unicodedata
@@ -19,12 +20,14 @@ from agentbox.core.storage.postgres.database import Connection, fetch_all, fetch
 NOW = "(SELECT now_ms())"
 LIVE = f"(e.expires_at IS NULL OR e.expires_at > {NOW})"
 _WORD = re.compile(r"[^\W_]+")
-_INSERT = f"""INSERT INTO entries AS e (namespace, key, value, text, metadata, bytes, created_at, updated_at, expires_at, vector, words)
-    VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s::vector, to_tsvector('english', %s)) RETURNING e.id, {COLUMNS}"""
+_INSERT = f"""INSERT INTO entries AS e (namespace, key, value, text, metadata, bytes, created_at,
+    updated_at, expires_at, vector, words)
+    VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s::vector, to_tsvector('english', %s))
+    RETURNING e.id, {COLUMNS}"""
 
 
 def fold_words(text: str) -> list[str]:
-    """Its words, without case and accents."""
+    """Return the words without case and accents."""
     plain = "".join(
         c for c in unicodedata.normalize("NFKD", text.casefold()) if not unicodedata.combining(c)
     )
@@ -32,12 +35,12 @@ def fold_words(text: str) -> list[str]:
 
 
 def vector_text(vector: bytes) -> str:
-    """What pgvector reads; nine digits give each float32 back exactly."""
+    """Encode a vector for pgvector; nine digits preserve each float32."""
     return "[" + ",".join(f"{value:.9g}" for value in array("f", vector)) + "]"
 
 
 async def find(db: Connection, namespace: str, key: str) -> MemoryEntry | None:
-    """The entry, unless it has expired."""
+    """Return the entry unless it has expired."""
     record = await fetch_one(
         db,
         f"SELECT {COLUMNS} FROM entries e WHERE e.namespace = %s AND e.key = %s AND {LIVE}",
@@ -49,20 +52,23 @@ async def find(db: Connection, namespace: str, key: str) -> MemoryEntry | None:
 async def store(
     db: Connection, draft: EntryDraft, embedder: Embedder, quotas: Quotas, ttl_s: int | None
 ) -> tuple[MemoryEntry, bool]:
-    """Inserts or overwrites. The entry, and whether it is new. Raises QuotaExceeded, ModelMismatch.
+    """Insert or overwrite an entry. Return it and whether it is new. Raises QuotaExceeded,
+    ModelMismatch.
 
-    Which model the store has is asked after the entry was written: who starts to rewrite all vectors waits for what was
-    written before (pg/renewal.py).
+    The model is checked after the write: a pass that rewrites all vectors waits for earlier writes
+    (postgres/reembed_store.py).
     """
     entries, size, now = await _lock_namespace(db, draft.namespace)
     old = await fetch_one(
         db,
-        f"SELECT e.id, e.created_at, e.bytes, {LIVE} FROM entries e WHERE namespace = %s AND key = %s",
+        (
+            f"SELECT e.id, e.created_at, e.bytes, {LIVE} FROM entries e WHERE namespace = %s "
+            f"AND key = %s"
+        ),
         (draft.namespace, draft.key),
     )
-    if (
-        entries >= quotas.entries or size + draft.bytes > quotas.bytes
-    ):  # what has expired must not stand in the way
+    # expired entries must not count
+    if entries >= quotas.entries or size + draft.bytes > quotas.bytes:
         removed = await _remove_expired(db, draft.namespace, except_key=draft.key)
         entries, size = entries - removed[0], size - removed[1]
     check_quotas(draft, quotas, (entries, size), old[2] if old else None)
@@ -88,7 +94,10 @@ async def store(
     if draft.scalars:
         kinds = [(key, *scalar_columns(value)) for key, value in draft.scalars.items()]
         await db.execute(
-            "INSERT INTO metadata SELECT %s, * FROM unnest(%s::text[], %s::text[], %s::float8[], %s::text[])",
+            (
+                "INSERT INTO metadata SELECT %s, * "
+                "FROM unnest(%s::text[], %s::text[], %s::float8[], %s::text[])"
+            ),
             (inserted[0], *(list(column) for column in zip(*kinds, strict=True))),
         )
     model = await _add_counts(db, draft.namespace, 1, draft.bytes)
@@ -97,7 +106,7 @@ async def store(
 
 
 async def delete(db: Connection, namespace: str, key: str) -> bool:
-    """Whether there was a live one."""
+    """Return whether there was a live entry."""
     await _lock_namespace(db, namespace)
     record = await fetch_one(
         db,
@@ -111,7 +120,7 @@ async def delete(db: Connection, namespace: str, key: str) -> bool:
 
 
 async def expired_namespaces(db: Connection) -> list[str]:
-    """Where something has expired."""
+    """Return the namespaces with expired entries."""
     return [
         record[0]
         for record in await fetch_all(
@@ -121,17 +130,19 @@ async def expired_namespaces(db: Connection) -> list[str]:
 
 
 async def sweep(db: Connection, namespace: str) -> None:
-    """Removes what has expired in a namespace."""
+    """Remove the expired entries of a namespace."""
     await _lock_namespace(db, namespace)
     await _remove_expired(db, namespace)
     await _remove_if_empty(db, namespace)
 
 
 async def _lock_namespace(db: Connection, namespace: str) -> tuple[int, int, int]:
-    """Entries and bytes of a namespace, whose row is locked to the end of the transaction, and the server's time."""
+    """Lock the row of a namespace until the transaction ends; return its entries and bytes, and the
+    server's time."""
     record = await fetch_one(
         db,
-        """INSERT INTO namespaces AS n VALUES (%s, 0, 0) ON CONFLICT (name) DO UPDATE SET entries = n.entries
+        """INSERT INTO namespaces AS n VALUES (%s, 0, 0) ON CONFLICT (name) DO UPDATE
+        SET entries = n.entries
         RETURNING n.entries, n.bytes, now_ms()""",
         (namespace,),
     )
@@ -145,11 +156,12 @@ async def _remove(db: Connection, namespace: str, number: int, size: int) -> Non
 
 
 async def _remove_expired(db: Connection, namespace: str, except_key: str = "") -> tuple[int, int]:
-    """How many, and how many bytes."""
+    """Return the number of removed entries and bytes."""
     removed = await fetch_one(
         db,
         f"""WITH gone AS (
-            DELETE FROM entries WHERE namespace = %s AND expires_at <= {NOW} AND key != %s RETURNING bytes
+            DELETE FROM entries WHERE namespace = %s AND expires_at <= {NOW} AND key != %s
+            RETURNING bytes
         ) SELECT count(*), coalesce(sum(bytes), 0)::bigint FROM gone""",
         (namespace, except_key),
     )
@@ -159,7 +171,7 @@ async def _remove_expired(db: Connection, namespace: str, except_key: str = "") 
 
 
 async def _add_counts(db: Connection, namespace: str, entries: int, size: int) -> tuple[str, int]:
-    """The model of the store and its dimensions as of then."""
+    """Update the counts; return the stored model and its dimensions."""
     sql = """UPDATE namespaces SET entries = entries + %s, bytes = bytes + %s WHERE name = %s
         RETURNING (SELECT model_id FROM model), (SELECT dims FROM model)"""
     model = await fetch_one(db, sql, (entries, size, namespace))

@@ -1,18 +1,20 @@
-"""The tables, as numbered migrations, and the extension that they need.
+"""The tables, as numbered migrations, and the required extension.
 
-An entry, its vector and its words are one row. `now_ms` is the only clock: milliseconds since 1970 by the server. `words`
-is made of folded text, so that case and accents are one. The graph of the vectors is HNSW with m 16 and ef_construction 128. New words
-go into their index at once: a list of pending ones would be read whole by every search.
+An entry, its vector and its words are one row. `now_ms` is the only clock: milliseconds since 1970
+of the server. `words` is built from folded text, so that case and accents do not matter. The vector
+graph is HNSW with m 16 and ef_construction 128. New words are indexed at once, because every search
+would read a pending list completely.
 """
 
 from agentbox.core.slot_errors import BackendError
 from agentbox.core.storage.postgres.database import Connection, fetch_one
 from agentbox.core.storage.postgres.migrations import Migration
 
+# of pgvector: iterative scans, without which a filter may leave a page half empty
 MIN_VERSION = (
     0,
     8,
-)  # of pgvector: iterative scans, without which a filter may leave a page half empty
+)
 _CREATE_EXTENSION = "CREATE EXTENSION vector"
 TABLES = Migration(
     "0001_tables.sql",
@@ -38,8 +40,8 @@ TABLES = Migration(
     CREATE TABLE pulse (id integer PRIMARY KEY CHECK (id = 0), at bigint NOT NULL);
     """,
 )
-# How far the rewriting of all vectors by another model has come; and which data files and packages made the model, so that a
-# box that has the same need not load it to know it.
+# The progress of rewriting all vectors with another model, and the data files and packages of the
+# model, so that a box with the same files need not load it.
 RENEWAL = Migration(
     "0002_renewal.sql",
     """
@@ -47,8 +49,9 @@ RENEWAL = Migration(
     ALTER TABLE model ADD COLUMN files text NOT NULL DEFAULT '';
     """,
 )
-# Which entries were written and removed, and by which transaction, for a box that holds their words: what is visible now and was not
-# in a snapshot is what was committed since, in whatever order. `pruned` says below which transaction some are missing.
+# Written and removed entries with their transactions, for boxes that cache words: rows visible now
+# but not in a snapshot were committed since, in any order. `pruned` is the transaction below which
+# rows are missing.
 CHANGES = Migration(
     "0003_changes.sql",
     """
@@ -68,7 +71,8 @@ MIGRATIONS = (TABLES, RENEWAL, CHANGES)
 
 
 async def ensure_pgvector(db: Connection) -> str:
-    """The schema that pgvector is in; it is created where that is allowed. Raises BackendError with what to run."""
+    """Return the schema of pgvector, creating the extension if allowed. Raises BackendError with
+    the statement to run."""
     import psycopg
 
     sql = "SELECT extversion, nspname FROM pg_extension JOIN pg_namespace n ON n.oid = extnamespace WHERE extname = 'vector'"
@@ -83,10 +87,10 @@ async def ensure_pgvector(db: Connection) -> str:
             psycopg.errors.UndefinedFile,
         ):
             raise _missing_feature(
-                "has no pgvector, and this role cannot make it", _CREATE_EXTENSION
+                "has no pgvector, and this role cannot create it", _CREATE_EXTENSION
             ) from None
         except psycopg.errors.UniqueViolation:
-            extension = None  # another schema of this database was faster
+            extension = None  # another schema of this database created it first
         extension = await fetch_one(db, sql)
         assert extension is not None
     version, schema = extension

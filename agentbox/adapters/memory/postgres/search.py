@@ -1,4 +1,5 @@
-"""Finding entries: near ones by HNSW, exactly where there are few or where a filter leaves the graph short; words by rank."""
+"""Searches entries: by vector with HNSW, exactly for few entries or restrictive filters, and by
+words with ranks."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,22 +15,25 @@ from agentbox.contracts.memory import Embedder, Hit
 from agentbox.core.storage.damaged_rows import DamagedRows
 from agentbox.core.storage.postgres.database import Connection, fetch_all, fetch_one
 
-MAX_EXACT = 2000  # entries of the namespaces asked, up to which each is compared: a few milliseconds at 256 dimensions
+MAX_EXACT = 2000  # entries up to which all are compared: a few milliseconds at 256 dimensions
 MIN_EF_SEARCH = 64
 _COMPARE = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
-MAX_COUNTED = 2000  # entries with a word, beyond which it is common and no longer counted
-# Each word of the query as a query of its own, with how rare it is: the inverse document frequency of BM25, over the
-# namespaces asked. `plainto_tsquery` knows no operators, and of a stop word it makes an empty query.
-_QUERY_WORDS_SQL = f"""SELECT q, ln(1 + (greatest(held.n, has.n) - has.n + 0.5) / (has.n + 0.5)) AS idf
+MAX_COUNTED = 2000  # entries of a word up to which they are counted
+# Each word of the query as a separate tsquery with its inverse document frequency as in BM25, over
+# the requested namespaces. `plainto_tsquery` has no operators; a stop word gives an empty query.
+_QUERY_WORDS_SQL = f"""SELECT q,
+        ln(1 + (greatest(held.n, has.n) - has.n + 0.5) / (has.n + 0.5)) AS idf
     FROM (SELECT DISTINCT plainto_tsquery('english', w) AS q FROM unnest(%s::text[]) w) x
-    CROSS JOIN (SELECT coalesce(sum(entries), 0)::float8 AS n FROM namespaces WHERE name = ANY(%s)) held
-    CROSS JOIN LATERAL (SELECT count(*) AS n FROM (SELECT FROM entries c WHERE c.namespace = ANY(%s) AND c.words @@ q LIMIT {MAX_COUNTED}) d) has
+    CROSS JOIN (SELECT coalesce(sum(entries), 0)::float8 AS n FROM namespaces
+        WHERE name = ANY(%s)) held
+    CROSS JOIN LATERAL (SELECT count(*) AS n FROM (SELECT FROM entries c
+        WHERE c.namespace = ANY(%s) AND c.words @@ q LIMIT {MAX_COUNTED}) d) has
     WHERE numnode(q) > 0"""
 
 
 @dataclass(frozen=True, slots=True)
 class PgSearchQuery:
-    """A search that was checked. `vector` is in pgvector's own form, None when the query has no tokens."""
+    """A checked search. `vector` is in pgvector's text form, None if the query has no tokens."""
 
     words: list[str]
     vector: str | None
@@ -42,7 +46,7 @@ class PgSearchQuery:
 
 @dataclass(frozen=True, slots=True)
 class RankedHit:
-    """A place in one of the two lists."""
+    """An entry in one of the two lists."""
 
     id: int
     key: str
@@ -57,23 +61,23 @@ async def search(
     query: PgSearchQuery,
     damaged: DamagedRows,
 ) -> tuple[Hit, ...]:
-    """The best hits, by score and then by key, as of one snapshot, without damaged ones. Raises ModelMismatch when another model made the vectors."""
+    """Return the best hits by score, then key, from one snapshot and without damaged ones. Raises
+    ModelMismatch if another model created the vectors."""
     await db.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
     count = query.limit if query.mode != "hybrid" else fusion_depth(query.limit)
-    by_text = (
-        [] if query.mode == "vector" else await _by_text(db, word_index, query, count)
-    )  # first: it takes the snapshot
+    # first, because it takes the snapshot
+    by_text = [] if query.mode == "vector" else await _by_text(db, word_index, query, count)
     by_vector = [] if query.mode == "text" else await _by_vector(db, query, count)
     if query.mode == "hybrid":
-        scores = fuse([match.id for match in by_vector], [one.id for one in by_text])
+        scores = fuse([match.id for match in by_vector], [match.id for match in by_text])
     elif query.mode == "vector":
-        scores = {one.id: one.value for one in by_vector}
+        scores = {match.id: match.value for match in by_vector}
     else:
-        scores = {one.id: text_score(one.value) for one in by_text}
-    names = {one.id: (one.key, one.namespace) for one in (*by_vector, *by_text)}
+        scores = {match.id: text_score(match.value) for match in by_text}
+    names = {match.id: (match.key, match.namespace) for match in (*by_vector, *by_text)}
     best = sorted(scores, key=lambda number: (-scores[number], *names[number]))[: query.limit]
     entries = await _entries(db, embedder, query, best)
-    bm25 = {one.id: one.value for one in by_text}
+    bm25 = {match.id: match.value for match in by_text}
 
     def hit(number: int) -> Hit:
         cosine, values = entries[number]
@@ -85,7 +89,7 @@ async def search(
 
 
 def conditions_sql(conditions: Sequence[FilterCondition]) -> tuple[str, list[Any]]:
-    """` AND ...` for each condition, with bound values."""
+    """Return ` AND ...` for each condition, with bound values."""
     sql, values = "", []
     for condition in conditions:
         clause, bound = _condition_sql(condition)
@@ -114,7 +118,10 @@ def _condition_sql(condition: FilterCondition) -> tuple[str, list[Any]]:
             value,
         ]
     equals = " OR ".join(
-        "(m.kind = %s AND m.number IS NOT DISTINCT FROM %s::float8 AND m.words IS NOT DISTINCT FROM %s::text)"
+        (
+            "(m.kind = %s AND m.number IS NOT DISTINCT FROM %s::float8 "
+            "AND m.words IS NOT DISTINCT FROM %s::text)"
+        )
         for _ in condition.values
     )
     bound: list[Any] = [condition.key]
@@ -124,21 +131,21 @@ def _condition_sql(condition: FilterCondition) -> tuple[str, list[Any]]:
 
 
 async def _by_vector(db: Connection, query: PgSearchQuery, count: int) -> list[RankedHit]:
-    """Best first, the value is the cosine."""
+    """Return the best hits; the value is the cosine."""
     if query.vector is None:
         return []
     entry_counts = await fetch_one(
         db,
-        """SELECT coalesce(sum(entries), 0), set_config('hnsw.ef_search', %s, true), set_config('hnsw.iterative_scan', 'strict_order', true)
+        """SELECT coalesce(sum(entries), 0), set_config('hnsw.ef_search', %s, true),
+        set_config('hnsw.iterative_scan', 'strict_order', true)
         FROM namespaces WHERE name = ANY(%s)""",
         (str(min(1000, max(MIN_EF_SEARCH, 2 * count))), list(query.namespaces)),
     )
     assert entry_counts is not None
     matches = [] if entry_counts[0] <= MAX_EXACT else await _nearest(db, query, count, "")
     if len(matches) < count:
-        matches = await _nearest(
-            db, query, count, " + 0"
-        )  # no index knows this expression: each entry is compared
+        # no index matches this expression, so each entry is compared
+        matches = await _nearest(db, query, count, " + 0")
     return [
         match for match in matches if query.min_cosine is None or match.value >= query.min_cosine
     ]
@@ -150,7 +157,9 @@ async def _nearest(
     where, values = _where(query)
     sql = f"""SELECT id, key, namespace, 1 - far FROM (
             SELECT e.id, e.key, e.namespace, e.vector <=> %s::vector AS far FROM entries e
-            WHERE {where} AND e.vector IS NOT NULL ORDER BY (e.vector <=> %s::vector){order_suffix} {", e.key" if order_suffix else ""} LIMIT %s
+            WHERE {where} AND e.vector IS NOT NULL
+            ORDER BY (e.vector <=> %s::vector){order_suffix} {", e.key" if order_suffix else ""}
+            LIMIT %s
         ) near ORDER BY far, key, namespace"""
     return [
         RankedHit(*record)
@@ -161,8 +170,8 @@ async def _nearest(
 async def _by_text(
     db: Connection, word_index: PgWordIndex, query: PgSearchQuery, count: int
 ) -> list[RankedHit]:
-    """Best first. The value takes the place of BM25: for each word PostgreSQL's cover density rank (`ts_rank_cd`)
-    times how rare the word is."""
+    """Return the best hits. The value replaces BM25: for each word PostgreSQL's cover density rank
+    (`ts_rank_cd`) times its inverse frequency."""
     if not query.words:
         return []
     ranked = await word_index.rank(db, query.words, query.namespaces)
@@ -189,14 +198,14 @@ async def _by_text(
 async def _best_entries(
     db: Connection, query: PgSearchQuery, scores: Mapping[int, float], count: int
 ) -> list[RankedHit]:
-    """The best of those entries; the smaller key comes first among equals."""
+    """Return the best of the entries; ties are sorted by key."""
     where, values = _min_cosine_sql(query)
     sql = f"SELECT e.id, e.key, e.namespace FROM entries e WHERE e.id = ANY(%s){where}"
     matches = [
         RankedHit(number, key, space, scores[number])
         for number, key, space in await fetch_all(db, sql, (list(scores), *values))
     ]
-    return sorted(matches, key=lambda one: (-one.value, one.key, one.namespace))[:count]
+    return sorted(matches, key=lambda hit: (-hit.value, hit.key, hit.namespace))[:count]
 
 
 def _min_cosine_sql(query: PgSearchQuery) -> tuple[str, list[Any]]:
@@ -206,13 +215,16 @@ def _min_cosine_sql(query: PgSearchQuery) -> tuple[str, list[Any]]:
 
 
 async def _by_text_in_sql(db: Connection, query: PgSearchQuery, count: int) -> list[RankedHit]:
-    """Much the same, entry by entry; a common word is not counted to its end."""
+    """Like `_by_text`, entry by entry; frequent words are not counted completely."""
     where, values = _where(query)
     spaces = list(query.namespaces)
     cosine_sql, cosine_values = _min_cosine_sql(query)
-    sql = f"""WITH asked AS MATERIALIZED ({_QUERY_WORDS_SQL}), whole AS MATERIALIZED (SELECT string_agg(q::text, ' | ')::tsquery AS q FROM asked)
-        SELECT e.id, e.key, e.namespace, (SELECT sum(idf * ts_rank_cd(e.words, a.q)) FROM asked a) AS best
-        FROM entries e, whole WHERE e.words @@ whole.q AND {where}{cosine_sql} ORDER BY best DESC, e.key, e.namespace LIMIT %s"""
+    sql = f"""WITH asked AS MATERIALIZED ({_QUERY_WORDS_SQL}),
+            whole AS MATERIALIZED (SELECT string_agg(q::text, ' | ')::tsquery AS q FROM asked)
+        SELECT e.id, e.key, e.namespace,
+            (SELECT sum(idf * ts_rank_cd(e.words, a.q)) FROM asked a) AS best
+        FROM entries e, whole WHERE e.words @@ whole.q AND {where}{cosine_sql}
+        ORDER BY best DESC, e.key, e.namespace LIMIT %s"""
     return [
         RankedHit(*record)
         for record in await fetch_all(
@@ -224,7 +236,7 @@ async def _by_text_in_sql(db: Connection, query: PgSearchQuery, count: int) -> l
 async def _entries(
     db: Connection, embedder: Embedder, query: PgSearchQuery, best: list[int]
 ) -> dict[int, tuple[float | None, tuple[Any, ...]]]:
-    """Cosine and row of each that is still there."""
+    """Return cosine and row of each entry that still exists."""
     if not best:
         return {}
     sql = f"""SELECT m.model_id, m.dims, e.id, 1 - (e.vector <=> %s::vector), {COLUMNS}

@@ -1,4 +1,5 @@
-"""The words of a schema in memory: what `ts_rank_cd` says of each entry that has a word, as of the snapshot of a search."""
+"""The words of a schema in memory: `ts_rank_cd` of each entry with a word, as of the snapshot of a
+search."""
 
 import asyncio
 from collections.abc import Sequence
@@ -12,21 +13,27 @@ from agentbox.core.storage.postgres.database import Connection, fetch_all, fetch
 if TYPE_CHECKING:
     from agentbox.adapters.memory.postings import Postings, RankedEntries
 
-MAX_ENTRIES = 500_000  # entries held, 24 bytes each; a schema of more is searched by SQL, as reading it would outlast a call
+# cached entries of 24 bytes; a larger schema is searched in SQL, as reading it would exceed a call
+MAX_ENTRIES = 500_000
 _CHUNK = 4096  # rows fetched at once
-_MAX_CHANGES = 10_000  # changes that the schema remembers
-# The words of the query as queries of their own: `plainto_tsquery` knows no operators, and of a stop word it makes an empty one.
+_MAX_CHANGES = 10_000  # changes that the schema keeps
+# Each word of the query as a separate tsquery: `plainto_tsquery` has no operators and returns an
+# empty query for a stop word.
 _SNAPSHOT_SQL = """SELECT pg_current_snapshot()::text, now_ms(),
         (SELECT coalesce(sum(entries), 0)::bigint FROM namespaces),
         (SELECT coalesce(sum(entries), 0)::bigint FROM namespaces WHERE name = ANY(%s)),
-        (SELECT coalesce(array_agg(DISTINCT q::text), '{}') FROM (SELECT plainto_tsquery('english', w) AS q FROM unnest(%s::text[]) w) x
+        (SELECT coalesce(array_agg(DISTINCT q::text), '{}')
+        FROM (SELECT plainto_tsquery('english', w) AS q FROM unnest(%s::text[]) w) x
             WHERE numnode(q) > 0),
         (SELECT before FROM pruned) <= pg_snapshot_xmin(held)
             AND pg_snapshot_xmax(held) <= pg_snapshot_xmax(pg_current_snapshot())
     FROM (SELECT %s::pg_snapshot AS held) h"""
-_CHANGED_SQL = """SELECT c.entry, e.namespace, e.bytes, e.expires_at FROM changes c LEFT JOIN entries e ON e.id = c.entry
-    WHERE c.at >= pg_snapshot_xmin(%s::pg_snapshot) AND NOT pg_visible_in_snapshot(c.at, %s::pg_snapshot)"""
-_POSTINGS_SQL = """SELECT w, coalesce(string_agg(e.id::text, ','), ''), coalesce(string_agg(ts_rank_cd(e.words, w::tsquery)::text, ','), '')
+_CHANGED_SQL = """SELECT c.entry, e.namespace, e.bytes, e.expires_at FROM changes c
+    LEFT JOIN entries e ON e.id = c.entry
+    WHERE c.at >= pg_snapshot_xmin(%s::pg_snapshot)
+    AND NOT pg_visible_in_snapshot(c.at, %s::pg_snapshot)"""
+_POSTINGS_SQL = """SELECT w, coalesce(string_agg(e.id::text, ','), ''),
+    coalesce(string_agg(ts_rank_cd(e.words, w::tsquery)::text, ','), '')
     FROM unnest(%s::text[]) w LEFT JOIN {entries} e ON e.words @@ w::tsquery GROUP BY w"""
 _ALL_SQL = _POSTINGS_SQL.format(entries="entries")
 _WRITTEN_SQL = (
@@ -37,14 +44,15 @@ _WRITTEN_SQL = (
 
 @dataclass(frozen=True, slots=True)
 class _Snapshot:
-    """What is held as of a snapshot."""
+    """The cached postings as of a snapshot."""
 
     snapshot: str
     postings: "Postings"
 
 
 class PgWordIndex:
-    """Shared by the searches of one box. Each first brings it up to its own snapshot, which it takes when its turn comes."""
+    """Shared by the searches of one box. Each search first updates it to its own snapshot, taken
+    under the lock."""
 
     def __init__(self) -> None:
         self._snapshot: _Snapshot | None = None
@@ -53,9 +61,10 @@ class PgWordIndex:
     async def rank(
         self, db: Connection, words: Sequence[str], namespaces: Sequence[str]
     ) -> "RankedEntries | None":
-        """None when there are too many entries to hold. The transaction is one of repeatable reads that has read nothing."""
+        """Return None if there are too many entries to cache. Requires a repeatable read
+        transaction without earlier reads."""
         async with self._lock:
-            cached, self._snapshot = self._snapshot, None  # should this not come to its end
+            cached, self._snapshot = self._snapshot, None  # dropped if the update fails
             state = await fetch_one(
                 db,
                 _SNAPSHOT_SQL,
@@ -79,15 +88,16 @@ class PgWordIndex:
 
 
 async def prune_changes(db: Connection) -> None:
-    """Drops the changes but the last ones. Who holds what was before them reads everything anew."""
-    sql = """UPDATE pruned SET before = kept.at FROM (SELECT at FROM changes ORDER BY at DESC OFFSET %s LIMIT 1) kept
+    """Keep the last changes only. An index older than them is rebuilt."""
+    sql = """UPDATE pruned SET before = kept.at FROM (SELECT at FROM changes
+        ORDER BY at DESC OFFSET %s LIMIT 1) kept
         WHERE before < kept.at RETURNING before"""
     if await fetch_one(db, sql, (_MAX_CHANGES,)) is not None:
         await db.execute("DELETE FROM changes WHERE at < (SELECT before FROM pruned)")
 
 
 async def _apply_changes(db: Connection, cached: _Snapshot) -> "Postings | None":
-    """What is held, and what was committed since; None where it must be built anew."""
+    """Apply committed changes to the cached postings; None if they must be rebuilt."""
     changes = await fetch_all(db, _CHANGED_SQL, (cached.snapshot, cached.snapshot))
     return cached.postings if not changes or cached.postings.apply(changes) else None
 

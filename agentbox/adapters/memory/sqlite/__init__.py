@@ -1,3 +1,2 @@
-"""Memory in a SQLite file: tables, vectors and words. Ranking that needs no SQL goes into
-`adapters/memory`.
-"""
+"""Memory in a SQLite file: tables, vectors and words. Ranking without SQL belongs in
+`adapters/memory`."""

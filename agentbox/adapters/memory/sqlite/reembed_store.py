@@ -1,4 +1,4 @@
-"""The vectors of `memory.db`, rewritten (adapters/memory/reembed.py)."""
+"""Rewrites the vectors of `memory.db` (memory/reembed.py)."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from agentbox.core.storage.sqlite import Database, fetch_all, fetch_one
 
 
 class SqliteVectors:
-    """A running box may hold the file open; it is refused by the store's model."""
+    """A running box may have the file open; the stored model refuses it."""
 
     def __init__(self, cfg: SlotConfig) -> None:
         self._db = Database(cfg.directory / "memory.db", MIGRATIONS, "memory", "local-sqlite")
@@ -55,7 +55,7 @@ def _begin(db: apsw.Connection, embedder: Embedder) -> ReembedCursor:
     if stored is None or stored[0] == embedder.model_id:
         return ReembedCursor(stored[0] if stored else "", 0, 0, 0)
     progress = fetch_one(db, "SELECT after FROM renewal WHERE model_id = ?", (embedder.model_id,))
-    if progress is None:  # the first pass, or one to a third model
+    if progress is None:  # the first pass, or a pass to a third model
         progress = (0,)
         db.execute("INSERT OR REPLACE INTO renewal VALUES (0, ?, 0)", (embedder.model_id,))
         db.execute(
@@ -76,7 +76,10 @@ def _write(
     for number, vector in vectors:
         db.execute("DELETE FROM vectors WHERE entry = ?", (number,))
         if vector is not None:  # unless the entry was deleted meanwhile
-            sql = "INSERT INTO vectors SELECT id, ?, (SELECT last FROM stamps) FROM entries WHERE id = ?"
+            sql = (
+                "INSERT INTO vectors SELECT id, ?, (SELECT last FROM stamps) FROM entries "
+                "WHERE id = ?"
+            )
             db.execute(sql, (vector, number))
     db.execute("UPDATE renewal SET after = ?", (vectors[-1][0],))
     return vectors[-1][0]

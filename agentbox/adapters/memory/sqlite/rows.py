@@ -1,4 +1,4 @@
-"""Entries in and out of `memory.db`. Every function runs inside a transaction that its caller has."""
+"""Reads and writes entries of `memory.db`. Functions run inside a transaction of the caller."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ LIVE = "(e.expires_at IS NULL OR e.expires_at > ?)"
 
 @dataclass(frozen=True, slots=True)
 class Quotas:
-    """Of one namespace."""
+    """Limits of one namespace."""
 
     bytes: int
     entries: int
@@ -32,7 +32,7 @@ class Quotas:
 
 @dataclass(frozen=True, slots=True)
 class EntryDraft:
-    """An entry about to be stored. `value` and `metadata` are JSON text; `vector` is None where there are no tokens."""
+    """An entry to store. `value` and `metadata` are JSON text; `vector` is None without tokens."""
 
     namespace: str
     key: str
@@ -49,7 +49,7 @@ class EntryDraft:
 
 
 def entry_from_row(record: tuple[Any, ...]) -> MemoryEntry:
-    """The record of a row of COLUMNS. Raises IntegrityError for one that holds none."""
+    """Decode a row of COLUMNS. Raises IntegrityError for a damaged row."""
     try:
         return _decode_row(record)
     except UNREADABLE:
@@ -74,7 +74,7 @@ def _decode_row(record: tuple[Any, ...]) -> MemoryEntry:
 
 
 def find(db: apsw.Connection, namespace: str, key: str, now: int) -> MemoryEntry | None:
-    """The entry, unless it has expired."""
+    """Return the entry unless it has expired."""
     record = next(
         raw_entries(db, f"e.namespace = ? AND e.key = ? AND {LIVE}", (namespace, key, now)), None
     )
@@ -84,14 +84,15 @@ def find(db: apsw.Connection, namespace: str, key: str, now: int) -> MemoryEntry
 def raw_entries(
     db: apsw.Connection, where: str, values: Sequence[Any]
 ) -> Iterator[tuple[Any, ...]]:
-    """The rows, for `entry_of`, of the entries `e` that fit, as they are found."""
+    """Yield the matching rows of entries `e`, for `entry_from_row`."""
     return each_row(
         db, f"SELECT {COLUMNS} FROM entries e WHERE {where}", values, _NAMES, key_columns=2
     )
 
 
 def check_stored_model(db: apsw.Connection, embedder: Embedder) -> None:
-    """Raises ModelMismatch unless that model made the vectors, which another process may be rewriting."""
+    """Raises ModelMismatch unless this model created the vectors; another process may be rewriting
+    them."""
     record = fetch_one(db, "SELECT model_id, dims FROM model")
     assert record is not None
     check_model(embedder, record[0], record[1])
@@ -100,11 +101,15 @@ def check_stored_model(db: apsw.Connection, embedder: Embedder) -> None:
 def store(
     db: apsw.Connection, draft: EntryDraft, embedder: Embedder, quotas: Quotas, now: int
 ) -> tuple[MemoryEntry, bool]:
-    """Inserts or overwrites. The entry, and whether it is new. Raises QuotaExceeded, ModelMismatch."""
+    """Insert or overwrite an entry. Return it and whether it is new. Raises QuotaExceeded,
+    ModelMismatch."""
     check_stored_model(db, embedder)
     old = fetch_one(
         db,
-        f"SELECT e.id, e.created_at, e.bytes, {LIVE} FROM entries e WHERE namespace = ? AND key = ?",
+        (
+            f"SELECT e.id, e.created_at, e.bytes, {LIVE} FROM entries e WHERE namespace = ? "
+            f"AND key = ?"
+        ),
         (now, draft.namespace, draft.key),
     )
     used = fetch_one(
@@ -126,7 +131,10 @@ def store(
         now,
         draft.expires_at,
     )
-    sql = "INSERT INTO entries (namespace, key, value, text, metadata, bytes, created_at, updated_at, expires_at)"
+    sql = (
+        "INSERT INTO entries (namespace, key, value, text, metadata, bytes, created_at, "
+        "updated_at, expires_at)"
+    )
     db.execute(f"{sql} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
     number = db.last_insert_rowid()
     db.execute("INSERT INTO words_of (rowid, text) VALUES (?, ?)", (number, draft.text))
@@ -146,7 +154,7 @@ def store(
 
 
 def remove(db: apsw.Connection, number: int) -> None:
-    """Takes an entry out of every table and index."""
+    """Remove an entry from all tables and indexes."""
     sql = "SELECT namespace, bytes FROM entries WHERE id = ?"
     namespace, size = next(each_row(db, sql, (number,), ("namespace", "bytes"), key_columns=1))
     db.execute("DELETE FROM words_of WHERE rowid = ?", (number,))
@@ -156,7 +164,7 @@ def remove(db: apsw.Connection, number: int) -> None:
 
 
 def delete(db: apsw.Connection, namespace: str, key: str, now: int) -> bool:
-    """Whether there was a live one."""
+    """Return whether there was a live entry."""
     record = fetch_one(
         db,
         f"SELECT e.id, {LIVE} FROM entries e WHERE namespace = ? AND key = ?",
@@ -168,7 +176,7 @@ def delete(db: apsw.Connection, namespace: str, key: str, now: int) -> bool:
 
 
 def sweep(db: apsw.Connection, now: int, limit: int = 1000) -> int:
-    """Removes up to `most` of what has expired; how many."""
+    """Remove up to `limit` expired entries; return their number."""
     expired = fetch_all(db, "SELECT id FROM entries WHERE expires_at <= ? LIMIT ?", (now, limit))
     for (number,) in expired:
         remove(db, number)
@@ -176,7 +184,7 @@ def sweep(db: apsw.Connection, now: int, limit: int = 1000) -> int:
 
 
 def scalar_columns(value: Any) -> tuple[str, float | None, str | None]:
-    """Kind, number and words of a scalar."""
+    """Return kind, number and words of a scalar."""
     kind = kind_of(value)
     return kind, float(value) if kind in "bn" else None, value if kind == "s" else None
 
@@ -184,8 +192,8 @@ def scalar_columns(value: Any) -> tuple[str, float | None, str | None]:
 def check_quotas(
     draft: EntryDraft, quotas: Quotas, used: tuple[int, int], old_bytes: int | None
 ) -> None:
-    """Raises QuotaExceeded. `held` is entries and bytes of the namespace now, of which the entry to be overwritten has
-    `old_bytes`."""
+    """Raises QuotaExceeded. `used` is entries and bytes of the namespace, including `old_bytes` of
+    the overwritten entry."""
     entries, size = used[0] + (old_bytes is None), used[1] + draft.bytes - (old_bytes or 0)
     for key, observed, cap, grows in (
         ("namespace_entries", entries, quotas.entries, old_bytes is None),
@@ -193,8 +201,11 @@ def check_quotas(
     ):
         if grows and observed > cap:
             raise QuotaExceeded(
-                f"cannot store: the namespace {draft.namespace} would hold {observed}, at most {cap} are allowed",
-                hint=f"delete something, or raise adapters.memory.{key}",
+                (
+                    f"cannot store: the namespace {draft.namespace} would have {observed}, the "
+                    f"maximum is {cap}"
+                ),
+                hint=f"delete entries, or raise adapters.memory.{key}",
                 limit=key,
                 observed=observed,
                 cap=cap,
@@ -203,7 +214,10 @@ def check_quotas(
 
 
 def _add_counts(db: apsw.Connection, namespace: str, entries: int, size: int) -> None:
-    sql = "INSERT INTO namespaces VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET entries = entries + ?, bytes = bytes + ?"
+    sql = (
+        "INSERT INTO namespaces VALUES (?, ?, ?) ON CONFLICT DO UPDATE "
+        "SET entries = entries + ?, bytes = bytes + ?"
+    )
     db.execute(sql, (namespace, entries, size, entries, size))
     db.execute("DELETE FROM namespaces WHERE name = ? AND entries = 0", (namespace,))
 

@@ -1,7 +1,8 @@
-"""The tables of `memory.db`, as numbered migrations. A migration that has shipped is never edited: add another.
+"""The tables of `memory.db`, as numbered migrations. Never edit a released migration: add another.
 
-Times are milliseconds since 1970. A metadata value is in `number` or in `words` by its kind (`filters.kind_of`). An
-entry without tokens has no row in `vectors`. `words_of` is contentless: the text itself is in `entries`.
+Times are milliseconds since 1970. A metadata value is in `number` or `words` depending on its kind
+(`filters.kind_of`). An entry without tokens has no row in `vectors`. `words_of` is contentless: the
+text is in `entries`.
 """
 
 MIGRATIONS: tuple[str, ...] = (
@@ -27,20 +28,21 @@ MIGRATIONS: tuple[str, ...] = (
     CREATE TABLE model (id INTEGER PRIMARY KEY CHECK (id = 0), model_id TEXT NOT NULL, dims INTEGER NOT NULL) STRICT;
     CREATE TABLE pulse (id INTEGER PRIMARY KEY CHECK (id = 0), at INTEGER NOT NULL) STRICT;
     """,
-    # Which data files and packages made the model: while these are the same, opening need not load it to know it.
+    # The data files and packages of the model: while they are unchanged, opening need not load it.
     "ALTER TABLE model ADD COLUMN files TEXT NOT NULL DEFAULT ''",
-    # In which order vectors came, so that who holds some in memory can ask for the rest.
+    # The order in which vectors were written, so that a cache can read the newer ones.
     """
     ALTER TABLE vectors ADD COLUMN stamp INTEGER NOT NULL DEFAULT 0;
     CREATE INDEX vectors_stamp ON vectors (stamp);
     CREATE TABLE stamps (id INTEGER PRIMARY KEY CHECK (id = 0), last INTEGER NOT NULL) STRICT;
     INSERT INTO stamps VALUES (0, 0);
     """,
-    # How far the rewriting of all vectors by another model has come (adapters/memory/reembed.py).
+    # The progress of rewriting all vectors with another model (memory/reembed.py).
     """
     CREATE TABLE renewal (id INTEGER PRIMARY KEY CHECK (id = 0), model_id TEXT NOT NULL, after INTEGER NOT NULL) STRICT;
     """,
-    # Which entries were written and removed last, one number each without a gap, for a process that holds their words.
+    # The last written and removed entries, numbered without gaps, for processes that cache their
+    # words.
     """
     CREATE TABLE changes (stamp INTEGER PRIMARY KEY, entry INTEGER NOT NULL) STRICT;
     CREATE TRIGGER entries_inserted AFTER INSERT ON entries BEGIN

@@ -1,4 +1,4 @@
-"""Finding entries in `memory.db`: exactly by vector, by words, or by both."""
+"""Searches entries in `memory.db`: exactly by vector, by words, or both."""
 
 import json
 import re
@@ -31,7 +31,7 @@ _COMPARE = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 
 @dataclass(frozen=True, slots=True)
 class SearchQuery:
-    """A search that was checked. `vector` is None when the query has no tokens, or only words are asked for."""
+    """A checked search. `vector` is None if the query has no tokens or only words are searched."""
 
     words: tuple[str, ...]
     vector: bytes | None
@@ -45,7 +45,7 @@ class SearchQuery:
 
 @dataclass(frozen=True, slots=True)
 class _RankedHit:
-    """A place in one of the two lists."""
+    """An entry in one of the two lists."""
 
     id: int
     key: str
@@ -54,7 +54,7 @@ class _RankedHit:
 
 
 def quote_words(query: str) -> tuple[str, ...]:
-    """Each word as an FTS5 query. It is quoted, so that no operator of the query language is left (M11)."""
+    """Return each word as a quoted FTS5 query, so that it contains no operators (M11)."""
     return tuple(f'"{word}"' for word in dict.fromkeys(_WORD.findall(query)))
 
 
@@ -65,26 +65,26 @@ def search(
     query: SearchQuery,
     damaged: DamagedRows,
 ) -> tuple[Hit, ...]:
-    """The best hits, by score and then by key, without damaged ones."""
+    """Return the best hits by score, then key, without damaged ones."""
     count = query.limit if query.mode != "hybrid" else fusion_depth(query.limit)
     by_vector = [] if query.mode == "text" else _by_vector(db, vector_index, query, count)
     by_text = [] if query.mode == "vector" else _by_text(db, word_index, query, count)
     if query.mode == "hybrid":
-        scores = fuse([match.id for match in by_vector], [one.id for one in by_text])
+        scores = fuse([match.id for match in by_vector], [match.id for match in by_text])
     elif query.mode == "vector":
-        scores = {one.id: one.value for one in by_vector}
+        scores = {match.id: match.value for match in by_vector}
     else:
-        scores = {one.id: text_score(one.value) for one in by_text}
-    names = {one.id: (one.key, one.namespace) for one in (*by_vector, *by_text)}
+        scores = {match.id: text_score(match.value) for match in by_text}
+    names = {match.id: (match.key, match.namespace) for match in (*by_vector, *by_text)}
     best = sorted(scores, key=lambda number: (-scores[number], *names[number]))[: query.limit]
-    bm25 = {one.id: one.value for one in by_text}
+    bm25 = {match.id: match.value for match in by_text}
     return damaged.readable_rows(
         best, lambda number: _hit(db, number, scores[number], query.vector, bm25.get(number))
     )
 
 
 def where_of(query: SearchQuery) -> tuple[str, list[Any]]:
-    """The condition on `entries e` that every hit satisfies, with bound values."""
+    """Return the condition on `entries e` that every hit satisfies, with bound values."""
     marks = ", ".join("?" for _ in query.namespaces)
     sql, values = f"e.namespace IN ({marks}) AND {LIVE}", [*query.namespaces, query.now]
     more, bound = conditions_sql(query.conditions)
@@ -92,7 +92,7 @@ def where_of(query: SearchQuery) -> tuple[str, list[Any]]:
 
 
 def conditions_sql(conditions: Sequence[FilterCondition]) -> tuple[str, list[Any]]:
-    """` AND ...` for each condition."""
+    """Return ` AND ...` for each condition."""
     sql, values = "", []
     for condition in conditions:
         clause, bound = _condition_sql(condition)
@@ -125,7 +125,8 @@ def _condition_sql(condition: FilterCondition) -> tuple[str, list[Any]]:
 def _by_vector(
     db: apsw.Connection, vector_index: VectorIndex, query: SearchQuery, count: int
 ) -> list[_RankedHit]:
-    """Best first, the value is the cosine. Each vector that the filter keeps is compared, or is known to be no nearer."""
+    """Return the best hits; the value is the cosine. Each vector that passes the filter is compared
+    or known to be farther."""
     if query.vector is None:
         return []
     for width in (count, 4 * count, 32 * count):
@@ -144,10 +145,10 @@ def _by_vector(
 def _measure(
     db: apsw.Connection, query: SearchQuery, count: int, candidates: list[int] | None
 ) -> list[_RankedHit]:
-    """The nearest of those entries, or of all, as sqlite-vec measures them."""
+    """Return the nearest of the candidates, or of all entries, measured by sqlite-vec."""
     where, values = where_of(query)
     join, candidate_values = "", []
-    if candidates is not None:  # CROSS JOIN: else SQLite walks through the whole namespace
+    if candidates is not None:  # CROSS JOIN: else SQLite scans the whole namespace
         join, candidate_values = "json_each(?) one CROSS JOIN ", [json.dumps(candidates)]
         where = f"e.id = one.value AND {where}"
     if query.min_cosine is not None:
@@ -163,7 +164,7 @@ def _measure(
 def _by_text(
     db: apsw.Connection, word_index: SqliteWordIndex, query: SearchQuery, count: int
 ) -> list[_RankedHit]:
-    """Best first. What other namespaces hold moves no value."""
+    """Return the best hits. Entries of other namespaces do not affect the value."""
     ranked = word_index.rank(db, query.words, query.namespaces, query.now) if query.words else None
     if ranked is None:
         return _by_text_in_sql(db, query, count)
@@ -186,8 +187,11 @@ def _matching_entries(db: apsw.Connection, query: SearchQuery) -> list[int]:
 def _best_entries(
     db: apsw.Connection, query: SearchQuery, scores: Mapping[int, float], count: int
 ) -> list[_RankedHit]:
-    """The best of those entries; the smaller key comes first among equals."""
-    sql = f"SELECT e.id, e.key, e.namespace FROM entries e WHERE e.id IN (SELECT value FROM json_each(?)){_min_cosine_sql(query)}"
+    """Return the best of the entries; ties are sorted by key."""
+    sql = (
+        f"SELECT e.id, e.key, e.namespace FROM entries e WHERE e.id IN (SELECT value "
+        f"FROM json_each(?)){_min_cosine_sql(query)}"
+    )
     cosine_values = (
         [] if query.min_cosine is None or query.vector is None else [query.vector, query.min_cosine]
     )
@@ -201,11 +205,11 @@ def _best_entries(
             key_columns=3,
         )
     ]
-    return sorted(matches, key=lambda one: (-one.value, one.key, one.namespace))[:count]
+    return sorted(matches, key=lambda hit: (-hit.value, hit.key, hit.namespace))[:count]
 
 
 def _by_text_in_sql(db: apsw.Connection, query: SearchQuery, count: int) -> list[_RankedHit]:
-    """The same, entry by entry."""
+    """Like `_by_text`, entry by entry."""
     total, size = namespace_totals(db, query.namespaces)
     counted = sorted(
         (number, word) for word in query.words if (number := _count_matching(db, query, word))
@@ -218,7 +222,8 @@ def _by_text_in_sql(db: apsw.Connection, query: SearchQuery, count: int) -> list
     sql = f"""
         SELECT e.id, e.key, e.namespace, {relevance.NAME}(words_of, e.bytes / ?, ?) AS best
         FROM words_of CROSS JOIN entries e ON e.id = words_of.rowid
-        WHERE words_of MATCH ? AND {where}{_min_cosine_sql(query)} ORDER BY best DESC, e.key, e.namespace LIMIT ?"""
+        WHERE words_of MATCH ? AND {where}{_min_cosine_sql(query)}
+        ORDER BY best DESC, e.key, e.namespace LIMIT ?"""
     cosine_values = (
         [] if query.min_cosine is None or query.vector is None else [query.vector, query.min_cosine]
     )
@@ -236,7 +241,7 @@ def _by_text_in_sql(db: apsw.Connection, query: SearchQuery, count: int) -> list
 def _select_hits(
     db: apsw.Connection, sql: str, values: Sequence[Any], value: str
 ) -> list[_RankedHit]:
-    """What a query has found, of which the last column is the value."""
+    """Return the hits of a query; its last column is the value."""
     return [
         _RankedHit(*record)
         for record in each_row(db, sql, values, ("id", "key", "namespace", value), key_columns=3)
@@ -244,7 +249,7 @@ def _select_hits(
 
 
 def _count_matching(db: apsw.Connection, query: SearchQuery, word: str) -> int:
-    """How many entries of the namespaces asked have that word."""
+    """Return the number of entries of the requested namespaces with a word."""
     where, values = where_of(replace(query, conditions=()))
     sql = f"""
         SELECT count(*) FROM words_of CROSS JOIN entries e ON e.id = words_of.rowid

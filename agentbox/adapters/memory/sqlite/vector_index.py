@@ -1,7 +1,8 @@
-"""The vectors of `memory.db` beside each other in memory, so that a search need not compare each of them by SQL.
+"""The vectors of `memory.db` as one matrix in memory, so that a search need not compare each one in
+SQL.
 
-What this finds is a choice of candidates, never the answer: sqlite-vec measures the candidates, and `Near.beyond` says what
-none of the others can exceed. So the ranking is that of a whole scan (docs/adr/0024).
+The index only selects candidates: sqlite-vec measures them, and `Candidates.upper_bound` limits all
+others. So the ranking equals that of a full scan (docs/adr/0024).
 """
 
 import threading
@@ -15,16 +16,18 @@ import apsw
 from agentbox.core.storage.sqlite import fetch_all, fetch_one
 from agentbox.core.storage.sqlite_text import each_row
 
-MAX_VECTORS = 200_000  # vectors held, 1 KiB each; a store of more is scanned
-# Two float32 sums of 256 products of vectors of norm 1 differ from the true one by at most 256 * 2^-24 each, and the norms that
-# sqlite-vec divides by by as much again (Higham, Accuracy and Stability of Numerical Algorithms, 3.1): 6e-5 in all.
+MAX_VECTORS = 200_000  # cached vectors of 1 KiB; a larger store is scanned
+# Two float32 sums of 256 products of vectors of norm 1 differ from the true one by at most 256 *
+# 2^-24 each, and the norms that sqlite-vec divides by by as much again (Higham, Accuracy and
+# Stability of Numerical Algorithms, 3.1): 6e-5 in all.
 SLACK = 1e-4
 _CHUNK = 4096  # rows fetched at once
 
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Entries that may be the nearest; the cosine of any other of these namespaces is at most `beyond` (-2: there is none)."""
+    """Possible nearest entries; the cosine of any other entry of the namespaces is at most
+    `upper_bound` (-2: there is none)."""
 
     entries: list[int]
     upper_bound: float
@@ -32,17 +35,17 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True)
 class _Snapshot:
-    """What is held as of `stamp`. A row whose entry is gone has the entry -1, or is found out by SQL."""
+    """The cached vectors as of `stamp`. A removed entry is -1 or excluded by SQL."""
 
     stamp: int
     entries: Any  # int64
     spaces: Any  # int32, by `names`
-    matrix: Any  # float32, with room at its end
+    matrix: Any  # float32, with spare rows
     names: dict[str, int]
 
 
 class VectorIndex:
-    """Shared by the readers of one store. Each search first brings it up to what its own snapshot has."""
+    """Shared by the readers of one store. Each search first updates it to its own snapshot."""
 
     def __init__(self, dims: int) -> None:
         self._dims = dims
@@ -52,15 +55,15 @@ class VectorIndex:
     def candidates(
         self, db: apsw.Connection, vector: bytes, namespaces: Sequence[str], count: int
     ) -> Candidates | None:
-        """About `most` candidates; at least these. None when there are too many vectors to hold, or another reader is ahead
-        of this snapshot."""
+        """Return about `count` candidates, at least these. None if there are too many vectors to
+        cache, or another reader is ahead of this snapshot."""
         import numpy as np
 
         with self._lock:
             snapshot = self._snapshot_of(db)
         if snapshot is None:
             return None
-        # einsum, not a product of BLAS, whose threads spin for each other on a busy machine
+        # einsum instead of BLAS, whose threads busy-wait for each other on a loaded machine
         cosines = np.einsum(
             "ij,j->i", snapshot.matrix[: len(snapshot.entries)], np.frombuffer(vector, dtype="<f4")
         )
@@ -76,15 +79,14 @@ class VectorIndex:
             return Candidates(entries.tolist(), -2.0)
         order = np.argpartition(cosines, excess)
         last = float(cosines[order[excess]])
-        nearest = np.flatnonzero(
-            cosines > last - 2 * SLACK
-        )  # any of them may be measured as the last one
+        # any of them may be measured as the last one
+        nearest = np.flatnonzero(cosines > last - 2 * SLACK)
         if len(nearest) <= 2 * count:
             return Candidates(entries[nearest].tolist(), last - SLACK)
         return Candidates(entries[order[excess:]].tolist(), last + SLACK)
 
     def _snapshot_of(self, db: apsw.Connection) -> _Snapshot | None:
-        """What this snapshot has, read from it where it is not held yet."""
+        """Return the state of this snapshot, reading what is not cached yet."""
         snapshot, record = self._snapshot, fetch_one(db, "SELECT last FROM stamps")
         assert record is not None
         stamp: int = record[0]
@@ -115,22 +117,26 @@ class VectorIndex:
     def _append(
         self, db: apsw.Connection, snapshot: _Snapshot, since: int, stamp: int
     ) -> _Snapshot:
-        """What is held, and what was stored after `since`. Nothing that a search may be reading is written over."""
+        """Return the cache extended by vectors stored after `since`. Rows that a search may be
+        reading are not overwritten."""
         import numpy as np
 
         entries, spaces, names = snapshot.entries, [snapshot.spaces], dict(snapshot.names)
-        sql = "SELECT v.entry, e.namespace, v.vector FROM vectors v JOIN entries e ON e.id = v.entry WHERE v.stamp > ?"
+        sql = (
+            "SELECT v.entry, e.namespace, v.vector FROM vectors v JOIN entries e "
+            "ON e.id = v.entry WHERE v.stamp > ?"
+        )
         cursor = each_row(db, sql, (since,), ("entry", "namespace", "vector"), key_columns=2)
         while chunk := list(islice(cursor, _CHUNK)):
             numbers = np.array([record[0] for record in chunk], np.int64)
-            if len(entries) and numbers.min() <= entries.max():  # a number that was free again
+            if len(entries) and numbers.min() <= entries.max():  # a reused number
                 entries = np.where(np.isin(entries, numbers), -1, entries)
             begin = len(entries)
             snapshot.matrix[begin : begin + len(chunk)] = np.frombuffer(
-                b"".join(one[2] for one in chunk), dtype="<f4"
+                b"".join(record[2] for record in chunk), dtype="<f4"
             ).reshape(-1, self._dims)
             entries = np.concatenate([entries, numbers])
             spaces.append(
-                np.array([names.setdefault(one[1], len(names)) for one in chunk], np.int32)
+                np.array([names.setdefault(record[1], len(names)) for record in chunk], np.int32)
             )
         return _Snapshot(stamp, entries, np.concatenate(spaces), snapshot.matrix, names)

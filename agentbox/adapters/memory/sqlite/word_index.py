@@ -1,4 +1,5 @@
-"""The words of `memory.db` in memory: every entry that has a word of a query, with its BM25, as the FTS5 index would find it."""
+"""The words of `memory.db` in memory: all entries with a word of a query and their BM25, as the
+FTS5 index would return."""
 
 import threading
 from collections.abc import Sequence
@@ -16,21 +17,21 @@ from agentbox.core.storage.sqlite_text import each_row
 if TYPE_CHECKING:
     from agentbox.adapters.memory.postings import Postings, RankedEntries
 
-MAX_ENTRIES = 2_000_000  # entries held, 24 bytes each; a store of more is searched by SQL
+MAX_ENTRIES = 2_000_000  # cached entries of 24 bytes; a larger store is searched in SQL
 _ENTRY_COLUMNS = ("namespace", "bytes", "expires_at")
 _CHUNK = 4096  # rows fetched at once
 
 
 @dataclass(frozen=True, slots=True)
 class _Snapshot:
-    """What is held as of the change `stamp`."""
+    """The cached postings as of the change `stamp`."""
 
     stamp: int
     postings: "Postings"
 
 
 class SqliteWordIndex:
-    """Shared by the readers of one store. Each search first brings it up to what its own snapshot has."""
+    """Shared by the readers of one store. Each search first updates it to its own snapshot."""
 
     def __init__(self) -> None:
         self._snapshot: _Snapshot | None = None
@@ -39,7 +40,8 @@ class SqliteWordIndex:
     def rank(
         self, db: apsw.Connection, words: Sequence[str], namespaces: Sequence[str], now: int
     ) -> "RankedEntries | None":
-        """None when there are too many entries to hold, or another reader is ahead of this snapshot."""
+        """Return None if there are too many entries to cache, or another reader is ahead of this
+        snapshot."""
         total, size = namespace_totals(db, namespaces)
         mean = size / total if total else 1.0
 
@@ -58,7 +60,7 @@ class SqliteWordIndex:
         return ranked.scaled(relevance.SCALE)
 
     def _snapshot_of(self, db: apsw.Connection) -> _Snapshot | None:
-        """What this snapshot has, read from it where it is not held yet."""
+        """Return the state of this snapshot, reading what is not cached yet."""
         snapshot, record = (
             self._snapshot,
             fetch_one(db, "SELECT coalesce(max(stamp), 0) FROM changes"),
@@ -68,7 +70,7 @@ class SqliteWordIndex:
         if snapshot is not None and snapshot.stamp > stamp:
             return None
         if snapshot is None or snapshot.stamp < stamp:
-            self._snapshot = None  # should it not come to its end
+            self._snapshot = None  # dropped if the update fails
             self._snapshot = snapshot = _apply_changes(db, snapshot, stamp) or _build(db, stamp)
         if snapshot is not None and len(snapshot.postings) > MAX_ENTRIES:
             self._snapshot = snapshot = None
@@ -76,19 +78,23 @@ class SqliteWordIndex:
 
 
 def namespace_totals(db: apsw.Connection, namespaces: Sequence[str]) -> tuple[int, int]:
-    """Entries and bytes of these namespaces."""
+    """Return entries and bytes of the namespaces."""
     marks = ", ".join("?" for _ in namespaces)
-    sql = f"SELECT coalesce(sum(entries), 0), coalesce(sum(bytes), 0) FROM namespaces WHERE name IN ({marks})"
+    sql = (
+        f"SELECT coalesce(sum(entries), 0), coalesce(sum(bytes), 0) FROM namespaces "
+        f"WHERE name IN ({marks})"
+    )
     total, size = fetch_all(db, sql, namespaces)[0]
     return total, size
 
 
 def _apply_changes(db: apsw.Connection, snapshot: _Snapshot | None, stamp: int) -> _Snapshot | None:
-    """What is held, and what was written since; None where not all of that is known any more."""
+    """Apply the changes since to the cache; None if some of them are no longer recorded."""
     if snapshot is None:
         return None
     sql = """
-        SELECT c.entry, e.namespace, e.bytes, e.expires_at FROM changes c LEFT JOIN entries e ON e.id = c.entry
+        SELECT c.entry, e.namespace, e.bytes, e.expires_at FROM changes c LEFT JOIN entries e
+        ON e.id = c.entry
         WHERE c.stamp > ? ORDER BY c.stamp"""
     changes = list(each_row(db, sql, (snapshot.stamp,), ("entry", *_ENTRY_COLUMNS), key_columns=2))
     if len(changes) != stamp - snapshot.stamp or not snapshot.postings.apply(changes):
@@ -110,12 +116,13 @@ def _build(db: apsw.Connection, stamp: int) -> _Snapshot | None:
 
 
 def _read_word(db: apsw.Connection, word: str, from_number: int) -> tuple[Any, Any]:
-    """Which entries from a number on have a word, and how often."""
+    """Return the entries with a word from a number on, and its occurrences."""
     import numpy as np
 
     sql = f"""
         SELECT coalesce(group_concat(entry), ''), coalesce(group_concat(n), '') FROM (
-            SELECT rowid AS entry, {relevance.OCCURRENCES}(words_of) AS n FROM words_of WHERE words_of MATCH ? AND rowid >= ?
-            LIMIT -1 OFFSET 0)"""  # without a limit SQLite would call the function where FTS5 has no row
+            SELECT rowid AS entry, {relevance.OCCURRENCES}(words_of) AS n FROM words_of
+            WHERE words_of MATCH ? AND rowid >= ?
+            LIMIT -1 OFFSET 0)"""  # without LIMIT SQLite calls it for rows that FTS5 lacks
     ((entries, occurrences),) = fetch_all(db, sql, (word, from_number))
     return np.fromstring(entries, np.int64, sep=","), np.fromstring(occurrences, np.int64, sep=",")

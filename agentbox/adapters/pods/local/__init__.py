@@ -1,3 +1,2 @@
-"""Pods in a directory: bodies, index, locks and the tree below a root. Only what touches the local
-file system goes in.
-"""
+"""Pods in a directory: bodies, index, locks and the tree below a root. Only code for the local file
+system belongs here."""

@@ -1,4 +1,4 @@
-"""Bodies on their way in and out: a temporary file beside the object, a reader of an open one, and the ETag of both."""
+"""Object bodies: upload to a temporary file beside the object, download, and the ETag of both."""
 
 import hashlib
 import os
@@ -10,11 +10,11 @@ from agentbox.core.records.wire import invalid_value
 from agentbox.core.slot_errors import ValueTooLarge
 
 CHUNK = 256 << 10
-MAX_BUFFERED = 1 << 20  # bytes: a body up to this size is read before `read` returns
+MAX_BUFFERED = 1 << 20  # bytes; smaller bodies are read before `read` returns
 
 
 def etag_of(digest: bytes, content_type: str) -> str:
-    """A strong tag that changes with the body (its SHA-256) and with the content type (P3)."""
+    """Return a strong tag of the body (its SHA-256) and the content type (P3)."""
     return f'"{hashlib.sha256(digest + content_type.encode()).hexdigest()[:40]}"'
 
 
@@ -22,7 +22,7 @@ def check_cap(size: int, cap: int) -> None:
     """Raises ValueTooLarge."""
     if size > cap:
         raise ValueTooLarge(
-            f"cannot write: the object has more than {cap} bytes",
+            f"cannot write: the object exceeds {cap} bytes",
             hint="raise adapters.pods.max_object",
             limit="max_object",
             observed=size,
@@ -32,17 +32,18 @@ def check_cap(size: int, cap: int) -> None:
 
 
 def resolve_range(byte_range: tuple[int, int | None] | None, size: int) -> tuple[int, int]:
-    """Where to start, and how many bytes. Raises ValidationError for a range outside an object of that size."""
+    """Return start and number of bytes. Raises ValidationError for a range outside the object."""
     if byte_range is None:
         return 0, size
     first, last = byte_range
     if not 0 <= first < size or (last is not None and last < first):
-        raise invalid_value("/byte_range", f"does not lie in an object of {size} bytes")
+        raise invalid_value("/byte_range", f"is outside an object of {size} bytes")
     return first, min(size - 1, size if last is None else last) - first + 1
 
 
 class Upload:
-    """A temporary file in the folder of the object, gone at the end of the block unless it was placed."""
+    """A temporary file in the directory of the object, removed at the end of the block unless
+    committed."""
 
     def __init__(self, dir_fd: int, name: str, cap: int) -> None:
         self.name, self.size = name, 0
@@ -61,12 +62,12 @@ class Upload:
             view = view[os.write(self.descriptor, view) :]
 
     def sync(self) -> bytes:
-        """The SHA-256 of what was written, which is on disk now."""
+        """Sync the file and return its SHA-256."""
         os.fsync(self.descriptor)
         return self._hash.digest()
 
     def commit(self, name: str) -> os.stat_result:
-        """Gives the file its final name, whatever had it before; what the file is now."""
+        """Rename the file to its final name, replacing an existing one; return its stat."""
         os.rename(self.name, name, src_dir_fd=self._dir_fd, dst_dir_fd=self._dir_fd)
         self.name = ""
         os.fsync(self._dir_fd)
@@ -82,7 +83,7 @@ class Upload:
 
 
 def read_all(descriptor: int, start: int = 0, size: int | None = None) -> bytes:
-    """So many bytes from there, or all that follow."""
+    """Return `size` bytes from `start`, or all that follow."""
     chunks, remaining = [], size
     while remaining is None or remaining > 0:
         chunk = os.pread(descriptor, CHUNK if remaining is None else min(CHUNK, remaining), start)
@@ -95,7 +96,7 @@ def read_all(descriptor: int, start: int = 0, size: int | None = None) -> bytes:
 
 
 def digest_of(descriptor: int) -> bytes:
-    """SHA-256 of an open file."""
+    """Return the SHA-256 of an open file."""
     digest, offset = hashlib.sha256(), 0
     while chunk := os.pread(descriptor, CHUNK, offset):
         digest.update(chunk)
@@ -104,7 +105,8 @@ def digest_of(descriptor: int) -> bytes:
 
 
 class Download:
-    """An open object as an iterator of pieces; owns its descriptor, and closes it at the end, or when it is dropped."""
+    """An open object as an iterator of chunks. Closes its descriptor at the end or on garbage
+    collection."""
 
     def __init__(self, descriptor: int, start: int, size: int) -> None:
         self._descriptor: int | None = descriptor
@@ -138,13 +140,13 @@ class Download:
 
 
 async def buffered_body(body: bytes) -> AsyncIterator[bytes]:
-    """A body that is in memory already."""
+    """Yield a body that is in memory."""
     if body:
         yield body
 
 
 async def slice_body(chunks: AsyncIterator[bytes], start: int, size: int) -> AsyncIterator[bytes]:
-    """So many bytes from there, of a body that comes whole."""
+    """Yield `size` bytes from `start` of a complete body."""
     position, end = 0, start + size
     async for chunk in chunks:
         if part := chunk[max(0, start - position) : max(0, end - position)]:

@@ -1,4 +1,4 @@
-"""`index.db`: what is known of each object beyond its bytes, how much there is in all, and what is under way."""
+"""`index.db`: the metadata of each object, the totals, and the changes in progress."""
 
 import os
 from dataclasses import dataclass, replace
@@ -38,13 +38,13 @@ MIGRATIONS: tuple[str, ...] = (
 )
 _OBJECT = ("path", "content_type", "etag", "size", "inode", "mtime_ns", "ctime_ns")
 _INTENT = ("id", "instance", "path", "op", "temp", "content_type", "etag", "bytes", "objects")
-AGENTS_CONTAINER = "state/"  # the container of theirs: each state has one below it
+AGENTS_CONTAINER = "state/"  # each agent state has a container below it
 DEFAULT_TYPE = "application/octet-stream"
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectRow:
-    """An object as indexed; it is this file as long as `same` says so."""
+    """An indexed object; valid for a file while `matches` is True."""
 
     path: str
     content_type: str
@@ -69,14 +69,15 @@ class ObjectRow:
         )
 
     def matches(self, status: os.stat_result) -> bool:
-        """Whether the file is the one that was indexed, unchanged."""
+        """Return whether the file is unchanged since it was indexed."""
         current = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
         return (self.inode, self.size, self.mtime_ns, self.ctime_ns) == current
 
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """A change that is under way. `more_bytes` and `more_objects` are what it adds to the totals; `temp` holds the new body."""
+    """A change in progress. `added_bytes` and `added_objects` are its effect on the totals; `temp`
+    is the file with the new body."""
 
     id: str
     instance: int
@@ -89,21 +90,21 @@ class Intent:
     added_objects: int = 0
 
     def with_body(self, digest: bytes, size: int, current: ObjectRow | None) -> "Intent":
-        """This intent, once the body (its SHA-256 and size) and what it replaces are known."""
+        """Return the intent completed with the body (SHA-256 and size) and the replaced object."""
         etag, added = etag_of(digest, self.content_type), size - (current.size if current else 0)
         return replace(self, etag=etag, added_bytes=added, added_objects=0 if current else 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """Of the whole store."""
+    """Limits of the whole store."""
 
     bytes: int
     objects: int
 
 
 def find(db: apsw.Connection, path: str) -> ObjectRow | None:
-    """Raises IntegrityError where its row is damaged."""
+    """Raises IntegrityError if the row is damaged."""
     record = next(
         each_row(db, "SELECT * FROM objects WHERE path = ?", (path,), _OBJECT, key_columns=1), None
     )
@@ -113,14 +114,14 @@ def find(db: apsw.Connection, path: str) -> ObjectRow | None:
 
 
 def put(db: apsw.Connection, new: ObjectRow) -> None:
-    """Inserts or replaces, and moves the totals by the difference."""
+    """Insert or replace, and update the totals."""
     old = find(db, new.path)
     db.execute("INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?, ?, ?, ?)", _values(new))
     _add_totals(db, new.path, new.size - (old.size if old else 0), 0 if old else 1)
 
 
 def remove(db: apsw.Connection, path: str) -> None:
-    """Forgets the object, if it is known."""
+    """Remove an object from the index, if present."""
     old = find(db, path)
     if old is not None:
         db.execute("DELETE FROM objects WHERE path = ?", (path,))
@@ -128,7 +129,8 @@ def remove(db: apsw.Connection, path: str) -> None:
 
 
 def begin_intent(db: apsw.Connection, intent: Intent, quota: Quota) -> None:
-    """Records what is about to happen. Raises QuotaExceeded when the store, with all that is under way, would be too full."""
+    """Record a change before it is made. Raises QuotaExceeded if the store with all changes in
+    progress would exceed a quota."""
     _check_quota(db, "quota", "bytes", intent.added_bytes, intent.id, quota.bytes)
     _check_quota(db, "quota_objects", "objects", intent.added_objects, intent.id, quota.objects)
     if share := share_of(intent.path):
@@ -152,12 +154,12 @@ def begin_intent(db: apsw.Connection, intent: Intent, quota: Quota) -> None:
 
 
 def count_objects(db: apsw.Connection) -> int:
-    """How many objects are known."""
+    """Return the number of indexed objects."""
     return int((fetch_one(db, "SELECT objects FROM totals") or (0,))[0])
 
 
 def clear(db: apsw.Connection) -> None:
-    """Forgets every object."""
+    """Remove all objects from the index."""
     db.execute("DELETE FROM objects; UPDATE totals SET bytes = 0, objects = 0")
 
 
@@ -168,7 +170,7 @@ def end_intent(db: apsw.Connection, intent_id: str) -> None:
 def list_intents(
     db: apsw.Connection, damaged: DamagedRows, path: str | None = None
 ) -> tuple[Intent, ...]:
-    """All of them, or those of one path. Damaged ones stay under way."""
+    """Return all intents, or those of one path. Damaged ones stay in progress."""
     where, values = ("", ()) if path is None else (" WHERE path = ?", (path,))
     return damaged.readable_rows(
         each_row(db, f"SELECT * FROM intents{where}", values, _INTENT, key_columns=1),
@@ -177,7 +179,8 @@ def list_intents(
 
 
 def note_damaged(db: apsw.Connection, damaged: DamagedRows) -> None:
-    """Notes the objects whose path is not valid UTF-8: no call meets them, and their files are taken for new ones."""
+    """Report objects whose path is not valid UTF-8: calls never reach them, and their files are
+    treated as new."""
     damaged.readable_rows(
         each_row(db, "SELECT path FROM objects", (), ("path",), key_columns=1), _check_path
     )
@@ -193,13 +196,16 @@ def _check_quota(
 ) -> None:
     if added <= 0:
         return
-    sql = f"SELECT {column} + (SELECT coalesce(sum(max({column}, 0)), 0) FROM intents WHERE id != ?) FROM totals"
+    sql = (
+        f"SELECT {column} + (SELECT coalesce(sum(max({column}, 0)), 0) FROM intents "
+        f"WHERE id != ?) FROM totals"
+    )
     totals = fetch_one(db, sql, (intent_id,))
     assert totals is not None
     if totals[0] + added > cap:
         raise QuotaExceeded(
-            f"cannot write: the pods would hold {totals[0] + added} {column}, at most {cap} are allowed",
-            hint=f"delete something, or raise adapters.pods.{key}",
+            f"cannot write: the pods would have {totals[0] + added} {column}, the maximum is {cap}",
+            hint=f"delete objects, or raise adapters.pods.{key}",
             limit=key,
             observed=totals[0] + added,
             cap=cap,
@@ -208,7 +214,7 @@ def _check_quota(
 
 
 def share_of(path: str) -> str:
-    """The container of a state that a path lies in; "" for one that is no agent's."""
+    """Return the state container of a path; "" for a path outside the agents' container."""
     name, slash, _ = path.removeprefix(AGENTS_CONTAINER).partition("/")
     return (
         f"{AGENTS_CONTAINER}{name}/" if path.startswith(AGENTS_CONTAINER) and name and slash else ""
@@ -224,19 +230,29 @@ def _check_share(
     added: int,
     capacity: int,
 ) -> None:
-    """Of one state and of all: what agents hold leaves the box and its operator room. Raises QuotaExceeded."""
+    """Check the share of one state and of all agents; the rest is reserved for the box and its
+    operator. Raises QuotaExceeded."""
     if added <= 0:
         return
-    under_way = f"(SELECT coalesce(sum(max({column}, 0)), 0) FROM intents WHERE id != ?2 AND substr(path, 1, length(?1)) = ?1)"
-    sql = f"SELECT coalesce(sum({column}), 0) + {under_way} FROM shares WHERE substr(share, 1, length(?1)) = ?1"
+    under_way = (
+        f"(SELECT coalesce(sum(max({column}, 0)), 0) FROM intents WHERE id != ?2 "
+        f"AND substr(path, 1, length(?1)) = ?1)"
+    )
+    sql = (
+        f"SELECT coalesce(sum({column}), 0) + {under_way} FROM shares "
+        f"WHERE substr(share, 1, length(?1)) = ?1"
+    )
     for prefix, fraction in ((share, STATE_SHARE), (AGENTS_CONTAINER, AGENTS_SHARE)):
         totals, cap = fetch_one(db, sql, (prefix, intent.id)), int(capacity * fraction)
         assert totals is not None
         if totals[0] + added > cap:
             owner = prefix if prefix == share else "all agents together"
             raise QuotaExceeded(
-                f"cannot write: {owner} would hold {totals[0] + added} {column}, at most {cap} are allowed",
-                hint=f"delete something there, or raise adapters.pods.{key}",
+                (
+                    f"cannot write: {owner} would have {totals[0] + added} {column}, the maximum "
+                    f"is {cap}"
+                ),
+                hint=f"delete objects there, or raise adapters.pods.{key}",
                 limit=key,
                 observed=totals[0] + added,
                 cap=cap,

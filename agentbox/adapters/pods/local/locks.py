@@ -1,7 +1,8 @@
-"""Locks between all who use one store, in this process and in others: byte ranges of one file (open file description locks).
+"""Locks between all users of a store, across threads and processes: byte ranges of one file (open
+file description locks).
 
-Byte `hash(path)` is held while the object at that path changes. Each instance holds one byte above them as long as it is
-open, so that another can tell the unfinished work of the dead from that of the living.
+Byte `hash(path)` is locked while the object at that path changes. Each open instance locks one byte
+above them, so that others can detect unfinished changes of dead instances.
 """
 
 import errno
@@ -18,7 +19,7 @@ _FLOCK = "hhqqi"  # struct flock of Linux on 64-bit machines: type, whence, star
 
 
 class PathLocks:
-    """The lock file of a store. Each lock has a descriptor of its own, so it excludes other threads too."""
+    """The lock file of a store. Each lock has its own descriptor, to exclude threads too."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -31,7 +32,7 @@ class PathLocks:
 
     @contextmanager
     def hold(self, path: str) -> Iterator[None]:
-        """Waits for, and holds, the lock of one path."""
+        """Hold the lock of a path during the block."""
         offset = int.from_bytes(hashlib.blake2b(path.encode(), digest_size=4).digest(), "big")
         descriptor = self._open()
         try:
@@ -41,7 +42,7 @@ class PathLocks:
             os.close(descriptor)
 
     def is_alive(self, instance: int) -> bool:
-        """Whether that instance, of whichever process, is still open."""
+        """Return whether the instance, of any process, is still open."""
         if instance == self.instance:
             return True
         descriptor = self._open()

@@ -1,7 +1,9 @@
-"""The local store, one blocking call at a time: it holds a path's lock, records an intent, and moves bytes and index.
+"""The local store with blocking calls: locks a path, records an intent, moves bytes and updates the
+index.
 
-Order of a write (P8): intent, temporary file beside the object, fsync, rename, fsync of the folder, index and end of the
-intent in one commit. Whoever next holds the lock of that path finishes or undoes what a dead instance began.
+Order of a write (P8): intent, temporary file beside the object, fsync, rename, fsync of the
+directory, then index and end of the intent in one commit. The next holder of the path's lock
+completes or rolls back the changes of a dead instance.
 """
 
 import errno
@@ -40,7 +42,7 @@ TEMPORARY_PREFIX = ".agentbox-"
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """An object as it is now, and whether the call made it."""
+    """An object as it is now, and whether the call created it."""
 
     row: ObjectRow
     stat: os.stat_result
@@ -48,7 +50,7 @@ class StoredObject:
 
 
 class ObjectStore:
-    """An open store. Every method blocks, and raises AdapterError alone."""
+    """An open store. Every method blocks and raises AdapterError only."""
 
     def __init__(
         self,
@@ -59,9 +61,10 @@ class ObjectStore:
         check_loss: Callable[[], None],
         damaged: DamagedRows,
     ) -> None:
-        """`lost` is called when there are objects in the index and none in the folder, before anything is made."""
+        """`check_loss` is called if the index has objects and the directory has none, before
+        anything is created."""
         self._db, self._quota, self.cap, self.damaged = db, quota, cap, damaged
-        self._index_checked = False  # for objects that it knows by no valid path
+        self._index_checked = False  # for objects whose path is not valid
         root = directory / "objects"
         if db.read_blocking(index.count_objects) and not (root.is_dir() and any(root.iterdir())):
             check_loss()
@@ -78,7 +81,7 @@ class ObjectStore:
         self._locks.close()
 
     def open_object(self, path: PodPath) -> tuple[int, StoredObject]:
-        """A descriptor of the object as it is, and what is known of it. Raises NotFound, PermissionDenied."""
+        """Return a descriptor and the index entry. Raises NotFound, PermissionDenied."""
         with (
             translate_errors(f"read {path.text}"),
             self.tree.open_directory(path.parts[:-1], path.text) as dir_fd,
@@ -88,9 +91,8 @@ class ObjectStore:
             if row is not None and row.matches(status):
                 return descriptor, StoredObject(row, status)
             os.close(descriptor)
-            with self._locks.hold(
-                path.text
-            ):  # a write is between its rename and its commit, or somebody edited it
+            # a write is between rename and commit, or the file was edited
+            with self._locks.hold(path.text):
                 self._recover(path.text)
                 row = self._current_row(dir_fd, path)
                 if row is None:
@@ -99,13 +101,13 @@ class ObjectStore:
                 return descriptor, StoredObject(row, status)
 
     def head(self, path: PodPath) -> StoredObject:
-        """As `open_object`, without the body."""
+        """Like `open_object`, without the body."""
         descriptor, stored = self.open_object(path)
         os.close(descriptor)
         return stored
 
     def container_stat(self, path: PodPath) -> os.stat_result:
-        """What a container is. Raises NotFound."""
+        """Return the stat of a container. Raises NotFound."""
         with (
             translate_errors(f"read {path.text}"),
             self.tree.open_directory(path.parts, path.text) as dir_fd,
@@ -115,14 +117,14 @@ class ObjectStore:
     def write(
         self, path: PodPath, body: bytes, content_type: str, conditions: Conditions
     ) -> StoredObject:
-        """Puts a whole body there."""
+        """Write a complete body."""
         check_cap(len(body), self.cap)
         return self._put(path, conditions, lambda _current, _folder: (body, content_type))
 
     def patch(
         self, path: PodPath, change: Callable[[bytes, str], bytes], conditions: Conditions
     ) -> StoredObject:
-        """Reads, changes and writes the object, with nobody between."""
+        """Read, change and write the object while holding its lock."""
 
         def produce(current: ObjectRow | None, dir_fd: int) -> tuple[bytes, str]:
             if current is None:
@@ -138,7 +140,7 @@ class ObjectStore:
         return self._put(path, conditions, produce)
 
     def delete(self, path: PodPath, conditions: Conditions) -> None:
-        """Removes an object, or an empty container."""
+        """Remove an object or an empty container."""
         with (
             translate_errors(f"delete {path.text}"),
             self.tree.open_directory(path.parts[:-1], path.text) as dir_fd,
@@ -160,7 +162,7 @@ class ObjectStore:
 
     @contextmanager
     def open_write(self, path: PodPath, content_type: str) -> Iterator["PendingWrite"]:
-        """A body that comes in pieces: `fill` what it gives, then `place`."""
+        """Open a streamed write: call `write` for each chunk, then `commit`."""
         intent = self._create_intent("write", path, content_type)
         with (
             translate_errors(f"write {path.text}"),
@@ -171,7 +173,7 @@ class ObjectStore:
             yield PendingWrite(self, path, dir_fd, upload, intent)
 
     def commit_write(self, pending: "PendingWrite", conditions: Conditions) -> StoredObject:
-        """The end of such a write: what was demanded is checked now that all is here."""
+        """Complete a streamed write; the conditions are checked now."""
         digest = pending.upload.sync()
         with self._locks.hold(pending.path.text):
             self._recover(pending.path.text)
@@ -229,7 +231,7 @@ class ObjectStore:
             raise
 
     def _current_row(self, dir_fd: int, path: PodPath) -> ObjectRow | None:
-        """The row of what is there, brought up to date with the file; the caller holds the lock."""
+        """Return the object's row, updated from the file. The caller holds the lock."""
         row = self._db.read_blocking(lambda db: index.find(db, path.text))
         status = stat_entry(dir_fd, path.name, path.text)
         if status is not None and stat.S_ISDIR(status.st_mode):
@@ -246,7 +248,7 @@ class ObjectStore:
         return self._index_file(dir_fd, path, row.content_type if row else DEFAULT_TYPE)
 
     def _index_file(self, dir_fd: int, path: PodPath, content_type: str) -> ObjectRow:
-        """Indexes a file that was put there, or edited, by hand (P12)."""
+        """Index a file that was created or edited manually (P12)."""
         descriptor, status = open_file(dir_fd, path.name, path.text)
         try:
             row = ObjectRow.from_stat(
@@ -258,7 +260,7 @@ class ObjectStore:
         return row
 
     def _recover(self, path: str) -> None:
-        """Finishes or undoes what dead instances began at that path; the caller holds its lock."""
+        """Complete or roll back changes of dead instances. The caller holds the path lock."""
         for intent in self._db.read_blocking(lambda db: index.list_intents(db, self.damaged, path)):
             if not self._locks.is_alive(intent.instance):
                 self._recover_intent(intent)
@@ -279,7 +281,7 @@ class ObjectStore:
         self._db.write_blocking(lambda db: index.end_intent(db, intent.id))
 
     def _recover_file(self, dir_fd: int, path: PodPath, intent: Intent) -> None:
-        """Indexes the file if it is the one that the intent placed; any other is as it was before."""
+        """Index the file if the intent wrote it; otherwise keep its previous type."""
         row, status = (
             self._db.read_blocking(lambda db: index.find(db, path.text)),
             stat_entry(dir_fd, path.name, path.text),
@@ -293,7 +295,7 @@ class ObjectStore:
 
 @dataclass(frozen=True, slots=True)
 class PendingWrite:
-    """A body under way."""
+    """A streamed write in progress."""
 
     store: ObjectStore
     path: PodPath
@@ -332,6 +334,6 @@ def _remove_container(dir_fd: int, path: PodPath) -> None:
         if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
             raise
         raise ContainerNotEmpty(
-            f"cannot delete {path.text}: it holds something", path=path.text
+            f"cannot delete {path.text}: it is not empty", path=path.text
         ) from None
     os.fsync(dir_fd)

@@ -1,4 +1,5 @@
-"""The folders and files below a root, reached one name at a time from its descriptor: no link is ever followed (P10)."""
+"""Directories and files below a root, opened one name at a time from its descriptor. Links are
+never followed (P10)."""
 
 import errno
 import os
@@ -19,11 +20,11 @@ from agentbox.core.slot_errors import (
 
 _DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_MAX_ATTEMPTS = 8  # of making a folder that another call removes at the same time
+_MAX_ATTEMPTS = 8  # to create a directory that another call removes concurrently
 
 
 class ObjectTree:
-    """An open root. Every method raises AdapterError alone, `typed` makes them of what the system says."""
+    """An open root. Methods raise AdapterError only; `translate_errors` converts OSError."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -33,7 +34,7 @@ class ObjectTree:
         os.close(self._descriptor)
 
     def is_in_place(self) -> bool:
-        """False once the folder that is open is no longer the one at its path."""
+        """Return False if the open directory is no longer the one at its path."""
         try:
             return os.path.samestat(self.root.stat(), os.fstat(self._descriptor))
         except OSError:
@@ -43,7 +44,8 @@ class ObjectTree:
     def open_directory(
         self, parts: Sequence[str], path: str, *, create: bool = False
     ) -> Iterator[int]:
-        """A descriptor of the folder, made with its parents if asked. Raises NotFound, PermissionDenied, ValidationError."""
+        """Yield a descriptor of the directory, created with its parents on request. Raises
+        NotFound, PermissionDenied, ValidationError."""
         dir_fd = os.dup(self._descriptor)
         try:
             for name in parts:
@@ -68,12 +70,10 @@ class ObjectTree:
                 if not stat.S_ISREG(os.stat(name, dir_fd=dir_fd, follow_symlinks=False).st_mode):
                     raise access_denied(path) from None
                 if create:
-                    raise invalid_value(
-                        "/path", f"lies below {name!r}, which is an object"
-                    ) from None
+                    raise invalid_value("/path", f"is below {name!r}, which is an object") from None
                 raise not_found(path) from None
         raise BackendError(
-            f"cannot make {path}: its container keeps vanishing", slot="pods", impl="local-fs"
+            f"cannot create {path}: its container is being removed", slot="pods", impl="local-fs"
         )
 
 
@@ -86,7 +86,7 @@ def _make_directory(dir_fd: int, name: str) -> None:
 
 
 def stat_entry(dir_fd: int, name: str, path: str) -> os.stat_result | None:
-    """What the folder holds under that name: a regular file or a folder, None for nothing. Raises PermissionDenied."""
+    """Return the stat of a regular file or directory; None if absent. Raises PermissionDenied."""
     try:
         status = os.stat(name, dir_fd=dir_fd, follow_symlinks=False)
     except FileNotFoundError:
@@ -99,7 +99,8 @@ def stat_entry(dir_fd: int, name: str, path: str) -> os.stat_result | None:
 
 
 def open_file(dir_fd: int, name: str, path: str) -> tuple[int, os.stat_result]:
-    """A descriptor of the object and what it is. Raises NotFound, also for a container, and PermissionDenied."""
+    """Return a descriptor of the object and its stat. Raises NotFound, also for a container, and
+    PermissionDenied."""
     entry = stat_entry(dir_fd, name, path)
     if entry is None or stat.S_ISDIR(entry.st_mode):
         raise not_found(path)
@@ -119,7 +120,8 @@ def open_file(dir_fd: int, name: str, path: str) -> tuple[int, os.stat_result]:
 
 
 def is_plain_file(status: os.stat_result) -> bool:
-    """A regular file that no other name leads to. 0 links: it was replaced while it was being opened."""
+    """Return whether it is a regular file without other links. 0 links: it was replaced while being
+    opened."""
     return stat.S_ISREG(status.st_mode) and status.st_nlink <= 1
 
 
@@ -129,15 +131,15 @@ def not_found(path: str) -> NotFound:
 
 def access_denied(path: str) -> PermissionDenied:
     return PermissionDenied(
-        f"cannot use {path}: it is, or lies below, a link, a device, a pipe, or a file with a second name",
-        hint="only plain files and folders are served",
+        f"cannot use {path}: it is, or is below, a link, a device, a pipe or a hard link",
+        hint="use plain files and directories only",
         scope="pods",
     )
 
 
 @contextmanager
 def translate_errors(action: str) -> Iterator[None]:
-    """Makes a BackendError of what the system refuses; names the file system's reason, never a host path."""
+    """Translate OSError to BackendError with the reason of the system, never a host path."""
     try:
         yield
     except AdapterError:

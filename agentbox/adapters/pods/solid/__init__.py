@@ -1,3 +1,2 @@
 """Pods on a Solid server: connection, bodies, listings, capabilities. Only the client side of the
-Solid protocol goes in.
-"""
+Solid protocol belongs here."""

@@ -1,7 +1,8 @@
-"""Bodies on their way to a Solid server.
+"""Uploads to a Solid server.
 
-A server may keep half of a body whose sender goes away: Community Solid Server does with its usual file store. So a body
-that comes in pieces is had whole, in a file without a name, before a byte of it is sent; to a box it goes as it comes.
+A server may store a partial body if the sender disconnects, as Community Solid Server with its file
+store does. So a streamed body is first buffered in an unnamed file; to a box it is streamed
+directly.
 """
 
 import tempfile
@@ -15,7 +16,7 @@ from agentbox.core.background.threads import run_in_thread
 
 
 class UploadBody:
-    """A body and the headers that go with it; `size` is how many bytes of it went out."""
+    """A body and its headers; `size` is the number of bytes sent."""
 
     def __init__(
         self, body: bytes | AsyncIterator[bytes], size: int, headers: Mapping[str, str]
@@ -27,7 +28,8 @@ class UploadBody:
 async def open_upload(
     body: bytes | AsyncIterator[bytes], cap: int, *, streamed: bool
 ) -> AsyncIterator[UploadBody]:
-    """The body to send; `at_once` sends pieces as they come. Raises ValueTooLarge before a byte over the cap is sent."""
+    """Yield the body to send; `streamed` sends chunks as they arrive. Raises ValueTooLarge before a
+    byte over the cap is sent."""
     if isinstance(body, bytes):
         check_cap(len(body), cap)
         yield UploadBody(body, len(body), {})

@@ -1,4 +1,4 @@
-"""What a Solid server can, learned when the slot opens: it is asked, never recognised by its name."""
+"""The capabilities of a Solid server, probed when the slot opens."""
 
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -17,16 +17,18 @@ from agentbox.adapters.pods.solid.responses import (
 from agentbox.core.slot_errors import PermissionDenied
 
 N3_PATCH = "text/n3"
-PROBE_PATH = ".agentbox:probe"  # an object of ours in the root container; no listing shows a name that starts so
+# an object in the root container; listings hide names with this prefix
+PROBE_PATH = ".agentbox:probe"
 _PROBE_DOUBLE_ENCODED = ".agentbox%3Aprobe"
-_ABSENT = "agentbox-probe"  # a name that any server takes, for OPTIONS
+_ABSENT = "agentbox-probe"  # a name that any server accepts, for OPTIONS
 _AUXILIARY = ("acl", "describedby", "http://www.w3.org/ns/solid/terms#acl")
 
 
 @dataclass(frozen=True, slots=True)
 class SolidCapabilities:
-    """`pulse` is what `health` asks for. Names that end in one of `reserved` are the server's own: who may do what, and
-    descriptions. `twice`: it lists some characters encoded twice. `strict`: it is a box, which keeps P1 to P11 by itself."""
+    """`health_path` is requested by `health`. Names that end in one of `reserved_suffixes` belong
+    to the server: access control and descriptions. `double_encoded`: listings encode some
+    characters twice. `is_box`: the server is a box and implements P1 to P11 itself."""
 
     capabilities: frozenset[str] = frozenset({"list.paged"})
     patches: frozenset[str] = frozenset()
@@ -37,8 +39,8 @@ class SolidCapabilities:
 
 
 async def probe_server(connection: SolidConnection) -> SolidCapabilities:
-    """Writes a small object and looks at it. A box, which takes no such name, says by that what it is; a server that lets
-    nobody write is used for reading. Raises what the root container's own answer stands for."""
+    """Write a small object and examine the response. A box refuses the name, which identifies it; a
+    server without write access is used read-only. Raises the error of the root container."""
     body = b"agentbox looks here whether this server answers\n"
     put_response = await connection.request_raw(
         "PUT",
@@ -57,7 +59,7 @@ async def probe_server(connection: SolidConnection) -> SolidCapabilities:
     head_response = await connection.request_raw("HEAD", "", method="open", idempotent=True)
     if not head_response.is_success:
         raise PermissionDenied(
-            "cannot use pods: the server lets us neither read nor write", scope="pods:read"
+            "cannot use pods: the server allows neither reading nor writing", scope="pods:read"
         )
     return SolidCapabilities(
         capabilities=SolidCapabilities().capabilities | _range_capability(head_response)
@@ -65,7 +67,7 @@ async def probe_server(connection: SolidConnection) -> SolidCapabilities:
 
 
 async def _box_capabilities(connection: SolidConnection) -> SolidCapabilities:
-    """An agentbox keeps P1 to P11 itself; what patches its own class takes it says."""
+    """A box implements P1 to P11 itself and reports the patch types of its own implementation."""
     options_response = await connection.request("OPTIONS", _ABSENT, method="open", idempotent=True)
     patches = media_types(options_response.headers, "accept-patch")
     capabilities = SolidCapabilities().capabilities | {"etag.strong", "etag.on_write", "range"}
@@ -115,7 +117,7 @@ def _patch_capabilities(patches: frozenset[str], *, emulated: bool) -> frozenset
 
 
 def _reserved_suffixes(head_response: httpx.Response) -> tuple[str, ...]:
-    """What the server appends to a name for its own resources, from the links of the probe."""
+    """Return the suffixes of the server's auxiliary resources, from the links of the probe."""
     probe_path = urlsplit(str(head_response.url)).path
     auxiliary_paths = {
         urlsplit(str(head_response.url.join(target))).path

@@ -1,4 +1,5 @@
-"""The connection of pods `external-solid` to its server: requests by path of the pod, answers, and only typed errors."""
+"""The connection of pods `external-solid` to its server: requests by pod path, responses and typed
+errors."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -25,15 +26,15 @@ from agentbox.client.transport import base_headers
 from agentbox.core.slot_errors import AdapterError
 from agentbox.core.storage.sqlite import closed_error
 
-MAX_IDLE = 20  # connections that stay open while nothing is asked
+MAX_IDLE = 20  # idle connections that stay open
 REDIRECTS = 3
-PROBLEM_CAP = 64 << 10  # bytes: of the body of a refusal
+PROBLEM_CAP = 64 << 10  # bytes read of an error response
 _READ_VERBS = ("GET", "HEAD", "OPTIONS")
 _AUTH_KINDS = ("none", "bearer")
 
 
 class SolidConnection:
-    """One root container of one server. None of the errors that come out holds the token."""
+    """A root container on a server. Raised errors never contain the token."""
 
     def __init__(self, cfg: SlotConfig) -> None:
         self.cfg = cfg
@@ -44,18 +45,23 @@ class SolidConnection:
         self.root = ""
 
     def open(self) -> None:
-        """Makes the pool; connects to nothing. Raises BackendError for an address or a way to log in that may not be used."""
+        """Create the pool without connecting. Raises BackendError for an address or auth method
+        that is not allowed."""
         auth = str(self.cfg.option("auth", "bearer"))
         if auth not in _AUTH_KINDS:
             raise unusable_slot(
                 self.cfg,
-                f'adapters.pods.auth = "{auth}" comes with a later release: use "bearer" or "none"',
+                (
+                    f'adapters.pods.auth = "{auth}" is not supported in this release: use '
+                    f'"bearer" or "none"'
+                ),
             )
         endpoint = str(self.cfg.option("endpoint", ""))
         address = urlsplit(endpoint)
         if address.query or address.fragment or address.username is not None:
             raise unusable_slot(
-                self.cfg, "adapters.pods.endpoint is an address without query, fragment and login"
+                self.cfg,
+                "adapters.pods.endpoint must be an address without query, fragment and login",
             )
         self.root = f"{address.scheme}://{address.netloc}{address.path.rstrip('/')}/"
         token = self.cfg.secrets.get("token", "") if auth == "bearer" else ""
@@ -71,7 +77,7 @@ class SolidConnection:
         )
 
     async def close(self) -> None:
-        """Ends the connections, and what is still asked or read on them."""
+        """Close the connections and cancel pending requests and streams."""
         client, self._client = self._client, None
         await self._requests.cancel_all()
         for response in list(self._streams):
@@ -80,15 +86,16 @@ class SolidConnection:
             await client.aclose()
 
     def check_open(self) -> None:
-        """Raises SlotUnavailable."""
+        """Raises SlotUnavailable if closed."""
         if self._client is None:
             raise closed_error(self.cfg.slot, self.cfg.use)
 
     async def request(
         self, verb: str, path: str, *, method: str, idempotent: bool = False, **request: Any
     ) -> httpx.Response:
-        """The answer, a success. `method` is that of the slot, for errors; a request that may be sent twice is sent `again`
-        after a connection error. Raises what anything but a success stands for."""
+        """Return a successful response. `method` is the slot method, for error messages; an
+        `idempotent` request is retried after a connection error. Raises the error of any other
+        response."""
         response = await self.request_raw(
             verb, path, method=method, idempotent=idempotent, **request
         )
@@ -101,8 +108,8 @@ class SolidConnection:
     async def request_raw(
         self, verb: str, path: str, *, method: str, idempotent: bool = False, **request: Any
     ) -> httpx.Response:
-        """The answer, whatever its status. Its body has been read, unless it is one of a GET that is larger than 1 MiB or of
-        unknown size: that one `pieces` gives."""
+        """Return the response with any status. The body has been read, except for a GET of more
+        than 1 MiB or unknown size; use `stream_body` then."""
         for attempt in range(1, MAX_ATTEMPTS + 1):
             try:
                 return await self._follow_redirects(verb, path, method, **request)
@@ -113,11 +120,11 @@ class SolidConnection:
         raise AssertionError("the last try returned or raised")
 
     def stream_body(self, response: httpx.Response, method: str) -> "BodyStream":
-        """The body of an answer that was not read yet."""
+        """Return the unread body of a response."""
         return BodyStream(self, response, method)
 
     async def read_body(self, response: httpx.Response, method: str, cap: int) -> bytes:
-        """Its body, of which at most one byte over the cap is read."""
+        """Read the body, at most one byte over the cap."""
         if response.is_closed:
             return response.content
         body = bytearray()
@@ -130,7 +137,7 @@ class SolidConnection:
         return bytes(body)
 
     def transport_error(self, error: Exception, method: str) -> AdapterError:
-        """The typed error for what httpx raised."""
+        """Return the typed error for an httpx exception."""
         if isinstance(error, httpx.TimeoutException | TimeoutError):
             return reply_timeout(self.cfg, method, self._seconds)
         return reply_lost(self.cfg, type(error).__name__)
@@ -146,7 +153,7 @@ class SolidConnection:
         content: bytes | AsyncIterator[bytes] | None = None,
         seconds: float | None = None,
     ) -> httpx.Response:
-        """A reading request follows redirects on its own server; a change of anything follows none."""
+        """Follow redirects of reading requests on the same server; writing requests follow none."""
         url = httpx.URL(self.root + quote(path, safe="/") + (f"?{query}" if query else ""))
         for _ in range(REDIRECTS + 1):
             self.check_open()
@@ -162,12 +169,12 @@ class SolidConnection:
             if verb not in _READ_VERBS or target.path.rstrip("/") == url.path.rstrip("/"):
                 raise unusable_slot(self.cfg, f"the server redirects {method} to another address")
             url = target
-        raise unusable_slot(self.cfg, "the server redirects in circles")
+        raise unusable_slot(self.cfg, "the server redirects in a loop")
 
     async def _send(
         self, client: httpx.AsyncClient, request: httpx.Request, method: str, seconds: float
     ) -> httpx.Response:
-        """A body in pieces takes the time that its caller gives it, and ends with its caller at once."""
+        """A streamed body has no timeout and is cancelled together with its caller."""
         try:
             if not isinstance(request.stream, httpx.ByteStream):
                 return await _send_and_read(client, request)
@@ -176,12 +183,13 @@ class SolidConnection:
             raise self.transport_error(error, method) from error
 
     def track_stream(self, response: httpx.Response, active: bool) -> None:
-        """Counts the answer among those whose body is still on its way, or no longer."""
+        """Add or remove a response with an unread body."""
         (self._streams.add if active else self._streams.discard)(response)
 
 
 class BodyStream:
-    """The rest of a body as an iterator of pieces; frees its connection at the end, or when it is dropped."""
+    """The rest of a body as an iterator of chunks. Frees its connection at the end or on garbage
+    collection."""
 
     def __init__(self, connection: SolidConnection, response: httpx.Response, method: str) -> None:
         self._connection, self._response, self._method = connection, response, method
@@ -203,7 +211,7 @@ class BodyStream:
             raise self._connection.transport_error(error, self._method) from error
 
     async def aclose(self) -> None:
-        """Ends the reading."""
+        """Close the response."""
         self._connection.track_stream(self._response, False)
         await self._response.aclose()
 

@@ -1,4 +1,4 @@
-"""One page of a container, from a server that pages or from one that gives all at once (P14)."""
+"""One page of a container, for servers with and without paging (P14)."""
 
 from urllib.parse import urlsplit
 
@@ -18,8 +18,8 @@ from agentbox.core.slot_errors import NotFound
 async def fetch_page(
     connection: SolidConnection, container: str, query: str, *, double_encoded: bool
 ) -> tuple[dict[str, ContainerMember], str | None]:
-    """The members by name, and the query of the server's next page, None on its last. A root container that nobody wrote to
-    is empty. Raises NotFound, and BackendError for a listing that cannot be read."""
+    """Return the members by name, and the query of the next page, None on the last. A missing root
+    container is empty. Raises NotFound, and BackendError for an unreadable listing."""
     headers = {"Accept": JSON_LD}
     try:
         response = await connection.request(

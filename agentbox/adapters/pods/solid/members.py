@@ -1,7 +1,7 @@
-"""The members of a container, as its JSON-LD document lists them (LDP 1.0, 5.2.1.5).
+"""The members of a container from its JSON-LD document (LDP 1.0, 5.2.1.5).
 
-Only expanded JSON-LD is read, which needs no context: a document that has one is refused, so nothing is ever fetched to
-understand a listing (docs/adr/0019).
+Only expanded JSON-LD is read. A document with a context is refused, so nothing is ever fetched to
+read a listing (docs/adr/0019).
 """
 
 import json
@@ -19,7 +19,8 @@ _KINDS = frozenset({f"{_LDP}Container", f"{_LDP}BasicContainer"})
 _MODIFIED = "http://purl.org/dc/terms/modified"
 _SIZE = "http://www.w3.org/ns/posix/stat#size"
 _MEDIA_TYPE_PREFIX = "http://www.w3.org/ns/iana/media-types/"
-# What Community Solid Server with a file backend lists encoded once more than it is: what no file of Windows may hold.
+# Characters that Community Solid Server with a file backend encodes twice in listings: those
+# invalid in Windows file names.
 _DOUBLE_ENCODED = {
     "%3A": ":",
     "%3C": "<",
@@ -32,12 +33,12 @@ _DOUBLE_ENCODED = {
 
 
 class UnreadableListing(ValueError):
-    """A document that is no expanded JSON-LD."""
+    """The document is not expanded JSON-LD."""
 
 
 @dataclass
 class ContainerMember:
-    """A member as listed: what is None was not said."""
+    """A listed member; None means that the listing did not include the value."""
 
     name: str
     kind: Literal["object", "container"]
@@ -47,7 +48,7 @@ class ContainerMember:
 
     @property
     def media_type(self) -> str:
-        """Its media type, "" when the listing names none."""
+        """The media type, "" if the listing has none."""
         media_types = sorted(kind for kind in self.types if kind.startswith(_MEDIA_TYPE_PREFIX))
         return (
             media_types[0].removeprefix(_MEDIA_TYPE_PREFIX).removesuffix("#Resource")
@@ -57,9 +58,10 @@ class ContainerMember:
 
 
 def parse_members(document: bytes, url: str, *, double_encoded: bool) -> dict[str, ContainerMember]:
-    """By name, the direct members of the container at `url`. `twice`: the server encodes some characters twice.
+    """Return the direct members of the container at `url` by name. `double_encoded`: the server
+    encodes some characters twice.
 
-    Raises NotReadable. What is listed and is no direct member by its address is left out.
+    Raises UnreadableListing. Listed addresses that are not direct members are skipped.
     """
     nodes = list(_nodes(document))
     container = _segments(url)
@@ -101,12 +103,12 @@ def _nodes(document: bytes) -> Iterator[Mapping[str, Any]]:
     try:
         data = json.loads(document)
     except (ValueError, RecursionError):
-        raise UnreadableListing("is no JSON") from None
+        raise UnreadableListing("is not valid JSON") from None
     pending = _as_list(data)
     while pending:
         node = pending.pop()
         if not isinstance(node, Mapping) or "@context" in node:
-            raise UnreadableListing("is no expanded JSON-LD")
+            raise UnreadableListing("is not expanded JSON-LD")
         pending += _as_list(node.get("@graph"))
         yield node
 
@@ -120,7 +122,7 @@ def _as_mappings(value: Any) -> list[Mapping[str, Any]]:
 
 
 def _segments(url: str) -> tuple[str, str, tuple[str, ...]]:
-    """Scheme, host and the decoded segments of the path: two spellings of one address are equal."""
+    """Return scheme, host and the decoded path segments, so that equivalent addresses are equal."""
     url_parts = urlsplit(url)
     return (
         url_parts.scheme,
@@ -130,7 +132,7 @@ def _segments(url: str) -> tuple[str, str, tuple[str, ...]]:
 
 
 def _name_below(container: tuple[str, str, tuple[str, ...]], iri: str) -> str | None:
-    """The name of a direct member; None for any other address."""
+    """Return the name of a direct member; None for any other address."""
     scheme, host, segments = _segments(iri.removesuffix("/"))
     if (scheme, host) != container[:2] or segments[:-1] != container[2][:-1] or "/" in segments[-1]:
         return None

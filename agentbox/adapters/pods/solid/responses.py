@@ -1,4 +1,4 @@
-"""What the answers of a Solid server mean: an object's meta, a refusal, the headers that tell what the server can."""
+"""Interprets responses of a Solid server: object metadata, errors, and capability headers."""
 
 import json
 import re
@@ -24,10 +24,11 @@ from agentbox.core.slot_errors import (
     from_problem,
 )
 
-CONTAINER_TYPE = "text/turtle"  # what a container is served as (Linked Data Platform 5.2.1)
+CONTAINER_TYPE = "text/turtle"  # the type of containers (Linked Data Platform 5.2.1)
 _RANGE = re.compile(r"bytes (\d+)-")
 _LINK = re.compile(r"<([^>]*)>\s*((?:;[^,<]*)*)")
 _REL = re.compile(r';\s*rel\s*=\s*"?([^";]+)"?', re.IGNORECASE)
+# invalid requests, if the response has no known problem code
 _INVALID_STATUSES = {
     400,
     405,
@@ -38,12 +39,12 @@ _INVALID_STATUSES = {
     422,
     431,
     501,
-}  # of what was asked, where the server says no more
+}
 _CODES = {507: QuotaExceeded.code}
 
 
 def pod_meta(path: str, response: httpx.Response, size: int | None = None) -> PodMeta:
-    """What an answer to GET or HEAD says of an object or a container; `size` where its headers do not say it."""
+    """Return the metadata from a GET or HEAD response; `size` is used if the headers have none."""
     length = response.headers.get("content-range", "").rpartition("/")[2] or response.headers.get(
         "content-length", ""
     )
@@ -59,13 +60,13 @@ def pod_meta(path: str, response: httpx.Response, size: int | None = None) -> Po
 
 
 def range_start(response: httpx.Response) -> int:
-    """The first byte of the object that the body has."""
+    """Return the offset of the body in the object."""
     match = _RANGE.match(response.headers.get("content-range", ""))
     return int(match[1]) if match and response.status_code == httpx.codes.PARTIAL_CONTENT else 0
 
 
 def last_modified(headers: Mapping[str, str]) -> datetime:
-    """`Last-Modified`, to the second as HTTP has it; without it the time of the answer."""
+    """Return `Last-Modified` (in whole seconds), else the time of the response."""
     for name in ("last-modified", "date"):
         try:
             return parsedate_to_datetime(headers[name]).astimezone(UTC)
@@ -75,12 +76,12 @@ def last_modified(headers: Mapping[str, str]) -> datetime:
 
 
 def is_strong(etag: str | None) -> bool:
-    """A tag without `W/` counts as strong."""
+    """A tag without `W/` is strong."""
     return etag is not None and not etag.startswith("W/")
 
 
 def parse_links(headers: httpx.Headers) -> list[tuple[str, str]]:
-    """Relation and target of each `Link` (RFC 8288), as they stand."""
+    """Return relation and target of each `Link` header (RFC 8288), unchanged."""
     matches = _LINK.findall(", ".join(headers.get_list("link")))
     return [
         (rel, target)
@@ -91,20 +92,21 @@ def parse_links(headers: httpx.Headers) -> list[tuple[str, str]]:
 
 
 def media_types(headers: Mapping[str, str], name: str) -> frozenset[str]:
-    """The media types of a list such as `Accept-Patch`, without parameters."""
+    """Return the media types of a list such as `Accept-Patch`, without parameters."""
     items = headers.get(name, "").split(",")
     return frozenset(kind for item in items if (kind := item.partition(";")[0].strip().lower()))
 
 
 def is_agentbox_refusal(response: httpx.Response) -> bool:
-    """Whether an answer is a refusal of an agentbox."""
+    """Return whether the response is an error response of an agentbox."""
     return bool(_parse_problem(response.content).get("code") in ERRORS)
 
 
 def refusal_error(
     cfg: SlotConfig, response: httpx.Response, body: bytes, path: str
 ) -> AdapterError:
-    """The error that an answer which is no success stands for. Paths in it are those of this pod, whatever the server's are."""
+    """Return the error for an unsuccessful response. Its paths are those of this pod, not of the
+    server."""
     problem, status, verb = _parse_problem(body), response.status_code, response.request.method
     code = problem.get("code")
     if status in (404, 410) and (code == NotFound.code or code not in ERRORS):
@@ -112,15 +114,15 @@ def refusal_error(
     if code == ContainerNotEmpty.code or (
         code not in ERRORS and status == 409 and verb == "DELETE"
     ):
-        return ContainerNotEmpty(f"cannot delete {path}: it has members", path=path)
+        return ContainerNotEmpty(f"cannot delete {path}: it is not empty", path=path)
     retry_header = response.headers.get("retry-after", "")
     retry_after = float(retry_header) if retry_header.isdecimal() else None
     if code in ERRORS:
         return from_problem(problem, status, retry_after=retry_after)
-    message = f"cannot serve {path or 'the root container'}: the server answers {status}"
+    message = f"cannot serve {path or 'the root container'}: the server responded {status}"
     if status == 412:
         return PreconditionFailed(
-            f"cannot change {path}: what is there is not what was asked for", etag=None
+            f"cannot change {path}: the object does not match the condition", etag=None
         )
     if verb == "PATCH" and status in (415, 501):
         return UnsupportedPatch(
@@ -128,7 +130,7 @@ def refusal_error(
         )
     if verb == "PATCH" and status in (409, 422):
         return PatchFailed(
-            f"cannot patch {path}: what it takes away is not there", index=None, op=""
+            f"cannot patch {path}: it removes what does not exist", index=None, op=""
         )
     if status in _INVALID_STATUSES:
         return ValidationError(

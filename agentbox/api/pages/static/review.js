@@ -1,133 +1,133 @@
-// Reviews of a box: the list, one of them, and the decision. The token lives in this tab's sessionStorage and in no URL.
-import { by, change, counted, counts, make, problem, row } from "./shown.js";
+// Reviews of a box: the list, one review, and the decision. The token is stored in this tab's sessionStorage only.
+import { byId, changeElement, changeCounts, element, listItem, plural, showProblem } from "./elements.js";
 
 const KEY = "agentbox.token";
 let token = sessionStorage.getItem(KEY) ?? "";
-let shown = null; // the summary of the review on the page
-let next = null; // the place of its next page
+let current = null; // the summary of the open review
+let next = null; // the position of its next page
 
-class Refused extends Error {
+class ApiError extends Error {
   constructor(status, body) {
-    super(body?.detail || body?.title || `The box answers ${status}.`);
+    super(body?.detail || body?.title || `The box returned ${status}.`);
     this.status = status;
     this.problem = body ?? {};
   }
 }
 
-async function ask(method, path, body) {
+async function request(method, path, body) {
   const headers = { Authorization: `Bearer ${token}`, Accept: "application/json" };
   if (body) headers["Content-Type"] = "application/json";
   const options = { method, headers, body: body && JSON.stringify(body), credentials: "omit", redirect: "error", cache: "no-store" };
-  const answer = await fetch(path, options);
-  const told = await answer.json().catch(() => null);
-  if (!answer.ok) throw new Refused(answer.status, told);
-  return told;
+  const response = await fetch(path, options);
+  const data = await response.json().catch(() => null);
+  if (!response.ok) throw new ApiError(response.status, data);
+  return data;
 }
 
-const place = (agent) => `/v1/reviews/${encodeURIComponent(agent)}`;
-const say = (text) => { by("status").textContent = text; };
+const reviewPath = (agent) => `/v1/reviews/${encodeURIComponent(agent)}`;
+const setStatus = (text) => { byId("status").textContent = text; };
 
-// Every action of a person, one at a time: what goes wrong is said on the page, and a token that is not known is asked for again.
+// Runs one user action at a time. Errors appear on the page; for an unknown token the login form returns.
 async function act(work) {
   if (document.body.hasAttribute("aria-busy")) return;
-  problem(null);
+  showProblem(null);
   document.body.setAttribute("aria-busy", "true");
   try {
     await work();
   } catch (error) {
-    if (error.status === 401) forget();
-    problem(error);
+    if (error.status === 401) forgetToken();
+    showProblem(error);
   } finally {
     document.body.removeAttribute("aria-busy");
   }
 }
 
-function forget() {
+function forgetToken() {
   token = "";
   sessionStorage.removeItem(KEY);
   show(null);
-  by("list").replaceChildren();
-  say("");
-  door(true);
-  by("token").focus();
+  byId("list").replaceChildren();
+  setStatus("");
+  showLogin(true);
+  byId("token").focus();
 }
 
-function door(closed) {
-  by("door").hidden = !closed;
-  for (const part of [document.querySelector("main"), by("refresh"), by("forget")]) part.hidden = closed;
+function showLogin(visible) {
+  byId("login").hidden = !visible;
+  for (const part of [document.querySelector("main"), byId("refresh"), byId("forget")]) part.hidden = visible;
 }
 
 async function list() {
-  const { items } = await ask("GET", "/v1/reviews");
-  door(false);
-  by("list").replaceChildren(...items.map((one) => row(one, one.agent_id === shown?.agent_id)));
-  by("none").hidden = items.length > 0;
-  say(items.length ? `${counted(items.length, "agent")} waiting.` : "");
-  if (shown && !items.some((one) => one.agent_id === shown.agent_id)) show(null);
+  const { items } = await request("GET", "/v1/reviews");
+  showLogin(false);
+  byId("list").replaceChildren(...items.map((summary) => listItem(summary, summary.agent_id === current?.agent_id)));
+  byId("none").hidden = items.length > 0;
+  setStatus(items.length ? `${plural(items.length, "agent")} waiting.` : "");
+  if (current && !items.some((summary) => summary.agent_id === current.agent_id)) show(null);
   return items;
 }
 
 function show(summary) {
-  shown = summary;
+  current = summary;
   next = null;
-  by("review").hidden = !summary;
-  by("changes").replaceChildren();
-  for (const one of by("list").querySelectorAll("button")) {
-    if (one.dataset.agent === summary?.agent_id) one.setAttribute("aria-current", "true");
-    else one.removeAttribute("aria-current");
+  byId("review").hidden = !summary;
+  byId("changes").replaceChildren();
+  for (const button of byId("list").querySelectorAll("button")) {
+    if (button.dataset.agent === summary?.agent_id) button.setAttribute("aria-current", "true");
+    else button.removeAttribute("aria-current");
   }
   if (!summary) return;
-  by("name").replaceChildren(make("bdi", summary.name));
-  by("counts").textContent = counts(summary);
-  by("agent").textContent = summary.agent_id;
-  by("sealed").textContent = summary.sealed_at.slice(0, 19).replace("T", " ");
-  by("digest").textContent = summary.digest;
+  byId("name").replaceChildren(element("bdi", summary.name));
+  byId("counts").textContent = changeCounts(summary);
+  byId("agent").textContent = summary.agent_id;
+  byId("sealed").textContent = summary.sealed_at.slice(0, 19).replace("T", " ");
+  byId("digest").textContent = summary.digest;
 }
 
 async function open(agent) {
-  const page = await ask("GET", place(agent));
+  const page = await request("GET", reviewPath(agent));
   show(page.summary);
   add(page);
-  const left = page.left_out.map((one) => make("li", `${one.path}: ${one.why}`));
-  by("left").hidden = !left.length;
-  by("left").querySelector("ul").replaceChildren(...left);
-  by("review").focus();
+  const skippedItems = page.left_out.map((skipped) => element("li", `${skipped.path}: ${skipped.why}`));
+  byId("left").hidden = !skippedItems.length;
+  byId("left").querySelector("ul").replaceChildren(...skippedItems);
+  byId("review").focus();
 }
 
 function add(page) {
-  by("changes").append(...page.changes.map(change));
+  byId("changes").append(...page.changes.map(changeElement));
   next = page.next;
-  by("more").hidden = next === null;
+  byId("more").hidden = next === null;
 }
 
 async function more() {
-  const page = await ask("GET", `${place(shown.agent_id)}?at=${next}`);
-  if (page.summary.digest !== shown.digest) return open(shown.agent_id);
-  const first = by("changes").childElementCount;
+  const page = await request("GET", `${reviewPath(current.agent_id)}?at=${next}`);
+  if (page.summary.digest !== current.digest) return open(current.agent_id);
+  const first = byId("changes").childElementCount;
   add(page);
-  by("changes").children[first]?.querySelector("summary").focus();
+  byId("changes").children[first]?.querySelector("summary").focus();
 }
 
-function sure(question, consequence, answer, kind) {
-  by("question").textContent = question;
-  by("consequence").textContent = consequence;
-  by("sure").textContent = answer;
-  by("sure").className = kind;
-  const dialog = by("ask");
+function confirmAction(question, consequence, label, kind) {
+  byId("question").textContent = question;
+  byId("consequence").textContent = consequence;
+  byId("sure").textContent = label;
+  byId("sure").className = kind;
+  const dialog = byId("ask");
   dialog.returnValue = "no";
   dialog.showModal();
   return new Promise((done) => dialog.addEventListener("close", () => done(dialog.returnValue === "yes"), { once: true }));
 }
 
 async function commit() {
-  const { agent_id, digest, name, runs_by_itself } = shown;
-  const alone = runs_by_itself ? ` ${counted(runs_by_itself, "file")} among them will be run by something where they land.` : "";
+  const { agent_id, digest, name, runs_by_itself } = current;
+  const autorun = runs_by_itself ? ` ${plural(runs_by_itself, "file")} among them will be run automatically in the workspace.` : "";
   const unseen = next === null ? "" : " Not all of them are on this page yet.";
-  if (!(await sure(`Commit the changes of ${name}?`, `${counts(shown)}.${alone}${unseen}`, "Commit", "yes"))) return;
+  if (!(await confirmAction(`Commit the changes of ${name}?`, `${changeCounts(current)}.${autorun}${unseen}`, "Commit", "yes"))) return;
   try {
-    const done = await ask("POST", `${place(agent_id)}/commit`, { digest });
+    const done = await request("POST", `${reviewPath(agent_id)}/commit`, { digest });
     await list();
-    say(`${counted(done.changed, "file")} changed in the workspace.`);
+    setStatus(`${plural(done.changed, "file")} changed in the workspace.`);
   } catch (error) {
     if (error.status === 412) await open(agent_id);
     throw error;
@@ -135,48 +135,48 @@ async function commit() {
 }
 
 async function discard() {
-  const { agent_id, name } = shown;
-  if (!(await sure(`Discard the changes of ${name}?`, `${counts(shown)}. They are gone then.`, "Discard", "no"))) return;
-  await ask("POST", `${place(agent_id)}/discard`);
+  const { agent_id, name } = current;
+  if (!(await confirmAction(`Discard the changes of ${name}?`, `${changeCounts(current)}. This cannot be undone.`, "Discard", "no"))) return;
+  await request("POST", `${reviewPath(agent_id)}/discard`);
   await list();
-  say("Discarded.");
+  setStatus("Discarded.");
 }
 
-function step(by_how_many) {
-  const heads = [...by("changes").querySelectorAll("summary")];
-  const at = heads.indexOf(document.activeElement?.closest("details")?.querySelector("summary"));
-  heads[Math.min(Math.max(at + by_how_many, 0), heads.length - 1)]?.focus();
+function moveFocus(offset) {
+  const heads = [...byId("changes").querySelectorAll("summary")];
+  const index = heads.indexOf(document.activeElement?.closest("details")?.querySelector("summary"));
+  heads[Math.min(Math.max(index + offset, 0), heads.length - 1)]?.focus();
 }
 
-by("door").addEventListener("submit", (event) => {
+byId("login").addEventListener("submit", (event) => {
   event.preventDefault();
-  token = by("token").value.trim();
+  token = byId("token").value.trim();
   act(async () => {
     await list();
     sessionStorage.setItem(KEY, token);
-    by("token").value = "";
-    by("list").querySelector("button")?.focus();
+    byId("token").value = "";
+    byId("list").querySelector("button")?.focus();
   });
 });
-by("list").addEventListener("click", (event) => {
+byId("list").addEventListener("click", (event) => {
   const agent = event.target.closest("button")?.dataset.agent;
   if (agent) act(() => open(agent));
 });
-by("refresh").addEventListener("click", () => act(list));
-by("forget").addEventListener("click", () => { problem(null); forget(); });
-by("more").addEventListener("click", () => act(more));
-by("commit").addEventListener("click", () => act(commit));
-by("discard").addEventListener("click", () => act(discard));
+byId("refresh").addEventListener("click", () => act(list));
+byId("forget").addEventListener("click", () => { showProblem(null); forgetToken(); });
+byId("more").addEventListener("click", () => act(more));
+byId("commit").addEventListener("click", () => act(commit));
+byId("discard").addEventListener("click", () => act(discard));
 document.addEventListener("keydown", (event) => {
   const typed = event.target.closest("input, dialog") || event.ctrlKey || event.metaKey || event.altKey;
-  if (typed || !shown || !["j", "k"].includes(event.key)) return;
+  if (typed || !current || !["j", "k"].includes(event.key)) return;
   event.preventDefault();
-  step(event.key === "j" ? 1 : -1);
+  moveFocus(event.key === "j" ? 1 : -1);
 });
 
 act(async () => {
-  const [meta, health] = await Promise.all(["/v1/meta", "/health"].map((path) => fetch(path).then((answer) => answer.json())));
-  by("box").textContent = meta.name;
-  by("dev").hidden = !health.dev;
+  const [meta, health] = await Promise.all(["/v1/meta", "/health"].map((path) => fetch(path).then((response) => response.json())));
+  byId("box").textContent = meta.name;
+  byId("dev").hidden = !health.dev;
   if (token) await list();
 });

@@ -1,4 +1,5 @@
-"""Phase B6: every program can run on this machine, and the files that a boot needs first are as the image's record says.
+"""Phase B6: every program can run on this machine, and the files that a boot needs first match the
+record of the image.
 
 The probe `image-files` compares all files after the seal (agentbox/box/probes/layer_files.py).
 """
@@ -14,7 +15,7 @@ PHASE, BUDGET_MS = "B6", 80
 
 
 def run(context: Context) -> None:
-    """`MissingArtifactDetected` for each fault; then BootError naming the first."""
+    """Emits `MissingArtifactDetected` for each fault, then raises BootError naming the first."""
     paths = context.paths
     problems = [*_program_faults(context), *file_faults(paths, boot_files(recorded_files(paths)))]
     for path, reason in problems:

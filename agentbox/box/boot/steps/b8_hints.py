@@ -1,4 +1,4 @@
-"""Phase B8: `/run/agentbox/runtime.sh`, hints for shells in the box. Never a secret."""
+"""Phase B8: `/run/agentbox/runtime.sh`, variables for shells in the box. Never a secret."""
 
 import shlex
 
@@ -9,7 +9,7 @@ PHASE, BUDGET_MS = "B8", 5
 
 
 def run(context: Context) -> None:
-    """Where the API listens, and which boot and plan this is."""
+    """Writes the URL of the API and the ids of this boot and plan."""
     hints = {
         "AGENTBOX_URL": f"http://127.0.0.1:{context.plan.api.port}",
         "AGENTBOX_BOOT_ID": context.log.boot_id,

@@ -1,4 +1,6 @@
-"""Phase 0.5: is the root immutable, does the kernel enforce what the plan promises, is the manifest the baked one."""
+"""Phase 0.5: checks that the root is immutable, that the kernel enforces the promised controls, and
+that the manifest is the baked one.
+"""
 
 from agentbox.box.boot import manifest_drift
 from agentbox.box.boot.confine import confine, is_directory_writable
@@ -13,7 +15,7 @@ PHASE, BUDGET_MS = "0.5", 70
 
 
 def run(context: Context) -> None:
-    """Events for all of it. Strict mode fails on the first thing that is not as planned."""
+    """Emits events for all of it. Strict mode fails on the first difference."""
     if not context.paths.is_container:
         confine(context.paths, context.baked)
     _check_root(context)
@@ -28,7 +30,9 @@ def run(context: Context) -> None:
 
 
 def _check_root(context: Context) -> None:
-    """In a container the application's folder, under the process engine the folder above the prefix."""
+    """Checks the application's directory in a container, the parent of the prefix under the process
+    engine.
+    """
     paths = context.paths
     directory = paths.app if paths.is_container else paths.prefix.parent
     if not is_directory_writable(directory):
@@ -36,7 +40,7 @@ def _check_root(context: Context) -> None:
     context.emit("ImmutableRootWritable", path=str(directory))
     if context.strict or context.strict_root:
         raise BootError(
-            f"cannot go on in strict mode: {directory} is writable",
+            f"cannot continue in strict mode: {directory} is writable",
             "Start the box with the generated compose file.",
         )
 
@@ -58,4 +62,7 @@ def _check_posture(context: Context) -> None:
 
 def _sentence(drifted: tuple[PostureDrift, ...]) -> str:
     first = drifted[0]
-    return f"cannot go on in strict mode: {first.control} is {first.found}, the plan promises {first.expected}"
+    return (
+        "cannot continue in strict mode: "
+        f"{first.control} is {first.found}, the plan promises {first.expected}"
+    )

@@ -1,4 +1,4 @@
-"""Phase 0: boot id, plan, what the last shutdown left, limits, test hooks."""
+"""Phase 0: boot id, plan, state of the last shutdown, limits, test hooks."""
 
 import os
 import resource
@@ -24,12 +24,14 @@ _TRUE = ("1", "true")
 
 
 def new_log(paths: Paths, env: Mapping[str, str]) -> BootLog:
-    """A log with a new boot id; the plan digest joins it once the plan is read."""
+    """A log with a new boot id; the plan digest is added once the plan is read."""
     return BootLog(paths, uuid7(), "", env.get("AGENTBOX_IMAGE_REF", ""))
 
 
 def begin(paths: Paths, env: Mapping[str, str], log: BootLog) -> Context:
-    """Makes the context. Raises BootError for an unreadable plan and for a run folder that cannot be written."""
+    """Creates the context. Raises BootError for an unreadable plan and for a run directory that
+    cannot be written.
+    """
     _clear_run_directory(paths, log)
     plan = load_plan(paths.plan)
     log = BootLog(paths, log.boot_id, plan.digest, log.image_ref)
@@ -55,7 +57,9 @@ def begin(paths: Paths, env: Mapping[str, str], log: BootLog) -> Context:
 
 
 def lower_limits(plan: Plan) -> None:
-    """No core files, and no more descriptors than the plan grants. A limit that is lower already stays (posture tells)."""
+    """Disables core files and limits descriptors to the plan's number. A lower limit stays; posture
+    reports it.
+    """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     unlimited = hard == resource.RLIM_INFINITY
@@ -64,7 +68,9 @@ def lower_limits(plan: Plan) -> None:
 
 
 def _clear_run_directory(paths: Paths, log: BootLog) -> None:
-    """A container starts with an empty one; the process engine and a restarted container may not."""
+    """It is empty in a new container, but maybe not under the process engine or in a restarted
+    container.
+    """
     try:
         paths.run.mkdir(parents=True, exist_ok=True)
         for directory in (paths.ready_dir, paths.starts_dir, paths.moved_secrets, paths.run):
@@ -115,8 +121,9 @@ def _report_start(context: Context) -> None:
     )
     if context.strict and last.torn:
         raise BootError(
-            f"cannot go on in strict mode: the journal ends in the middle of a record ({last.file})",
-            "Start once without --strict: the events slot then cuts the torn record and keeps its bytes.",
+            "cannot continue in strict mode: "
+            f"the journal ends in the middle of a record ({last.file})",
+            "Start once without --strict: the events slot then moves the incomplete record aside.",
         )
 
 
@@ -127,13 +134,13 @@ def _load_hooks(context: Context) -> None:
             context.hooks = Hooks.from_environment(context.env)
         except ValueError as error:
             raise BootError(
-                f"cannot use a test hook: {error}", "Correct or unset the variable."
+                f"cannot use a test hook: {error}", "Fix or unset the variable."
             ) from error
         return
     for name in names:
         context.emit("TestHookIgnored", name=name)
     if names and context.strict:
         raise BootError(
-            f"cannot go on in strict mode: {names[0]} is set, and this is no test image",
+            f"cannot continue in strict mode: {names[0]} is set, and this is not a test image",
             "Unset it, or build with `agentbox build --test-hooks`.",
         )

@@ -1,4 +1,6 @@
-"""Phase 1: every writable root of the plan takes a write, keeps it, and has room."""
+"""Phase 1: every writable root of the plan accepts and stores a write, and has enough free
+space.
+"""
 
 import errno
 import os
@@ -10,14 +12,15 @@ from agentbox.box.supervision.shutdown import lock_state
 from agentbox.core.files.atomic import probe_file
 
 PHASE, BUDGET_MS = "1", 40
-# Bytes, or a quarter of the file system where that is less. With this much every store opens and can be read (a boot writes about
-# 360 KiB, and with 128 KiB free some stores stay down); writes are refused until there is more, and `/ready` names the disk.
+# Bytes, or a quarter of the file system where that is less. With this much every store opens and
+# can be read (a boot writes about 360 KiB, and with 128 KiB free some stores stay down); writes are
+# rejected until there is more, and `/ready` reports the disk.
 MIN_FREE_BYTES = 1 << 20
 _PROBE = b"agentbox writable root probe\n"
 
 
 class RootFull(Exception):
-    """A root takes writes, but has fewer `free` bytes than are `needed`."""
+    """A root is writable, but has fewer `free` bytes than `needed`."""
 
     def __init__(self, free: int, needed: int) -> None:
         super().__init__(free, needed)
@@ -26,20 +29,24 @@ class RootFull(Exception):
 
 
 def run(context: Context) -> None:
-    """Raises BootError naming the first root that fails and the kernel's reason, AgentboxError for a volume in use."""
+    """Raises BootError naming the first root that fails and the kernel's reason, AgentboxError for
+    a volume in use.
+    """
     for root in context.plan.writable_roots:
         _check_root(context, root)
-    os.close(lock_state(context.paths))  # the API takes it for good
+    os.close(lock_state(context.paths))  # the API locks it permanently
 
 
 def check_writable(directory: Path) -> int:
-    """Write, sync, read back, unlink; returns the free bytes. Raises OSError, or Full."""
+    """Writes, syncs, reads back and unlinks a file; returns the free bytes. Raises OSError or
+    RootFull.
+    """
     directory.mkdir(parents=True, exist_ok=True)
     with probe_file(directory) as descriptor:
         os.write(descriptor, _PROBE)
         os.fsync(descriptor)
         if os.pread(descriptor, len(_PROBE), 0) != _PROBE:
-            raise OSError(errno.EIO, "what was written could not be read back")
+            raise OSError(errno.EIO, "the written data could not be read back")
     stats = os.statvfs(directory)
     free, needed = (
         stats.f_bavail * stats.f_frsize,
@@ -56,7 +63,8 @@ def _check_root(context: Context, root: str) -> None:
     except RootFull as full:
         context.emit("WritableRootFailed", path=root, errno="ENOSPC", free_bytes=full.free)
         raise BootError(
-            f"cannot use {root}: only {_format_size(full.free)} are free, {_format_size(full.needed)} are needed",
+            f"cannot use {root}: only {_format_size(full.free)} are free, "
+            f"{_format_size(full.needed)} are needed",
             _free_space_hint(context, root),
         ) from full
     except OSError as error:
@@ -77,11 +85,14 @@ def _format_size(size: int) -> str:
 
 
 def _free_space_hint(context: Context, root: str) -> str:
-    """What the box stored stays as it is: nothing was written but a file that is gone again."""
+    """The stored data is unchanged: only a temporary file was written."""
     volume = (
         "volume" if context.paths.is_container else f"file system, of {context.paths.resolve(root)}"
     )
-    return f"Make room on that {volume}; what the box stored is as it was. {_format_size(MIN_FREE_BYTES)} is enough to read it."
+    return (
+        f"Free space on that {volume}; the data of the box is unchanged. "
+        f"{_format_size(MIN_FREE_BYTES)} is enough to read it."
+    )
 
 
 def _fix(context: Context, root: str, error: OSError) -> str:

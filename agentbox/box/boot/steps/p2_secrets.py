@@ -1,4 +1,6 @@
-"""Phase 2: the API's token and the passwords of programs are there, and no secret stays in the environment."""
+"""Phase 2: provides the API's token and the passwords of programs, and removes secrets from the
+environment.
+"""
 
 from agentbox.box.boot.context import Context
 from agentbox.box.supervision.passwords import provide_password
@@ -10,8 +12,9 @@ PHASE, BUDGET_MS = "2", 5
 
 
 def run(context: Context) -> None:
-    """Moves secrets out of the environment, then finds or makes the token and each password. Raises AgentboxError for
-    an unreadable one."""
+    """Moves secrets out of the environment, then finds or generates the token and each password.
+    Raises AgentboxError for an unreadable one.
+    """
     for name in (*context.plan.secrets, LEGACY_TOKEN):
         if value := pop_from_environment(name):
             store_secret(context.paths, name, value)

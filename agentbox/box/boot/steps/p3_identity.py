@@ -1,4 +1,4 @@
-"""Phase 3: the box's key pair, where the plan has one."""
+"""Phase 3: the key pair of the box, where the plan has one."""
 
 from agentbox.box.boot.context import Context
 from agentbox.box.boot.errors import BootError
@@ -8,9 +8,11 @@ FEATURE = "sovereign-mesh"
 
 
 def run(context: Context) -> None:
-    """Nothing without the feature. A plan that has it is refused: this version cannot make an identity."""
+    """Does nothing without the feature. A plan with it is rejected: this version cannot create an
+    identity.
+    """
     if FEATURE in context.plan.features:
         raise BootError(
-            "cannot make the identity of this box: this version of agentbox has none",
+            "cannot create the identity of this box: not supported in this release",
             "Set sovereign_mesh.enabled = false, then run `agentbox up`.",
         )

@@ -1,4 +1,6 @@
-"""Phase 5: every artifact that the enabled features need is there; then all that supervisord will ask for."""
+"""Phase 5: checks the artifacts that the enabled features need; then writes everything that
+supervisord needs.
+"""
 
 import hashlib
 import shutil
@@ -15,12 +17,13 @@ from agentbox.core.files.atomic import replace
 from agentbox.plan.names import AGENT_HOST, GATEWAY
 
 PHASE, BUDGET_MS = "5", 200
-TOKEN_PROGRAMS = (AGENT_HOST, GATEWAY)  # those that talk with the API by a token of this boot
+TOKEN_PROGRAMS = (AGENT_HOST, GATEWAY)  # programs that call the API with a token of this boot
 
 
 def run(context: Context) -> None:
-    """Raises BootError naming each required probe that failed. Only a boot that gets past this counts as running: one
-    that fails here has opened no slot, and leaves the mark of the last shutdown as it was.
+    """Raises BootError naming each required probe that failed. Only a boot that passes this phase
+    counts as running: one that fails here has opened no slot, and the mark of the last shutdown
+    stays.
     """
     _check_artifacts(context)
     _write_tokens(context)
@@ -29,7 +32,7 @@ def run(context: Context) -> None:
 
 
 def report_results(log: BootLog, results: list[ProbeResult]) -> None:
-    """One event a probe, in the order of the plan."""
+    """Emits one event per probe, in the order of the plan."""
     for result in results:
         if result.passed:
             log.emit("CapabilityValidated", capability=result.id, ms=result.ms)
@@ -42,7 +45,7 @@ def report_results(log: BootLog, results: list[ProbeResult]) -> None:
 def _check_artifacts(context: Context) -> None:
     shutil.rmtree(
         context.paths.probe_homes, ignore_errors=True
-    )  # of probes that the last boot's end cut short
+    )  # of probes that were interrupted by the end of the last boot
     results = run_probes(
         context.plan, context.paths, "boot", force_missing=context.hooks.force_missing
     )
@@ -65,7 +68,9 @@ def _check_artifacts(context: Context) -> None:
 
 
 def _write_tokens(context: Context) -> None:
-    """supervisord's own credentials go through a file that its configuration includes; the format is its reader's."""
+    """supervisord's own credentials go through a file included by its configuration, in its
+    format.
+    """
     for program in context.plan.programs:
         if program.name in TOKEN_PROGRAMS:
             write_program_token(context.paths, program.name)

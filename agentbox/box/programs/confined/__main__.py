@@ -1,4 +1,6 @@
-"""`python -I -m agentbox.box.programs.confined NAME COMMAND…`, as supervisord starts the program of a feature."""
+"""`python -I -m agentbox.box.programs.confined NAME COMMAND…`: supervisord starts the program of a
+feature with it.
+"""
 
 import os
 import shutil
@@ -19,8 +21,9 @@ _TEMPORARY = "TMPDIR"
 
 
 def main(name: str, *command: str) -> None:
-    """Becomes the command, confined by what the plan in force says of that program. One sentence in its log and exit 1
-    where that cannot be."""
+    """Executes the command, confined by the ruleset of that program in the plan in force. On an
+    error it writes one sentence to its log and exits with 1.
+    """
     try:
         exec_confined(Paths.for_this_process(), name, command)
     except AgentboxError as error:
@@ -28,8 +31,9 @@ def main(name: str, *command: str) -> None:
 
 
 def exec_confined(paths: Paths, name: str, command: tuple[str, ...]) -> None:
-    """Raises AgentboxError for a program that the plan has no ruleset of, for a kernel that cannot hold it, and for a
-    command that is not there."""
+    """Raises AgentboxError for a program without a ruleset in the plan, for a kernel that cannot
+    enforce it, and for a missing command.
+    """
     record = read_boot_record(paths)
     plan = record.load_plan() if record else load_plan(paths.plan)
     if name not in plan.rulesets:
@@ -39,23 +43,25 @@ def exec_confined(paths: Paths, name: str, command: tuple[str, ...]) -> None:
     ruleset = plan.rulesets[name]
     if not plan.program(name).startsecs:
         backoff(paths, name)
-    end_with_supervisord(signal.SIGKILL)  # nothing drains it
+    end_with_supervisord(signal.SIGKILL)  # it is not drained
     try:
         temporary = _make_directories(paths, name, ruleset)
         for mechanism, reason in _confine(paths, plan, ruleset, temporary).items():
-            sys.stderr.write(f"{name} is not confined in full: {mechanism}: {reason}\n")
+            sys.stderr.write(f"{name} is not fully confined: {mechanism}: {reason}\n")
         sys.stderr.flush()
         os.execve(command[0], list(command), {**environment(), _TEMPORARY: str(temporary)})
     except OSError as error:
         raise AgentboxError(
             f"cannot start {name}: {error.strerror}",
-            "`agentbox doctor` shows what this kernel can hold; limits.allow_degraded names what may be missing.",
+            "`agentbox doctor` shows what this kernel can enforce; limits.allow_degraded "
+            "names what may be missing.",
         ) from error
 
 
 def _make_directories(paths: Paths, name: str, ruleset: Ruleset) -> Path:
-    """Makes the folders that are missing, and a temporary one in place of those of earlier starts, whose name nobody can
-    guess. Raises OSError."""
+    """Creates missing directories, and a temporary one with an unpredictable name in place of those
+    of earlier starts. Raises OSError.
+    """
     for path in ruleset.folders:
         paths.resolve(path).mkdir(mode=0o700, parents=True, exist_ok=True)
     for earlier in paths.tmp.glob(f"{name}.*"):

@@ -1,3 +1,3 @@
-"""The programs of the remote desktop: they prepare what the servers need, then execute them. One
-display system a module.
+"""The programs of the remote desktop: they prepare the files of the servers, then execute them. One
+display system per module.
 """

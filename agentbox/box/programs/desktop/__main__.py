@@ -1,4 +1,6 @@
-"""One part of the desktop: `python -I -m agentbox.box.programs.desktop PART ARGUMENT…`, as the feature files spell it."""
+"""One component of the desktop: `python -I -m agentbox.box.programs.desktop COMPONENT ARGUMENT…`,
+as in the feature files.
+"""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -17,7 +19,7 @@ COMPONENTS: Final[Mapping[str, Callable[..., None]]] = {
 
 
 def main(component: str, *arguments: str) -> None:
-    """One sentence in the program's log and exit 1 on an error."""
+    """On an error it writes one sentence to the program's log and exits with 1."""
     try:
         COMPONENTS[component](*arguments)
     except AgentboxError as error:

@@ -1,4 +1,6 @@
-"""Asks a VNC server how it lets viewers in (RFC 6143, 7.1; VeNCrypt in the community's RFB specification)."""
+"""Checks the authentication types of a VNC server (RFC 6143, 7.1; VeNCrypt in the community's RFB
+specification).
+"""
 
 import secrets
 import socket
@@ -16,25 +18,29 @@ _TIMEOUT_SECONDS = 3.0
 
 
 def check(port: str) -> None:
-    """Prints what the server of this box offers. Exits 1 with a sentence when a viewer could get in without a password,
-    or when the server answers otherwise than VNC does."""
+    """Prints the types that the server of this box offers. Exits with 1 and a sentence when a
+    viewer could connect without a password, or when the server does not speak VNC.
+    """
     try:
         offered = security_types(int(port))
         if _NONE in offered or offered.get(_VENCRYPT, set()) & _OPEN_SUBTYPES:
             raise AgentboxError(
-                f"a viewer without a password is let in: the server offers {sorted(offered)}"
+                "the desktop accepts a viewer without a password: "
+                f"the server offers {sorted(offered)}"
             )
         if accepts_passwordless(int(port)):
             raise AgentboxError(
-                "a viewer that asks for no password at all is let in, though that is not offered"
+                "the desktop accepts a viewer of type None, though it is not offered"
             )
     except (OSError, EOFError) as error:
-        raise AgentboxError(f"the server does not answer as VNC does: {error}") from error
+        raise AgentboxError(f"the server does not speak VNC: {error}") from error
     sys.stdout.write(f"password asked: types {' '.join(str(kind) for kind in sorted(offered))}\n")
 
 
 def security_types(port: int) -> dict[int, set[int]]:
-    """The types that the server offers, with the sub-types of VeNCrypt. Raises OSError, EOFError."""
+    """The types that the server offers, with the sub-types of VeNCrypt. Raises OSError,
+    EOFError.
+    """
     with _connect(port) as (connection, offered):
         types: dict[int, set[int]] = {kind: set() for kind in offered}
         if _VENCRYPT in types:
@@ -42,7 +48,7 @@ def security_types(port: int) -> dict[int, set[int]]:
             _read(connection, 2)  # its version
             connection.sendall(bytes([0, 2]))
             if _read(connection, 1) != b"\0":
-                raise EOFError("it refuses version 0.2 of VeNCrypt")
+                raise EOFError("it rejects version 0.2 of VeNCrypt")
             types[_VENCRYPT] = set(
                 struct.unpack(
                     f">{(count := _read(connection, 1)[0])}I", _read(connection, 4 * count)
@@ -52,7 +58,9 @@ def security_types(port: int) -> dict[int, set[int]]:
 
 
 def accepts_passwordless(port: int) -> bool:
-    """Whether a viewer that chooses type None, offered or not, is let in. Raises OSError, EOFError."""
+    """Whether the server accepts a viewer that selects type None, offered or not. Raises OSError,
+    EOFError.
+    """
     with _connect(port) as (connection, _):
         connection.sendall(bytes([_NONE]))
         try:
@@ -65,8 +73,8 @@ def accepts_passwordless(port: int) -> bool:
 def _connect(port: int) -> Iterator[tuple[socket.socket, tuple[int, ...]]]:
     """A connection after the greeting, with the offered types.
 
-    It comes from a loopback address of its own: TigerVNC counts connections without a login by address, and would lock
-    out an address that a probe comes from again and again.
+    It uses a random loopback address: TigerVNC counts connections without a login per address, and
+    would block an address that is used for each probe.
     """
     source = (
         f"127.{secrets.randbelow(254) + 1}.{secrets.randbelow(256)}.{secrets.randbelow(254) + 1}"
@@ -81,7 +89,8 @@ def _connect(port: int) -> Iterator[tuple[socket.socket, tuple[int, ...]]]:
         offered = tuple(_read(connection, _read(connection, 1)[0]))
         if not offered:
             raise EOFError(
-                f"it refuses everybody: {_read(connection, struct.unpack('>I', _read(connection, 4))[0])!r}"
+                "it rejects every connection: "
+                f"{_read(connection, struct.unpack('>I', _read(connection, 4))[0])!r}"
             )
         yield connection, offered
 

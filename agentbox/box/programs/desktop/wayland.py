@@ -15,7 +15,7 @@ from agentbox.core.paths import Paths
 
 USER = "agentbox"
 _SOCKET = "wayland-0"
-_OUTPUT = "HEADLESS-1"  # wlroots names the outputs of its headless backend so
+_OUTPUT = "HEADLESS-1"  # the name that wlroots gives to an output of its headless backend
 _KEY_BITS = "rsa:3072"
 _HEADLESS = {
     "WLR_BACKENDS": "headless",
@@ -26,17 +26,18 @@ _HEADLESS = {
 
 
 def server() -> None:
-    """Becomes the compositor."""
+    """Executes the compositor."""
     paths = box_paths()
     runtime = _runtime(paths)
     for name in (_SOCKET, f"{_SOCKET}.lock"):
-        (runtime / name).unlink(missing_ok=True)  # of a compositor that was killed
+        (runtime / name).unlink(missing_ok=True)  # left by a compositor that was killed
     exec_program(["/usr/bin/labwc"], {"XDG_RUNTIME_DIR": str(runtime), **_HEADLESS})
 
 
 def viewer(port: str, resolution: str, password_file: str) -> None:
-    """Becomes the VNC server, once the compositor is there and has the wanted size: user `agentbox`, the password, and
-    nothing in clear text."""
+    """Executes the VNC server once the compositor is up and has the requested size: user
+    `agentbox`, the password, and no unencrypted traffic.
+    """
     paths = box_paths()
     runtime = _runtime(paths)
     wait_for_socket(runtime / _SOCKET)
@@ -65,13 +66,15 @@ def _runtime(paths: Paths) -> Path:
 
 
 def _certificate(paths: Paths) -> tuple[Path, Path]:
-    """A key and a certificate that the first start makes and keeps, so that viewers know the box again."""
+    """A key and a certificate, created at the first start and stored, so that viewers recognize the
+    box.
+    """
     key, certificate = paths.slot("desktop") / "key.pem", paths.slot("desktop") / "certificate.pem"
     if not (key.exists() and certificate.exists()):
         key_file = session_directory(paths) / "new-key.pem"
         argv = ["/usr/bin/openssl", "req", "-x509", "-newkey", _KEY_BITS, "-noenc", "-days", "3650"]
         text = run_helper([*argv, "-subj", f"/CN={USER}", "-keyout", str(key_file)])
-        # The RSA-AES types read the older form of a key only.
+        # The RSA-AES types read only the older key format.
         plain = run_helper(["/usr/bin/openssl", "rsa", "-traditional", "-in", str(key_file)])
         key_file.unlink()
         replace(certificate, text, mode=0o600)

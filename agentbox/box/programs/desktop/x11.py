@@ -1,4 +1,4 @@
-"""X11: one server that is display and VNC server at once, and a window manager on it."""
+"""X11: one server that is display and VNC server, and a window manager."""
 
 import secrets
 import struct
@@ -23,14 +23,15 @@ _WILD_FAMILY = 0xFFFF  # Xauth.h: any address
 
 
 def server(port: str, resolution: str, password_file: str) -> None:
-    """Becomes the VNC server: a password, encrypted where the viewer can; no TCP for X itself.
+    """Executes the VNC server: with a password, encrypted if the viewer supports it; no TCP for X
+    itself.
 
-    VNC reads eight characters of a password (RFC 6143, 7.2.2). The server's own list of addresses that failed too
-    often stays on.
+    VNC uses eight characters of a password (RFC 6143, 7.2.2). The server still blocks addresses
+    with too many failed logins.
     """
     paths = box_paths()
     directory = session_directory(paths)
-    (paths.tmp / f".X{_NUMBER}-lock").unlink(missing_ok=True)  # of a server that was killed
+    (paths.tmp / f".X{_NUMBER}-lock").unlink(missing_ok=True)  # left by a server that was killed
     obfuscated = run_helper(["/usr/bin/tigervncpasswd", "-f"], read_password(password_file) + "\n")
     replace(directory / "vnc", obfuscated, mode=0o600, durable=False)
     replace(
@@ -57,15 +58,15 @@ def server(port: str, resolution: str, password_file: str) -> None:
         "-auth",
         str(_cookie(paths)),
     ]
-    # `local` is the abstract socket, which is out of reach of other confined programs; libxcb tries it first, and does not
-    # go on to the one of the file system where it is refused.
+    # `local` is the abstract socket, which other confined programs cannot reach; libxcb tries it
+    # first and, if it is refused, does not try the one in the file system.
     exec_program(
         [*argv, "-nolisten", "tcp", "-nolisten", "local", "-AlwaysShared", "-desktop", "agentbox"]
     )
 
 
 def session() -> None:
-    """Becomes the window manager once the display is there."""
+    """Executes the window manager once the display is up."""
     paths = box_paths()
     wait_for_socket(paths.tmp / ".X11-unix" / f"X{_NUMBER}")
     exec_program(
@@ -82,7 +83,9 @@ _NAME: Final = b"MIT-MAGIC-COOKIE-1"
 
 
 def _xauthority_entry(cookie: bytes) -> bytes:
-    """An entry of an X authority file (libXau, AuFileName.c): family, then four counted strings, all big-endian."""
+    """An entry of an X authority file (libXau, AuFileName.c): family, then four counted strings,
+    all big-endian.
+    """
     strings = (b"", _NUMBER.encode(), _NAME, cookie)
     return struct.pack(">H", _WILD_FAMILY) + b"".join(
         struct.pack(">H", len(string)) + string for string in strings

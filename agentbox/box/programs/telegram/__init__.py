@@ -1,3 +1,3 @@
 """The program `telegram-mirror`: lifecycle events of agents in one chat (feature telegram_mirror).
-Nothing else goes in.
+Nothing else belongs here.
 """

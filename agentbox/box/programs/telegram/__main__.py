@@ -1,4 +1,6 @@
-"""`python -m agentbox.box.programs.telegram TOKEN_NAME CHAT_NAME`: the names of two secrets of the box."""
+"""`python -m agentbox.box.programs.telegram TOKEN_NAME CHAT_NAME`: the names of two secrets of the
+box.
+"""
 
 import logging
 import sys
@@ -17,14 +19,14 @@ PROGRAM = "telegram-mirror"
 
 
 def main(token_name: str, chat_name: str) -> int:
-    """The exit code. An error of the operator's making is one line on stderr."""
+    """Returns the exit code. A configuration error is one line on stderr."""
     paths = Paths.for_this_process()
     try:
         plan = _plan(paths)
         logs.configure(PROGRAM, plan.observability.log_level)
         logging.getLogger("httpx").setLevel(
             logging.WARNING
-        )  # it writes URLs, and this one holds the token
+        )  # it logs URLs, and this one contains the token
         chat = Chat(_secret(paths, token_name), _secret(paths, chat_name))
         with _client(paths, plan) as client:
             Mirror(client, chat, paths.slot("telegram") / "position", plan.name).run()
@@ -43,14 +45,14 @@ def _secret(paths: Paths, name: str) -> str:
     secret = read_secret(paths, name)
     if secret is None:
         raise AgentboxError(
-            f"cannot mirror to the chat: {name} is not set", f"agentbox secrets set {name}"
+            f"cannot mirror to the chat: secret {name} is not set", f"agentbox secrets set {name}"
         )
     return secret[0]
 
 
 def _client(paths: Paths, plan: Plan) -> BoxClient:
     token = find_token(paths, plan)
-    assert token is not None  # phase 2 has made one before any program runs
+    assert token is not None  # phase 2 has generated one before any program runs
     return BoxClient(f"http://127.0.0.1:{plan.api.port}", token=token.value)
 
 

@@ -11,18 +11,18 @@ from agentbox.core.errors import AgentboxError
 
 API: Final = "https://api.telegram.org"
 MAX_LENGTH: Final = 4096  # characters of one message
-_PAUSE_SECONDS: Final = 1.0  # the service takes about one message a second in a chat
+_PAUSE_SECONDS: Final = 1.0  # the service accepts about one message per second in a chat
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 60.0
 _TIMEOUT_SECONDS: Final = 20.0
 log = structlog.get_logger()
 
 
 class ChatRefused(AgentboxError):
-    """The service will never take this: the credentials or the chat are wrong."""
+    """The service permanently rejects messages: the credentials or the chat are wrong."""
 
 
 class Chat:
-    """Sends plain text, in order, each message until the service has taken it."""
+    """Sends plain text, in order, repeating each message until the service accepts it."""
 
     def __init__(
         self, token: str, chat: str, *, api: str = API, sleep: Callable[[float], None] = time.sleep
@@ -31,12 +31,13 @@ class Chat:
         self._http = httpx.Client(timeout=_TIMEOUT_SECONDS, trust_env=False)
 
     def send(self, text: str) -> None:
-        """Returns once the message is taken. Waits as long as the service is out of reach or asks to, and says so in the
-        log. A crash in between may send it twice. Raises ChatRefused."""
+        """Returns once the message is accepted. Waits and logs while the service is unreachable or
+        asks to wait. A crash in between may send it twice. Raises ChatRefused.
+        """
         wait = _FIRST_WAIT
         while (retry_after := self._attempt(text)) is not None:
             pause = retry_after or wait
-            log.warning("chat does not take messages now", again_in_seconds=pause)
+            log.warning("chat unavailable, message is retried", again_in_seconds=pause)
             self._sleep(pause)
             wait = min(wait * 2, _LONGEST_WAIT)
         self._sleep(_PAUSE_SECONDS)
@@ -46,7 +47,9 @@ class Chat:
         self._http.close()
 
     def _attempt(self, text: str) -> float | None:
-        """None when it was taken, else the seconds that the service asks to wait, 0 when it names none."""
+        """None when it was accepted, else the seconds that the service asks to wait, 0 without a
+        value.
+        """
         body = {"chat_id": self._chat, "text": text, "disable_notification": True}
         try:
             response = self._http.post(self._url, json=body)
@@ -59,10 +62,11 @@ class Chat:
             return float(document.get("parameters", {}).get("retry_after", 0))
         if response.is_server_error:
             return 0.0
-        # The URL holds the token, so the sentence names neither.
+        # The URL contains the token, so the message has no URL.
         raise ChatRefused(
-            f"cannot write to the chat: the service answers {response.status_code} {document.get('description', '')}".rstrip(),
-            "Correct the secrets of sovereign_mesh.telegram_mirror, then `agentbox restart`.",
+            "cannot write to the chat: the service returned "
+            f"{response.status_code} {document.get('description', '')}".rstrip(),
+            "Fix the secrets of sovereign_mesh.telegram_mirror, then `agentbox restart`.",
         )
 
 

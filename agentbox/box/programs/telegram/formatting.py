@@ -1,4 +1,6 @@
-"""Events of the journal as lines of a chat: plain text, no markup, so that no agent can forge any."""
+"""Formats journal events as lines of a chat: plain text without markup, so that no agent can forge
+any.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -6,7 +8,7 @@ from typing import Any
 from agentbox.box.programs.telegram.chat import MAX_LENGTH
 from agentbox.core.visible import is_visible
 
-_MAX_TEXT = 300  # characters of what an event says of itself
+_MAX_TEXT = 300  # characters of the text of an event
 
 
 def format_event(event: Mapping[str, Any]) -> str:
@@ -32,7 +34,7 @@ def _format_details(data: Mapping[str, Any]) -> str:
 
 
 def group_messages(box: str, events: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """As few messages as the lines fit in, each headed by the box's name."""
+    """The smallest number of messages for the lines, each starting with the name of the box."""
     head = f"[{box}]"
     message = head
     for entry in map(format_event, events):

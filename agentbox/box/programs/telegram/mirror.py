@@ -1,4 +1,4 @@
-"""Journal -> chat: from the place that was kept, in order, each event at least once."""
+"""Journal -> chat: from the stored position, in order, each event at least once."""
 
 from pathlib import Path
 from typing import Final
@@ -14,13 +14,15 @@ _EXPIRED: Final = 410
 
 
 class Mirror:
-    """`place` is a file that holds the number of the last event that was sent."""
+    """`position_file` stores the number of the last event that was sent."""
 
     def __init__(self, client: BoxClient, chat: Chat, position_file: Path, box: str) -> None:
         self._client, self._chat, self._position_file, self._box = client, chat, position_file, box
 
     def run(self) -> None:
-        """For ever. Raises ApiError, BoxUnreachable (supervisord starts the program again), ChatRefused, OSError."""
+        """Runs forever. Raises ApiError, BoxUnreachable (supervisord restarts the program),
+        ChatRefused, OSError.
+        """
         position = self.load_position()
         while True:
             for event in self._client.stream(
@@ -41,7 +43,9 @@ class Mirror:
         return position
 
     def load_position(self) -> int:
-        """Where the last run ended; on a first run, and where the journal no longer goes back so far, now."""
+        """The stored position; the end of the journal on a first run, and where the journal was
+        trimmed past it.
+        """
         try:
             stored = int(self._position_file.read_text(encoding="ascii"))
         except (FileNotFoundError, ValueError):

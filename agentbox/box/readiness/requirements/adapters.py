@@ -1,4 +1,6 @@
-"""`adapter:<slot> not healthy (status=down)`: each required slot works. Slots that may fail are told as degraded."""
+"""`adapter:<slot> not healthy (status=down)`: each required slot works. Failing optional slots are
+reported as degraded.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Protocol
@@ -18,7 +20,7 @@ class SlotState(Protocol):
 
 
 class AdaptersRequirement(Requirement):
-    """`status` answers from what the slots' own health checks found last; it must not block."""
+    """`status` returns the last results of the slots' health checks; it must not block."""
 
     family = "adapters"
     title = "adapters:healthy"

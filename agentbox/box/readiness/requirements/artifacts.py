@@ -1,7 +1,7 @@
 """`artifact:<id> failed`: the deep probes, run after the seal at idle priority and again each hour.
 
-On a busy machine a child at idle priority may not get through in its time, which proves nothing about what it looks
-for. So what fails is asked once more at the priority of everything else, and that answer counts.
+On a busy machine a child at idle priority may time out, which says nothing about the artifact. So a
+failed probe is repeated at normal priority, and that result counts.
 """
 
 import asyncio
@@ -18,13 +18,14 @@ from agentbox.core.paths import Paths
 from agentbox.plan.model import Plan
 
 INTERVAL_SECONDS = 3600.0
-_IDLE = 19  # nice value; on Linux it is the thread's own, and its children inherit it
+_IDLE = 19  # nice value; on Linux it belongs to the thread, and its children inherit it
 _TOTAL_SECONDS = 120.0  # at idle priority a probe may wait long for a processor
 
 
 class ArtifactsRequirement(Requirement):
-    """Answers from the last run, so `check` costs nothing; it begins a run when one is due. Before the first run
-    nothing is known to be broken: phase 5 has proven what must be there."""
+    """Returns the results of the last run, so `check` is cheap; it starts a run when one is due.
+    Before the first run nothing counts as broken: phase 5 has checked the required artifacts.
+    """
 
     family = "artifacts"
 
@@ -51,7 +52,9 @@ class ArtifactsRequirement(Requirement):
 
     @property
     def failed(self) -> tuple[str, ...]:
-        """Ids of the probes that failed, the optional ones too: those of phase 5 and of the last deep run."""
+        """Ids of all failed probes, optional ones too: those of phase 5 and of the last deep
+        run.
+        """
         return (
             *self._optional_missing,
             *(result.id for result in self.results if not result.passed),

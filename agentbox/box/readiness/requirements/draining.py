@@ -14,9 +14,10 @@ _ENDING = ("SHUTDOWN", "RESTARTING")
 
 
 class DrainingRequirement(Requirement):
-    """Asks supervisord every second, and when a program takes its note back. `on_shutdown` is called once, when its
-    shutdown is first seen: supervisord stops programs from the last to the first, so the API learns of it long before
-    its own SIGTERM."""
+    """Asks supervisord every second, and when a program removes its note. `on_shutdown` is called
+    once, when a shutdown is first seen: supervisord stops programs from the last to the first, so
+    the API knows long before its own SIGTERM.
+    """
 
     family = "draining"
     period = 1.0
@@ -38,7 +39,7 @@ class DrainingRequirement(Requirement):
             self._events = None
 
     async def check(self) -> tuple[str, ...]:
-        """An absent supervisord is told by the programs, not here."""
+        """An absent supervisord is reported by the programs, not here."""
         try:
             state = await self._query(self._client.state)
         except SupervisorUnavailable:

@@ -1,5 +1,6 @@
-"""`path not accessible: <path>`: each writable root still takes a write. `disk full: <path>`: the state folder has
-less than the journal needs to go on."""
+"""`path not accessible: <path>`: each writable root is still writable. `disk full: <path>`: the
+state directory has less space than the journal needs.
+"""
 
 import asyncio
 import os
@@ -13,12 +14,14 @@ from agentbox.core.files.atomic import probe_file
 from agentbox.core.paths import Paths
 from agentbox.plan.model import Plan
 
-MIN_FREE_BYTES = 1 << 20  # bytes; the journal takes nothing below it
+MIN_FREE_BYTES = 1 << 20  # bytes; below it the journal rejects writes
 _PROBE = b"agentbox readiness probe\n"
 
 
 class PathsRequirement(Requirement):
-    """Every 5 s, and whenever the kernel says that the mounts of this process changed (proc(5), `mountinfo`)."""
+    """Checks every 5 s, and when the kernel reports a change of this process's mounts (proc(5),
+    `mountinfo`).
+    """
 
     family = "paths"
     title = "paths:accessible"
@@ -32,7 +35,7 @@ class PathsRequirement(Requirement):
         self._mounts: _MountEvents | None = None
 
     async def check(self) -> tuple[str, ...]:
-        """One thread a root, so that a mount that hangs is named alone."""
+        """One thread per root, so that only a hanging mount is reported."""
         writable = await asyncio.gather(*(self._is_writable(root) for root in self._roots))
         refused = [
             _missing_text(root)
@@ -66,7 +69,7 @@ class PathsRequirement(Requirement):
 
 
 def is_writable(directory: Path) -> bool:
-    """Write, read back, unlink. No sync: this runs for ever."""
+    """Writes, reads back, unlinks. No sync, since this runs permanently."""
     try:
         with probe_file(directory) as descriptor:
             written = os.write(descriptor, _PROBE)
@@ -80,12 +83,14 @@ def is_full(directory: Path) -> bool:
     try:
         stats = os.statvfs(directory)
     except OSError:
-        return False  # `takes_write` tells
+        return False  # reported by `is_writable`
     return stats.f_bavail * stats.f_frsize < MIN_FREE_BYTES
 
 
 class _MountEvents:
-    """`mountinfo` is always readable and tells a change by POLLPRI only; a poll set of its own turns that into an event."""
+    """`mountinfo` is always readable and reports a change by POLLPRI only; a separate epoll set
+    turns that into an event.
+    """
 
     def __init__(self, on_change: Callable[[], None]) -> None:
         self._on_change = on_change
@@ -95,7 +100,9 @@ class _MountEvents:
         asyncio.get_running_loop().add_reader(self._poll.fileno(), self._read_event)
 
     def _read_event(self) -> None:
-        """The loop's own poll has taken the event already (`mounts_poll` tells each change once to whoever asks)."""
+        """The loop's own poll has consumed the event already (`mounts_poll` reports each change
+        once per caller).
+        """
         self._poll.poll(0)
         self._on_change()
 

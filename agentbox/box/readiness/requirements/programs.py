@@ -1,6 +1,7 @@
-"""`program:<name> not running (state=<STATE>)`: each required program runs, and has said so since it was started.
+"""`program:<name> not running (state=<STATE>)`: each required program runs and has notified since
+its start.
 
-A death is told by the next check, even where the program is back by then.
+The next check reports an exit, even if the program has been restarted by then.
 """
 
 import asyncio
@@ -24,9 +25,9 @@ from agentbox.core.paths import Paths
 from agentbox.plan.model import Plan, Program
 
 _UNKNOWN = "UNKNOWN"
-_STARTING = "STARTING"  # runs, but has not notified since it was started
-_EXITED = "EXITED"  # the kernel knows, supervisord not yet
-_RETRY_SECONDS = (0.02, 0.05)  # seconds; the question itself makes supervisord look at its programs
+_STARTING = "STARTING"  # runs, but has not notified since its start
+_EXITED = "EXITED"  # the kernel knows it, supervisord not yet
+_RETRY_SECONDS = (0.02, 0.05)  # seconds; the request makes supervisord check its programs
 
 
 @dataclass
@@ -37,7 +38,7 @@ class _WatchedProcess:
 
 
 class ProgramsRequirement(Requirement):
-    """Asks supervisord every second; a pidfd of each program tells its death at once."""
+    """Asks supervisord every second; a pidfd of each program reports its exit immediately."""
 
     family = "programs"
     period = 1.0
@@ -50,19 +51,19 @@ class ProgramsRequirement(Requirement):
             "readiness-programs"
         )
         self._watched: dict[str, _WatchedProcess] = {}
-        self._died_programs: set[str] = set()  # died since the last check that was answered
+        self._died_programs: set[str] = set()  # exited since the last completed check
         self._wake: Wake | None = None
         self._events: DirectoryEvents | None = None
         self._states: Mapping[str, ProcessState] = {}
 
     @property
     def states(self) -> Mapping[str, str]:
-        """Every program and supervisord's word for it, as of the last check."""
+        """All programs with supervisord's state, as of the last check."""
         return {name: state.state for name, state in self._states.items()}
 
     @property
     def processes(self) -> Mapping[str, ProcessState]:
-        """Every program with its pid and start, as of the last check."""
+        """All programs with pid and start, as of the last check."""
         return self._states
 
     async def check(self) -> tuple[str, ...]:
@@ -70,7 +71,7 @@ class ProgramsRequirement(Requirement):
             try:
                 self._states = await self._query(self._client.states)
             except ShuttingDown:
-                return ()  # told as `draining`
+                return ()  # reported as `draining`
             except SupervisorUnavailable:
                 self._states = {}
             if pause is None or not self._is_settling():
@@ -81,7 +82,7 @@ class ProgramsRequirement(Requirement):
         return missing
 
     def _is_settling(self) -> bool:
-        """True while a program has notified, and supervisord is about to call it RUNNING."""
+        """True while a program has notified, but supervisord has not set it to RUNNING yet."""
         starting = [name for name, state in self._states.items() if state.state == _STARTING]
         return any(
             (note := read_note(self._paths, name)) and note.is_written_by(self._states[name].pid)
@@ -125,7 +126,7 @@ class ProgramsRequirement(Requirement):
         return process.state
 
     def _watch(self, name: str, pid: int) -> None:
-        """One pidfd a program, renewed when it was restarted."""
+        """One pidfd per program, renewed after a restart."""
         ticks = procfs.start_ticks(pid)
         watched = self._watched.get(name)
         if (

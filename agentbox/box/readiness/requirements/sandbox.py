@@ -1,4 +1,4 @@
-"""`sandbox:<rule> not enforced`: a canary in a real agent's sandbox has shown that each rule of it holds."""
+"""`sandbox:<rule> not enforced`: a canary in the sandbox of a real agent has checked each rule."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -13,8 +13,9 @@ NOT_RUN = "canary"
 
 
 class SandboxRequirement(Requirement):
-    """`report` is what the canaries found last, None before their first word; it must not block. While agent-host is away
-    its last report stands: its program is named as missing then."""
+    """`report` returns the last report of the canaries, None before the first; it must not block.
+    While agent-host is down its last report stands: its program is reported as missing then.
+    """
 
     family = "sandbox"
     title = "sandbox:proven"
@@ -26,7 +27,7 @@ class SandboxRequirement(Requirement):
     ) -> None:
         self._report = report
         self._monotonic = monotonic
-        self._last_revision: tuple[int, float] = (-1, 0.0)  # revision, and when it came
+        self._last_revision: tuple[int, float] = (-1, 0.0)  # revision, and its time of arrival
 
     async def check(self) -> tuple[str, ...]:
         report = self._report()

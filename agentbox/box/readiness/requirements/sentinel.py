@@ -1,4 +1,4 @@
-"""`bootstrap.done sentinel`: the boot was sealed, and the sentinel is still the one that was written then."""
+"""`bootstrap.done sentinel`: the boot was sealed, and the sentinel is unchanged."""
 
 from collections.abc import Callable, Mapping
 
@@ -11,8 +11,9 @@ from agentbox.core.paths import Paths
 
 
 class SentinelRequirement(Requirement):
-    """`recorded` gives the hash that the journal keeps of this boot's sentinel, None while it has none; until then
-    the hash seen first is held against later ones."""
+    """`recorded` returns the hash of this boot's sentinel in the journal, None without one; until
+    then the first hash seen is compared with later ones.
+    """
 
     family = "sentinel"
     title = "bootstrap.done"
@@ -33,11 +34,13 @@ class SentinelRequirement(Requirement):
 
     @property
     def sealed(self) -> bool:
-        """True once a good sentinel was seen."""
+        """True once a valid sentinel was read."""
         return self._first_sha256 is not None
 
     async def check(self) -> tuple[str, ...]:
-        """A file of a few KiB in memory: read without a thread. Anything unreadable counts as missing."""
+        """A file of a few KiB in memory: read without a thread. An unreadable file counts as
+        missing.
+        """
         try:
             sentinel_file = read_sentinel(self._paths.sentinel)
         except OSError:

@@ -1,3 +1,3 @@
-"""The only way to a PostgreSQL server: trusted targets, a pool, migrations, typed errors. SQL of a
-slot stays with the slot.
+"""Access to PostgreSQL: trusted targets, a pool, migrations, typed errors. The SQL of a slot
+belongs to the slot.
 """

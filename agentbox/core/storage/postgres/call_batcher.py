@@ -1,4 +1,4 @@
-"""Calls that arrive while an equal one is under way go to the server together: one statement, one round trip, one commit."""
+"""Batches concurrent equal calls to the server: one statement, one round trip, one commit."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
@@ -9,11 +9,9 @@ from agentbox.core.slot_errors import AdapterError, SlotUnavailable
 
 A = TypeVar("A")
 R = TypeVar("R")
-MAX_BATCH = 8  # calls of a statement
-_SLOW_SECONDS = (
-    0.1  # what takes longer, because a row is locked, keeps the next ones waiting no more
-)
-_UNDO_SECONDS = 0.6  # for what every caller gave up to be broken off
+MAX_BATCH = 8  # calls per statement
+_SLOW_SECONDS = 0.1  # a slower batch, for example on a row lock, does not delay the next one
+_UNDO_SECONDS = 0.6  # to cancel a statement that all callers have abandoned
 
 
 @dataclass(eq=False, slots=True)
@@ -31,8 +29,10 @@ class _Batch(Generic[A, R]):
 
 
 class CallBatcher(Generic[A, R]):
-    """`send` makes so many calls at once and returns an answer for each, or fails and has done none of them: then each is made
-    again alone, so that one that is refused refuses no other. A call may be made twice, as by `Postgres.repeatable`."""
+    """`send` executes several calls at once and returns one result each, or fails without any
+    effect: then each call is repeated alone, so that a failing one does not fail the others. A call
+    may be executed twice, as with `Postgres.run_repeatable`.
+    """
 
     def __init__(self, send: Callable[[Sequence[A]], Coroutine[Any, Any, Sequence[R]]]) -> None:
         self._send = send
@@ -41,14 +41,14 @@ class CallBatcher(Generic[A, R]):
         self._scheduled = False
 
     async def call(self, request: A) -> R:
-        """The answer. A statement that all its callers gave up is broken off."""
+        """The result. A statement that all callers have abandoned is cancelled."""
         call: _Call[A, R] = _Call(request, asyncio.get_running_loop().create_future())
         self._pending.append(call)
         if not self._scheduled:
             self._scheduled = True
             asyncio.get_running_loop().call_soon(
                 self._send_next
-            )  # after those who were answered together have asked again
+            )  # after the callers of the last batch have called again
         try:
             return await call.future
         except asyncio.CancelledError:
@@ -63,7 +63,7 @@ class CallBatcher(Generic[A, R]):
             raise
 
     def _send_next(self) -> None:
-        """Sends what waits, unless something has just been sent."""
+        """Sends the pending calls, unless a batch was just sent."""
         self._scheduled = False
         self._pending = [call for call in self._pending if not call.future.done()]
         if self._current is not None or not self._pending:

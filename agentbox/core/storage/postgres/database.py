@@ -1,4 +1,6 @@
-"""A pool of connections to one schema. A job is a coroutine of a connection, in a transaction of its own."""
+"""A connection pool for one schema. A job is a coroutine of a connection, run in its own
+transaction.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
@@ -28,10 +30,11 @@ else:
 T = TypeVar("T")
 Job = Callable[[Connection], Awaitable[T]]
 Prepare = Callable[[Connection], Awaitable[str]]
-MAX_ATTEMPTS = 4  # of a transaction that others were in the way of
-_CANCEL_SECONDS = 0.5  # for the server to break off what was cancelled
+MAX_ATTEMPTS = 4  # for a transaction that conflicts with others
+_CANCEL_SECONDS = 0.5  # to cancel a statement on the server
 _CLOSE_SECONDS = 3.0
-_REPLACEMENT_SECONDS = 1.0  # for a connection in place of one that the server ended: longer, and the slot would be told down too late
+# to replace a connection that the server closed; longer would report the slot down too late
+_REPLACEMENT_SECONDS = 1.0
 _PULSE_SECONDS = 1.4
 
 
@@ -40,7 +43,7 @@ async def _no_preparation(_db: Connection) -> str:
 
 
 class Postgres:
-    """An open schema of a slot. Read committed; every statement ends within `timeout_seconds`."""
+    """An open schema of a slot. Read committed; statements time out after `timeout_seconds`."""
 
     def __init__(
         self,
@@ -49,7 +52,9 @@ class Postgres:
         migrations: Sequence[Migration],
         prepare: Prepare = _no_preparation,
     ) -> None:
-        """`prepare` is called once before the migrations; what it returns is one more schema of the search path."""
+        """`prepare` is called once before the migrations; it returns an additional schema for the
+        search path.
+        """
         self._cfg, self._migrations, self._prepare = cfg, migrations, prepare
         self._schema = str(cfg.option("schema", schema))
         self._size = int(cfg.option("pool_size", 8))
@@ -59,8 +64,9 @@ class Postgres:
         self._running: set[asyncio.Task[Any]] = set()
 
     async def open(self, deadline: Deadline) -> None:
-        """Connects, creates or migrates the schema, and starts the pool. Raises SlotUnavailable, IntegrityError, and
-        ValidationError for a connection string that leads where it may not."""
+        """Connects, creates or migrates the schema, and opens the pool. Raises SlotUnavailable,
+        IntegrityError, and ValidationError for a connection string that is not allowed.
+        """
         import psycopg
         from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
@@ -103,7 +109,7 @@ class Postgres:
         self._pool = pool
 
     async def close(self) -> None:
-        """Breaks off what runs, then ends every connection. May be called again."""
+        """Cancels running jobs and closes all connections. Idempotent."""
         import psycopg
 
         pool, self._pool = self._pool, None
@@ -116,16 +122,19 @@ class Postgres:
                 await pool.close(_CLOSE_SECONDS / 2)
 
     async def run(self, job: Job[T]) -> T:
-        """Runs a job in a transaction; again when others were in the way. Cancelled, it did all or nothing."""
+        """Runs a job in a transaction, with retries after conflicts. If cancelled, it took effect
+        completely or not at all.
+        """
         return await self._run_cancellable(self._transaction(job))
 
     async def run_repeatable(self, job: Job[T]) -> T:
-        """Runs a job whose statements are each a transaction of their own, and which may be done twice."""
+        """Runs a job whose statements are separate transactions and may be repeated."""
         return await self._run_cancellable(self._with_connection(job, transaction=False))
 
     async def pulse(self, job: Job[None]) -> tuple[Literal["ok", "degraded", "down"], str]:
-        """Does it, which is `beat` or more, within 1.5 s. Degraded where a newer version has migrated the schema meanwhile: what this
-        one asks for may not be there any more."""
+        """Runs `job`, which includes `write_pulse`, within 1.5 s. Degraded if a newer version has
+        migrated the schema meanwhile: tables of this version may be missing.
+        """
 
         async def run_pulse(db: Connection) -> tuple[Any, ...] | None:
             await job(db)
@@ -158,7 +167,9 @@ class Postgres:
         raise AssertionError("unreachable")
 
     async def _with_connection(self, job: Job[T], *, transaction: bool) -> T:
-        """A connection that the server ended meanwhile is found out by its first statement: then another is taken."""
+        """A connection that the server closed fails at its first statement: then another one is
+        used.
+        """
         import psycopg
 
         for attempts_left in reversed(range(self._size + 1)):
@@ -173,7 +184,7 @@ class Postgres:
                     started = True
                     return await job(db)
             except UnicodeEncodeError:
-                raise invalid_value("", "holds a lone surrogate") from None
+                raise invalid_value("", "contains a lone surrogate") from None
             except psycopg.Error as error:
                 if started or not db.closed or not attempts_left:
                     raise to_adapter_error(self._cfg.slot, self._cfg.use, error) from error
@@ -190,7 +201,9 @@ class Postgres:
             raise connection_error(self._cfg.slot, self._cfg.use, error) from None
 
     async def _run_cancellable(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result. Cancelled, it waits a moment for the server to break off, and then for nothing: what hangs is cut."""
+        """The result. If cancelled, it waits briefly for the server to cancel the statement, then
+        abandons it.
+        """
         task = asyncio.ensure_future(work)
         self._running.add(task)
         task.add_done_callback(self._running.discard)
@@ -205,7 +218,7 @@ class Postgres:
             task.cancel()
             await asyncio.wait({task}, timeout=_CANCEL_SECONDS)
             if task.done() and not task.cancelled():
-                task.exception()  # nobody waits for it any more
+                task.exception()  # its result is not needed any more
             raise
 
     def _open_pool(self) -> "AsyncConnectionPool[Connection]":
@@ -223,7 +236,7 @@ class Postgres:
         encoding = await fetch_one(db, "SHOW server_encoding")
         if encoding != ("UTF8",):
             raise BackendError(
-                "cannot use PostgreSQL: the database is not in UTF8",
+                "cannot use PostgreSQL: the encoding of the database is not UTF8",
                 slot=self._cfg.slot,
                 impl=self._cfg.use,
             )
@@ -239,7 +252,8 @@ class Postgres:
     async def _configure(self, db: Connection) -> None:
         path = ", ".join(f'"{name}"' for name in (self._schema, self._extra_schema) if name)
         await db.execute(
-            "SELECT set_config('search_path', %s, false), set_config('statement_timeout', %s, false),"
+            "SELECT set_config('search_path', %s, false), set_config('statement_timeout', %s, "
+            "false),"
             " set_config('default_transaction_isolation', 'read committed', false)",
             (path, f"{self._timeout_s}s"),
         )

@@ -1,4 +1,6 @@
-"""Errors of PostgreSQL as typed errors that name the slot: never a value, a user, a host or a connection string."""
+"""Maps PostgreSQL errors to typed errors that name the slot, but never a value, a user, a host or a
+connection string.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -9,15 +11,15 @@ from agentbox.core.slot_errors import AdapterError, BackendError, SlotUnavailabl
 if TYPE_CHECKING:
     import psycopg
 
-# What libpq and the server say of a connection that was not made, and what we say of it.
+# Fragments of libpq and server messages for a failed connection, and our text for each.
 _CONNECT_REASONS = (
     ("password authentication failed", "it refused the password"),
-    ("no password supplied", "it wants a password"),
-    ("no pg_hba.conf entry", "its pg_hba.conf does not let this role in"),
+    ("no password supplied", "it requires a password"),
+    ("no pg_hba.conf entry", "its pg_hba.conf denies this role"),
     ("certificate verify failed", "its certificate is not trusted"),
-    ("does not match host name", "its certificate is of another name"),
+    ("does not match host name", "its certificate has another name"),
     ("root certificate file", "the file of trusted certificates cannot be read"),
-    ("does not support SSL", "it does not speak TLS"),
+    ("does not support SSL", "it does not support TLS"),
     ("does not exist", "the database or the role does not exist"),
     ("too many clients", "it has no connection left"),
     ("remaining connection slots", "it has no connection left"),
@@ -27,26 +29,26 @@ _CONNECT_REASONS = (
     ("timeout", "it did not answer in time"),
     ("resolve", "its name is unknown"),
 )
-# SQLSTATE (PostgreSQL 17, appendix A), by its class or whole.
+# SQLSTATE (PostgreSQL 17, appendix A), by class or in full.
 _SQLSTATE_REASONS = {
     "57014": "it took too long",
     "53100": "its disk is full",
     "53": "it lacks a resource",
     "25006": "it is read-only",
     "42501": "this role lacks a privilege",
-    "55P03": "a lock could not be had",
-    "40": "other writers were in the way every time",
+    "55P03": "a lock could not be acquired",
+    "40": "every attempt conflicted with other writers",
     "57P": "it is shutting down",
     "08": "the connection was lost",
 }
 RETRYABLE_STATES = (
     "40001",
     "40P01",
-)  # serialization_failure, deadlock_detected: the transaction did nothing
+)  # serialization_failure, deadlock_detected: the transaction had no effect
 
 
 def connection_error(slot: SlotName, impl: str, error: BaseException) -> SlotUnavailable:
-    """No connection could be made, or none was free in time."""
+    """No connection could be made, or none became free in time."""
     text = str(error)
     reason = next(
         (sentence for phrase, sentence in _CONNECT_REASONS if phrase in text),
@@ -61,7 +63,7 @@ def to_adapter_error(slot: SlotName, impl: str, error: "psycopg.Error") -> Adapt
 
     state = error.sqlstate or ""
     if not state and isinstance(error, DataError):
-        return invalid_value("", "holds a NUL character")
+        return invalid_value("", "contains a NUL character")
     if not state:
         return SlotUnavailable(
             "cannot use PostgreSQL: the connection was lost", slot=slot, impl=impl, since=None

@@ -1,4 +1,6 @@
-"""Which server a connection string leads to, and whether it may be trusted on the way there."""
+"""Connection targets: which server a connection string leads to, and whether the connection is
+trusted.
+"""
 
 import ipaddress
 from collections.abc import Iterator, Mapping
@@ -7,14 +9,14 @@ from typing import Any
 from agentbox.core.records.wire import invalid_value
 
 VERIFIED = "verify-full"
-SYSTEM_ROOTS = "/etc/ssl/certs/ca-certificates.crt"  # libpq's own default is a file in a home that the box has not
+# libpq's default is a file in a home directory, which the box does not have
+SYSTEM_ROOTS = "/etc/ssl/certs/ca-certificates.crt"
 
 
 def connection_parameters(dsn: str, *, ca_file: str, name: str, timeout_s: int) -> dict[str, Any]:
-    """What libpq is to connect with, by keyword. `dsn` is a URI or a keyword string, as libpq itself reads it.
-
-    Raises ValidationError, which quotes nothing of it: for a string that is none, for one that names no host, and for a
-    server elsewhere whose certificate would not be checked against its name.
+    """Connection parameters for libpq. `dsn` is a URI or a keyword string, as parsed by libpq.
+    Raises ValidationError, which quotes nothing of it, for an invalid string, a missing host, and a
+    remote server whose certificate would not be verified against its name.
     """
     import psycopg
     from psycopg.conninfo import conninfo_to_dict
@@ -26,13 +28,15 @@ def connection_parameters(dsn: str, *, ca_file: str, name: str, timeout_s: int) 
             key: value for key, value in conninfo_to_dict(dsn).items() if value is not None
         }
     except psycopg.ProgrammingError:
-        raise invalid_value("/dsn", "is no PostgreSQL URI or keyword string") from None
+        raise invalid_value("/dsn", "is not a PostgreSQL URI or keyword string") from None
     if "service" in options:
-        raise invalid_value("/dsn", "names a service: write out the host, so that it can be judged")
+        raise invalid_value(
+            "/dsn", "names a service: write the host instead, so that it can be checked"
+        )
     if not options.get("host") and not options.get("hostaddr"):
-        raise invalid_value("/dsn", "names no host, address or socket folder")
+        raise invalid_value("/dsn", "has no host, address or socket directory")
     if options.get("sslmode") != VERIFIED and not all(map(_is_local, _peers(options))):
-        raise invalid_value("/dsn", f"leads to another host without sslmode={VERIFIED}")
+        raise invalid_value("/dsn", f"connects to another host without sslmode={VERIFIED}")
     if str(options.get("sslmode", "")).startswith("verify-"):
         options.setdefault("sslrootcert", ca_file or SYSTEM_ROOTS)
     options["application_name"] = name
@@ -45,7 +49,7 @@ def connection_parameters(dsn: str, *, ca_file: str, name: str, timeout_s: int) 
 
 
 def _peers(options: Mapping[str, Any]) -> Iterator[str]:
-    """Where packets go: `hostaddr` wins over `host`, place by place (libpq, 34.1.2)."""
+    """Addresses that will be used: `hostaddr` overrides `host`, by position (libpq, 34.1.2)."""
     hosts, addresses = (str(options.get(key, "")).split(",") for key in ("host", "hostaddr"))
     for index in range(max(len(hosts), len(addresses))):
         address = addresses[index] if index < len(addresses) else ""

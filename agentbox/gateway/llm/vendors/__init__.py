@@ -1,3 +1,2 @@
-"""The protocols of the vendors of models, one module each. A module translates, it decides no right
-and no budget.
-"""
+"""The wire protocols of the model vendors, one module each. They translate; rights and budgets are
+decided elsewhere."""

@@ -26,9 +26,9 @@ _POSTS: Final = (
     VendorCall(name="messages", path="/v1/messages", generates=True, counts_input=True),
     VendorCall(name="count_tokens", path="/v1/messages/count_tokens"),
 )
-# The base URL of this kind has no path of its own.
+# The vendor's base URL has no path.
 _CALLS: Final = AllowedCalls(_POSTS, "/v1/models", re.compile(r"[A-Za-z0-9._:@-]{1,200}"))
-# Tools of the vendor's that the agent itself carries out, by the beginning of their dated types.
+# The vendor's tools that run at the agent, by the prefix of their dated types.
 _CLIENT_TOOLS: Final = ("custom", "bash_", "text_editor_", "computer_", "memory_")
 _TOP_LEVEL_MEMBERS: Final = frozenset(
     (
@@ -57,7 +57,7 @@ _TYPES: Final = {
 
 
 def screen(_call: VendorCall, body: dict[str, Any]) -> ScreenedBody:
-    """Raises Answer for hosted tools, MCP servers, containers and files that the provider keeps."""
+    """Raises ModelGatewayError for hosted tools, MCP servers, containers and stored files."""
     check_spelling(body, _TOP_LEVEL_MEMBERS)
     for name in ("mcp_servers", "container"):
         if is_present(body.get(name)):
@@ -90,18 +90,20 @@ def _screen_block(block: Mapping[str, Any], screened: ScreenedBody) -> None:
 
 
 def max_output(_call: VendorCall, body: dict[str, Any]) -> int | None:
-    """Raises Answer for a cap that is no number."""
+    """Raises ModelGatewayError for an invalid cap."""
     return positive_int(body, "max_tokens")
 
 
 def set_max_output(_call: VendorCall, body: dict[str, Any], tokens: int) -> None:
-    """Raises Answer where what is left is less than the thinking that was asked for, which the provider would refuse."""
+    """Raises ModelGatewayError if the remaining tokens do not cover the requested thinking, which
+    the provider would reject."""
     thinking = body.get("thinking")
     planned = token_count(thinking.get("budget_tokens")) if isinstance(thinking, dict) else None
     if planned is not None and planned >= tokens:
         raise ModelGatewayError(
             "budget",
-            f"thinking.budget_tokens is {planned}, and {tokens} output tokens are left of the budget",
+            f"thinking.budget_tokens is {planned}, but only {tokens} output tokens remain in "
+            "the budget",
         )
     body["max_tokens"] = tokens
 
@@ -112,12 +114,13 @@ def choices(_body: dict[str, Any]) -> int:
 
 
 def request_usage(_call: VendorCall, _body: dict[str, Any]) -> bool:
-    """Streams tell it unasked."""
+    """Streams always include usage."""
     return False
 
 
 def usage(document: Mapping[str, Any]) -> Usage | None:
-    """Of a message, or of the events `message_start` and `message_delta`; what was read from a cache counts as input."""
+    """Usage of a message, or of the events `message_start` and `message_delta`; cached input counts
+    as input."""
     inner = document.get("message")
     holder = inner if isinstance(inner, dict) else document
     reported = holder.get("usage")
@@ -138,18 +141,18 @@ def usage(document: Mapping[str, Any]) -> Usage | None:
 
 
 def is_usage_only(_document: Mapping[str, Any]) -> bool:
-    """None is."""
+    """No event is usage-only."""
     return False
 
 
 def format_error(status: int, reason: Reason, message: str, _retry_after: float) -> bytes:
-    """The vendor's error object."""
+    """An error object of the vendor."""
     kind = _TYPES.get(reason, "invalid_request_error" if status < 500 else "api_error")
     return json.dumps({"type": "error", "error": {"type": kind, "message": message}}).encode()
 
 
 def auth_headers(key: str) -> tuple[tuple[bytes, bytes], ...]:
-    """The vendor's own header."""
+    """The vendor's authentication header."""
     return ((b"x-api-key", key.encode()),) if key else ()
 
 

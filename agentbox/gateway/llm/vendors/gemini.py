@@ -1,4 +1,5 @@
-"""Kind `gemini`: generateContent, streamGenerateContent, countTokens, embedContent, models (the vendor's API reference, 2026)."""
+"""Kind `gemini`: generateContent, streamGenerateContent, countTokens, embedContent, models (the
+vendor's API reference, 2026)."""
 
 import json
 import re
@@ -38,7 +39,7 @@ _STATUS: Final = {
 
 
 def find_call(method: str, path: str) -> VendorCall | None:
-    """The model is in the path."""
+    """Parses the model and the action from the path."""
     if method == "GET" and _LIST.fullmatch(path):
         return VendorCall(name="models", path=f"/{path}", body=False, lists=True)
     match = _CALL.fullmatch(path)
@@ -67,7 +68,8 @@ def find_call(method: str, path: str) -> VendorCall | None:
 
 
 def screen(_call: VendorCall, body: dict[str, Any]) -> ScreenedBody:
-    """Raises Answer for hosted tools, cached content and files that the provider keeps. Names come in two spellings."""
+    """Raises ModelGatewayError for hosted tools, cached content and stored files. Member names have
+    two forms."""
     screened = ScreenedBody()
     nested = [item for item in _members(body, "generate_content_request") if isinstance(item, dict)]
     for request in (body, *nested):
@@ -100,15 +102,15 @@ def _snake_case(name: str) -> str:
 
 
 def _members(holder: Mapping[str, Any], name: str) -> tuple[Any, ...]:
-    """A member by any of its spellings, of which proto3 JSON takes two."""
+    """The values of a member in both forms that proto3 JSON accepts."""
     return tuple(value for key, value in holder.items() if _snake_case(key) == name)
 
 
 def _generation_config(body: dict[str, Any]) -> dict[str, Any]:
-    """`generationConfig`, made where it is absent, under one spelling. Raises Answer."""
+    """`generationConfig`, created if absent, with unified names. Raises ModelGatewayError."""
     configs = _members(body, "generation_config")
     if len(configs) > 1 or not all(isinstance(config, dict) for config in configs):
-        raise ModelGatewayError("invalid", "generationConfig must be an object, given once")
+        raise ModelGatewayError("invalid", "generationConfig must be a single object")
     body.pop("generation_config", None)
     body["generationConfig"] = settings = dict(*configs)
     for canonical, alias in (
@@ -123,27 +125,27 @@ def _generation_config(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def max_output(_call: VendorCall, body: dict[str, Any]) -> int | None:
-    """Raises Answer for a cap that is no number."""
+    """Raises ModelGatewayError for an invalid cap."""
     return positive_int(_generation_config(body), "maxOutputTokens")
 
 
 def set_max_output(_call: VendorCall, body: dict[str, Any], tokens: int) -> None:
-    """In `generationConfig`."""
+    """Sets `generationConfig.maxOutputTokens`."""
     _generation_config(body)["maxOutputTokens"] = tokens
 
 
 def choices(body: dict[str, Any]) -> int:
-    """`candidateCount`. Raises Answer."""
+    """`candidateCount`. Raises ModelGatewayError."""
     return positive_int(_generation_config(body), "candidateCount") or 1
 
 
 def request_usage(_call: VendorCall, _body: dict[str, Any]) -> bool:
-    """Streams tell it unasked."""
+    """Streams always include usage."""
     return False
 
 
 def usage(document: Mapping[str, Any]) -> Usage | None:
-    """`usageMetadata`; what a model thinks is output."""
+    """`usageMetadata`; thinking counts as output."""
     metadata = document.get("usageMetadata")
     if not isinstance(metadata, dict):
         return None
@@ -162,12 +164,12 @@ def usage(document: Mapping[str, Any]) -> Usage | None:
 
 
 def is_usage_only(_document: Mapping[str, Any]) -> bool:
-    """None is."""
+    """No event is usage-only."""
     return False
 
 
 def format_error(status: int, reason: Reason, message: str, retry_after: float) -> bytes:
-    """google.rpc.Status, with RetryInfo where it is known."""
+    """google.rpc.Status, with RetryInfo if the delay is known."""
     shape: dict[str, Any] = {"code": status, "message": message, "status": _STATUS[reason]}
     if retry_after:
         retry = {
@@ -179,7 +181,7 @@ def format_error(status: int, reason: Reason, message: str, retry_after: float) 
 
 
 def auth_headers(key: str) -> tuple[tuple[bytes, bytes], ...]:
-    """The vendor's own header; a key in a query would stand in logs."""
+    """The vendor's authentication header; a key in the query would appear in logs."""
     return ((b"x-goog-api-key", key.encode()),) if key else ()
 
 

@@ -1,4 +1,5 @@
-"""Kind `openai`: chat completions, responses, completions, embeddings, models (the vendor's API reference, 2026)."""
+"""Kind `openai`: chat completions, responses, completions, embeddings, models (the vendor's API
+reference, 2026)."""
 
 import json
 import re
@@ -29,7 +30,7 @@ _POSTS: Final = (
     VendorCall(name="embeddings", path="/embeddings", counts_input=True),
 )
 _CALLS: Final = AllowedCalls(_POSTS, "/models", re.compile(r"[A-Za-z0-9._:@/-]{1,200}"))
-# Tools that the agent itself carries out; all others run at the provider.
+# Tools that run at the agent; all others run at the provider.
 _CLIENT_TOOLS: Final = (
     "function",
     "custom",
@@ -38,8 +39,8 @@ _CLIENT_TOOLS: Final = (
     "computer_use_preview",
     "computer",
 )
-# Members of a request that refer to something that the provider keeps, or that it does by itself; after the vendor's own those
-# of others that speak this protocol: searches, plugins, servers of tools, models and places other than those asked for.
+# Members that refer to stored objects or let the provider act: first the vendor's own, then those
+# of compatible servers (searches, plugins, tool servers, other models and URLs).
 _FORBIDDEN_MEMBERS: Final = (
     "previous_response_id",
     "conversation",
@@ -98,17 +99,17 @@ _CODES: Final = {
 
 
 def find_call(method: str, path: str) -> VendorCall | None:
-    """SDKs append their paths to a base URL that ends in /v1 or has none."""
+    """SDK base URLs may or may not end in /v1."""
     return _CALLS.find(method, path.removeprefix("v1/"))
 
 
 def screen(call: VendorCall, body: dict[str, Any]) -> ScreenedBody:
-    """Raises Answer for hosted tools, stored objects and background jobs."""
+    """Raises ModelGatewayError for hosted tools, stored objects and background jobs."""
     check_spelling(body, _TOP_LEVEL_MEMBERS)
     for name in (
         *_FORBIDDEN_MEMBERS,
         *(["prompt"] if call.name == "responses" else []),
-    ):  # of completions that is the text itself
+    ):  # in completions it is the text itself
         if is_present(body.get(name)):
             raise forbidden_part(name)
     if call.name in ("chat", "responses"):
@@ -123,7 +124,7 @@ def screen(call: VendorCall, body: dict[str, Any]) -> ScreenedBody:
 
 
 def _flatten_tools(value: Any) -> list[Mapping[str, Any]]:
-    """Tools, those of a group (`namespace`) among them."""
+    """All tools, including those of a group (`namespace`)."""
     flat: list[Mapping[str, Any]] = []
     for tool in objects(value):
         flat += _flatten_tools(tool.get("tools")) if tool.get("type") == "namespace" else [tool]
@@ -138,7 +139,7 @@ def _check_tool(tool: Mapping[str, Any]) -> None:
 
 
 def _opaque_members(part: Mapping[str, Any]) -> tuple[str, ...]:
-    """What a tool was given or gave as data."""
+    """Members with tool input and output."""
     return ("arguments", "action", "operation") if "type" in part else ("arguments",)
 
 
@@ -150,13 +151,11 @@ def _screen_part(part: Mapping[str, Any], screened: ScreenedBody) -> None:
     for name in _REFERENCE_MEMBERS:
         if part.get(name):
             raise forbidden_part(name)
-    if kind == "additional_tools":  # tools in the middle of a conversation
+    if kind == "additional_tools":  # tools within a conversation
         for tool in _flatten_tools(part.get("tools")):
             _check_tool(tool)
     for name, value in part.items():
-        if not name.endswith(
-            "_url"
-        ):  # of an image, a file, a video, a sound: each server knows others
+        if not name.endswith("_url"):  # image, file, video, audio: servers differ
             continue
         url = value.get("url") if isinstance(value, dict) else value
         if url is not None:
@@ -164,7 +163,7 @@ def _screen_part(part: Mapping[str, Any], screened: ScreenedBody) -> None:
 
 
 def max_output(call: VendorCall, body: dict[str, Any]) -> int | None:
-    """Raises Answer for a cap that is no number."""
+    """Raises ModelGatewayError for an invalid cap."""
     caps = [n for name in _cap_members(call) if (n := positive_int(body, name)) is not None]
     return max(caps, default=None)
 
@@ -176,7 +175,7 @@ def _cap_members(call: VendorCall) -> tuple[str, ...]:
 
 
 def set_max_output(call: VendorCall, body: dict[str, Any], tokens: int) -> None:
-    """In the member that the body has; the vendor's present name where it has none."""
+    """Sets the members present in the body; the vendor's current one if none is."""
     names = [name for name in _cap_members(call) if body.get(name) is not None] or [
         _cap_members(call)[0]
     ]
@@ -185,19 +184,20 @@ def set_max_output(call: VendorCall, body: dict[str, Any], tokens: int) -> None:
 
 
 def choices(body: dict[str, Any]) -> int:
-    """`n`, and `best_of` of completions, which makes more than it shows. Raises Answer."""
+    """`n`, and `best_of` of completions, which generates more than it returns. Raises
+    ModelGatewayError."""
     return max(positive_int(body, "n") or 1, positive_int(body, "best_of") or 1)
 
 
 def request_usage(call: VendorCall, body: dict[str, Any]) -> bool:
-    """Streams of chat and completions tell their usage only when asked. Raises Answer."""
+    """Streams of chat and completions include usage only if requested. Raises ModelGatewayError."""
     if call.name not in ("chat", "completions"):
         return False
     options = body.get("stream_options") or {}
     if not isinstance(options, dict):
         raise ModelGatewayError("invalid", "stream_options must be an object")
     already_requested = bool(options.get("include_usage"))
-    # Sums in between, which some servers give, would look like the last one.
+    # Intermediate totals of some servers would look like the final one.
     other_options = {
         name: value for name, value in options.items() if name != "continuous_usage_stats"
     }
@@ -206,7 +206,8 @@ def request_usage(call: VendorCall, body: dict[str, Any]) -> bool:
 
 
 def usage(document: Mapping[str, Any]) -> Usage | None:
-    """Of an answer, a chunk, or an event of the responses API, which holds the whole answer at its end."""
+    """Usage of a response, a chunk, or a responses API event, whose final one contains the whole
+    response."""
     inner = document.get("response")
     holder = inner if isinstance(inner, dict) else document
     reported = holder.get("usage")
@@ -218,12 +219,12 @@ def usage(document: Mapping[str, Any]) -> Usage | None:
 
 
 def is_usage_only(document: Mapping[str, Any]) -> bool:
-    """The last chunk of a chat: no choice, only usage."""
+    """The last chunk of a chat stream: usage without choices."""
     return document.get("choices") == [] and isinstance(document.get("usage"), dict)
 
 
 def format_error(status: int, reason: Reason, message: str, _retry_after: float) -> bytes:
-    """The vendor's error object."""
+    """An error object of the vendor."""
     shape = {
         "message": message,
         "type": _TYPES.get(reason, "invalid_request_error" if status < 500 else "server_error"),

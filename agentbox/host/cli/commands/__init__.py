@@ -1,3 +1,3 @@
-"""The verbs, one file each, in the package of their subject. Each file holds a click command named
+"""The commands, one file each, in packages by subject. Each file defines a click command named
 `command`.
 """

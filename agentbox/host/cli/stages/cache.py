@@ -1,4 +1,4 @@
-"""The cache folder of the operator, used by a command that may run under sudo."""
+"""The cache directory of the operator, also under sudo."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agentbox.host.engines.sudo_user import chown_tree, make_directory
 
 @contextmanager
 def host_cache() -> Iterator[Path]:
-    """The cache folder, made if missing; under sudo, whatever came into it belongs to the caller afterwards."""
+    """Creates the cache directory if missing; under sudo, chowns it to the caller afterwards."""
     cache = HostPaths.for_this_user().cache
     make_directory(cache)
     try:

@@ -1,4 +1,4 @@
-"""Stages 4 to 6: lock, fetch, build and load; nothing is done twice for the same inputs."""
+"""Stage 6: builds and loads the image, or reuses the one with the same inputs."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _SOURCES = ("agentbox", "config", "nix", "schema", "flake.nix", "flake.lock", "p
 
 @dataclass(frozen=True)
 class PreparedImage:
-    """The image a box is started from, and what was done for it, in words."""
+    """The image of a box, and a summary of what was done."""
 
     stamp: BuildStamp
     summary: str
 
 
 def build_key(manifest: Manifest, lock: Path, *, test_hooks: bool) -> str:
-    """Digest of everything an image is made of: rebuild-class keys, lock, and every source file."""
+    """Digest of the inputs of an image: rebuild-class keys, lock and all source files."""
     from agentbox.manifest.keys import apply_classes, effective_values
 
     classes = apply_classes()
@@ -50,12 +50,12 @@ def build_key(manifest: Manifest, lock: Path, *, test_hooks: bool) -> str:
 
 
 def source_digest() -> str:
-    """Digest of every source file that an image is made of."""
+    """Digest of all source files of an image."""
     return _digest_files(_tracked_files())
 
 
 def running_source_digest() -> str:
-    """Digest of what a box on the plain host runs: the package and its data, as they lie there."""
+    """Digest of the package and its data on disk, which a process-engine box runs."""
     return _digest_files(_files_below(("agentbox", "config", "schema")))
 
 
@@ -64,7 +64,7 @@ def _digest_files(names: Iterable[str]) -> str:
 
 
 def plan_for(manifest: Manifest, lock: Path, *, test_hooks: bool) -> Plan:
-    """The plan that this manifest means on this machine."""
+    """Builds the plan of this manifest on this machine."""
     from agentbox.host.packages.lock_inputs import host_system
     from agentbox.manifest.features.loader import load_features
     from agentbox.plan.build import build_plan
@@ -91,7 +91,8 @@ def _tracked_files() -> list[str]:
     )
     if listing.returncode != 0:
         raise AgentboxError(
-            f"cannot read the sources of {CHECKOUT}: {(listing.stderr.strip() or 'git failed').splitlines()[0]}",
+            f"cannot read the sources of {CHECKOUT}: "
+            f"{(listing.stderr.strip() or 'git failed').splitlines()[0]}",
             "Run agentbox as the owner of the checkout; Nix builds what git tracks.",
             exit_code=ExitCode.USAGE,
         )
@@ -115,7 +116,7 @@ def build_and_load(
     force: bool,
     test_hooks: bool = False,
 ) -> PreparedImage:
-    """Builds and loads the image unless the engine still has the one made of the same inputs."""
+    """Builds and loads the image unless the engine has one with the same inputs."""
     from agentbox.host.image.nix_build import build
 
     state = cli.state()
@@ -154,7 +155,8 @@ def build_and_load(
 def pull_image(
     cli: CliContext, manifest: Manifest, reference: str, *, test_hooks: bool
 ) -> PreparedImage:
-    """The image of a registry, as `host.engines.docker.pulled` brings it. What a manifest needs built in is for the boot to find."""
+    """The image of a registry, as `host.engines.docker.pulled` brings it. What a manifest needs
+    built in is for the boot to find."""
     from agentbox.host.engines.docker.registry_image import ensure_image
 
     state = cli.state()

@@ -1,4 +1,4 @@
-"""Stages 4 and 5: a lock that fits the manifest, and its files in the Nix store."""
+"""Stages 4 and 5: a lock that matches the manifest, and its files in the Nix store."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def lock_and_fetch(
     cli: CliContext, manifest: Manifest, *, locked: bool, system: str = ""
 ) -> EnsuredLock:
-    """Locks again if the lock does not fit (with `locked`: refuses, exit 5), then fetches what is missing (exit 4)."""
+    """Re-locks if needed (with `locked`: fails, exit 5), then fetches missing files (exit 4)."""
     from agentbox.host.packages.lock_ensurer import LockEnsurer
     from agentbox.host.packages.lock_inputs import host_system
 

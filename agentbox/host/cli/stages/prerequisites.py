@@ -1,4 +1,4 @@
-"""Stage 2 and 3: the engine, and what this machine lacks for it."""
+"""Stages 2 and 3: the engine and its missing prerequisites."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from agentbox.host.engines.project import WorkspaceAccess, is_writable, prepare_
 
 
 def choose_engine(cli: CliContext, engine_name: str) -> EngineChoice:
-    """The engine for this box."""
+    """Selects the engine for this box."""
     return select_engine(engine_name, cli.find_record())
 
 
 def install_missing(
     cli: CliContext, choice: EngineChoice, project: Path | None, *, build: bool, yes: bool
 ) -> str:
-    """Installs what is missing, with consent. Returns what to say. Raises AgentboxError (exit 3) without consent."""
+    """Installs missing packages after consent; returns a summary. Raises AgentboxError (exit 3)."""
     missing = missing_packages(
         choice.engine, build=build and isinstance(choice.engine, DockerEngine)
     )
@@ -53,20 +53,20 @@ def install_missing(
 
 
 def workspace_access(choice: EngineChoice) -> WorkspaceAccess:
-    """How this engine's box gets at a folder of the operator's."""
+    """How a box of this engine accesses a directory of the operator."""
     if isinstance(choice.engine, DockerEngine):
         return WorkspaceAccess()
     return WorkspaceAccess(uid=BOX_UID if os.geteuid() == 0 else os.geteuid(), through_host=True)
 
 
 def grant_project(cli: CliContext, choice: EngineChoice, project: Path, *, yes: bool) -> None:
-    """Lets the box's user write the folder, and remembers it for `down --project`."""
+    """Grants the box's user write access and records it for `down --project`."""
     if prepare_project(project, workspace_access(choice), yes=yes):
         cli.state().save_grants([*cli.state().granted_directories(), project])
 
 
 def start_daemon(choice: EngineChoice) -> str:
-    """Makes sure that the engine answers. Returns what to say."""
+    """Starts the engine's daemon if needed; returns a summary."""
     if not isinstance(choice.engine, DockerEngine):
         return "not needed"
     status = daemon_status.query_status()
@@ -82,7 +82,8 @@ def _confirm_install(install_plan: system_packages.InstallPlan) -> bool:
     if not sys.stdin.isatty():
         return False
     click.echo(
-        f"agentbox needs {', '.join(install_plan.requested)}: {len(install_plan.all_packages)} Debian packages, {install_plan.size} to download.",
+        f"agentbox needs {', '.join(install_plan.requested)}: {len(install_plan.all_packages)} "
+        f"Debian packages, {install_plan.size} to download.",
         err=True,
     )
     return click.confirm("Install these with apt?", default=False, err=True)

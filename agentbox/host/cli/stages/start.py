@@ -42,9 +42,9 @@ _HOOK_PREFIX = "AGENTBOX_TEST_"
 
 @dataclass(frozen=True, kw_only=True)
 class UpOptions:
-    """What the command line asks of the box besides its manifest."""
+    """Options of `up` beside the manifest."""
 
-    registry: str = ""  # NAME@sha256:…, "" = the image is built here
+    registry: str = ""  # NAME@sha256:…; "" = build locally
     project: Path | None = None
     strict: bool = False
     test_hooks: bool = False
@@ -57,10 +57,11 @@ def hooks_from_environment() -> dict[str, str]:
 
 
 def restart_spec(cli: CliContext, manifest: Manifest, record: BoxRecord) -> StartSpec:
-    """What runs, over today's manifest. Raises AgentboxError (exit 1) when it is not known what the box was made of."""
+    """The running box with the current manifest. Raises AgentboxError (exit 1) if the last start
+    was interrupted."""
     if not record.settled:
         raise AgentboxError(
-            f"cannot boot the box {record.name} again: what it was made of is not known",
+            f"cannot restart the box {record.name}: its last start was interrupted",
             "Run ./agentbox.sh up.",
         )
     options = UpOptions(
@@ -82,7 +83,7 @@ def restart_spec(cli: CliContext, manifest: Manifest, record: BoxRecord) -> Star
 def start_spec(
     cli: CliContext, manifest: Manifest, stamp: BuildStamp | None, options: UpOptions
 ) -> StartSpec:
-    """Everything that a box is started from."""
+    """All inputs of a start."""
     plan = plan_for(manifest, cli.lock, test_hooks=options.test_hooks)
     hooks = options.hooks if options.test_hooks else {}
     return StartSpec(
@@ -101,7 +102,7 @@ def start_spec(
 
 
 def origin_digest(stamp: BuildStamp | None, options: UpOptions) -> str:
-    """Digest of what is neither plan nor secret: the image, or the sources and where they run from, and the wish."""
+    """Digest of the inputs beside plan and secrets: image or source tree, and options."""
     hooks = options.hooks if options.test_hooks else {}
     source = _image_name(stamp) if stamp else f"{running_source_digest()} {sys.prefix}"
     return digest(canonical_json([source, str(options.project or ""), options.strict, dict(hooks)]))
@@ -112,7 +113,7 @@ def _image_name(stamp: BuildStamp) -> str:
 
 
 def bring_up(cli: CliContext, engine: Engine, spec: StartSpec) -> UpResult:
-    """Starts the box, or changes the one that runs by the least that is needed."""
+    """Starts the box, or applies the smallest change to the running one."""
     previous = cli.find_record()
     check(engine, spec, previous)
     return reconcile(
@@ -125,7 +126,7 @@ def bring_up(cli: CliContext, engine: Engine, spec: StartSpec) -> UpResult:
 
 
 def _has_failed_boot(engine: Engine, previous: BoxRecord | None) -> bool:
-    """True for a box that runs and will never become ready by itself."""
+    """True for a running box whose boot failed."""
     if (
         previous is None
         or engine.name != previous.engine
@@ -138,7 +139,7 @@ def _has_failed_boot(engine: Engine, previous: BoxRecord | None) -> bool:
 
 
 def _live_applier(cli: CliContext) -> Callable[[BoxRecord], bool]:
-    """Asks the box to take the live keys of its mounted manifest over. False where it refuses or does not answer."""
+    """Returns a function that makes the box apply live keys; False if it refuses or fails."""
 
     def apply_live(record: BoxRecord) -> bool:
         from agentbox.client import BoxClient
@@ -147,7 +148,7 @@ def _live_applier(cli: CliContext) -> Callable[[BoxRecord], bool]:
             with BoxClient(record.api_url, token=cli.state().token()) as client:
                 client.call("config_apply")
         except AgentboxError as error:
-            cli.out.note(f"  {error.message}; booting again instead")
+            cli.out.note(f"  {error.message}; restarting instead")
             return False
         return True
 
@@ -155,7 +156,8 @@ def _live_applier(cli: CliContext) -> Callable[[BoxRecord], bool]:
 
 
 def wait_for_box(cli: CliContext, engine: Engine, record: BoxRecord) -> WaitResult:
-    """Watches `/ready`. Raises AgentboxError (exit 1) with the first missing requirement and the box's last lines."""
+    """Polls `/ready`. Raises AgentboxError (exit 1) with missing requirements and the log's
+    tail."""
 
     def show_progress(seconds: float, missing: list[str]) -> None:
         cli.out.redraw(f"waiting {seconds:.1f} s  missing: {', '.join(missing)}")
@@ -169,8 +171,9 @@ def wait_for_box(cli: CliContext, engine: Engine, record: BoxRecord) -> WaitResu
         f"\n  | {LogLine.parse(line).render(color=False)}" for line in lines[-_LOG_LINES:]
     )
     raise AgentboxError(
-        f"cannot bring the box {record.name} to ready: {_failure_reason(result)}{tail}",
-        f"{suggested_fix(lines) or 'The box is left as it is.'} See ./agentbox.sh logs and ./agentbox.sh boot explain.",
+        f"cannot start the box {record.name}: {_failure_reason(result)}{tail}",
+        f"{suggested_fix(lines) or 'The box was left in place.'} See ./agentbox.sh logs and "
+        "./agentbox.sh boot explain.",
         exit_code=ExitCode.BAD,
     )
 
@@ -186,9 +189,9 @@ def _failure_reason(result: WaitResult) -> str:
 
 
 def store_token(cli: CliContext, record: BoxRecord, spec: StartSpec) -> Path:
-    """Keeps the admin token in the state folder (0600): the one that the box was given, else the one that it made.
+    """Stores the admin token in the state directory (0600): the box's secret, else its own token.
 
-    Read anew, because a secret that changed since is the box's token now. Raises AgentboxError (exit 6).
+    Reads it again, because the secret may have changed. Raises AgentboxError (exit 6).
     """
     provided = spec.secrets.get(spec.plan.api.token_env, "")
     token = ("" if is_placeholder(provided) else provided) or engine_by_name(record.engine).read(

@@ -1,4 +1,4 @@
-"""What tests and benches import beyond the command line itself."""
+"""Python packages that tests and benchmarks need in addition."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from agentbox.host.packages.python.pip_failures import explain_failure
 
 
 def install_requirements() -> None:
-    """Adds `requirements.test` to the virtual environment once; the stamp is the file's hash. Raises AgentboxError (exit 4)."""
+    """Installs `requirements.test` once; the stamp is the file's hash. Raises AgentboxError (exit
+    4)."""
     requirements = CHECKOUT / "requirements.test"
     stamp = Path(sys.prefix) / ".requirements-test.sha256"
     if stamp.exists() and stamp.read_text() == file_sha256(requirements):

@@ -1,4 +1,4 @@
-"""What the suites with real builds and real containers need on this machine."""
+"""Programs that the suites with real builds and containers need on this machine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agentbox.host.engines import system_packages
 from agentbox.host.engines.docker.docker import DockerEngine
 from agentbox.host.engines.engine_choice import EngineChoice, missing_packages
 
-# program -> Debian package; each is a peer that a suite runs for real.
+# program -> Debian package
 _TOOLS = {
     "npm": "npm",
     "promtool": "prometheus",
@@ -31,8 +31,8 @@ _CONTAINER_TOOLS = {
 
 
 def install_test_tools(cli: CliContext, *, containers: bool, yes: bool) -> None:
-    """Installs them with consent; with `containers`, those of their suites too, and starts the engine. Raises
-    AgentboxError (exit 3)."""
+    """Installs missing tools after consent; with `containers` also theirs, and starts the engine.
+    Raises AgentboxError (exit 3)."""
     tools = {**_TOOLS, **(_CONTAINER_TOOLS if containers else {})}
     missing = missing_packages(DockerEngine(), build=True) if containers else []
     missing += [package for program, package in tools.items() if shutil.which(program) is None]

@@ -1,4 +1,4 @@
-"""Stage 1: no manifest with an error finding goes any further."""
+"""Stage 1: validates the manifest."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 
 def load_valid_manifest(cli: CliContext) -> Manifest:
-    """The manifest, with schema and rules applied; warnings are printed. Raises AgentboxError (exit 1) on errors."""
+    """Loads and validates the manifest; prints findings. Raises AgentboxError (exit 1) on
+    errors."""
     from agentbox.manifest.features.loader import load_features
     from agentbox.manifest.rules.engine import run_rules
 
@@ -26,7 +27,7 @@ def load_valid_manifest(cli: CliContext) -> Manifest:
     if errors:
         raise AgentboxError(
             f"cannot use {cli.manifest}: {pluralize(len(errors), 'error')}",
-            "Mend the lines above; `agentbox config explain CODE` says more.",
+            "Fix the lines above; `agentbox config explain CODE` explains each.",
             exit_code=ExitCode.BAD,
         )
     return manifest

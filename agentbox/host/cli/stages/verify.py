@@ -1,4 +1,4 @@
-"""The steps of `agentbox verify` that ask an engine or a running box, and the order of them all."""
+"""The steps of `agentbox verify` in order, and those that need an engine or a running box."""
 
 from __future__ import annotations
 
@@ -38,8 +38,9 @@ from agentbox.plan.render.files import compose_files, config_layer
 
 @dataclass(frozen=True)
 class VerifyTarget:
-    """What is verified. `manifest` and `plan` are the operator's now, those of the image are `baked`: one image serves
-    every manifest that differs in no rebuild key. `fresh` is the image derived again, `last_id` the one built before."""
+    """What is verified. `manifest` and `plan` are current; `image_manifest` is the one in the
+    image, since one image serves all manifests with equal rebuild keys. `rebuilt` is the image
+    built again, `previous_image_id` the existing one."""
 
     cli: CliContext
     manifest: Manifest
@@ -52,7 +53,7 @@ class VerifyTarget:
 
 
 def verify_target(cli: CliContext) -> VerifyTarget:
-    """Derives the image again from what it was built from. Raises AgentboxError (exit 2) when none was built yet."""
+    """Rebuilds the image from its inputs. Raises AgentboxError (exit 2) if none was built yet."""
     manifest, directory = cli.load_manifest(), cli.state().directory
     if not (directory / "image").exists():
         raise AgentboxError(
@@ -87,7 +88,7 @@ def verify_target(cli: CliContext) -> VerifyTarget:
 
 
 def _read_image_manifest(previous: BuildResult, file: Path) -> Manifest:
-    """The manifest inside an image, copied to `file`."""
+    """Extracts the manifest of an image to `file`."""
     archive = Archive(previous.path)
     try:
         data = archive.read("config", str(Paths().baked_manifest).lstrip("/"))
@@ -101,7 +102,7 @@ def _read_image_manifest(previous: BuildResult, file: Path) -> Manifest:
 def verify_steps(
     target: VerifyTarget, *, quick: bool, reference: str | None
 ) -> Iterator[VerifyStep]:
-    """Every step, whatever the ones before it found."""
+    """Yields every step, even after a difference."""
     archive, lock = Archive(target.rebuilt.path), target.cli.lock
     try:
         yield check_rows(parse_lock(lock), host_system())
@@ -139,13 +140,13 @@ def _compare_rebuild(target: VerifyTarget) -> Iterator[VerifyStep]:
     with flake_reference(CHECKOUT, target.image_manifest_file, target.cli.lock) as flake:
         differing = list(rebuild_differences(flake, host_system(), target.cli.out.progress()))
     if not differing:
-        yield VerifyStep("rebuild", "same", "every derivation from plan to image, built again")
+        yield VerifyStep("rebuild", "same", "every derivation from plan to image was rebuilt")
     for difference in differing:
         yield VerifyStep.from_difference("rebuild", difference, "")
 
 
 def _compare_loaded(target: VerifyTarget, archive: Archive) -> VerifyStep:
-    """The image that the box was started from, else the one built last, as docker has it now."""
+    """Compares the image of the last start, else the last build, as docker has it now."""
     record = target.record
     image_id = (
         record.image_id if record is not None and record.image_id else target.previous_image_id
@@ -158,7 +159,7 @@ def _compare_loaded(target: VerifyTarget, archive: Archive) -> VerifyStep:
 
 
 def _compare_archive(archive: Archive, reference: str) -> VerifyStep:
-    """A file, else a reference that docker knows."""
+    """Compares with a file, else with a docker image reference."""
     if Path(reference).is_file():
         return compare_archives(archive, Path(reference))
     with tempfile.TemporaryDirectory(prefix="agentbox-verify-") as scratch:
@@ -191,7 +192,7 @@ def _compare_box(target: VerifyTarget) -> VerifyStep:
 
 
 def _expected_image(built: BuildResult, reported: str | None) -> str:
-    """An engine without content digests runs the image by its id; both name the same bytes."""
+    """The expected image digest: an engine without content digests reports the image id."""
     return (
         reported if reported in (built.manifest_digest, built.image_id) else built.manifest_digest
     )

@@ -1,3 +1,1 @@
-"""The test suites of this checkout: what they are, how they run, what they report. Only `agentbox
-test` uses it.
-"""
+"""The test suites of this checkout: catalogue, runner and report, for `agentbox test`."""

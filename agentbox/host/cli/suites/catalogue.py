@@ -1,4 +1,4 @@
-"""Which suites there are, and the commands of each."""
+"""The test suites and their commands."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 
 from agentbox.core.paths import CHECKOUT
 
-# Of the runtime contract: what builds, locks and reads images, and has no box.
+# Tests of the runtime contract that build, lock and read images and need no box.
 _BUILD_TESTS: Final = tuple(
     f"tests/runtime-contract/test_rc_{name}.py"
     for name in ("022_image_is_reproducible", "023_sbom_covers_the_image", "030_lock_and_fetch")
@@ -21,27 +21,28 @@ _TIMED_MARK: Final = "mark.timed"
 
 @dataclass(frozen=True)
 class Suite:
-    """One part of the whole: commands run from the checkout, all of which must exit 0."""
+    """A suite: commands run from the checkout, all of which must exit 0."""
 
     name: str
     directories: tuple[str, ...] = ()
-    """Of tests: pytest runs them."""
+    """Test directories, run by pytest."""
     workers: int = 1
-    """Processes of pytest; a file stays in one of them."""
+    """pytest processes; each file runs in one of them."""
     lane: str = "processes"
-    """Suites of a lane run one after the other, lanes beside each other: boxes of one lane may share names and ports."""
+    """Suites of a lane run sequentially, lanes in parallel: boxes of a lane may share names and
+    ports."""
     containers: bool = False
     """Whether it needs the container engine and Nix."""
     after: str = ""
-    """The suite that must have ended, if it was chosen."""
+    """The suite that must end first, if selected."""
     timed: bool = False
-    """Its tests are those with a bound of wall-clock time: it runs after all others, beside none."""
+    """Tests with limits of wall-clock time: run last, in no parallel lane."""
     options: tuple[str, ...] = ()
     programs: tuple[tuple[str, ...], ...] = ()
-    """Beside pytest: words after the name of a program of this environment."""
+    """Further commands: a program of this environment and its arguments."""
 
     def commands(self) -> list[list[str]]:
-        """Whole command lines."""
+        """Complete command lines."""
         programs = [
             [str(Path(sys.executable).with_name(name)), *arguments]
             for name, *arguments in self.programs
@@ -100,8 +101,8 @@ SUITES = (
 
 
 def timed_suites(selected: Iterable[Suite]) -> list[Suite]:
-    """The tests with a bound of wall-clock time of these suites. Most of them wait, so that two cores take two at a time;
-    those in containers measure the machine, and are alone."""
+    """Suites of the tests with limits of wall-clock time. Most of them wait, so two run at a time;
+    those in containers measure the machine and run alone."""
     files_by_kind: dict[bool, list[str]] = {False: [], True: []}
     for suite in selected:
         files = [
@@ -126,12 +127,12 @@ def _test_files(path: Path) -> list[Path]:
 
 
 def with_options(suite: Suite, *options: str) -> Suite:
-    """The same with more words for pytest."""
+    """Returns the suite with more pytest options."""
     return replace(suite, options=(*suite.options, *options)) if suite.directories else suite
 
 
 def lanes(selected: Iterable[Suite]) -> list[list[Suite]]:
-    """What may run beside each other, each in its order."""
+    """Groups suites by lane, in order."""
     by_lane: dict[str, list[Suite]] = {}
     for suite in selected:
         by_lane.setdefault(suite.lane, []).append(suite)

@@ -1,4 +1,4 @@
-"""What suites report: from pytest's own report to a table, a document and the durations of files."""
+"""Reports of suites: table, JSON document and durations of files, from pytest's reports."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HEADINGS = f"{'stage':<10} {'result':<8} {'minutes':>8} {'passed':>7} {'failed':
 
 @dataclass(frozen=True)
 class Case:
-    """One test: where it is, how long it and its fixtures took, and what was unusual about it."""
+    """One test: file, name, duration with fixtures, and reason of a failure or skip."""
 
     file: str
     name: str
@@ -32,23 +32,23 @@ class Case:
 
 @dataclass(frozen=True)
 class SuiteResult:
-    """How a suite ended."""
+    """Result of a suite."""
 
     suite: str
     passed: bool
     seconds: float
     cases: list[Case] = field(default_factory=list)
     output: Path | None = None
-    """What its programs wrote, unless they wrote it to the terminal."""
+    """Output of its programs, unless it went to the terminal."""
 
     @property
     def failed(self) -> list[str]:
-        """Tests that failed, each with the first line of why."""
+        """Failed tests, each with the first line of the reason."""
         return [f"{case.test_id}: {case.failed}" for case in self.cases if case.failed]
 
     @property
     def skipped(self) -> list[str]:
-        """Tests that this machine cannot run, each with the reason."""
+        """Skipped tests, each with the reason."""
         return [
             f"{case.test_id}: {case.skipped}"
             for case in self.cases
@@ -57,7 +57,7 @@ class SuiteResult:
 
     @property
     def table_row(self) -> str:
-        """Its line of the table."""
+        """The row of the table."""
         outcome = "passed" if self.passed else "FAILED"
         counts = (
             len(self.cases) - len(self.failed) - len(self.skipped),
@@ -65,10 +65,13 @@ class SuiteResult:
             len(self.skipped),
         )
         numbers = counts if self.cases else ("-", "-", "-")
-        return f"{self.suite:<10} {outcome:<8} {self.seconds / 60:8.1f} {numbers[0]:>7} {numbers[1]:>7} {numbers[2]:>8}"
+        return (
+            f"{self.suite:<10} {outcome:<8} {self.seconds / 60:8.1f} {numbers[0]:>7} "
+            f"{numbers[1]:>7} {numbers[2]:>8}"
+        )
 
     def document(self) -> dict[str, Any]:
-        """For programs."""
+        """The result as JSON data."""
         return {
             "suite": self.suite,
             "passed": self.passed,
@@ -83,14 +86,14 @@ class SuiteResult:
 def read_result(
     suite: str, codes: Sequence[int], seconds: float, report: Path, output: Path | None
 ) -> SuiteResult:
-    """From exit codes and, where pytest wrote one, its report. A suite whose pytest left no report has failed."""
+    """Builds the result from exit codes and, if present, pytest's report."""
     return SuiteResult(
         suite, not any(codes), seconds, _read_cases(report) if report.exists() else [], output
     )
 
 
 def _read_cases(report: Path) -> list[Case]:
-    """A test whose body and fixture both failed is one case."""
+    """Reads the cases; a test whose body and fixture both failed is one case."""
     cases: dict[tuple[str, str], Case] = {}
     for element in ElementTree.parse(report).iter("testcase"):
         file, name = _locate_test(element)
@@ -115,8 +118,8 @@ def _read_cases(report: Path) -> list[Case]:
 
 
 def _locate_test(element: ElementTree.Element) -> tuple[str, str]:
-    """The test file, and what follows it in the test's id. pytest names the file that defines a test, which is another where
-    a class inherits it; the class tells of which store it is."""
+    """The file and the rest of the test's id. For an inherited test pytest reports the defining
+    file; the class name gives the actual one."""
     parts, name = element.get("classname", "").split("."), element.get("name", "")
     for count in range(len(parts), 0, -1):
         file = "/".join(parts[:count]) + ".py"
@@ -130,13 +133,13 @@ def _first_line(element: ElementTree.Element) -> str:
 
 
 def slowest(results: Iterable[SuiteResult], number: int) -> list[Case]:
-    """The tests that took longest, their fixtures included."""
+    """The slowest tests, including fixtures."""
     cases = (case for result in results for case in result.cases)
     return sorted(cases, key=lambda case: -case.seconds)[:number]
 
 
 def file_durations(results: Iterable[SuiteResult]) -> dict[str, float]:
-    """Seconds of each test file."""
+    """Test file -> seconds."""
     sums: defaultdict[str, float] = defaultdict(float)
     for result in results:
         for case in result.cases:
@@ -149,6 +152,6 @@ def write_json(path: Path, data: Any) -> None:
 
 
 def stored_durations(path: Path) -> dict[str, float]:
-    """What an earlier run stored; nothing when there was none."""
+    """The durations stored by an earlier run, if any."""
     stored: dict[str, float] = json.loads(path.read_text()) if path.exists() else {}
     return stored

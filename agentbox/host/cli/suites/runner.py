@@ -1,4 +1,4 @@
-"""Runs suites: lanes beside each other, a lane's suites one after the other, the timed ones last."""
+"""Runs suites: lanes in parallel, the suites of a lane sequentially, timed ones last."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _HANDLED_BY_DEFAULT = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGT
 
 
 def reset_child_signals() -> None:
-    """A signal that this command was started to ignore (in the background, under nohup) keeps having no effect on it,
-    but programs that it starts have the default: an ignored signal is inherited, one with a handler is not."""
+    """Resets signals for child processes. A signal that this process ignores (background, nohup)
+    gets an empty handler: ignored signals are inherited, handlers are not."""
     for signal_number in _HANDLED_BY_DEFAULT:
         if signal.getsignal(signal_number) is signal.SIG_IGN:
             signal.signal(signal_number, _no_effect)
@@ -37,29 +37,30 @@ def _no_effect(_number: int, _frame: FrameType | None) -> None:
 
 @dataclass
 class Runner:
-    """Runs suites and keeps their reports and output in `folder`. An interrupt of this process interrupts every suite
-    once, which then removes its boxes, and is waited for."""
+    """Runs suites; their reports and output go to `directory`. An interrupt is sent to every suite
+    once; each removes its boxes and is waited for."""
 
     directory: Path
     on_ended: Callable[[SuiteResult], None]
-    """Told of each suite as it ends."""
+    """Called when a suite ends."""
     _running: set[subprocess.Popen[bytes]] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _interrupted: bool = False
     _finished: dict[str, threading.Event] = field(default_factory=dict)
-    """Of each suite by name."""
+    """Suite name -> event."""
     _prepare: Callable[[], None] | None = None
-    """Below a plain chroot each program gets a mount namespace with that root on top: agents need user namespaces."""
+    """In a plain chroot: gives each program a mount namespace with that root, because agents need
+    user namespaces."""
 
     def run(self, lanes: Sequence[Sequence[Suite]]) -> list[SuiteResult]:
-        """All of them. One lane speaks to the terminal; of several each suite's output is written when it ends."""
+        """Runs all lanes. The output of a single lane goes to the terminal, else to files."""
         reset_child_signals()
         self._prepare = preexec_function()
         self.directory.mkdir(parents=True, exist_ok=True)
         self._finished.update({suite.name: threading.Event() for lane in lanes for suite in lane})
         futures: list[Future[list[SuiteResult]]] = []
         with ThreadPoolExecutor(len(lanes)) as pool:
-            while True:  # an interrupt may come at any moment, of a submission too
+            while True:  # an interrupt may arrive during a submission too
                 try:
                     for lane in lanes[len(futures) :]:
                         futures.append(pool.submit(self._run_lane, lane, direct=len(lanes) == 1))  # noqa: PERF401
@@ -105,7 +106,8 @@ class Runner:
         )
 
     def _run_command(self, command: Sequence[str], log: IO[bytes] | None) -> int:
-        """The exit code. The command has a session of its own, so that a terminal's Ctrl-C reaches it once, by us."""
+        """Runs a command; returns its exit code. It has its own session, so that a terminal's
+        Ctrl-C reaches it once, from `_interrupt`."""
         with self._lock:
             if self._interrupted:
                 return -signal.SIGINT
@@ -121,7 +123,7 @@ class Runner:
             self._running.add(process)
         code = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         assert code is not None
-        with self._lock:  # until it is reaped nobody else has its number
+        with self._lock:  # its pid is not reused before it is reaped
             self._running.remove(process)
             return process.wait()
 

@@ -1,1 +1,1 @@
-"""One file a check; each yields at least one result. A new file is a line in `catalogue`."""
+"""One module per check, each listed in `catalogue`."""

@@ -1,4 +1,4 @@
-"""Control groups: the box's own limits are the engine's; a delegated group of version 2 is not needed."""
+"""Cgroups: the engine enforces the box's limits; a delegated version 2 cgroup is not needed."""
 
 import json
 from collections.abc import Iterator
@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Final
 
 from agentbox.host.doctor.check_result import CheckResult
-from agentbox.host.doctor.host import Host
+from agentbox.host.doctor.host import CheckContext
 from agentbox.host.engines.command import run
 
 NAME = "cgroups"
-TITLE = "control groups, which hold the box's own limits"
+TITLE = "cgroups, which enforce the limits of the box"
 _UNIFIED = Path("/sys/fs/cgroup/cgroup.controllers")
 _SELF_CGROUP = Path("/proc/self/cgroup")
-# Field of `docker info` -> the key of the manifest that it holds; CIS Docker 1.6.
+# Field of `docker info` -> manifest key that it enforces, and CIS Docker 1.6 control.
 _ENGINE_LIMITS: Final = {
     "MemoryLimit": ("resources.memory", "CIS 5.11"),
     "CpuCfsQuota": ("resources.cpus", "CIS 5.12"),
@@ -21,11 +21,11 @@ _ENGINE_LIMITS: Final = {
 }
 
 
-def run_check(host: Host) -> Iterator[CheckResult]:
+def run_check(host: CheckContext) -> Iterator[CheckResult]:
     yield _check_version()
     if host.is_container and host.daemon.state == "answers":
         info = json.loads(
-            run(["docker", "info", "--format", "{{json .}}"], doing="ask docker what it can hold")
+            run(["docker", "info", "--format", "{{json .}}"], doing="query docker's limit support")
         )
         for name, (key, control) in _ENGINE_LIMITS.items():
             supported = bool(info.get(name))
@@ -34,12 +34,12 @@ def run_check(host: Host) -> Iterator[CheckResult]:
                 subject=key,
                 state="good" if supported else "bad",
                 controls=(control,),
-                message=f"the engine can hold {key}"
+                message=f"the engine can enforce {key}"
                 if supported
-                else f"the engine cannot hold {key} on this host",
+                else f"the engine cannot enforce {key} on this host",
                 advice=""
                 if supported
-                else "Boot with that controller (`cgroup_enable=…`); `docker info` warns of it too.",
+                else "Boot with that controller (`cgroup_enable=…`); `docker info` also warns.",
             )
 
 
@@ -49,7 +49,9 @@ def _check_version() -> CheckResult:
             check=NAME,
             subject="version",
             state="note",
-            message="version 1 (or both): limits of agents are held by kernel limits, reaper and watchdog",
+            message=(
+                "version 1 (or hybrid): agent limits are enforced by rlimits, reaper and monitor"
+            ),
         )
     group = next(
         line.rpartition(":")[2]
@@ -58,12 +60,13 @@ def _check_version() -> CheckResult:
     )
     directory = _UNIFIED.parent / group.strip().lstrip("/")
     delegated = _delegated_controllers(directory)
-    message = f"version 2, {'controllers handed on here: ' + delegated if delegated else 'no controller handed on to this user'}"
+    controllers = f"delegated controllers: {delegated}"
+    message = f"version 2, {controllers if delegated else 'no controller delegated to this user'}"
     return CheckResult(
         check=NAME,
         subject="version",
         state="good",
-        message=f"{message}; a handed-on group is not needed",
+        message=f"{message}; delegation is not needed",
     )
 
 

@@ -1,4 +1,4 @@
-"""Clocks: limits and budgets count on a clock that never goes back, journals and tokens on one that is right."""
+"""Clocks: limits and budgets need a monotonic clock, journals and tokens a correct one."""
 
 import ctypes
 import os
@@ -9,42 +9,38 @@ from datetime import datetime
 from pathlib import Path
 
 from agentbox.host.doctor.check_result import CheckResult
-from agentbox.host.doctor.host import Host, existing_ancestor
+from agentbox.host.doctor.host import CheckContext, existing_ancestor
 from agentbox.host.engines.command import run
 
 NAME = "clocks"
-TITLE = "clocks that agree and never go back"
-MAX_SKEW_SECONDS = (
-    2.0  # ours to choose: far above what a busy host adds, far below what makes an expiry wrong
-)
+TITLE = "synchronised and monotonic clocks"
+MAX_SKEW_SECONDS = 2.0  # above the delays of a busy host, well below the resolution of expiries
 _SAMPLES = 20_000
 _TIME_ERROR = 5  # linux/timex.h: not synchronised
-_MIN_TIME = 1_735_689_600  # 2025-01-01: no release of this program is older
+_MIN_TIME = 1_735_689_600  # 2025-01-01: before the first release
 
 
 class _Timex(ctypes.Structure):
-    """`struct timex` of adjtimex(2), 208 bytes; `modes` 0 only asks."""
+    """`struct timex` of adjtimex(2), 208 bytes; `modes` 0 only reads."""
 
     _fields_ = (("modes", ctypes.c_uint), ("rest", ctypes.c_byte * 204))
 
 
-def run_check(host: Host) -> Iterator[CheckResult]:
+def run_check(host: CheckContext) -> Iterator[CheckResult]:
     yield _check_monotonic()
     yield _check_wall()
     yield _check_skew(
         "files",
         _file_clock_skew(host),
-        "the file system of the state folder",
-        "Mend the time of the file server.",
+        "the file system of the state directory",
+        "Fix the clock of the file server.",
     )
     if host.is_container and host.daemon.state == "answers":
         text = run(
-            ["docker", "info", "--format", "{{.SystemTime}}"], doing="ask docker for its time"
+            ["docker", "info", "--format", "{{.SystemTime}}"], doing="query docker's time"
         ).strip()
         skew = datetime.fromisoformat(text).timestamp() - time.time()
-        yield _check_skew(
-            "engine", skew, "the engine", "Mend the time of the machine that the engine runs on."
-        )
+        yield _check_skew("engine", skew, "the engine", "Fix the clock of the engine's host.")
 
 
 def _check_monotonic() -> CheckResult:
@@ -75,7 +71,7 @@ def _check_wall() -> CheckResult:
             check=NAME,
             subject="wall",
             state="bad",
-            message=f"it is {datetime.fromtimestamp(now):%Y-%m-%d} here",
+            message=f"the date is {datetime.fromtimestamp(now):%Y-%m-%d}",
             advice="Set the clock.",
         )
     state = ctypes.CDLL(None, use_errno=True).adjtimex(ctypes.byref(_Timex(modes=0)))
@@ -84,19 +80,22 @@ def _check_wall() -> CheckResult:
             check=NAME,
             subject="wall",
             state="note",
-            message="the kernel does not know its clock to be synchronised",
-            advice="Run a time service (systemd-timesyncd, chrony) where journals of several hosts are compared.",
+            message="the kernel reports an unsynchronised clock",
+            advice=(
+                "Run a time service (systemd-timesyncd, chrony) if journals of several hosts are "
+                "compared."
+            ),
         )
     return CheckResult(
         check=NAME,
         subject="wall",
         state="good",
-        message="the kernel says that its clock is synchronised",
+        message="the kernel reports a synchronised clock",
     )
 
 
-def _file_clock_skew(host: Host) -> float:
-    """Seconds by which a file made now is ahead. Raises OSError."""
+def _file_clock_skew(host: CheckContext) -> float:
+    """Seconds by which the time of a new file is ahead. Raises OSError."""
     directory = existing_ancestor(host.state.directory)
     if not os.access(directory, os.W_OK):
         directory = Path(tempfile.gettempdir())

@@ -1,20 +1,20 @@
-"""Compose: the v2 plugin of docker, or the older program."""
+"""Compose: the v2 plugin of docker, or docker-compose."""
 
 import shutil
 from collections.abc import Iterator
 
 from agentbox.host.doctor.check_result import CheckResult
-from agentbox.host.doctor.host import Host
+from agentbox.host.doctor.host import CheckContext
 from agentbox.host.doctor.install_fix import install_fix
 from agentbox.host.doctor.versions import format_version, is_at_least
 from agentbox.host.engines.command import run, succeeds
 
 NAME = "compose"
 TITLE = "compose, which starts the container"
-MIN_VERSION = (1, 29)  # the first that knows every key of the rendered file
+MIN_VERSION = (1, 29)  # the first version that supports every key of the rendered file
 
 
-def run_check(host: Host) -> Iterator[CheckResult]:
+def run_check(host: CheckContext) -> Iterator[CheckResult]:
     if not host.is_container:
         return
     if succeeds(["docker", "compose", "version"]):
@@ -24,7 +24,7 @@ def run_check(host: Host) -> Iterator[CheckResult]:
         yield CheckResult(
             check=NAME,
             state="good",
-            message=f"the plugin of docker, {version}",
+            message=f"docker plugin {version}",
             facts={"version": version},
         )
     elif shutil.which("docker-compose"):
@@ -35,7 +35,10 @@ def run_check(host: Host) -> Iterator[CheckResult]:
         advice = (
             ""
             if ok
-            else f"Bring docker-compose to {format_version(MIN_VERSION)} or later, or install the compose plugin."
+            else (
+                f"Upgrade docker-compose to {format_version(MIN_VERSION)} or later, or install the "
+                "compose plugin."
+            )
         )
         yield CheckResult(
             check=NAME,

@@ -1,4 +1,4 @@
-"""A trial on this very host: a program is started as every agent is, and tries what must be refused before it runs."""
+"""Starts a program confined like an agent on this host; denied operations are tried before exec."""
 
 import asyncio
 from collections.abc import Iterator, Mapping
@@ -6,29 +6,29 @@ from typing import Final
 
 from agentbox.core.linux.landlock import PathRule
 from agentbox.host.doctor.check_result import CheckResult
-from agentbox.host.doctor.host import Host
+from agentbox.host.doctor.host import CheckContext
 from agentbox.sandbox.confinement import Confinement
 from agentbox.sandbox.errors import SpawnFailed
 from agentbox.sandbox.launcher.client import LauncherClient
 from agentbox.sandbox.spec import Launch
 
 NAME = "confinement"
-TITLE = "a process that is confined here is held"
+TITLE = "confinement works on this host"
 _SYSTEM_RULES: Final = tuple(
     PathRule(path, "rlx") for path in ("/usr", "/lib", "/lib64", "/bin", "/nix/store", "/proc")
 )
-_OPTIONAL: Final = ("filesystem", "signals")  # what an old kernel lacks has a row of its own
+_OPTIONAL: Final = ("filesystem", "signals")  # reported by the landlock check
 
 
-def run_check(_host: Host) -> Iterator[CheckResult]:
+def run_check(_host: CheckContext) -> Iterator[CheckResult]:
     try:
         refusals = asyncio.run(_try_confinement())
     except SpawnFailed as error:
         yield CheckResult(
             check=NAME,
             state="bad",
-            message=f"no agent can be started here: {error.message} ({error.stage})",
-            advice="The rows of kernel, Landlock and seccomp say what is missing.",
+            message=f"cannot start an agent: {error.message} ({error.stage})",
+            advice="See the results of kernel, landlock and seccomp.",
         )
         return
     allowed = [name for name, refused in refusals.items() if not refused]
@@ -39,14 +39,14 @@ def run_check(_host: Host) -> Iterator[CheckResult]:
         message=f"not refused: {', '.join(allowed)}"
         if allowed
         else f"refused: {', '.join(sorted(refusals))}",
-        advice="`agentbox doctor --attack` tries the whole list in a box."
+        advice="Run `agentbox doctor --attack` for the complete suite in a box."
         if not allowed
-        else "No box of this kernel holds its agents.",
+        else "Use another kernel: this one does not confine agents.",
     )
 
 
 async def _try_confinement() -> Mapping[str, bool]:
-    """What a confined process found refused. Raises SpawnFailed."""
+    """Operation -> whether it was denied to a confined process. Raises SpawnFailed."""
     launcher = LauncherClient()
     confinement = Confinement(grants=_SYSTEM_RULES, allow_degraded=_OPTIONAL)
     try:

@@ -1,9 +1,9 @@
-"""The container engine: is it there, does it answer this user, is it recent enough."""
+"""The container engine: installed, accessible to this user, recent enough."""
 
 from collections.abc import Iterator
 
 from agentbox.host.doctor.check_result import CheckResult, Fix
-from agentbox.host.doctor.host import Host
+from agentbox.host.doctor.host import CheckContext
 from agentbox.host.doctor.install_fix import install_fix
 from agentbox.host.doctor.versions import format_version, is_at_least
 from agentbox.host.engines.command import run
@@ -12,18 +12,18 @@ from agentbox.host.engines.docker.daemon_status import unreachable_error
 from agentbox.host.engines.engine_choice import missing_packages
 
 NAME = "engine"
-TITLE = "a container engine that answers"
-MIN_VERSION = (20, 10)  # the oldest that boxes are started and tested with
+TITLE = "a container engine that responds"
+MIN_VERSION = (20, 10)  # the oldest tested version
 
 
-def run_check(host: Host) -> Iterator[CheckResult]:
+def run_check(host: CheckContext) -> Iterator[CheckResult]:
     if not host.is_container:
-        message = "this box runs as processes of this host; no container engine is needed"
+        message = "the box runs as processes of this host; no container engine needed"
         yield CheckResult(
             check=NAME,
             state="note",
             message=message,
-            advice="docs/howto/check-a-host.md says what a container adds.",
+            advice="See docs/howto/check-a-host.md for the benefits of a container.",
         )
         return
     status = host.daemon
@@ -42,10 +42,10 @@ def run_check(host: Host) -> Iterator[CheckResult]:
 
 def _check_version() -> CheckResult:
     version = run(
-        ["docker", "version", "--format", "{{.Server.Version}}"], doing="ask docker for its version"
+        ["docker", "version", "--format", "{{.Server.Version}}"], doing="query docker's version"
     ).strip()
     ok = is_at_least(version, MIN_VERSION)
-    advice = "" if ok else f"Bring docker to {format_version(MIN_VERSION)} or later."
+    advice = "" if ok else f"Upgrade docker to {format_version(MIN_VERSION)} or later."
     return CheckResult(
         check=NAME,
         state="good" if ok else "bad",
@@ -55,7 +55,7 @@ def _check_version() -> CheckResult:
     )
 
 
-def _build_fix(host: Host, status: daemon_status.DaemonStatus) -> Fix | None:
+def _build_fix(host: CheckContext, status: daemon_status.DaemonStatus) -> Fix | None:
     if not status.is_startable:
         return None
     if status.state == "down" and daemon.is_installed():
@@ -63,6 +63,6 @@ def _build_fix(host: Host, status: daemon_status.DaemonStatus) -> Fix | None:
     return install_fix(missing_packages(host.engine, build=False), host.state.directory / "apt.log")
 
 
-def _start_daemon(host: Host) -> str:
+def _start_daemon(host: CheckContext) -> str:
     daemon.start(host.paths.state_root)
-    return "dockerd answers"
+    return "dockerd started"

@@ -1,26 +1,26 @@
-"""The kernel's age and machine."""
+"""Kernel version and architecture."""
 
 import os
 from collections.abc import Iterator
 
 from agentbox.host.doctor.check_result import CheckResult
-from agentbox.host.doctor.host import Host
+from agentbox.host.doctor.host import CheckContext
 from agentbox.host.doctor.versions import format_version, is_at_least
 from agentbox.sandbox.seccomp.syscalls import MACHINES
 
 NAME = "kernel"
-TITLE = "a kernel with everything that confines an agent"
+TITLE = "a kernel with all confinement features"
 MIN_VERSION = (6, 12)  # Landlock ABI 6: signals and abstract sockets
 
 
-def run_check(_host: Host) -> Iterator[CheckResult]:
+def run_check(_host: CheckContext) -> Iterator[CheckResult]:
     system = os.uname()
     if system.machine not in MACHINES:
         yield CheckResult(
             check=NAME,
             state="bad",
             message=f"Linux {system.release} on {system.machine}",
-            advice=f"An agent is confined on {' and '.join(MACHINES)} only; use such a machine.",
+            advice=f"Use a supported machine: {' or '.join(MACHINES)}.",
         )
         return
     ok = is_at_least(system.release, MIN_VERSION)
@@ -30,6 +30,7 @@ def run_check(_host: Host) -> Iterator[CheckResult]:
         message=f"Linux {system.release} on {system.machine}",
         advice=""
         if ok
-        else f"Bring the kernel to {format_version(MIN_VERSION)} or later; agents are refused on this one unless"
-        " [limits] allow_degraded says so.",
+        else f"Upgrade the kernel to {format_version(MIN_VERSION)} or later; agents do not start "
+        "on this one unless"
+        " [limits] allow_degraded permits it.",
     )

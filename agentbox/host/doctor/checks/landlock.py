@@ -1,17 +1,17 @@
-"""Landlock: which version this kernel has, and what it therefore cannot hold."""
+"""Landlock: version of this kernel and missing restrictions."""
 
 from collections.abc import Iterator
 
 from agentbox.core.linux import landlock
 from agentbox.host.doctor.check_result import CheckResult, State
-from agentbox.host.doctor.host import Host
+from agentbox.host.doctor.host import CheckContext
 from agentbox.sandbox import confinement
 
 NAME = "landlock"
-TITLE = "Landlock, which holds an agent's files and signals"
+TITLE = "Landlock, which restricts files and signals of agents"
 
 
-def run_check(host: Host) -> Iterator[CheckResult]:
+def run_check(host: CheckContext) -> Iterator[CheckResult]:
     abi = landlock.abi()
     missing = confinement.missing_mechanisms(abi)
     if not missing:
@@ -19,7 +19,7 @@ def run_check(host: Host) -> Iterator[CheckResult]:
         return
     allowed = set(host.plan.limits.get("allow_degraded", ()))
     advice = "Boot a kernel with Landlock (6.12 or later, `lsm=landlock,…`)" + (
-        "" if abi else "; this one has none, or it was not switched on at boot"
+        "" if abi else "; this one lacks it or did not enable it at boot"
     )
     for name, reason in missing.items():
         state: State = "warning" if name in allowed else "bad"
@@ -27,7 +27,7 @@ def run_check(host: Host) -> Iterator[CheckResult]:
             check=NAME,
             subject=name,
             state=state,
-            message=f"{name} cannot be held: {reason}",
+            message=f"{name} cannot be restricted: {reason}",
             advice=f"{advice}.",
             facts={"abi": abi},
         )

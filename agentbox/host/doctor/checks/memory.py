@@ -1,20 +1,18 @@
-"""Memory: what the box may use against what this host has, and what of it is free now."""
+"""Memory: the limit of the box compared with the total and free memory of this host."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 from agentbox.host.doctor.check_result import CheckResult
-from agentbox.host.doctor.host import Host
+from agentbox.host.doctor.host import CheckContext
 
 NAME = "memory"
 TITLE = "memory for the box"
 _MEMINFO = Path("/proc/meminfo")  # proc(5); in KiB
-MIN_FREE = (
-    256 << 20
-)  # the control plane needs 160 MiB (docs/architecture.md); an agent that does little fits beside it
+MIN_FREE = 256 << 20  # the control plane needs 160 MiB (docs/architecture.md), plus a small agent
 
 
-def run_check(host: Host) -> Iterator[CheckResult]:
+def run_check(host: CheckContext) -> Iterator[CheckResult]:
     table = {
         line.split(":")[0]: int(line.split()[1]) << 10
         for line in _MEMINFO.read_text(encoding="ascii").splitlines()
@@ -25,7 +23,7 @@ def run_check(host: Host) -> Iterator[CheckResult]:
     )
     facts = {"total": total, "available": free, "asked": requested}
     if total < requested or free < MIN_FREE:
-        advice = "Lower resources.memory in the manifest, or end something else on this host."
+        advice = "Lower resources.memory in the manifest, or stop other programs on this host."
         yield CheckResult(
             check=NAME,
             state="bad" if free < MIN_FREE else "warning",
@@ -34,9 +32,7 @@ def run_check(host: Host) -> Iterator[CheckResult]:
             facts=facts,
         )
     elif free < requested and not host.running:
-        advice = (
-            "A box whose agents use all that they may would be the kernel's first choice to end."
-        )
+        advice = "Free some memory: the OOM killer may end a box whose agents use their limits."
         yield CheckResult(check=NAME, state="warning", message=message, advice=advice, facts=facts)
     else:
         yield CheckResult(check=NAME, state="good", message=message, facts=facts)

@@ -1,10 +1,10 @@
-"""User namespaces: nothing here needs them, so a host may switch them off."""
+"""User namespaces: not needed, so a host may disable them."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 from agentbox.host.doctor.check_result import CheckResult
-from agentbox.host.doctor.host import Host
+from agentbox.host.doctor.host import CheckContext
 
 NAME = "userns"
 TITLE = "unprivileged user namespaces, which are not needed"
@@ -12,7 +12,7 @@ _MAX_NAMESPACES = Path("/proc/sys/user/max_user_namespaces")
 _DEBIAN_SWITCH = Path("/proc/sys/kernel/unprivileged_userns_clone")
 
 
-def run_check(_host: Host) -> Iterator[CheckResult]:
+def run_check(_host: CheckContext) -> Iterator[CheckResult]:
     switches = [
         path.read_text(encoding="ascii").strip()
         for path in (_MAX_NAMESPACES, _DEBIAN_SWITCH)
@@ -23,6 +23,6 @@ def run_check(_host: Host) -> Iterator[CheckResult]:
     yield CheckResult(
         check=NAME,
         state="good",
-        message=f"not needed; {message}, and every agent is refused them either way",
+        message=f"not needed; {message}, agents are always denied them",
         facts={"allowed": allowed},
     )

@@ -1,4 +1,4 @@
-"""Nix, which builds the image. A box that is pulled, or runs as processes, needs none."""
+"""Nix, which builds the image; not needed for pulled images and process boxes."""
 
 import os
 import shutil
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agentbox.host.doctor.check_result import CheckResult
-from agentbox.host.doctor.host import Host
+from agentbox.host.doctor.host import CheckContext
 from agentbox.host.doctor.install_fix import install_fix
 from agentbox.host.doctor.versions import format_version, is_at_least
 from agentbox.host.engines.command import run
@@ -17,25 +17,27 @@ MIN_VERSION = (2, 8)
 _STORE = Path("/nix/store")
 
 
-def run_check(host: Host) -> Iterator[CheckResult]:
+def run_check(host: CheckContext) -> Iterator[CheckResult]:
     if not host.is_container:
         return
     if shutil.which("nix") is None:
         yield CheckResult(
             check=NAME,
             state="warning",
-            message="nix is not installed: no image can be built here",
-            advice="Install nix-bin (`up` offers it), or pull an image: up --registry NAME@sha256:….",
+            message="nix is not installed: cannot build an image",
+            advice=(
+                "Install nix-bin (`up` offers it), or pull an image: up --registry NAME@sha256:…."
+            ),
             fix=install_fix(["nix-bin"], host.state.directory / "apt.log"),
         )
         return
-    version = run(["nix", "--version"], doing="ask nix for its version").strip()
+    version = run(["nix", "--version"], doing="query nix's version").strip()
     if not is_at_least(version, MIN_VERSION):
         yield CheckResult(
             check=NAME,
             state="bad",
             message=version,
-            advice=f"Bring Nix to {format_version(MIN_VERSION)} or later.",
+            advice=f"Upgrade Nix to {format_version(MIN_VERSION)} or later.",
         )
     elif (
         os.geteuid() != 0
@@ -45,7 +47,7 @@ def run_check(host: Host) -> Iterator[CheckResult]:
         yield CheckResult(
             check=NAME,
             state="bad",
-            message=f"{version}, and neither a daemon nor a store that this user may write",
+            message=f"{version}, but there is neither a daemon nor a store writable by this user",
             advice="Start nix-daemon, or run agentbox with sudo.",
         )
     else:

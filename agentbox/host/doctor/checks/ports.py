@@ -1,17 +1,17 @@
-"""The ports that the box publishes: free, or its own."""
+"""Published ports: free, or used by the box itself."""
 
 from collections.abc import Iterator
 
 from agentbox.core.errors import AgentboxError
 from agentbox.host.doctor.check_result import CheckResult
-from agentbox.host.doctor.host import Host
+from agentbox.host.doctor.host import CheckContext
 from agentbox.host.engines import ports
 
 NAME = "ports"
-TITLE = "the ports that the box publishes"
+TITLE = "published ports"
 
 
-def run_check(host: Host) -> Iterator[CheckResult]:
+def run_check(host: CheckContext) -> Iterator[CheckResult]:
     candidates = ports.host_ports(host.plan) if host.engine.name == "process" else host.plan.ports
     own_ports = {port.port for port in candidates} if host.running else set[int]()
     for port in (port for port in candidates if port.publish):
@@ -35,5 +35,5 @@ def run_check(host: Host) -> Iterator[CheckResult]:
             )
 
 
-def _container_namer(host: Host) -> ports.ContainerLookup:
+def _container_namer(host: CheckContext) -> ports.ContainerLookup:
     return ports.publishing_container if host.daemon.state == "answers" else lambda _port: ""

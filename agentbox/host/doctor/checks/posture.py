@@ -1,5 +1,5 @@
-"""The box itself against CIS Docker 1.6 and the Pod Security Standards: what its plan holds or gives up, and whether what
-runs is as planned."""
+"""Hardening of the box by CIS Docker 1.6 and Pod Security Standards controls: settings of the plan,
+exceptions, and drift of the running box."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -7,15 +7,15 @@ from typing import Any, Final
 
 from agentbox.box.supervision.protections import PROCESS_ENGINE_LACKS
 from agentbox.host.doctor.check_result import CheckResult
-from agentbox.host.doctor.host import Host
+from agentbox.host.doctor.host import CheckContext
 from agentbox.host.engines.command import run
 from agentbox.host.engines.readiness import query_json
 from agentbox.plan.render.controls import ENGINE
 from agentbox.plan.render.security_report import report
 
 NAME = "posture"
-TITLE = "the box's line of hardening, by control"
-# First word of a control that the box measures of itself (agentbox.box.posture) -> the line that promises it.
+TITLE = "hardening of the box, by control"
+# Prefix of a control measured in the box (agentbox.box.posture) -> line of the security report.
 MEASURED: Final[Mapping[str, str]] = {
     "user": "user",
     "capabilities": "cap_drop, cap_add",
@@ -39,7 +39,7 @@ MEASURED: Final[Mapping[str, str]] = {
 }
 
 
-def run_check(host: Host) -> Iterator[CheckResult]:
+def run_check(host: CheckContext) -> Iterator[CheckResult]:
     if not host.is_container:
         yield from _check_process_box(host)
         return
@@ -60,7 +60,8 @@ def run_check(host: Host) -> Iterator[CheckResult]:
 def _check_line(
     number: int, line: Mapping[str, Any], drift: list[str], measured: bool
 ) -> CheckResult:
-    subject = f"{number:02d}-{line['line'].split(',')[0].split(':')[0].replace(' ', '-').replace(';', '')}"
+    name = line["line"].split(",")[0].split(":")[0].replace(" ", "-").replace(";", "")
+    subject = f"{number:02d}-{name}"
     controls = (*line["holds"], *line["gives_up"])
     if drift:
         return CheckResult(
@@ -69,7 +70,7 @@ def _check_line(
             state="bad",
             message=f"{line['line']}: {'; '.join(drift)}",
             controls=controls,
-            advice="The container is not as its plan promises: run `agentbox up`; if it stays, see who changed it.",
+            advice="Run `agentbox up`; if the drift persists, find out who changed the container.",
         )
     if line["gives_up"]:
         given_up = "; ".join(f"{control}: {reason}" for control, reason in line["gives_up"].items())
@@ -79,7 +80,7 @@ def _check_line(
             state="warning",
             message=f"{line['line']}: {given_up}",
             controls=controls,
-            advice="An exception of the manifest gives this up; security-report.md says which and why.",
+            advice="See security-report.md: an exception of the manifest causes this.",
         )
     evidence = (
         "measured in the box" if measured and line["line"] in MEASURED.values() else "as planned"
@@ -93,8 +94,8 @@ def _check_line(
     )
 
 
-def _measured_drift(host: Host) -> tuple[dict[str, list[str]], bool]:
-    """What the box finds of itself, by line, and whether one was there to be asked."""
+def _measured_drift(host: CheckContext) -> tuple[dict[str, list[str]], bool]:
+    """Drift reported by the box, by line, and whether the box responded."""
     if host.record is None or not host.running:
         return {}, False
     _, health = query_json(host.record.api_url, "/health")
@@ -106,14 +107,14 @@ def _measured_drift(host: Host) -> tuple[dict[str, list[str]], bool]:
     return by_line, "posture" in health
 
 
-def _check_engine(host: Host) -> Iterator[CheckResult]:
-    """AppArmor and SELinux are the engine's to apply."""
+def _check_engine(host: CheckContext) -> Iterator[CheckResult]:
+    """Checks AppArmor and SELinux, which the engine applies."""
     if host.daemon.state != "answers":
         return
     options = json.loads(
         run(
             ["docker", "info", "--format", "{{json .SecurityOptions}}"],
-            doing="ask docker what it applies",
+            doing="query docker's security options",
         )
     )
     names = [option.partition(",")[0].removeprefix("name=") for option in options]
@@ -134,18 +135,18 @@ def _check_engine(host: Host) -> Iterator[CheckResult]:
             state="note",
             message="the engine applies neither AppArmor nor SELinux",
             controls=controls,
-            advice="Not needed for what docs/security.md promises; on a host that has one, switch it on for the engine.",
+            advice="Enable one if the host has it; docs/security.md does not depend on it.",
         )
 
 
-def _check_process_box(host: Host) -> Iterator[CheckResult]:
+def _check_process_box(host: CheckContext) -> Iterator[CheckResult]:
     for number, text in enumerate(PROCESS_ENGINE_LACKS):
         yield CheckResult(
             check=NAME,
             subject=f"process-{number}",
             state="warning",
             message=text,
-            advice="Use a container for more than development.",
+            advice="Use a container except for development.",
         )
     drift, measured = _measured_drift(host)
     for name, differences in drift.items():
@@ -161,5 +162,5 @@ def _check_process_box(host: Host) -> Iterator[CheckResult]:
             check=NAME,
             subject="measured",
             state="good",
-            message="no capability, no new privileges, Landlock, limits: as promised",
+            message="no capability, no new privileges, Landlock, limits: as planned",
         )

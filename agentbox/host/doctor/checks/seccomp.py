@@ -1,18 +1,18 @@
-"""seccomp: the answers that the filter of an agent needs from the kernel."""
+"""seccomp: filter actions that agents need from the kernel."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 from agentbox.host.doctor.check_result import CheckResult
-from agentbox.host.doctor.host import Host
+from agentbox.host.doctor.host import CheckContext
 
 NAME = "seccomp"
-TITLE = "seccomp, which holds an agent's system calls"
+TITLE = "seccomp, which filters system calls of agents"
 NEEDED = ("errno", "kill_process", "user_notif")  # seccomp(2); user_notif since Linux 5.0
 _AVAILABLE = Path("/proc/sys/kernel/seccomp/actions_avail")
 
 
-def run_check(_host: Host) -> Iterator[CheckResult]:
+def run_check(_host: CheckContext) -> Iterator[CheckResult]:
     if not _AVAILABLE.exists():
         yield CheckResult(
             check=NAME,
@@ -27,6 +27,6 @@ def run_check(_host: Host) -> Iterator[CheckResult]:
         state="bad" if missing else "good",
         message=f"the kernel lacks {', '.join(sorted(missing))}"
         if missing
-        else f"the kernel knows {', '.join(NEEDED)}",
+        else f"the kernel supports {', '.join(NEEDED)}",
         advice="Use Linux 5.9 or later." if missing else "",
     )

@@ -1,4 +1,4 @@
-"""What a killed command or a crashed box left behind: half-written files, a held lock, a record of a box that is gone."""
+"""Stale files of killed commands or crashed boxes: partial files, locks, records."""
 
 import fcntl
 import json
@@ -9,15 +9,15 @@ from pathlib import Path
 
 from agentbox.core.files.atomic_text import wrap_os_errors
 from agentbox.host.doctor.check_result import CheckResult, Fix
-from agentbox.host.doctor.host import Host
+from agentbox.host.doctor.host import CheckContext
 from agentbox.host.engines.docker.daemon import start_ticks
 
 NAME = "leftovers"
-TITLE = "nothing is left over from a command or a box that was killed"
+TITLE = "no stale files of killed commands or boxes"
 _DAEMON_FILE = "dockerd.json"  # agentbox.host.engines.docker.daemon
 
 
-def run_check(host: Host) -> Iterator[CheckResult]:
+def run_check(host: CheckContext) -> Iterator[CheckResult]:
     yield _check_lock(host.state.directory / "up.lock")
     yield _check_partial_files(host.state.directory)
     yield _check_record(host)
@@ -25,10 +25,10 @@ def run_check(host: Host) -> Iterator[CheckResult]:
 
 
 def _check_lock(path: Path) -> CheckResult:
-    """The kernel lets go of it with its holder, so one that is held has a living holder, and no file need be removed."""
+    """The kernel releases the lock with its process, so a locked file has a live owner."""
     if not path.exists():
         return CheckResult(
-            check=NAME, subject="lock", state="good", message="no command holds the box"
+            check=NAME, subject="lock", state="good", message="no command is using the box"
         )
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -39,57 +39,57 @@ def _check_lock(path: Path) -> CheckResult:
             check=NAME,
             subject="lock",
             state="note",
-            message=f"another agentbox command is at the box (pid {holder})",
-            advice="Wait until it ends, or stop it; the lock goes with it.",
+            message=f"another agentbox command is using the box (pid {holder})",
+            advice="Wait until it ends, or stop it; this releases the lock.",
         )
     finally:
         os.close(descriptor)
-    return CheckResult(check=NAME, subject="lock", state="good", message="no command holds the box")
+    return CheckResult(
+        check=NAME, subject="lock", state="good", message="no command is using the box"
+    )
 
 
 def _check_partial_files(directory: Path) -> CheckResult:
     files = sorted(directory.glob(".*.new")) if directory.exists() else []
     if not files:
-        return CheckResult(
-            check=NAME, subject="files", state="good", message="no half-written file"
-        )
+        return CheckResult(check=NAME, subject="files", state="good", message="no partial file")
     names = ", ".join(path.name for path in files)
     return CheckResult(
         check=NAME,
         subject="files",
         state="warning",
-        message=f"half-written by a command that was killed: {names}",
+        message=f"partial files of a killed command: {names}",
         advice=f"Remove them from {directory}; they are never read.",
         fix=Fix(f"Remove {names} from {directory}?", partial(_remove, files)),
     )
 
 
-def _check_record(host: Host) -> CheckResult:
+def _check_record(host: CheckContext) -> CheckResult:
     if host.record is None:
         return CheckResult(
             check=NAME,
             subject="box",
             state="good",
-            message="no box was started, or it was taken down",
+            message="no box was started, or it was removed",
         )
     if host.is_container and host.daemon.state != "answers":
         return CheckResult(
             check=NAME,
             subject="box",
             state="unknown",
-            message="the engine does not answer: whether the box runs is not known",
+            message="the engine does not respond: cannot determine whether the box runs",
         )
     status = host.engine.inspect(host.record)
     if status.state == "running":
-        return CheckResult(
-            check=NAME, subject="box", state="good", message="the box of the last start runs"
-        )
+        return CheckResult(check=NAME, subject="box", state="good", message="the box is running")
     return CheckResult(
         check=NAME,
         subject="box",
         state="warning",
-        message=f"the box of the last start is {status.state}, code {status.exit_code}",
-        advice="`agentbox up` boots it again, `agentbox logs` shows how it ended, `agentbox down` forgets it.",
+        message=f"the box is {status.state}, exit code {status.exit_code}",
+        advice=(
+            "Restart it with `agentbox up`, see `agentbox logs`, or remove it with `agentbox down`."
+        ),
     )
 
 
@@ -106,14 +106,14 @@ def _check_daemon(path: Path) -> Iterator[CheckResult]:
             check=NAME,
             subject="daemon",
             state="good",
-            message="the dockerd that agentbox started runs",
+            message="the dockerd started by agentbox is running",
         )
         return
     yield CheckResult(
         check=NAME,
         subject="daemon",
         state="warning",
-        message=f"{path} tells of a dockerd that is gone",
+        message=f"{path} names a dockerd that has ended",
         advice=f"Remove {path}.",
         fix=Fix(f"Remove {path}?", partial(_remove, [path])),
     )

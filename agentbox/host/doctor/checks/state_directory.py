@@ -1,4 +1,4 @@
-"""The state folder: it holds the admin token and the secrets, so it is the caller's alone."""
+"""The state directory: contains the admin token and secrets, so it must be private."""
 
 import os
 import stat
@@ -8,26 +8,26 @@ from pathlib import Path
 
 from agentbox.core.files.atomic_text import wrap_os_errors
 from agentbox.host.doctor.check_result import CheckResult, Fix
-from agentbox.host.doctor.host import Host
+from agentbox.host.doctor.host import CheckContext
 from agentbox.host.engines.sudo_user import chown_tree, invoking_user
 
 NAME = "state"
-TITLE = "the box's folder on this host"
+TITLE = "the state directory of the box"
 _DIRECTORY_MODE = 0o700
 _FILE_MODE = 0o600
 _PRIVATE_FILES = (
     "token",
-)  # the rest relies on the folder; secrets there are 0444 for the box's own user
+)  # other files rely on the directory; secrets are 0444 for the box's user
 
 
-def run_check(host: Host) -> Iterator[CheckResult]:
+def run_check(host: CheckContext) -> Iterator[CheckResult]:
     directory = host.state.directory
     if not directory.exists():
         yield CheckResult(
             check=NAME,
             subject="folder",
             state="good",
-            message=f"{directory} is not there yet; `up` makes it",
+            message=f"{directory} does not exist yet; `up` creates it",
         )
         return
     yield _check_mode("folder", directory, _DIRECTORY_MODE)
@@ -49,8 +49,8 @@ def _check_mode(subject: str, path: Path, max_mode: int) -> CheckResult:
         check=NAME,
         subject=subject,
         state="bad",
-        message=f"{path} is {mode:04o}: others on this host can look inside",
-        advice=f"chmod {max_mode:04o} {path}",
+        message=f"{path} is {mode:04o}: readable by other users",
+        advice=f"Run chmod {max_mode:04o} {path}",
         fix=Fix(f"Set {path} to {max_mode:04o}?", partial(_set_mode, path, max_mode)),
     )
 
@@ -66,7 +66,7 @@ def _check_owner(directory: Path) -> CheckResult:
     actual = directory.stat().st_uid
     if actual == expected:
         return CheckResult(
-            check=NAME, subject="owner", state="good", message=f"uid {actual}, who called"
+            check=NAME, subject="owner", state="good", message=f"owned by uid {actual}, the caller"
         )
     fix = (
         Fix(f"Give {directory} to uid {expected}?", partial(_change_owner, directory))
@@ -77,8 +77,8 @@ def _check_owner(directory: Path) -> CheckResult:
         check=NAME,
         subject="owner",
         state="bad",
-        message=f"{directory} belongs to uid {actual}, not to {expected} who called",
-        advice=f"Run agentbox as uid {actual}, or give the folder to uid {expected}.",
+        message=f"{directory} is owned by uid {actual}, not by the caller {expected}",
+        advice=f"Run agentbox as uid {actual}, or chown the directory to uid {expected}.",
         fix=fix,
     )
 

@@ -1,1 +1,1 @@
-"""The formats of a report: text, JSON, SARIF 2.1.0, JUnit XML. One format a module."""
+"""Report formats: text, JSON, SARIF 2.1.0, JUnit XML. One module per format."""

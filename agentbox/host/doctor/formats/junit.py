@@ -1,4 +1,4 @@
-"""A scorecard as JUnit XML: the form that Jenkins and most CI systems read (junit-10.xsd of its xUnit plugin)."""
+"""JUnit XML, as read by Jenkins and most CI systems (junit-10.xsd of its xUnit plugin)."""
 
 import re
 from typing import Final
@@ -6,12 +6,12 @@ from xml.etree import ElementTree
 
 from agentbox.host.doctor.check_result import CheckResult, DoctorReport
 
-# What XML 1.0 has no way to write (section 2.2): most control characters, surrogates, two non-characters.
+# Not allowed in XML 1.0 (section 2.2): most control characters, surrogates, two noncharacters.
 _UNWRITABLE: Final = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
 
 
 def render_junit(report: DoctorReport) -> str:
-    """A failure for what failed, `skipped` for what could not be found out, the rest with what was said."""
+    """Renders failures, `skipped` for unknown results, and messages of the rest as `system-out`."""
     skipped = [
         result
         for result in report.results

@@ -1,4 +1,4 @@
-"""A scorecard as plain data, for programs."""
+"""Reports as JSON data."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from agentbox.host.doctor.check_result import DoctorReport
 
 
 def report_data(report: DoctorReport) -> dict[str, Any]:
-    """`fine` is what the exit code says."""
+    """The report as plain data; `fine` corresponds to exit code 0."""
     return {
         "name": report.name,
         "fine": not report.failed,

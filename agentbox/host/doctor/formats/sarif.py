@@ -1,4 +1,4 @@
-"""A scorecard as SARIF 2.1.0 (OASIS, errata 01): a rule a check, a result a row, good ones as `kind: pass`."""
+"""SARIF 2.1.0 (OASIS, errata 01): a rule per check, a result per row, good ones as `kind: pass`."""
 
 from typing import Any, Final
 
@@ -8,7 +8,8 @@ from agentbox.host.doctor.check_result import CheckResult, DoctorReport, State
 SCHEMA: Final = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 )
-# State -> kind and level. SARIF 3.27.9 and 3.27.10: a level other than `none` only with kind `fail`.
+# State -> kind and level. SARIF 3.27.9 and 3.27.10: a level other than `none` only with kind
+# `fail`.
 _KINDS: Final[dict[State, tuple[str, str]]] = {
     "good": ("pass", "none"),
     "note": ("informational", "none"),
@@ -19,7 +20,7 @@ _KINDS: Final[dict[State, tuple[str, str]]] = {
 
 
 def render_sarif(report: DoctorReport) -> dict[str, Any]:
-    """One run."""
+    """Renders one run."""
     rule_indexes = {name: index for index, name in enumerate(report.titles)}
     rules = [
         {"id": name, "shortDescription": {"text": title}} for name, title in report.titles.items()

@@ -1,4 +1,4 @@
-"""A scorecard for people."""
+"""Reports as text."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -15,7 +15,7 @@ _LABELS: Final[dict[State, str]] = {
 
 
 def render_text(report: DoctorReport) -> str:
-    """A line a row, its advice below it; what failed is named again at the end."""
+    """A line per result with its advice below; failures are repeated at the end."""
     return "\n".join(
         [
             *_lines(report),
@@ -42,5 +42,5 @@ def _format_counts(report: DoctorReport) -> str:
     counts = report.counts
     return (
         ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])
-        or "nothing was looked at"
+        or "nothing was checked"
     )

@@ -1,3 +1,3 @@
-"""The docker engine: compose for start and removal, the docker client for the rest. Only code that
-talks to docker goes in.
+"""The docker engine: compose for start and removal, the docker client for everything else. Only
+code that uses docker belongs here.
 """

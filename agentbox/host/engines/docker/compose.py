@@ -1,4 +1,6 @@
-"""The compose folder of a box, and the compose program (v2 plugin, else docker-compose 1.29 or later) run in it."""
+"""The compose directory of a box, and running compose in it (v2 plugin, else docker-compose 1.29 or
+later).
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ MANIFEST = "agentbox.toml"
 
 @cache
 def compose_command() -> tuple[str, ...]:
-    """The compose command of this machine. Raises AgentboxError (exit 3)."""
+    """Return the compose command of this machine. Raises AgentboxError (exit 3)."""
     if succeeds(["docker", "compose", "version"]):
         return ("docker", "compose")
     if shutil.which("docker-compose"):
@@ -35,7 +37,9 @@ def compose_command() -> tuple[str, ...]:
 def compose(
     directory: Path, arguments: Sequence[str], *, doing: str, env: Mapping[str, str] | None = None
 ) -> str:
-    """Runs compose in the folder (1.29 resolves the seccomp path from there), to its end even after Ctrl-C."""
+    """Runs compose in the directory (1.29 resolves the seccomp path from there); Ctrl-C takes
+    effect when it has ended.
+    """
     argv = [*compose_command(), "-f", FILE, *arguments]
     return explain_errors(
         lambda: run(argv, cwd=directory, doing=doing, env=env, uninterruptible=True), doing
@@ -43,7 +47,9 @@ def compose(
 
 
 def write_compose_directory(start: StartSpec) -> None:
-    """Writes compose file, seccomp, `.env`, manifest and secrets. Raises AgentboxError (exit 3)."""
+    """Writes the compose file, seccomp, `.env`, manifest and secrets. Raises AgentboxError (exit
+    3).
+    """
     from agentbox.plan.render.files import compose_files
 
     files = compose_files(
@@ -64,24 +70,26 @@ def write_compose_directory(start: StartSpec) -> None:
 
 
 def secrets_directory(state: BoxState) -> Path:
-    """The folder of a container's secret files."""
+    """The directory of a container's secret files."""
     return state.compose_dir / "secrets"
 
 
 def secret_values(start: StartSpec) -> dict[str, str]:
-    """Every secret of the plan with its value, "" while it has none."""
+    """Return every secret of the plan with its value, "" if it has none."""
     return {name: start.secrets.get(name, "") for name in start.plan.secrets}
 
 
 def secrets_match(start: StartSpec, directory: Path) -> bool:
-    """True when the files of a box hold the values that it would be started with."""
+    """True if the secret files of a box have the values that `start` would set."""
     with wrap_os_errors(f"read {directory}"):
         files = {directory / name: value for name, value in secret_values(start).items()}
         return all(path.exists() and path.read_text() == value for path, value in files.items())
 
 
 def write_secrets(directory: Path, values: Mapping[str, str]) -> None:
-    """One file a secret, 0444 in a 0700 folder: uid 1000 in the box reads it whoever ran the CLI."""
+    """Writes one file per secret, 0444 in a 0700 directory: uid 1000 in the box reads it, whoever
+    ran the CLI.
+    """
     with wrap_os_errors(f"make {directory}"):
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         directory.chmod(0o700)
@@ -90,10 +98,10 @@ def write_secrets(directory: Path, values: Mapping[str, str]) -> None:
 
 
 def _write(path: Path, content: bytes, *, mounted: bool, mode: int = 0o644) -> None:
-    """`held`: a mount holds the inode, so the file is written in place."""
+    """`mounted`: a mount holds the inode, so the file is written in place."""
     with wrap_os_errors(f"write {path}"):
         path.parent.mkdir(parents=True, exist_ok=True)
-        if path.is_dir():  # what docker makes of a mount whose file was missing
+        if path.is_dir():  # docker creates it for a mount whose file is missing
             path.rmdir()
         if path.exists():
             path.chmod(0o644)

@@ -1,4 +1,6 @@
-"""dockerd on a machine without a service manager: started detached by us, stopped only if we started it."""
+"""dockerd on a machine without a service manager: started detached, stopped only if agentbox
+started it.
+"""
 
 from __future__ import annotations
 
@@ -22,17 +24,19 @@ _WAIT_SECONDS = 20.0
 _POLL_SECONDS = 0.1
 _ATTEMPTS = 2
 _TAIL = 20
-_PID_RECORD = "dockerd.json"  # pid and start time of the daemon that we started
+_PID_RECORD = "dockerd.json"  # pid and start time of the daemon started by agentbox
 _PID_FILE = Path("/var/run/docker.pid")
 
 
 def is_installed() -> bool:
-    """True when this machine has the daemon; a client alone does not count."""
+    """True if this machine has the daemon; a client alone does not count."""
     return shutil.which("dockerd") is not None or Path("/usr/sbin/dockerd").exists()
 
 
 def start(directory: Path) -> None:
-    """Starts dockerd and waits for its socket. Raises AgentboxError (exit 6 with its last log lines, exit 3 if not root)."""
+    """Starts dockerd and waits for its socket. Raises AgentboxError (exit 6 with the last log
+    lines, exit 3 if not root).
+    """
     if Path("/run/systemd/system").exists():
         _start_service()
         return
@@ -48,9 +52,8 @@ def start(directory: Path) -> None:
         process = _spawn(directory, log)
         while time.monotonic() < deadline and (process.poll() is None or _daemon_runs()):
             if is_reachable():
-                if (
-                    process.poll() is not None
-                ):  # somebody else's came up meanwhile, and ours gave way
+                # Another daemon started meanwhile and this one exited.
+                if process.poll() is not None:
                     (directory / _PID_RECORD).unlink()
                 return
             time.sleep(_POLL_SECONDS)
@@ -69,20 +72,18 @@ def start(directory: Path) -> None:
     )
     raise AgentboxError(
         f"cannot start the container engine: dockerd does not answer, {outcome}{tail}",
-        f"The whole log is {log}. Mend what it names, or use --engine process.",
+        f"Full log: {log}. Fix the error, or use --engine process.",
         exit_code=ExitCode.ENGINE,
     )
 
 
 def _spawn(directory: Path, log: Path) -> subprocess.Popen[bytes]:
-    """Starts dockerd detached and notes that it is ours."""
+    """Starts dockerd detached and records its pid."""
     _remove_stale_pid_file()
     with wrap_os_errors(f"write {log}"):
         make_directory(directory)
-        with (
-            log.open("ab") as stream,
-            deferred_interrupts(),
-        ):  # a daemon without a note would be nobody's
+        # A daemon without a recorded pid could not be stopped later.
+        with log.open("ab") as stream, deferred_interrupts():
             process = subprocess.Popen(
                 [shutil.which("dockerd") or "/usr/sbin/dockerd"],
                 stdin=subprocess.DEVNULL,
@@ -98,7 +99,7 @@ def _spawn(directory: Path, log: Path) -> subprocess.Popen[bytes]:
 
 
 def stop(directory: Path) -> bool:
-    """Stops a daemon that `start` started; False when there is none of ours."""
+    """Stops a daemon that `start` started; False if there is none."""
     record_file = directory / _PID_RECORD
     try:
         recorded = json.loads(record_file.read_text())
@@ -126,7 +127,7 @@ def stop(directory: Path) -> bool:
 
 
 def _daemon_runs() -> bool:
-    """True while a dockerd of this machine runs, to judge by the file that it keeps its pid in."""
+    """True while a dockerd runs on this machine, according to its pid file."""
     try:
         pid = int(_PID_FILE.read_text())
         return Path(f"/proc/{pid}/comm").read_text().strip() == "dockerd" and start_ticks(pid) > 0
@@ -135,13 +136,17 @@ def _daemon_runs() -> bool:
 
 
 def _remove_stale_pid_file() -> None:
-    """Removes the pid file of a daemon that was killed: dockerd refuses to start while any process has that pid."""
+    """Removes the pid file of a killed daemon: dockerd refuses to start while any process has that
+    pid.
+    """
     if _PID_FILE.exists() and not _daemon_runs():
         _PID_FILE.unlink()
 
 
 def start_ticks(pid: int) -> int:
-    """The kernel's start time of a process, which with the pid names it for ever; 0 when it is gone or a zombie."""
+    """Return the kernel's start time of a process, which with the pid identifies it; 0 if it has
+    ended or is a zombie.
+    """
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):

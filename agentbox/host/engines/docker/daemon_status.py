@@ -1,4 +1,4 @@
-"""Whether a docker daemon answers, and if not, why: each reason has its own remedy."""
+"""Whether a docker daemon responds, and if not, why: each reason has its own remedy."""
 
 from __future__ import annotations
 
@@ -21,19 +21,21 @@ _PEER_CREDENTIALS: Final = struct.Struct("3i")  # struct ucred of unix(7): pid, 
 
 @dataclass(frozen=True)
 class DaemonStatus:
-    """`down`: nothing listens. `silent`: something listens and does not answer. `no-client`: no docker program."""
+    """`down`: nothing listens. `silent`: something listens and does not respond. `no-client`: no
+    docker program.
+    """
 
     state: Literal["answers", "no-client", "denied", "silent", "down"]
     host: str = LOCAL_SOCKET
 
     @property
     def is_startable(self) -> bool:
-        """True when a daemon started here would be the one asked for."""
+        """True if starting the local daemon would fix the status."""
         return self.host == LOCAL_SOCKET and self.state in {"no-client", "down"}
 
 
 def query_status() -> DaemonStatus:
-    """Asks the daemon that the docker client of this user would talk to."""
+    """Queries the daemon that this user's docker client would use."""
     if shutil.which("docker") is None:
         return DaemonStatus("no-client", environment().get("DOCKER_HOST") or LOCAL_SOCKET)
     try:
@@ -55,15 +57,15 @@ def query_status() -> DaemonStatus:
 
 
 def is_reachable() -> bool:
-    """True when a docker daemon answers this user."""
+    """True if a docker daemon responds to this user."""
     return query_status().state == "answers"
 
 
 def unreachable_error(doing: str, status: DaemonStatus) -> AgentboxError:
-    """`cannot <doing>: …` for a daemon that does not answer."""
+    """Return `cannot <doing>: …` for a daemon that does not respond."""
     if status.state == "denied":
         return AgentboxError(
-            f"cannot {doing}: this user may not talk to the docker daemon at {status.host}",
+            f"cannot {doing}: no permission to use the docker daemon at {status.host}",
             "Use sudo, or join the group docker and log in again; or use --engine process.",
             exit_code=ExitCode.PREREQUISITE,
         )
@@ -75,21 +77,27 @@ def unreachable_error(doing: str, status: DaemonStatus) -> AgentboxError:
         )
     if status.state == "silent":
         return AgentboxError(
-            f"cannot {doing}: the docker daemon at {status.host} took the question and did not answer in {_WAIT_SECONDS} s",
-            "Look at its log; restart it when it hangs. Or use --engine process.",
+            f"cannot {doing}: the docker daemon at {status.host} did not respond within "
+            f"{_WAIT_SECONDS} s",
+            "Check its log and restart it if it hangs, or use --engine process.",
             exit_code=ExitCode.ENGINE,
         )
     return AgentboxError(
-        f"cannot {doing}: no docker daemon answers at {status.host}",
+        f"cannot {doing}: no docker daemon responds at {status.host}",
         "Run ./agentbox.sh up: it starts the daemon of this machine."
         if status.host == LOCAL_SOCKET
-        else "DOCKER_HOST or the docker context names that address: start what should listen there, or unset it.",
+        else (
+            "DOCKER_HOST or the docker context sets that address: start the daemon there, or "
+            "unset it."
+        ),
         exit_code=ExitCode.ENGINE,
     )
 
 
 def daemon_pid(host: str) -> int | None:
-    """The process that listens on the daemon's socket; None when it is not on this machine or not dockerd."""
+    """Return the pid that listens on the daemon's socket; None if it is not local or not
+    dockerd.
+    """
     if not host.startswith("unix://"):
         return None
     try:
@@ -103,7 +111,7 @@ def daemon_pid(host: str) -> int | None:
 
 
 def _daemon_address() -> str:
-    """The address that the client uses: DOCKER_HOST, else that of its context."""
+    """Return the address that the client uses: DOCKER_HOST, else that of its context."""
     endpoint = ""
     with suppress(subprocess.TimeoutExpired):
         endpoint = subprocess.run(

@@ -1,4 +1,4 @@
-"""The docker engine: compose for start and removal, the docker client for the rest."""
+"""The docker engine: compose for start and removal, the docker client for everything else."""
 
 from __future__ import annotations
 
@@ -23,41 +23,48 @@ from agentbox.host.engines.docker.docker_cli import docker, stream_lines
 from agentbox.host.engines.state import BoxRecord, BoxState
 
 DIRECTORY_LABEL = "com.docker.compose.project.working_dir"
-_MIN_NAME_LENGTH = 2  # docker's own rule: [a-zA-Z0-9][a-zA-Z0-9_.-]+
+_MIN_NAME_LENGTH = 2  # docker's rule: [a-zA-Z0-9][a-zA-Z0-9_.-]+
 _QUERY_SECONDS = 20
 PROJECT_LABEL = "com.docker.compose.project"
 
 
 class DockerEngine:
-    """A box as a container of the local docker daemon."""
+    """Runs a box as a container of the local docker daemon."""
 
     name = "docker"
     protections_absent: tuple[str, ...] = ()
 
     def load(self, archive: Path) -> None:
-        """Loads an image archive; the daemon's image id is then the archive's config digest."""
+        """Loads an image archive; the image id is then the archive's config digest."""
         docker(["load", "--quiet", "--input", str(archive)], doing="load the image into docker")
 
     def has_image(self, reference: str) -> bool:
         return succeeds(["docker", "image", "inspect", reference])
 
     def check(self, start: StartSpec) -> None:
-        """Raises AgentboxError for what would stop `start`: exit 7 for a port or a name that is taken, 3 for limits,
-        1 for a name that docker does not take."""
+        """Raises AgentboxError if `start` would fail: exit 7 for a port or name in use, 3 for
+        limits, 1 for a name that docker does not allow.
+        """
         if len(start.plan.name) < _MIN_NAME_LENGTH:
             raise AgentboxError(
-                f"cannot start the box {start.plan.name}: docker takes names of two characters and more",
-                "Give this box another name ([meta] name in the manifest), or use --engine process.",
+                f"cannot start the box {start.plan.name}: docker requires names of at least two "
+                "characters",
+                "Give this box another name ([meta] name in the manifest), or use --engine "
+                "process.",
             )
         container = self._inspect(start.plan.name)
         if container is not None and not _is_own_container(container, start.state):
             directory = (container["Config"]["Labels"] or {}).get(DIRECTORY_LABEL, "something else")
             raise AgentboxError(
-                f"cannot start the box {start.plan.name}: a container of that name belongs to {directory}",
-                "Give this box another name ([meta] name in the manifest), or remove that container.",
+                f"cannot start the box {start.plan.name}: a container of that name belongs to "
+                f"{directory}",
+                "Give this box another name ([meta] name in the manifest), or remove that "
+                "container.",
                 exit_code=ExitCode.BUSY,
             )
-        cores = int(docker(["info", "--format", "{{.NCPU}}"], doing="ask docker for its cores"))
+        cores = int(
+            docker(["info", "--format", "{{.NCPU}}"], doing="get the number of cores from docker")
+        )
         host_limits.check(
             start.plan, host_limits.docker_limits(cores, daemon_status.query_status().host)
         )
@@ -68,7 +75,9 @@ class DockerEngine:
         )
 
     def start(self, start: StartSpec) -> BoxRecord:
-        """Writes the compose folder, then lets compose bring the container up; with `recreate`, a new one."""
+        """Writes the compose directory, then starts the container with compose; with `recreate`, a
+        new one.
+        """
         write_compose_directory(start)
         arguments = ["up", "--detach", "--no-build", "--remove-orphans"]
         arguments += ["--force-recreate"] if start.recreate else []
@@ -77,18 +86,18 @@ class DockerEngine:
         return self.make_record(start)
 
     def refresh(self, start: StartSpec, record: BoxRecord) -> BoxRecord:
-        """Boots the same container again, over the manifest and the secrets as they are now."""
+        """Restarts the same container with the current manifest and secrets."""
         write_compose_directory(start)
         self.restart(record, start.plan.resources.stop_seconds)
         return self.make_record(start)
 
     def rewrite(self, start: StartSpec, record: BoxRecord) -> BoxRecord:
-        """Only the files that the box has mounted."""
+        """Updates the mounted files only."""
         write_compose_directory(start)
         return self.make_record(start)
 
     def make_record(self, start: StartSpec) -> BoxRecord:
-        """What `start` is remembered as."""
+        """Return the record of a start."""
         return BoxRecord(
             engine=self.name,
             name=start.plan.name,
@@ -110,7 +119,7 @@ class DockerEngine:
         return secrets_match(start, secrets_directory(start.state))
 
     def find_running(self, name: str, state: BoxState, api_url: str) -> BoxRecord | None:
-        """A box of ours that runs though its record is lost."""
+        """Find a running box of this state directory whose record is lost."""
         if not daemon_status.is_reachable():
             return None
         container = self._inspect(name)
@@ -174,17 +183,20 @@ class DockerEngine:
             docker(["volume", "rm", *volume_names], doing=doing)
 
     def find_stored(self, name: str, state: BoxState) -> BoxRecord | None:
-        """What a box that is down has stored, to be removed by `remove`; None when there is nothing.
+        """Return a record of the stored data of a box that is down, for `remove`; None if there is
+        none.
 
-        Raises AgentboxError for a box that was once a container while no daemon can say.
+        Raises AgentboxError for a box that was a container if no daemon responds.
         """
         if (status := daemon_status.query_status()).state != "answers":
             if state.compose_dir.exists():
-                raise daemon_status.unreachable_error(f"remove what the box {name} stored", status)
+                raise daemon_status.unreachable_error(
+                    f"remove the stored data of the box {name}", status
+                )
             return None
         volumes = docker(
             ["volume", "ls", "--quiet", "--filter", f"label={PROJECT_LABEL}={name}"],
-            doing=f"look for volumes of {name}",
+            doing=f"list the volumes of {name}",
         )
         return (
             BoxRecord(engine=self.name, name=name, api_url="", folder=str(state.compose_dir))
@@ -211,7 +223,9 @@ class DockerEngine:
         ).encode()
 
     def _inspect(self, name: str) -> dict[str, Any] | None:
-        """None for a container that does not exist. Raises AgentboxError when the daemon cannot say."""
+        """Return None for a container that does not exist. Raises AgentboxError if the daemon does
+        not respond.
+        """
         rows = docker(
             [
                 "container",
@@ -223,14 +237,14 @@ class DockerEngine:
                 "--format",
                 "{{.ID}}",
             ],
-            doing=f"ask docker about the box {name}",
+            doing=f"query docker for the box {name}",
             timeout=_QUERY_SECONDS,
         ).split()
         if not rows:
             return None
         output = docker(
             ["container", "inspect", rows[0]],
-            doing=f"ask docker about the box {name}",
+            doing=f"query docker for the box {name}",
             timeout=_QUERY_SECONDS,
         )
         container: dict[str, Any] = json.loads(output)[0]
@@ -242,13 +256,13 @@ def _is_own_container(container: Mapping[str, Any], state: BoxState) -> bool:
 
 
 def _was_created_from(container: Mapping[str, Any], directory: Path) -> bool:
-    """True when compose made the container from that folder."""
+    """True if compose created the container from that directory."""
     label = (container["Config"]["Labels"] or {}).get(DIRECTORY_LABEL, "")
     return bool(label) and Path(label).resolve() == directory.resolve()
 
 
 def _published_ports(container: Mapping[str, Any]) -> set[int]:
-    """Ports of this host that a running container has now."""
+    """Return the host ports of a running container."""
     if not container["State"]["Running"]:
         return set()
     rows = [

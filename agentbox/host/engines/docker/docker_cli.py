@@ -1,4 +1,6 @@
-"""Calls of the docker client and of compose: what they fail with becomes the sentence and the exit code of its cause."""
+"""Calls of the docker client and of compose; errors are mapped to a message and an exit code by
+cause.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ _NAME_TAKEN: Final = re.compile(
 def docker(
     arguments: Sequence[str], *, doing: str, timeout: float = 300, uninterruptible: bool = False
 ) -> str:
-    """Runs the docker client; its stdout. Raises AgentboxError as `explained` says."""
+    """Runs the docker client and returns its stdout. Raises AgentboxError as `explain_errors`."""
     return explain_errors(
         lambda: run(
             ["docker", *arguments], doing=doing, timeout=timeout, uninterruptible=uninterruptible
@@ -36,8 +38,9 @@ def docker(
 
 
 def explain_errors(call: Callable[[], str], doing: str) -> str:
-    """Runs `call`. An error of it is told by its cause: a daemon that is gone, a port or a name that is taken (exit 7),
-    an address that this host does not have (exit 3), a full disk; else as it is (exit 6)."""
+    """Runs `call` and replaces its error by one with the cause: daemon not running, port or name in
+    use (exit 7), address not on this host (exit 3), disk full; else unchanged (exit 6).
+    """
     try:
         return call()
     except AgentboxError as error:
@@ -52,33 +55,35 @@ def _explain(error: AgentboxError, doing: str) -> AgentboxError:
     text = error.message
     if match := _PORT_TAKEN.search(text):
         return AgentboxError(
-            f"cannot {doing}: port {match['port']} is taken on this host",
-            "Stop what listens there, or give this box another port in the manifest.",
+            f"cannot {doing}: port {match['port']} is already in use on this host",
+            "Stop the program that listens there, or give this box another port in the manifest.",
             exit_code=ExitCode.BUSY,
         )
     if match := _ADDRESS_MISSING.search(text):
         return AgentboxError(
             f"cannot {doing}: this host has no address {match['address']}",
-            "Mend publish_address in the manifest: 127.0.0.1, or an address that `ip address` lists.",
+            "Fix publish_address in the manifest: 127.0.0.1, or an address that `ip address` "
+            "lists.",
             exit_code=ExitCode.PREREQUISITE,
         )
     if match := _NAME_TAKEN.search(text):
         return AgentboxError(
-            f"cannot {doing}: a container named {match['name']} exists already",
+            f"cannot {doing}: a container named {match['name']} already exists",
             "Remove that container, or give this box another name in the manifest.",
             exit_code=ExitCode.BUSY,
         )
     if _DISK_FULL in text.lower():
         return AgentboxError(
             f"cannot {doing}: the disk of the docker daemon is full",
-            "`docker system df` shows what takes room there, `docker image prune` removes unused images. Then run up again.",
+            "`docker system df` shows disk usage, `docker image prune` removes unused images. "
+            "Then run up again.",
             exit_code=ExitCode.ENGINE,
         )
     return error
 
 
 def stream_lines(arguments: Sequence[str], *, doing: str) -> Iterator[str]:
-    """Lines of the client's stdout and stderr as they come. Raises AgentboxError (exit 6) when it fails in the end."""
+    """Yield lines of the client's stdout and stderr. Raises AgentboxError (exit 6) if it fails."""
     process = subprocess.Popen(
         ["docker", *arguments],
         stdin=subprocess.DEVNULL,

@@ -1,4 +1,6 @@
-"""Images of builds that fell out of the record: removed where they are ours and nothing uses them."""
+"""Images of builds that are no longer in the record: removed if agentbox built them and nothing
+uses them.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,11 @@ _DOING = "remove old images"
 
 
 def remove_old_images(state: BoxState) -> list[str]:
-    """Removes the images of this box's builds beyond the last few. Returns the ids that are gone by this call.
+    """Removes the images of this box's outdated builds. Returns the ids that were removed.
 
-    Kept are those that a last build of any box of this user names, that a container uses, running or not, and whatever
-    is not labelled as built from the plan that the record names. What is kept stays in the record, for the next time.
+    Kept are images in the recent builds of any box of this user, images used by a container
+    (running or not), and images without the label of the recorded plan. Kept images stay in the
+    record for the next time.
     """
     recorded_ids = {stamp.image_id for stamp in state.builds()}
     recorded_ids |= {stamp.image_id for other in state.other_boxes() for stamp in other.builds()}
@@ -38,7 +41,9 @@ def _exists(stamp: BuildStamp) -> bool:
 
 
 def _remove_image(stamp: BuildStamp) -> bool:
-    """Without force: the daemon itself refuses an image that a container has, or that somebody gave a second name."""
+    """Removes without force: the daemon refuses an image that a container uses or that has a second
+    name.
+    """
     if _plan_digest(stamp.image_id) != stamp.plan_digest:
         return False
     if docker(

@@ -1,5 +1,6 @@
-"""An image of a registry, by digest: brought by the engine's own client, which checks the digest, and held to the plan
-that it is to run."""
+"""An image of a registry, by digest: pulled by the engine's client, which checks the digest, and
+checked against the plan.
+"""
 
 from __future__ import annotations
 
@@ -21,16 +22,17 @@ _PULL_SECONDS: Final = 3600.0
 
 
 def ensure_image(reference: str, plan: Plan) -> BuildStamp:
-    """The image of `NAME@sha256:…`, pulled unless the daemon has it.
+    """Return the image of `NAME@sha256:…`, pulling it if necessary.
 
-    Raises AgentboxError: exit 2 for a reference without digest, 4 when the registry does not give it, 5 when the image
-    was made of another lock or seccomp list than this plan, or with test hooks that the plan has not.
+    Raises AgentboxError: exit 2 for a reference without digest, 4 if the registry does not serve
+    it, 5 if the image was built from another lock or seccomp list than this plan, or with test
+    hooks that the plan lacks.
     """
     match = _REFERENCE.fullmatch(reference)
     if match is None:
         raise AgentboxError(
-            f"cannot pull {reference}: it names no digest",
-            "Give NAME@sha256:… with 64 hexadecimal digits: a tag may be another image tomorrow.",
+            f"cannot pull {reference}: it has no digest",
+            "Use NAME@sha256:… with 64 hexadecimal digits: a tag may change.",
             exit_code=ExitCode.USAGE,
         )
     image = _inspect_image(reference) or _pull(reference)
@@ -47,14 +49,14 @@ def ensure_image(reference: str, plan: Plan) -> BuildStamp:
 
 
 def _inspect_image(reference: str) -> dict[str, Any] | None:
-    """What the daemon says of an image that it has."""
+    """Return the daemon's description of a local image."""
     image_ids = docker(
-        ["image", "ls", "--quiet", "--no-trunc", reference], doing=f"look for {reference}"
+        ["image", "ls", "--quiet", "--no-trunc", reference], doing=f"find {reference}"
     ).split()
     if not image_ids:
         return None
     image: dict[str, Any] = json.loads(
-        docker(["image", "inspect", reference], doing=f"look at {reference}")
+        docker(["image", "inspect", reference], doing=f"inspect {reference}")
     )[0]
     return image
 
@@ -66,7 +68,10 @@ def _pull(reference: str) -> dict[str, Any]:
     except AgentboxError as error:
         if error.exit_code is not ExitCode.ENGINE or error.hint or not daemon_status.is_reachable():
             raise
-        hint = "Ask the registry for that name and digest; docker login, where it wants to know who asks."
+        hint = (
+            "Check the name and the digest in the registry; run docker login if it requires "
+            "authentication."
+        )
         raise AgentboxError(error.message, hint, exit_code=ExitCode.FETCH) from error
     image = _inspect_image(reference)
     if image is None:
@@ -79,7 +84,7 @@ def _pull(reference: str) -> dict[str, Any]:
 def _check_labels(reference: str, labels: Mapping[str, str], plan: Plan) -> None:
     if PLAN_LABEL not in labels:
         raise AgentboxError(
-            f"cannot use {reference}: it is no image of agentbox (no label {PLAN_LABEL})",
+            f"cannot use {reference}: it is not an agentbox image (no label {PLAN_LABEL})",
             exit_code=ExitCode.LOCK,
         )
     expected = {
@@ -91,7 +96,8 @@ def _check_labels(reference: str, labels: Mapping[str, str], plan: Plan) -> None
         actual = labels.get(f"org.agentbox.{name}", "nothing")
         if actual != value:
             raise AgentboxError(
-                f"cannot use {reference}: its {name} is {actual}, this checkout says {value}",
-                "Take the checkout and agentbox.lock that the image was built from, or build one: ./agentbox.sh up.",
+                f"cannot use {reference}: its {name} is {actual}, this checkout has {value}",
+                "Use the checkout and agentbox.lock that the image was built from, or build "
+                "one: ./agentbox.sh up.",
                 exit_code=ExitCode.LOCK,
             )

@@ -1,3 +1,3 @@
-"""The process engine: the same boot below a prefix on the plain host. Only code for boxes without a
-container goes in.
+"""The process engine: the same boot below a prefix on the host. Only code for boxes without a
+container belongs here.
 """

@@ -1,4 +1,4 @@
-"""The processes of a process-engine box: those whose environment carries its prefix."""
+"""The processes of a process-engine box: those with its prefix in their environment."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ _POLL_SECONDS = 0.05
 
 
 def box_pids(root: Path) -> list[int]:
-    """Pids of every process that was started below that prefix, as far as this user may see."""
+    """Return the pids of all processes started below that prefix, as far as this user may see
+    them.
+    """
     marker = f"{PREFIX_VARIABLE}={root}".encode()
     pids = []
     for entry in Path("/proc").glob("[0-9]*"):
@@ -21,12 +23,12 @@ def box_pids(root: Path) -> list[int]:
             if marker in (entry / "environ").read_bytes().split(b"\0"):
                 pids.append(int(entry.name))
         except OSError:
-            continue  # gone, or another user's
+            continue  # ended, or another user's
     return pids
 
 
 def leader_pid(root: Path) -> int | None:
-    """The process that became supervisord: it leads the session that the box was started in."""
+    """Return the process that became supervisord: it leads the session of the box."""
     for pid in box_pids(root):
         try:
             if os.getsid(pid) == pid and _runs_boot(pid):
@@ -37,7 +39,9 @@ def leader_pid(root: Path) -> int | None:
 
 
 def kill_all(root: Path, seconds: float) -> int:
-    """KILLs what is left below a prefix whose leader is gone, and waits until it is. Returns how many there were."""
+    """Sends KILL to the remaining processes below a prefix and waits for their end. Returns how
+    many there were.
+    """
     count = len(remaining := box_pids(root))
     deadline = time.monotonic() + seconds
     while remaining and time.monotonic() < deadline:

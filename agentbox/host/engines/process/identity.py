@@ -1,4 +1,4 @@
-"""Becoming the box's user for good: a control plane never runs as root."""
+"""Switches to the box's user permanently: a control plane never runs as root."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ _CAP_LAST = Path("/proc/sys/kernel/cap_last_cap")
 
 
 def become_box_user() -> None:
-    """Runs in the child before exec. As root: no groups, uid and gid 1000, empty bounding set; then no-new-privs.
+    """Runs in the child before exec. As root: no groups, uid and gid 1000, empty bounding set; then
+    no-new-privs.
 
-    Raises OSError for a step that the kernel refuses: nothing is executed with a right that was to be gone.
+    Raises OSError if the kernel refuses a step, so that nothing is executed with too many rights.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     if os.geteuid() == 0:
@@ -36,28 +37,29 @@ def become_box_user() -> None:
 
 
 def _in_bounding_set(libc: ctypes.CDLL, capability: int) -> bool:
-    """Whether the capability is in the bounding set of this process."""
+    """True if the capability is in the bounding set of this process."""
     return bool(libc.prctl(_PR_CAPBSET_READ, capability, 0, 0, 0) != 0)
 
 
 def require_readable(paths: Iterable[Path]) -> None:
-    """Checks that uid 1000 can reach every place. Raises AgentboxError (exit 3) naming each that it cannot."""
+    """Raises AgentboxError (exit 3) listing the paths that uid 1000 cannot read."""
     blocked = [f"{path} ({blocker})" for path in paths if (blocker := _blocking_directory(path))]
     if blocked:
         raise AgentboxError(
-            "cannot run a box as processes of uid 1000: it cannot read " + ", ".join(blocked),
-            "Move the checkout to a folder that everybody can enter (such as /srv), or start agentbox as an ordinary user.",
+            "cannot run a box as processes of uid 1000: not readable: " + ", ".join(blocked),
+            "Move the checkout to a directory that everybody can enter (such as /srv), or start "
+            "agentbox as an ordinary user.",
             exit_code=ExitCode.PREREQUISITE,
         )
 
 
 def _blocking_directory(path: Path) -> str:
-    """The first folder on the way that uid 1000 may not enter, or "" when there is none."""
+    """Return the first directory on the path that uid 1000 may not enter, or ""."""
     for step in reversed([path, *path.parents]):
         status = step.stat()
         required = stat.S_IXOTH | (stat.S_IROTH if step == path else 0)
         if status.st_uid == BOX_UID:
             required <<= 6
         if status.st_mode & required != required:
-            return f"closed at {step}"
+            return f"blocked by {step}"
     return ""

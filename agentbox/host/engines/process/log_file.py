@@ -1,4 +1,4 @@
-"""Reading a log file as `docker logs` would: its last lines, then what is added, across its rotation."""
+"""Reads a log file as `docker logs` does: its last lines, then new ones, across its rotation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ _POLL_SECONDS = 0.2
 
 
 def read_lines(path: Path, *, follow: bool, lines: int | None) -> Iterator[str]:
-    """Lines without their ends. With `follow` it goes on until the caller stops. A missing file has no lines."""
+    """Yield lines without line ends; with `follow` until the caller stops. A missing file has no
+    lines.
+    """
     if not path.exists():
         return
     stream = path.open(errors="replace")
@@ -29,7 +31,7 @@ def read_lines(path: Path, *, follow: bool, lines: int | None) -> Iterator[str]:
         while follow:
             rotated = _was_replaced(
                 path, stream
-            )  # before the last of it is read, so that nothing of it is missed
+            )  # checked before the rest is read, so that nothing is missed
             if line := stream.readline():
                 yield line.rstrip("\n")
             elif rotated:
@@ -42,7 +44,7 @@ def read_lines(path: Path, *, follow: bool, lines: int | None) -> Iterator[str]:
 
 
 def _was_replaced(path: Path, stream: TextIO) -> bool:
-    """Whether a new file stands at the path of an open one."""
+    """True if the path of an open file has a new file."""
     try:
         return not os.path.samestat(path.stat(), os.fstat(stream.fileno()))
     except FileNotFoundError:

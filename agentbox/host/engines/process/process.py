@@ -1,4 +1,6 @@
-"""The process engine: the same boot below a prefix on the plain host, for development and machines without an engine."""
+"""The process engine: the same boot below a prefix on the host, for development and machines
+without an engine.
+"""
 
 from __future__ import annotations
 
@@ -31,18 +33,22 @@ _KILL_SECONDS = 5.0
 
 
 class ProcessEngine:
-    """A box as processes of this host, below `root`, as uid 1000 when root starts it, else as the caller."""
+    """Runs a box as processes of this host below `root`, as uid 1000 if root starts it, else as the
+    caller.
+    """
 
     name = "process"
     protections_absent: tuple[str, ...] = PROCESS_ENGINE_LACKS
 
     def root(self, start: StartSpec) -> Path:
-        """Where the box lives: its state folder, or a folder that uid 1000 can reach when root starts it."""
+        """The root: in the state directory, or in one that uid 1000 can reach if root starts it."""
         return process_root(start.plan.name, start.state)
 
     def check(self, start: StartSpec) -> None:
-        """Raises AgentboxError: exit 7 for a port that is taken, 3 for limits and for places that uid 1000 cannot read."""
-        from agentbox.host.engines import host_limits, ports  # for the start alone
+        """Raises AgentboxError: exit 7 for a port in use, 3 for limits and for paths that uid 1000
+        cannot read.
+        """
+        from agentbox.host.engines import host_limits, ports  # needed for a start only
 
         if os.geteuid() == 0:
             require_readable([CHECKOUT, Path(sys.prefix), Path(sys.executable).resolve()])
@@ -53,28 +59,30 @@ class ProcessEngine:
         ports.require_free_ports(rows, own_ports, find_container=ports.publishing_container)
 
     def start(self, start: StartSpec) -> BoxRecord:
-        """Ends what is left of an earlier start, lays the box's files below its root, and boots."""
+        """Stops what remains of an earlier start, writes the box's files below its root, and
+        boots.
+        """
         root = self.root(start)
         if running_pid := leader_pid(root):
             self._stop(running_pid, root, start.plan.resources.stop_seconds)
         kill_all(root, _KILL_SECONDS)
         paths = Paths(root)
-        with wrap_os_errors(f"lay out the box below {root}"):
+        with wrap_os_errors(f"write the files of the box below {root}"):
             write_box_files(paths, start)
-            with deferred_interrupts():  # a process without a record would be nobody's
+            with deferred_interrupts():  # a process without a record could not be stopped later
                 return self.make_record(start, boot(paths, start).pid)
 
     def refresh(self, start: StartSpec, record: BoxRecord) -> BoxRecord:
-        """Whatever changed, the boot runs again over all of it."""
+        """Starts again: the boot applies every change."""
         return self.start(start)
 
     def rewrite(self, start: StartSpec, record: BoxRecord) -> BoxRecord:
-        """Only the manifest that the box has mounted."""
+        """Updates the mounted manifest only."""
         write_in_place(Paths(Path(record.root)).manifest, start.manifest)
         return self.make_record(start, record.pid)
 
     def make_record(self, start: StartSpec, pid: int) -> BoxRecord:
-        """What `start` is remembered as."""
+        """Return the record of a start."""
         return BoxRecord(
             engine=self.name,
             name=start.plan.name,
@@ -95,7 +103,7 @@ class ProcessEngine:
         return secrets_match(start, Paths(self.root(start)).mounted_secrets)
 
     def find_running(self, name: str, state: BoxState, api_url: str) -> BoxRecord | None:
-        """A box of ours that runs though its record is lost."""
+        """Find a running box of this state directory whose record is lost."""
         root = process_root(name, state)
         if not box_pids(root):
             return None
@@ -134,12 +142,12 @@ class ProcessEngine:
     def restart(self, record: BoxRecord, seconds: int) -> None:
         raise AgentboxError(
             "cannot restart a process-engine box in place",
-            "Run ./agentbox.sh up: it boots the box again.",
+            "Run ./agentbox.sh up to boot the box again.",
             exit_code=ExitCode.ENGINE,
         )
 
     def remove(self, record: BoxRecord, *, volumes: bool) -> None:
-        """Also ends what a killed supervisord left behind."""
+        """Also stops processes that a killed supervisord left."""
         root = Path(record.root)
         kill_all(root, _KILL_SECONDS)
         if volumes:
@@ -149,7 +157,9 @@ class ProcessEngine:
             shutil.rmtree(root / part, ignore_errors=True)
 
     def find_stored(self, name: str, state: BoxState) -> BoxRecord | None:
-        """What a box that is down has stored, to be removed by `remove`; None when there is nothing."""
+        """Return a record of the stored data of a box that is down, for `remove`; None if there is
+        none.
+        """
         root = process_root(name, state)
         return (
             BoxRecord(engine=self.name, name=name, api_url="", root=str(root))
@@ -162,7 +172,7 @@ class ProcessEngine:
     ) -> Iterator[str]:
         from agentbox.host.engines.process.log_file import (
             read_lines,
-        )  # renderers take long to import, and few commands need one
+        )  # renderers are slow to import, and few commands need them
         from agentbox.plan.supervisord_files import boot_log
 
         return read_lines(boot_log(Paths(Path(record.root))), follow=follow, lines=lines)
@@ -182,7 +192,7 @@ class ProcessEngine:
 
 
 def write_box_files(paths: Paths, start: StartSpec) -> None:
-    """Writes the files that the image would hold, and the folders that mounts would be; owned by the box's user."""
+    """Writes the files of the image and the directories of the mounts, owned by the box's user."""
     from agentbox.plan.render.files import config_layer
     from agentbox.plan.render.supervisord import supervisord
 
@@ -210,13 +220,11 @@ def write_box_files(paths: Paths, start: StartSpec) -> None:
     for target, content in files.items():
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(content)
-    paths.venv.unlink(
-        missing_ok=True
-    )  # another checkout may have started the box of this name before
+    paths.venv.unlink(missing_ok=True)  # another checkout may have started this box before
     paths.venv.symlink_to(sys.prefix)
     for name in start.plan.secrets:
         secret = paths.mounted_secrets / name
-        secret.unlink(missing_ok=True)  # 0400: its owner may not open it to write
+        secret.unlink(missing_ok=True)  # 0400: its owner may not open it for writing
         secret.write_text(start.secrets.get(name, ""))
         secret.chmod(0o400)
     if os.geteuid() == 0:
@@ -224,7 +232,7 @@ def write_box_files(paths: Paths, start: StartSpec) -> None:
 
 
 def _link_workspace(workspace: Path, project: Path | None) -> None:
-    """A link to the project; what the box's own workspace holds waits beside it until it is wanted again."""
+    """Links to the project; the box's own workspace is kept beside it meanwhile."""
     saved = workspace.with_name(f"{workspace.name}.own")
     if workspace.is_symlink():
         workspace.unlink()
@@ -245,7 +253,7 @@ def _chown_tree(root: Path) -> None:
 
 
 def boot(paths: Paths, start: StartSpec) -> subprocess.Popen[bytes]:
-    """Starts the boot over what lies below the prefix, in a session of its own, as the box's user."""
+    """Starts the boot below the prefix, in its own session, as the box's user."""
     from agentbox.box.supervision.boot_log import rotated_path
     from agentbox.plan.supervisord_files import boot_log
 
@@ -269,7 +277,9 @@ def boot(paths: Paths, start: StartSpec) -> subprocess.Popen[bytes]:
 
 
 def boot_environment(paths: Paths, start: StartSpec) -> dict[str, str]:
-    """What the boot is given: the plan's data, and of the operator's environment what the plan passes through."""
+    """Return the environment of the boot: the plan's data, and the operator's variables that the
+    plan passes through.
+    """
     passed_through = {
         name: value for name, value in environment().items() if name in start.plan.passed
     }
@@ -294,7 +304,7 @@ def _environment(paths: Paths) -> dict[str, str]:
 
 
 def _reap(pid: int) -> None:
-    """Collects the box when it is a child of this very call (`up` that was interrupted)."""
+    """Reaps the box if it is a child of this process (after an interrupted `up`)."""
     try:
         os.waitpid(pid, os.WNOHANG)
     except ChildProcessError:

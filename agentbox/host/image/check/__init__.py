@@ -1,3 +1,3 @@
-"""What every image must satisfy: one module a check, from layers to findings. Runs inside
+"""Requirements for every image: one module per check, from layers to findings. Runs inside
 derivations.
 """

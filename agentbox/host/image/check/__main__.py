@@ -1,5 +1,8 @@
-"""Runs one check: `python -m agentbox.host.image.check NAME SPEC OUT`. SPEC is JSON: `arch`, `layers` (name, tree, listed,
-packed), `budget` (bytes), `sbom` (file). Prints what is wrong and fails, or writes to OUT how much was looked at."""
+"""Runs one check: `python -m agentbox.host.image.check NAME SPEC OUT`.
+
+SPEC is JSON: `arch`, `layers` (name, tree, listed, packed), `budget` (bytes), `sbom` (file). Prints
+the findings and fails, or writes the number of checked files to OUT.
+"""
 
 import json
 import sys
@@ -28,7 +31,7 @@ CHECKS: dict[str, Callable[[dict[str, Any], ImageRoot], list[str]]] = {
 
 
 def main(name: str, spec_file: str, out: str) -> None:
-    """An image without files passes nothing: that is a finding too."""
+    """An image without files is a finding too."""
     spec = json.loads(Path(spec_file).read_text())
     root = ImageRoot.of(spec["layers"])
     findings = CHECKS[name](spec, root) if root.files else ["the image has no files"]

@@ -1,4 +1,6 @@
-"""What every box has stays small enough, compressed. Layers of optional features are the operator's choice."""
+"""The compressed size limit of the common layers. Layers of optional features are the operator's
+choice.
+"""
 
 import json
 from pathlib import Path
@@ -6,7 +8,7 @@ from typing import Any
 
 
 def over_budget(layers: list[dict[str, Any]], budget: int) -> list[str]:
-    """One sentence when all compressed layers but those of features together have more bytes than `budget`."""
+    """Report if all compressed layers except those of features together exceed `budget` bytes."""
     core = [row for row in layers if not row["name"].startswith("f-")]
     sizes = {
         row["name"]: json.loads((Path(row["packed"]) / "layer.json").read_bytes())["size"]
@@ -17,5 +19,8 @@ def over_budget(layers: list[dict[str, Any]], budget: int) -> list[str]:
         return []
     listed = ", ".join(f"{name} {size / 1e6:.1f}" for name, size in sizes.items())
     return [
-        f"the image has {total / 1e6:.1f} MB compressed, the budget is {budget / 1e6:.0f} MB: {listed}"
+        (
+            f"the image has {total / 1e6:.1f} MB compressed, the budget is {budget / 1e6:.0f} MB: "
+            f"{listed}"
+        )
     ]

@@ -1,4 +1,6 @@
-"""Reads of an ELF file what the loader reads: class, machine, interpreter, needed libraries, search paths (elf(5))."""
+"""Reads the fields of an ELF file that the loader uses: class, machine, interpreter, needed
+libraries, search paths (elf(5)).
+"""
 
 import struct
 from dataclasses import dataclass
@@ -13,7 +15,9 @@ MACHINES = {62: "amd64", 183: "arm64"}
 
 @dataclass(frozen=True)
 class Elf:
-    """`machine` is a Debian arch, or the number as text. `paths` are RPATH and RUNPATH as written, `$ORIGIN` and all."""
+    """`machine` is a Debian arch, or the number as text. `paths` are RPATH and RUNPATH as written,
+    with `$ORIGIN`.
+    """
 
     machine: str
     interpreter: str
@@ -22,7 +26,7 @@ class Elf:
 
 
 def read_elf(file: Path) -> Elf | None:
-    """The facts of a file; None when it is no 64-bit little-endian ELF, which no Linux we know runs."""
+    """Read a file; None unless it is a 64-bit little-endian ELF, as on every supported Linux."""
     with file.open("rb") as stream:
         if stream.read(6) != _MAGIC + bytes((_64_BIT, _LITTLE)):
             return None

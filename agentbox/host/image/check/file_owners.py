@@ -1,4 +1,6 @@
-"""Every file has one owner that the bill of materials or the rules know, and every owner has a file."""
+"""Every file has one owner that is in the bill of materials or the rules, and every owner has a
+file.
+"""
 
 import json
 from collections import defaultdict
@@ -7,13 +9,13 @@ from pathlib import Path
 from agentbox.host.image.check.layers import ImageRoot
 
 _OWN_SOURCES = ("source:agentbox",)
-# Files that no package brings. A new kind of generated file is named here, or it has no owner.
+# Files that come from no package. Add new kinds of generated files here.
 GENERATED = {
-    "generated:ca-bundle": "the certificates of the image in one file, under the names that programs look for",
-    "generated:config": "what the plan was rendered to",
+    "generated:ca-bundle": "the certificates of the image in one file, under its common names",
+    "generated:config": "the rendered plan",
     "generated:files": "the list of each layer's files",
     "generated:links": "links and wrappers of the feature files",
-    "generated:made": "what maintainer scripts would have made from a feature's packages",
+    "generated:made": "output of the maintainer scripts' replacements for a feature's packages",
     "generated:sbom": "the bill of materials itself",
     "generated:skeleton": "the links that merge /bin and its like into /usr",
     "generated:venv": "the virtual environment around the wheels",
@@ -21,7 +23,9 @@ GENERATED = {
 
 
 def unaccounted_files(root: ImageRoot, sbom: Path) -> list[str]:
-    """One sentence a file without owner, a path with two owners, an owner without file or unknown to the bill."""
+    """Report files without owner, paths with two owners, and owners without a file or unknown to
+    the bill.
+    """
     components = json.loads(sbom.read_text()).get("components", [])
     ref_by_owner = {_owner(item): item["bom-ref"] for item in components}
     owners: dict[str, set[str]] = defaultdict(set)
@@ -37,7 +41,7 @@ def unaccounted_files(root: ImageRoot, sbom: Path) -> list[str]:
             and entry.owner not in GENERATED
         ):
             findings.append(
-                f"layer {each.layer}, {entry.path}: nobody owns it ({entry.owner or 'no owner stated'})"
+                f"layer {each.layer}, {entry.path}: no known owner ({entry.owner or 'none stated'})"
             )
     findings += [
         f"{path}: owned by {' and by '.join(sorted(owner))}"
@@ -46,7 +50,7 @@ def unaccounted_files(root: ImageRoot, sbom: Path) -> list[str]:
     ]
     present_owners = {each.entry.owner for each in root.entries}
     findings += [
-        f"{ref}: in the bill of materials, but no file is its"
+        f"{ref}: in the bill of materials, but it owns no file"
         for who, ref in ref_by_owner.items()
         if who not in present_owners
     ]

@@ -1,4 +1,4 @@
-"""The layers together as one root: entries by path, and where each file's bytes are."""
+"""The layers merged into one root: entries by path, and the path of each file's content."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ _MAX_LINKS = 20
 
 @dataclass(frozen=True)
 class PlacedEntry:
-    """An entry, the layer it is in, and the folder that holds that layer's files."""
+    """An entry, its layer, and the directory with that layer's files."""
 
     entry: TreeEntry
     layer: str
@@ -24,7 +24,7 @@ class PlacedEntry:
 
 
 class ImageRoot:
-    """What a box would see: later layers only add."""
+    """The root file system of a box: later layers only add."""
 
     def __init__(self, placed: Iterable[PlacedEntry]) -> None:
         self.entries = list(placed)
@@ -32,7 +32,7 @@ class ImageRoot:
 
     @classmethod
     def of(cls, layers: list[dict[str, Any]]) -> "ImageRoot":
-        """Of rows with `name`, `tree` (folder) and `listed` (tree.json)."""
+        """Create from rows with `name`, `tree` (directory) and `listed` (tree.json)."""
         return cls(
             PlacedEntry(entry, row["name"], Path(row["tree"]))
             for row in layers
@@ -44,7 +44,7 @@ class ImageRoot:
         return [placed for placed in self.entries if placed.entry.type == "file"]
 
     def resolve(self, path: str) -> PlacedEntry | None:
-        """What an absolute or root-relative path leads to, links followed; None when it leads nowhere."""
+        """Resolve an absolute or root-relative path, following links; None if it does not exist."""
         return self._walk(path, _MAX_LINKS)
 
     def _walk(self, path: str, budget: int) -> PlacedEntry | None:

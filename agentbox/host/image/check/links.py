@@ -1,14 +1,14 @@
-"""No link leads nowhere."""
+"""No link is dangling."""
 
 from agentbox.host.image.check.layers import ImageRoot
 from agentbox.host.image.check.suggested import is_suggested
 
-# Folders that the kernel or the engine fills, so that no layer can hold what is in them.
+# Directories that the kernel or the engine fills, so that layers cannot contain their targets.
 _RUNTIME_DIRECTORIES = ("proc/", "sys/", "dev/", "run/")
 
 
 def dangling_links(root: ImageRoot) -> list[str]:
-    """One sentence a link whose target no layer has."""
+    """Report every link whose target is in no layer."""
     findings = []
     for placed in root.entries:
         entry = placed.entry
@@ -20,7 +20,8 @@ def dangling_links(root: ImageRoot) -> list[str]:
             continue
         if root.resolve(entry.path) is None:
             findings.append(
-                f"layer {placed.layer}, {entry.path} ({entry.owner}): leads to {entry.target}, which no layer has"
+                f"layer {placed.layer}, {entry.path} ({entry.owner}): points to {entry.target}, "
+                "which is in no layer"
             )
     return findings
 

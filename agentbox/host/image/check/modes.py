@@ -1,11 +1,11 @@
-"""Nobody but root owns or may write anything, save the few folders that are the box's; nothing is set-id."""
+"""Only root owns or may write files, except the few directories of the box; nothing is set-id."""
 
 from agentbox.host.image.check.layers import ImageRoot
 from agentbox.host.image.tree.rules import directory_mode
 
 
 def unexpected_modes(root: ImageRoot) -> list[str]:
-    """One sentence an entry with a mode or an owner that the rules do not give it."""
+    """Report entries with a mode or an owner that differs from the rules."""
     findings = []
     for placed in root.entries:
         entry = placed.entry

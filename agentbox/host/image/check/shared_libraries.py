@@ -6,12 +6,13 @@ from agentbox.host.image.check.elf import Elf, read_elf
 from agentbox.host.image.check.layers import ImageRoot, PlacedEntry
 from agentbox.host.image.check.suggested import is_suggested
 
-_DATA_DIRECTORY = "usr/share/"  # the same on every machine (FHS 4.11), so nothing there is ever loaded: samples of compilers
+# the same on every machine (FHS 4.11), so never loaded: samples of compilers
+_DATA_DIRECTORY = "usr/share/"
 _TRIPLETS = {"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}
 
 
 def missing_libraries(root: ImageRoot, arch: str) -> list[str]:
-    """One sentence a library that is not found, a foreign architecture, or an interpreter that does not exist."""
+    """Report missing libraries, foreign architectures, and missing interpreters."""
     findings = []
     for placed in root.files:
         loadable = placed.entry.size > 64 and not placed.entry.path.startswith(_DATA_DIRECTORY)
@@ -51,5 +52,5 @@ def _elf_directories(placed: PlacedEntry, elf: Elf) -> list[str]:
 
 
 def _default_directories(arch: str) -> list[str]:
-    """Those that Debian's glibc is built with."""
+    """The default directories of Debian's glibc."""
     return [f"/usr/lib/{_TRIPLETS[arch]}", "/usr/lib", "/usr/lib64"]

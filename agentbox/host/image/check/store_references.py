@@ -1,4 +1,4 @@
-"""No file names the store: an image that did would depend on the machine that built it."""
+"""No file contains a path of the Nix store: the image would depend on the machine that built it."""
 
 import mmap
 from pathlib import Path
@@ -9,14 +9,14 @@ _STORE = b"/nix/store/"
 
 
 def store_references(root: ImageRoot) -> list[str]:
-    """One sentence a file or link that holds the store's path followed by what looks like a hash."""
+    """Report files and links with a store path followed by something like a hash."""
     linked = [
         f"layer {placed.layer}, {placed.entry.path}: links to {placed.entry.target}"
         for placed in root.entries
         if placed.entry.target.startswith(_STORE.decode())
     ]
     containing = [
-        f"layer {each.layer}, {each.entry.path}: holds {text}"
+        f"layer {each.layer}, {each.entry.path}: contains {text}"
         for each in root.files
         if each.entry.size >= len(_STORE) and (text := _first_reference(each.file))
     ]

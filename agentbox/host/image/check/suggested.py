@@ -1,4 +1,6 @@
-"""What packages ship for others that they only suggest. Debian leaves these hanging too, until somebody installs the other."""
+"""Files of packages that need others which are only suggested. Debian has the same dangling
+links.
+"""
 
 from collections.abc import Mapping
 from typing import Final
@@ -7,7 +9,7 @@ SUGGESTED: Final[Mapping[tuple[str, str], str]] = {
     (
         "deb:libcaca0",
         "libgl_plugin.so",
-    ): "draws text pictures in a window, if GLUT is there; the library goes on without",
+    ): "draws text pictures in a window if GLUT is installed; the library works without",
     (
         "deb:libqt5core5t64",
         "qtchooser/default.conf",

@@ -1,3 +1,1 @@
-"""What maintainer scripts would have made from a feature's packages, made while the image is built.
-One maker a module.
-"""
+"""Replaces maintainer scripts of a feature's packages at image build time. One module per maker."""

@@ -1,7 +1,8 @@
 """Runs the makers of one feature: `python -m agentbox.host.image.maintainer_scripts SPEC OUT`.
 
-SPEC is JSON: `makers` (names of modules here), `trees` (the layers that the feature stands on and its own, as folders,
-all of this machine's architecture), `loader` (of their libc). OUT is laid out as in the image.
+SPEC is JSON: `makers` (names of modules here), `trees` (the layers below the feature and its own,
+as directories, of this machine's architecture), `loader` (of their libc). OUT is laid out as in the
+image.
 """
 
 import json
@@ -18,7 +19,9 @@ MAKERS: Final[Mapping[str, Callable[[MergedRoot, Path], None]]] = {"texlive": te
 
 
 def main(spec_file: str, out: str) -> None:
-    """One sentence and exit 1 on an error: it is the last line of the derivation's log."""
+    """Prints one sentence and exits with 1 on an error: it is the last line of the derivation's
+    log.
+    """
     spec = json.loads(Path(spec_file).read_text())
     try:
         root = MergedRoot.merged(

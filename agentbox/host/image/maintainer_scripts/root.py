@@ -1,8 +1,8 @@
-"""The trees of several layers as one root, and programs of that root run without a root of their own.
+"""Merges the trees of several layers into one root, and runs programs of that root without chroot.
 
-A build sandbox has no shell, and what runs in it cannot count on changing its root. So a program is started through a
-loader, from the top of the root, and is told of every folder by a path relative to that: nothing it writes can name the
-place where it was built.
+A build sandbox has no shell, and changing the root may be forbidden. So a program is started
+through a loader at the top of the root, and gets relative paths only: its output cannot contain the
+build path.
 """
 
 import os
@@ -15,22 +15,23 @@ from agentbox.core.errors import AgentboxError
 
 
 class MergedRoot:
-    """A folder of folders and links: each file leads to its tree, each link of a tree is as it was."""
+    """A directory tree of links: each file links to its tree, links of a tree are copied."""
 
     def __init__(self, directory: Path, loader: Path) -> None:
         self.directory, self._loader = directory.absolute(), loader
 
     @classmethod
     def merged(cls, trees: Iterable[Path], loader: Path, directory: Path) -> Self:
-        """Makes `folder` out of the trees; of two equal paths the first stays. `loader` is that of their libc, in a
-        place where it may be executed: the store keeps no such bit in a tree."""
+        """Creates `folder` from the trees; of two equal paths the first is used. `loader` is that
+        of their libc, at an executable path: the store keeps no such bit in a tree.
+        """
         directory.mkdir(parents=True)
         for tree in trees:
             _merge_tree(tree.absolute(), directory)
         return cls(directory, loader)
 
     def files(self, under: str) -> list[str]:
-        """The paths of all files and links below a folder, relative to it, sorted."""
+        """Return the paths of all files and links below a directory, relative to it, sorted."""
         top = self.directory / under
         paths = (
             Path(parent) / name
@@ -40,18 +41,18 @@ class MergedRoot:
         return sorted(path.relative_to(top).as_posix() for path in paths)
 
     def text(self, path: str) -> str:
-        """Raises AgentboxError for a file that is not there: the feature lacks a package."""
+        """Raises AgentboxError for a missing file: the feature lacks a package."""
         try:
             return (self.directory / path).read_text(encoding="utf-8")
         except FileNotFoundError:
             raise AgentboxError(
-                f"cannot read /{path}: no package has it", "Name its package in the feature."
+                f"cannot read /{path}: it is in no package", "Add its package to the feature."
             ) from None
 
     def run(self, program: str, arguments: Sequence[str], env: Mapping[str, str]) -> None:
-        """Runs a program of the root with this environment and no more, at the top of the root.
+        """Runs a program of the root with exactly this environment, at the top of the root.
 
-        Raises AgentboxError with the end of what it printed when it fails.
+        Raises AgentboxError with the end of its output if it fails.
         """
         libraries = ":".join(
             f"usr/lib/{path.name}" for path in sorted(self.directory.glob("usr/lib/*-linux-gnu"))
@@ -84,5 +85,5 @@ def _merge_tree(tree: Path, directory: Path) -> None:
 
 
 def _directory_links(parent: str, directories: Iterable[str]) -> list[str]:
-    """Links to folders, which `os.walk` counts among the folders and does not enter."""
+    """Return links to directories, which `os.walk` lists among directories and does not follow."""
     return [name for name in directories if (Path(parent) / name).is_symlink()]

@@ -1,7 +1,8 @@
-"""TeX Live's system files: file lists, hyphenation, font maps, formats (what tex-common's triggers make on Debian).
+"""TeX Live's system files: file lists, hyphenation, font maps, formats (on Debian made by
+tex-common's triggers).
 
-The forms are those of mktexlsr(1), updmap(1) and fmtutil(1). Formats of the engines tex and pdftex only: those of Lua
-engines differ from run to run, so they could not be built again equal.
+The formats follow mktexlsr(1), updmap(1) and fmtutil(1). Only formats of the engines tex and pdftex
+are built: those of Lua engines are not reproducible.
 """
 
 import itertools
@@ -21,23 +22,24 @@ _ENGINES = ("pdftex", "tex")
 _LISTS: Final = (
     (_DIST, "ls-R-TEXLIVEDIST"),
     (_DEBIAN, "ls-R-TEXMFMAIN"),
-)  # Debian's links lead there
+)  # targets of Debian's links
 _LANGUAGES: Final = (
     ("language.us", "language.dat"),
     ("language.us.def", "language.def"),
     ("language.us.lua", "language.dat.lua"),
 )
 _MAPS = ("fonts/map/pdftex/updmap/pdftex.map", "fonts/map/dvips/updmap/psfonts.map")
-_URW = "ps2pk35.map"  # updmap's LW35 = URWkb: the 35 standard fonts under the names of their free twins
+# updmap's LW35 = URWkb: the 35 standard fonts under the names of their free equivalents
+_URW = "ps2pk35.map"
 
 _ENVIRONMENT: Final = {
-    # A format holds its date; this is that of every file of the image.
+    # A format contains its date; this is that of every file of the image.
     "SOURCE_DATE_EPOCH": "1",
     "FORCE_SOURCE_DATE": "1",
     "TEXMFCNF": f"{_DIST}/web2c",
     "TEXMFROOT": "usr/share/texlive",
     "TEXMFDEBIAN": _DEBIAN,
-    # Without !!, which would have only file lists searched.
+    # Without !!, which would search file lists only.
     "TEXMF": f"{{made,$TEXMFDEBIAN,{_DIST}}}",
     "TEXMFDBS": "",
     "TEXMFSYSVAR": "made",
@@ -50,8 +52,9 @@ _ENVIRONMENT: Final = {
 
 
 def make(root: MergedRoot, out: Path) -> None:
-    """Writes `/var/lib/texmf` below `out`. Raises AgentboxError naming a file that no package has or a format that
-    cannot be made."""
+    """Writes `/var/lib/texmf` below `out`. Raises AgentboxError for a file that is in no package or
+    a format that cannot be built.
+    """
     var = out / _VAR
     for source, name in _LANGUAGES:
         _write(var / _CONFIG / name, root.text(f"{_DIST}/{_CONFIG}/{source}"))
@@ -79,19 +82,19 @@ def _write(file: Path, text: str) -> None:
 
 
 def _settings(root: MergedRoot, kind: str) -> str:
-    """What every package says, one after another. Raises AgentboxError when none says anything."""
+    """Return the settings of all packages, concatenated. Raises AgentboxError if there are none."""
     directory = f"{_SETTINGS}/{kind}"
     texts = [root.text(f"{directory}/{name}") for name in root.files(directory)]
     if not texts:
         raise AgentboxError(
             f"cannot set up TeX Live: /{directory} is empty",
-            "Name texlive-latex-base in the feature.",
+            "Add texlive-latex-base to the feature.",
         )
     return "".join(texts)
 
 
 def _font_map(root: MergedRoot) -> str:
-    """All fonts that the packages switch on, one line each (`Map NAME`, `MixedMap NAME`)."""
+    """Return all fonts that the packages enable, one line each (`Map NAME`, `MixedMap NAME`)."""
     rows = (line.split() for line in _settings(root, "fontmap-cfg").splitlines())
     map_names = [row[1] for row in rows if row and row[0] in ("Map", "MixedMap")]
     path_by_name = {path.rpartition("/")[2]: path for path in _map_files(root)}
@@ -109,7 +112,7 @@ def _map_files(root: MergedRoot) -> Iterator[str]:
 
 
 def _map_lines(text: str) -> list[str]:
-    """The lines of a map without comments, which begin with one of `%*;#`."""
+    """Return the lines of a map without comments, which begin with one of `%*;#`."""
     return sorted(
         " ".join(line.split())
         for line in text.splitlines()
@@ -131,7 +134,9 @@ def _make_formats(root: MergedRoot, var: Path) -> None:
 
 
 def _formats(text: str) -> Iterator[tuple[str, str, list[str]]]:
-    """Rows `name engine patterns arguments…` (fmtutil.cnf(5)) of the engines that can be built again equal."""
+    """Yield rows `name engine patterns arguments…` (fmtutil.cnf(5)) of the engines with
+    reproducible formats.
+    """
     for line in text.splitlines():
         fields = shlex.split(line, comments=True)
         if len(fields) > 3 and fields[1] in _ENGINES:
@@ -139,7 +144,7 @@ def _formats(text: str) -> Iterator[tuple[str, str, list[str]]]:
 
 
 def _listing(paths: Iterable[str]) -> str:
-    """An ls-R of these files in mktexlsr's form: each folder with its names."""
+    """Return an ls-R of these files in mktexlsr's format: each directory with its names."""
     blocks = ["% ls-R -- filename database for kpathsea; do not change this line.\n"]
     split = sorted(path.rpartition("/")[::2] for path in paths)
     for directory, rows in itertools.groupby(split, key=lambda row: row[0]):

@@ -1,7 +1,8 @@
 """The archive: one tar that is an OCI layout and a docker archive at once, sharing its blobs.
 
-`python -m agentbox.host.image.oci.archive SPEC OUT`. SPEC is JSON: `plan` (plan.json), `arch`, `revision`, and `layers`, in
-order: `name`, `packed` (folder of layer.tar.gz and layer.json), `listed` (tree.json).
+`python -m agentbox.host.image.oci.archive SPEC OUT`. SPEC is JSON: `plan` (plan.json), `arch`,
+`revision`, and `layers`, in order: `name`, `packed` (directory of layer.tar.gz and layer.json),
+`listed` (tree.json).
 """
 
 import io
@@ -23,7 +24,7 @@ _MTIME = 1
 
 
 def check_owners(layers: list[tuple[str, Path]]) -> None:
-    """Layers share folders, never anything else. Raises AgentboxError naming the path and both layers."""
+    """Layers may share directories only. Raises AgentboxError with the path and both layers."""
     seen: dict[str, str] = {}
     directories: dict[str, str] = {}
     for layer, listed in layers:
@@ -39,7 +40,9 @@ def check_owners(layers: list[tuple[str, Path]]) -> None:
 
 
 def write_archive(spec: dict[str, Any], out: BinaryIO) -> None:
-    """Writes the archive of the specification. Raises AgentboxError when two layers have one path."""
+    """Writes the archive of the specification. Raises AgentboxError if two layers have the same
+    path.
+    """
     layers = [_layer(row) for row in spec["layers"]]
     check_owners([(row["name"], Path(row["listed"])) for row in spec["layers"]])
     plan = json.loads(Path(spec["plan"]).read_bytes())
@@ -83,7 +86,7 @@ def _blob(blob_digest: str) -> str:
 def _members(
     tar: tarfile.TarFile, tag: str, config: bytes, manifest: bytes, layers: list[dict[str, Any]]
 ) -> None:
-    """In the order that a streaming reader needs: what describes before what is described."""
+    """Adds the members in the order for streaming readers: descriptions before their blobs."""
     descriptor = _descriptor(_MANIFEST, manifest) | {
         "annotations": {"org.opencontainers.image.ref.name": tag}
     }
@@ -115,7 +118,9 @@ def _stream(tar: tarfile.TarFile, name: str, stream: BinaryIO, size: int) -> Non
 
 
 def main(spec: str, out: str) -> None:
-    """One sentence and exit 1 on an error: it is the last line of the derivation's log."""
+    """Prints one sentence and exits with 1 on an error: it is the last line of the derivation's
+    log.
+    """
     try:
         with Path(out).open("wb") as stream:
             write_archive(json.loads(Path(spec).read_text()), stream)

@@ -1,4 +1,6 @@
-"""The image config (OCI image-spec 1.1 config.md): what an engine runs, and the labels that tie image to plan."""
+"""The image config (OCI image-spec 1.1 config.md): entry point, environment, and labels that link
+the image to the plan.
+"""
 
 from typing import Any
 
@@ -11,14 +13,14 @@ _SECOND = 1_000_000_000  # the unit of Healthcheck is a nanosecond
 
 
 def closure_digest(diff_ids: list[str]) -> str:
-    """SHA-256 over the layers' diff ids in order, one a line."""
+    """SHA-256 of the layers' diff ids in order, one per line."""
     return digest("".join(f"{diff_id}\n" for diff_id in diff_ids).encode())
 
 
 def image_config(
     plan: dict[str, Any], layers: list[dict[str, Any]], revision: str, arch: str, plan_digest: str
 ) -> dict[str, Any]:
-    """The config of the image of a plan. `layers` are layer descriptors with `name`, in order."""
+    """Return the image config of a plan. `layers` are layer descriptors with `name`, in order."""
     closure = closure_digest([layer["diff_id"] for layer in layers])
     return {
         "architecture": arch,
@@ -32,7 +34,9 @@ def image_config(
             "Env": [
                 f"PATH={_PATH}",
                 "LANG=C.UTF-8",
-                "HOME=/var/lib/agentbox/home",  # as in passwd; no agent writes it: curl, git, bash and Python obey files of theirs there
+                # as in passwd; agents cannot write it: curl, git, bash and Python read
+                # configuration there
+                "HOME=/var/lib/agentbox/home",
                 f"AGENTBOX_CLOSURE_DIGEST={closure}",
                 f"AGENTBOX_REVISION={revision}",
             ],

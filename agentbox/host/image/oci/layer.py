@@ -1,9 +1,9 @@
-"""A layer: the tar of a tree, compressed. `python -m agentbox.host.image.oci.layer TREE LIST OUT`.
+"""A layer: the compressed tar of a tree. `python -m agentbox.host.image.oci.layer TREE LIST OUT`.
 
 Equal files with equal owner and mode are stored once; the others are hard links to the first.
 
-OUT becomes a folder of `layer.tar.gz` and `layer.json`: `digest` and `size` of the compressed bytes, `diff_id` of the
-tar, both as `sha256:<hex>`.
+OUT becomes a directory of `layer.tar.gz` and `layer.json`: `digest` and `size` of the compressed
+bytes, `diff_id` of the tar, both as `sha256:<hex>`.
 """
 
 import hashlib
@@ -21,11 +21,12 @@ _LEVEL = 6
 _GZIP = 31  # wbits of zlib: a gzip header with time 0 and no name
 _MTIME = 1
 _BLOCK = 1 << 20
-_MIN_LINKED_SIZE = 4096  # bytes: one block of most file systems; below it a link saves nothing
+# bytes: one block of most file systems; a link to a smaller file saves nothing
+_MIN_LINKED_SIZE = 4096
 
 
 class CompressedWriter(io.RawIOBase):
-    """A sink that compresses, and digests both sides of it."""
+    """A writer that compresses, and hashes the data before and after."""
 
     def __init__(self, out: BinaryIO) -> None:
         self._out = out
@@ -46,7 +47,7 @@ class CompressedWriter(io.RawIOBase):
         return len(data)
 
     def finish(self) -> None:
-        """Writes what compression still holds."""
+        """Flushes the compressor."""
         self._emit(self._zip.flush())
 
     def _emit(self, data: bytes) -> None:
@@ -56,7 +57,7 @@ class CompressedWriter(io.RawIOBase):
 
 
 def write_layer(entries: list[TreeEntry], root: Path, out: BinaryIO) -> dict[str, object]:
-    """Packs the entries in order of their bytes. Returns the descriptor."""
+    """Packs the entries in byte order of their paths. Returns the descriptor."""
     sink = CompressedWriter(out)
     with tarfile.open(fileobj=sink, mode="w", format=tarfile.PAX_FORMAT, bufsize=_BLOCK) as tar:
         stored: dict[tuple[object, ...], str] = {}
@@ -71,7 +72,7 @@ def write_layer(entries: list[TreeEntry], root: Path, out: BinaryIO) -> dict[str
 
 
 def _first_equal(stored: dict[tuple[object, ...], str], entry: TreeEntry) -> str:
-    """The path of the file that this one may be a hard link to; its own path where it is the first."""
+    """Return the path of the file to hard link to; the own path for the first one."""
     if entry.type != "file" or entry.size < _MIN_LINKED_SIZE:
         return entry.path
     return stored.setdefault((entry.sha256, entry.mode, entry.uid, entry.gid), entry.path)

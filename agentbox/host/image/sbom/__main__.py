@@ -1,7 +1,7 @@
 """Writes the bill of an image: `python -m agentbox.host.image.sbom SPEC PLAN OUT`.
 
-SPEC is JSON: `arch`, `suite`, and the lock rows that are in a layer under `deb`, `wheel`, `npm`, each with `path`.
-OUT becomes a folder laid out as in the image.
+SPEC is JSON: `arch`, `suite`, and the lock rows of the layers under `deb`, `wheel`, `npm`, each
+with `path`. OUT becomes a directory laid out as in the image.
 """
 
 import json

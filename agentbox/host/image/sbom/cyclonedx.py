@@ -1,4 +1,6 @@
-"""Lock rows -> CycloneDX 1.6, by cyclonedx-python-lib: sorted, with a fixed time and a serial that follows the plan."""
+"""Lock rows -> CycloneDX 1.6, by cyclonedx-python-lib: sorted, with a fixed time and a serial
+derived from the plan.
+"""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,7 +20,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def purl(source: str, row: dict[str, Any], *, arch: str, suite: str) -> PackageURL:
-    """The package URL of a lock row (`source` is deb, wheel or npm)."""
+    """Return the package URL of a lock row (`source` is deb, wheel or npm)."""
     if source == "deb":
         return PackageURL(
             "deb", "debian", row["name"], row["version"], {"arch": arch, "distro": suite}
@@ -30,12 +32,12 @@ def purl(source: str, row: dict[str, Any], *, arch: str, suite: str) -> PackageU
 
 
 def owner(component: Component) -> str:
-    """Who this component is in the lists of the layers (`deb:git`)."""
+    """Return this component's owner name in the lists of the layers (`deb:git`)."""
     return next(item.value or "" for item in component.properties if item.name == "agentbox:owner")
 
 
 def make_bom(spec: dict[str, Any], plan: dict[str, Any], plan_digest: str) -> Bom:
-    """The whole bill: `spec` has `arch`, `suite` and rows under `deb`, `wheel`, `npm`."""
+    """Return the complete bill: `spec` has `arch`, `suite` and rows under `deb`, `wheel`, `npm`."""
     bom = Bom(serial_number=uuid5(NAMESPACE_URL, f"urn:agentbox:plan:{plan_digest}"))
     bom.metadata.timestamp = _EPOCH
     bom.metadata.component = Component(
@@ -49,7 +51,7 @@ def make_bom(spec: dict[str, Any], plan: dict[str, Any], plan_digest: str) -> Bo
 
 
 def to_text(bom: Bom) -> str:
-    """The document. Equal for equal bills."""
+    """Return the document; equal bills give equal text."""
     return JsonV1Dot6(bom).output_as_string(indent=1) + "\n"
 
 

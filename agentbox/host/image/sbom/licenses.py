@@ -1,4 +1,4 @@
-"""What a package states about its licence, where it states one a program can read."""
+"""The licence of a package, if it is stated in machine-readable form."""
 
 import json
 import re
@@ -9,12 +9,12 @@ from zipfile import ZipFile
 
 from agentbox.host.image.tree import deb
 
-_MAX_LENGTH = 100  # some projects put the whole text into the field
+_MAX_LENGTH = 100  # some projects put the full text into the field
 _DEP5 = re.compile(r"^Files:\s*\*\s*$.*?^License:\s*(?P<name>\S[^\n]*)$", re.MULTILINE | re.DOTALL)
 
 
 def wheel_license(file: Path) -> str:
-    """License-Expression, else a short License field, else "" (PEP 639)."""
+    """Return License-Expression, else a short License field, else "" (PEP 639)."""
     with ZipFile(file) as archive:
         name = next(
             name
@@ -27,7 +27,7 @@ def wheel_license(file: Path) -> str:
 
 
 def npm_license(file: Path) -> str:
-    """`license` of package.json, where it is one short string, else "" (npm-package.json(5))."""
+    """Return `license` of package.json if it is a short string, else "" (npm-package.json(5))."""
     with tarfile.open(file, mode="r:gz") as tar:
         info = next(member for member in tar if member.name.split("/")[1:] == ["package.json"])
         stream = tar.extractfile(info)
@@ -36,7 +36,9 @@ def npm_license(file: Path) -> str:
 
 
 def deb_license(file: Path, name: str) -> str:
-    """The short name of the paragraph `Files: *` of a machine-readable copyright file, else ""."""
+    """Return the short name of the paragraph `Files: *` of a machine-readable copyright file, else
+    "".
+    """
     member_name = f"./usr/share/doc/{name}/copyright"
     with deb.open_tar(file, "data") as tar:
         info = next((member for member in tar if member.name == member_name), None)

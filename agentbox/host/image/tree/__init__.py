@@ -1,3 +1,3 @@
-"""Lays out one layer as a directory of files and a list of what each of them is. Runs inside
+"""Lays out one layer as a directory of files and a list of their attributes. Runs inside
 derivations.
 """

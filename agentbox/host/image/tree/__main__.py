@@ -1,8 +1,9 @@
 """Builds one layer's tree: `python -m agentbox.host.image.tree SPEC OUT LIST`.
 
-SPEC is JSON: `layer`, `arch`, `python` ("3.13"), `interpreter` (argv that starts the build Python), and any of
-`skeleton` (true), `debian` and `wheels` and `npm` (rows with `name`, `version`, `path`), `links` and `wrappers`
-([path, target]), `folders` (paths), `application` (a source folder), `overlays` ([owner, folder laid out as in the image]).
+SPEC is JSON: `layer`, `arch`, `python` ("3.13"), `interpreter` (argv of the build Python), and any
+of `skeleton` (true), `debian` and `wheels` and `npm` (rows with `name`, `version`, `path`), `links`
+and `wrappers` ([path, target]), `folders` (paths), `application` (a source directory), `overlays`
+([owner, directory laid out as in the image]).
 """
 
 import json
@@ -23,7 +24,9 @@ from agentbox.host.image.tree.wheel import add_environment, add_tree, add_wheel
 
 
 def build(spec: dict[str, Any], root: Path) -> Tree:
-    """Everything that the specification names, in its fixed order: the first owner of equal content keeps it."""
+    """Adds everything in the specification in a fixed order: the first owner of equal content keeps
+    it.
+    """
     tree = Tree(root)
     python: str = spec["python"]
     if spec.get("skeleton"):
@@ -36,7 +39,7 @@ def build(spec: dict[str, Any], root: Path) -> Tree:
     for row in spec.get("wheels", ()):
         add_wheel(
             tree, row["name"], Path(row["path"]), python, without_tests=bool(version)
-        )  # of what every image holds
+        )  # only in the layer of every image
     for row in spec.get("npm", ()):
         add_tarball(tree, row["name"], Path(row["path"]), row["paths"], spec["arch"])
     for path, target in spec.get("links", ()):
@@ -57,7 +60,9 @@ def build(spec: dict[str, Any], root: Path) -> Tree:
 
 
 def main(spec: str, out: str, list_file: str) -> None:
-    """One sentence and exit 1 on an error: it is the last line of the derivation's log."""
+    """Prints one sentence and exits with 1 on an error: it is the last line of the derivation's
+    log.
+    """
     try:
         tree = build(json.loads(Path(spec).read_text()), Path(out))
     except AgentboxError as error:

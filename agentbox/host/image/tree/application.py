@@ -1,4 +1,6 @@
-"""The package itself into the tree: modules, data, entry points and the metadata that an installer would write."""
+"""Adds the package itself to the tree: modules, data, entry points and the metadata of an
+installer.
+"""
 
 import ast
 import base64
@@ -14,7 +16,7 @@ from agentbox.host.image.tree.wheel import PYTHON, VENV, site_packages
 _OWNER = "source:agentbox"
 _SHARE = "opt/agentbox/share"
 _IGNORED = ("__pycache__", ".pyc")
-# The operator's commands, and what tests share: no program of a box imports them (.importlinter).
+# The operator's commands and shared test code: no program of a box imports them (.importlinter).
 _HOST_ONLY = ("__main__.py", "host", "testing")
 _SCRIPT = """#!{python}
 import sys
@@ -26,7 +28,7 @@ sys.exit({function}())
 
 
 def add_application(tree: Tree, source: Path, python: str) -> None:
-    """`source` holds `agentbox/`, `config/`, `schema/` and `pyproject.toml`."""
+    """`source` has `agentbox/`, `config/`, `schema/` and `pyproject.toml`."""
     site = site_packages(python)
     _copy_tree(tree, source / "agentbox", f"{site}/agentbox", excluded=_HOST_ONLY)
     _copy_tree(tree, source / "schema", f"{_SHARE}/schema")
@@ -50,12 +52,16 @@ def _copy_tree(tree: Tree, directory: Path, prefix: str, excluded: Collection[st
 
 
 def version_of(source: Path) -> str:
-    """`__version__` as written in the package. Raises AgentboxError when it is no plain string there."""
+    """Return `__version__` as written in the package. Raises AgentboxError if it is not a plain
+    string.
+    """
     module = ast.parse((source / "agentbox/__init__.py").read_text())
     for node in module.body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__version__":
             return str(ast.literal_eval(node.value))
-    raise AgentboxError("cannot tell the version: agentbox/__init__.py assigns no __version__")
+    raise AgentboxError(
+        "cannot determine the version: agentbox/__init__.py does not assign __version__"
+    )
 
 
 def _add_metadata(tree: Tree, source: Path, site: str) -> None:
@@ -69,7 +75,9 @@ def _add_metadata(tree: Tree, source: Path, site: str) -> None:
     }
     files = {
         f"{info}/METADATA": _metadata(project, version),
-        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: agentbox\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{info}/WHEEL": (
+            "Wheel-Version: 1.0\nGenerator: agentbox\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        ),
         f"{info}/INSTALLER": "agentbox\n",
         f"{info}/entry_points.txt": _entry_points(scripts),
     }
@@ -87,8 +95,10 @@ def _metadata(project: dict[str, Any], version: str) -> str:
         f"Requires-Dist: {dependency}\n" for dependency in project["dependencies"]
     )
     return (
-        f"Metadata-Version: 2.4\nName: {project['name']}\nVersion: {version}\nSummary: {project['description']}\n"
-        f"License-Expression: {project['license']}\nRequires-Python: {project['requires-python']}\n{dependencies}"
+        f"Metadata-Version: 2.4\nName: {project['name']}\nVersion: {version}\nSummary: "
+        f"{project['description']}\n"
+        f"License-Expression: {project['license']}\nRequires-Python: "
+        f"{project['requires-python']}\n{dependencies}"
     )
 
 

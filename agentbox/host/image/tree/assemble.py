@@ -1,4 +1,4 @@
-"""A tree under construction: files on disk, entries in memory, one owner a path."""
+"""A tree under construction: files on disk, entries in memory, one owner per path."""
 
 import hashlib
 from dataclasses import replace
@@ -10,7 +10,9 @@ from agentbox.host.image.tree.entry import TreeEntry
 
 
 class Tree:
-    """Adds paths below `root`. A path that two owners fill differently raises AgentboxError naming both."""
+    """Adds paths below `root`. Raises AgentboxError if two owners add different content at a
+    path.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -22,7 +24,7 @@ class Tree:
         return list(self._entries.values())
 
     def directory(self, path: str) -> None:
-        """A folder and its parents. Its mode and owner follow from the path."""
+        """Adds a directory and its parents. Mode and owner depend on the path."""
         if path in ("", "."):
             return
         existing = self._entries.get(path)
@@ -34,7 +36,7 @@ class Tree:
             self.disk_path(path).mkdir(exist_ok=True)
 
     def file(self, path: str, data: bytes, owner: str, mode: int = 0o644) -> None:
-        """A regular file with these bytes."""
+        """Adds a regular file."""
         self._parents(path)
         digest = hashlib.sha256(data).hexdigest()
         entry = TreeEntry(
@@ -49,17 +51,17 @@ class Tree:
             self.disk_path(path).write_bytes(data)
 
     def copy(self, path: str, source: Path, owner: str) -> None:
-        """A copy of a file of the store, which keeps of a mode only whether it is executable."""
+        """Adds a copy of a file of the store, which keeps only the executable bit of a mode."""
         self.file(
             path, source.read_bytes(), owner, 0o755 if source.stat().st_mode & 0o111 else 0o644
         )
 
     def adopt(self, path: str, owner: str) -> None:
-        """A file that something else wrote below the root."""
+        """Adds a file that was written below the root by other means."""
         self.file(path, self.disk_path(path).read_bytes(), owner)
 
     def link(self, path: str, target: str, owner: str) -> None:
-        """A symbolic link."""
+        """Adds a symbolic link."""
         self._parents(path)
         if self._add_entry(
             TreeEntry(path=path, type="link", mode=0o777, target=target, owner=owner)
@@ -83,14 +85,15 @@ class Tree:
             return True
         if replace(existing, owner="") != replace(entry, owner=""):
             raise AgentboxError(
-                f"cannot put {entry.path} into the tree: {_describe(existing)} and {_describe(entry)} differ",
-                "One path has one owner. Drop one of the packages.",
+                f"cannot put {entry.path} into the tree: {_describe(existing)} and "
+                f"{_describe(entry)} differ",
+                "A path can have only one owner. Remove one of the packages.",
             )
         return False
 
 
 def _describe(entry: TreeEntry) -> str:
-    text = f"{entry.owner or 'a folder'} ({entry.type}"
+    text = f"{entry.owner or 'a directory'} ({entry.type}"
     if entry.type == "link":
         return f"{text} to {entry.target})"
     return (

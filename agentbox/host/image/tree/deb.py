@@ -1,4 +1,6 @@
-"""Reads a Debian binary package: an `ar` archive of a version, a control tar and a data tar (deb(5))."""
+"""Reads a Debian binary package: an `ar` archive of a version, a control tar and a data tar
+(deb(5)).
+"""
 
 import io
 import tarfile
@@ -10,7 +12,9 @@ from agentbox.host.packages.apt.deb import ar_members
 
 
 def open_tar(package: Path, part: str) -> tarfile.TarFile:
-    """The tar `control` or `data` of a package. Raises AgentboxError for what is none, or is compressed otherwise."""
+    """Open the tar `control` or `data` of a package. Raises AgentboxError for an invalid or
+    differently compressed file.
+    """
     try:
         for member, content in ar_members(package.read_bytes()):
             if member.startswith(f"{part}.tar"):
@@ -21,7 +25,7 @@ def open_tar(package: Path, part: str) -> tarfile.TarFile:
 
 
 def control(package: Path) -> str:
-    """The control stanza, as the package states it."""
+    """Return the control stanza of the package."""
     with open_tar(package, "control") as tar:
         stream = tar.extractfile("./control")
         if stream is None:
@@ -30,7 +34,9 @@ def control(package: Path) -> str:
 
 
 def contents(package: Path) -> Iterator[tuple[tarfile.TarInfo, bytes]]:
-    """Each member of the data tar with its bytes; hard links come as the file they name."""
+    """Yield each member of the data tar with its bytes; hard links have the bytes of their
+    target.
+    """
     with open_tar(package, "data") as tar:
         for info in tar:
             stream = tar.extractfile(info) if info.isreg() or info.islnk() else None

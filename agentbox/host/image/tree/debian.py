@@ -1,4 +1,6 @@
-"""Debian packages into a tree: unpacked, never configured. What maintainer scripts would have made is made here."""
+"""Adds Debian packages to a tree: unpacked, never configured. Output of maintainer scripts is
+created here.
+"""
 
 from pathlib import Path
 
@@ -12,7 +14,9 @@ _OWNER = "generated:ca-bundle"
 
 
 def add_skeleton(tree: Tree) -> None:
-    """The folders that every box has, and the four links that merge `/bin` and its like into `/usr`."""
+    """Adds the directories of every box, and the four links that merge `/bin` and similar into
+    `/usr`.
+    """
     for path in rules.SKELETON:
         tree.directory(path)
     for name in rules.MERGED:
@@ -20,7 +24,9 @@ def add_skeleton(tree: Tree) -> None:
 
 
 def add_package(tree: Tree, name: str, file: Path) -> None:
-    """Unpacks one package and writes its stanza for scanners. Raises AgentboxError for devices and for conflicts."""
+    """Unpacks one package and writes its stanza for scanners. Raises AgentboxError for devices and
+    for conflicts.
+    """
     owner = f"deb:{name}"
     for info, data in deb.contents(file):
         path = rules.image_path(info.name)
@@ -34,15 +40,15 @@ def add_package(tree: Tree, name: str, file: Path) -> None:
             tree.file(path, data, owner, info.mode)
         else:
             raise AgentboxError(
-                f"cannot unpack {info.name} of {file.name}: it is neither file, folder nor link"
+                f"cannot unpack {info.name} of {file.name}: not a file, directory or link"
             )
     tree.file(f"var/lib/dpkg/status.d/{name}", deb.control(file).encode(), owner)
 
 
 def add_certificates(tree: Tree) -> None:
-    """The bundle of all certificates in the tree, by name, under both names that programs look for.
+    """Adds the bundle of all certificates in the tree, by name, under both common names.
 
-    `cert.pem` is where OpenSSL looks when no hashed links exist, which a maintainer script would have made.
+    OpenSSL uses `cert.pem` without hashed links, which a maintainer script would have created.
     """
     certificates = sorted(path for path in (tree.root / _CERTIFICATES).rglob("*.crt"))
     if not certificates:

@@ -1,4 +1,6 @@
-"""One path of a layer. The Nix store keeps no mode, owner or set-id bit, so the list of entries is the truth."""
+"""A path of a layer. The Nix store keeps no mode, owner or set-id bit, so the list of entries is
+authoritative.
+"""
 
 import json
 from dataclasses import asdict, dataclass
@@ -12,8 +14,9 @@ Kind = Literal["dir", "file", "link"]
 
 @dataclass(frozen=True, kw_only=True)
 class TreeEntry:
-    """A path as the image has it. `owner` says who put it there: `deb:git`, `wheel:uvicorn`, `source:agentbox`,
-    `generated:<what>`; "" for a folder, which layers and packages share."""
+    """A path as in the image. `owner` is the origin: `deb:git`, `wheel:uvicorn`, `source:agentbox`,
+    `generated:<what>`; "" for a directory, which layers and packages share.
+    """
 
     path: str  # no leading slash
     type: Kind
@@ -31,15 +34,15 @@ class TreeEntry:
 
 
 def sort_key(entry: TreeEntry) -> bytes:
-    """By bytes, which puts parents first."""
+    """By bytes, so that parents come first."""
     return entry.path.encode()
 
 
 def write_entries(entries: list[TreeEntry], file: Path) -> None:
-    """Writes `tree.json`: canonical, so equal trees have equal bytes."""
+    """Writes `tree.json` in canonical form: equal trees have equal bytes."""
     file.write_bytes(canonical_json([asdict(entry) for entry in sorted(entries, key=sort_key)]))
 
 
 def read_entries(file: Path) -> list[TreeEntry]:
-    """The inverse of `write_entries`."""
+    """Reads the output of `write_entries`."""
     return [TreeEntry.from_json(row) for row in json.loads(file.read_bytes())]

@@ -1,4 +1,6 @@
-"""`share/files/<layer>.json`: what each package of a layer put into the image, so that boot can count it again."""
+"""`share/files/<layer>.json`: the files of each package of a layer, so that the boot can count
+them.
+"""
 
 from collections import defaultdict
 
@@ -9,7 +11,9 @@ _DIRECTORY = "opt/agentbox/share/files"
 
 
 def add_listing(tree: Tree, layer: str) -> None:
-    """Writes the list of regular files with their sizes by owner. It does not list itself."""
+    """Writes the list of regular files with their sizes by owner. The list itself is not
+    included.
+    """
     packages: dict[str, dict[str, int]] = defaultdict(dict)
     for entry in tree.entries:
         if entry.type == "file":

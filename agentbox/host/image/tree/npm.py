@@ -1,5 +1,6 @@
-"""npm tarballs into the tree: unpacked below `/opt/agentbox/npm/<feature>`, no script run (npm-pack's form: everything
-lies in one top folder, whatever its name)."""
+"""Adds npm tarballs to the tree: unpacked below `/opt/agentbox/npm/<feature>`, without running
+scripts (npm-pack's format: one top directory of any name).
+"""
 
 import json
 import struct
@@ -18,9 +19,10 @@ _ELF_MACHINES = {"amd64": 62, "arm64": 183}  # e_machine, <elf.h>
 
 
 def add_tarball(tree: Tree, name: str, file: Path, paths: Sequence[str], arch: str) -> None:
-    """Unpacks one package to each of its places. What `bin` names is executable, as npm makes it; an ELF file of another
-    machine than `arch` is left out: some packages carry one for each. Raises AgentboxError for links and devices, which
-    npm never packs."""
+    """Unpacks one package to each of its paths. Files in `bin` become executable, as with npm; an
+    ELF file for another machine than `arch` is left out: some packages have one for each. Raises
+    AgentboxError for links and devices, which npm never packs.
+    """
     owner = f"npm:{name}"
     files = dict(_files(file))
     commands = _commands(files.get(_MANIFEST, (b"{}", False))[0], file)
@@ -37,7 +39,7 @@ def add_tarball(tree: Tree, name: str, file: Path, paths: Sequence[str], arch: s
 
 
 def _files(file: Path) -> Iterator[tuple[str, tuple[bytes, bool]]]:
-    """Path within the package -> bytes, and whether the packer made it executable."""
+    """Yield path within the package -> bytes, and whether the packer made it executable."""
     with tarfile.open(file, mode="r:gz") as tar:
         for info in tar:
             inside = rules.relative_path("/".join(info.name.split("/")[1:]))
@@ -45,19 +47,17 @@ def _files(file: Path) -> Iterator[tuple[str, tuple[bytes, bool]]]:
             if not inside or info.isdir():
                 continue
             if stream is None:
-                raise AgentboxError(
-                    f"cannot unpack {info.name} of {file.name}: it is no regular file"
-                )
+                raise AgentboxError(f"cannot unpack {info.name} of {file.name}: not a regular file")
             yield inside, (stream.read(), bool(info.mode & 0o111))
 
 
 def _commands(manifest: bytes, file: Path) -> frozenset[str]:
-    """The files that `bin` of a package.json names: one string, or a table of them."""
+    """Return the files in `bin` of a package.json: one string, or a table."""
     try:
         declared: Any = json.loads(manifest).get("bin", {})
     except ValueError as error:
         raise AgentboxError(
-            f"cannot unpack {file.name}: its {_MANIFEST} is no JSON ({error})"
+            f"cannot unpack {file.name}: {_MANIFEST} is not valid JSON ({error})"
         ) from error
     paths = [declared] if isinstance(declared, str) else declared.values()
     return frozenset(rules.relative_path(path) for path in paths)

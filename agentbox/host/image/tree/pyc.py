@@ -1,4 +1,4 @@
-"""Byte code for a tree: valid whatever the time stamps say, equal whenever the sources are."""
+"""Bytecode for a tree: valid regardless of time stamps, and reproducible."""
 
 import subprocess
 import sys
@@ -16,10 +16,11 @@ _ROOTS = ("usr/lib/python3", f"{VENV}/lib/python3")
 
 
 def add_bytecode(tree: Tree, interpreter: list[str]) -> None:
-    """Compiles every module of the tree with `interpreter`; the byte code belongs to the owner of its source.
+    """Compiles every module of the tree with `interpreter`; bytecode belongs to the owner of its
+    source.
 
-    One process an owner: what a process compiled before leaks into its byte code as reference flags of `marshal`.
-    Raises AgentboxError naming the owner whose source does not compile.
+    One process per owner: modules compiled earlier in a process affect the bytecode through
+    reference flags of `marshal`. Raises AgentboxError with the owner whose source does not compile.
     """
     sources = sorted(
         (e for e in tree.entries if _is_module(e)), key=lambda e: (e.owner, e.path.encode())
@@ -40,7 +41,8 @@ def _is_module(entry: TreeEntry) -> bool:
 
 
 def _compile(root: Path, interpreter: list[str], owner: str, paths: list[str]) -> None:
-    # Without columns of instructions: they would only mark the place below a line of a traceback, in every program's memory.
+    # Without column numbers of instructions: they only improve tracebacks and cost memory in every
+    # program.
     command = [*interpreter, "-s", "-P", "-B", "-X", "no_debug_ranges", "-m", "compileall", "-q"]
     done = subprocess.run(
         [*command, "--invalidation-mode", "unchecked-hash", "-s", str(root), "-p", "/", "-i", "-"],

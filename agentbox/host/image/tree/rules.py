@@ -1,24 +1,25 @@
-"""Where things go and what they are allowed to be: pure functions of a path, so that every layer says the same."""
+"""Paths and modes in the image: pure functions of a path, so that every layer agrees."""
 
 from agentbox.core.errors import AgentboxError
 
 MERGED = ("bin", "lib", "lib64", "sbin")  # top-level links into usr/
 
-# Folders that are not root's 0755: path -> (mode, uid, gid).
+# Directories that are not root's 0755: path -> (mode, uid, gid).
 _BOX_OWNED = (0o755, 1000, 1000)
 _STATE = "var/lib/agentbox"
 DIRECTORY_MODES: dict[str, tuple[int, int, int]] = {
     "run": _BOX_OWNED,
     "tmp": (0o1777, 0, 0),
     _STATE: _BOX_OWNED,
-    # Volumes are mounted on these and copy the owner: the agents', and those of two exceptions, which need no new image.
+    # Volumes are mounted on these and copy the owner: the agents', and those of two exceptions,
+    # which need no new image.
     **{f"{_STATE}/{name}": _BOX_OWNED for name in ("branches", "code-server", "telegram")},
     "var/log": _BOX_OWNED,
     "var/log/supervisor": _BOX_OWNED,
     "var/run": _BOX_OWNED,
     "workspace": _BOX_OWNED,
 }
-# Made even when no package has them: engines mount over the first five.
+# Created even if no package has them: engines mount over the first five.
 SKELETON = (
     "dev",
     "etc",
@@ -40,9 +41,9 @@ _DOC = "usr/share/doc"
 
 
 def image_path(path: str) -> str:
-    """The path in the image of a package's path: `bin`, `lib`, `lib64` and `sbin` live below `usr`.
+    """Return the image path of a package's path: `bin`, `lib`, `lib64` and `sbin` are below `usr`.
 
-    Raises AgentboxError for a path that leaves the root.
+    Raises AgentboxError for a path outside the root.
     """
     relative = relative_path(path)
     first, remainder, _ = relative.partition("/")
@@ -50,15 +51,17 @@ def image_path(path: str) -> str:
 
 
 def relative_path(path: str) -> str:
-    """A path without `.`, empty parts and slashes at its ends. Raises AgentboxError for one that leaves the root."""
+    """Return a path without `.`, empty parts and outer slashes. Raises AgentboxError for one
+    outside the root.
+    """
     parts = [part for part in path.split("/") if part not in ("", ".")]
     if ".." in parts:
-        raise AgentboxError(f"cannot place {path}: it leaves the root")
+        raise AgentboxError(f"cannot place {path}: it is outside the root")
     return "/".join(parts)
 
 
 def is_dropped(path: str) -> bool:
-    """True for documentation, save the copyright files (and the links between folders that lead to them)."""
+    """True for documentation except copyright files (and directory links that lead to them)."""
     if any(path == root or path.startswith(root + "/") for root in _DROPPED):
         return True
     remainder = path.removeprefix(_DOC + "/")
@@ -66,12 +69,14 @@ def is_dropped(path: str) -> bool:
 
 
 def file_mode(mode: int) -> int:
-    """A package's permission bits without set-id, sticky, and group or other write."""
+    """Return a package's permission bits without set-id, sticky, and group or other write."""
     return mode & 0o755
 
 
 def directory_mode(path: str) -> tuple[int, int, int]:
-    """Mode, uid and gid of a folder. Those in the state folder are the box's own: a feature's volume is mounted there."""
+    """Return mode, uid and gid of a directory. Those in the state directory belong to the box: a
+    feature's volume is mounted there.
+    """
     if path.rpartition("/")[0] == _STATE:
         return _BOX_OWNED
     return DIRECTORY_MODES.get(path, (0o755, 0, 0))

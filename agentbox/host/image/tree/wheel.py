@@ -1,4 +1,6 @@
-"""Wheels into the virtual environment of the tree, by the `installer` library (PEP 427, 660)."""
+"""Installs wheels into the virtual environment of the tree, by the `installer` library (PEP 427,
+660).
+"""
 
 import shutil
 import tempfile
@@ -12,27 +14,26 @@ PYTHON = f"/{VENV}/bin/python"
 
 
 def site_packages(python: str) -> str:
-    """The folder of pure and platform packages alike, below the root."""
+    """Return the directory of pure and platform packages alike, below the root."""
     return f"{VENV}/lib/python{python}/site-packages"
 
 
 def add_wheel(
     tree: Tree, name: str, file: Path, python: str, *, without_tests: bool = False
 ) -> None:
-    """Installs one wheel, `bare` without its own test suites. Two wheels that fill one path differently raise
-    AgentboxError."""
+    """Installs one wheel. Raises AgentboxError if two wheels add different content at a path."""
     with tempfile.TemporaryDirectory() as scratch:
         _install(file, Path(scratch), python)
         for suite in [
             path for path in Path(scratch).rglob("tests") if without_tests and path.is_dir()
         ]:
-            if suite.exists():  # one may lie in another
+            if suite.exists():  # one may be inside another
                 shutil.rmtree(suite)
         add_tree(tree, Path(scratch), f"wheel:{name}")
 
 
 def add_tree(tree: Tree, directory: Path, owner: str) -> None:
-    """Copies a folder into the tree, path by path."""
+    """Copies a directory into the tree, path by path."""
     for path in sorted(directory.rglob("*")):
         relative = path.relative_to(directory).as_posix()
         if path.is_symlink():
@@ -71,7 +72,7 @@ def _install(file: Path, root: Path, python: str) -> None:
 
 
 def add_environment(tree: Tree, python: str, version: str) -> None:
-    """Makes the folder a virtual environment of the image's own interpreter."""
+    """Makes the directory a virtual environment of the image's interpreter."""
     owner = "generated:venv"
     tree.link(f"{VENV}/bin/python", f"/usr/bin/python{python}", owner)
     settings = f"home = /usr/bin\ninclude-system-site-packages = false\nversion = {version}\n"

@@ -1,1 +1,1 @@
-"""Builds an image again and names the first difference. Only comparisons go in."""
+"""Rebuilds an image and reports the first difference. Only comparisons belong here."""

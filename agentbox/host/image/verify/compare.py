@@ -1,4 +1,6 @@
-"""Finds the first difference between two images, layers or folders, and says it in one line."""
+"""Finds the first difference between two images, layers or directories, and describes it in one
+line.
+"""
 
 from dataclasses import dataclass, fields
 
@@ -9,7 +11,7 @@ _DIGEST_CHARS = 12
 
 @dataclass(frozen=True)
 class Difference:
-    """`where` is "layer app", a derivation's name, or "" for the image as a whole."""
+    """`location` is "layer app", a derivation's name, or "" for the whole image."""
 
     location: str
     path: str
@@ -29,7 +31,9 @@ def _short(text: str) -> str:
 
 
 def first_member_difference(location: str, expected: Members, actual: Members) -> Difference | None:
-    """By path, what follows from other files last; at a path: missing, type, mode, owner, size, content, link target."""
+    """Compare by path, derived files last; at a path: missing, type, mode, owner, size, content,
+    link target.
+    """
     for path in sorted(expected.keys() | actual.keys(), key=lambda path: (_is_derived(path), path)):
         expected_member, actual_member = expected.get(path), actual.get(path)
         if expected_member is None or actual_member is None:
@@ -47,7 +51,7 @@ def first_member_difference(location: str, expected: Members, actual: Members) -
 
 
 def _is_derived(path: str) -> bool:
-    """True for byte code and lists of files: they differ because something else does."""
+    """True for bytecode and lists of files: they differ because another file does."""
     return path.endswith((".pyc", "/RECORD")) or path.startswith("opt/agentbox/share/files/")
 
 
@@ -62,7 +66,9 @@ def _first_field_difference(
 
 
 def first_image_difference(expected: Archive, actual: Archive) -> Difference | None:
-    """The first differing layer's first differing path, else the configs. None when the image ids are equal."""
+    """Return the first differing path of the first differing layer, else the configs. None if the
+    image ids are equal.
+    """
     if expected.image_id == actual.image_id:
         return None
     for index, (expected_id, actual_id) in enumerate(

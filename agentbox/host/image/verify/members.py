@@ -1,4 +1,4 @@
-"""What there is to compare: the members of a layer's tar, of a folder, of an image archive."""
+"""The inputs of a comparison: the members of a layer's tar, of a directory, of an image archive."""
 
 import hashlib
 import json
@@ -17,7 +17,7 @@ _BLOCK = 1 << 20
 
 @dataclass(frozen=True)
 class Member:
-    """One path, in the order in which a difference is reported. `owner` is `uid:gid`, "" where it says nothing."""
+    """A path; its fields are in the order of reporting. `owner` is `uid:gid`, "" if unknown."""
 
     type: str
     mode: str
@@ -31,7 +31,7 @@ Members = Mapping[str, Member]
 
 
 def tar_members(stream: IO[bytes]) -> Members:
-    """The members of a tar, compressed or not; a hard link is the file that it names."""
+    """Return the members of a tar, compressed or not; a hard link is the file that it points to."""
     members: dict[str, Member] = {}
     with tarfile.open(fileobj=stream, mode="r|*") as tar:
         for info in tar:
@@ -55,19 +55,21 @@ def _tar_member(tar: tarfile.TarFile, info: tarfile.TarInfo) -> Member:
 
 
 def directory_members(root: Path) -> Members:
-    """The paths below a folder of the Nix store, which keeps no owner and of the mode only one bit."""
+    """Return the paths below a directory of the Nix store, which keeps no owner and only one bit of
+    the mode.
+    """
     return {
         path.relative_to(root).as_posix(): _path_member(path) for path in sorted(root.rglob("*"))
     }
 
 
 def path_members(path: Path) -> Members:
-    """A folder, or a single file under the name `.`."""
+    """Return a directory's members, or a single file under the name `.`."""
     return directory_members(path) if path.is_dir() else {".": _path_member(path)}
 
 
 def list_members(file: Path) -> Members:
-    """What a tree.json lists."""
+    """Return the entries of a tree.json."""
     return {
         entry.path: Member(
             entry.type,
@@ -101,7 +103,7 @@ def _sha256(stream: IO[bytes]) -> str:
 
 
 class Archive:
-    """An image archive that is open for comparing; docker's own `save` form is read too."""
+    """An image archive open for comparing; docker's `save` format is supported too."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -126,11 +128,11 @@ class Archive:
         return f"sha256:{hashlib.sha256(self.config_bytes).hexdigest()}"
 
     def members(self, index: int) -> Members:
-        """Those of one layer."""
+        """Return the members of one layer."""
         return tar_members(self._open(self._layers[index]))
 
     def read(self, layer: str, path: str) -> bytes:
-        """One file of a layer. Raises AgentboxError when the layer has none of that path."""
+        """Return a file of a layer. Raises AgentboxError if the layer does not have it."""
         with tarfile.open(fileobj=self._open(self._layers[self.names.index(layer)])) as tar:
             for info in tar:
                 if info.name == path and (stream := tar.extractfile(info)):
@@ -138,7 +140,7 @@ class Archive:
         raise AgentboxError(f"cannot read {path} of {self.path}: layer {layer} has no such file")
 
     def damaged_blobs(self) -> Iterator[str]:
-        """One sentence a blob whose bytes do not have the digest that is its name."""
+        """Report blobs whose bytes do not match the digest in their name."""
         for info in self._tar:
             name = info.name.removeprefix("blobs/sha256/")
             if info.isreg() and name != info.name:
@@ -152,5 +154,5 @@ class Archive:
     def _open(self, name: str) -> IO[bytes]:
         stream = self._tar.extractfile(name)
         if stream is None:
-            raise ValueError(f"{name} is no file")
+            raise ValueError(f"{name} is not a file")
         return stream

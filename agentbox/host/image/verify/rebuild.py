@@ -1,4 +1,4 @@
-"""Builds every derivation of the image a second time and compares the results."""
+"""Builds every derivation of the image again and compares the results."""
 
 import json
 import re
@@ -17,12 +17,12 @@ from agentbox.host.image.verify.compare import (
 from agentbox.host.image.verify.members import Archive, list_members, path_members, tar_members
 
 _PACKED = "layer.tar.gz"
-# Nix's words for it, 2.8 to 2.24.
+# Nix's message, 2.8 to 2.24.
 _DIFFERS = re.compile(r"output '(?P<kept>/nix/store/[^']+)' differs(?: from '(?P<again>[^']+)')?")
 
 
 def step_names(flake: str, system: str) -> list[str]:
-    """The names of the derivations between the locked files and the archive."""
+    """Return the names of the derivations between the locked files and the archive."""
     names: list[str] = json.loads(
         read_nix(
             [
@@ -40,8 +40,8 @@ def step_names(flake: str, system: str) -> list[str]:
 def rebuild_differences(
     flake: str, system: str, progress: Progress, selected: Sequence[str] = ()
 ) -> Iterator[Difference]:
-    """Rebuilds each derivation, or those named in `only` (`nix build --rebuild --keep-failed`), and yields what came out
-    differently. Raises AgentboxError when a build fails for another reason.
+    """Rebuilds each derivation, or the selected ones (`nix build --rebuild --keep-failed`), and
+    yields the differences. Raises AgentboxError if a build fails for another reason.
     """
     for step in selected or step_names(flake, system):
         target = f"{flake}#legacyPackages.{system}.steps.{step}"
@@ -62,7 +62,7 @@ def rebuild_differences(
 
 
 def _first_difference(step: str, original: Path, rebuilt: Path) -> Difference:
-    """Compares by what the output is: a list of entries, a packed layer, an archive, a folder."""
+    """Compares by kind of output: a list of entries, a packed layer, an archive, a directory."""
     if not rebuilt.exists():
         return Difference(step, store_name(str(original)), "", "the same again", "something else")
     if original.name.endswith("-list"):

@@ -1,4 +1,6 @@
-"""The steps of `agentbox verify` that need no running box, each a function that ends in one `Step`."""
+"""The steps of `agentbox verify` that need no running box, each a function that returns a
+`VerifyStep`.
+"""
 
 import hashlib
 from collections.abc import Mapping
@@ -18,7 +20,9 @@ _CONFIG = "config"
 
 @dataclass(frozen=True)
 class VerifyStep:
-    """One line of the report. `absent`: there was nothing to compare with, which is said and is no difference."""
+    """A line of the report. `absent`: there was nothing to compare with, which is not a
+    difference.
+    """
 
     name: str
     outcome: Literal["same", "different", "absent"]
@@ -28,19 +32,21 @@ class VerifyStep:
     def from_difference(
         cls, name: str, difference: Difference | str | None, summary: str
     ) -> "VerifyStep":
-        """`different` with the difference, else `same`."""
+        """Return `different` with the difference, else `same`."""
         return cls(name, "different", str(difference)) if difference else cls(name, "same", summary)
 
 
 def lock_rows(lock: Lock, system: str) -> list[LockEntry]:
-    """The rows that an image of this system is made of, less the seed, which is stored unpacked."""
+    """Return the rows of an image of this system, without the seed, which is stored unpacked."""
     arch = ARCH_OF_SYSTEM[system]
     shared = [row for table in (lock.wheels, lock.npm) for row in table if arch in row.arch]
     return [*lock.debian[arch], *shared]
 
 
 def check_rows(lock: Lock, system: str) -> VerifyStep:
-    """Every locked file in the store has the locked size and SHA-256; so has the seed its recursive hash in its name."""
+    """Every locked file in the store has the locked size and SHA-256; the name of the seed has its
+    recursive hash.
+    """
     rows = lock_rows(lock, system)
     seed = recursive_path(lock.seed[ARCH_OF_SYSTEM[system]], "busybox")
     difference = next(
@@ -62,7 +68,7 @@ def _row_problem(row: LockEntry, file: Path) -> str | None:
 
 
 def check_rendered(rendered: Mapping[str, bytes], archive: Archive) -> VerifyStep:
-    """The files of layer `config` are what this manifest and this lock render to now."""
+    """The files of layer `config` equal the current rendering of this manifest and lock."""
     members = archive.members(archive.names.index(_CONFIG))
     for path, data in sorted(rendered.items()):
         member = members.get(path.lstrip("/"))
@@ -80,7 +86,7 @@ def check_rendered(rendered: Mapping[str, bytes], archive: Archive) -> VerifySte
 
 
 def check_directory(rendered: Mapping[str, bytes], directory: Path) -> VerifyStep:
-    """The compose folder holds what the record of the box renders to now."""
+    """The compose directory equals the rendering of the box's record."""
     for name, data in sorted(rendered.items()):
         file = directory / name
         actual = file_sha256(file) if file.is_file() else ""
@@ -96,13 +102,15 @@ def check_directory(rendered: Mapping[str, bytes], directory: Path) -> VerifySte
 
 
 def check_blobs(archive: Archive) -> VerifyStep:
-    """Every blob of the archive has the digest that is its name."""
+    """Every blob of the archive matches the digest in its name."""
     damaged = next(archive.damaged_blobs(), None)
-    return VerifyStep.from_difference("blobs", damaged, "every blob of the archive has its digest")
+    return VerifyStep.from_difference(
+        "blobs", damaged, "every blob of the archive matches its digest"
+    )
 
 
 def compare_archives(archive: Archive, file: Path) -> VerifyStep:
-    """Two archives, path by path."""
+    """Compares two archives, path by path."""
     other = Archive(file)
     try:
         return VerifyStep.from_difference(
@@ -115,7 +123,7 @@ def compare_archives(archive: Archive, file: Path) -> VerifyStep:
 def check_digests(
     expected: Mapping[str, str], actual: Mapping[str, str | None], location: str
 ) -> VerifyStep:
-    """The digests that a running box states of itself."""
+    """Compares the digests that a running box reports."""
     for name in sorted(expected):
         if expected[name] != actual.get(name):
             return VerifyStep.from_difference(

@@ -1,1 +1,3 @@
-"""Debian packages: sources, keyrings, closures, .deb files. Only apt and dpkg formats go in."""
+"""Debian packages: sources, keyrings, closures, .deb files. Only apt and dpkg formats belong
+here.
+"""

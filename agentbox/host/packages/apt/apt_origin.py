@@ -1,4 +1,4 @@
-"""Where Debian packages are fetched from: what this host's apt says of its own mirror."""
+"""The origins of Debian packages, from the mirror configuration of this host's apt."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -23,9 +23,11 @@ _DIRECT_SCHEMES = ("http", "https", "file", "copy")
 def origins(
     root: AptRoot, entries: Sequence[LockEntry], *, fresh: bool = False
 ) -> list[FileOrigin]:
-    """An origin for each entry, in order. Lists are updated when `fresh`, else only when those at hand lack a version.
+    """Return an origin for each entry, in order. Lists are updated if `fresh` is set or they lack a
+    version.
 
-    Raises NotServedError for versions that are gone, FetchError without network, PrerequisiteError without apt.
+    Raises NotServedError for versions that are no longer served, FetchError without network,
+    PrerequisiteError without apt.
     """
     if not entries:
         return []
@@ -46,12 +48,14 @@ def origins(
 
 
 def not_served_error(missing: Sequence[LockEntry], served: Mapping[str, str]) -> NotServedError:
-    """`cannot fetch git 1:2.47.3-0: the mirror serves 1:2.47.3-1 now`, and how many others."""
+    """Return `cannot fetch git 1:2.47.3-0: the mirror now serves 1:2.47.3-1`, with the number of
+    others.
+    """
     first, names = missing[0], tuple(sorted({entry.name for entry in missing}))
     mirror_state = (
-        f"serves {served[first.name]} now" if first.name in served else "serves it no more"
+        f"now serves {served[first.name]}" if first.name in served else "no longer serves it"
     )
-    others = f" ({len(names) - 1} others too)" if len(names) > 1 else ""
+    others = f" (and {len(names) - 1} others)" if len(names) > 1 else ""
     return NotServedError(
         f"cannot fetch {first.name} {first.version}: the mirror {mirror_state}{others}",
         f"Run `agentbox lock --upgrade {' '.join(names[:5])}`.",
@@ -60,7 +64,9 @@ def not_served_error(missing: Sequence[LockEntry], served: Mapping[str, str]) ->
 
 
 def _missing_entries(root: AptRoot, entries: Sequence[LockEntry]) -> list[LockEntry]:
-    """The entries whose version is not in the lists. One that is there with other bytes is refused by its digest."""
+    """Return entries whose version is not in the lists. One with other bytes is rejected by its
+    digest later.
+    """
     result = root.show([f"{entry.name}={entry.version}" for entry in entries])
     available = {
         (fields.get("Package"), fields.get("Version")) for fields in parse_paragraphs(result.out)
@@ -109,7 +115,9 @@ def _http_client(scheme: str) -> HttpClient:
 
 @cache
 def _has_credentials() -> bool:
-    """True when apt keeps passwords for its mirrors (apt_auth.conf(5)); only apt itself may use them."""
+    """True if apt stores passwords for its mirrors (apt_auth.conf(5)); only apt itself may use
+    them.
+    """
     output = run(
         ["apt-config", "shell", "FILE", "Dir::Etc::netrc/f", "PARTS", "Dir::Etc::netrcparts/d"]
     ).out

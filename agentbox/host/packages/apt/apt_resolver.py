@@ -1,4 +1,6 @@
-"""Debian packages: from lists of names to the closure that must be unpacked, and who asked for what."""
+"""Debian packages: from lists of names to the closure to unpack, with the features that need each
+package.
+"""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,12 +21,13 @@ def resolve(
     pins: Mapping[str, str],
     unused: Mapping[str, Sequence[str]],
 ) -> tuple[DebEntry, ...]:
-    """The rows of one architecture for the lists of every feature. `pins` are kept where they are served and fit.
+    """Return the rows of one architecture for the lists of all features. `pins` are kept while they
+    are served and fit.
 
-    What only the dependencies named by `unused` (per package) would bring is left out.
+    Dependencies in `unused` (per package) are left out, with what only they need.
 
-    The root is held and updated. Raises ResolveError (exit 5) for a name that does not exist or a list that does not
-    fit together.
+    The root is locked and updated. Raises ResolveError (exit 5) for an unknown name or a list that
+    cannot be satisfied.
     """
     names = sorted({name for listed in requested.values() for name in listed})
     closure = _closure(root, names, pins)
@@ -44,14 +47,16 @@ def resolve(
 
 
 def package_records(root: AptRoot, names: Sequence[str]) -> list[Package]:
-    """The archive's records of exactly these packages (`name` = the version apt would take). The root is held."""
+    """Return the archive's records of exactly these packages (`name` = the version that apt would
+    choose). The root is locked.
+    """
     result = root.show(["--no-all-versions", *names]) if names else None
     if result is None:
         return []
     if result.code != 0:
         raise ResolveError(
             f"cannot resolve Debian packages for {root.arch}: {result.reason}",
-            "Mend the feature's list.",
+            "Fix the feature's list.",
         )
     unique: dict[tuple[str, str], Package] = {}
     for fields in parse_paragraphs(result.out):
@@ -61,7 +66,7 @@ def package_records(root: AptRoot, names: Sequence[str]) -> list[Package]:
 
 
 def lock_entry(package: Package) -> LockEntry:
-    """The row of a package without features, as the seed has it."""
+    """Return the row of a package without features, as in the seed."""
     file = store_name(f"{package.name}_{package.version}_{package.arch}.deb")
     return LockEntry(
         name=package.name,
@@ -73,7 +78,9 @@ def lock_entry(package: Package) -> LockEntry:
 
 
 def reachable(closure: Mapping[str, Package], names: Iterable[str]) -> frozenset[str]:
-    """The packages of a closure that these names need, following every alternative that is in it."""
+    """Return the packages of a closure that these names need, following every alternative that is
+    in it.
+    """
     providers: dict[str, list[str]] = {}
     for package in closure.values():
         for virtual in (package.name, *package.provides):
@@ -103,13 +110,14 @@ def _closure(root: AptRoot, names: Sequence[str], pins: Mapping[str, str]) -> di
     root.pin(pins)
     result = root.apt_get("install", "--simulate", *names)
     if result.code != 0 and pins:
-        # A kept version may no longer fit the others: then all are taken as the mirror has them.
+        # A pinned version may no longer fit: then all versions are those of the mirror.
         root.pin({})
         result = root.apt_get("install", "--simulate", *names)
     if result.code != 0:
         raise ResolveError(
             f"cannot resolve Debian packages for {root.arch}: {result.reason}",
-            "Mend image.extra_packages in the manifest, or the list of the feature that names it.",
+            "Fix image.extra_packages in the manifest, or the list of the feature that contains "
+            "it.",
         )
     versions = [
         f"{name.partition(':')[0]}={version}" for name, version in _INSTALLED.findall(result.out)

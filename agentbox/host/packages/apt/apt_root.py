@@ -1,7 +1,8 @@
-"""A private apt: its own state, cache and sources in a folder of the cache, for one architecture of one suite.
+"""A private apt: its own state, cache and sources in a directory of the cache, for one architecture
+of one suite.
 
-Works as any user. The host's apt configuration stays in force where it says how to reach the mirror (proxies,
-credentials, timeouts); its sources, pins, hooks and installed packages do not.
+Works as any user. The host's apt configuration still applies to reaching the mirror (proxies,
+credentials, timeouts), but not its sources, pins, hooks and installed packages.
 """
 
 import fcntl
@@ -23,23 +24,23 @@ _CLEARED = (
     "APT::Update::Post-Invoke",
     "APT::Update::Post-Invoke-Success",
 )
-# What apt prints when a mirror answers, but not with lists that can be trusted.
+# printed by apt when a mirror responds with lists that cannot be trusted
 _REFUSED = re.compile(
     r" 40\d |GPG error|NO_PUBKEY|not signed|Hash Sum mismatch|does not have a Release file"
 )
 _UNREACHED = re.compile(
     r"^[EW]: Failed to fetch \S+ +(?P<why>.+?)\.?$", re.MULTILINE
-)  # apt's words, one line a file
+)  # apt's message, one line per file
 _DISK_FULL = "No space left on device"
 _MIN_FREE_BYTES = (
     128 << 20
 )  # bytes; the lists of one suite and apt's caches of them take 105 MB (trixie, amd64)
-_UPDATE_SECONDS = 900  # each of apt's connections gives up by itself after 30 s
+_UPDATE_SECONDS = 900  # each of apt's connections times out after 30 s
 _APT_GET = ("apt-get", "-q", "-y", "--no-install-recommends")
 
 
 class AptRoot:
-    """The private root below `folder`. Two processes that use the same one take turns (`held`)."""
+    """The private root below `directory`. `locked` serialises its use by several processes."""
 
     def __init__(self, directory: Path, mirror: DebianMirror, suite: str, arch: str) -> None:
         self.mirror, self.suite, self.arch = mirror, suite, arch
@@ -49,7 +50,7 @@ class AptRoot:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Exclusive use of the folder, between processes."""
+        """Exclusive use of the directory, between processes."""
         self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         with (self.directory / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -57,18 +58,21 @@ class AptRoot:
             yield
 
     def update(self) -> None:
-        """Brings the package lists up to date. Raises FetchError (exit 4) when the mirror cannot be had, NoRoomError (exit 3).
+        """Updates the package lists. Raises FetchError (exit 4) if the mirror is unreachable,
+        DiskFullError (exit 3).
 
-        Room is looked for first: on a full disk apt's download method dies in silence and apt waits for it for ever.
+        Checks the free space first: on a full disk apt's download method exits silently and apt
+        waits for it forever.
         """
         if (free := shutil.disk_usage(self.directory).free) < _MIN_FREE_BYTES:
             raise DiskFullError(
-                f"cannot read the package lists of {self.suite} for {self.arch}: {free >> 20} MiB are free below "
-                f"{self.directory.parent}, {_MIN_FREE_BYTES >> 20} MiB are wanted"
+                f"cannot read the package lists of {self.suite} for {self.arch}: {free >> 20} "
+                f"MiB are free below {self.directory.parent}, {_MIN_FREE_BYTES >> 20} MiB are "
+                "required"
             )
         result = self._update_lists()
         if result.code != 0 and self.mirror.security is None:
-            # A mirror of which the host names only the main part may have no security part beside it.
+            # The security archive was guessed from the main part and may not exist.
             self._write_sources(_sources(self.mirror, self.suite, guess=False))
             result = self._update_lists()
         if result.code != 0:
@@ -88,11 +92,11 @@ class AptRoot:
 
     @property
     def is_updated(self) -> bool:
-        """True when package lists are there, however old."""
+        """True if package lists exist, however old."""
         return any((self.directory / "state/lists").glob("*_Packages*"))
 
     def apt_get(self, *arguments: str, cwd: Path | None = None) -> CommandResult:
-        """apt-get in this root."""
+        """Runs apt-get in this root."""
         return run([*self._command, *arguments], cwd=cwd)
 
     @property
@@ -100,11 +104,11 @@ class AptRoot:
         return (*_APT_GET, "-c", str(self.directory / "apt.conf"))
 
     def show(self, names: Sequence[str]) -> CommandResult:
-        """The records of packages, each `name` or `name=version`."""
+        """Return the records of packages, each `name` or `name=version`."""
         return run(["apt-cache", "-q", "-c", str(self.directory / "apt.conf"), "show", *names])
 
     def pin(self, versions: Mapping[str, str]) -> None:
-        """Prefers these versions. One that is not served is passed over."""
+        """Prefers these versions. One that is not served is ignored."""
         rows = [
             f"Package: {name}\nPin: version {version}\nPin-Priority: 1001\n"
             for name, version in versions.items()
@@ -140,7 +144,7 @@ class AptRoot:
             "APT::Install-Recommends": "false",
             "APT::Install-Suggests": "false",
             "APT::Get::AutomaticRemove": "false",
-            # apt drops root for a user that cannot read a private folder.
+            # apt drops root privileges for a user that cannot read a private directory.
             "APT::Sandbox::User": "root",
             "Acquire::Languages": "none",
             "Acquire::Retries": "1",
@@ -158,7 +162,9 @@ def _sources(mirror: DebianMirror, suite: str, *, guess: bool) -> list[Source]:
 
 
 def _guess_security(main: Source) -> Source | None:
-    """The security archive of a mirror that lies where full mirrors have it: `debian-security` beside `debian`."""
+    """Return the security archive in the layout of full mirrors: `debian-security` beside
+    `debian`.
+    """
     uris = tuple(uri.rstrip("/") for uri in main.uris if uri.rstrip("/").endswith("/debian"))
     return replace(main, uris=tuple(f"{uri}-security" for uri in uris)) if uris else None
 

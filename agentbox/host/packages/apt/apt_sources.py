@@ -1,4 +1,4 @@
-"""Where this host's apt gets Debian from: its own mirror and keyring, never one that we know of."""
+"""The Debian sources of this host's apt: its own mirror and keyring, none built into agentbox."""
 
 import re
 import shlex
@@ -17,7 +17,7 @@ _KEYRINGS = (
     Path("/usr/share/keyrings/debian-archive-keyring.pgp"),
     Path("/usr/share/keyrings/debian-archive-keyring.gpg"),
 )
-_HINT = "Lock on a Debian machine; fetching needs no apt once files are at hand."
+_HINT = "Lock on a Debian machine; fetching needs no apt if the files are cached."
 _LEGACY_ENTRY = re.compile(
     r"^deb\s+(?:\[(?P<options>[^]]*)\]\s+)?(?P<uri>\S+)\s+(?P<suite>\S+)\s+(?P<components>.+)$"
 )
@@ -25,7 +25,7 @@ _LEGACY_ENTRY = re.compile(
 
 @dataclass(frozen=True)
 class Source:
-    """One active entry of apt's sources. `signed_by` is a path, a key block, or ""."""
+    """An active entry of apt's sources. `signed_by` is a path, a key block, or ""."""
 
     uris: tuple[str, ...]
     suites: tuple[str, ...]
@@ -35,7 +35,7 @@ class Source:
 
     @property
     def is_debian(self) -> bool:
-        """True when this looks like Debian's own archive: a suite of Debian's with the component main."""
+        """True if this looks like Debian's own archive: a Debian suite with the component main."""
         return "main" in self.components and any(
             _release(suite) in _SUITES for suite in self.suites
         )
@@ -46,33 +46,39 @@ class Source:
 
     @property
     def distrust(self) -> int:
-        """Less is likelier Debian's own: others publish under Debian's suite names, with their own key."""
+        """Lower is likelier Debian's own: others publish under Debian's suite names, with their own
+        key.
+        """
         return 0 if "debian-archive" in self.signed_by else 2 if self.signed_by else 1
 
 
 @dataclass(frozen=True)
 class DebianMirror:
-    """The host's Debian mirror. `security` is None when its apt names none."""
+    """The host's Debian mirror. `security` is None if apt has none configured."""
 
     main: Source
     security: Source | None
 
 
 def host_mirror() -> DebianMirror:
-    """The Debian mirror of this host's apt. Raises PrerequisiteError (exit 3) without apt or such a mirror."""
+    """Return the Debian mirror of this host's apt. Raises PrerequisiteError (exit 3) without apt or
+    a mirror.
+    """
     candidates = sorted(
         (source for source in host_sources() if source.is_debian),
         key=lambda source: source.distrust,
     )
     main = next((source for source in candidates if not source.is_security), None)
     if main is None:
-        raise PrerequisiteError("cannot resolve Debian packages: apt names no Debian mirror", _HINT)
+        raise PrerequisiteError(
+            "cannot resolve Debian packages: no Debian mirror is configured for apt", _HINT
+        )
     security = next((source for source in candidates if source.is_security), None)
     return DebianMirror(with_keyring(main), with_keyring(security) if security else None)
 
 
 def with_keyring(source: Source) -> Source:
-    """The same source, signed by the host's archive keyring where its entry names none."""
+    """Return the same source, signed by the host's archive keyring if the entry has none."""
     if source.signed_by or source.trusted:
         return source
     keyring = next((str(path) for path in _KEYRINGS if path.exists()), "")
@@ -80,7 +86,7 @@ def with_keyring(source: Source) -> Source:
 
 
 def host_sources() -> list[Source]:
-    """Every active binary entry of apt's configuration, in apt's order."""
+    """Return every active binary entry of apt's configuration, in apt's order."""
     return [
         source
         for path in _source_files()
@@ -89,7 +95,7 @@ def host_sources() -> list[Source]:
 
 
 def parse_sources(text: str, *, deb822: bool) -> list[Source]:
-    """The active binary entries of one file, in either of the two formats (sources.list(5))."""
+    """Parse the active binary entries of one file, in either format (sources.list(5))."""
     return list(_stanzas(text) if deb822 else _legacy_sources(text.splitlines()))
 
 

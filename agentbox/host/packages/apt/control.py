@@ -1,4 +1,4 @@
-"""Debian control records: paragraphs of `Field: value`, and the parts of a dependency field that matter here."""
+"""Debian control records: paragraphs of `Field: value`, and names in dependency fields."""
 
 import re
 from collections.abc import Iterator
@@ -21,7 +21,9 @@ class Package:
 
 
 def parse_paragraphs(text: str) -> Iterator[dict[str, str]]:
-    """The paragraphs of a control file. A continued value keeps its line breaks; comments are dropped."""
+    """Yield the paragraphs of a control file. Continued values keep line breaks; comments are
+    dropped.
+    """
     fields: dict[str, str] = {}
     last = ""
     for line in [*text.splitlines(), ""]:
@@ -39,7 +41,7 @@ def parse_paragraphs(text: str) -> Iterator[dict[str, str]]:
 
 
 def parse_package(fields: dict[str, str]) -> Package:
-    """The record of one paragraph. Raises KeyError for one without size or SHA256."""
+    """Return the record of a paragraph. Raises KeyError without size or SHA256."""
     dependencies = ", ".join(fields[key] for key in ("Pre-Depends", "Depends") if key in fields)
     return Package(
         name=fields["Package"],

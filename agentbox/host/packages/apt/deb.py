@@ -1,4 +1,6 @@
-"""Reads single files out of a .deb: an `ar` archive (common form) that holds `data.tar` in one of three compressions."""
+"""Reads single files from a .deb: an `ar` archive (common form) with `data.tar` in one of three
+compressions.
+"""
 
 import io
 import lzma
@@ -14,24 +16,28 @@ _HEADER = 60
 
 
 def ar_members(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """Name and content of each member of an `ar` archive. Raises ValueError when it is none, or was cut."""
+    """Yield name and content of each member of an `ar` archive. Raises ValueError if it is invalid
+    or truncated.
+    """
     if not data.startswith(_MAGIC):
-        raise ValueError("no ar archive")
+        raise ValueError("not an ar archive")
     offset = len(_MAGIC)
     while offset < len(data):
         header = data[offset : offset + _HEADER]
         if len(header) < _HEADER or header[58:] != b"`\n":
-            raise ValueError("a broken ar header")
+            raise ValueError("invalid ar header")
         name, size = header[:16].decode().rstrip(" /"), int(header[48:58])
         offset += _HEADER
         if offset + size > len(data):
-            raise ValueError(f"{name} was cut")
+            raise ValueError(f"{name} is truncated")
         yield name, data[offset : offset + size]
         offset += size + size % 2
 
 
 def extract(deb: Path, names: Iterable[str]) -> dict[str, bytes]:
-    """The content of the first file of each base name in `wanted`. Raises FetchError when the package lacks one."""
+    """Return the content of the first file of each base name. Raises FetchError if the package
+    lacks one.
+    """
     missing = set(names)
     contents: dict[str, bytes] = {}
     try:
@@ -58,4 +64,4 @@ def _data_tar(deb: bytes) -> bytes:
             return lzma.decompress(content)
         if name == "data.tar.gz":
             return zlib.decompress(content, wbits=31)
-    raise ValueError("no data.tar, .xz or .gz in it")
+    raise ValueError("no data.tar, .xz or .gz in the archive")

@@ -1,4 +1,6 @@
-"""What a Debian suite fixes for wheels: its Python and its C library. Source: the package records of the suites."""
+"""Python and C library of each Debian suite, for choosing wheels. Source: the package records of
+the suites.
+"""
 
 from dataclasses import dataclass
 
@@ -21,10 +23,10 @@ _SUITES = {
 
 
 def suite_by_name(name: str) -> DebianSuite:
-    """Raises ResolveError (exit 5) for a suite that no wheel can be chosen for."""
+    """Raises ResolveError (exit 5) for an unknown suite."""
     if name not in _SUITES:
         raise ResolveError(
-            f"cannot lock for suite {name}: only {' and '.join(sorted(_SUITES))} are known",
+            f"cannot lock for suite {name}: supported are {' and '.join(sorted(_SUITES))}",
             "Set image.suite to one of them.",
         )
     return _SUITES[name]

@@ -1,1 +1,1 @@
-"""npm packages: resolution and tarballs, no script run. Only npm formats go in."""
+"""npm packages: resolution and tarballs; no script is run. Only npm formats belong here."""

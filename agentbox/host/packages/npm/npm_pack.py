@@ -1,4 +1,6 @@
-"""npm tarballs by name and version, through the host's own npm: its registry, its credentials, no script run."""
+"""npm tarballs by name and version, through the host's npm: its registry and credentials; no script
+is run.
+"""
 
 import re
 import shutil
@@ -11,7 +13,7 @@ from agentbox.host.packages.errors import FetchError, NoNetworkError, NotServedE
 from agentbox.host.packages.host_command import CommandResult, run
 
 PackageVersion = tuple[str, str]  # name, exact version
-BATCH = 16  # packages a call of npm, which takes most of a second to start
+BATCH = 16  # packages per call of npm, which takes most of a second to start
 
 _NOT_FOUND_CODES = ("ETARGET", "E404", "ENOVERSIONS")
 _NETWORK_CODES = (
@@ -27,12 +29,12 @@ _PREFIX = re.compile(r"^npm (?:error|ERR!) ?")
 
 
 def run_npm(directory: Path, *arguments: str) -> CommandResult:
-    """One call of npm in a folder. Raises PrerequisiteError without npm."""
+    """Runs npm in a directory. Raises PrerequisiteError without npm."""
     return run(["npm", *arguments, "--ignore-scripts", "--loglevel=error"], cwd=directory)
 
 
 def failure_reason(result: CommandResult) -> str:
-    """The first sentence of npm's own account that is no code and no path of a log."""
+    """Return the first sentence of npm's error output that is neither a code nor a log path."""
     messages = [
         _PREFIX.sub("", line).strip() for line in result.err.splitlines() if _PREFIX.match(line)
     ]
@@ -43,8 +45,9 @@ def failure_reason(result: CommandResult) -> str:
 
 
 class NpmPacker:
-    """Fetches tarballs a batch at a time: whoever asks first for one of a batch waits for all of it, the others find
-    theirs. Safe to call from several threads."""
+    """Fetches tarballs in batches: the first request for a package of a batch fetches all of it,
+    others wait. Thread-safe.
+    """
 
     def __init__(self, packages: Sequence[PackageVersion]) -> None:
         self._directory = tempfile.TemporaryDirectory(prefix="agentbox-npm-")
@@ -54,8 +57,10 @@ class NpmPacker:
         self._locks = {batch[0]: threading.Lock() for batch in batches}
 
     def file(self, package: PackageVersion) -> Path:
-        """Where its tarball is, for as long as this object lives. Raises NotServedError (exit 5) when a version of the
-        batch is gone, NoNetworkError and FetchError (exit 4)."""
+        """Return the path of its tarball, valid for the lifetime of this object. Raises
+        NotServedError (exit 5) if a version of the batch is not served, NoNetworkError and
+        FetchError (exit 4).
+        """
         batch = self._batch_of[package]
         with self._locks[batch[0]]:
             if not self._path(package).exists():
@@ -63,7 +68,7 @@ class NpmPacker:
         return self._path(package)
 
     def copy(self, package: PackageVersion, target: Path) -> None:
-        """The same into a file of the caller's."""
+        """Copies the tarball to `target`."""
         shutil.copyfile(self.file(package), target)
 
     def _path(self, package: PackageVersion) -> Path:
@@ -94,10 +99,10 @@ class NpmPacker:
         )
         raise error_class(
             f"cannot download {missing[0][0]} {missing[0][1]}: {failure_reason(result)}",
-            "Connect and try again.",
+            "Connect to the network and try again.",
         )
 
 
 def tarball_name(name: str, version: str) -> str:
-    """The name that `npm pack` gives (npm-pack(1)): the scope joined by a dash."""
+    """Return the file name that `npm pack` uses (npm-pack(1)): the scope joined by a dash."""
     return f"{name.removeprefix('@').replace('/', '-')}-{version}.tgz"

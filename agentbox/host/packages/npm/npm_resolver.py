@@ -1,4 +1,4 @@
-"""npm packages of features: resolved by npm itself, without running a script of any of them."""
+"""npm packages of features: resolved by npm itself, without running scripts of packages."""
 
 import base64
 import hashlib
@@ -24,7 +24,9 @@ _MODULES = "node_modules/"
 
 @dataclass(frozen=True)
 class _Installation:
-    """A package at one path of a feature's lock file. `integrity` is what the registry states of its tarball."""
+    """A package at one path of a feature's lock file. `integrity` is that of its tarball according
+    to the registry.
+    """
 
     feature: str
     path: str
@@ -37,7 +39,8 @@ class _Installation:
 def resolve(
     inputs: LockInputs, archs: Sequence[str], pins: Mapping[str, str], progress: Progress
 ) -> tuple[NpmEntry, ...]:
-    """The rows of every feature's npm list. `pins`: path in the image -> version to keep while it is served.
+    """Return the rows of every feature's npm list. `pins`: path in the image -> version to keep
+    while it is served.
 
     Raises ResolveError (exit 5), FetchError (exit 4), PrerequisiteError (exit 3) without npm.
     """
@@ -76,8 +79,10 @@ def _installations(
             continue
         if row.get("hasInstallScript") and not requested.npm_scripts_ignored:
             raise ResolveError(
-                f"cannot lock npm package {_name(path, row)}: it has an install script, and none is ever run",
-                f"Say in config/features/{feature}.toml why it works without: npm_scripts_ignored.",
+                f"cannot lock npm package {_name(path, row)}: it has an install script, and "
+                "scripts are never run",
+                f"Explain in config/features/{feature}.toml why it works without: "
+                "npm_scripts_ignored.",
             )
         yield _Installation(
             feature, path, _name(path, row), row["version"], row.get("integrity", ""), supported
@@ -88,7 +93,9 @@ def _installations(
 def _resolve_tree(
     feature: str, requested: RequestedPackages, archs: Sequence[str], pins: Mapping[str, str]
 ) -> Mapping[str, Any]:
-    """The `packages` of the lock file that npm makes for the list: with the versions kept, where they are all served."""
+    """Return the `packages` of npm's lock file for the list, with the pinned versions if all are
+    served.
+    """
     specs = {spec.directory: spec for arch in archs for spec in npm_specs(requested.npm, arch)}
     pinned = {
         path.partition(_MODULES)[2]: pins[path]
@@ -101,18 +108,19 @@ def _resolve_tree(
     if missing := _missing_package(specs, packages):
         raise ResolveError(
             f"cannot resolve npm packages of {feature}: the registry does not serve {missing}",
-            "Mend the feature's list.",
+            "Fix the feature's list.",
         )
     return packages
 
 
 def _missing_package(specs: Mapping[str, NpmSpec], packages: Mapping[str, Any]) -> str:
-    """The first package that was asked for, or that one of the others requires, and that npm left out; "" for none."""
+    """Return the first package that was requested or is required by another and that npm left out;
+    "" if none.
+    """
     for directory, spec in specs.items():
         if f"{_MODULES}{directory}" not in packages:
-            return (
-                f"{spec.name} {spec.range}, or what it requires"  # npm leaves out either, or both
-            )
+            # npm leaves out either, or both
+            return f"{spec.name} {spec.range}, or a package that it requires"
     for path, row in packages.items():
         for name, version_range in row.get("dependencies", {}).items() if path else ():
             if not any(
@@ -123,7 +131,9 @@ def _missing_package(specs: Mapping[str, NpmSpec], packages: Mapping[str, Any]) 
 
 
 def _lookup_prefixes(path: str) -> Iterator[str]:
-    """Where Node looks for what a package requires: below it, then below each package that holds it."""
+    """Yield the prefixes where Node looks for a dependency: below the package, then below each
+    package that contains it.
+    """
     while path:
         yield f"{path}/"
         path = path.rpartition(_MODULES)[0].rstrip("/")
@@ -133,10 +143,11 @@ def _lookup_prefixes(path: str) -> Iterator[str]:
 def _resolve_with_npm(
     feature: str, specs: Mapping[str, NpmSpec], pinned: Mapping[str, str]
 ) -> Mapping[str, Any]:
-    """What npm would install for these, by path; nothing where kept versions do not resolve. Raises ResolveError.
+    """Return what npm would install, by path; empty if pinned versions do not resolve. Raises
+    ResolveError.
 
-    All are asked for as optional, since a required package for another processor than this machine's is refused; what
-    could not be had is missing in the answer.
+    All are requested as optional, because npm rejects a required package for another processor;
+    packages that could not be fetched are missing from the result.
     """
     manifest = {
         "name": "locked",
@@ -156,7 +167,7 @@ def _resolve_with_npm(
         if result.code != 0:
             raise ResolveError(
                 f"cannot resolve npm packages of {feature}: {failure_reason(result)}",
-                "Mend the feature's list.",
+                "Fix the feature's list.",
             )
         packages: Mapping[str, Any] = json.loads((workdir / "package-lock.json").read_text())[
             "packages"
@@ -165,7 +176,9 @@ def _resolve_with_npm(
 
 
 def _overrides(specs: Mapping[str, NpmSpec], pinned: Mapping[str, str]) -> dict[str, str]:
-    """Versions of what packages need in turn: of those names that were there once, for an override holds for all."""
+    """Return versions of indirect dependencies, for names that occur once, because an override
+    applies to all.
+    """
     name_counts = Counter(directory.rpartition(_MODULES)[2] for directory in pinned)
     return {
         name: version
@@ -190,23 +203,26 @@ def _npm_entry(installations: Sequence[_Installation], file: Path) -> NpmEntry:
 
 
 def _verify_tarball(installation: _Installation, file: Path) -> None:
-    """The tarball is the one that the registry's index names (Subresource Integrity). Raises FetchError, ResolveError."""
+    """Checks the tarball against the registry's index (Subresource Integrity). Raises FetchError,
+    ResolveError.
+    """
     algorithm, _, expected = installation.integrity.split(" ")[0].partition("-")
     if algorithm not in ("sha512", "sha384", "sha256"):
         raise ResolveError(
-            f"cannot lock npm package {installation.name}: the registry states no SHA-2 digest of it"
+            f"cannot lock npm package {installation.name}: the registry has no SHA-2 digest for it"
         )
     with file.open("rb") as stream:
         actual = base64.b64encode(hashlib.file_digest(stream, algorithm).digest()).decode()
     if actual != expected:
         raise FetchError(
-            f"cannot accept {file.name}: its {algorithm} is {actual[:12]}…, the registry's index says {expected[:12]}…",
-            "The mirror or the network altered it.",
+            f"cannot accept {file.name}: its {algorithm} is {actual[:12]}…, expected "
+            f"{expected[:12]}… from the registry's index",
+            "The mirror or the network changed it.",
         )
 
 
 def _supports(row: Mapping[str, Any], arch: str) -> bool:
-    """By the `os`, `cpu` and `libc` lists of a package (npm package.json); `!x` excludes."""
+    """Checks the `os`, `cpu` and `libc` lists of a package (npm package.json); `!x` excludes."""
     values = (("os", "linux"), ("cpu", CPUS[arch]), ("libc", "glibc"))
     return all(_allows(row.get(key, ()), value) for key, value in values)
 

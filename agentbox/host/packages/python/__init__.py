@@ -1,1 +1,1 @@
-"""Python packages: index, wheels, markers, pip. Only formats of Python packaging go in."""
+"""Python packages: index, wheels, markers, pip. Only formats of Python packaging belong here."""

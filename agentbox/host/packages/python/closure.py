@@ -1,4 +1,6 @@
-"""The closure of a set of wheels under the target's markers: pip evaluates them with the Python that it runs on."""
+"""The closure of a set of wheels under the target's markers; pip evaluates markers with its own
+Python.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -15,7 +17,7 @@ _ROUNDS = 12
 
 
 class UnmetRequirements(Exception):
-    """Requirements that the target has and pip's answer lacks."""
+    """Requirements of the target that pip's result lacks."""
 
     def __init__(self, requirements: Sequence[str]) -> None:
         super().__init__(", ".join(requirements))
@@ -30,13 +32,13 @@ def resolve_closure(
     pins: Mapping[str, str],
     unused: Mapping[str, Sequence[str]],
 ) -> dict[str, ResolvedWheel]:
-    """The wheels that the target needs for `wanted`, none more, by name. Raises ResolveError, FetchError.
+    """Return exactly the wheels that the target needs, by name. Raises ResolveError, FetchError.
 
-    `unused` names, per distribution, dependencies to leave out.
+    `unused` lists, per distribution, dependencies to leave out.
     """
     roots = [Requirement(text) for text in requested]
     for root in roots[:1]:
-        index.files(root.name)  # says "no network" where pip would say "no such project"
+        index.files(root.name)  # reports "no network" where pip would report "no such project"
     requirements = [without_marker(root) for root in roots if target.requires(root)]
     for _ in range(_ROUNDS):
         try:
@@ -48,14 +50,16 @@ def resolve_closure(
         except UnmetRequirements as unmet:
             requirements += unmet.requirements
     raise ResolveError(
-        f"cannot resolve Python packages for {target.arch}: no end after {_ROUNDS} rounds"
+        f"cannot resolve Python packages for {target.arch}: no result after {_ROUNDS} rounds"
     )
 
 
 def reachable(
     resolved: Mapping[str, ResolvedWheel], roots: Iterable[Requirement], target: Target
 ) -> frozenset[str]:
-    """The names that these roots need on the target. Raises Unmet when one is missing or of a wrong version."""
+    """Return the names that these roots need on the target. Raises UnmetRequirements if one is
+    missing or has a wrong version.
+    """
     seen: set[tuple[str, frozenset[str]]] = set()
     todo = [root for root in roots if target.requires(root)]
     unmet: dict[str, None] = {}
@@ -75,7 +79,7 @@ def reachable(
 
 
 def without_marker(requirement: Requirement) -> str:
-    """The requirement without its marker, which was evaluated for the target already."""
+    """Return the requirement without its marker, which was already evaluated for the target."""
     extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
     return f"{requirement.name}{extras}{requirement.specifier}"
 

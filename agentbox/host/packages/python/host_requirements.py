@@ -1,4 +1,4 @@
-"""Keeps `requirements.host` and `requirements.test` in step with `pyproject.toml` and with the lock."""
+"""Keeps `requirements.host` and `requirements.test` in sync with `pyproject.toml` and the lock."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -15,7 +15,7 @@ from agentbox.plan.lockfile.model import Lock
 
 
 def requirement_files(checkout: Path) -> tuple[RequirementsFile, RequirementsFile]:
-    """Those of the host (which runs the same application) and of the tests."""
+    """Return the files of the host (which runs the same application) and of the tests."""
     project = read_project(checkout)
     host = (*project.runtime, *project.host)
     return (
@@ -32,17 +32,17 @@ def requirement_files(checkout: Path) -> tuple[RequirementsFile, RequirementsFil
 
 
 def stale_files(checkout: Path) -> tuple[str, ...]:
-    """The names of those that `pyproject.toml` has left behind; offline."""
+    """Return the names of files that are older than `pyproject.toml`; offline."""
     return tuple(file.path.name for file in requirement_files(checkout) if file.is_stale)
 
 
 def update_files(
     checkout: Path, lock: Lock, *, progress: Progress, upgrade: Iterable[str] | None = None
 ) -> tuple[str, ...]:
-    """Writes again those that are stale, or all when versions are to move; says which ones changed.
+    """Writes the stale files, or all for an upgrade; returns the names of changed ones.
 
-    The host gets the versions that the image has, and the tests those that the host has, wherever they fit.
-    Raises ResolveError (exit 5), FetchError (exit 4).
+    The host gets the versions of the image, and the tests those of the host, if they fit. Raises
+    ResolveError (exit 5), FetchError (exit 4).
     """
     host, test = requirement_files(checkout)
     if upgrade is None and not host.is_stale and not test.is_stale:

@@ -19,7 +19,7 @@ _ACCEPT = f"{_JSON}, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
 
 @dataclass(frozen=True)
 class IndexFile:
-    """A file as the index lists it. `size` None = the index does not say."""
+    """A file in the index. `size` None = the index does not state it."""
 
     file: str
     url: str
@@ -29,7 +29,7 @@ class IndexFile:
 
 
 class Index:
-    """Answers from memory after the first question; threads may ask at once."""
+    """Caches responses; thread-safe."""
 
     def __init__(self, config: PipConfig) -> None:
         self._url, credentials = split_credentials(config.index_url.rstrip("/"))
@@ -38,7 +38,9 @@ class Index:
         self._lock = threading.Lock()
 
     def files(self, project: str) -> dict[str, IndexFile]:
-        """The files of a project by name; empty for a project that the index does not have. Raises FetchError."""
+        """Return the files of a project by name; empty if the index does not have it. Raises
+        FetchError.
+        """
         name = canonicalize_name(project)
         with self._lock:
             cached = self._cached.get(name)
@@ -49,11 +51,12 @@ class Index:
         return cached
 
     def file_size(self, entry: IndexFile) -> int:
-        """The size in bytes, asked of the file's server where the index does not say."""
+        """Return the size in bytes, from the file's server if the index does not state it."""
         size = entry.size if entry.size is not None else self.web.size(entry.url)
         if size is None:
             raise FetchError(
-                f"cannot lock {entry.file}: its server tells no size", "Use an index that does."
+                f"cannot lock {entry.file}: its server does not state a size",
+                "Use an index that does.",
             )
         return size
 

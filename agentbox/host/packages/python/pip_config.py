@@ -1,5 +1,7 @@
-"""How this host's pip reaches its main index. Extra indexes and local link folders are left out on purpose: a lock may
-only name what the main index serves, or another host could not fetch it."""
+"""The configuration of this host's pip for its main index. Extra indexes and local link directories
+are ignored on purpose: a lock may only contain what the main index serves, or another host could
+not fetch it.
+"""
 
 import ast
 import os
@@ -11,7 +13,7 @@ from functools import cache
 from agentbox.core.paths import environment
 from agentbox.host.packages.host_command import run
 
-# Of pip's options, those that say how to reach an index (pip config reference, "General options").
+# pip's options for reaching an index (pip config reference, "General options").
 _INDEX_OPTIONS = (
     "cert",
     "client-cert",
@@ -26,14 +28,14 @@ _INDEX_OPTIONS = (
 
 @dataclass(frozen=True)
 class PipConfig:
-    """`index_url` may carry credentials: it is never printed and never written."""
+    """`index_url` may contain credentials: it is never printed or written."""
 
     index_url: str
     settings: Mapping[str, str]
 
     @property
     def environment(self) -> dict[str, str]:
-        """For a pip that knows this configuration and no other."""
+        """Environment variables for a pip with exactly this configuration."""
         variables = {
             f"PIP_{key.upper().replace('-', '_')}": value for key, value in self.settings.items()
         }
@@ -48,13 +50,15 @@ class PipConfig:
 
 @cache
 def pip_config() -> PipConfig:
-    """The configuration of the pip beside this Python, as `pip config list` and `pip` itself resolve it."""
+    """Return the configuration of this Python's pip, as `pip config list` and `pip` resolve it."""
     settings = _settings(run([sys.executable, "-m", "pip", "config", "list"]).out)
     return PipConfig(settings.get("index-url") or _default_index(), settings)
 
 
 def _settings(output: str) -> dict[str, str]:
-    """Of lines `global.index-url='…'`: a command's section outranks global, the environment outranks both."""
+    """Parse lines `global.index-url='…'`: a command's section overrides global, the environment
+    overrides both.
+    """
     ranked: dict[str, tuple[int, str]] = {}
     for line in output.splitlines():
         option, _, value = line.partition("=")

@@ -1,4 +1,4 @@
-"""What pip fails with -> what it means to the operator, and what to do about it. Standard library only."""
+"""Maps errors of pip to their cause and a remedy. Standard library only."""
 
 import hashlib
 import re
@@ -10,14 +10,17 @@ _CAUSES: Final = (
     (re.compile(r"No space left on device"), "the disk is full"),
     (
         re.compile(r"name resolution|Failed to establish a new connection|timed out"),
-        "no network: pip reaches no index",
+        "no network: pip cannot reach an index",
     ),
 )
-_CONNECT: Final = "Connect, or free some space."
+_CONNECT: Final = "Connect to the network, or free some space."
 _UNTRUSTED: Final = re.compile(
     r"Could not fetch URL (\S+?): .*certificate verify failed:? ?([^(\n]*)"
 )
-TRUST: Final = "Where your network inspects TLS, set PIP_CERT to the file of its authority; else use another network."
+TRUST: Final = (
+    "If your network inspects TLS, set PIP_CERT to the certificate of its authority, or use "
+    "another network."
+)
 _COMMON_NAME: Final = (
     b"\x06\x03\x55\x04\x03"  # DER of the identifier 2.5.4.3; the issuer comes before the subject
 )
@@ -26,7 +29,7 @@ _SECONDS: Final = 10.0
 
 
 def explain_failure(output: str) -> tuple[str, str]:
-    """The cause in words, else the last line of pip's that tells of an error; and the remedy."""
+    """Return the cause, else pip's last line with an error, and the remedy."""
     if untrusted := untrusted_certificate(output):
         return untrusted, TRUST
     if cause := next((text for pattern, text in _CAUSES if pattern.search(output)), ""):
@@ -37,22 +40,21 @@ def explain_failure(output: str) -> tuple[str, str]:
 
 
 def untrusted_certificate(output: str) -> str:
-    """Whose certificate was not trusted, why, and which it is; "" when that is not what pip says."""
+    """Return which certificate was not trusted and why; "" if pip reports another error."""
     if (match := _UNTRUSTED.search(output)) is None:
         return ""
     url = urlsplit(match[1])
-    return f"the certificate of {url.netloc} is not trusted ({match[2].strip()}){_describe_certificate(url.hostname or '', url.port or 443)}"
+    certificate = _describe_certificate(url.hostname or "", url.port or 443)
+    return f"the certificate of {url.netloc} is not trusted ({match[2].strip()}){certificate}"
 
 
 def _describe_certificate(host: str, port: int) -> str:
-    """Issuer and fingerprint, read without trusting them; "" where no certificate comes."""
+    """Return issuer and fingerprint, read without trusting them; "" if there is no certificate."""
     try:
         der = ssl.PEM_cert_to_DER_cert(ssl.get_server_certificate((host, port), timeout=_SECONDS))
     except (OSError, ValueError):
         return ""
-    return (
-        f": issued by {_issuer(der) or 'nobody by name'}, SHA-256 {hashlib.sha256(der).hexdigest()}"
-    )
+    return f": issued by {_issuer(der) or 'unknown'}, SHA-256 {hashlib.sha256(der).hexdigest()}"
 
 
 def _issuer(der: bytes) -> str:

@@ -1,4 +1,6 @@
-"""Asks pip what it would install for a target, and reads its report (pip's "Installation Report", version 1)."""
+"""Queries pip for what it would install for a target, and reads its report (pip's "Installation
+Report", version 1).
+"""
 
 import json
 import re
@@ -34,7 +36,7 @@ _DRY_RUN_OPTIONS = (
 
 @dataclass(frozen=True)
 class ResolvedWheel:
-    """A wheel that pip chose. `name` is the normalised one."""
+    """A wheel that pip selected. `name` is normalised."""
 
     name: str
     version: str
@@ -49,13 +51,14 @@ def resolve_wheels(
     pins: Mapping[str, str],
     unused: Mapping[str, Sequence[str]],
 ) -> dict[str, ResolvedWheel]:
-    """What pip would install, by name. Raises ResolveError when it finds no set of wheels; `pins` are constraints.
+    """Return what pip would install, by name; `pins` are constraints. Raises ResolveError if there
+    is no solution.
 
-    The requirements that `unused` names, per distribution, are not in the `requires` of the answer.
+    Requirements in `unused`, per distribution, are removed from `requires`.
     """
     result = _pip(config, target, requirements, pins)
     while result.code != 0 and pins:
-        # A kept version that is gone is named by pip; otherwise nobody knows which one is in the way.
+        # pip names a pinned version that is no longer served; otherwise the conflict is unknown.
         missing = [canonicalize_name(name) for name in _NO_MATCH.findall(result.err)]
         pins = {name: version for name, version in pins.items() if missing and name not in missing}
         result = _pip(config, target, requirements, pins)
@@ -69,10 +72,11 @@ def resolve_wheels(
 
 
 def explain_error(error: "ResolveError", index: Index) -> ResolveError:
-    """The same failure, said as `has no wheel` where the index has the project but no wheel of it fits."""
+    """Return the error as `has no wheel` if the index has the project but no matching wheel."""
     if isinstance(error, _PipFailed) and error.project and index.files(error.project):
         return ResolveError(
-            f"cannot lock {error.project}: it has no wheel for Python {error.target.python} on {error.target.arch}",
+            f"cannot lock {error.project}: no wheel for Python {error.target.python} on "
+            f"{error.target.arch}",
             "Nothing is built from source; choose another version or project.",
         )
     return error
@@ -81,7 +85,7 @@ def explain_error(error: "ResolveError", index: Index) -> ResolveError:
 class _PipFailed(ResolveError):
     def __init__(self, target: Target, result: CommandResult) -> None:
         untrusted = untrusted_certificate(result.err)
-        hint = TRUST if untrusted else "Mend the requirement."
+        hint = TRUST if untrusted else "Fix the requirement."
         super().__init__(
             f"cannot resolve Python packages for {target.arch}: {untrusted or result.reason}", hint
         )

@@ -1,4 +1,4 @@
-"""What `pyproject.toml` says the application itself needs."""
+"""The requirements of the application in `pyproject.toml`."""
 
 import tomllib
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from agentbox.core.errors import AgentboxError, ExitCode
 class Project:
     """Requirements as written: of the box, of the operator's command line, of the tests. Sorted.
 
-    `unused` names, per distribution, dependencies that it declares and agentbox never imports: they are not locked.
+    `unused` lists, per distribution, dependencies that agentbox never imports: they are not locked.
     """
 
     runtime: tuple[str, ...]
@@ -22,7 +22,7 @@ class Project:
 
 
 def read_project(checkout: Path) -> Project:
-    """Raises AgentboxError (exit 2) when the file cannot be used."""
+    """Raises AgentboxError (exit 2) if the file cannot be used."""
     path = checkout / "pyproject.toml"
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))

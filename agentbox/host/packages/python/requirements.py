@@ -1,6 +1,8 @@
-"""`requirements.host` and `requirements.test`: what agentbox.sh and `agentbox test` install, for every supported Python.
+"""`requirements.host` and `requirements.test`: what agentbox.sh and `agentbox test` install, for
+every supported Python.
 
-One file serves Python 3.11 to 3.14 on both architectures: markers stand where versions or packages differ.
+One file covers Python 3.11 to 3.14 on both architectures, with markers where versions or packages
+differ.
 """
 
 import re
@@ -20,8 +22,8 @@ from agentbox.host.packages.python.target import Target
 
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 ARCHS = ("amd64", "arm64")
-# Versions are chosen for the oldest C library of a distribution that has Python 3.11 (RHEL 9: 2.34); digests are listed
-# for newer ones too.
+# Versions are chosen for the oldest C library of a distribution with Python 3.11 (RHEL 9: 2.34);
+# digests are listed for newer ones too.
 _OLDEST, _NEWEST = 34, 41
 _PINNED = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)", re.MULTILINE)
 _INPUTS = re.compile(r"^# inputs (sha256:[0-9a-f]{64})$", re.MULTILINE)
@@ -32,7 +34,7 @@ ResolvedWheels = Mapping[Environment, Mapping[str, ResolvedWheel]]
 
 @dataclass(frozen=True)
 class RequirementsFile:
-    """One of the two files, and what it is asked to hold."""
+    """One of the two files, and its requirements."""
 
     path: Path
     requirements: tuple[str, ...]
@@ -45,14 +47,14 @@ class RequirementsFile:
 
     @property
     def is_stale(self) -> bool:
-        """True when it is missing or was made for other requirements."""
+        """True if it is missing or was written for other requirements."""
         if not self.path.exists():
             return True
         match = _INPUTS.search(self.path.read_text())
         return match is None or match[1] != self.inputs
 
     def pins(self) -> dict[str, str]:
-        """The versions it holds now, of packages that have one version only."""
+        """Return the versions in the file, of packages with a single version."""
         rows = _PINNED.findall(self.path.read_text()) if self.path.exists() else []
         versions: dict[str, set[str]] = {}
         for name, version in rows:
@@ -61,7 +63,9 @@ class RequirementsFile:
 
 
 def resolve(file: RequirementsFile, pins: Mapping[str, str], index: Index) -> bytes:
-    """The text of the file. `pins` are kept where they are served and fit. Raises ResolveError, FetchError."""
+    """Return the content of the file. `pins` are kept while they are served and fit. Raises
+    ResolveError, FetchError.
+    """
     resolved: dict[Environment, Mapping[str, ResolvedWheel]] = {}
     for python in PYTHONS:
         for arch in ARCHS:
@@ -78,7 +82,7 @@ def _resolve_target(
     index: Index,
     previous: Sequence[Mapping[str, ResolvedWheel]],
 ) -> Mapping[str, ResolvedWheel]:
-    """An answer that holds for another target is taken where it holds here too; pip is asked only where none does."""
+    """Return the result of another target if it fits this one; pip is queried only otherwise."""
     roots = [Requirement(text) for text in file.requirements]
     for other in reversed(previous):
         try:
@@ -95,7 +99,10 @@ def _resolve_target(
 
 def _render(file: RequirementsFile, resolved: ResolvedWheels, index: Index) -> str:
     lines = [
-        f"# {file.purpose} Written by `agentbox lock`, for Python {PYTHONS[0]} and newer on x86_64 and aarch64 Linux.",
+        (
+            f"# {file.purpose} Written by `agentbox lock`, for Python {PYTHONS[0]} and newer on "
+            "x86_64 and aarch64 Linux."
+        ),
         f"# inputs {file.inputs}",
     ]
     versions: dict[tuple[str, str], list[Environment]] = {}
@@ -120,7 +127,9 @@ def _digests(
 
 
 def marker_for(environments: Sequence[Environment]) -> str:
-    """The marker that holds in just these environments; "" for all. A run up to the newest Python includes later ones."""
+    """Return the marker of exactly these environments; "" for all. A range up to the newest Python
+    includes later ones.
+    """
     available = set(environments)
     complete = [python for python in PYTHONS if all((python, arch) in available for arch in ARCHS)]
     clauses = [_python_clause(complete)] if complete else []

@@ -1,4 +1,4 @@
-"""Which wheels a target can install."""
+"""The wheels that a target can install."""
 
 from functools import cache
 
@@ -11,7 +11,7 @@ from agentbox.host.packages.python.target import Target
 
 
 def installable(index: Index, target: Target, name: str, version: str) -> list[IndexFile]:
-    """The wheels of one version that the target's pip would take one of; empty when it has none."""
+    """Return the wheels of one version that the target's pip accepts; empty if there is none."""
     return [
         row
         for row in index.files(name).values()

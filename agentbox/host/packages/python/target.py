@@ -10,7 +10,7 @@ _MACHINE = {"amd64": "x86_64", "arm64": "aarch64"}
 
 @dataclass(frozen=True)
 class Target:
-    """A CPython of one version on one architecture of Linux with glibc 2.<glibc_minor>."""
+    """CPython of one version on one architecture of Linux with glibc 2.<glibc_minor>."""
 
     python: str
     arch: str
@@ -22,7 +22,9 @@ class Target:
 
     @property
     def platforms(self) -> tuple[str, ...]:
-        """Every manylinux tag that this C library runs, newest first. glibc 2.17 is the first that arm64 has."""
+        """Return every manylinux tag that this C library supports, newest first. arm64 starts with
+        glibc 2.17.
+        """
         oldest = 5 if self.arch == "amd64" else 17
         modern = tuple(
             f"manylinux_2_{minor}_{self.machine}"
@@ -37,14 +39,16 @@ class Target:
 
     @property
     def pip_flags(self) -> tuple[str, ...]:
-        """What makes pip choose for this target and not for the Python it runs on."""
+        """The flags that make pip choose for this target instead of its own Python."""
         tag = "cp" + self.python.replace(".", "")
         flags = ["--python-version", self.python, "--implementation", "cp"]
         flags += [flag for abi in (tag, "abi3", "none") for flag in ("--abi", abi)]
         return (*flags, *(word for name in self.platforms for word in ("--platform", name)))
 
     def environment(self, extra: str = "") -> Environment:
-        """The marker variables of this target. The patch level is not known: `.0` is the least that holds."""
+        """Return the marker variables of this target. The patch level is unknown: `.0` is the
+        minimum.
+        """
         variables = default_environment()
         variables["python_version"], variables["python_full_version"] = (
             self.python,
@@ -68,7 +72,7 @@ class Target:
         return {**variables, "extra": extra}  # type: ignore[typeddict-unknown-key]
 
     def requires(self, requirement: Requirement, extras: frozenset[str] = frozenset()) -> bool:
-        """True when the requirement's marker holds here, with any of these extras of its owner."""
+        """True if the requirement's marker applies here, with any of these extras of its owner."""
         if requirement.marker is None:
             return True
         return any(

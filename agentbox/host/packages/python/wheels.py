@@ -1,4 +1,6 @@
-"""Python packages of the image: one set of versions for all architectures where wheels allow it, none built here."""
+"""Python packages of the image: the same versions for all architectures if wheels allow it, none
+built from source.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -23,7 +25,9 @@ def resolve(
     pins: Mapping[str, str],
     unused: Mapping[str, Sequence[str]],
 ) -> tuple[WheelEntry, ...]:
-    """The rows for the requirements of every feature. Raises ResolveError (exit 5), FetchError (exit 4)."""
+    """Return the rows for the requirements of all features. Raises ResolveError (exit 5),
+    FetchError (exit 4).
+    """
     rows: dict[str, WheelEntry] = {}
     all_requirements = sorted({text for listed in requested.values() for text in listed})
     if not all_requirements:
@@ -39,7 +43,7 @@ def resolve(
 
 
 def served_file(index: Index, name: str, file: str) -> IndexFile:
-    """The main index's own record of a file. Raises ResolveError when it does not serve it."""
+    """Return the main index's record of a file. Raises ResolveError if it does not serve it."""
     entry = index.files(name).get(file)
     if entry is None or not entry.sha256:
         raise ResolveError(

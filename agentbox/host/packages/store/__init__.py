@@ -1,3 +1,3 @@
-"""Locked files in the Nix store: paths, hashes, adding, GC roots. Only code that talks to the store
-goes in.
+"""Locked files in the Nix store: paths, hashes, adding, GC roots. Only code that uses the store
+belongs here.
 """

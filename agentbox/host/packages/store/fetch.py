@@ -1,4 +1,4 @@
-"""`agentbox fetch`: every file of a lock into the Nix store, by digest, with what is at hand first."""
+"""`agentbox fetch`: puts every file of a lock into the Nix store, by digest, cached files first."""
 
 import hashlib
 import shutil
@@ -25,7 +25,7 @@ _SOURCES = {"debian": "Debian packages", "wheels": "Python packages", "npm": "np
 
 @dataclass(frozen=True)
 class FetchResult:
-    """What a fetch did: files in all, files and bytes that had to be added to the store."""
+    """The result of a fetch: all files, and files and bytes added to the store."""
 
     total: int
     added: int
@@ -51,11 +51,13 @@ def fetch_all(
     target: Path | None = None,
     jobs: int = 8,
 ) -> FetchResult:
-    """Brings what images for `systems` (none given: this machine's) need into the store and roots it there.
+    """Puts the files of images for `systems` (default: this machine's) into the store and adds GC
+    roots.
 
-    `source` is a folder that an earlier call filled as its `target`. Files that came are kept when others fail.
-    Raises LockError for a system that is not covered, NotServedError (exit 5) when a locked version is gone,
-    FetchError (exit 4): no network, other bytes than locked; PrerequisiteError (exit 3): no Nix, no apt.
+    `source` is a directory that an earlier call wrote as its `target`. Fetched files are kept if
+    others fail. Raises LockError for a system that is not covered, NotServedError (exit 5) if a
+    locked version is not served, FetchError (exit 4): no network, unexpected bytes;
+    PrerequisiteError (exit 3): no Nix, no apt.
     """
     host = host_system()
     items = _select_files(lock, systems or (host,), host)
@@ -85,7 +87,7 @@ def fetch_all(
 
 
 def roots_directory(cache: Path, lock: Lock) -> Path:
-    """Where the links lie, a folder for each set of systems, that keep a lock's files from Nix's garbage collection."""
+    """The directory of the GC roots of a lock, with a directory for each set of systems."""
     return cache / "roots" / hashlib.sha256(serialize_lock(lock)).hexdigest()[:12]
 
 
@@ -119,7 +121,8 @@ def _fetch_missing(
         try:
             _download(lock, missing, store, progress, jobs, fresh=False)
         except FileGoneError:
-            # The lists at hand are older than the mirror. Newer ones say what it serves now, or where the file went.
+            # The cached lists are older than the mirror. New ones have the current versions and
+            # paths.
             remaining = [item for item in missing if not store.path(item.entry).exists()]
             _download(lock, remaining, store, progress, jobs, fresh=True)
     except NoNetworkError as error:
@@ -136,7 +139,7 @@ def _download(
     *,
     fresh: bool,
 ) -> None:
-    progress.stage("ask the mirrors")
+    progress.stage("query the mirrors")
     origins = {
         origin.entry.file: origin
         for origin in find_origins(lock, missing, store.directory.parent, fresh=fresh)
@@ -148,7 +151,9 @@ def _download(
 
 
 def _import_files(store: Cache, items: Sequence[RequiredFile], source: Path) -> None:
-    """Copies what a folder has into the cache. Raises FetchError for a file with other bytes."""
+    """Copies files from a directory into the cache. Raises FetchError for a file with other
+    bytes.
+    """
     for item in items:
         candidate = source / item.entry.file
         if candidate.is_file() and not store.has(item.entry):
@@ -170,7 +175,7 @@ def _export_files(lock: Lock, items: Sequence[RequiredFile], target: Path) -> No
 
 
 def _seed(lock: Lock, arch: str, store: Cache) -> str:
-    """The store path of the build tools, unpacked and added unless it is there."""
+    """Return the store path of the build tools, unpacking and adding them if necessary."""
     seed = lock.seed[arch]
     path = nix_store.recursive_path(seed, STORE_NAME)
     if nix_store.valid_paths([path]):
@@ -190,6 +195,7 @@ def _incomplete_error(missing: Sequence[RequiredFile], total: int) -> FetchError
     suffix = ", …" if len(names) > _MAX_NAMED else ""
     size = megabytes(sum(item.entry.size for item in missing))
     return FetchError(
-        f"cannot fetch {len(names)} of {total} files ({size}): no network. Missing: {', '.join(names[:_MAX_NAMED])}{suffix}",
-        "Connect, or `agentbox fetch --from DIR`.",
+        f"cannot fetch {len(names)} of {total} files ({size}): no network. Missing: "
+        f"{', '.join(names[:_MAX_NAMED])}{suffix}",
+        "Connect to the network, or use `agentbox fetch --from DIR`.",
     )

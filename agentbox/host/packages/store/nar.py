@@ -1,4 +1,6 @@
-"""The Nix archive form of a folder, hashed without Nix (Dolstra's thesis, figure 5.2): what a recursive hash is of."""
+"""The Nix archive format of a directory, hashed without Nix (Dolstra's thesis, figure 5.2), for
+recursive hashes.
+"""
 
 import hashlib
 from pathlib import Path
@@ -10,7 +12,9 @@ class _Sink(Protocol):
 
 
 def nar_sha256(path: Path) -> str:
-    """`sha256:<hex>` of a file or folder, equal to `nix hash path --base16`. Links are hashed, not followed."""
+    """Return `sha256:<hex>` of a file or directory, equal to `nix hash path --base16`. Links are
+    not followed.
+    """
     hasher = hashlib.sha256()
     _write_string(hasher, b"nix-archive-1")
     _write_node(hasher, path)

@@ -1,4 +1,4 @@
-"""The Nix store, as far as locked files need it: store paths, validity, adding, GC roots. Works with Nix 2.8."""
+"""The Nix store, for locked files: store paths, validity, adding, GC roots. Works with Nix 2.8."""
 
 import fcntl
 import hashlib
@@ -28,7 +28,8 @@ _DAEMON_SOCKET = Path("/nix/var/nix/daemon-socket/socket")
 
 
 def nix_environment() -> dict[str, str]:
-    """What every call of Nix is given: a strict sandbox, no substituter, no registry; root builds without build users.
+    """Return the environment of every Nix call: a strict sandbox, no substituter, no registry; root
+    builds without build users.
 
     Raises PrerequisiteError (exit 3) without Nix, or without root and a running daemon.
     """
@@ -48,18 +49,20 @@ def nix_environment() -> dict[str, str]:
 
 
 def flat_path(entry: LockEntry) -> str:
-    """Where `nix store add-file --name <file>` puts an entry, hence what its derivation finds valid."""
+    """Return the path of `nix store add-file --name <file>` for an entry, which its derivation
+    expects.
+    """
     inner = hashlib.sha256(f"fixed:out:sha256:{entry.sha256}:".encode()).hexdigest()
     return _path("output:out", inner, entry.file)
 
 
 def recursive_path(seed: Seed, name: str) -> str:
-    """Where `nix store add-path --name <name>` puts a folder with that NAR hash."""
+    """Return the path of `nix store add-path --name <name>` for a directory with that NAR hash."""
     return _path("source", seed.nar.removeprefix("sha256:"), name)
 
 
 def valid_paths(paths: Iterable[str]) -> frozenset[str]:
-    """Those of the paths that the store has."""
+    """Return the paths that the store has."""
     requested = sorted(set(paths))
     if not requested:
         return frozenset()
@@ -70,9 +73,10 @@ def valid_paths(paths: Iterable[str]) -> frozenset[str]:
 
 
 def add_files(files: Sequence[tuple[LockEntry, Path]]) -> None:
-    """Adds files under their store names: flat, SHA-256, the same paths as `nix store add-file` gives.
+    """Adds files under their store names: flat, SHA-256, the same paths as `nix store add-file`.
 
-    One process for all of them. Raises AgentboxError (exit 6) when the store refuses, PrerequisiteError.
+    One process for all of them. Raises AgentboxError (exit 6) if the store fails,
+    PrerequisiteError.
     """
     if not files:
         return
@@ -85,7 +89,7 @@ def add_files(files: Sequence[tuple[LockEntry, Path]]) -> None:
 
 
 def add_directory(directory: Path, name: str) -> str:
-    """Adds a folder recursively and returns its store path. Raises AgentboxError (exit 6)."""
+    """Adds a directory recursively and returns its store path. Raises AgentboxError (exit 6)."""
     result = run(
         ["nix", "store", "add-path", "--name", name, str(directory)], extra=nix_environment()
     )
@@ -95,7 +99,9 @@ def add_directory(directory: Path, name: str) -> str:
 
 
 def root_paths(directory: Path, paths: Iterable[str]) -> None:
-    """Keeps these store paths from garbage collection as long as `folder` exists. Raises AgentboxError (exit 6)."""
+    """Protects these store paths from garbage collection while `directory` exists. Raises
+    AgentboxError (exit 6).
+    """
     targets = sorted(set(paths))
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     with _exclusive_lock(directory):
@@ -104,7 +110,9 @@ def root_paths(directory: Path, paths: Iterable[str]) -> None:
 
 @contextmanager
 def _exclusive_lock(directory: Path) -> Iterator[None]:
-    """Two at once would trip over the links that the other one's Nix is about to rename."""
+    """Serialises calls: concurrent ones would conflict over links that the other Nix is
+    renaming.
+    """
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -147,7 +155,7 @@ def _fold(digest: bytes, size: int) -> bytes:
 
 
 def _base32(data: bytes) -> str:
-    """Nix's own base 32: least significant digit last, without e, o, t and u."""
+    """Nix's base 32: least significant digit last, without e, o, t and u."""
     number = int.from_bytes(data, "little")
     length = (len(data) * 8 + 4) // 5
     return "".join(_ALPHABET[number >> (5 * index) & 31] for index in reversed(range(length)))
@@ -156,6 +164,6 @@ def _base32(data: bytes) -> str:
 def _store_error(subject: str, reason: str) -> AgentboxError:
     return AgentboxError(
         f"cannot add {subject} to the Nix store: {reason}",
-        "Look at free disk space.",
+        "Check the free disk space.",
         exit_code=ExitCode.ENGINE,
     )

@@ -1,4 +1,6 @@
-"""The build tools that every derivation starts from: a static busybox and a static bash, as the folder bin/{busybox,bash}."""
+"""The build tools of every derivation: a static busybox and a static bash, as the directory
+bin/{busybox,bash}.
+"""
 
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,12 +14,14 @@ PACKAGES: Mapping[str, tuple[str, str]] = {
     "busybox-static": ("busybox", "busybox"),
     "bash-static": ("bash-static", "bash"),
 }
-"""Debian package -> the file in it, and its name in the folder."""
+"""Debian package -> the file in it, and its name in the directory."""
 
 
 @contextmanager
 def unpacked_seed(debs: Mapping[str, Path]) -> Iterator[Path]:
-    """The seed folder of these packages, by name; gone afterwards. Raises FetchError for another content."""
+    """Yield a temporary directory with the seed, from packages by name. Raises FetchError for
+    missing content.
+    """
     with tempfile.TemporaryDirectory(prefix="agentbox-seed-") as directory:
         root = Path(directory) / STORE_NAME
         (root / "bin").mkdir(parents=True)
@@ -29,5 +33,5 @@ def unpacked_seed(debs: Mapping[str, Path]) -> Iterator[Path]:
 
 
 def missing_packages(names: Iterable[str]) -> list[str]:
-    """The packages of the seed that are not among `names`."""
+    """Return the packages of the seed that are missing from `names`."""
     return sorted(set(PACKAGES) - set(names))

@@ -1,3 +1,3 @@
-"""Downloads: HTTP as this host is configured for it, resumed, checked, cached by digest. No package
-manager is known here.
+"""Downloads: HTTP with this host's configuration, resumed, verified, cached by digest. Independent
+of package managers.
 """

@@ -1,4 +1,6 @@
-"""Fetched files by digest, in the operator's cache folder. Several processes may work in it at once."""
+"""Fetched files by digest, in the operator's cache directory. Several processes may use it at
+once.
+"""
 
 import fcntl
 import os
@@ -12,7 +14,9 @@ from agentbox.plan.lockfile.model import LockEntry
 
 
 class Cache:
-    """The folder `files/`: `<sha256>` is whole and was checked, `<sha256>.part` is being written or was broken off."""
+    """The directory `files/`: `<sha256>` is complete and verified, `<sha256>.part` is
+    incomplete.
+    """
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -22,7 +26,7 @@ class Cache:
         return self.directory / entry.sha256
 
     def has(self, entry: LockEntry) -> bool:
-        """True when the file is there, whole. Its bytes are hashed again; a file that decayed is deleted."""
+        """True if the complete file exists. It is hashed again; a corrupt file is deleted."""
         path = self.path(entry)
         if not path.exists():
             return False
@@ -33,7 +37,7 @@ class Cache:
 
     @contextmanager
     def partial_file(self, entry: LockEntry) -> Iterator[Path]:
-        """Exclusive use of the entry's `.part` file; waits for another process that is writing it."""
+        """Exclusive use of the entry's `.part` file; waits for another process that writes it."""
         path = self.directory / f"{entry.sha256}.part"
         while True:
             with path.open("ab") as stream:
@@ -43,7 +47,9 @@ class Cache:
                     return
 
     def accept(self, entry: LockEntry, partial: Path) -> bool:
-        """Makes a `.part` file the entry's own when its bytes are the locked ones; says whether they are."""
+        """Renames a `.part` file to the entry's file if its bytes match the lock; returns whether
+        they do.
+        """
         if describe_difference(entry, partial):
             return False
         partial.rename(self.path(entry))
@@ -51,27 +57,27 @@ class Cache:
 
 
 def describe_difference(entry: LockEntry, path: Path) -> str:
-    """In what a file differs from its entry, in words; "" when it does not."""
+    """Describe how a file differs from its entry; "" if it does not."""
     size = path.stat().st_size
     if size != entry.size:
-        return f"its size is {size}, the lock says {entry.size}"
+        return f"its size is {size}, the lock has {entry.size}"
     actual = file_sha256(path)
     return (
         ""
         if actual == entry.sha256
-        else f"SHA-256 is {actual[:12]}…, the lock says {entry.sha256[:12]}…"
+        else f"its SHA-256 is {actual[:12]}…, the lock has {entry.sha256[:12]}…"
     )
 
 
 def mismatch_error(entry: LockEntry, detail: str) -> FetchError:
-    """The failure for bytes that are not the locked ones."""
+    """Return the error for bytes that differ from the lock."""
     return FetchError(
-        f"cannot accept {entry.file}: {detail}", "The mirror or the network altered it."
+        f"cannot accept {entry.file}: {detail}", "The mirror or the network changed it."
     )
 
 
 def _is_same_file(descriptor: int, path: Path) -> bool:
-    """False when the file was renamed or deleted while its lock was waited for."""
+    """False if the file was renamed or deleted while waiting for its lock."""
     try:
         current = path.stat()
     except FileNotFoundError:

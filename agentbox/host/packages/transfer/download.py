@@ -1,4 +1,6 @@
-"""Parallel downloads into the cache, with one progress bar for all; the first failure, or Ctrl-C, ends them together."""
+"""Parallel downloads into the cache with one progress bar; the first failure, or Ctrl-C, ends them
+all.
+"""
 
 import queue
 import threading
@@ -21,17 +23,20 @@ class Downloads:
         self._lock = threading.Lock()
 
     def run(self, name: str, origins: Sequence[FileOrigin]) -> None:
-        """Returns when every file is in the cache, as the stage `name`. Raises the first failure (FetchError)."""
+        """Fetches all files into the cache, as the stage `name`. Raises the first failure
+        (FetchError).
+        """
         if not origins:
             return
         self._progress.stage(name, sum(origin.entry.size for origin in origins))
         pending: queue.SimpleQueue[FileOrigin] = queue.SimpleQueue()
-        # The longest first: what ends last should be short.
+        # The longest first, so that the last ones are short.
         for origin in sorted(origins, key=lambda origin: -origin.entry.size):
             pending.put(origin)
         results: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
         stop = threading.Event()
-        # Daemons: a read that hangs must not hold up an interrupted command. A part file is good at any moment.
+        # Daemon threads: a blocked read must not delay an interrupted command. A part file is
+        # always consistent.
         workers = [
             threading.Thread(target=self._work, args=(pending, results, stop), daemon=True)
             for _ in range(self._jobs)

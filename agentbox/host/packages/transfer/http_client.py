@@ -1,4 +1,6 @@
-"""HTTP as this host is configured for it: certificates, proxies, credentials of an index or of ~/.netrc."""
+"""HTTP with this host's configuration: certificates, proxies, credentials of an index or of
+~/.netrc.
+"""
 
 import ssl
 from collections.abc import Iterator, Mapping
@@ -19,7 +21,7 @@ NOT_FOUND = 404
 
 
 class HttpClient:
-    """A client that threads share. `credentials` are sent to their own host only."""
+    """A thread-safe client. `credentials` are sent to their own host only."""
 
     def __init__(
         self, settings: Mapping[str, str], credentials: Mapping[str, tuple[str, str]] | None = None
@@ -38,12 +40,14 @@ class HttpClient:
         self._client.close()
 
     def get(self, url: str, accept: str = "*/*") -> httpx.Response | None:
-        """The answer, or None for 404. Raises FetchError when the host cannot be had or refuses."""
+        """Return the response, or None for 404. Raises FetchError if the host is unreachable or
+        returns an error.
+        """
         response = self._request_with_retry("GET", url, {"Accept": accept})
         return None if response.status_code == NOT_FOUND else response
 
     def size(self, url: str) -> int | None:
-        """The length of a file in bytes, where its server says one."""
+        """Return the length of a file in bytes, if its server states it."""
         if url.startswith("file:"):
             return local_path(url).stat().st_size
         response = self._request_with_retry("HEAD", url, {"Accept-Encoding": "identity"})
@@ -52,7 +56,8 @@ class HttpClient:
 
     @contextmanager
     def stream(self, url: str, offset: int) -> Iterator[tuple[int, Iterator[bytes]]]:
-        """Pieces of a file from `offset`, or from 0 when the server cannot; which of the two comes first.
+        """Yield the actual offset and the chunks of a file from `offset`, or from 0 if the server
+        does not support ranges.
 
         Raises FetchError.
         """
@@ -98,7 +103,7 @@ class HttpClient:
 
 
 def split_credentials(url: str) -> tuple[str, dict[str, tuple[str, str]]]:
-    """A URL without its user and password, and these by host."""
+    """Return a URL without user and password, and these by host."""
     parts = urlsplit(url)
     if parts.username is None:
         return url, {}
@@ -111,21 +116,21 @@ def local_path(url: str) -> Path:
 
 
 def display_name(url: str) -> str:
-    """What of a URL may be printed: its last part."""
+    """Return the printable part of a URL: its last segment."""
     return unquote(urlsplit(url).path.rstrip("/").rpartition("/")[2])
 
 
 def refused_error(url: str, response: httpx.Response) -> FetchError:
-    """A host that answers, but not with the file."""
+    """Return the error for a response without the file."""
     error_class = FileGoneError if response.status_code == NOT_FOUND else FetchError
-    reason = f"the server answers {response.status_code}"
+    reason = f"the server responded with {response.status_code}"
     return error_class(
         f"cannot download {display_name(url)}: {reason}", "Try again later, or use another mirror."
     )
 
 
 def unreachable_error(url: str, error: Exception) -> NoNetworkError:
-    """A host that could not be reached, or broke off."""
+    """Return the error for a host that is unreachable or broke the connection."""
     return NoNetworkError(
         f"cannot download {display_name(url)}: {error or type(error).__name__}",
         "Connect to the network and try again.",

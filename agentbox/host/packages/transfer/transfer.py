@@ -1,4 +1,4 @@
-"""One file into its `.part`: resumed where it broke off, tried again, checked before it counts."""
+"""One file into its `.part`: resumed, retried, and verified before it is accepted."""
 
 import errno
 import shutil
@@ -16,11 +16,11 @@ _DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO}
 
 
 class TransferCancelled(Exception):
-    """Another file failed, or the user interrupted; what came so far is kept."""
+    """Another file failed, or the user interrupted; partial files are kept."""
 
 
 class Transfer:
-    """Fetches one entry into the cache. `advance` is told of bytes once, even when they are sent again."""
+    """Fetches one entry into the cache. `advance` gets each byte once, even if it is sent again."""
 
     def __init__(
         self,
@@ -34,7 +34,9 @@ class Transfer:
         self._reported = 0
 
     def run(self) -> None:
-        """Raises FetchError: no answer, a refusal, other bytes than locked (which are deleted). Raises NoRoomError, Stopped."""
+        """Raises FetchError: no response, an error response, unexpected bytes (which are deleted).
+        Raises DiskFullError, TransferCancelled.
+        """
         try:
             with self._cache.partial_file(self._entry) as partial:
                 self._fill(partial)
@@ -43,13 +45,13 @@ class Transfer:
                 raise
             directory = self._cache.directory
             raise DiskFullError(
-                f"cannot keep {self._entry.file} in {directory}: {error.strerror}"
+                f"cannot store {self._entry.file} in {directory}: {error.strerror}"
             ) from error
         self._report_progress(self._entry.size)
 
     def _fill(self, partial: Path) -> None:
         if self._cache.path(self._entry).exists():
-            partial.unlink()  # another process was quicker
+            partial.unlink()  # another process was faster
         elif not (self._fetch_and_accept(partial) or self._restart(partial)):
             detail = describe_difference(self._entry, partial)
             partial.unlink()
@@ -60,7 +62,7 @@ class Transfer:
         return self._cache.accept(self._entry, partial)
 
     def _restart(self, partial: Path) -> bool:
-        """Once more from nothing: what an earlier run left may have been the wrong bytes, not what the server has."""
+        """Starts from an empty file: an earlier run may have left wrong bytes."""
         with partial.open("r+b") as stream:
             stream.truncate(0)
         return self._fetch_and_accept(partial)

@@ -1,1 +1,1 @@
-"""Rules about agents and the policies that hold for them. One file a rule, named after its code."""
+"""Rules about agents and their policies. One file per rule, named after its code."""

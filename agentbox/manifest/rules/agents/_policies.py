@@ -1,4 +1,4 @@
-"""Agents and the policies that hold for them, read through the view so that a withdrawn part is noticed."""
+"""Agents and their policies, read through the context so that invalid parts are noticed."""
 
 import itertools
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ from agentbox.policy.profiles import ChainError, chain, profiles, rule_specs
 
 @dataclass(frozen=True)
 class _TrackedPolicies(Mapping[str, Written]):
-    """The policies of a manifest; each look at one is a read of its base."""
+    """The policies of a manifest; each access reads the base."""
 
     context: RuleContext
 
@@ -39,7 +39,7 @@ def policy_chain(context: RuleContext, name: str) -> tuple[str, ...]:
 
 
 def is_resolvable(context: RuleContext, name: str) -> bool:
-    """Whether a profile or policy name leads to a built-in profile; E301 reports one that does not."""
+    """Whether a name leads to a built-in profile; E301 reports others."""
     try:
         return bool(policy_chain(context, name))
     except ChainError:
@@ -47,9 +47,8 @@ def is_resolvable(context: RuleContext, name: str) -> bool:
 
 
 def effective_policy(context: RuleContext, name: str, *scopes: Scope) -> Policy:
-    """The effective policy of a name that resolves; only these scopes of it may be looked at.
-
-    A text that is no pattern is left out: E303 reports it.
+    """The effective policy of a resolvable name, for use with these scopes only. Invalid patterns
+    are omitted: E303 reports them.
     """
     names = policy_chain(context, name)
     for name_in_chain in names[1:]:
@@ -66,9 +65,8 @@ def effective_policy(context: RuleContext, name: str, *scopes: Scope) -> Policy:
 
 
 def agent_policy(context: RuleContext, agent: str, *scopes: Scope) -> Policy | None:
-    """The policy of an agent with its own lists in place of the variables; None when its profile does not resolve.
-
-    $COMMAND, $TMP and $TOOLCHAIN stay: each agent has its own.
+    """The policy of an agent with variables replaced by its own lists; None if its profile does not
+    resolve. $COMMAND, $TMP and $TOOLCHAIN stay, since each agent has its own.
     """
     profile = context[f"agents.{agent}.profile"]
     if not is_resolvable(context, profile):
@@ -79,12 +77,12 @@ def agent_policy(context: RuleContext, agent: str, *scopes: Scope) -> Policy | N
 
 
 def enabled_agents(context: RuleContext) -> tuple[str, ...]:
-    """The agents that may be started."""
+    """The enabled agents."""
     return tuple(name for name in context.names("agents") if context[f"agents.{name}.enabled"])
 
 
 def is_pattern(scope: Scope, text: str, operation: str = "") -> bool:
-    """Whether a text is a pattern of the scope."""
+    """Whether a text is a valid pattern of the scope."""
     try:
         parse(scope, text, operation)
     except PatternError:

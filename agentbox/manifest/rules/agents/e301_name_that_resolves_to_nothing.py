@@ -1,4 +1,4 @@
-"""E301: a profile, base, provider or agent that nothing has."""
+"""E301: an unknown profile, base, provider or agent."""
 
 from collections.abc import Iterable, Iterator
 
@@ -10,8 +10,8 @@ from agentbox.policy.profiles import ChainError, profiles
 
 CODE, SINCE = "E301", "0.1"
 TITLE = "name that resolves to nothing"
-WHY = """Profiles, providers and agents are looked up by name when an agent starts. A name that nobody has, or that leads
-back to itself, would stop it then; one of something disabled would stop it on the day when it is needed."""
+WHY = """Profiles, providers and agents are looked up by name when an agent starts. An unknown name,
+or a cycle of bases, would make that start fail; so would a disabled provider or agent."""
 READS = (
     "agents",
     "agents.*.enabled",
@@ -45,7 +45,7 @@ EACH = ("agents", "policies")
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
-    """One finding a key and name."""
+    """One finding per key and name."""
     problems = (
         _check_policy(context)
         if context.table == "policies"
@@ -56,12 +56,10 @@ def check(context: RuleContext) -> Iterator[Finding]:
     for key, text, choices, wrong_name in problems:
         suggestions = suggest_names(wrong_name, choices)
         hint = f"Did you mean {' or '.join(suggestions)}?" if suggestions else _choose(choices)
-        yield context.finding(key, message=text, remedy=f"{hint} Mend {context.path(key)}.")
+        yield context.finding(key, message=text, remedy=f"{hint} Fix {context.path(key)}.")
 
 
-_Problem = tuple[
-    str, str, tuple[str, ...], str
-]  # key, message, names that would do, name that does not
+_Problem = tuple[str, str, tuple[str, ...], str]  # key, message, possible names, wrong name
 
 
 def _check_agent(context: RuleContext) -> Iterator[_Problem]:
@@ -110,7 +108,9 @@ def _check_policy(context: RuleContext) -> Iterator[_Problem]:
 
 
 def _base_cycle(context: RuleContext) -> tuple[str, ...]:
-    """The names from this policy back to itself; only "~", which is no name, when the ring lies below it."""
+    """The cycle from this policy back to itself; only "~", which is not a name, if the cycle is
+    below it.
+    """
     names = [context.entry]
     while (base := context[f"policies.{names[-1]}.base"]) not in names:
         names.append(base)
@@ -119,18 +119,18 @@ def _base_cycle(context: RuleContext) -> tuple[str, ...]:
 
 def _find_provider(context: RuleContext, key: str, name: str) -> Iterator[_Problem]:
     if not context.has("providers", name):
-        yield key, f"there is no provider {name}", context.names("providers"), name
+        yield key, f"provider {name} not found", context.names("providers"), name
     elif not context[f"providers.{name}.enabled"]:
         yield key, f"the provider {name} is not enabled (providers.{name}.enabled)", (), name
 
 
 def _find_agent(context: RuleContext, key: str, name: str) -> Iterator[_Problem]:
     if not context.has("agents", name):
-        yield key, f"there is no agent {name}", enabled_agents(context), name
+        yield key, f"agent {name} not found", enabled_agents(context), name
     elif not context[f"agents.{name}.enabled"]:
         yield key, f"the agent {name} is not enabled (agents.{name}.enabled)", (), name
 
 
 def _choose(choices: Iterable[str]) -> str:
     listed = ", ".join(sorted(choices))
-    return f"There is {listed}." if listed else "Define it, turn it on, or name another."
+    return f"Available: {listed}." if listed else "Define it, turn it on, or name another."

@@ -1,4 +1,4 @@
-"""E302: a policy that takes away what the agent's own table gives."""
+"""E302: a policy that denies what the agent's own table grants."""
 
 from collections.abc import Iterator
 
@@ -10,8 +10,8 @@ from agentbox.policy.policy import Policy
 
 CODE, SINCE = "E302", "0.1"
 TITLE = "agent denied what it is given"
-WHY = """An agent that may not call its provider, see its workspace or run its own program fails at its first step, and
-nothing at the place of failure says that two lines of the manifest disagree."""
+WHY = """An agent that may not call its provider, read its workspace or run its own program fails at
+its first step, and the error does not show that two lines of the manifest disagree."""
 READS = (
     "agents",
     "agents.*.enabled",
@@ -48,7 +48,7 @@ EACH = "agents"
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
-    """One finding a key."""
+    """One finding per key."""
     if (
         not context["agents.*.enabled"]
         or (policy := agent_policy(context, context.entry, "fs", "exec", "llm")) is None
@@ -59,13 +59,14 @@ def check(context: RuleContext) -> Iterator[Finding]:
         yield context.finding(
             key,
             message=f"{granted}, and the profile {profile} denies it",
-            remedy=f"Allow it in policies.{profile}, give another profile, or drop {context.path(key)}.",
+            remedy=f"Allow it in policies.{profile}, give another profile, or drop "
+            f"{context.path(key)}.",
             related=("agents.*.profile",),
         )
 
 
 def _denied(context: RuleContext, policy: Policy) -> Iterator[tuple[str, str]]:
-    """Each key that the policy works against, and what it gives."""
+    """Each key that the policy contradicts, and what it grants."""
     if provider := context["agents.*.provider"]:
         models = parse("llm", provider)
         if not any(

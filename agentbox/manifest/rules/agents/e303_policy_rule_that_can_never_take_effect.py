@@ -1,4 +1,4 @@
-"""E303: a pattern that matches nothing, a rule that others always overrule, a denial that the kernel cannot hold."""
+"""E303: an invalid pattern, an overridden rule, or a denial that the kernel cannot enforce."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -19,9 +19,9 @@ from agentbox.policy.profiles import UNRESTRICTED
 
 CODE, SINCE = "E303", "0.1"
 TITLE = "policy rule that can never take effect"
-WHY = """A rule that matches nothing, that later rules always overrule, or that lies outside the ceiling of the box looks
-like protection or permission and is neither. The kernel holds files and programs as allow lists, so a denial there must
-take back whole patterns that the base allows."""
+WHY = """A rule that matches nothing, that later rules always override, or that lies outside the
+ceiling of the box looks like protection or permission and is neither. The kernel enforces files and
+programs as allow lists, so a denial there must remove whole patterns that the base allows."""
 READS = (
     "agents",
     "agents.*.approval_required",
@@ -47,7 +47,7 @@ _ACTIONS: dict[str, Scope] = {"tool": "tool", "host": "net", "spawn": "agent"}
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
-    """One finding a pattern that has no form, and one a rule that has no effect."""
+    """One finding per invalid pattern, and one per rule without effect."""
     if context.table == "policies":
         for scope in SCOPES:
             yield from _check_scope(context, scope)
@@ -69,25 +69,25 @@ def _check_scope(context: RuleContext, scope: Scope) -> Iterator[Finding]:
         for index, table in enumerate(tables)
     }
     rules = {
-        at: build_rule(scope, table, context.entry)
-        for at, table in enumerate(tables)
-        if not bad[at]
+        index: build_rule(scope, table, context.entry)
+        for index, table in enumerate(tables)
+        if not bad[index]
     }
-    for at in range(len(tables)):
-        if bad[at]:
-            yield from bad[at]
+    for index in range(len(tables)):
+        if bad[index]:
+            yield from bad[index]
             continue
-        later = [rule for position, rule in rules.items() if position > at]
-        if overruled := _overruled(rules[at], later):
+        later = [rule for position, rule in rules.items() if position > index]
+        if overruled := _overruled(rules[index], later):
             yield context.finding(
-                f"{key}[{at}].patterns",
-                message=f"the rule never decides: {overruled} has the last word on all that it matches",
-                remedy="Move the rule behind the later one, or remove it.",
+                f"{key}[{index}].patterns",
+                message=f"the rule never takes effect: {overruled} overrides all that it matches",
+                remedy="Move the rule after the later one, or remove it.",
             )
-        elif scope == "net" and rules[at].allow:
-            yield from _check_ceiling(context, f"{key}[{at}].patterns", rules[at])
-        elif scope in ("fs", "exec") and not rules[at].allow:
-            yield from _check_denial(context, f"{key}[{at}].patterns", scope, rules[at])
+        elif scope == "net" and rules[index].allow:
+            yield from _check_ceiling(context, f"{key}[{index}].patterns", rules[index])
+        elif scope in ("fs", "exec") and not rules[index].allow:
+            yield from _check_denial(context, f"{key}[{index}].patterns", scope, rules[index])
 
 
 def _bad_patterns(context: RuleContext, scope: Scope, index: int, table: Any) -> Iterator[Finding]:
@@ -109,17 +109,17 @@ def _check_form(
 
 
 def _overruled(rule: PolicyRule, later: list[PolicyRule]) -> str:
-    """The patterns of later rules that together leave nothing to this one, or ""."""
+    """The patterns of later rules that together override this rule, or ""."""
     overruling = []
     for operation, patterns in rule.patterns.items():
         wider = [
-            pattern_of_other
+            later_pattern
             for other in later
             if other.covers_requests_of(rule)
-            for pattern_of_other in other.patterns.get(operation, ())
+            for later_pattern in other.patterns.get(operation, ())
         ]
         for pattern in patterns:
-            covering = [one for one in wider if one.covers(pattern)]
+            covering = [later_pattern for later_pattern in wider if later_pattern.covers(pattern)]
             if not covering:
                 return ""
             overruling.append(str(covering[0]))
@@ -127,7 +127,7 @@ def _overruled(rule: PolicyRule, later: list[PolicyRule]) -> str:
 
 
 def _check_ceiling(context: RuleContext, key: str, rule: PolicyRule) -> Iterator[Finding]:
-    """A target that the ceiling never lets through; for `unrestricted` there is no ceiling."""
+    """A target outside the ceiling; `unrestricted` has no ceiling."""
     if (
         not is_resolvable(context, context.entry)
         or policy_chain(context, context.entry)[0] == UNRESTRICTED
@@ -138,7 +138,7 @@ def _check_ceiling(context: RuleContext, key: str, rule: PolicyRule) -> Iterator
         if not pattern.variable and not any(pattern.overlaps(allowed) for allowed in ceiling):
             yield context.finding(
                 key,
-                message=f"{pattern} is outside egress.allow: the proxy never lets it through",
+                message=f"{pattern} is outside egress.allow: the proxy always denies it",
                 remedy=f'Add "{pattern}" to egress.allow, or remove it here.',
                 related=("egress.allow",),
             )
@@ -147,7 +147,7 @@ def _check_ceiling(context: RuleContext, key: str, rule: PolicyRule) -> Iterator
 def _check_denial(
     context: RuleContext, key: str, scope: Scope, rule: PolicyRule
 ) -> Iterator[Finding]:
-    """A denial that takes a part of an allowed pattern, or nothing."""
+    """A denial of part of an allowed pattern, or of nothing."""
     base = context["policies.*.base"]
     if not is_resolvable(context, base):
         return
@@ -160,19 +160,21 @@ def _check_denial(
         ]
         for pattern in patterns:
             if not any(pattern.covers(allowed_pattern) for allowed_pattern in allowed) or any(
-                _is_partial(pattern, one) for one in allowed
+                _is_partial(pattern, allowed_pattern) for allowed_pattern in allowed
             ):
                 names = ", ".join(map(str, allowed)) or "nothing"
                 yield context.finding(
                     key,
-                    message=f"{scope} {operation} {pattern} is no union of what {base} allows ({names})",
-                    remedy=f"Deny whole patterns of {base}, or start from a narrower base and allow what is left.",
+                    message=f"{scope} {operation} {pattern} is not a union of patterns that {base} "
+                    f"allows ({names})",
+                    remedy=f"Deny whole patterns of {base}, or start from a narrower base and "
+                    "allow the rest.",
                     related=("policies.*.base",),
                 )
 
 
 def _is_partial(pattern: Pattern, allowed: Pattern) -> bool:
-    """Whether a part of what is allowed is surely taken and a part left."""
+    """Whether it denies a part of what is allowed, but not all."""
     same_root = (
         isinstance(pattern, PathPattern)
         and isinstance(allowed, PathPattern)

@@ -1,4 +1,4 @@
-"""E304: an agent that may do more than the one that starts it."""
+"""E304: an agent with more rights than its parent."""
 
 from collections.abc import Iterator
 from dataclasses import fields
@@ -15,8 +15,8 @@ _LLM = ("max_tokens", "max_calls", "window_seconds", "max_concurrent")
 
 CODE, SINCE = "E304", "0.1"
 TITLE = "child wider than its parent"
-WHY = """Starting another agent narrows: a right that the parent does not hold cannot come into being that way, or an
-agent would only have to start the right child. The start would be refused."""
+WHY = """A child has at most the rights of its parent: otherwise an agent could gain rights by
+starting a child. The start would be denied."""
 READS = (
     "agents",
     *(
@@ -54,19 +54,21 @@ _MAX_LISTED = 3
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
-    """One finding a child, with its first differences."""
+    """One finding per child, with its first differences."""
     if not context["agents.*.enabled"]:
         return
     for child in context["agents.*.children"]:
         if child not in enabled_agents(context):
-            continue  # E301 says so
+            continue  # reported by E301
         excess = list(_excess(context, child))
         if excess:
             more = f" and {len(excess) - _MAX_LISTED} more" if len(excess) > _MAX_LISTED else ""
             yield context.finding(
                 "agents.*.children",
-                message=f"{child} may do more than {context.entry}: {'; '.join(excess[:_MAX_LISTED])}{more}",
-                remedy=f"Narrow agents.{child}, widen agents.{context.entry}, or drop {child} from its children.",
+                message=f"{child} may do more than {context.entry}: "
+                f"{'; '.join(excess[:_MAX_LISTED])}{more}",
+                remedy=f"Narrow agents.{child}, widen agents.{context.entry}, or drop {child} from "
+                "its children.",
                 related=(f"agents.{child}",),
             )
 
@@ -93,7 +95,7 @@ def _excess(context: RuleContext, child: str) -> Iterator[str]:
 
 
 def _budget(context: RuleContext, child_key: str) -> Iterator[str]:
-    """Tokens and calls per second of window, and calls in flight."""
+    """Tokens and calls per second of the window, and concurrent calls."""
     windows = context[f"{child_key}.llm.window_seconds"], context["agents.*.llm.window_seconds"]
     for name in ("max_tokens", "max_calls"):
         left, right = context[f"{child_key}.llm.{name}"], context[f"agents.*.llm.{name}"]
@@ -105,7 +107,7 @@ def _budget(context: RuleContext, child_key: str) -> Iterator[str]:
 
 
 def _amount(name: str, value: Size | float) -> float:
-    """0 means none for the one limit that has such a value, which is then the largest."""
+    """For the one limit where 0 means unlimited, 0 is the largest value."""
     if name == "agent_wall_seconds" and value == 0:
         return float("inf")
     return value.bytes if isinstance(value, Size) else value

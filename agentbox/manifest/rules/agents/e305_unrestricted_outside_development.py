@@ -9,8 +9,8 @@ from agentbox.policy.profiles import UNRESTRICTED
 
 CODE, SINCE = "E305", "0.1"
 TITLE = "unrestricted outside development"
-WHY = """The profile `unrestricted` leaves an agent no confinement beyond the box. Only a box that says it is for development
-may have one."""
+WHY = """The profile `unrestricted` leaves an agent no confinement beyond the box. Only a
+development box may use it."""
 READS = (
     "agents",
     "agents.*.enabled",
@@ -35,7 +35,7 @@ EACH = "agents"
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
-    """At most one finding an agent."""
+    """At most one finding per agent."""
     if not context["agents.*.enabled"] or context["meta.dev"]:
         return
     profile = context["agents.*.profile"]
@@ -43,6 +43,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
         yield context.finding(
             "agents.*.profile",
             message=f"the profile {profile} leaves {context.entry} no confinement beyond the box",
-            remedy=f'Set agents.{context.entry}.profile = "standard", or meta.dev = true knowingly.',
+            remedy=f'Set agents.{context.entry}.profile = "standard", or meta.dev = true for a '
+            "development box.",
             related=("meta.dev",),
         )

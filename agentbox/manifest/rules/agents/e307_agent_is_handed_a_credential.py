@@ -18,8 +18,8 @@ _FIXED = (
 
 CODE, SINCE = "E307", "0.1"
 TITLE = "agent is handed a credential"
-WHY = """Keys stay in the gateway, which gives an agent a token of its own instead. Passed through the environment a key
-would be in the hands of everything that the agent downloads."""
+WHY = """API keys stay in the gateway, which gives each agent its own token. In the environment a
+key would be readable by everything that the agent downloads and runs."""
 READS = ("agents", "agents.*.enabled", "agents.*.env", "providers", "providers.*.env_var", *_FIXED)
 BAD = """
 [providers.openai]
@@ -41,7 +41,7 @@ EACH = "agents"
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
-    """One finding a variable."""
+    """One finding per variable."""
     if not context["agents.*.enabled"]:
         return
     owners = {context[key]: key for key in _credential_keys(context) if context[key]}
@@ -49,8 +49,9 @@ def check(context: RuleContext) -> Iterator[Finding]:
         if name in owners:
             yield context.finding(
                 "agents.*.env",
-                message=f"{context.entry} is handed {name}, the credential of {owners[name]}",
-                remedy=f"Drop it from agents.{context.entry}.env; a secret of the agent's own goes into agents.{context.entry}.secrets.",
+                message=f"{context.entry} gets {name}, the credential of {owners[name]}",
+                remedy=f"Drop it from agents.{context.entry}.env; a secret of the agent's own goes "
+                f"into agents.{context.entry}.secrets.",
                 related=(owners[name],),
             )
 

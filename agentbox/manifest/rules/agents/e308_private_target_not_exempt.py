@@ -1,4 +1,4 @@
-"""E308: a target that the proxy refuses whatever else is allowed."""
+"""E308: a target that the proxy always blocks."""
 
 from collections.abc import Iterator
 
@@ -12,8 +12,9 @@ from agentbox.policy.patterns.scopes import parse
 
 CODE, SINCE = "E308", "0.1"
 TITLE = "private target not exempt"
-WHY = """The proxy refuses loopback, private, link-local and metadata addresses after resolution, so that no name can lead
-an agent into the network around the box. A target in such a range would always be refused."""
+WHY = """The proxy blocks loopback, private, link-local and metadata addresses after resolution, so
+that no name can lead an agent into the network around the box. A target in such a range would
+always be blocked."""
 READS = ("egress.allow", "egress.allow_private", "policies", "policies.*.net")
 BAD = """
 [egress]
@@ -28,7 +29,7 @@ EACH = ("", "policies")
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
-    """One finding a target."""
+    """One finding per target."""
     exempt = [
         HostPattern.parse(text)
         for text in context["egress.allow_private"]
@@ -36,7 +37,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
     ]
     for key, text in _targets(context):
         if not is_pattern("net", text):
-            continue  # E303 says so
+            continue  # reported by E303
         target = parse("net", text)
         if (
             isinstance(target, HostPattern)
@@ -45,8 +46,9 @@ def check(context: RuleContext) -> Iterator[Finding]:
         ):
             yield context.finding(
                 key,
-                message=f"{text} lies in a range that the proxy always refuses",
-                remedy=f'Add "{target.address_and_port}" to egress.allow_private, if agents may reach it.',
+                message=f"{text} is in a range that the proxy always blocks",
+                remedy=f'Add "{target.address_and_port}" to egress.allow_private, if agents may '
+                "reach it.",
                 related=("egress.allow_private",),
             )
 

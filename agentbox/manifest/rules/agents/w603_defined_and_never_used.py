@@ -15,8 +15,8 @@ from agentbox.policy.profiles import profiles
 
 CODE, SINCE = "W603", "0.1"
 TITLE = "defined and never used"
-WHY = """A policy that no agent has protects nothing, and a provider that no agent may call costs a credential in the box
-for nothing. Either is kept for later, or a name elsewhere is wrong."""
+WHY = """An unused policy protects nothing, and an unused provider keeps a credential in the box for
+no purpose. Either is kept for later, or a name elsewhere is wrong."""
 READS = (
     "agents",
     "agents.*.enabled",
@@ -42,7 +42,7 @@ profile = "web"
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
-    """One finding a policy or provider."""
+    """One finding per policy or provider."""
     agents = enabled_agents(context)
     used = {context[f"agents.{name}.profile"] for name in agents}
     reached = {policy for name in used for policy in _policy_steps(context, name)}
@@ -51,7 +51,8 @@ def check(context: RuleContext) -> Iterator[Finding]:
         if name not in reached:
             yield context.finding(
                 f"policies.{name}",
-                message=f"no enabled agent has the policy {name}, by its profile or by the base of one",
+                message=f"no enabled agent has the policy {name}, by its profile or by the base of "
+                "one",
                 remedy=f'Give it to an agent (profile = "{name}"), or remove it.',
             )
     called = {context[f"agents.{name}.provider"] for name in agents}
@@ -64,12 +65,15 @@ def check(context: RuleContext) -> Iterator[Finding]:
             yield context.finding(
                 f"providers.{name}",
                 message=f"the provider {name} is enabled, and no enabled agent may call it",
-                remedy=f'Give it to an agent (provider = "{name}"), or set providers.{name}.enabled = false.',
+                remedy=f'Give it to an agent (provider = "{name}"), or set '
+                f"providers.{name}.enabled = false.",
             )
 
 
 def _policy_steps(context: RuleContext, name: str) -> list[str]:
-    """The policies from a profile name down, as far as they lead: E301 reports a name that is missing or comes twice."""
+    """The policies from a profile name down, as far as they resolve: E301 reports missing names and
+    cycles.
+    """
     result: list[str] = []
     while name not in (*profiles(), *result) and context.has("policies", name):
         result.append(name)
@@ -78,7 +82,7 @@ def _policy_steps(context: RuleContext, name: str) -> list[str]:
 
 
 def _is_covered(context: RuleContext, provider: str, used: set[str]) -> bool:
-    """Whether a model pattern of a profile in use, or of any policy, is about that provider."""
+    """Whether a model pattern of a used profile, or of any policy, refers to that provider."""
     written = [
         text
         for name in context.names("policies")

@@ -1,4 +1,4 @@
-"""W604: agents, and the slot that starts them is off."""
+"""W604: agents, while the slot that starts them is off."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "W604", "0.1"
 TITLE = "agents, but nothing starts them"
-WHY = """Agents are started by the orchestrator slot and by nothing else. While it is off they can never start."""
+WHY = "Only the orchestrator slot starts agents. While it is off they can never start."
 READS = ("adapters.orchestrator.use", "agents", "agents.*.enabled")
 BAD = """
 [adapters]
@@ -30,6 +30,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
         yield context.finding(
             "adapters.orchestrator.use",
             message=f"the orchestrator is off, so nothing can start {', '.join(agents)}",
-            remedy='Set adapters.orchestrator.use = "local-process", or enabled = false for each of these agents.',
+            remedy='Set adapters.orchestrator.use = "local-process", or enabled = false for each '
+            "of these agents.",
             related=tuple(f"agents.{name}" for name in agents),
         )

@@ -1,3 +1,3 @@
-"""Rules about the document itself: syntax, schema, keys without effect. One file a rule, named
+"""Rules about the document itself: syntax, schema, keys without effect. One file per rule, named
 after its code.
 """

@@ -1,4 +1,4 @@
-"""Keys that are written and not read."""
+"""Keys that are written but not used."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,9 @@ from agentbox.manifest.rules.context import InvalidValue, RuleContext
 
 
 def unread_keys(context: RuleContext) -> Iterator[tuple[str, tuple[KeyCondition, ...]]]:
-    """Each such key with the conditions that fail. A key whose condition cannot be read is left out."""
+    """Each unused key with its failed conditions. A key whose condition cannot be read is
+    omitted.
+    """
     context.keys_read.add("**")
     for key in context.inputs.values:
         if key not in context.inputs.manifest.positions or not (required := conditions_of(key)):

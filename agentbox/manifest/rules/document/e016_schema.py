@@ -1,4 +1,4 @@
-"""E016: the manifest does not fit the schema. The loader finds each place."""
+"""E016: the manifest does not conform to the schema. Found by the loader."""
 
 from collections.abc import Iterator
 
@@ -7,8 +7,8 @@ from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E016", "0.1"
 TITLE = "does not fit the schema"
-WHY = """A misspelt key or a value of the wrong kind would otherwise be ignored, and the box would be another one than
-was meant. A value that is refused is withdrawn: rules that need it are listed as not evaluated."""
+WHY = """A misspelt key or a value of the wrong type would otherwise be ignored, and the box would
+differ from what was intended. Rules that need an invalid value are listed as not evaluated."""
 READS = ("**",)
 BAD = """
 [resources]
@@ -21,6 +21,6 @@ memory = "4GiB"
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
-    """What the schema refused."""
+    """The findings of the schema."""
     context.keys_read.add("**")
     yield from (finding for finding in context.inputs.manifest.findings if finding.code == CODE)

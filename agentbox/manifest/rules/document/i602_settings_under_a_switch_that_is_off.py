@@ -26,7 +26,7 @@ LAST = True
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
-    """One finding a table, at its first such key."""
+    """One finding per table, at its first such key."""
     tables: dict[str, list[str]] = {}
     switches: dict[str, str] = {}
     for key, failed in unread_keys(context):
@@ -37,7 +37,8 @@ def check(context: RuleContext) -> Iterator[Finding]:
         names = ", ".join(key.rpartition(".")[2] for key in keys)
         yield context.finding(
             keys[0],
-            message=f"[{table}] has settings ({names}) that do nothing while {switches[table]} is off",
-            remedy="Nothing to do if they are kept for later.",
+            message=f"[{table}] has settings ({names}) that do nothing while {switches[table]} is "
+            "off",
+            remedy="No action is needed if they are kept for later.",
             related=(switches[table], *keys[1:]),
         )

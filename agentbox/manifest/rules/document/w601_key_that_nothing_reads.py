@@ -1,4 +1,4 @@
-"""W601: a key made dead by a choice."""
+"""W601: a key made unused by a choice."""
 
 from collections.abc import Iterator
 
@@ -9,8 +9,8 @@ from agentbox.manifest.toml_text import format_toml
 
 CODE, SINCE = "W601", "0.1"
 TITLE = "key that nothing reads"
-WHY = """A key that the chosen implementation or mode does not read looks as if it did something. It does nothing until
-the choice changes."""
+WHY = """A key that the chosen implementation or mode does not read appears to have an effect. It
+has none until the choice changes."""
 READS = ("**",)
 BAD = """
 [adapters.memory]
@@ -27,14 +27,15 @@ LAST = True
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
-    """One finding a key that no error names."""
+    """One finding per key without an error."""
     for key, failed in unread_keys(context):
         choices = [condition for condition in failed if not condition.is_switch]
         if choices and key not in context.errors:
             condition_failed = choices[0]
             yield context.finding(
                 key,
-                message=f"nothing reads {key} while {condition_failed.key} is {format_toml(context[condition_failed.key])}",
+                message=f"nothing reads {key} while {condition_failed.key} is "
+                f"{format_toml(context[condition_failed.key])}",
                 remedy=f"Remove {key}, or change {condition_failed.key}.",
                 related=(condition_failed.key,),
             )

@@ -1,1 +1,1 @@
-"""Rules about features and what they need. One file a rule, named after its code."""
+"""Rules about features and their requirements. One file per rule, named after its code."""

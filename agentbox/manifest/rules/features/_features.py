@@ -1,4 +1,4 @@
-"""The features that a manifest turns on, with the keys that did it."""
+"""The features that a manifest enables, with their gates."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from agentbox.manifest.toml_text import format_toml
 
 
 def gated_features(context: RuleContext) -> Iterator[tuple[Feature, str]]:
-    """Each feature that is on, with its gate; those without one are always on and left out."""
+    """Each enabled feature with its gate; features without one are always on and omitted."""
     for name in context.enabled_features:
         feature = context.features[name]
         if feature.gate is not None:
@@ -16,15 +16,15 @@ def gated_features(context: RuleContext) -> Iterator[tuple[Feature, str]]:
 
 
 def turn_off(context: RuleContext, gate: str) -> str:
-    """What to write so that a gate is off."""
+    """The assignment that disables a gate."""
     return f"{gate} = {format_toml(False if isinstance(context[gate], bool) else 'none')}"
 
 
 def turn_on(feature: Feature) -> str:
-    """What to write so that a feature is on."""
+    """The assignment that enables a feature."""
     return f"{feature.gate.key} = {format_toml(feature.gate.values[0])}" if feature.gate else ""
 
 
 def has_exception_block(context: RuleContext, key: str) -> bool:
-    """Whether the exception's block is written."""
+    """Whether the exception has a block."""
     return context.has("security.exceptions", key)

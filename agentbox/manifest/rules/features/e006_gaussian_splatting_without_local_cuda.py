@@ -1,4 +1,4 @@
-"""E006: training of splats has no CUDA device."""
+"""E006: Gaussian splatting without a CUDA device."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,8 @@ from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E006", "0.1"
 TITLE = "Gaussian splatting without local CUDA"
-WHY = """It trains on CUDA only: without such a device in the box it would be installed and fail at its first step."""
+WHY = """Gaussian splatting trains on CUDA only: without a CUDA device it would fail at its first
+step."""
 READS = ("skills.spatial_and_3d.gaussian_splatting", "gpu.backend")
 BAD = """
 [skills.spatial_and_3d]
@@ -27,7 +28,8 @@ def check(context: RuleContext) -> Iterator[Finding]:
     if context[key] and context["gpu.backend"] != "local-cuda":
         yield context.finding(
             key,
-            message=f'Gaussian splatting trains on CUDA only, and gpu.backend is "{context["gpu.backend"]}"',
+            message="Gaussian splatting trains on CUDA only, and gpu.backend is "
+            f'"{context["gpu.backend"]}"',
             remedy=f'Set gpu.backend = "local-cuda", or {key} = false.',
             related=("gpu.backend",),
         )

@@ -1,4 +1,4 @@
-"""E007: ComfyUI is built in and also elsewhere."""
+"""E007: ComfyUI is both built in and external."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,8 @@ from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E007", "0.1"
 TITLE = "two ComfyUI instances"
-WHY = """A skill talks to one instance. With one built in and another named, half of the work would go where nobody looks."""
+WHY = """A skill uses one instance. With a built-in one and another one, half of the work would go
+to the wrong instance."""
 READS = ("skills.media.comfyui_builtin", "skills.media.comfyui_url")
 BAD = """
 [skills.media]
@@ -26,6 +27,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
         yield context.finding(
             "skills.media.comfyui_url",
             message="ComfyUI is built in, and skills.media.comfyui_url names an instance elsewhere",
-            remedy="Keep one: remove skills.media.comfyui_url, or set skills.media.comfyui_builtin = false.",
+            remedy="Keep one: remove skills.media.comfyui_url, or set skills.media.comfyui_builtin "
+            "= false.",
             related=("skills.media.comfyui_builtin",),
         )

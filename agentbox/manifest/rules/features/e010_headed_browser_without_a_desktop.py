@@ -1,4 +1,4 @@
-"""E010: a browser window with no screen."""
+"""E010: a headed browser without a display."""
 
 from collections.abc import Iterator
 
@@ -34,7 +34,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
     ):
         yield context.finding(
             "skills.browser.headed",
-            message="the browser is to show its window, and there is no desktop to show it on",
+            message="the browser is headed, and the desktop is off",
             remedy="Set desktop.enabled = true, or skills.browser.headed = false.",
             related=("desktop.enabled",),
         )

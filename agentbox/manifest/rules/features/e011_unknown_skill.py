@@ -1,4 +1,4 @@
-"""E011: the corpus has no such skill."""
+"""E011: an unknown skill."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from agentbox.policy.patterns import globs
 
 CODE, SINCE = "E011", "0.1"
 TITLE = "unknown skill"
-WHY = """A name that matches nothing selects or leaves out nothing, most often because it is misspelt."""
+WHY = "A name that matches nothing has no effect; most often it is misspelt."
 READS = ("skills.corpus.include", "skills.corpus.exclude")
 BAD = """
 [skills.corpus]
@@ -22,7 +22,7 @@ include = ["git-*"]
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
-    """One finding an entry."""
+    """One finding per entry."""
     for key in ("skills.corpus.include", "skills.corpus.exclude"):
         for text in context[key] if context.is_written(key) else ():
             if text == "*" or any(globs.matches(text, name) for name in context.skills):
@@ -31,8 +31,8 @@ def check(context: RuleContext) -> Iterator[Finding]:
             hint = (
                 f"Did you mean {' or '.join(suggestions)}?"
                 if suggestions
-                else f"There are {', '.join(sorted(context.skills))}."
+                else f"Available: {', '.join(sorted(context.skills))}."
             )
             yield context.finding(
-                key, message=f'the corpus has no skill "{text}"', remedy=f"{hint} Mend {key}."
+                key, message=f'the corpus has no skill "{text}"', remedy=f"{hint} Fix {key}."
             )

@@ -1,4 +1,4 @@
-"""E019: CUDA libraries and no device for them."""
+"""E019: CUDA libraries without a device."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E019", "0.1"
 TITLE = "CUDA libraries without a CUDA backend"
-WHY = """The libraries take gigabytes in the image and would find no device."""
+WHY = "The libraries take gigabytes in the image and have no device to use."
 READS = ("toolchains.cuda", "gpu.backend")
 BAD = """
 [toolchains]
@@ -28,7 +28,8 @@ def check(context: RuleContext) -> Iterator[Finding]:
     if context["toolchains.cuda"] and context["gpu.backend"] != "local-cuda":
         yield context.finding(
             "toolchains.cuda",
-            message=f'the CUDA libraries would have no device: gpu.backend is "{context["gpu.backend"]}"',
+            message="the CUDA libraries would have no device: gpu.backend is "
+            f'"{context["gpu.backend"]}"',
             remedy='Set gpu.backend = "local-cuda", or toolchains.cuda = false.',
             related=("gpu.backend",),
         )

@@ -8,7 +8,7 @@ from agentbox.manifest.rules.context import GATES, RuleContext
 
 CODE, SINCE = "E020", "0.1"
 TITLE = "exception for a feature that is off"
-WHY = "The block would widen nothing today, and silently widen the box on the day when the feature is turned on."
+WHY = "The block has no effect now, and would silently widen the box when the feature is enabled."
 READS = ("security.exceptions", *GATES)
 BAD = "[security.exceptions.desktop]"
 GOOD = ""
@@ -16,7 +16,7 @@ EACH = "security.exceptions"
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
-    """One finding a block."""
+    """One finding per block."""
     if context.entry in open_gates(context.features, context.enabled_features):
         return
     owners = [
@@ -27,7 +27,8 @@ def check(context: RuleContext) -> Iterator[Finding]:
     gates = " or ".join(feature.gate.key for feature in owners if feature.gate)
     yield context.finding(
         "security.exceptions.*",
-        message=f"the exception {context.entry} is written and {f'{gates} is off' if gates else 'no feature of this release needs it'}",
+        message=f"the exception {context.entry} is written and "
+        f"{f'{gates} is off' if gates else 'no feature of this release needs it'}",
         remedy=f"Remove [security.exceptions.{context.entry}]"
         + (f", or turn {gates} on." if gates else "."),
     )

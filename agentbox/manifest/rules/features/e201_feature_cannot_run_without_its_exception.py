@@ -1,4 +1,4 @@
-"""E201: a feature that is nothing without its exception."""
+"""E201: a feature that cannot work without its exception."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from agentbox.manifest.rules.features._features import gated_features, has_excep
 
 CODE, SINCE = "E201", "0.1"
 TITLE = "feature cannot run without its exception"
-WHY = """The device that the feature works with is not in the box until its exception adds it."""
+WHY = "The device that the feature needs is not in the box until its exception adds it."
 READS = (*GATES, "security.exceptions")
 BAD = """
 [gpu]
@@ -24,7 +24,7 @@ audit_acknowledged = true
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
-    """One finding a feature."""
+    """One finding per feature."""
     for feature, gate in gated_features(context):
         need = feature.exception
         if (
@@ -34,6 +34,8 @@ def check(context: RuleContext) -> Iterator[Finding]:
         ):
             yield context.finding(
                 gate,
-                message=f"{feature.name} cannot run without the exception {need.key}: what it works with would be missing",
-                remedy=f"Add the block [security.exceptions.{need.key}], and security.audit_acknowledged = true once read.",
+                message=f"{feature.name} cannot run without the exception {need.key}: its device "
+                "would be missing",
+                remedy=f"Add the block [security.exceptions.{need.key}], and "
+                "security.audit_acknowledged = true once read.",
             )

@@ -8,8 +8,8 @@ from agentbox.manifest.rules.features._features import gated_features, turn_on
 
 CODE, SINCE = "E306", "0.1"
 TITLE = "agent's command belongs to a feature that is off"
-WHY = """The program comes into the image with its feature. While that is off the agent would end at once with "no such
-file"."""
+WHY = """The program is in the image only with its feature. Without it the agent would end at once
+with "no such file"."""
 READS = ("agents", "agents.*.enabled", "agents.*.command", *GATES)
 BAD = """
 [agents.builder]
@@ -37,7 +37,8 @@ def check(context: RuleContext) -> Iterator[Finding]:
         switches = " or ".join(turn_on(feature) for feature in owners)
         yield context.finding(
             "agents.*.command",
-            message=f"{command} is not in the image: it comes with {' or '.join(feature.name for feature in owners)}",
+            message=f"{command} is not in the image: it comes with "
+            f"{' or '.join(feature.name for feature in owners)}",
             remedy=f"Set {switches}.",
             related=tuple(feature.gate.key for feature in owners if feature.gate),
         )

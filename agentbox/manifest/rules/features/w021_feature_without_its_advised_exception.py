@@ -1,4 +1,4 @@
-"""W021: a feature that runs better with its exception."""
+"""W021: a feature that works better with its exception."""
 
 from collections.abc import Iterator
 
@@ -8,8 +8,8 @@ from agentbox.manifest.rules.features._features import gated_features, has_excep
 
 CODE, SINCE = "W021", "0.1"
 TITLE = "feature without its advised exception"
-WHY = """On the bare baseline the feature may fail, or lose its state when the box is made anew. The exception adds what it
-needs and no more."""
+WHY = """Without the exception the feature may fail, or lose its state when the box is recreated.
+The exception adds exactly what it needs."""
 READS = (*GATES, "security.exceptions")
 BAD = """
 [desktop]
@@ -23,7 +23,7 @@ enabled = true
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
-    """One finding a feature."""
+    """One finding per feature."""
     for feature, gate in gated_features(context):
         need = feature.exception
         if (

@@ -1,3 +1,3 @@
-"""Rules about the mesh, relays and connections to other machines. One file a rule, named after its
-code.
+"""Rules about the mesh, relays and connections to other machines. One file per rule, named after
+its code.
 """

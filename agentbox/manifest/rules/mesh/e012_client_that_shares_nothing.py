@@ -1,4 +1,4 @@
-"""E012: a mesh client none of whose slots is external."""
+"""E012: a mesh client without an external slot."""
 
 from collections.abc import Iterator
 
@@ -8,8 +8,8 @@ from agentbox.manifest.tables.slots import SLOTS
 
 CODE, SINCE = "E012", "0.1"
 TITLE = "client that shares nothing"
-WHY = """A client registers with a host in order to use what the host offers. With every slot local or off it would
-register and keep everything to itself."""
+WHY = """A client registers with a host to use the host's slots. With every slot local or off the
+registration has no effect."""
 READS = (
     "mesh.mode",
     "adapters.beads.use",
@@ -39,6 +39,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
     ):
         yield context.finding(
             "mesh.mode",
-            message="the box is a mesh client and no slot is external: it would keep everything to itself",
-            remedy='Give a slot an external implementation, such as adapters.beads.use = "external-http", or go standalone.',
+            message="the box is a mesh client and no slot is external: it would share nothing",
+            remedy="Give a slot an external implementation, such as adapters.beads.use = "
+            '"external-http", or go standalone.',
         )

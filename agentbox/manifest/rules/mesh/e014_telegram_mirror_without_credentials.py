@@ -7,7 +7,8 @@ from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E014", "0.1"
 TITLE = "Telegram mirror without credentials"
-WHY = """The mirror needs the token of its bot and the chat it writes to; both are named here and held by the environment."""
+WHY = """The mirror needs the token of its bot and the id of the chat; the manifest names the
+variables that contain them."""
 READS = (
     "sovereign_mesh.telegram_mirror.enabled",
     "sovereign_mesh.telegram_mirror.bot_token_env",
@@ -29,7 +30,7 @@ _TABLE = "sovereign_mesh.telegram_mirror"
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
-    """One finding a variable; that it is set is asked only with the environment."""
+    """One finding per variable; values are checked only with an environment."""
     if not context[f"{_TABLE}.enabled"]:
         return
     for name, need in (
@@ -46,6 +47,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
         elif context.is_unset(context[key]):
             yield context.finding(
                 key,
-                message=f"the variable {context[key]} is not set; it holds {need}",
-                remedy=f"Set {context[key]} in .env beside the manifest or in the environment, or name another in {key}.",
+                message=f"the variable {context[key]} is not set; it must contain {need}",
+                remedy=f"Set {context[key]} in .env beside the manifest or in the environment, or "
+                f"name another in {key}.",
             )

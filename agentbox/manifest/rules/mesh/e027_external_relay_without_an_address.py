@@ -1,4 +1,4 @@
-"""E027: nothing says where the external relay is."""
+"""E027: an external relay without an address."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,8 @@ from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E027", "0.1"
 TITLE = "external relay without an address"
-WHY = """An external relay is found by its own address or through the mesh host; without either no event is stored."""
+WHY = """An external relay is found by its own address or through the mesh host; without either no
+event is stored."""
 READS = (
     "sovereign_mesh.relay.enabled",
     "sovereign_mesh.relay.implementation",
@@ -41,7 +42,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
     if not context["sovereign_mesh.relay.url"] and context["mesh.mode"] != "client":
         yield context.finding(
             "sovereign_mesh.relay.implementation",
-            message="the relay is external and nothing says where it is",
+            message="the relay is external and has no address",
             remedy='Set sovereign_mesh.relay.url = "wss://<the relay>".',
             related=("mesh.mode",),
         )

@@ -1,4 +1,4 @@
-"""E028: something else listens on the port of the relay."""
+"""E028: another listener uses the port of the relay."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,8 @@ from agentbox.manifest.rules.ports._ports import other_listeners, port_conflict
 
 CODE, SINCE = "E028", "0.1"
 TITLE = "relay port taken"
-WHY = "Two programs cannot listen on one port; the second would never start, and the box would never be ready."
+WHY = """Two programs cannot listen on one port; the second would not start, and the box would not
+become ready."""
 READS = PORT_KEYS
 BAD = """
 [sovereign_mesh]
@@ -27,7 +28,9 @@ port = 7777
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
-    """One finding a listener that has the same port; the metrics port is E013's, the privacy port E025's."""
+    """One finding per listener with the same port; E013 reports the metrics port, E025 the privacy
+    port.
+    """
     key = "sovereign_mesh.relay.port"
     if any(row.owner == key for row in context.ports):
         excluding = (key, "observability.metrics_port", "privacy.port")

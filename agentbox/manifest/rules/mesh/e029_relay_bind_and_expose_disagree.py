@@ -1,4 +1,4 @@
-"""E029: the relay listens where it is not published, or the other way round."""
+"""E029: the relay listens on all addresses without being published, or is published on loopback."""
 
 from collections.abc import Iterator
 
@@ -8,8 +8,8 @@ from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E029", "0.1"
 TITLE = "relay bind and expose disagree"
-WHY = """A listener on every address that is not published serves nobody; a published one on loopback cannot be reached. Each
-half alone is a mistake."""
+WHY = """A listener on all addresses that is not published cannot be reached from outside; neither
+can a published one on loopback."""
 READS = (
     "sovereign_mesh.relay.enabled",
     "sovereign_mesh.relay.implementation",
@@ -42,7 +42,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
     if is_wildcard(bind) and not expose:
         yield context.finding(
             f"{_TABLE}.bind",
-            message=f"the relay listens on {bind} and is not published: it listens widely for nobody",
+            message=f"the relay listens on {bind} and is not published: nothing can reach it",
             remedy=f'Set {_TABLE}.bind = "127.0.0.1", or {_TABLE}.expose = true.',
             related=(f"{_TABLE}.expose",),
         )

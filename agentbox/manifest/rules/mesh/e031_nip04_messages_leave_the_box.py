@@ -7,8 +7,8 @@ from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E031", "0.1"
 TITLE = "NIP-04 messages leave the box"
-WHY = """NIP-04 hides the text of a message, not who writes to whom and when. On a relay of the box alone that is its own
-affair; beyond it anyone may read it."""
+WHY = """NIP-04 hides the text of a message, but not its sender, recipient and time. On a relay
+outside of the box anyone can read these."""
 READS = (
     "sovereign_mesh.relay.enabled",
     "sovereign_mesh.relay.allow_nip04",
@@ -52,7 +52,8 @@ def check(context: RuleContext) -> Iterator[Finding]:
     if open_ways:
         yield context.finding(
             "sovereign_mesh.relay.allow_nip04",
-            message=f"NIP-04 messages leave the box through {' and '.join(open_ways)}; anyone may read who writes to whom",
+            message=f"NIP-04 messages leave the box through {' and '.join(open_ways)}; "
+            "anyone can read sender and recipient",
             remedy="Set sovereign_mesh.relay.allow_nip04 = false, or keep the relay local.",
             related=tuple(open_ways),
         )

@@ -7,7 +7,8 @@ from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E401", "0.1"
 TITLE = "mesh mode is incomplete"
-WHY = "A client must know its host, and both sides must know the enrolment token; otherwise nobody can register."
+WHY = """A client must know its host, and both must know the enrolment token; otherwise registration
+fails."""
 READS = ("mesh.mode", "mesh.host_url", "mesh.token_env", "mesh.token_file")
 BAD = """
 [mesh]
@@ -25,7 +26,7 @@ beads.use = "external-http"
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
-    """One finding a missing part."""
+    """One finding per missing part."""
     mode = context["mesh.mode"]
     if mode == "client" and not context["mesh.host_url"]:
         yield context.finding(
@@ -38,6 +39,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
         yield context.finding(
             "mesh.token_env",
             message=f"the box is a mesh {mode} and has no enrolment token",
-            remedy="Set mesh.token_env to the name of a variable, or mesh.token_file to a file in the container.",
+            remedy="Set mesh.token_env to the name of a variable, or mesh.token_file to a file in "
+            "the container.",
             related=("mesh.mode",),
         )

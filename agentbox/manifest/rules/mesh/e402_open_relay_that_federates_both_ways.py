@@ -1,4 +1,4 @@
-"""E402: strangers' events sent on in this box's name."""
+"""E402: events of others are forwarded in this box's name."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,8 @@ from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E402", "0.1"
 TITLE = "open relay that federates both ways"
-WHY = """What anyone writes to an open relay would be sent on to the other relays in this box's name."""
+WHY = """Events that anyone writes to an open relay would be forwarded to the other relays in this
+box's name."""
 READS = (
     "sovereign_mesh.relay.enabled",
     "sovereign_mesh.relay.ingress_policy",
@@ -41,7 +42,9 @@ def check(context: RuleContext) -> Iterator[Finding]:
     if context["sovereign_mesh.relay.external_fanout"] == "bidirectional":
         yield context.finding(
             "sovereign_mesh.relay.external_fanout",
-            message="the relay is open and federates both ways: strangers' events would be sent on in this box's name",
-            remedy='Set sovereign_mesh.relay.ingress_policy = "allowlist", or external_fanout = "publish-only".',
+            message="the relay is open and federates both ways: events of others would be "
+            "forwarded in this box's name",
+            remedy='Set sovereign_mesh.relay.ingress_policy = "allowlist", or external_fanout = '
+            '"publish-only".',
             related=("sovereign_mesh.relay.ingress_policy",),
         )

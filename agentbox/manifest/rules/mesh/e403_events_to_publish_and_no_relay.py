@@ -1,4 +1,4 @@
-"""E403: events are to be published and there is no relay."""
+"""E403: events are to be published without a relay."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E403", "0.1"
 TITLE = "events to publish, no relay"
-WHY = """With events to publish `/ready` waits for one relay that is up. Without any it would never turn 200."""
+WHY = "With events to publish, `/ready` waits for a relay. Without any it would never return 200."
 READS = (
     "sovereign_mesh.enabled",
     "sovereign_mesh.publish_agent_events",
@@ -34,6 +34,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
     if not context["sovereign_mesh.relays"] and not context["sovereign_mesh.relay.enabled"]:
         yield context.finding(
             "sovereign_mesh.publish_agent_events",
-            message="events are to be published and there is no relay: `/ready` would never turn 200",
-            remedy='Add a relay: sovereign_mesh.relays = ["wss://<the relay>"], or sovereign_mesh.relay.enabled = true.',
+            message="events are to be published without a relay: `/ready` would never return 200",
+            remedy='Add a relay: sovereign_mesh.relays = ["wss://<the relay>"], or '
+            "sovereign_mesh.relay.enabled = true.",
         )

@@ -1,4 +1,4 @@
-"""E404: tokens and records in the clear."""
+"""E404: tokens and records without encryption."""
 
 from collections.abc import Iterator
 
@@ -9,8 +9,8 @@ from agentbox.manifest.tables.slots import SLOTS
 
 CODE, SINCE = "E404", "0.1"
 TITLE = "clear text to a slot or the mesh host"
-WHY = """Tokens and records would be readable on the way. The slot refuses such an address at boot, so the box would
-not become ready."""
+WHY = """Tokens and records would be readable on the network. The slot rejects such an address at
+boot, so the box would not become ready."""
 _COMMAND = "adapters.orchestrator.command"
 READS = (
     "mesh.mode",
@@ -39,7 +39,7 @@ beads.use = "external-http"
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
-    """One finding a key, and one for each word of the bridge's command that is such an address."""
+    """One finding per key, and one per such address in the bridge's command."""
     keys = [f"adapters.{slot}.endpoint" for slot in SLOTS]
     if context["mesh.mode"] == "client":
         keys.insert(0, "mesh.host_url")

@@ -7,8 +7,8 @@ from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "W405", "0.1"
 TITLE = "relay nobody can write to"
-WHY = """The box itself may always write. With an allowlist and no key on it, nobody else can, which is seldom what a relay
-is for."""
+WHY = """The box itself can always write. With an empty allowlist nobody else can, which is rarely
+intended."""
 READS = (
     "sovereign_mesh.relay.enabled",
     "sovereign_mesh.relay.ingress_policy",
@@ -43,6 +43,8 @@ def check(context: RuleContext) -> Iterator[Finding]:
     ):
         yield context.finding(
             "sovereign_mesh.relay.ingress_policy",
-            message="only the box itself may write to the relay: its allowlist is empty and no operator's key is set",
-            remedy="Add keys to sovereign_mesh.relay.allowed_pubkeys, or set sovereign_mesh.operator.pubkey.",
+            message="only the box itself may write to the relay: its allowlist is empty and no "
+            "operator's key is set",
+            remedy="Add keys to sovereign_mesh.relay.allowed_pubkeys, or set "
+            "sovereign_mesh.operator.pubkey.",
         )

@@ -1,4 +1,4 @@
-"""W406: content in the clear."""
+"""W406: content without encryption."""
 
 from collections.abc import Iterator
 
@@ -10,8 +10,8 @@ _KEYS = ("observability.otlp_endpoint", "sovereign_mesh.relays", "sovereign_mesh
 
 CODE, SINCE = "W406", "0.1"
 TITLE = "clear text to another machine"
-WHY = """Prompts, answers, events and traces are content. Without TLS they are readable on the way, and so is the
-credential that goes with a prompt."""
+WHY = """Prompts, responses, events and traces are content. Without TLS they are readable on the
+network, as is the credential sent with a prompt."""
 READS = (*_KEYS, "providers", "providers.*.base_url")
 BAD = """
 [observability]
@@ -28,7 +28,7 @@ _THIS_MACHINE = "host.docker.internal"
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
-    """One finding a key and address."""
+    """One finding per key and address."""
     for key in ("providers.*.base_url",) if context.table else _KEYS:
         for url in [context[key]] if isinstance(context[key], str) else context[key]:
             host = clear_text_host(url)
@@ -36,5 +36,6 @@ def check(context: RuleContext) -> Iterator[Finding]:
                 yield context.finding(
                     key,
                     message=f"{context.path(key)} sends content to {host} in the clear",
-                    remedy=f"Write {context.path(key)} with {'wss' if url.startswith('ws') else 'https'}.",
+                    remedy=f"Write {context.path(key)} with "
+                    f"{'wss' if url.startswith('ws') else 'https'}.",
                 )

@@ -1,1 +1,1 @@
-"""Rules about packages and the lock file. One file a rule, named after its code."""
+"""Rules about packages and the lock file. One file per rule, named after its code."""

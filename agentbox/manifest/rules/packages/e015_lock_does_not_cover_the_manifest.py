@@ -1,4 +1,4 @@
-"""E015: the lock was made for other packages."""
+"""E015: the lock is for other packages."""
 
 import re
 from collections.abc import Iterator
@@ -10,8 +10,8 @@ from agentbox.manifest.rules.lock_input import LockInput
 
 CODE, SINCE = "E015", "0.1"
 TITLE = "lock does not cover the manifest"
-WHY = """The image holds exactly the packages of the lock. A package that the manifest asks for and the lock does not
-have would be absent without a word."""
+WHY = """The image contains exactly the locked packages. A package that the manifest needs and the
+lock lacks would silently be missing."""
 READS = ("image.source", "image.suite", "image.systems", "image.extra_packages", *GATES)
 BAD = """
 [image]
@@ -31,14 +31,15 @@ _MAX_LISTED = 5
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
-    """One finding for another suite, one for what is missing."""
+    """One finding for a different suite, one for missing packages."""
     if context["image.source"] != "debian" or context.lock is None or not context.lock.present:
         return
     locked = context.lock.tables.get("suite", "")
     if locked != context["image.suite"]:
         yield context.finding(
             "image.suite",
-            message=f'the lock was made for "{locked}", the manifest asks for "{context["image.suite"]}"',
+            message=f'the lock was made for "{locked}", the manifest asks for '
+            f'"{context["image.suite"]}"',
             remedy="Run `agentbox lock`.",
         )
     missing = list(dict.fromkeys(_missing(context, context.lock)))
@@ -83,7 +84,7 @@ def _missing(context: RuleContext, lock: LockInput) -> Iterator[str]:
 
 
 def _project(requirement: str) -> str:
-    """The project of a requirement: what stands before extras, version or marker."""
+    """The project name of a requirement, without extras, version or marker."""
     return re.split(r"[\[<>=!~; ]", requirement, maxsplit=1)[0]
 
 

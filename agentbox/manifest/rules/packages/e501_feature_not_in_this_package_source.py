@@ -8,7 +8,7 @@ from agentbox.manifest.rules.features._features import gated_features, turn_off
 
 CODE, SINCE = "E501", "0.1"
 TITLE = "feature not in this package source"
-WHY = """The two package sources do not carry the same programs. What one lacks could not be put into the image."""
+WHY = "The two package sources have different programs. A missing one cannot be put into the image."
 READS = ("image.source", *GATES)
 BAD = """
 [gpu]
@@ -23,13 +23,14 @@ backend = "ollama-cuda"
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
-    """One finding a feature."""
+    """One finding per feature."""
     source = context["image.source"]
     for feature, gate in gated_features(context):
         if feature.sources and source not in feature.sources:
             yield context.finding(
                 gate,
-                message=f"{feature.name} is not in the package source {source}; {' and '.join(feature.sources)} has it",
+                message=f"{feature.name} is not in the package source {source}; "
+                f"{' and '.join(feature.sources)} has it",
                 remedy=f'Set image.source = "{feature.sources[0]}", or {turn_off(context, gate)}.',
                 related=("image.source",),
             )

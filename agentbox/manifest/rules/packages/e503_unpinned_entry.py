@@ -1,4 +1,4 @@
-"""E503: an entry of the lock that does not pin its file."""
+"""E503: a lock entry without size or digest."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -10,8 +10,7 @@ from agentbox.manifest.rules.lock_input import LockInput
 
 CODE, SINCE = "E503", "0.1"
 TITLE = "unpinned entry"
-WHY = """Size and SHA-256 are what makes the lock worth something: an entry without them would accept any file of that
-name."""
+WHY = "Size and SHA-256 pin an entry: without them any file of that name would be accepted."
 READS = ("image.source",)
 BAD = ""
 GOOD = ""
@@ -41,7 +40,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
             yield context.finding(
                 "image.source",
                 message="flake.lock pins no nixpkgs: it has no node of that input with a narHash",
-                remedy="Run `nix flake lock` to write it anew.",
+                remedy="Run `nix flake lock` to write it again.",
             )
         return
     unpinned = [
@@ -53,8 +52,9 @@ def check(context: RuleContext) -> Iterator[Finding]:
         more = f" and {len(unpinned) - _MAX_LISTED} more" if len(unpinned) > _MAX_LISTED else ""
         yield context.finding(
             "image",
-            message=f"agentbox.lock has no SHA-256 or no size for {', '.join(unpinned[:_MAX_LISTED])}{more}",
-            remedy="Run `agentbox lock` to write these entries anew.",
+            message="agentbox.lock has no SHA-256 or no size for "
+            f"{', '.join(unpinned[:_MAX_LISTED])}{more}",
+            remedy="Run `agentbox lock` to write these entries again.",
         )
 
 

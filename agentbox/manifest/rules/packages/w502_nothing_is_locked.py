@@ -1,4 +1,4 @@
-"""W502: there is no lock."""
+"""W502: no lock file."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from agentbox.manifest.rules.lock_input import MISSING, LockInput
 
 CODE, SINCE = "W502", "0.1"
 TITLE = "nothing is locked"
-WHY = """Without a lock the next `up` takes what the mirrors serve that day, and two boxes from one manifest may
+WHY = """Without a lock the next `up` installs current versions, and two boxes from one manifest may
 differ."""
 READS = ("image.source",)
 BAD = ""
@@ -25,6 +25,6 @@ def check(context: RuleContext) -> Iterator[Finding]:
     ):
         yield context.finding(
             "image.source",
-            message="there is no agentbox.lock: the next `up` takes what the mirrors serve that day",
+            message="agentbox.lock not found: the next `up` would install current versions",
             remedy="Run `agentbox lock` and keep the file beside the manifest.",
         )

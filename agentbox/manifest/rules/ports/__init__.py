@@ -1,1 +1,1 @@
-"""Rules about listeners and published ports. One file a rule, named after its code."""
+"""Rules about listeners and published ports. One file per rule, named after its code."""

@@ -1,4 +1,4 @@
-"""What the port rules share."""
+"""Helpers of the port rules."""
 
 from agentbox.manifest.features.ports import ListenerSpec, free_port
 from agentbox.manifest.findings import Finding
@@ -13,7 +13,7 @@ def other_listeners(
 
 
 def port_conflict(context: RuleContext, owner: str, other: str) -> Finding:
-    """The finding for two owners of one port, with the next free one. `owner` is a manifest key."""
+    """The finding for two owners of one port, with a free port. `owner` is a manifest key."""
     port = next(row.port for row in context.ports if row.owner == owner)
     key, second = _key(context, owner), _key(context, other)
     if (
@@ -21,7 +21,7 @@ def port_conflict(context: RuleContext, owner: str, other: str) -> Finding:
         and context.is_written(second)
         and not context.is_written(key)
     ):
-        key, second = second, key  # the one that a person chose
+        key, second = second, key  # the one that is written in the manifest
     return context.finding(
         key,
         message=f"port {port} is wanted by {owner} and by {other}",
@@ -31,6 +31,6 @@ def port_conflict(context: RuleContext, owner: str, other: str) -> Finding:
 
 
 def _key(context: RuleContext, owner: str) -> str:
-    """The manifest key of an owner: itself, or for a listener of a feature its gate."""
+    """The manifest key of an owner: itself, or the gate of a feature's listener."""
     feature = context.features.get(owner.partition(":")[0])
     return feature.gate.key if feature and feature.gate else owner

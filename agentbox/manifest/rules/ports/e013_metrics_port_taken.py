@@ -1,4 +1,4 @@
-"""E013: something else listens on the metrics port."""
+"""E013: another listener uses the metrics port."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,8 @@ from agentbox.manifest.rules.ports._ports import other_listeners, port_conflict
 
 CODE, SINCE = "E013", "0.1"
 TITLE = "metrics port taken"
-WHY = "Two programs cannot listen on one port; the second would never start, and the box would never be ready."
+WHY = """Two programs cannot listen on one port; the second would not start, and the box would not
+become ready."""
 READS = PORT_KEYS
 BAD = """
 [observability]
@@ -21,7 +22,7 @@ metrics_port = 9191
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
-    """One finding a listener that has the same port."""
+    """One finding per listener with the same port."""
     key = "observability.metrics_port"
     yield from (
         port_conflict(context, key, row.owner)

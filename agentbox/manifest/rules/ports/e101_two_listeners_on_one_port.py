@@ -1,4 +1,4 @@
-"""E101: any other two listeners on one port."""
+"""E101: two other listeners on one port."""
 
 import itertools
 from collections.abc import Iterator
@@ -9,7 +9,8 @@ from agentbox.manifest.rules.ports._ports import port_conflict
 
 CODE, SINCE = "E101", "0.1"
 TITLE = "two listeners on one port"
-WHY = "Two programs cannot listen on one port; the second would never start, and the box would never be ready."
+WHY = """Two programs cannot listen on one port; the second would not start, and the box would not
+become ready."""
 READS = PORT_KEYS
 BAD = """
 [api]
@@ -25,7 +26,7 @@ _REPORTED_ELSEWHERE = ("observability.metrics_port", "privacy.port", "sovereign_
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
-    """One finding a pair that E013, E025 and E028 leave out."""
+    """One finding per pair that E013, E025 and E028 do not report."""
     rows = [row for row in context.ports if row.owner not in _REPORTED_ELSEWHERE]
     for first, second in itertools.combinations(rows, 2):
         if first.port == second.port:

@@ -1,1 +1,1 @@
-"""Rules about redaction and its models. One file a rule, named after its code."""
+"""Rules about redaction and its models. One file per rule, named after its code."""

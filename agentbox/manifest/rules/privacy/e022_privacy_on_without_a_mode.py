@@ -1,4 +1,4 @@
-"""E022: privacy is on and its mode is off."""
+"""E022: privacy is enabled with mode off."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E022", "0.1"
 TITLE = "privacy on, no mode"
-WHY = "With the mode off nothing would be filtered, while the switch says that something is."
+WHY = "With mode off nothing is filtered, although privacy is enabled."
 READS = ("privacy.enabled", "privacy.mode")
 BAD = """
 [privacy]

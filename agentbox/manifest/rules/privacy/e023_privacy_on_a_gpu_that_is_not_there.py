@@ -1,4 +1,4 @@
-"""E023: the privacy model has no GPU."""
+"""E023: the privacy model without a GPU."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,8 @@ from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E023", "0.1"
 TITLE = "privacy on a GPU that is not there"
-WHY = """The model would find no device, the filter would be down, and what is strict about it would reject every write."""
+WHY = """The model would find no device, the filter would be down, and strict slots would reject
+every write."""
 READS = ("privacy.enabled", "privacy.mode", "gpu.backend")
 BAD = """
 [privacy]

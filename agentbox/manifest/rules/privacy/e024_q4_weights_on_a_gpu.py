@@ -1,4 +1,4 @@
-"""E024: weights that only run on a CPU."""
+"""E024: weights that run on a CPU only."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E024", "0.1"
 TITLE = "q4 weights on a GPU"
-WHY = "The q4 form of the weights has no kernel for GPUs; the model program would not load it."
+WHY = "There is no GPU kernel for q4 weights; the model program would not load them."
 READS = ("privacy.enabled", "privacy.dtype", "privacy.mode")
 BAD = """
 [privacy]

@@ -1,4 +1,4 @@
-"""E025: something else listens on the port of the privacy model."""
+"""E025: another listener uses the port of the privacy model."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,8 @@ from agentbox.manifest.rules.ports._ports import other_listeners, port_conflict
 
 CODE, SINCE = "E025", "0.1"
 TITLE = "privacy port taken"
-WHY = "Two programs cannot listen on one port; the second would never start, and the box would never be ready."
+WHY = """Two programs cannot listen on one port; the second would not start, and the box would not
+become ready."""
 READS = PORT_KEYS
 BAD = """
 [privacy]
@@ -23,7 +24,7 @@ port = 9092
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
-    """One finding a listener that has the same port; the metrics port is E013's."""
+    """One finding per listener with the same port; E013 reports the metrics port."""
     key = "privacy.port"
     if any(row.owner == key for row in context.ports):
         excluding = (key, "observability.metrics_port")

@@ -1,3 +1,3 @@
-"""Rules about exceptions, credentials and the resources of the box. One file a rule, named after
+"""Rules about exceptions, credentials and the resources of the box. One file per rule, named after
 its code.
 """

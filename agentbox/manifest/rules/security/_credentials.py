@@ -1,4 +1,4 @@
-"""Which variables must hold a credential, and who needs them."""
+"""Variables that must contain a credential, and what needs them."""
 
 from collections.abc import Iterator
 from typing import Final

@@ -1,4 +1,4 @@
-"""What of a manifest widens the box: exceptions that add a privilege, and policies that allow a direct port."""
+"""What widens the box: exceptions that add a privilege, and policies that allow a direct port."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ READS = ("security.exceptions", "policies", "policies.*.net", *GATES)
 
 
 def find_widenings(context: RuleContext) -> Iterator[tuple[str, str, str]]:
-    """Key, what it adds, why; one row an exception or policy."""
+    """Key, addition and reason, one row per exception or policy."""
     written = context.names("security.exceptions")
     for key in (
         key

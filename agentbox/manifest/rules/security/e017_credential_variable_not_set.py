@@ -9,8 +9,8 @@ from agentbox.manifest.rules.security._credentials import credentials
 
 CODE, SINCE = "E017", "0.1"
 TITLE = "credential variable is not set"
-WHY = """The manifest names the variable, the environment holds the value. Unset, the login would fail later and far
-from its cause."""
+WHY = """The manifest names the variable, the environment contains the value. If it is unset,
+authentication fails later, far from the cause."""
 READS = _READS
 BAD = """
 [mesh]
@@ -25,12 +25,13 @@ CONTEXT = {"bad": {"environment": {}}, "good": {"environment": {"AGENTBOX_MESH_T
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
-    """One finding a variable; silent without the environment."""
+    """One finding per variable; none without the environment."""
     for key, need in credentials(context):
         name = context[key]
         if context.is_unset(name):
             yield context.finding(
                 key,
                 message=f"the variable {name} is not set; {need} needs it",
-                remedy=f"Set {name} in .env beside the manifest or in the environment, or name another in {key}.",
+                remedy=f"Set {name} in .env beside the manifest or in the environment, or name "
+                f"another in {key}.",
             )

@@ -1,4 +1,4 @@
-"""E102: the box has less memory than what is on needs."""
+"""E102: the box has less memory than its features need."""
 
 from collections.abc import Iterator
 
@@ -9,8 +9,8 @@ from agentbox.manifest.rules.context import GATES, RuleContext
 
 CODE, SINCE = "E102", "0.1"
 TITLE = "box smaller than what is on"
-WHY = """Pages of memory file systems count in the memory of the box. When the sum does not fit, the kernel kills
-programs as soon as the file systems fill."""
+WHY = """Pages of memory file systems count against the memory of the box. If the sum does not fit,
+the kernel kills programs when the file systems fill up."""
 READS = (
     "resources.memory",
     "resources.tmp_size",
@@ -59,5 +59,6 @@ def check(context: RuleContext) -> Iterator[Finding]:
         yield context.finding(
             "resources.memory",
             message=f"{listed} = {-(-required // _MIB)} MiB do not fit in {memory}",
-            remedy=f'Set resources.memory to at least "{-(-required // _MIB)}MiB", or turn something off.',
+            remedy=f'Set resources.memory to at least "{-(-required // _MIB)}MiB", or disable '
+            "a feature.",
         )

@@ -1,4 +1,4 @@
-"""E103: an agent may use more than the box has."""
+"""E103: an agent limit above that of the box."""
 
 from collections.abc import Iterator
 
@@ -8,8 +8,8 @@ from agentbox.manifest.types import Size
 
 CODE, SINCE = "E103", "0.1"
 TITLE = "agent limit above the box"
-WHY = """A limit above that of the box can never be granted: the agent would be refused or killed at the limit of the
-box, and take others with it."""
+WHY = """A limit above that of the box has no effect: the agent would be denied or killed at the
+limit of the box, possibly with others."""
 READS = (
     "limits.memory",
     "limits.cpu",
@@ -50,7 +50,9 @@ _PAIRS = (
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
-    """One finding a pair, at the key that is written. An agent that writes no limit of its own is left out."""
+    """One finding per pair, at the key that is written. Agents without their own limit
+    are omitted.
+    """
     if context.table and not context["agents.*.enabled"]:
         return
     for name, box_key in _PAIRS:
@@ -65,7 +67,8 @@ def check(context: RuleContext) -> Iterator[Finding]:
             )
             yield context.finding(
                 reported_key,
-                message=f"{limit} is {context[limit]} and {box_key} is {context[box_key]}: no agent can be granted more than the box has",
+                message=f"{limit} is {context[limit]} and {box_key} is {context[box_key]}: no "
+                "agent can be granted more than the box has",
                 remedy=f"Lower {limit} or raise {box_key}.",
                 related=(other,),
             )

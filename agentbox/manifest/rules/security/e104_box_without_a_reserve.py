@@ -1,4 +1,4 @@
-"""E104: agents may take what the box needs for its control plane."""
+"""E104: agents may use what the control plane needs."""
 
 from collections.abc import Iterator
 
@@ -16,9 +16,9 @@ from agentbox.policy.limits.reserve import (
 
 CODE, SINCE = "E104", "0.1"
 TITLE = "box without a reserve for its control plane"
-WHY = """A part of the box's processes, threads, open files and memory is for its control plane, and no sum of agents takes
-it. What is left must hold as many agents as may live at once, and one of them at its limits; else agents would be refused,
-or ended, below the limits that the manifest promises them."""
+WHY = """A part of the box's processes, threads, open files and memory is reserved for its control
+plane. The remainder must suffice for the maximum number of agents, and for one of them at its
+limits; otherwise agents would be denied or ended below their limits."""
 READS = (
     "adapters.orchestrator.use",
     "adapters.orchestrator.max_agents",
@@ -47,23 +47,30 @@ _MIB = 1 << 20
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
-    """At most one finding a resource, with its sum."""
+    """At most one finding per resource, with its sum."""
     if context["adapters.orchestrator.use"] != "local-process":
         return
     agents, pids = context["adapters.orchestrator.max_agents"], context["limits.pids"]
     if (required := required_tasks(agents, pids)) > context["resources.pids"]:
-        parts = f"{agents} agents of at least {TASKS_PER_AGENT}, one of {pids} times {THREADS_PER_PROCESS} threads"
+        parts = (
+            f"{agents} agents of at least {TASKS_PER_AGENT}, "
+            f"one of {pids} times {THREADS_PER_PROCESS} threads"
+        )
         yield context.finding(
             "resources.pids",
-            message=f"{parts} and the reserve of the box need {required} processes and threads, and it has {context['resources.pids']}",
-            remedy=f"Set resources.pids to at least {required}, or lower limits.pids or adapters.orchestrator.max_agents.",
+            message=f"{parts} and the reserve of the box need {required} processes and threads, "
+            f"and it has {context['resources.pids']}",
+            remedy=f"Set resources.pids to at least {required}, or lower limits.pids or "
+            "adapters.orchestrator.max_agents.",
             related=("limits.pids", "adapters.orchestrator.max_agents"),
         )
     if (required := FILES + FILES_PER_AGENT * agents) > context["resources.nofile"]:
         yield context.finding(
             "resources.nofile",
-            message=f"{agents} agents and the reserve of the box need {required} open files, and it has {context['resources.nofile']}",
-            remedy=f"Set resources.nofile to at least {required}, or lower adapters.orchestrator.max_agents.",
+            message=f"{agents} agents and the reserve of the box need {required} open files, and "
+            f"it has {context['resources.nofile']}",
+            remedy=f"Set resources.nofile to at least {required}, or lower "
+            "adapters.orchestrator.max_agents.",
             related=("adapters.orchestrator.max_agents",),
         )
     limit, box_memory = context["limits.memory"].bytes, context["resources.memory"]
@@ -73,8 +80,10 @@ def check(context: RuleContext) -> Iterator[Finding]:
     if limit <= box_memory.bytes < (required := MEMORY + file_systems + limit):
         yield context.finding(
             "resources.memory",
-            message=f"one agent of {context['limits.memory']}, control plane {MEMORY // _MIB} MiB and memory file systems "
+            message=f"one agent of {context['limits.memory']}, control plane {MEMORY // _MIB} MiB "
+            "and memory file systems "
             f"{file_systems // _MIB} MiB do not fit in {box_memory}",
-            remedy=f'Set resources.memory to at least "{-(-required // _MIB)}MiB", or lower limits.memory.',
+            remedy=f'Set resources.memory to at least "{-(-required // _MIB)}MiB", or lower '
+            "limits.memory.",
             related=("limits.memory",),
         )

@@ -1,4 +1,4 @@
-"""E202: the box is widened, and nobody said that they read how."""
+"""E202: the box is widened without acknowledgement."""
 
 from collections.abc import Iterator
 
@@ -8,8 +8,8 @@ from agentbox.manifest.rules.security import _widening
 
 CODE, SINCE = "E202", "0.1"
 TITLE = "widening not acknowledged"
-WHY = """Devices, groups, capabilities, folders of the host and direct ports give the box more than the baseline. That is
-often right, and it is never an accident that a person should not have seen."""
+WHY = """Devices, groups, capabilities, host directories and direct ports give the box more than the
+baseline. That is often right, but a person must have seen it."""
 READS = ("security.audit_acknowledged", *_widening.READS)
 BAD = """
 [gpu]
@@ -26,7 +26,7 @@ audit_acknowledged = true
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
-    """One finding an exception or policy."""
+    """One finding per exception or policy."""
     if context["security.audit_acknowledged"]:
         return
     for key, added, reason in _widening.find_widenings(context):

@@ -1,4 +1,4 @@
-"""E203: an exception that would take protection away."""
+"""E203: an exception that would remove protection."""
 
 from collections.abc import Iterator
 
@@ -8,8 +8,9 @@ from agentbox.policy.protected_paths import baseline_violations
 
 CODE, SINCE = "E203", "0.1"
 TITLE = "exception undoes the baseline"
-WHY = """Exceptions add what a feature needs; they never undo. All capabilities, no seccomp list, a mount over the
-system or an engine socket from the host would end the confinement of the box."""
+WHY = """Exceptions add what a feature needs; they never remove protection. All capabilities, no
+seccomp profile, a mount over the system or an engine socket of the host would end the confinement
+of the box."""
 READS = (
     "security.exceptions",
     "security.exceptions.*.cap_add",
@@ -34,9 +35,10 @@ _TABLE = "security.exceptions.*"
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
-    """One finding a field that undoes something."""
+    """One finding per field that violates the baseline."""
     remedy = (
-        "Exceptions add, they never undo: name the narrower field or place that the feature needs."
+        "Choose the narrower field or path that the feature needs: "
+        "exceptions add, they never remove."
     )
     for field, message in _violations(context):
         yield context.finding(f"{_TABLE}.{field}", message=message, remedy=remedy)
@@ -47,4 +49,4 @@ def _violations(context: RuleContext) -> Iterator[tuple[str, str]]:
     yield from baseline_violations(**{field: context[f"{_TABLE}.{field}"] for field in fields})
     seccomp = context[f"{_TABLE}.seccomp"]
     if seccomp and seccomp not in context.seccomp_files:
-        yield "seccomp", f'"{seccomp}" is no file of config/seccomp/'
+        yield "seccomp", f'"{seccomp}" is not a file of config/seccomp/'

@@ -1,4 +1,4 @@
-"""E205: two exceptions that contradict each other."""
+"""E205: contradicting exceptions."""
 
 from collections.abc import Iterator, Mapping
 
@@ -8,8 +8,8 @@ from agentbox.manifest.rules.context import GATES, RuleContext
 
 CODE, SINCE = "E205", "0.1"
 TITLE = "exception deltas cannot be combined"
-WHY = """A place can hold one mount, and a box has one runtime and one seccomp list. Where two exceptions ask for
-different ones, keeping either silently would break the other."""
+WHY = """A path can have one mount, and a box one runtime and one seccomp profile. If two exceptions
+need different ones, choosing either would break the other."""
 READS = (
     "security.exceptions",
     "security.exceptions.*.inherits",
@@ -39,7 +39,9 @@ _TABLE = "security.exceptions"
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
-    """One finding a cycle, an inherited key whose gate is off, or a value that two blocks give differently."""
+    """One finding per cycle, inherited key whose gate is off, and conflicting value of
+    two blocks.
+    """
     names = context.names(_TABLE)
     ancestry = {name: _parents(context, name) for name in names}
     for name in names:
@@ -78,7 +80,7 @@ def _cycle(start: str, ancestry: Mapping[str, tuple[str, ...]]) -> tuple[str, ..
 def _check_gates(context: RuleContext, name: str) -> Iterator[Finding]:
     gates = open_gates(context.features, context.enabled_features)
     if name not in gates:
-        return  # E020 says so already
+        return  # reported by E020
     for parent in context[f"{_TABLE}.{name}.inherits"]:
         if parent not in gates:
             yield context.finding(
@@ -103,7 +105,7 @@ def _conflicts(context: RuleContext, names: tuple[str, ...]) -> Iterator[Finding
 
 
 def _single_values(context: RuleContext, name: str) -> Iterator[tuple[str, str, str]]:
-    """Field, place, value of what can be there once."""
+    """Field, target and value, for values that can be set once only."""
     for volume in context[f"{_TABLE}.{name}.volumes"]:
         yield "volumes", volume.target, volume.source
     for field in ("runtime", "seccomp"):

@@ -8,8 +8,8 @@ from agentbox.manifest.secrets import is_credential
 
 CODE, SINCE = "E208", "0.1"
 TITLE = "secret written in the manifest"
-WHY = """A manifest is shown, diffed, copied into the image and kept in version control. A credential in it has left
-its owner's hands."""
+WHY = """A manifest is displayed, diffed, copied into the image and kept in version control. A
+credential in it is exposed."""
 READS = ("**",)
 BAD = """
 [adapters.orchestrator]
@@ -24,10 +24,11 @@ command = ["/opt/bridge", "--key-file", "/run/secrets/KEY"]
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
-    """One finding a key; the value is never shown."""
+    """One finding per key; the value is never shown."""
     for key in dict.fromkeys(key for key, text in context.strings() if is_credential(text)):
         yield context.finding(
             key,
             message="the value looks like a credential",
-            remedy="Replace that credential where it was issued, and name a variable or a file here instead.",
+            remedy="Replace that credential where it was issued, and name a variable or a file "
+            "here instead.",
         )

@@ -1,4 +1,4 @@
-"""I204: one notice that lists everything the operator has widened."""
+"""I204: one finding that lists everything that is widened."""
 
 from collections.abc import Iterator
 
@@ -11,8 +11,8 @@ from agentbox.manifest.rules.security import _widening
 
 CODE, SINCE = "I204", "0.1"
 TITLE = "what is widened"
-WHY = """The baseline is the same for every box. What a manifest opens beyond it belongs on one list that a person can
-read before acknowledging it."""
+WHY = """The baseline is the same for every box. This finding lists everything beyond it, for review
+before acknowledgement."""
 READS = (
     "meta.dev",
     "api.publish_address",
@@ -35,14 +35,14 @@ GOOD = ""
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
-    """At most one finding, at the first of what it lists."""
+    """At most one finding, at the first listed key."""
     widenings = list(_find_widenings(context))
     if widenings:
         first, _ = widenings[0]
         yield context.finding(
             first,
             message=f"widened: {'; '.join(text for _, text in widenings)}",
-            remedy="Nothing to do if each of these is meant.",
+            remedy="No action is needed if each of these is intended.",
             related=tuple(key for key, _ in widenings[1:]),
         )
 

@@ -1,4 +1,4 @@
-"""W207: acknowledged, and nothing is widened."""
+"""W207: an acknowledgement although nothing is widened."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from agentbox.manifest.rules.security import _widening
 
 CODE, SINCE = "W207", "0.1"
 TITLE = "acknowledgement without a widening"
-WHY = "The acknowledgement is for what is widened now. Left standing, it would silently cover the next widening too."
+WHY = "The acknowledgement is for what is widened now. It would silently cover a later widening."
 READS = ("security.audit_acknowledged", *_widening.READS)
 BAD = """
 [security]

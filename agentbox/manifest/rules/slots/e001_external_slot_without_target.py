@@ -1,4 +1,4 @@
-"""E001: beads or pods are external and nothing says where."""
+"""E001: external beads or pods without an endpoint."""
 
 from collections.abc import Iterator
 
@@ -7,8 +7,8 @@ from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E001", "0.1"
 TITLE = "external slot without a target"
-WHY = """An external slot needs an address: its own endpoint, or a mesh host that offers one. Without either every call
-would fail."""
+WHY = """An external slot needs an address: its own endpoint, or that of a mesh host. Without either
+every call fails."""
 READS = (
     "adapters.beads.use",
     "adapters.beads.endpoint",
@@ -28,7 +28,7 @@ endpoint = "https://beads.example"
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
-    """One finding a slot."""
+    """One finding per slot."""
     for slot in ("beads", "pods"):
         use, endpoint = context[f"adapters.{slot}.use"], context[f"adapters.{slot}.endpoint"]
         if (
@@ -38,7 +38,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
         ):
             yield context.finding(
                 f"adapters.{slot}.use",
-                message=f'the slot is "{use}" and nothing says where the service is',
+                message=f'the slot is "{use}" and has no endpoint',
                 remedy=f'Set adapters.{slot}.endpoint, or mesh.mode = "client" with mesh.host_url.',
                 related=("mesh.mode",),
             )

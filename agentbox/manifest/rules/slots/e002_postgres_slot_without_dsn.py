@@ -8,8 +8,8 @@ from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E002", "0.1"
 TITLE = "PostgreSQL slot without its connection string"
-WHY = """The connection string is a credential, so the manifest names only the variable or the file that holds it.
-Without a name nothing can be connected to."""
+WHY = """The connection string is a credential, so the manifest only names the variable or the file
+that contains it. Without a name no connection is possible."""
 READS = (
     "adapters.beads.use",
     "adapters.beads.dsn_env",
@@ -34,7 +34,9 @@ _FORM = re.compile(r"postgres(ql)?://\S+|[a-z_]+\s*=\s*\S+.*", re.DOTALL)
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
-    """One finding a slot; with the environment also for a variable that holds no connection string."""
+    """One finding per slot; with the environment also for a variable without a valid connection
+    string.
+    """
     for slot in ("beads", "memory"):
         table = f"adapters.{slot}"
         if context[f"{table}.use"] != "external-pg" or context[f"{table}.dsn_file"]:
@@ -43,14 +45,16 @@ def check(context: RuleContext) -> Iterator[Finding]:
         if not name:
             yield context.finding(
                 f"{table}.use",
-                message="the slot is external-pg and no connection string is named",
-                remedy=f"Set {table}.dsn_env to the name of a variable, or {table}.dsn_file to a file in the container.",
+                message="the slot is external-pg and has no connection string",
+                remedy=f"Set {table}.dsn_env to the name of a variable, or {table}.dsn_file to a "
+                "file in the container.",
             )
         elif (reason := _reason(context, name)) is not None:
             yield context.finding(
                 f"{table}.dsn_env",
                 message=f"the variable {name} {reason}",
-                remedy=f"Set {name} to a PostgreSQL URI or keyword string, in .env or the environment.",
+                remedy=f"Set {name} to a PostgreSQL URI or keyword string, in .env or the "
+                "environment.",
             )
 
 
@@ -59,7 +63,7 @@ def _reason(context: RuleContext, name: str) -> str | None:
         return "is not set"
     value = context.variable(name)
     return (
-        "holds no PostgreSQL connection string"
+        "does not contain a PostgreSQL connection string"
         if value and not _FORM.fullmatch(value.strip())
         else None
     )

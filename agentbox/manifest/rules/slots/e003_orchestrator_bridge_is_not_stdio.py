@@ -1,4 +1,4 @@
-"""E003: an external orchestrator speaks over stdin and stdout."""
+"""E003: an external orchestrator uses stdin and stdout."""
 
 from collections.abc import Iterator
 
@@ -7,8 +7,8 @@ from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E003", "0.1"
 TITLE = "orchestrator bridge is not stdio"
-WHY = """The bridge is a program that this box starts; the contract runs over its stdin and stdout, so that no port is
-opened for it. Network keys would be ignored, and without a command there is nothing to start."""
+WHY = """The bridge is a program that this box starts; it communicates over stdin and stdout,
+without a port. Network keys would be ignored, and without a command there is nothing to start."""
 READS = (
     "adapters.orchestrator.use",
     "adapters.orchestrator.endpoint",
@@ -32,7 +32,7 @@ _TABLE = "adapters.orchestrator"
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
-    """One finding a network key, and one for a missing command."""
+    """One finding per network key, and one for a missing command."""
     if context[f"{_TABLE}.use"] != "external-stdio":
         return
     for name in ("endpoint", "token_env", "token_file"):

@@ -1,4 +1,4 @@
-"""E004: five slots off, and nobody said that this is meant."""
+"""E004: all five slots are off without a declared mesh mode."""
 
 from collections.abc import Iterator
 
@@ -8,8 +8,8 @@ from agentbox.manifest.tables.slots import SLOTS
 
 CODE, SINCE = "E004", "0.1"
 TITLE = "everything off, not declared"
-WHY = """A box whose five slots are off keeps nothing and starts nothing. That is a legal test box, but more often an
-accident; writing the mesh mode declares it."""
+WHY = """A box with all slots off stores nothing and starts nothing. That is valid for tests, but
+usually an accident; setting the mesh mode confirms it."""
 READS = (
     "adapters.beads.use",
     "adapters.pods.use",
@@ -45,6 +45,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
     if not (context.is_written("mesh.mode") and context["mesh.mode"] == "standalone"):
         yield context.finding(
             "adapters",
-            message="all five slots are off: the box keeps nothing and starts nothing",
-            remedy='Write mesh.mode = "standalone" if that is meant, or give a slot an implementation.',
+            message="all five slots are off: the box stores nothing and starts nothing",
+            remedy='Write mesh.mode = "standalone" if that is intended, or give a slot an '
+            "implementation.",
         )

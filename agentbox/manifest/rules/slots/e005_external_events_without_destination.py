@@ -1,4 +1,4 @@
-"""E005: the journal is sent away and nothing says where."""
+"""E005: external events without a destination."""
 
 from collections.abc import Iterator
 
@@ -7,8 +7,8 @@ from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E005", "0.1"
 TITLE = "external events without a destination"
-WHY = """With external-http every event is delivered to a service. Without an address or a mesh host they would pile up
-in the box."""
+WHY = """With external-http all events are delivered to a service. Without an address or a mesh host
+they would accumulate in the box."""
 READS = ("adapters.events.use", "adapters.events.endpoint", "mesh.mode")
 BAD = """
 [adapters.events]

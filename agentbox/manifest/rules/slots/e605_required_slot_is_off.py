@@ -1,4 +1,4 @@
-"""E605: required, and off."""
+"""E605: a required slot that is off."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from agentbox.manifest.tables.slots import SLOTS
 
 CODE, SINCE = "E605", "0.1"
 TITLE = "required slot is off"
-WHY = "A required slot that is off can never be healthy, so `/ready` would never turn 200."
+WHY = "A required slot that is off is never healthy, so `/ready` would never return 200."
 READS = (
     "adapters.beads.use",
     "adapters.pods.use",
@@ -33,7 +33,7 @@ use = "off"
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
-    """One finding a slot."""
+    """One finding per slot."""
     for slot in SLOTS:
         if (
             context[f"adapters.{slot}.use"] == "off"
@@ -41,7 +41,8 @@ def check(context: RuleContext) -> Iterator[Finding]:
         ):
             yield context.finding(
                 f"adapters.{slot}.required",
-                message=f"the slot {slot} is off and required: `/ready` would never turn 200",
-                remedy=f"Drop adapters.{slot}.required, or choose an implementation in adapters.{slot}.use.",
+                message=f"the slot {slot} is off and required: `/ready` would never return 200",
+                remedy=f"Drop adapters.{slot}.required, or choose an implementation in "
+                f"adapters.{slot}.use.",
                 related=(f"adapters.{slot}.use",),
             )

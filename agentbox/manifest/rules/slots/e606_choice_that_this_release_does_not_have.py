@@ -1,4 +1,4 @@
-"""E606: a valid name for something that comes later."""
+"""E606: a valid name that is reserved for a later release."""
 
 from collections.abc import Iterator
 
@@ -12,8 +12,8 @@ from agentbox.manifest.toml_text import format_toml
 
 CODE, SINCE = "E606", "0.1"
 TITLE = "choice that this release does not have"
-WHY = """The schema is final and names implementations, modes, features and settings that a later release brings. Accepting
-one today would build a box that cannot start, or that silently does less."""
+WHY = """The schema is final and includes implementations, modes, features and settings of later
+releases. With one of them the box could not start, or would silently do less."""
 _MAPS = sorted({key.partition(".*")[0] for key in AVAILABLE if "*" in key})
 _STACK = "desktop.stack"
 READS = (*AVAILABLE, *UNREAD, *gates(), _STACK, *_MAPS)
@@ -31,7 +31,7 @@ endpoint = "https://pods.example/"
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
-    """One finding a key."""
+    """One finding per key."""
     for key, available in AVAILABLE.items():
         for path in _paths(context, key):
             value = context[path]
@@ -48,19 +48,19 @@ def check(context: RuleContext) -> Iterator[Finding]:
         if context.is_written(key):
             yield context.finding(
                 key,
-                message=f"{key} is for {reader}, which is not in this release of agentbox",
+                message=f"{key} is for {reader}, which this release does not support",
                 remedy=f"Remove {key}: nothing reads it yet.",
             )
 
 
 def _paths(context: RuleContext, key: str) -> tuple[str, ...]:
-    """The key itself, or one path an entry of its map."""
+    """The key itself, or one path per entry of its map."""
     table, star, name = key.partition(".*")
     return tuple(f"{table}.{entry}{name}" for entry in context.names(table)) if star else (key,)
 
 
 def _check_gates(context: RuleContext) -> Iterator[Finding]:
-    """Switches that no feature file has, and a desktop whose stack none has."""
+    """Switches without a feature file, and an unsupported desktop stack."""
     files = [feature.gate for feature in context.features.values() if feature.gate]
     for key in gates():
         off_value = keys()[key].default
@@ -83,6 +83,7 @@ def _unavailable(context: RuleContext, key: str, remedy: str) -> Finding:
     default = "" if context.is_written(key) else " (the default)"
     return context.finding(
         key,
-        message=f"{key} = {format_toml(plain(context[key]))}{default} is not in this release of agentbox",
+        message=f"{key} = {format_toml(plain(context[key]))}{default} is not supported in this "
+        "release of agentbox",
         remedy=remedy,
     )

@@ -1,3 +1,3 @@
-"""Plan -> Kubernetes objects, for an image that a registry holds by digest. One kind of object a
-module.
+"""Plan -> Kubernetes objects, for an image in a registry, by digest. One kind of object
+per module.
 """

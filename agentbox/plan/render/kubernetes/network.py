@@ -1,4 +1,6 @@
-"""plan -> the box's NetworkPolicy: who may come in, and where it may go. What a name resolves to is the gateway's affair."""
+"""plan -> NetworkPolicy of the box: allowed ingress and egress. Resolved names are checked by the
+gateway.
+"""
 
 import ipaddress
 from typing import Any
@@ -6,14 +8,17 @@ from typing import Any
 from agentbox.plan.model import Destination, Plan
 from agentbox.plan.render.kubernetes.names import CLIENT, SCRAPE, selector_labels
 
-# What the box's proxy refuses (`policy/patterns/refused.py`), as far as address ranges say it.
+# The ranges that the proxy blocks (`policy/patterns/blocked_ranges.py`), as far as a NetworkPolicy
+# can.
 _BLOCKED = ("127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/3", "::1/128", "fe80::/10", "ff00::/8")
 _PRIVATE = ("10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7")
 _EVERYWHERE = ("0.0.0.0/0", "::/0")
 
 
 def network_policy(plan: Plan) -> dict[str, Any]:
-    """Ingress to the two ports from labelled pods of the same namespace; egress to cluster DNS and to what the plan names."""
+    """Ingress to both ports from labelled pods of the same namespace; egress to cluster DNS and to
+    the plan's destinations.
+    """
     return {
         "podSelector": {"matchLabels": selector_labels(plan)},
         "policyTypes": ["Ingress", "Egress"],
@@ -33,7 +38,7 @@ def _ingress_rule(labels: dict[str, str], port: int) -> dict[str, Any]:
 
 
 def _dns() -> dict[str, Any]:
-    """CoreDNS keeps the label of its predecessor."""
+    """CoreDNS uses the label of its predecessor."""
     peer = {
         "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}},
         "podSelector": {"matchLabels": {"k8s-app": "kube-dns"}},
@@ -45,10 +50,10 @@ def _dns() -> dict[str, Any]:
 
 
 def _egress(rows: tuple[Destination, ...]) -> list[dict[str, Any]]:
-    """One rule for each set of addresses, with all its ports."""
+    """One rule per set of addresses, with all its ports."""
     ports: dict[tuple[str, bool], set[int]] = {}
     for row in rows:
-        # Of `egress.allow` the proxy refuses a private address, though it is written out.
+        # The proxy blocks private addresses in `egress.allow`.
         if row.host and not row.private and not ipaddress.ip_network(row.host).is_global:
             continue
         ports.setdefault((row.host, row.private), set()).add(row.port)
@@ -59,7 +64,7 @@ def _egress(rows: tuple[Destination, ...]) -> list[dict[str, Any]]:
 
 
 def _ports(numbers: set[int]) -> list[dict[str, Any]]:
-    """Without a number a rule means every port of the protocol."""
+    """Without ports a rule allows all ports of the protocol."""
     if 0 in numbers:
         return [{"protocol": "TCP"}]
     return [{"protocol": "TCP", "port": number} for number in sorted(numbers)]

@@ -1,6 +1,6 @@
-"""The objects of a box: Service, ConfigMap, NetworkPolicy, PodDisruptionBudget and StatefulSet, in one file.
-
-A Secret is only referred to: its values are the operator's, and its absence is no fault (the box makes its own token).
+"""The objects of a box: Service, ConfigMap, NetworkPolicy, PodDisruptionBudget and StatefulSet, in
+one file. A Secret is only referenced: the operator creates it, and it is optional (the box
+generates its own token).
 """
 
 import re
@@ -30,21 +30,22 @@ _HEADER = (
 def kubernetes(
     plan: Plan, options: Options, *, manifest: bytes, allow_psa: str = RESTRICTED
 ) -> str:
-    """The file as text, for `kubectl apply`. `manifest` is what the box mounts at its manifest's place.
-
-    Raises PodSecurityError when the pod needs a wider Pod Security level than `allow_psa`; RenderError for an image
-    reference without digest, a project folder, or what Kubernetes has no word for (devices without a known plugin).
+    """The file as text, for `kubectl apply`. `manifest` is mounted as the box's manifest. Raises
+    PodSecurityError if the pod needs a less restricted Pod Security level than `allow_psa`;
+    RenderError for an image without digest, a project directory, or what Kubernetes cannot
+    represent (devices without a known plugin).
     """
     options.check(plan)
     if not _DIGEST_REFERENCE.fullmatch(options.image_ref):
         raise RenderError(
-            f"cannot render kubernetes for image {options.image_ref or '(none)'}: nodes pull by digest",
+            f"cannot render kubernetes for image {options.image_ref or '(none)'}: nodes pull by "
+            "digest",
             "give --image-ref NAME@sha256:…, as your registry shows it after a push",
         )
     if options.project is not None:
         raise RenderError(
-            f"cannot mount {options.project} in a pod: it is a folder of this host",
-            "render without a project folder",
+            f"cannot mount {options.project} in a pod: it is a directory of this host",
+            "render without a project directory",
         )
     rows = objects(plan, options, manifest)
     check(plan, rows[-1]["spec"]["template"], allow_psa)
@@ -52,7 +53,7 @@ def kubernetes(
 
 
 def objects(plan: Plan, options: Options, manifest: bytes) -> list[dict[str, Any]]:
-    """The same as data; the StatefulSet is the last."""
+    """The same as data; the StatefulSet is last."""
     return [
         _object(plan, "v1", "ConfigMap", {"data": {MANIFEST_KEY: yaml.Block(manifest.decode())}}),
         _object(plan, "v1", "Service", {"spec": _service(plan)}),

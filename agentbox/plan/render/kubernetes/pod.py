@@ -1,4 +1,4 @@
-"""plan -> the pod's spec: the whole baseline in the words of Kubernetes."""
+"""plan -> the pod's spec, with the complete baseline."""
 
 from typing import Any
 
@@ -17,11 +17,13 @@ _BOX = Paths()
 _MANIFEST, _SECRETS = "manifest", "secrets"
 _DRIVERS = {"nvidia": "nvidia.com/gpu"}
 _DEVICES = {frozenset(["/dev/kfd", "/dev/dri"]): "amd.com/gpu"}
-"""Resource names of the vendors' device plugins: Kubernetes grants a device by no other means."""
+"""Resources of the vendors' device plugins, the only way to get devices in Kubernetes."""
 
 
 def pod_spec(plan: Plan, options: Options) -> dict[str, Any]:
-    """No host namespace, no service account, uid and gid 1000. Raises RenderError for a device that no plugin grants."""
+    """No host namespace, no service account, uid and gid 1000. Raises RenderError for a device
+    without a plugin.
+    """
     profile = effective_profile(plan)
     return {
         "automountServiceAccountToken": False,
@@ -72,8 +74,10 @@ def _container(plan: Plan, profile: ContainerProfile, options: Options) -> dict[
 
 
 def _environment(plan: Plan, options: Options) -> list[dict[str, Any]]:
-    """With the word by which the box knows what its pod cannot hold. A cluster has no operator's environment: a ConfigMap
-    that may be missing, and so may each of its keys, has the values of what is passed through."""
+    """Includes the target variable, by which the box knows the limits of its pod. A cluster has no
+    operator environment: passed-through variables come from an optional ConfigMap with optional
+    keys.
+    """
     environment = {
         **container_environment(plan, options, options.image_ref),
         TARGET_VARIABLE: KUBERNETES,
@@ -92,7 +96,7 @@ def _environment(plan: Plan, options: Options) -> list[dict[str, Any]]:
 
 
 def _literal(value: str) -> str:
-    """Text in which Kubernetes substitutes nothing."""
+    """Escapes text for Kubernetes, which substitutes variables."""
     return value.replace("$(", "$$(")
 
 
@@ -108,7 +112,7 @@ def _resources(plan: Plan, profile: ContainerProfile) -> dict[str, Any]:
 
 
 def _plugins(profile: ContainerProfile) -> dict[str, str]:
-    """A plugin hands out whole devices by number: one, where the plan says all."""
+    """A plugin grants whole devices by count: one, if the plan says all."""
     resources: dict[str, str] = {}
     for row in profile.device_requests:
         if row.driver not in _DRIVERS:
@@ -126,13 +130,15 @@ def _plugins(profile: ContainerProfile) -> dict[str, str]:
 
 def _device_error(device: str) -> RenderError:
     return RenderError(
-        f"cannot render {device} for kubernetes: a pod gets devices from device plugins only, and none is known for it",
-        f"known: drivers {', '.join(_DRIVERS)}; {', '.join(' with '.join(sorted(paths)) for paths in _DEVICES)}",
+        f"cannot render {device} for kubernetes: a pod gets devices from device plugins only, and "
+        "none is known for it",
+        f"known: drivers {', '.join(_DRIVERS)}; "
+        f"{', '.join(' with '.join(sorted(paths)) for paths in _DEVICES)}",
     )
 
 
 def _groups(profile: ContainerProfile) -> dict[str, Any]:
-    """Kubernetes knows groups by number. A name means what the image's /etc/group says."""
+    """Kubernetes uses group numbers. A name is looked up in the image's /etc/group."""
     if not profile.group_add:
         return {}
     group_ids = {
@@ -143,8 +149,9 @@ def _groups(profile: ContainerProfile) -> dict[str, Any]:
     for name in profile.group_add:
         if not name.isdecimal() and name not in group_ids:
             raise RenderError(
-                f"cannot render group {name} for kubernetes: the image's /etc/group has no such name",
-                "write its number, as the nodes have it",
+                f"cannot render group {name} for kubernetes: the image's /etc/group has no such "
+                "name",
+                "write its number on the nodes",
             )
         numbers.append(int(name) if name.isdecimal() else group_ids[name])
     return {"supplementalGroups": numbers}
@@ -171,7 +178,7 @@ def _mounts(plan: Plan, profile: ContainerProfile) -> list[dict[str, Any]]:
 
 
 def _volumes(plan: Plan, profile: ContainerProfile) -> list[dict[str, Any]]:
-    """The Secret may be missing, and so may each of its keys: an unset secret is no fault on any target."""
+    """The Secret and its keys are optional: an unset secret is valid on all targets."""
     secret = {
         "secretName": f"{plan.name}-secrets",
         "defaultMode": 0o440,

@@ -1,7 +1,6 @@
-"""The Pod Security Standards as rules over a pod template, and the level that a pod needs.
-
-Source: kubernetes.io, "Pod Security Standards", as of v1.34, one function a control under the standard's own name. The
-Windows rows are left out: a box is a Linux pod.
+"""The Pod Security Standards as rules over a pod template, and the level that a pod needs. Source:
+kubernetes.io, "Pod Security Standards", as of v1.34, one function per control, with the standard's
+names. Windows controls are omitted: a box is a Linux pod.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -13,7 +12,7 @@ from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.plan.model import Plan
 
 PRIVILEGED, BASELINE, RESTRICTED = LEVELS = ("privileged", "baseline", "restricted")
-"""From the widest to the narrowest."""
+"""From the least to the most restricted."""
 
 _BASELINE_CAPABILITIES = frozenset(
     [
@@ -71,7 +70,9 @@ Findings = Iterator[str]
 
 @dataclass(frozen=True)
 class Violation:
-    """`level` is the narrowest level that forbids it; `found` is the field with its value."""
+    """`level` is the most permissive level that forbids it; `evidence` is the field with
+    its value.
+    """
 
     level: str
     control: str
@@ -79,13 +80,13 @@ class Violation:
 
 
 class PodSecurityError(AgentboxError):
-    """The pod needs a wider level than was allowed."""
+    """The pod needs a less restricted level than allowed."""
 
     exit_code = ExitCode.BAD
 
 
 def check(plan: Plan, template: Mapping[str, Any], allowed: str) -> None:
-    """Raises PodSecurityError with every violation of `allowed`, unless there is none."""
+    """Raises PodSecurityError with all violations of `allowed`, if any."""
     violated = violations(template, allowed)
     if not violated:
         return
@@ -93,13 +94,15 @@ def check(plan: Plan, template: Mapping[str, Any], allowed: str) -> None:
     rows = "".join(f"\n  {row.control} ({row.level}): {row.evidence}" for row in violated)
     keys = ", ".join(f"security.exceptions.{row.key}" for row in plan.exceptions)
     raise PodSecurityError(
-        f"cannot render kubernetes at Pod Security level {allowed}: {keys or 'the plan'} needs {required}{rows}",
-        f"remove what widens, or give --allow-psa {required} and run the pod in a namespace of that level",
+        f"cannot render kubernetes at Pod Security level {allowed}: {keys or 'the plan'} needs "
+        f"{required}{rows}",
+        f"remove the exception, or pass --allow-psa {required} and run the pod in a namespace of "
+        "that level",
     )
 
 
 def violations(template: Mapping[str, Any], level: str = RESTRICTED) -> tuple[Violation, ...]:
-    """What of a pod template (`metadata`, `spec`) the level forbids, in the standard's order."""
+    """The violations of a level in a pod template (`metadata`, `spec`), in the standard's order."""
     result = [
         Violation(BASELINE, name, text)
         for name, rule in _BASELINE.items()
@@ -229,7 +232,7 @@ def _escalation(template: Mapping[str, Any]) -> Findings:
 
 
 def _effective_values(template: Mapping[str, Any], name: str) -> Iterator[tuple[str, Any]]:
-    """The value of a field that a container takes from its pod unless it has its own."""
+    """The value of a field that a container inherits from its pod unless it sets its own."""
     pod_value = (template["spec"].get("securityContext") or {}).get(name)
     for location, context in _container_contexts(template):
         yield f"{location}.{name}", context.get(name, pod_value)

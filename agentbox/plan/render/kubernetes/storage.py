@@ -1,4 +1,6 @@
-"""Volumes of the pod: claims for what is kept, memory for the tmpfs mounts, one node path for each host folder."""
+"""Volumes of the pod: claims for durable data, memory for tmpfs mounts, a node path per host
+directory.
+"""
 
 import re
 from collections.abc import Iterable
@@ -9,14 +11,13 @@ from agentbox.plan.model import Plan, TmpfsPlan, VolumePlan
 from agentbox.plan.names import STATE
 from agentbox.plan.render.kubernetes.names import label, selector_labels
 
-_STATE = 15  # GiB: the quota of pods and the journal at their defaults, and one more
+_STATE = 15  # GiB: the default quota of pods and journal, plus one
 _OTHER = 10  # GiB; a claim can be enlarged, never shrunk
 
 
 def claims(plan: Plan, volumes: Iterable[VolumePlan]) -> list[dict[str, Any]]:
-    """One claim template for each named volume. A size is a request to the cluster, not a right of the box.
-
-    It follows no key: quotas are live, and a cluster refuses a changed template of a StatefulSet that exists.
+    """One claim template per named volume. The size is a request to the cluster. It does not depend
+    on keys: quotas are live, and a cluster rejects a changed template of an existing StatefulSet.
     """
     return [
         {
@@ -37,7 +38,7 @@ def claims(plan: Plan, volumes: Iterable[VolumePlan]) -> list[dict[str, Any]]:
 
 
 def host_volumes(volumes: Iterable[VolumePlan]) -> list[dict[str, Any]]:
-    """The widening kind, which Pod Security allows at level privileged only."""
+    """Host paths, which Pod Security allows at level privileged only."""
     return [
         {"name": _name("host", row.source), "hostPath": {"path": row.source}}
         for row in volumes
@@ -46,7 +47,9 @@ def host_volumes(volumes: Iterable[VolumePlan]) -> list[dict[str, Any]]:
 
 
 def memory_volumes(rows: Iterable[TmpfsPlan]) -> list[dict[str, Any]]:
-    """An `emptyDir` has no mount options: noexec, nosuid, nodev and mode are what other targets write."""
+    """An `emptyDir` has no mount options: noexec, nosuid, nodev and mode apply to other targets
+    only.
+    """
     return [
         {
             "name": _name("memory", row.target),
@@ -57,7 +60,7 @@ def memory_volumes(rows: Iterable[TmpfsPlan]) -> list[dict[str, Any]]:
 
 
 def mounts(volumes: Iterable[VolumePlan], rows: Iterable[TmpfsPlan]) -> list[dict[str, Any]]:
-    """Sorted by path, so that a parent comes before what lies in it."""
+    """Sorted by path, so that a parent precedes its children."""
     result: list[dict[str, Any]] = [
         *({"name": _name("memory", row.target), "mountPath": row.target} for row in rows),
         *(
@@ -77,7 +80,7 @@ def _is_host_path(row: VolumePlan) -> bool:
 
 
 def _name(kind: str, path: str) -> str:
-    """A DNS label from a path. Where the path holds more than a label may, a digest keeps two paths apart."""
+    """A DNS label for a path. If characters are lost, a digest keeps different paths distinct."""
     slug = re.sub("[^a-z0-9]+", "-", path.lower()).strip("-")
     is_plain = re.fullmatch("[a-z0-9/]+", path)
     return label(
@@ -87,5 +90,5 @@ def _name(kind: str, path: str) -> str:
 
 
 def mebibytes(count: int) -> str:
-    """A quantity: `256Mi`, or in Ki where that is not whole. Sizes of a manifest are whole KiB."""
+    """A quantity: `256Mi`, or in Ki if not whole. Sizes in a manifest are whole KiB."""
     return f"{count >> 20}Mi" if count % (1 << 20) == 0 else f"{count >> 10}Ki"

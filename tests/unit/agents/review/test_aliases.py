@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 
 import pytest
-from review_desk import Desk
+from review_desk import ReviewScenario
 
 from agentbox.agents.review.aliases import mark_autorun
 from agentbox.agents.review.change import FileChange, FileState
@@ -13,8 +13,8 @@ NEW = FileState(kind="file", mode=0o644, size=0, said="")
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    return Desk(tmp_path)
+def scenario(tmp_path: Path) -> ReviewScenario:
+    return ReviewScenario(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -29,9 +29,11 @@ def desk(tmp_path: Path) -> Desk:
         (".idea", "one", "docs/ed/workspace.xml"),  # over a second link
     ],
 )
-def test_a_link_hides_nothing_that_runs(desk: Desk, link: str, leads: str, file: str) -> None:
+def test_a_link_hides_nothing_that_runs(
+    scenario: ReviewScenario, link: str, leads: str, file: str
+) -> None:
     """Both are marked, and first."""
-    work = desk.begin()
+    work = scenario.begin()
     for path in (link, file):
         (work / path).parent.mkdir(parents=True, exist_ok=True)
     (work / link).symlink_to(leads)
@@ -39,23 +41,26 @@ def test_a_link_hides_nothing_that_runs(desk: Desk, link: str, leads: str, file:
     (work / file).write_text("")
     (work / "beside").mkdir()
     (work / "beside/file").write_text("")
-    marked = [one.path for one in desk.found().changes if one.runs]
+    marked = [one.path for one in scenario.comparison().changes if one.runs]
     assert {link, file} <= set(marked)
     assert "beside/file" not in marked or leads == "."
-    assert [one.path for one in desk.found().changes][: len(marked)] == marked
+    assert [one.path for one in scenario.comparison().changes][: len(marked)] == marked
 
 
-def test_a_link_of_the_workspace_does_so_too(desk: Desk) -> None:
+def test_a_link_of_the_workspace_does_so_too(scenario: ReviewScenario) -> None:
     """The agent changes only what lies where it leads; a link that it deletes leads nowhere."""
-    (desk.workspace / "docs").mkdir()
+    (scenario.workspace / "docs").mkdir()
     for name in (".vscode", ".husky"):
-        (desk.workspace / name).symlink_to("docs" if name == ".vscode" else "hidden")
-    work = desk.begin()
+        (scenario.workspace / name).symlink_to("docs" if name == ".vscode" else "hidden")
+    work = scenario.begin()
     (work / "docs/tasks.json").write_text("")
     (work / ".husky").unlink()
     (work / "hidden").mkdir()
     (work / "hidden/pre-commit").write_text("")
-    assert {one.path for one in desk.found().changes if one.runs} == {"docs/tasks.json", ".husky"}
+    assert {one.path for one in scenario.comparison().changes if one.runs} == {
+        "docs/tasks.json",
+        ".husky",
+    }
 
 
 def test_links_without_end_cost_no_time_without_end() -> None:

@@ -17,7 +17,7 @@ from agentbox.agents.review.copying import TreeCopier
 WHO = ("worker", "worker@agentbox.invalid")
 
 
-def made(tmp_path: Path) -> Branch:
+def created_branch(tmp_path: Path) -> Branch:
     return branch.create(tmp_path / "workspace", tmp_path / "branch", tmp_path / "start.jsonl", WHO)
 
 
@@ -47,12 +47,12 @@ def repository(folder: Path) -> None:
     git(folder, "commit", "-q", "-m", "first")
 
 
-@pytest.mark.parametrize("few", [branch.FEW, 0], ids=["one thread", "several programs"])
+@pytest.mark.parametrize("few", [branch.SMALL_TREE, 0], ids=["one thread", "several programs"])
 def test_files_are_as_they_are(
     tmp_path: Path, workspace: Path, few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Modes, times, links, empty folders, names of any bytes; a large file; no setuid bit, and nothing special."""
-    monkeypatch.setattr(branch, "FEW", few)
+    monkeypatch.setattr(branch, "SMALL_TREE", few)
     (workspace / "run").write_text("#!/bin/sh\n")
     (workspace / "run").chmod(0o4755)
     os.utime(workspace / "run", ns=(1, 1_600_000_000_123_456_789))
@@ -65,7 +65,7 @@ def test_files_are_as_they_are(
     (workspace / os.fsdecode(b"new\nline-\xff")).write_text("odd")
     os.mkfifo(workspace / "pipe")
     (workspace / "closed").write_text("c")
-    work = made(tmp_path).work
+    work = created_branch(tmp_path).work
     assert stat.S_IMODE((work / "run").stat().st_mode) == 0o755
     assert (work / "run").stat().st_mtime_ns == 1_600_000_000_123_456_789
     assert stat.S_IMODE((work / "read-only").stat().st_mode) == 0o444
@@ -102,12 +102,12 @@ def test_bytes_count_and_not_the_size_that_is_told(tmp_path: Path) -> None:
 def test_a_branch_is_made_once(tmp_path: Path, workspace: Path) -> None:
     """A second life finds what the first one left; a copy that was cut off is made anew."""
     (workspace / "file").write_text("old")
-    work = made(tmp_path).work
+    work = created_branch(tmp_path).work
     (work / "file").write_text("mine")
     (workspace / "file").write_text("theirs")
-    assert (made(tmp_path).work / "file").read_text() == "mine"
+    assert (created_branch(tmp_path).work / "file").read_text() == "mine"
     (tmp_path / "start.jsonl").unlink()
-    assert (made(tmp_path).work / "file").read_text() == "theirs"
+    assert (created_branch(tmp_path).work / "file").read_text() == "theirs"
 
 
 def test_ten_thousand_files(tmp_path: Path, workspace: Path) -> None:
@@ -135,7 +135,7 @@ def test_a_repository_of_its_own(tmp_path: Path, workspace: Path) -> None:
     (workspace / ".gitignore").write_text("ignored\n")
     (workspace / "ignored").write_text("ignored\n")
     before = git(workspace, "-c", "core.fsmonitor=false", "rev-parse", "HEAD")
-    found = made(tmp_path)
+    found = created_branch(tmp_path)
     assert found.objects == (str(workspace / ".git/objects"),)
     (tmp_path / "watched").unlink(missing_ok=True)
     assert git(found.work, "status", "--porcelain").splitlines() == ["?? .gitignore", "?? new.txt"]
@@ -154,7 +154,7 @@ def test_nobody_named(tmp_path: Path, workspace: Path) -> None:
     """Where the repository names nobody, the agent commits."""
     repository(workspace)
     git(workspace, "config", "--remove-section", "user")
-    work = made(tmp_path).work
+    work = created_branch(tmp_path).work
     git(work, "commit", "-q", "--allow-empty", "-m", "mine")
     assert git(work, "log", "-1", "--format=%an <%ae>") == "worker <worker@agentbox.invalid>\n"
 
@@ -176,7 +176,7 @@ def test_repositories_inside(tmp_path: Path, workspace: Path) -> None:
     git(workspace, "commit", "-q", "-m", "with a submodule")
     repository(workspace / "clone")
     git(workspace, "worktree", "add", "-q", "tree")
-    found = made(tmp_path)
+    found = created_branch(tmp_path)
     assert len(found.objects) == 3
     for folder in ("sub", "clone"):
         assert git(found.work / folder, "log", "--format=%s") == "first\n"
@@ -206,7 +206,7 @@ def test_a_repository_that_leads_out(tmp_path: Path, workspace: Path, at: str) -
     outside = tmp_path / "outside"
     (workspace / at).rename(outside)
     (workspace / at).symlink_to(outside)
-    found = made(tmp_path)
+    found = created_branch(tmp_path)
     assert str(outside) not in str(found.objects)
     assert not (found.work / ".git/index").exists() or at == ".git/refs"
     alternates = found.work / ".git/objects/info/alternates"
@@ -224,7 +224,7 @@ def test_pointers_out_of_the_workspace(tmp_path: Path, workspace: Path) -> None:
     (workspace / "c/.git/objects/info/alternates").write_text(
         f"{tmp_path}/elsewhere/.git/objects\n"
     )
-    found = made(tmp_path)
+    found = created_branch(tmp_path)
     assert found.objects == (str(workspace / "c/.git/objects"),)
     assert not (found.work / "a/.git").exists()
     assert not (found.work / "b/.git").exists()

@@ -8,7 +8,7 @@ import pytest
 
 from agentbox.agents.review import branch
 from agentbox.agents.review.pages import page
-from tests.unit.agents.review_desk import Desk
+from tests.unit.agents.review_desk import ReviewScenario
 
 WHO = ("worker", "worker@agentbox.invalid")
 
@@ -20,7 +20,7 @@ def repository(folder: Path) -> None:
     (folder / "HEAD").write_text("ref: refs/heads/main\n")
 
 
-def copied_then(monkeypatch: pytest.MonkeyPatch, change: Any) -> None:
+def change_after_copy(monkeypatch: pytest.MonkeyPatch, change: Any) -> None:
     """`change` happens after the files were copied, and before the repositories are."""
     copy = branch._copy
 
@@ -34,17 +34,17 @@ def copied_then(monkeypatch: pytest.MonkeyPatch, change: Any) -> None:
 
 def test_a_workspace_that_became_a_link_is_not_written(tmp_path: Path) -> None:
     """Neither taken into nor shown: the review was made of another folder."""
-    desk = Desk(tmp_path)
-    (desk.begin() / "new").write_text("x")
-    review = desk.review()
+    scenario = ReviewScenario(tmp_path)
+    (scenario.begin() / "new").write_text("x")
+    review = scenario.review()
     target = tmp_path / "target"
     target.mkdir()
-    desk.workspace.rename(tmp_path / "moved")
-    desk.workspace.symlink_to(target)
-    with pytest.raises(OSError, match="is a link"):
-        desk.take(review)
-    with pytest.raises(OSError, match="is a link"):
-        page(replace(review, workspace=str(desk.workspace)), desk.work, 0, 10)
+    scenario.workspace.rename(tmp_path / "moved")
+    scenario.workspace.symlink_to(target)
+    with pytest.raises(OSError, match="symbolic link"):
+        scenario.apply(review)
+    with pytest.raises(OSError, match="symbolic link"):
+        page(replace(review, workspace=str(scenario.workspace)), scenario.work, 0, 10)
     assert sorted(target.iterdir()) == []
 
 
@@ -62,7 +62,7 @@ def test_a_folder_that_was_a_link_is_not_written_through(
         (workspace / "sub").unlink()
         repository(workspace / "sub/.git/modules/x")
 
-    copied_then(monkeypatch, flip)
+    change_after_copy(monkeypatch, flip)
     with pytest.raises(OSError):
         branch.create(workspace, tmp_path / "branch", tmp_path / "start.jsonl", WHO)
     assert sorted(outside.iterdir()) == []
@@ -86,25 +86,25 @@ def test_no_part_of_a_repository_is_read_through_a_link(tmp_path: Path, part: st
     assert not (made.work / ".git/info/exclude").exists()
 
 
-@pytest.mark.parametrize("few", [branch.FEW, 0], ids=["one thread", "several programs"])
+@pytest.mark.parametrize("few", [branch.SMALL_TREE, 0], ids=["one thread", "several programs"])
 def test_the_source_that_is_copied_is_the_one_that_was_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
     """Its name may mean another folder a moment later."""
-    monkeypatch.setattr(branch, "FEW", few)
+    monkeypatch.setattr(branch, "SMALL_TREE", few)
     workspace, outside = tmp_path / "workspace", tmp_path / "outside"
     workspace.mkdir()
     outside.mkdir()
     (workspace / "mine").touch()
     (outside / "secret").touch()
-    count = branch._few
+    count = branch._is_small
 
-    def then_swap(source: Any) -> bool:
+    def swap_first(source: Any) -> bool:
         answer = count(source)
         workspace.rename(tmp_path / "moved")
         workspace.symlink_to(outside)
         return answer
 
-    monkeypatch.setattr(branch, "_few", then_swap)
+    monkeypatch.setattr(branch, "_is_small", swap_first)
     made = branch.create(workspace, tmp_path / "branch", tmp_path / "start.jsonl", WHO)
     assert [one.name for one in made.work.iterdir()] == ["mine"]

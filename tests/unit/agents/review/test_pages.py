@@ -73,4 +73,4 @@ def test_diffs_beyond_a_page_are_cut_to_nothing(tmp_path: Path) -> None:
     )
     rows = page(review, sealed, 0, 30)["changes"]
     assert len(rows) == 30
-    assert [row["diff"] for row in rows[-10:]] == ["\n[cut here]\n"] * 10
+    assert [row["diff"] for row in rows[-10:]] == ["\n[truncated]\n"] * 10

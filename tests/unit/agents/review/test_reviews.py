@@ -22,7 +22,7 @@ async def test_a_branch_that_cannot_be_looked_at_is_kept_and_can_be_discarded(
     async def tell(happened: LifecycleEvent) -> None:
         told.append(happened.type)
 
-    monkeypatch.setattr(compare, "MOST_PATHS", 0)
+    monkeypatch.setattr(compare, "MAX_PATHS", 0)
     paths = Paths(tmp_path)
     branch = home.agent_dir(paths, "id")
     (branch / "work").mkdir(parents=True)

@@ -6,7 +6,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from review_desk import ODD, Desk, by_path, filled
+from review_desk import ODD, ReviewScenario, by_path, filled
 
 from agentbox.agents.review import baseline, branch
 from agentbox.agents.review.apply import Conflicts
@@ -16,44 +16,46 @@ from agentbox.agents.review.journal import recover
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    return Desk(tmp_path)
+def scenario(tmp_path: Path) -> ReviewScenario:
+    return ReviewScenario(tmp_path)
 
 
-def test_every_kind_of_change(desk: Desk) -> None:
+def test_every_kind_of_change(scenario: ReviewScenario) -> None:
     """Each is found once and taken; nothing of the commit is left behind; asked again there is nothing to do."""
-    filled(desk)
-    review = desk.review()
+    filled(scenario)
+    review = scenario.review()
     assert by_path(review.changes) == {
         "text": "modified", "gone": "deleted", "mode": "modified", "link": "modified", "read-only": "modified",
         "folder/inner/file": "deleted", "becomes-a-folder": "deleted", "becomes-a-folder/x": "added",
         "becomes-a-file/inside": "deleted", "becomes-a-file": "added", f"made/deeper/{ODD}": "added",
     }  # fmt: skip
-    assert desk.take(review) == 11
-    after = desk.tree()
+    assert scenario.apply(review) == 11
+    after = scenario.tree()
     assert sorted(after) == sorted([
         "same", "text", "mode", "link", "read-only", "becomes-a-folder", "becomes-a-folder/x", "becomes-a-file", "made",
         "made/deeper", f"made/deeper/{ODD}",
     ])  # fmt: skip
     assert (
-        (desk.workspace / "text").read_text() == (desk.workspace / "read-only").read_text() == "new"
+        (scenario.workspace / "text").read_text()
+        == (scenario.workspace / "read-only").read_text()
+        == "new"
     )
-    assert (desk.workspace / "mode").stat().st_mode & 0o777 == 0o755
-    assert (desk.workspace / "link").readlink() == Path("same")
-    assert not desk.journal.exists()
-    assert desk.take(review) == 0
+    assert (scenario.workspace / "mode").stat().st_mode & 0o777 == 0o755
+    assert (scenario.workspace / "link").readlink() == Path("same")
+    assert not scenario.journal.exists()
+    assert scenario.apply(review) == 0
 
 
 @pytest.mark.parametrize(
     "what", ["changed", "mode", "gone", "link", "folder", "parent-link", "touched large"]
 )
-def test_the_workspace_changed_meanwhile(desk: Desk, what: str) -> None:
+def test_the_workspace_changed_meanwhile(scenario: ReviewScenario, what: str) -> None:
     """Nothing is taken, not even what could be; both versions are kept."""
-    ws, outside = desk.workspace, desk.root / "outside"
+    ws, outside = scenario.workspace, scenario.root / "outside"
     (ws / "d").mkdir()
     (ws / "d/file").write_text("old")
     (ws / "large").write_bytes(bytes(1 << 20))
-    work = desk.begin()
+    work = scenario.begin()
     (work / "d/file").write_text("agent's")
     (work / "large").write_bytes(b"1" * (1 << 20))
     (work / "other").write_text("other")
@@ -76,41 +78,43 @@ def test_the_workspace_changed_meanwhile(desk: Desk, what: str) -> None:
             (ws / "d").symlink_to(outside / "d")
         case "touched large":
             (ws / "large").write_bytes(b"2" * (1 << 20))
-    before = desk.tree()
+    before = scenario.tree()
     with pytest.raises(Conflicts) as refused:
-        desk.take()
+        scenario.apply()
     assert list(refused.value.reasons) == ["large" if "large" in what else "d/file"]
-    assert desk.tree() == before
+    assert scenario.tree() == before
     assert not (outside / "x").exists()
     assert (work / "d/file").read_text() == "agent's"
 
 
-def test_changed_between_the_look_and_the_exchange(desk: Desk) -> None:
+def test_changed_between_the_look_and_the_exchange(scenario: ReviewScenario) -> None:
     """What came out is looked at: it goes back, and all that was taken before it too."""
-    filled(desk)
-    before = desk.tree()
+    filled(scenario)
+    before = scenario.tree()
     steps = 0
 
     def step() -> None:
         nonlocal steps
         steps += 1
-        (desk.workspace / "text").write_text("operator's")
+        (scenario.workspace / "text").write_text("operator's")
 
     with pytest.raises(Conflicts) as refused:
-        desk.take(step=step)
+        scenario.apply(on_step=step)
     assert list(refused.value.reasons) == ["text"]
     assert steps > 10
-    assert {**desk.tree(), "text": before["text"]} == before
-    assert (desk.workspace / "text").read_text() == "operator's"
-    assert not desk.journal.exists()
+    assert {**scenario.tree(), "text": before["text"]} == before
+    assert (scenario.workspace / "text").read_text() == "operator's"
+    assert not scenario.journal.exists()
 
 
-def test_what_is_written_to_a_file_that_was_put_survives_the_undoing(desk: Desk) -> None:
+def test_what_is_written_to_a_file_that_was_put_survives_the_undoing(
+    scenario: ReviewScenario,
+) -> None:
     """The operator appends to two files that are there already, then a conflict undoes the commit: both keep what was
     written, the refusal names them and where the file before is, and the rest is as it was."""
-    (desk.workspace / "a").write_text("old\n")
-    (desk.workspace / "last").write_text("old\n")
-    work = desk.begin()
+    (scenario.workspace / "a").write_text("old\n")
+    (scenario.workspace / "last").write_text("old\n")
+    work = scenario.begin()
     for name in ("a", "last", "new"):
         (work / name).write_text("agent's\n")
     written = 0
@@ -118,31 +122,31 @@ def test_what_is_written_to_a_file_that_was_put_survives_the_undoing(desk: Desk)
     def step() -> None:
         nonlocal written
         for name in ("a", "new"):
-            path = desk.workspace / name
+            path = scenario.workspace / name
             if path.exists() and path.read_text() == "agent's\n":
                 with path.open("a") as file:
                     file.write("operator's\n")
                 written += 1
-                (desk.workspace / "last").write_text("changed\n")
+                (scenario.workspace / "last").write_text("changed\n")
 
     (work / "zz").write_text("x")
     (work / "last").rename(work / "last.tmp")
     (work / "last.tmp").rename(work / "last")
     with pytest.raises(Conflicts) as refused:
-        desk.take(step=step)
+        scenario.apply(on_step=step)
     assert written >= 1
     assert set(refused.value.preserved) <= {"a", "new"}
     assert "a" in refused.value.preserved
-    assert (desk.workspace / "a").read_text() == "agent's\noperator's\n"
-    assert (desk.workspace / refused.value.preserved["a"]).read_text() == "old\n"
-    assert (desk.workspace / "last").read_text() == "changed\n"
-    assert not (desk.workspace / "zz").exists()
+    assert (scenario.workspace / "a").read_text() == "agent's\noperator's\n"
+    assert (scenario.workspace / refused.value.preserved["a"]).read_text() == "old\n"
+    assert (scenario.workspace / "last").read_text() == "changed\n"
+    assert not (scenario.workspace / "zz").exists()
 
 
-def test_killed_at_each_step(desk: Desk) -> None:
+def test_killed_at_each_step(scenario: ReviewScenario) -> None:
     """SIGKILL after every step: the next start has all of it or none of it, and the review can be taken again."""
-    filled(desk)
-    review, before = desk.review(), desk.tree()
+    filled(scenario)
+    review, before = scenario.review(), scenario.tree()
     undone = finished = 0
     for last in range(1, 100):
         child = os.fork()
@@ -155,72 +159,72 @@ def test_killed_at_each_step(desk: Desk) -> None:
                 if not left:
                     os.kill(os.getpid(), signal.SIGKILL)
 
-            desk.take(review, step)
+            scenario.apply(review, step)
             os._exit(0)
         status = os.waitpid(child, 0)[1]
-        found = recover(desk.journal)
+        found = recover(scenario.journal)
         phase = found and found.phase
         if os.WIFEXITED(status):
             break
-        assert not desk.journal.exists()
+        assert not scenario.journal.exists()
         if phase in ("staging", "swapping"):
             undone += 1
-            assert desk.tree() == before
+            assert scenario.tree() == before
         else:
             finished += 1
-            assert desk.take(review) == 0
+            assert scenario.apply(review) == 0
             break
     assert undone == 26  # a step more or less is a crash that nobody looked at
     assert finished == 1
 
 
-def test_a_full_disk(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk(scenario: ReviewScenario, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is taken when the workspace has no room; RLIMIT_FSIZE stands for a volume without any."""
     import resource
 
-    (desk.workspace / "a").write_text("old")
-    work = desk.begin()
+    (scenario.workspace / "a").write_text("old")
+    work = scenario.begin()
     (work / "a").write_text("new")
     (work / "big").write_bytes(bytes(1 << 20))
-    review, before = desk.review(), desk.tree()
+    review, before = scenario.review(), scenario.tree()
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     old = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 19, hard))
     try:
         with pytest.raises(OSError):
-            desk.take(review)
+            scenario.apply(review)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         signal.signal(signal.SIGXFSZ, old)
-    assert desk.tree() == before
-    assert desk.take(review) == 2
+    assert scenario.tree() == before
+    assert scenario.apply(review) == 2
 
 
-def test_a_sealed_copy_that_changed(desk: Desk) -> None:
+def test_a_sealed_copy_that_changed(scenario: ReviewScenario) -> None:
     """Other bytes than those of the review are not taken."""
-    work = desk.begin()
+    work = scenario.begin()
     (work / "file").write_text("shown")
-    review = desk.review()
+    review = scenario.review()
     (work / "file").write_text("other")
-    with pytest.raises(OSError, match="not what was shown"):
-        desk.take(review)
-    assert desk.tree() == {}
+    with pytest.raises(OSError, match="differs from the review"):
+        scenario.apply(review)
+    assert scenario.tree() == {}
 
 
 def test_two_reviews_touch_one_file(tmp_path: Path) -> None:
     """The first is taken; the second is a conflict, unless it says the same."""
-    desk = Desk(tmp_path)
-    (desk.workspace / "file").write_text("old")
+    scenario = ReviewScenario(tmp_path)
+    (scenario.workspace / "file").write_text("old")
     works = []
     for name in ("one", "two", "three"):
         folder, start = tmp_path / name, tmp_path / f"{name}.jsonl"
-        works.append((branch.create(desk.workspace, folder, start, ("a", "b")).work, start))
+        works.append((branch.create(scenario.workspace, folder, start, ("a", "b")).work, start))
         (works[-1][0] / "file").write_text("two" if name == "two" else "same")
     reviews = []
     for work, start in works:
         known = baseline.read(start)
         assert known is not None
-        found = compare(work, desk.workspace, known.rows)
+        found = compare(work, scenario.workspace, known.rows)
         reviews.append(
             (
                 work,
@@ -230,34 +234,34 @@ def test_two_reviews_touch_one_file(tmp_path: Path) -> None:
             )
         )
     answers: list[object] = []
-    for desk.work, review in reviews:
+    for scenario.work, review in reviews:
         try:
-            answers.append(desk.take(review))
+            answers.append(scenario.apply(review))
         except Conflicts as refused:
             answers.append(list(refused.reasons))
     assert answers == [1, ["file"], 0]
 
 
-def test_nothing_is_opened_to_others(desk: Desk) -> None:
+def test_nothing_is_opened_to_others(scenario: ReviewScenario) -> None:
     """A new or changed file that all may write, and a folder, are taken without that; what others might write stays so."""
-    (desk.workspace / "shared").write_text("old")
-    (desk.workspace / "shared").chmod(0o664)
-    (desk.workspace / "own").write_text("old")
-    (desk.workspace / "own").chmod(0o644)
-    work = desk.begin()
+    (scenario.workspace / "shared").write_text("old")
+    (scenario.workspace / "shared").chmod(0o664)
+    (scenario.workspace / "own").write_text("old")
+    (scenario.workspace / "own").chmod(0o644)
+    work = scenario.begin()
     (work / "folder").mkdir()
     (work / "folder/new").write_text("new")
     for name in ("shared", "own"):
         (work / name).write_text("new")
     for name in ("shared", "own", "folder", "folder/new"):
         (work / name).chmod(0o777)
-    review = desk.review()
+    review = scenario.review()
     assert {one.path for one in review.changes if any("others" in note for note in one.notes)} == {
         "shared", "own", "folder/new",
     }  # fmt: skip
-    desk.take(review)
+    scenario.apply(review)
     modes = {
-        name: stat.S_IMODE((desk.workspace / name).stat().st_mode)
+        name: stat.S_IMODE((scenario.workspace / name).stat().st_mode)
         for name in ("shared", "own", "folder", "folder/new")
     }
     assert modes == {"shared": 0o775, "own": 0o755, "folder": 0o755, "folder/new": 0o755}

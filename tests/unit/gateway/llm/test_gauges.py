@@ -19,11 +19,11 @@ async def test_calls_tokens_budgets_and_queues_are_shown(tmp_path: Path) -> None
     registry.register(ModelMetrics(told))
     assert "agentbox_model_calls_total" in generate_latest(registry).decode()
     with ModelServer() as server:
-        async with model_gateway(tmp_path / "state", server) as here:
-            here.authorizer.add_agent("coder")
-            telling = asyncio.create_task(write_changes(here.app.state, told))
-            answer = await here.chat("coder")
-            used = answer.json()["usage"]
+        async with model_gateway(tmp_path / "state", server) as gateway:
+            gateway.authorizer.add_agent("coder")
+            telling = asyncio.create_task(write_changes(gateway.app.state, told))
+            response = await gateway.chat("coder")
+            used = response.json()["usage"]
             row = 'agentbox_model_calls_total{agent="coder",outcome="ok",provider="openai"} 1.0'
             await wait_until(lambda: row in generate_latest(registry).decode(), "the call is shown")
             shown = generate_latest(registry).decode()

@@ -18,7 +18,9 @@ from agentbox.testing.wait import wait_until
 
 
 @asynccontextmanager
-async def saying(folder: Path, *answers: tuple[str, bytes]) -> AsyncIterator[ModelGatewayFixture]:
+async def saying(
+    directory: Path, *answers: tuple[str, bytes]
+) -> AsyncIterator[ModelGatewayFixture]:
     """A gateway before a provider that gives these heads and bodies, one a request, the last for ever."""
     waiting = list(answers)
 
@@ -40,8 +42,8 @@ async def saying(folder: Path, *answers: tuple[str, bytes]) -> AsyncIterator[Mod
     async with serve_tcp(talk) as port:
         server = ModelServer()
         server._port = port
-        async with model_gateway(folder, server) as here:
-            yield here
+        async with model_gateway(directory, server) as gateway:
+            yield gateway
 
 
 def told(usage: Mapping[str, Any]) -> tuple[str, bytes]:
@@ -55,30 +57,30 @@ async def test_numbers_of_a_provider_break_no_account(tmp_path: Path) -> None:
     for number, usage in enumerate(
         ({"prompt_tokens": -5, "completion_tokens": -5}, {"prompt_tokens": "1", "x": 1e300})
     ):
-        async with saying(tmp_path / str(number), told(usage)) as here:
-            here.authorizer.add_agent("coder")
-            assert (await here.chat("coder")).status_code == 200
-            assert here.app.ledger.accounts["coder"].tokens >= 0
+        async with saying(tmp_path / str(number), told(usage)) as gateway:
+            gateway.authorizer.add_agent("coder")
+            assert (await gateway.chat("coder")).status_code == 200
+            assert gateway.app.ledger.accounts["coder"].tokens >= 0
     async with saying(
         tmp_path / "huge", told({"prompt_tokens": 10**30, "completion_tokens": 10**30})
-    ) as here:
-        here.authorizer.add_agent("coder")
-        here.authorizer.add_agent("neighbour")
-        assert (await here.chat("coder")).status_code == 200
-        assert here.app.ledger.accounts["coder"].tokens == 2 * MAX_TOKENS
-        assert [(await here.chat("coder")).status_code for _ in range(2)] == [429, 429]
-        assert (await here.chat("neighbour")).status_code == 200
+    ) as gateway:
+        gateway.authorizer.add_agent("coder")
+        gateway.authorizer.add_agent("neighbour")
+        assert (await gateway.chat("coder")).status_code == 200
+        assert gateway.app.ledger.accounts["coder"].tokens == 2 * MAX_TOKENS
+        assert [(await gateway.chat("coder")).status_code for _ in range(2)] == [429, 429]
+        assert (await gateway.chat("neighbour")).status_code == 200
 
 
 async def test_a_wait_that_is_no_number_is_none(tmp_path: Path) -> None:
     """The gateway tries again in its own time; a wait without end is passed on."""
     busy = "429 Too Many Requests\r\nContent-Type: application/json\r\nRetry-After: {}"
-    for words, status in (("nan", 200), ("-1", 200), ("inf", 429), ("1e999", 429)):
+    for retry_after, status in (("nan", 200), ("-1", 200), ("inf", 429), ("1e999", 429)):
         async with saying(
-            tmp_path / words, (busy.format(words), b"{}"), told({"prompt_tokens": 1})
-        ) as here:
-            here.authorizer.add_agent("coder")
-            assert (await here.chat("coder")).status_code == status, words
+            tmp_path / retry_after, (busy.format(retry_after), b"{}"), told({"prompt_tokens": 1})
+        ) as gateway:
+            gateway.authorizer.add_agent("coder")
+            assert (await gateway.chat("coder")).status_code == status, retry_after
 
 
 async def test_an_agent_that_takes_nothing_of_its_answer_loses_its_slot(
@@ -106,23 +108,25 @@ async def test_an_agent_that_takes_nothing_of_its_answer_loses_its_slot(
     async with serve_tcp(talk) as port:
         server = ModelServer()
         server._port = port
-        async with model_gateway(tmp_path, server, max_concurrent=1, timeout_seconds=600) as here:
-            here.authorizer.add_agent("lazy")
-            here.authorizer.add_agent("coder")
+        async with model_gateway(
+            tmp_path, server, max_concurrent=1, timeout_seconds=600
+        ) as gateway:
+            gateway.authorizer.add_agent("lazy")
+            gateway.authorizer.add_agent("coder")
             body = json.dumps(
                 {"model": "small-1", "messages": [], "stream": True, "max_tokens": 5000}
             ).encode()
             _, writer = await asyncio.open_connection(
-                "127.0.0.1", int(here.url.rpartition(":")[2]), limit=1
+                "127.0.0.1", int(gateway.url.rpartition(":")[2]), limit=1
             )
             head = "POST /llm/openai/v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer token-lazy\r\n"
             writer.write(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
             await wait_until(
-                lambda: here.app.runtimes["openai"].queue.running == 1, "it has the slot"
+                lambda: gateway.app.runtimes["openai"].queue.running == 1, "it has the slot"
             )
             async with asyncio.timeout(60):
-                assert (await here.chat("coder")).status_code == 200
-            assert here.app.ledger.accounts["lazy"].tokens >= 5000
+                assert (await gateway.chat("coder")).status_code == 200
+            assert gateway.app.ledger.accounts["lazy"].tokens >= 5000
             writer.close()
 
 
@@ -131,7 +135,7 @@ async def test_an_event_nested_without_end_breaks_no_stream(tmp_path: Path) -> N
     deep = b'data: {"usage": ' + b"[" * 100_000 + b"]" * 100_000 + b"}\n\n"
     async with saying(
         tmp_path, ("200 OK\r\nContent-Type: text/event-stream", deep + b"data: [DONE]\n\n")
-    ) as here:
-        here.authorizer.add_agent("coder")
-        answer = await here.chat("coder", stream=True)
-        assert (answer.status_code, answer.content.endswith(b"[DONE]\n\n")) == (200, True)
+    ) as gateway:
+        gateway.authorizer.add_agent("coder")
+        response = await gateway.chat("coder", stream=True)
+        assert (response.status_code, response.content.endswith(b"[DONE]\n\n")) == (200, True)

@@ -34,7 +34,7 @@ async def test_the_cap_is_lowered_to_what_is_left_and_set_where_absent(tmp_path:
     await ledger.open()
     held = await ledger.reserve(coder(), 100, None, 1)
     assert (held.tokens, held.output) == (1000, 900)
-    with pytest.raises(ModelGatewayError, match="held by calls in flight"):
+    with pytest.raises(ModelGatewayError, match="reserved by calls in flight"):
         await ledger.reserve(coder(), 100, 50, 1)
     ledger.settle(held, 300)
     again = await ledger.reserve(coder(), 100, 50, 2)
@@ -81,10 +81,10 @@ async def test_a_restart_and_a_new_generation_find_what_was_spent(tmp_path: Path
 
 async def test_a_child_spends_what_is_its_parent_s(tmp_path: Path) -> None:
     """Every ancestor's account is charged, and the smallest rest bounds the call."""
-    standings = ModelAuthorizer()
-    parent = standings.add_agent("coder", budget=SMALL)
-    child = standings.add_agent("tester", budget=BUDGET, parent=parent)
-    grandchild = standings.add_agent("helper", budget=BUDGET, parent=child)
+    authorizations = ModelAuthorizer()
+    parent = authorizations.add_agent("coder", budget=SMALL)
+    child = authorizations.add_agent("tester", budget=BUDGET, parent=parent)
+    grandchild = authorizations.add_agent("helper", budget=BUDGET, parent=child)
     ledger = BudgetLedger(tmp_path)
     await ledger.open()
     ledger.settle(await ledger.reserve(grandchild, 0, 700, 1), 700)
@@ -99,7 +99,7 @@ async def test_without_a_disk_no_call_is_made(tmp_path: Path) -> None:
     ledger = BudgetLedger(tmp_path)
     await ledger.open()
     await ledger.close()
-    with pytest.raises(ModelGatewayError, match="cannot be written down"):
+    with pytest.raises(ModelGatewayError, match="cannot save the budget"):
         await ledger.reserve(coder(), 1, 1, 1)
     assert ledger.accounts["coder"].tokens == 0
 
@@ -116,26 +116,30 @@ STEP = st.one_of(
 @given(st.lists(STEP, max_size=40))
 def test_no_order_of_calls_overdraws(steps: list[tuple[object, ...]]) -> None:
     """Calls, settlements, time and restarts in any order: no account is above its budget."""
-    with TemporaryDirectory() as folder:
-        asyncio.run(_play(Path(folder), steps))
+    with TemporaryDirectory() as directory:
+        asyncio.run(_play(Path(directory), steps))
 
 
-async def _play(folder: Path, steps: list[tuple[object, ...]]) -> None:
+async def _play(directory: Path, steps: list[tuple[object, ...]]) -> None:
     """A provider that keeps to the caps: what is used is never more than what was reserved."""
-    clock, standings = Clock(), ModelAuthorizer()
-    parent = standings.add_agent("coder", budget=SMALL)
-    child = standings.add_agent("tester", budget=replace(SMALL, max_tokens=600), parent=parent)
-    agents = [parent, child, standings.add_agent("other", budget=replace(SMALL, window_seconds=60))]
-    ledger = BudgetLedger(folder, clock)
+    clock, authorizations = Clock(), ModelAuthorizer()
+    parent = authorizations.add_agent("coder", budget=SMALL)
+    child = authorizations.add_agent("tester", budget=replace(SMALL, max_tokens=600), parent=parent)
+    agents = [
+        parent,
+        child,
+        authorizations.add_agent("other", budget=replace(SMALL, window_seconds=60)),
+    ]
+    ledger = BudgetLedger(directory, clock)
     await ledger.open()
     held: list[Reservation] = []
     spent: dict[str, int] = {}  # by account, in its window
     since: dict[str, float] = {}
     for name, *values in steps:
         if name == "call":
-            who, given_, wanted, answers = agents[int(str(values[0]))], *values[1:]
+            caller, input_tokens, wanted, answers = agents[int(str(values[0]))], *values[1:]
             try:
-                held.append(await ledger.reserve(who, given_, wanted, answers))  # type: ignore[arg-type]
+                held.append(await ledger.reserve(caller, input_tokens, wanted, answers))  # type: ignore[arg-type]
             except ModelGatewayError:
                 continue
         elif name == "settle" and held:
@@ -145,7 +149,7 @@ async def _play(folder: Path, steps: list[tuple[object, ...]]) -> None:
             clock.now += float(str(values[0]))
         elif name == "restart":
             await ledger.close()
-            ledger, held = BudgetLedger(folder, clock), []
+            ledger, held = BudgetLedger(directory, clock), []
             await ledger.open()
         for account in ledger.accounts.values():
             assert account.budget is None or account.tokens <= account.budget.max_tokens

@@ -18,9 +18,9 @@ async def test_an_applied_manifest_holds_for_the_next_call(tmp_path: Path) -> No
     paths = Paths(tmp_path)
     paths.run.mkdir(parents=True)
     with ModelServer() as server:
-        async with model_gateway(tmp_path / "state", server) as here:
-            here.authorizer.add_agent("coder")
-            following = asyncio.create_task(watch_config(here.app, paths))
+        async with model_gateway(tmp_path / "state", server) as gateway:
+            gateway.authorizer.add_agent("coder")
+            following = asyncio.create_task(watch_config(gateway.app, paths))
             await asyncio.sleep(0)
             paths.applied_plan.write_text("{")
             table = {
@@ -29,12 +29,12 @@ async def test_an_applied_manifest_holds_for_the_next_call(tmp_path: Path) -> No
             }  # fmt: skip
             store_applied(paths, replace(api_plan(), providers={"openai": table}))
             await wait_until(
-                lambda: here.app.runtimes["openai"].queue.slots == 9, "the new bound holds"
+                lambda: gateway.app.runtimes["openai"].queue.slots == 9, "the new bound holds"
             )
-            assert (await here.chat("coder")).status_code == 403
-            assert (await here.chat("coder", model="large-1")).status_code == 200
+            assert (await gateway.chat("coder")).status_code == 403
+            assert (await gateway.chat("coder", model="large-1")).status_code == 200
             paths.applied_plan.write_text("{")
             await asyncio.sleep(1.2)
             assert not following.done()
-            assert here.app.runtimes["openai"].queue.slots == 9
+            assert gateway.app.runtimes["openai"].queue.slots == 9
             following.cancel()

@@ -84,30 +84,30 @@ FETCHED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
 async def test_parts_that_work_outside_of_the_box_are_refused_by_name(tmp_path: Path) -> None:
     """Hosted tools, remote servers, background jobs, stored objects, of each kind and spelling."""
     with ModelServer() as server:
-        async with model_gateway(tmp_path, server) as here:
-            here.authorizer.add_agent("coder")
+        async with model_gateway(tmp_path, server) as gateway:
+            gateway.authorizer.add_agent("coder")
             for count, (path, body, part) in enumerate(PARTS, 1):
-                answer = await here.post("coder", path, {**body, **part})
-                assert answer.status_code == 403, part
-                assert here.authorizer.refusal_counts["coder", "llm:part"] == count
+                response = await gateway.post("coder", path, {**body, **part})
+                assert response.status_code == 403, part
+                assert gateway.authorizer.refusal_counts["coder", "llm:part"] == count
             assert not server.requests
 
 
 async def test_tools_that_the_agent_carries_out_itself_pass(tmp_path: Path) -> None:
     """Names within a tool's schema or data are only names."""
     with ModelServer() as server:
-        async with model_gateway(tmp_path, server) as here:
-            here.authorizer.add_agent("coder")
+        async with model_gateway(tmp_path, server) as gateway:
+            gateway.authorizer.add_agent("coder")
             function = {"type": "function", "name": "look", "parameters": FUNCTION}
             own = [function, {"type": "custom", "name": "patch"}, {"type": "local_shell"}]
-            given = {
+            input_value = {
                 "type": "function_call",
                 "call_id": "c",
                 "name": "look",
                 "arguments": '{"file_id": "1"}',
             }
-            asked = {**RESPONSES, "tools": own, "input": [*RESPONSES["input"], given]}
-            assert (await here.post("coder", "openai/v1/responses", asked)).status_code == 200
+            request = {**RESPONSES, "tools": own, "input": [*RESPONSES["input"], input_value]}
+            assert (await gateway.post("coder", "openai/v1/responses", request)).status_code == 200
             tools = [
                 {"name": "look", "input_schema": FUNCTION},
                 {"type": "bash_20250124", "name": "bash"},
@@ -120,14 +120,16 @@ async def test_tools_that_the_agent_carries_out_itself_pass(tmp_path: Path) -> N
             }
             messages = [*MESSAGES["messages"], {"role": "assistant", "content": [used]}]
             assert (
-                await here.post(
+                await gateway.post(
                     "coder",
                     "anthropic/v1/messages",
                     {**MESSAGES, "tools": tools, "messages": messages},
                 )
             ).is_success
             declared = {"tools": [{"functionDeclarations": [{"name": "look"}]}]}
-            assert (await here.post("coder", GENERATE, {**CONTENTS, **declared})).status_code == 200
+            assert (
+                await gateway.post("coder", GENERATE, {**CONTENTS, **declared})
+            ).status_code == 200
 
 
 async def test_what_the_provider_would_fetch_the_agent_must_be_allowed_to_reach(
@@ -135,17 +137,17 @@ async def test_what_the_provider_would_fetch_the_agent_must_be_allowed_to_reach(
 ) -> None:
     """A URL in each place that takes one needs a net right."""
     with ModelServer() as server:
-        async with model_gateway(tmp_path, server) as here:
-            who = here.authorizer.add_agent("coder")
+        async with model_gateway(tmp_path, server) as gateway:
+            caller = gateway.authorizer.add_agent("coder")
             for count, (path, body, part) in enumerate(FETCHED, 1):
-                assert (await here.post("coder", path, {**body, **part})).status_code == 403
-                assert here.authorizer.refusal_counts["coder", "net connect"] == count
+                assert (await gateway.post("coder", path, {**body, **part})).status_code == 403
+                assert gateway.authorizer.refusal_counts["coder", "net connect"] == count
             assert not server.requests
-            here.authorizer.replace_authorization(
-                replace(who, rights=(*who.rights, right("net", "connect", "img.example.org")))
+            gateway.authorizer.replace_authorization(
+                replace(caller, rights=(*caller.rights, right("net", "connect", "img.example.org")))
             )
             for path, body, part in FETCHED:
-                assert (await here.post("coder", path, {**body, **part})).status_code == 200
+                assert (await gateway.post("coder", path, {**body, **part})).status_code == 200
 
 
 async def test_what_the_provider_would_fetch_waits_for_the_approval_that_its_host_needs(
@@ -154,16 +156,16 @@ async def test_what_the_provider_would_fetch_waits_for_the_approval_that_its_hos
     """A person is shown the whole URL; without a yes nothing is sent."""
     path, body, part = FETCHED[0]
     with ModelServer() as server:
-        async with model_gateway(tmp_path, server) as here:
+        async with model_gateway(tmp_path, server) as gateway:
             rights = (right("llm", "call", "openai"), right("net", "connect", "img.example.org"))
-            who = here.authorizer.add_agent(
+            caller = gateway.authorizer.add_agent(
                 "coder", rights=rights, approval_required=("host:*.example.org",)
             )
-            assert (await here.post("coder", path, {**body, **part})).status_code == 403
+            assert (await gateway.post("coder", path, {**body, **part})).status_code == 403
             told = {"target": "img.example.org:443", "url": "https://img.example.org/a.png"}
-            assert here.authorizer.approval_requests == [
-                (who.agent_id, "host", told["target"], told)
+            assert gateway.authorizer.approval_requests == [
+                (caller.agent_id, "host", told["target"], told)
             ]
             assert not server.requests
-            here.authorizer.approves = True
-            assert (await here.post("coder", path, {**body, **part})).status_code == 200
+            gateway.authorizer.approves = True
+            assert (await gateway.post("coder", path, {**body, **part})).status_code == 200

@@ -36,31 +36,31 @@ async def shares(
 
 async def test_ten_agents_have_equal_shares_and_a_greedy_one_starves_none() -> None:
     """Shares are tokens, not calls, within one round's quantum."""
-    standings = ModelAuthorizer()
-    places = [
-        ConcurrencyTicket.for_caller(standings.add_agent(f"a{number}", budget=WIDE))
+    authorizations = ModelAuthorizer()
+    tickets = [
+        ConcurrencyTicket.for_caller(authorizations.add_agent(f"a{number}", budget=WIDE))
         for number in range(10)
     ]
     calls = {
-        place: (MAX_WAITING if number == 0 else 6, 4096) for number, place in enumerate(places)
+        place: (MAX_WAITING if number == 0 else 6, 4096) for number, place in enumerate(tickets)
     }
     order = await shares(FairQueue(2, ConcurrencyLimit()), calls, 52)
     counts = Counter(place.flow for place in order)
     assert max(counts.values()) - min(counts.values()) <= 3
-    small = ConcurrencyTicket.for_caller(standings.add_agent("small", budget=WIDE))
+    small = ConcurrencyTicket.for_caller(authorizations.add_agent("small", budget=WIDE))
     order = await shares(
-        FairQueue(1, ConcurrencyLimit()), {places[0]: (20, 60_000), small: (20, 600)}, 21
+        FairQueue(1, ConcurrencyLimit()), {tickets[0]: (20, 60_000), small: (20, 600)}, 21
     )
     assert Counter(order)[small] == 20  # large calls are as many tokens, not as many calls
 
 
 async def test_weights_are_shares() -> None:
     """Three to one."""
-    standings = ModelAuthorizer()
+    authorizations = ModelAuthorizer()
     heavy = ConcurrencyTicket.for_caller(
-        standings.add_agent("heavy", budget=replace(WIDE, weight=3))
+        authorizations.add_agent("heavy", budget=replace(WIDE, weight=3))
     )
-    light = ConcurrencyTicket.for_caller(standings.add_agent("light", budget=WIDE))
+    light = ConcurrencyTicket.for_caller(authorizations.add_agent("light", budget=WIDE))
     counts = Counter(
         await shares(FairQueue(1, ConcurrencyLimit()), {light: (30, 5000), heavy: (30, 5000)}, 24)
     )
@@ -69,13 +69,15 @@ async def test_weights_are_shares() -> None:
 
 async def test_children_share_the_turn_of_their_outermost_ancestor() -> None:
     """Five children have as much as one agent beside them."""
-    standings = ModelAuthorizer()
-    parent = standings.add_agent("parent", budget=WIDE)
+    authorizations = ModelAuthorizer()
+    parent = authorizations.add_agent("parent", budget=WIDE)
     family = [
-        ConcurrencyTicket.for_caller(standings.add_agent(f"child-{n}", budget=WIDE, parent=parent))
+        ConcurrencyTicket.for_caller(
+            authorizations.add_agent(f"child-{n}", budget=WIDE, parent=parent)
+        )
         for n in range(5)
     ]
-    other = ConcurrencyTicket.for_caller(standings.add_agent("other", budget=WIDE))
+    other = ConcurrencyTicket.for_caller(authorizations.add_agent("other", budget=WIDE))
     calls = {**dict.fromkeys(family, (5, 4096)), other: (20, 4096)}
     order = await shares(FairQueue(1, ConcurrencyLimit()), calls, 20)
     assert 8 <= sum(place is other for place in order) <= 12
@@ -83,13 +85,15 @@ async def test_children_share_the_turn_of_their_outermost_ancestor() -> None:
 
 async def test_an_agent_s_own_bound_and_its_parent_s_hold() -> None:
     """Calls over the bound wait, and others pass them by."""
-    standings = ModelAuthorizer()
-    parent = standings.add_agent("parent", budget=replace(WIDE, max_concurrent=2))
-    child = ConcurrencyTicket.for_caller(standings.add_agent("child", budget=WIDE, parent=parent))
+    authorizations = ModelAuthorizer()
+    parent = authorizations.add_agent("parent", budget=replace(WIDE, max_concurrent=2))
+    child = ConcurrencyTicket.for_caller(
+        authorizations.add_agent("child", budget=WIDE, parent=parent)
+    )
     queue = FairQueue(8, ConcurrencyLimit())
     entered = [asyncio.ensure_future(queue.acquire(child, 10)) for _ in range(4)]
     other = asyncio.ensure_future(
-        queue.acquire(ConcurrencyTicket.for_caller(standings.add_agent("other")), 10)
+        queue.acquire(ConcurrencyTicket.for_caller(authorizations.add_agent("other")), 10)
     )
     await asyncio.wait({other}, timeout=5)
     assert other.done()
@@ -104,32 +108,32 @@ async def test_an_agent_s_own_bound_and_its_parent_s_hold() -> None:
 async def test_first_come_first_served_and_not_without_end() -> None:
     """A large call keeps its place; over the bound of waiting calls the next is refused."""
     queue = FairQueue(1, ConcurrencyLimit())
-    place = ConcurrencyTicket.for_caller(ModelAuthorizer().add_agent("a", budget=WIDE))
-    await queue.acquire(place, 1)
+    ticket = ConcurrencyTicket.for_caller(ModelAuthorizer().add_agent("a", budget=WIDE))
+    await queue.acquire(ticket, 1)
     waiting = [
-        asyncio.ensure_future(queue.acquire(place, cost))
+        asyncio.ensure_future(queue.acquire(ticket, cost))
         for cost in [90_000, *[1] * (MAX_WAITING - 1)]
     ]
     await asyncio.sleep(0)
     with pytest.raises(ModelGatewayError) as told:
-        await queue.acquire(place, 1)
+        await queue.acquire(ticket, 1)
     assert told.value.rule == "budget:concurrent"
     for one in waiting:
-        queue.release(place)
+        queue.release(ticket)
         await asyncio.wait({one}, timeout=5)
         assert one.done()
-    queue.release(place)
+    queue.release(ticket)
     assert queue.running == 0
 
 
 async def test_whoever_goes_as_its_turn_comes_leaves_no_slot_taken() -> None:
     """A cancelled call gives back what it was given."""
     queue = FairQueue(1, ConcurrencyLimit())
-    place = ConcurrencyTicket.for_caller(ModelAuthorizer().add_agent("a", budget=WIDE))
-    await queue.acquire(place, 1)
-    second = asyncio.ensure_future(queue.acquire(place, 1))
+    ticket = ConcurrencyTicket.for_caller(ModelAuthorizer().add_agent("a", budget=WIDE))
+    await queue.acquire(ticket, 1)
+    second = asyncio.ensure_future(queue.acquire(ticket, 1))
     await asyncio.sleep(0)
-    queue.release(place)
+    queue.release(ticket)
     second.cancel()
     await asyncio.gather(second, return_exceptions=True)
     assert queue.running == 0
@@ -137,14 +141,14 @@ async def test_whoever_goes_as_its_turn_comes_leaves_no_slot_taken() -> None:
 
 async def test_a_greedy_child_holds_up_neither_its_parent_nor_its_siblings() -> None:
     """Not by calls over its own bound, not by the calls that may wait, and not by having come first."""
-    standings = ModelAuthorizer()
-    parent = standings.add_agent("parent", budget=WIDE)
+    authorizations = ModelAuthorizer()
+    parent = authorizations.add_agent("parent", budget=WIDE)
     narrow = replace(WIDE, max_concurrent=1)
     greedy = ConcurrencyTicket.for_caller(
-        standings.add_agent("greedy", budget=narrow, parent=parent)
+        authorizations.add_agent("greedy", budget=narrow, parent=parent)
     )
     sibling = ConcurrencyTicket.for_caller(
-        standings.add_agent("sibling", budget=WIDE, parent=parent)
+        authorizations.add_agent("sibling", budget=WIDE, parent=parent)
     )
     queue = FairQueue(2, ConcurrencyLimit())
     calls = [asyncio.ensure_future(queue.acquire(greedy, 10)) for _ in range(1 + MAX_WAITING)]
@@ -168,9 +172,9 @@ async def test_a_greedy_child_holds_up_neither_its_parent_nor_its_siblings() -> 
 async def test_a_call_of_any_size_is_weighed_at_once() -> None:
     """The rounds until its turn are bounded: nobody's number keeps the gateway counting."""
     queue = FairQueue(1, ConcurrencyLimit())
-    standings = ModelAuthorizer()
+    authorizations = ModelAuthorizer()
     first, second = (
-        ConcurrencyTicket.for_caller(standings.add_agent(name, budget=WIDE))
+        ConcurrencyTicket.for_caller(authorizations.add_agent(name, budget=WIDE))
         for name in ("first", "second")
     )
     calls = [asyncio.ensure_future(queue.acquire(place, 10**30)) for place in (first, second)]

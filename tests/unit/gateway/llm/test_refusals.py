@@ -37,23 +37,23 @@ PATHS = [
 async def test_only_listed_calls_pass(tmp_path: Path) -> None:
     """403 and a count for every other path and method."""
     with ModelServer() as server:
-        async with model_gateway(tmp_path, server) as here:
-            here.authorizer.add_agent("coder")
+        async with model_gateway(tmp_path, server) as gateway:
+            gateway.authorizer.add_agent("coder")
             head = {"authorization": "Bearer token-coder"}
             for count, (method, path) in enumerate(PATHS, 1):
-                answer = await here.client.request(
-                    method, f"{here.url}/llm/{path}", headers=head, json=CHAT
+                response = await gateway.client.request(
+                    method, f"{gateway.url}/llm/{path}", headers=head, json=CHAT
                 )
-                assert answer.status_code == 403, path
-                assert here.authorizer.refusal_counts["coder", "llm:path"] == count
+                assert response.status_code == 403, path
+                assert gateway.authorizer.refusal_counts["coder", "llm:path"] == count
             assert not server.requests
 
 
 async def test_a_path_in_another_form_is_refused(tmp_path: Path) -> None:
     """Dots, doubled slashes and escapes never reach the provider."""
     with ModelServer() as server:
-        async with model_gateway(tmp_path, server) as here:
-            here.authorizer.add_agent("coder")
+        async with model_gateway(tmp_path, server) as gateway:
+            gateway.authorizer.add_agent("coder")
             head = b"authorization: Bearer token-coder\r\ncontent-length: 2\r\nhost: x\r\n\r\n{}"
             for path in (
                 b"v1/../v1/responses",
@@ -61,8 +61,10 @@ async def test_a_path_in_another_form_is_refused(tmp_path: Path) -> None:
                 b"v1/%2e%2e/responses",
                 b"v1/responses/../files",
             ):
-                answer = await raw(here.url, b"POST /llm/openai/" + path + b" HTTP/1.1\r\n" + head)
-                assert answer.split(b" ")[1] in (b"403", b"404"), path
+                response = await raw(
+                    gateway.url, b"POST /llm/openai/" + path + b" HTTP/1.1\r\n" + head
+                )
+                assert response.split(b" ")[1] in (b"403", b"404"), path
             assert not server.requests
 
 
@@ -70,61 +72,63 @@ async def raw(url: str, request: bytes) -> bytes:
     """The first bytes of the answer to a request that no client library would send."""
     reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
     writer.write(request)
-    found = await reader.read(200)
+    result = await reader.read(200)
     writer.close()
-    return found
+    return result
 
 
 async def test_nothing_is_stored_at_the_provider(tmp_path: Path) -> None:
     """`store` is off, whatever the agent says."""
     with ModelServer() as server:
-        async with model_gateway(tmp_path, server) as here:
-            here.authorizer.add_agent("coder")
-            await here.post("coder", "openai/v1/responses", {**RESPONSES, "store": True})
-            await here.chat("coder", store=True)
+        async with model_gateway(tmp_path, server) as gateway:
+            gateway.authorizer.add_agent("coder")
+            await gateway.post("coder", "openai/v1/responses", {**RESPONSES, "store": True})
+            await gateway.chat("coder", store=True)
             assert [request.body["store"] for request in server.requests] == [False, False]
 
 
 async def test_an_answer_whose_usage_could_not_be_read_is_not_asked_for(tmp_path: Path) -> None:
     """A stream that only some servers take for one, and answers of another form than JSON and events, are refused."""
     with ModelServer() as server:
-        async with model_gateway(tmp_path, server) as here:
-            here.authorizer.add_agent("coder")
+        async with model_gateway(tmp_path, server) as gateway:
+            gateway.authorizer.add_agent("coder")
             for value in ("true", 1, "yes", {}):
-                assert (await here.chat("coder", stream=value)).status_code == 400, value
+                assert (await gateway.chat("coder", stream=value)).status_code == 400, value
             stream = GENERATE.replace("generate", "streamGenerate")
             for path in (
                 f"{stream}?alt=ssefoo", f"{stream}?alt=json&alt=sse", f"{stream}?pageToken=alt=sse", f"{GENERATE}?alt=proto",
                 f"{GENERATE}?alt=sse", f"{GENERATE}?alt=media",
             ):  # fmt: skip
-                assert (await here.post("coder", path, CONTENTS)).status_code == 400, path
+                assert (await gateway.post("coder", path, CONTENTS)).status_code == 400, path
             assert not server.requests
-            assert (await here.post("coder", f"{stream}?alt=sse", CONTENTS)).status_code == 200
+            assert (await gateway.post("coder", f"{stream}?alt=sse", CONTENTS)).status_code == 200
             assert server.requests[-1].query == "alt=sse"
 
 
 async def test_a_number_of_answers_is_weighed_before_the_call_waits(tmp_path: Path) -> None:
     """More than any budget holds is refused at once, and the gateway serves on."""
     with ModelServer() as server:
-        async with model_gateway(tmp_path, server) as here:
-            here.authorizer.add_agent("greedy")
-            here.authorizer.add_agent("coder")
+        async with model_gateway(tmp_path, server) as gateway:
+            gateway.authorizer.add_agent("greedy")
+            gateway.authorizer.add_agent("coder")
             async with asyncio.timeout(60):
-                assert (await here.chat("greedy", n=10**30)).status_code == 429
-                assert (await here.chat("coder")).status_code == 200
-            assert here.authorizer.refusal_counts == {("greedy", "budget:tokens"): 1}
+                assert (await gateway.chat("greedy", n=10**30)).status_code == 429
+                assert (await gateway.chat("coder")).status_code == 200
+            assert gateway.authorizer.refusal_counts == {("greedy", "budget:tokens"): 1}
 
 
 async def test_models_need_a_right_and_a_provider_that_is_open_for_them(tmp_path: Path) -> None:
     """Both are asked, and each refusal has its rule."""
     with ModelServer() as server:
-        async with model_gateway(tmp_path, server, models=("small-*",)) as here:
-            here.authorizer.add_agent("coder", rights=(right("llm", "call", "openai/small-1"),))
-            assert (await here.chat("coder")).status_code == 200
-            assert (await here.chat("coder", model="small-2")).status_code == 403
-            assert (await here.chat("coder", model="large-1")).status_code == 403
-            assert (await here.post("coder", "anthropic/v1/messages", MESSAGES)).status_code == 403
-            assert here.authorizer.refusal_counts == {
+        async with model_gateway(tmp_path, server, models=("small-*",)) as gateway:
+            gateway.authorizer.add_agent("coder", rights=(right("llm", "call", "openai/small-1"),))
+            assert (await gateway.chat("coder")).status_code == 200
+            assert (await gateway.chat("coder", model="small-2")).status_code == 403
+            assert (await gateway.chat("coder", model="large-1")).status_code == 403
+            assert (
+                await gateway.post("coder", "anthropic/v1/messages", MESSAGES)
+            ).status_code == 403
+            assert gateway.authorizer.refusal_counts == {
                 ("coder", "llm call"): 2,
                 ("coder", "llm:model"): 1,
             }
@@ -134,17 +138,17 @@ async def test_models_need_a_right_and_a_provider_that_is_open_for_them(tmp_path
 async def test_without_a_budget_there_is_no_model(tmp_path: Path) -> None:
     """No budget, no call."""
     with ModelServer() as server:
-        async with model_gateway(tmp_path, server) as here:
-            here.authorizer.add_agent("coder", budget=None)
-            assert (await here.chat("coder")).status_code == 403
-            assert here.authorizer.refusal_counts["coder", "llm:budget"] == 1
+        async with model_gateway(tmp_path, server) as gateway:
+            gateway.authorizer.add_agent("coder", budget=None)
+            assert (await gateway.chat("coder")).status_code == 403
+            assert gateway.authorizer.refusal_counts["coder", "llm:budget"] == 1
 
 
 async def test_a_body_that_is_no_request_is_said_to_be_none(tmp_path: Path) -> None:
     """400, nothing is sent, nothing breaks."""
     with ModelServer() as server:
-        async with model_gateway(tmp_path, server) as here:
-            here.authorizer.add_agent("coder")
+        async with model_gateway(tmp_path, server) as gateway:
+            gateway.authorizer.add_agent("coder")
             head = {"authorization": "Bearer token-coder"}
             for body in (
                 b"",
@@ -155,11 +159,11 @@ async def test_a_body_that_is_no_request_is_said_to_be_none(tmp_path: Path) -> N
                 b'{"model": 1}',
                 b'{"model": "a b"}',
             ):
-                answer = await here.client.post(
-                    f"{here.url}/llm/openai/v1/responses", content=body, headers=head
+                response = await gateway.client.post(
+                    f"{gateway.url}/llm/openai/v1/responses", content=body, headers=head
                 )
-                assert answer.status_code == 400, body[:20]
-                assert answer.json()["error"]["type"] == "invalid_request_error"
+                assert response.status_code == 400, body[:20]
+                assert response.json()["error"]["type"] == "invalid_request_error"
             assert not server.requests
 
 
@@ -167,33 +171,33 @@ async def test_the_filter_masks_what_goes_out_and_counts_it(tmp_path: Path) -> N
     """`privacy.policy.outbound`."""
     secret = "sk-" + "ab12" * 8
     with ModelServer() as server:
-        async with model_gateway(tmp_path / "soft", server, privacy="soft") as here:
-            here.authorizer.add_agent("coder")
-            assert (await here.chat("coder", f"my key is {secret}")).status_code == 200
+        async with model_gateway(tmp_path / "soft", server, privacy="soft") as gateway:
+            gateway.authorizer.add_agent("coder")
+            assert (await gateway.chat("coder", f"my key is {secret}")).status_code == 200
             assert secret not in str(server.requests[-1].body)
-            assert here.app.gauges.masked == {("openai", "secret"): 1}
-        async with model_gateway(tmp_path / "off", server) as here:
-            here.authorizer.add_agent("coder")
-            await here.chat("coder", f"my key is {secret}")
+            assert gateway.app.gauges.masked == {("openai", "secret"): 1}
+        async with model_gateway(tmp_path / "off", server) as gateway:
+            gateway.authorizer.add_agent("coder")
+            await gateway.chat("coder", f"my key is {secret}")
             assert secret in str(server.requests[-1].body)
 
 
 async def test_odd_text_and_depth_break_nothing(tmp_path: Path) -> None:
     """Half a surrogate pair passes as it came; what is nested too deep is refused; `prompt` of completions is the text."""
     with ModelServer() as server:
-        async with model_gateway(tmp_path, server, privacy="soft") as here:
-            here.authorizer.add_agent("coder")
+        async with model_gateway(tmp_path, server, privacy="soft") as gateway:
+            gateway.authorizer.add_agent("coder")
             head = {"authorization": "Bearer token-coder"}
-            url = f"{here.url}/llm/openai/v1/chat/completions"
+            url = f"{gateway.url}/llm/openai/v1/chat/completions"
             half = b'{"model":"small-1","messages":[{"role":"user","content":"\\ud800"}]}'
-            assert (await here.client.post(url, content=half, headers=head)).status_code == 200
+            assert (await gateway.client.post(url, content=half, headers=head)).status_code == 200
             assert server.requests[-1].body["messages"][0]["content"] == "\ud800"
             for depth in (400, 900, 5000):
                 deep = b'{"model":"small-1","messages":[],"x":' + b"[" * depth + b"]" * depth + b"}"
-                answer = await here.client.post(url, content=deep, headers=head)
-                assert answer.status_code in (200, 400), depth
-            assert answer.status_code == 400
-            await here.post(
+                response = await gateway.client.post(url, content=deep, headers=head)
+                assert response.status_code in (200, 400), depth
+            assert response.status_code == 400
+            await gateway.post(
                 "coder", "openai/v1/completions", {"model": "small-1", "prompt": "Once"}
             )
             assert server.requests[-1].body["prompt"] == "Once"
@@ -202,39 +206,43 @@ async def test_odd_text_and_depth_break_nothing(tmp_path: Path) -> None:
 async def test_many_large_requests_cost_the_agent_that_sends_them(tmp_path: Path) -> None:
     """A body that is too large, one of too many parts, and many at once are refused; a neighbour is served meanwhile."""
     with ModelServer() as server:
-        async with model_gateway(tmp_path, server) as here:
-            here.authorizer.add_agent("greedy")
-            here.authorizer.add_agent("coder")
+        async with model_gateway(tmp_path, server) as gateway:
+            gateway.authorizer.add_agent("greedy")
+            gateway.authorizer.add_agent("coder")
             head = {"authorization": "Bearer token-greedy"}
-            url = f"{here.url}/llm/openai/v1/chat/completions"
+            url = f"{gateway.url}/llm/openai/v1/chat/completions"
             for body in (
                 b" " * (MAX_BODY + 1),
                 b'{"model":"small-1","x":[' + b"0," * MOST + b"0]}",
             ):
-                assert (await here.client.post(url, content=body, headers=head)).status_code == 413
+                assert (
+                    await gateway.client.post(url, content=body, headers=head)
+                ).status_code == 413
             lines = [
-                await asyncio.open_connection("127.0.0.1", int(here.url.rpartition(":")[2]))
+                await asyncio.open_connection("127.0.0.1", int(gateway.url.rpartition(":")[2]))
                 for _ in range(3)
             ]
             for _, writer in lines:
-                said = "POST /llm/openai/v1/responses HTTP/1.1\r\nhost: x\r\nauthorization: Bearer token-greedy\r\n"
-                writer.write(f"{said}content-length: {MAX_BODY - 1}\r\n\r\n{{".encode())
+                output = "POST /llm/openai/v1/responses HTTP/1.1\r\nhost: x\r\nauthorization: Bearer token-greedy\r\n"
+                writer.write(f"{output}content-length: {MAX_BODY - 1}\r\n\r\n{{".encode())
             answers = [asyncio.ensure_future(reader.readline()) for reader, _ in lines]
             done, _ = await asyncio.wait(answers, timeout=5, return_when=asyncio.FIRST_COMPLETED)
             assert [one.result().split()[1] for one in done] == [b"503"]
-            assert (await here.chat("coder")).status_code == 200
+            assert (await gateway.chat("coder")).status_code == 200
             for _, writer in lines:
                 writer.close()
-            await wait_until(lambda: not here.app.body_memory.reserved, "nothing is held any more")
+            await wait_until(
+                lambda: not gateway.app.body_memory.reserved, "nothing is held any more"
+            )
             await asyncio.gather(*answers)
 
 
 async def test_a_key_that_is_not_set_is_named(tmp_path: Path) -> None:
     """The name of the secret, for the operator."""
     with ModelServer() as server:
-        async with model_gateway(tmp_path, server, env_var="OTHER_KEY") as here:
-            here.authorizer.add_agent("coder", budget=BUDGET)
-            answer = await here.chat("coder")
-            assert answer.status_code == 503
-            assert "OTHER_KEY" in answer.text
-            assert KEY not in answer.text
+        async with model_gateway(tmp_path, server, env_var="OTHER_KEY") as gateway:
+            gateway.authorizer.add_agent("coder", budget=BUDGET)
+            response = await gateway.chat("coder")
+            assert response.status_code == 503
+            assert "OTHER_KEY" in response.text
+            assert KEY not in response.text

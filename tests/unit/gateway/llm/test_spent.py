@@ -10,9 +10,9 @@ NONE = {"cap": 1000, "used": 0, "reserved": 0, "left": 1000}
 
 def test_left_is_the_least_in_the_line() -> None:
     """A child shows its own cap and use, and never more left than an ancestor has."""
-    standings = ModelAuthorizer()
-    parent = standings.add_agent("coder", budget=SMALL)
-    child = standings.add_agent("tester", budget=BUDGET, parent=parent)
+    authorizations = ModelAuthorizer()
+    parent = authorizations.add_agent("coder", budget=SMALL)
+    child = authorizations.add_agent("tester", budget=BUDGET, parent=parent)
     spent = {
         "coder": BudgetUsage(since=1000, tokens=700, calls=4, reserved=50),
         "tester": BudgetUsage(since=1010, tokens=5, calls=1),

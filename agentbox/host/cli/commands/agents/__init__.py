@@ -1,1 +1,1 @@
-"""Verbs about agents, tasks and decisions on them. One file a verb."""
+"""Commands for agents, tasks, reviews and approvals. One file per command."""

@@ -1,4 +1,4 @@
-"""`agentbox agent`: agents of the box, and what each of them holds."""
+"""`agentbox agent`: agents of the box and their grants."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _STATES = ("starting", "running", "backoff", "stopping", "exited", "failed", "lo
 
 @click.group(name="agent")
 def command() -> None:
-    """Agents of the box: list, show, spawn, stop, logs, attach, revoke."""
+    """Manage agents of the box: list, show, spawn, stop, logs, attach, revoke."""
 
 
 @command.command(name="list")
 @click.option(
     "--state", type=click.Choice(_STATES), default=None, help="Only agents in this state."
 )
-@click.option("--name", default=None, metavar="NAME", help="Only agents of this name.")
+@click.option("--name", default=None, metavar="NAME", help="Only agents with this name.")
 @click.pass_obj
 def list_agents(cli: CliContext, state: str | None, name: str | None) -> None:
-    """Every agent, oldest first."""
+    """List all agents, oldest first."""
     from agentbox.client import every
 
     with cli.client() as client:
@@ -44,7 +44,10 @@ def list_agents(cli: CliContext, state: str | None, name: str | None) -> None:
     cli.out.document([agent.to_wire() for agent in agents])
     for agent in agents:
         spec = agent.spec
-        line = f"{agent.agent_id}  {agent.state:<9} {agent.generation:>3}  {spec['profile']:<12} {spec['name']:<16}"
+        line = (
+            f"{agent.agent_id}  {agent.state:<9} {agent.generation:>3}  {spec['profile']:<12} "
+            f"{spec['name']:<16}"
+        )
         cli.out.line(
             f"{escape_invisible(line)} {escape_invisible(' '.join(spec['argv']))[:60]}".rstrip()
         )
@@ -54,7 +57,7 @@ def list_agents(cli: CliContext, state: str | None, name: str | None) -> None:
 @click.argument("agent_id")
 @click.pass_obj
 def show(cli: CliContext, agent_id: str) -> None:
-    """One agent: its state, its policy, and each grant with its id."""
+    """Show an agent: its state, its policy, and each grant with its id."""
     with cli.client() as client:
         _print_agent(cli, client.agents.get(agent_id))
 
@@ -67,11 +70,13 @@ def show(cli: CliContext, agent_id: str) -> None:
     "--parent",
     default=None,
     metavar="ID",
-    help="It is a child of this agent, and holds no more than it.",
+    help="Make it a child of this agent; its grants are restricted to the parent's.",
 )
-@click.option("--cwd", default=None, metavar="DIR", help="Folder in the box. [default: /workspace]")
 @click.option(
-    "--interactive", "-i", is_flag=True, help="Give it a pipe for its standard input, for `attach`."
+    "--cwd", default=None, metavar="DIR", help="Directory in the box. [default: /workspace]"
+)
+@click.option(
+    "--interactive", "-i", is_flag=True, help="Connect its standard input to a pipe, for `attach`."
 )
 @click.argument("name")
 @click.argument("argv", nargs=-1, type=click.UNPROCESSED, metavar="[-- CMD...]")
@@ -85,7 +90,7 @@ def spawn(
     name: str,
     argv: tuple[str, ...],
 ) -> None:
-    """Start the agent NAME of the manifest, or the command CMD with NAME for people; print its id."""
+    """Start the agent NAME of the manifest, or the command CMD labelled NAME; print its id."""
     if argv and argv[0] != "--" and argv[0].startswith("-"):
         raise click.UsageError(
             f"Put {argv[0]} before {name}, or -- between them if it is the command."
@@ -121,7 +126,7 @@ def spawn(
 @click.argument("agent_id")
 @click.pass_obj
 def stop(cli: CliContext, grace_s: float | None, agent_id: str) -> None:
-    """End an agent with all its processes; it is not started again."""
+    """Stop an agent with all its processes; it is not restarted."""
     with cli.client() as client:
         agent = client.agents.get(agent_id)
         exit_status = client.agents.terminate(agent_id, agent.generation, grace_s=grace_s)
@@ -130,11 +135,11 @@ def stop(cli: CliContext, grace_s: float | None, agent_id: str) -> None:
 
 
 @command.command()
-@click.option("-f", "--follow", is_flag=True, help="Go on until the agent is over.")
+@click.option("-f", "--follow", is_flag=True, help="Follow until the agent has ended.")
 @click.argument("agent_id")
 @click.pass_obj
 def logs(cli: CliContext, follow: bool, agent_id: str) -> None:
-    """Output of an agent, as far as the box has kept it."""
+    """Show the output of an agent that the box has stored."""
     with cli.client() as client, closing(AgentOutput()) as output:
         for item in client.agents.stream(agent_id, follow=follow):
             output.write(item.kind, item.data)
@@ -144,7 +149,10 @@ def logs(cli: CliContext, follow: bool, agent_id: str) -> None:
 @click.argument("agent_id")
 @click.pass_obj
 def attach(cli: CliContext, agent_id: str) -> None:
-    """Join this terminal to an agent's standard input and output. Ctrl-D closes its input, Ctrl-C lets go of it."""
+    """Attach this terminal to an agent's standard input and output.
+
+    Ctrl-D closes the input, Ctrl-C detaches.
+    """
     with cli.client() as client:
         agent = client.agents.get(agent_id)
         with (
@@ -161,9 +169,10 @@ def attach(cli: CliContext, agent_id: str) -> None:
 @click.argument("grant_id")
 @click.pass_obj
 def revoke(cli: CliContext, agent_id: str, grant_id: str) -> int:
-    """Take a grant back for good, from all that descends from the agent too.
+    """Permanently revoke a grant of an agent and all its descendants.
 
-    What the kernel holds (fs, exec, env, a raw port) ends its processes; its restart policy then applies.
+    Revoking a grant that the kernel enforces (fs, exec, env, a raw port) ends the agent's
+    processes; its restart policy then applies.
     """
     with cli.client() as client:
         agent = client.agents.revoke(agent_id, grant_id)
@@ -175,7 +184,7 @@ def revoke(cli: CliContext, agent_id: str, grant_id: str) -> int:
 
 
 def _forward_stdin(attached: Attached) -> None:
-    """What is typed, until its end or that of the agent."""
+    """Forwards stdin until its end or the end of the agent."""
     from agentbox.core.errors import AgentboxError
 
     try:

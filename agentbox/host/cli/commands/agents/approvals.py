@@ -1,4 +1,4 @@
-"""`agentbox approvals`: actions of agents that wait for a person."""
+"""`agentbox approvals`: actions of agents that need an approval."""
 
 from __future__ import annotations
 
@@ -29,19 +29,20 @@ _FIELDS = (
 
 @click.group(name="approvals")
 def command() -> None:
-    """Actions that wait for you: list, show, approve, deny."""
+    """List and decide pending approvals: list, show, approve, deny."""
 
 
 @command.command(name="list")
 @click.pass_obj
 def list_(cli: CliContext) -> None:
-    """What waits, and what was decided in the last day; oldest first."""
+    """List pending approvals and those decided in the last day, oldest first."""
     with cli.client() as client:
         approvals = client.approvals.list()
     cli.out.document(list(approvals))
     for approval in approvals:
         cli.out.line(
-            f"{approval['id']}  {approval['state']:<8}  {escape_invisible(approval['name'])[:40]}  {approval['kind']} {escape_invisible(approval['value'])[:80]}"
+            f"{approval['id']}  {approval['state']:<8}  {escape_invisible(approval['name'])[:40]}  "
+            f"{approval['kind']} {escape_invisible(approval['value'])[:80]}"
         )
 
 
@@ -49,26 +50,27 @@ def list_(cli: CliContext) -> None:
 @click.argument("id")
 @click.pass_obj
 def show(cli: CliContext, id: str) -> None:
-    """One action, with its real parameters. What the agent says of it is in quotation marks."""
+    """Show an action with its real parameters; the agent's own description is in quotation
+    marks."""
     with cli.client() as client:
         _print_approval(cli, client.approvals.get(id))
 
 
 @command.command()
-@click.option("--reason", default="", help="Why; it is kept in the journal.")
+@click.option("--reason", default="", help="Reason, stored in the journal.")
 @click.argument("id")
 @click.pass_obj
 def approve(cli: CliContext, reason: str, id: str) -> None:
-    """Let it happen, once. Exit 7 when it is decided already."""
+    """Approve the action, once. Exit 7 when it is already decided."""
     _decide(cli, id, "approve", reason)
 
 
 @command.command()
-@click.option("--reason", default="", help="Why; the agent is told, and it is kept in the journal.")
+@click.option("--reason", default="", help="Reason, shown to the agent and stored in the journal.")
 @click.argument("id")
 @click.pass_obj
 def deny(cli: CliContext, reason: str, id: str) -> None:
-    """Refuse it; an equal one stays refused for 10 minutes. Exit 7 when it is decided already."""
+    """Deny the action, and equal ones for 10 minutes. Exit 7 when it is already decided."""
     _decide(cli, id, "deny", reason)
 
 

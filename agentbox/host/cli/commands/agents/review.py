@@ -1,4 +1,4 @@
-"""`agentbox review`: what agents changed in their copies of the workspace, and the decision on it."""
+"""`agentbox review`: changes that agents made in their copies of the workspace."""
 
 from __future__ import annotations
 
@@ -18,22 +18,24 @@ _KINDS = ("added", "modified", "deleted")
 
 @click.group(name="review")
 def command() -> None:
-    """What agents changed: list, show, commit, discard.
+    """Review changes made by agents: list, show, commit, discard.
 
-    An agent works in a copy of the workspace. What it changed there waits here until it is taken over or thrown away.
+    An agent works in a copy of the workspace. Its changes wait for a review, which applies or
+    discards them.
     """
 
 
 @command.command(name="list")
 @click.pass_obj
 def list_(cli: CliContext) -> None:
-    """Changes that wait for a decision, oldest first."""
+    """List pending reviews, oldest first."""
     with cli.client() as client:
         reviews = client.reviews.list()
     cli.out.document(list(reviews))
     for review in reviews:
         cli.out.line(
-            f"{review['agent_id']}  {review['sealed_at'][:19]}  {escape_invisible(review['name'])[:40]}  {_format_counts(review)}"
+            f"{review['agent_id']}  {review['sealed_at'][:19]}  "
+            f"{escape_invisible(review['name'])[:40]}  {_format_counts(review)}"
         )
 
 
@@ -44,7 +46,7 @@ def list_(cli: CliContext) -> None:
 @click.argument("agent_id")
 @click.pass_obj
 def show(cli: CliContext, diff: bool, agent_id: str) -> None:
-    """The changes of one agent. What runs by itself where it lands comes first, marked with !."""
+    """Show the changes of an agent. Files that are executed automatically come first, marked !."""
     position: int | None = 0
     with cli.client() as client:
         while position is not None:
@@ -58,7 +60,8 @@ def show(cli: CliContext, diff: bool, agent_id: str) -> None:
             position = page["next"]
     cli.out.row({"summary": page["summary"], "left_out": skipped})
     cli.out.note(
-        f"agentbox: take it with `agentbox review commit {agent_id}`, or `agentbox review discard {agent_id}`"
+        f"agentbox: apply with `agentbox review commit {agent_id}`, or `agentbox review discard "
+        f"{agent_id}`"
     )
 
 
@@ -67,12 +70,12 @@ def show(cli: CliContext, diff: bool, agent_id: str) -> None:
     "--digest",
     default=None,
     metavar="D",
-    help="Only if it is the one with this digest, as `show` said.",
+    help="Only if the review has this digest, as shown by `show`.",
 )
 @click.argument("agent_id")
 @click.pass_obj
 def commit(cli: CliContext, digest: str | None, agent_id: str) -> int:
-    """Take the changes over into the workspace: all of them, or none where the workspace has changed."""
+    """Apply the changes to the workspace: all of them, or none if the workspace has changed."""
     from agentbox.client import ApiError
 
     with cli.client() as client:
@@ -98,12 +101,12 @@ def commit(cli: CliContext, digest: str | None, agent_id: str) -> int:
 @click.argument("agent_id")
 @click.pass_obj
 def discard(cli: CliContext, yes: bool, agent_id: str) -> None:
-    """Throw the changes away, for good (asks first)."""
+    """Permanently discard the changes (asks first)."""
     with cli.client() as client:
         summary = client.reviews.show(agent_id, limit=1)["summary"]
-        if not yes and not click.confirm(f"Throw away {_format_counts(summary)}?", err=True):
+        if not yes and not click.confirm(f"Discard {_format_counts(summary)}?", err=True):
             raise AgentboxError(
-                "cannot discard the review: nobody said yes", "Say --yes.", exit_code=ExitCode.USAGE
+                "cannot discard the review: not confirmed", "Give --yes.", exit_code=ExitCode.USAGE
             )
         result = client.reviews.discard(agent_id)
     cli.out.document(result)
@@ -113,7 +116,7 @@ def discard(cli: CliContext, yes: bool, agent_id: str) -> None:
 def _format_counts(summary: Mapping[str, Any]) -> str:
     parts = [f"{summary[kind]} {kind}" for kind in _KINDS if summary[kind]]
     executed = (
-        f", {pluralize(summary['runs_by_itself'], 'file')} that something runs by itself"
+        f", {pluralize(summary['runs_by_itself'], 'file')} executed automatically"
         if summary["runs_by_itself"]
         else ""
     )
@@ -125,23 +128,25 @@ def _format_counts(summary: Mapping[str, Any]) -> str:
 def _print_header(out: Output, page: Mapping[str, Any]) -> None:
     summary = page["summary"]
     out.line(
-        f"agent {summary['agent_id']} ({escape_invisible(summary['name'])}), {summary['sealed_at'][:19]}"
+        f"agent {summary['agent_id']} ({escape_invisible(summary['name'])}), "
+        f"{summary['sealed_at'][:19]}"
     )
     out.line(f"digest {summary['digest']}")
     out.line(_format_counts(summary))
     for skipped in page["left_out"]:
         out.line(
-            f"not taken: {escape_invisible(skipped['path'])}: {escape_invisible(skipped['why'])}"
+            f"skipped: {escape_invisible(skipped['path'])}: {escape_invisible(skipped['why'])}"
         )
     if more := summary["left_out"] - len(page["left_out"]):
-        out.line(f"not taken: {more} more")
+        out.line(f"skipped: {more} more")
 
 
 def _print_change(out: Output, change: Mapping[str, Any], *, diff: bool) -> None:
     mark = "!" if change["runs"] else " "
     notes = "; ".join([note for note in (change["runs"], *change["notes"]) if note])
     out.line(
-        f"{mark} {change['what']:<8} {escape_invisible(change['path'])}{f'  [{escape_invisible(notes)}]' if notes else ''}"
+        f"{mark} {change['what']:<8} "
+        f"{escape_invisible(change['path'])}{f'  [{escape_invisible(notes)}]' if notes else ''}"
     )
     for line in change["diff"].splitlines() if diff else ():
         text = escape_invisible(line, tabs=True)

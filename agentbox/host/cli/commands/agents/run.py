@@ -1,4 +1,4 @@
-"""`agentbox run`: one command in the box, as a task whose output comes to this terminal."""
+"""`agentbox run`: runs one command in the box as a task and streams its output."""
 
 from __future__ import annotations
 
@@ -22,25 +22,30 @@ from agentbox.host.cli.stdio import discard_unwritten
 if TYPE_CHECKING:
     from agentbox.client import BoxClient, LogItem, Task
 
-CONFINED_NOTICE = "confined by the kernel to its profile, its network is the gateway; what that does not stop: docs/security.md"
-DECLARED_NOTICE = "confined by the kernel as the manifest has this agent; what that does not stop: docs/security.md"
+CONFINED_NOTICE = (
+    "confined by the kernel to its profile, network through the gateway; limits: docs/security.md"
+)
+DECLARED_NOTICE = (
+    "confined by the kernel as the manifest defines this agent; limits: docs/security.md"
+)
 OPEN_NOTICE = (
     "confined by the kernel to its files and processes, its network is open; docs/security.md"
 )
-OUTPUT_DROPPED = "some of the output is missing here: the box does not keep it any more"
+OUTPUT_DROPPED = "part of the output is missing: the box no longer stores it"
 EXIT_AGENTBOX_FAILED = 125
 EXIT_TIMED_OUT = 124
 EXIT_SIGNAL_BASE = 128
-_RETRY_TIMEOUT_SECONDS = 15.0  # a killed API is back within two
+_RETRY_TIMEOUT_SECONDS = 15.0  # a killed API restarts within two
 _RETRY_DELAY_SECONDS = 0.2
 _OPERATOR = "urn:agentbox:operator"
-_NO_STATE_STATUSES = (403, 404)  # whose use is refused, or that is made now
+_NO_STATE_STATUSES = (403, 404)  # not permitted, or created by this run
 
 
 @click.command(
     name="run",
     context_settings={"allow_interspersed_args": False},
-    epilog="Exit code: the command's own; 128 + n when signal n ended it, 124 at the time limit, 125 when agentbox failed or "
+    epilog="Exit code: the command's own; 128 + n if signal n ended it, 124 at the time limit, 125 "
+    "if agentbox failed or "
     "output was lost.",
 )
 @click.option(
@@ -54,7 +59,7 @@ _NO_STATE_STATUSES = (403, 404)  # whose use is refused, or that is made now
     "state",
     default="",
     metavar="N",
-    help="Share the state of this name: memory and pods that stay.",
+    help="Share the state of this name: memory and pods that persist.",
 )
 @click.option(
     "--profile",
@@ -69,26 +74,28 @@ _NO_STATE_STATUSES = (403, 404)  # whose use is refused, or that is made now
     default=600.0,
     show_default=True,
     metavar="S",
-    help="End it after S seconds.",
+    help="Stop it after S seconds.",
 )
-@click.option("--cwd", default="", metavar="DIR", help="Folder in the box. [default: /workspace]")
+@click.option(
+    "--cwd", default="", metavar="DIR", help="Directory in the box. [default: /workspace]"
+)
 @click.option(
     "--env",
     "-e",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Set a variable of its environment; may be repeated.",
+    help="Set an environment variable; may be repeated.",
 )
 @click.option(
     "--input",
-    "given",
+    "input_file",
     type=click.File("rb"),
     help="Feed this file (- for stdin) to its standard input.",
 )
 @click.option(
     "--direct",
     is_flag=True,
-    help="Let it write the workspace itself, its .git too, without a review. Needs scope admin.",
+    help="Write to the workspace itself, including .git, without a review. Needs scope admin.",
 )
 @click.option("--no-stream", is_flag=True, help="Print the output when the command has ended.")
 @click.argument("argv", nargs=-1, type=click.UNPROCESSED, metavar="[--] CMD...")
@@ -101,18 +108,19 @@ def command(
     timeout_s: float,
     cwd: str,
     env: tuple[str, ...],
-    given: IO[bytes] | None,
+    input_file: IO[bytes] | None,
     direct: bool,
     no_stream: bool,
     argv: tuple[str, ...],
 ) -> int:
-    """Run one command in the box, or an agent of the manifest by its name, and return its exit code.
+    """Run one command in the box, or an agent of the manifest by its name, and return its exit
+    code.
 
-    Its output streams to this terminal. Ctrl-C ends it. A bead in the box is its receipt. It works in a copy of the
-    workspace; what it changed there waits for `agentbox review`.
+    Its output streams to this terminal. Ctrl-C cancels it. A bead in the box records it. It works
+    in a copy of the workspace; its changes wait for `agentbox review`.
     """
     if bool(argv) == bool(agent):
-        raise click.UsageError("Say what to run: either CMD..., or --agent NAME.")
+        raise click.UsageError("Give either CMD... or --agent NAME.")
     name, profile = agent or Path(argv[0]).name[:64], profile or ("" if agent else "sandboxed")
     spec = {
         "name": name,
@@ -124,12 +132,11 @@ def command(
     spec |= {"agent": agent} if agent else {}
     spec |= {"state": state} if state else {}
     spec |= {"workspace": "direct"} if direct else {}
-    cli.out.note(
-        f"agentbox: {OPEN_NOTICE if profile == 'unrestricted' else CONFINED_NOTICE if profile else DECLARED_NOTICE}"
-    )
+    confined = CONFINED_NOTICE if profile else DECLARED_NOTICE
+    cli.out.note(f"agentbox: {OPEN_NOTICE if profile == 'unrestricted' else confined}")
     try:
         with cli.client() as client:
-            stdin = given.read() if given else None
+            stdin = input_file.read() if input_file else None
             if state:
                 _note_state_owner(cli, client, state)
             task_id = _submit_task(client, spec, timeout_s, stdin)
@@ -142,7 +149,7 @@ def command(
         cli.out.error(f"agentbox: {error.message}" + (f"\n  {error.hint}" if error.hint else ""))
         return EXIT_AGENTBOX_FAILED
     except BrokenPipeError:
-        raise  # as every command
+        raise  # handled by `main`
     except OSError as error:
         with contextlib.suppress(OSError):
             cli.out.error(f"agentbox: cannot finish run: {error.strerror}")
@@ -152,7 +159,7 @@ def command(
 
 
 def _note_state_owner(cli: CliContext, client: BoxClient, state: str) -> None:
-    """That a token made the state, where one did: an admin uses it all the same, with all that was left there."""
+    """Prints a note when a token owns the state: its earlier runs may have left data there."""
     from agentbox.client import ApiError
 
     try:
@@ -163,16 +170,17 @@ def _note_state_owner(cli: CliContext, client: BoxClient, state: str) -> None:
     else:
         if owner != _OPERATOR:
             cli.out.note(
-                f"agentbox: state {state} is of {owner}: the command reads what its runs left there"
+                f"agentbox: state {state} belongs to {owner}: the command reads the data of its "
+                "runs"
             )
 
 
 def _submit_task(
     client: BoxClient, spec: Mapping[str, Any], timeout_s: float, stdin: bytes | None
 ) -> str:
-    """The task's id. Asked again under the same key when the answer was lost, so that nothing starts twice.
+    """Submits the task and returns its id; retries with the same key if the response is lost.
 
-    Raises BoxUnreachable at once when nothing listens at the first try, else when nothing does for 15 s.
+    Raises BoxUnreachable at once if the first connection fails, else after 15 s of retries.
     """
     from agentbox.client import BoxUnreachable
     from agentbox.client.http_transport import ConnectError
@@ -198,7 +206,7 @@ def _parse_env(env: tuple[str, ...]) -> dict[str, str]:
 
 
 class _TerminalSink:
-    """Writes each piece where it belongs, as it comes."""
+    """Writes each chunk to stdout or stderr as it arrives."""
 
     def __init__(self) -> None:
         self._output = AgentOutput()
@@ -211,7 +219,7 @@ class _TerminalSink:
 
 
 class _BufferSink:
-    """Keeps the output until the end."""
+    """Collects the output until the end."""
 
     def __init__(self) -> None:
         self.items: list[LogItem] = []
@@ -220,7 +228,7 @@ class _BufferSink:
         self.items.append(item)
 
     def close(self) -> None:
-        """There is nothing to end."""
+        """Does nothing."""
 
     def text(self, kind: str) -> str:
         return b"".join(item.data for item in self.items if item.kind == kind).decode(
@@ -232,7 +240,7 @@ Sink = _TerminalSink | _BufferSink
 
 
 def _follow_log(cli: CliContext, client: BoxClient, reader: _LogReader) -> Task:
-    """Reads the log to its end. The first Ctrl-C, or a terminal that went away, cancels the task."""
+    """Reads the log to its end. The first Ctrl-C, or a closed terminal, cancels the task."""
     try:
         return reader.read()
     except KeyboardInterrupt:
@@ -245,8 +253,8 @@ def _follow_log(cli: CliContext, client: BoxClient, reader: _LogReader) -> Task:
 
 
 class _LogReader:
-    """The log of one task; reading goes on where it was left. `review`: what the log said that its agent changed; `lost`:
-    that some of the output is not in it, which is told on stderr."""
+    """Reads the log of one task, resuming at its cursor. `review`: the summary of the agent's
+    changes; `output_lost`: part of the output is missing, which is reported on stderr."""
 
     def __init__(self, client: BoxClient, task_id: str, sink: Sink) -> None:
         self._client, self.task_id, self._sink = client, task_id, sink
@@ -255,7 +263,7 @@ class _LogReader:
         self.output_lost = False
 
     def read(self) -> Task:
-        """The finished task."""
+        """Reads the log to its end and returns the finished task."""
         from agentbox.client import ApiError
 
         while True:
@@ -313,7 +321,10 @@ def _print_result(
 
 
 def _format_changed(review: Mapping[str, Any]) -> str:
-    return f"{pluralize(sum(review[kind] for kind in ('added', 'modified', 'deleted')), 'file')} changed"
+    return (
+        f"{pluralize(sum(review[kind] for kind in ('added', 'modified', 'deleted')), 'file')} "
+        "changed"
+    )
 
 
 def exit_code(task: Task) -> int:

@@ -1,4 +1,4 @@
-"""`agentbox task`: tasks of the box, each one a bead."""
+"""`agentbox task`: tasks of the box, each stored as a bead."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PAGE_SIZE = 100
 
 @click.group(name="task")
 def command() -> None:
-    """Tasks of the box: submit, list, show, stop, logs."""
+    """Manage tasks of the box: submit, list, show, stop, logs."""
 
 
 @command.command(context_settings={"allow_interspersed_args": False})
@@ -37,11 +37,13 @@ def command() -> None:
     metavar="S",
     help="Wall clock limit.",
 )
-@click.option("--dedup-key", default=None, metavar="KEY", help="The same key gives the same task.")
+@click.option(
+    "--dedup-key", default=None, metavar="KEY", help="Return the existing task with the same key."
+)
 @click.option(
     "--direct",
     is_flag=True,
-    help="Let it write the workspace itself, its .git too, without a review. Needs scope admin.",
+    help="Write to the workspace itself, including .git, without a review. Needs scope admin.",
 )
 @click.option("--wait", is_flag=True, help="Wait until it has ended; exit 1 unless it succeeded.")
 @click.argument("argv", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- CMD...")
@@ -72,7 +74,7 @@ def submit(
 @command.command(name="list")
 @click.pass_obj
 def list_tasks(cli: CliContext) -> None:
-    """Every task, oldest first."""
+    """List all tasks, oldest first."""
     tasks: list[Task] = []
     cursor: str | None = None
     with cli.client() as client:
@@ -84,7 +86,8 @@ def list_tasks(cli: CliContext) -> None:
     cli.out.document([task.to_wire() for task in tasks])
     for task in tasks:
         cli.out.line(
-            f"{task.task_id}  {task.state:<10} {task.created_at}  {escape_invisible(' '.join(task.argv))[:80]}"
+            f"{task.task_id}  {task.state:<10} {task.created_at}  "
+            f"{escape_invisible(' '.join(task.argv))[:80]}"
         )
 
 
@@ -92,7 +95,7 @@ def list_tasks(cli: CliContext) -> None:
 @click.argument("task_id")
 @click.pass_obj
 def show(cli: CliContext, task_id: str) -> None:
-    """One task."""
+    """Show a task."""
     with cli.client() as client:
         _print_task(cli, client.task(task_id))
 
@@ -101,17 +104,17 @@ def show(cli: CliContext, task_id: str) -> None:
 @click.argument("task_id")
 @click.pass_obj
 def stop(cli: CliContext, task_id: str) -> None:
-    """Cancel a task; a running one is ended."""
+    """Cancel a task; a running one is stopped."""
     with cli.client() as client:
         _print_task(cli, client.cancel_task(task_id))
 
 
 @command.command()
-@click.option("-f", "--follow", is_flag=True, help="Go on until the task has ended.")
+@click.option("-f", "--follow", is_flag=True, help="Follow until the task has ended.")
 @click.argument("task_id")
 @click.pass_obj
 def logs(cli: CliContext, follow: bool, task_id: str) -> None:
-    """Output of a task, as far as the box has kept it."""
+    """Show the output of a task that the box has stored."""
     from agentbox.client import Task
     from agentbox.host.cli.commands.agents.run import OUTPUT_DROPPED
 
@@ -134,6 +137,5 @@ def _print_task(cli: CliContext, task: Task) -> None:
     cli.out.document(task.to_wire())
     for name, value in task.to_wire().items():
         if value not in (None, {}):
-            cli.out.line(
-                f"{name:<11} {escape_invisible(' '.join(value) if isinstance(value, (list, tuple)) else str(value))}"
-            )
+            text = " ".join(value) if isinstance(value, (list, tuple)) else str(value)
+            cli.out.line(f"{name:<11} {escape_invisible(text)}")

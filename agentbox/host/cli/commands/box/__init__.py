@@ -1,1 +1,1 @@
-"""Verbs about the box as a whole. One file a verb."""
+"""Commands for the box as a whole. One file per command."""

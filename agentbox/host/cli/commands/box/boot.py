@@ -1,4 +1,4 @@
-"""`agentbox boot`: why this boot took as long as it did, and which boots there were."""
+"""`agentbox boot`: duration of a boot by phase, and the history of boots."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from agentbox.host.engines.registry import engine_by_name
 
 @click.group(name="boot")
 def command() -> None:
-    """Boots of this box: what took how long, and whether each ended clean."""
+    """Inspect boots of this box: durations, and whether each shutdown was clean."""
 
 
 @command.command(name="explain")
@@ -28,9 +28,9 @@ def command() -> None:
 )
 @click.pass_obj
 def explain_command(cli: CliContext, boot_id: str) -> None:
-    """Show each phase and program of a boot on one time line.
+    """Show each phase and program of a boot on a time line.
 
-    Rows marked * are the critical chain: what the seal waited for last, back to the start of PID 1.
+    Rows marked * are the critical path of the seal, back to the start of PID 1.
     """
     explanation = explain(_fetch_timeline(cli, boot_id))
     cli.out.document(explanation.to_json())
@@ -42,11 +42,11 @@ def explain_command(cli: CliContext, boot_id: str) -> None:
 @click.option(
     "--verify",
     is_flag=True,
-    help="Check that each sentinel names the one before it; exit 1 if not.",
+    help="Check that each sentinel names its predecessor; exit 1 if not.",
 )
 @click.pass_obj
 def history_command(cli: CliContext, verify: bool) -> int:
-    """List the boots that the state volume remembers."""
+    """List the boots recorded on the state volume."""
     with cli.client() as client:
         report: Mapping[str, Any] = client.boot()
     cli.out.document({"boots": report["history"], "broken": report["broken"]})
@@ -56,12 +56,12 @@ def history_command(cli: CliContext, verify: bool) -> int:
         return ExitCode.DONE
     for problem in report["broken"]:
         cli.out.error(problem)
-    cli.out.line("the chain is whole" if not report["broken"] else "the chain is broken")
+    cli.out.line("the chain is complete" if not report["broken"] else "the chain is broken")
     return ExitCode.BAD if report["broken"] else ExitCode.DONE
 
 
 def _fetch_timeline(cli: CliContext, boot_id: str) -> Timeline:
-    """From the box itself; for the last boot also from its log, when the box does not answer."""
+    """Fetches the timeline from the box; for the last boot falls back to its log."""
     try:
         with cli.client() as client:
             report = client.call("boot", query={"boot_id": boot_id or None})
@@ -74,8 +74,8 @@ def _fetch_timeline(cli: CliContext, boot_id: str) -> Timeline:
     if not boot_id and (timeline := timeline_from_events(_logged_events(cli))):
         return timeline
     raise AgentboxError(
-        f"cannot explain boot {boot_id or 'of this box'}: nothing is recorded of it",
-        "`agentbox boot history` lists the boots that are kept.",
+        f"cannot explain boot {boot_id or 'of this box'}: nothing is recorded",
+        "List recorded boots with `agentbox boot history`.",
     )
 
 
@@ -103,10 +103,16 @@ def _format_row(row: Row) -> str:
     end = "never" if row.end_ms is None else f"{row.end_ms:.1f}"
     budget = "" if row.budget_ms is None else f"{row.budget_ms} ms{'!' if row.slow else ''}"
     mark = "*" if row.critical else " "
-    return f"{mark} {row.kind:<8} {row.name:<16} {row.start_ms:>9.1f} {end:>9} {budget:>9}  |{row.bar}|"
+    return (
+        f"{mark} {row.kind:<8} {row.name:<16} {row.start_ms:>9.1f} {end:>9} {budget:>9}  "
+        f"|{row.bar}|"
+    )
 
 
 def _format_boot(boot: Mapping[str, Any]) -> str:
     seconds = "not sealed" if boot["seconds"] is None else f"{boot['seconds']:.2f} s"
     sentinel = (boot["sentinel_sha256"] or "-")[:19]
-    return f"{boot['boot_id']}  {boot['started_at']}  {seconds:>10}  {boot['shutdown'] or 'running':<8}  {sentinel}"
+    return (
+        f"{boot['boot_id']}  {boot['started_at']}  {seconds:>10}  "
+        f"{boot['shutdown'] or 'running':<8}  {sentinel}"
+    )

@@ -1,4 +1,4 @@
-"""`agentbox doctor`: is this host fit for a box, and is the box as its plan promises."""
+"""`agentbox doctor`: checks this host and the running box."""
 
 from __future__ import annotations
 
@@ -15,79 +15,81 @@ from agentbox.host.engines.registry import ENGINE_NAMES
 
 if TYPE_CHECKING:
     from agentbox.host.doctor.check_result import DoctorReport
-    from agentbox.host.doctor.host import Host
+    from agentbox.host.doctor.host import CheckContext
 
 _FORMATS = ("text", "json", "sarif", "junit")
 
 
 @click.command(
     name="doctor",
-    epilog="Exit codes: 0 nothing is bad (notes and warnings may be there); 1 something is bad; 2 the manifest cannot be"
-    " read; 3 --fix without a terminal and without --yes; 8 --attack and no box runs. With --attack 1 says that a line was"
-    " not stopped, or could not be tried.",
+    epilog="Exit codes: 0 no failures (notes and warnings allowed); 1 a check failed; 2 the "
+    "manifest"
+    " cannot be read; 3 --fix without a terminal and without --yes; 8 --attack while no box runs."
+    " With --attack 1 means that an attack was not stopped or could not be tried.",
 )
 @click.option(
     "--fix",
     is_flag=True,
-    help="Ask before each repair that can be made here, make it, and look again.",
+    help="Apply available fixes after confirmation, then check again.",
 )
 @click.option(
     "--attack",
-    "attacked",
     is_flag=True,
-    help="Instead: let agents of the running box try to break out.",
+    help="Instead, let agents of the running box try to break out.",
 )
-@click.option("--yes", "-y", is_flag=True, help="With --fix: consent to every repair.")
+@click.option("--yes", "-y", is_flag=True, help="With --fix: consent to every fix.")
 @click.option(
     "--engine",
-    "asked",
+    "engine_name",
     type=click.Choice(ENGINE_NAMES),
     default="auto",
     show_default=True,
-    help="What would run the box.",
+    help="The engine that would run the box.",
 )
 @click.option(
     "--format",
-    "form",
+    "output_format",
     type=click.Choice(_FORMATS),
     default="text",
     show_default=True,
-    help="How the result is written.",
+    help="Output format.",
 )
 @click.pass_obj
-def command(cli: CliContext, fix: bool, yes: bool, attacked: bool, asked: str, form: str) -> int:
-    """Say whether this host is fit for a box, and whether the box that runs is as its plan promises.
+def command(
+    cli: CliContext, fix: bool, yes: bool, attack: bool, engine_name: str, output_format: str
+) -> int:
+    """Check whether this host can run a box, and whether the running box matches its plan.
 
-    Engine, compose, Nix, kernel, Landlock, seccomp, control groups, limits, memory, disk, ports,
-    clocks, the state folder, what is left over, and each line of hardening with its CIS and PSS ids.
+    Checks engine, compose, Nix, kernel, Landlock, seccomp, cgroups, limits, memory, disk, ports,
+    clocks, state directory, stale files, and each hardening setting with its CIS and PSS ids.
 
-    With --attack agents of the default profile try what a hostile one would, a line each, and the answer
-    says which layer stopped it. It takes a minute, uses up what it can, and harms nothing that it reaches.
+    With --attack, agents of the default profile run a suite of attacks and report which layer
+    stopped each. It takes about a minute, exhausts the agents' limits and damages nothing.
     """
-    if attacked:
-        return _attack(cli, form)
+    if attack:
+        return _attack(cli, output_format)
     from agentbox.host.doctor.catalogue import run_checks
     from agentbox.host.doctor.fixes import apply_fixes
 
     if fix and not yes and not sys.stdin.isatty():
         raise AgentboxError(
-            "cannot ask before each repair: there is no terminal",
-            "Give --yes, or leave --fix out.",
+            "cannot confirm fixes: stdin is not a terminal",
+            "Give --yes, or omit --fix.",
             exit_code=ExitCode.PREREQUISITE,
         )
-    report = run_checks(_build_host(cli, asked))
+    report = run_checks(_build_host(cli, engine_name))
     if fix and apply_fixes(
         report,
         lambda question: yes or click.confirm(question, default=False, err=True),
         cli.out.note,
     ):
-        report = run_checks(_build_host(cli, asked))
-    print_report(cli, report, form)
+        report = run_checks(_build_host(cli, engine_name))
+    print_report(cli, report, output_format)
     return report.exit_code
 
 
 def _attack(cli: CliContext, output_format: str) -> int:
-    """Raises AgentboxError: exit 8 when no box runs, 1 when it starts no agents."""
+    """Runs the attacks. Raises AgentboxError: exit 8 if no box runs, 1 if it starts no agents."""
     from pathlib import Path
 
     from agentbox.core.paths import Paths
@@ -95,7 +97,7 @@ def _attack(cli: CliContext, output_format: str) -> int:
 
     record = cli.running_record()
     paths = Paths(Path(record.root)) if record.root else Paths()
-    cli.out.note("agents of the box try to break out: about a minute")
+    cli.out.note("running attacks as agents of the box: about a minute")
     with cli.client() as client:
         report = run_attack(client, target_info(_build_host(cli, record.engine).plan, paths))
     print_report(cli, report, output_format)
@@ -103,7 +105,7 @@ def _attack(cli: CliContext, output_format: str) -> int:
 
 
 def print_report(cli: CliContext, report: DoctorReport, output_format: str) -> None:
-    """Writes the scorecard on stdout in that form; `--json` means json."""
+    """Prints the report in the given format; `--json` means json."""
     from agentbox.host.doctor.formats import junit, report_data, sarif, text
 
     if cli.json or output_format == "json":
@@ -116,15 +118,15 @@ def print_report(cli: CliContext, report: DoctorReport, output_format: str) -> N
         cli.out.block(text.render_text(report))
 
 
-def _build_host(cli: CliContext, engine_name: str) -> Host:
-    """Raises AgentboxError for a manifest or a lock that cannot be read."""
+def _build_host(cli: CliContext, engine_name: str) -> CheckContext:
+    """Builds the context of the checks. Raises AgentboxError for an unreadable manifest or lock."""
     from agentbox.host.cli.stages.image import plan_for
-    from agentbox.host.doctor.host import Host
+    from agentbox.host.doctor.host import CheckContext
 
     manifest, record = cli.load_manifest(), cli.find_record()
     test_hooks = record is not None and record.test_hooks
     plan = plan_for(manifest, cli.lock, test_hooks=test_hooks)
-    return Host(
+    return CheckContext(
         plan=plan,
         state=cli.state(),
         engine=select_engine(engine_name, record).engine,

@@ -1,4 +1,4 @@
-"""`agentbox down`: drain, stop, remove the container; state stays unless it is asked to go."""
+"""`agentbox down`: drains and stops the box and removes its container, optionally its volumes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from agentbox.host.engines.state import BoxRecord
 @click.option(
     "--volumes",
     is_flag=True,
-    help="Remove what the box stored too: state, branches, workspace (asks first).",
+    help="Also remove the volumes: state, branches, workspace (asks first).",
 )
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.option(
@@ -31,7 +31,7 @@ from agentbox.host.engines.state import BoxRecord
     "--project",
     "undo_project",
     is_flag=True,
-    help="Also undo the access list that `up --project` set.",
+    help="Also remove the access list that `up --project` set.",
 )
 @click.pass_obj
 def command(
@@ -39,8 +39,9 @@ def command(
 ) -> None:
     """Stop the box and remove its container.
 
-    Agents are stopped, what they wrote is flushed, and the last line says whether that shutdown was clean and which tasks
-    ended with it. What the box stored stays for the next `up`, unless --volumes. Nothing to stop is no error.
+    Agents are stopped, their writes flushed, and the last line reports whether the shutdown was
+    clean and which tasks it ended. Volumes are kept unless --volumes. A stopped box is not an
+    error.
     """
     if volumes and not yes and not _confirm_removal(cli):
         raise AgentboxError(
@@ -59,9 +60,8 @@ def command(
         cli.state().clear()
         stopped = stop_engine and daemon.stop(HostPaths.for_this_user().state_root)
     cli.out.document({"shutdown": shutdown, "volumes_removed": removed, "daemon_stopped": stopped})
-    cli.out.line(
-        f"down ({shutdown}){'; volumes removed' if removed else ''}{'; dockerd stopped' if stopped else ''}"
-    )
+    volumes_note = "; volumes removed" if removed else ""
+    cli.out.line(f"down ({shutdown}){volumes_note}{'; dockerd stopped' if stopped else ''}")
 
 
 def _revoke_project_access(cli: CliContext) -> None:
@@ -71,17 +71,17 @@ def _revoke_project_access(cli: CliContext) -> None:
         for directory in directories:
             revoke_access(directory)
         state.save_grants([])
-        stage.result = f"access lists taken back: {', '.join(map(str, directories)) or 'none'}"
+        stage.result = f"access lists removed: {', '.join(map(str, directories)) or 'none'}"
 
 
 def _remove_volumes(cli: CliContext) -> list[str]:
-    """Removes what the box has stored under any engine; the names of those engines."""
+    """Removes the volumes of the box under any engine; returns the names of those engines."""
     name, state = cli.load_manifest().usable.meta.name, cli.state()
     with cli.out.stage("volumes") as stage:
         records = find_stored(name, state)
         for record in records:
             engine_by_name(record.engine).remove(record, volumes=True)
-        stage.result = "removed" if records else "there were none"
+        stage.result = "removed" if records else "none found"
     return [record.engine for record in records]
 
 
@@ -110,5 +110,5 @@ def _confirm_removal(cli: CliContext) -> bool:
     if not sys.stdin.isatty():
         return False
     return click.confirm(
-        f"Remove everything that {cli.state().directory.name} stored?", default=False, err=True
+        f"Remove all data of {cli.state().directory.name}?", default=False, err=True
     )

@@ -1,4 +1,4 @@
-"""`agentbox health`: what the box says of itself, and one scrape of the metrics port that it names."""
+"""`agentbox health`: health of the box and one scrape of its metrics port."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agentbox.host.cli.context import CliContext
 @click.command(name="health")
 @click.pass_obj
 def command(cli: CliContext) -> int:
-    """Show /health and scrape the metrics port that /v1/meta names. Exit 1 if anything is degraded."""
+    """Show /health and scrape the metrics port given by /v1/meta. Exit 1 if degraded."""
     record = cli.running_record()
     health = json.loads(_get(record.api_url, "/health"))
     meta = json.loads(_get(record.api_url, "/v1/meta"))
@@ -35,23 +35,22 @@ def command(cli: CliContext) -> int:
         }
     )
     _print_health(cli, health)
-    cli.out.line(
-        f"exceptions   {', '.join(meta['security']['exceptions']) or 'none: the baseline holds'}"
-    )
+    cli.out.line(f"exceptions   {', '.join(meta['security']['exceptions']) or 'none (baseline)'}")
     cli.out.line(f"metrics      {len(samples)} samples on port {port}")
     return ExitCode.DONE if health["status"] == "ok" else ExitCode.BAD
 
 
 def _print_health(cli: CliContext, health: dict[str, Any]) -> None:
     cli.out.line(
-        f"status       {health['status']}   up {health['uptime']:.0f} s   version {health['version']}"
+        f"status       {health['status']}   up {health['uptime']:.0f} s   version "
+        f"{health['version']}"
     )
     for slot, adapter in sorted(health["adapters"].items()):
         cli.out.line(f"slot         {slot:<13} {adapter['state']:<10} {adapter['impl']}")
     for program, state in sorted(health["programs"].items()):
         cli.out.line(f"program      {program:<13} {state}")
     cli.out.line(
-        f"drift        {'; '.join(health['posture']['drift']) or 'none: the box is as its plan promises'}"
+        f"drift        {'; '.join(health['posture']['drift']) or 'none: the box matches its plan'}"
     )
     for text in health["protections_absent"]:
         cli.out.line(f"unprotected  {text}")
@@ -66,7 +65,7 @@ def _get(url: str, path: str) -> str:
     except (OSError, http.client.HTTPException) as error:
         raise AgentboxError(
             f"cannot reach {url}{path}: {error}",
-            "Is the box up? `agentbox status` tells.",
+            "Check whether the box is up: `agentbox status`.",
             exit_code=ExitCode.NOT_RUNNING,
         ) from error
     finally:

@@ -1,4 +1,4 @@
-"""`agentbox logs`: what the box prints, rendered for people."""
+"""`agentbox logs`: the log of the box, rendered for people."""
 
 from __future__ import annotations
 
@@ -21,21 +21,24 @@ from agentbox.host.engines.state import BoxRecord
 
 @click.command(name="logs")
 @click.argument("program", required=False)
-@click.option("-f", "--follow", is_flag=True, help="Go on as lines come; Ctrl-C ends it.")
+@click.option("-f", "--follow", is_flag=True, help="Follow the log until Ctrl-C.")
 @click.option(
     "--since",
     metavar="WHEN",
-    help="Only from then on: a span (90s, 10m, 2h) or a time (2026-01-31T12:00:00Z).",
+    help="Only lines since then: a span (90s, 10m, 2h) or a time (2026-01-31T12:00:00Z).",
 )
-@click.option("--lines", "-n", type=click.IntRange(min=0), default=None, help="Only the last N.")
+@click.option(
+    "--lines", "-n", type=click.IntRange(min=0), default=None, help="Only the last N lines."
+)
 @click.pass_obj
 def command(
     cli: CliContext, program: str | None, follow: bool, since: str | None, lines: int | None
 ) -> int:
-    """Show what the box printed: the events of its boot and the log of its programs.
+    """Show the log of the box: boot events and the logs of its programs.
 
-    PROGRAM shows one of them only: boot, management-api, gateway, agent-host. The output of an agent is elsewhere:
-    `agentbox task logs TASK`. With --json (before the verb) the lines come as the box wrote them.
+    PROGRAM selects one of them: boot, management-api, gateway, agent-host. For the output of an
+    agent see `agentbox task logs TASK`. With --json (before the command) lines are printed
+    unchanged.
     """
     moment = _parse_since(since)
     record = cli.running_record()
@@ -60,7 +63,7 @@ def _select_lines(
     *,
     follow: bool,
 ) -> Iterator[LogLine]:
-    """The lines asked for: the last `count` of what is there, then, with `follow`, all that come."""
+    """The last `count` existing lines, then, with `follow`, all new ones."""
     engine = engine_by_name(record.engine)
     if engine.inspect(record).state == "absent":
         raise AgentboxError(
@@ -72,7 +75,7 @@ def _select_lines(
     since = None if moment is None else moment.isoformat()
     if program is None:
         raw_lines = engine.logs(record, follow=follow, lines=count, since=since)
-    else:  # the last N of one program: what is there is counted first
+    else:  # last N of one program: count the existing lines first
         raw_lines = engine.logs(record, follow=follow, lines=None, since=since)
         existing = (
             engine.logs(record, follow=False, lines=None, since=since)
@@ -106,5 +109,5 @@ def _check_program(cli: CliContext, program: str | None) -> None:
     ]
     if program is not None and program not in names:
         raise click.BadParameter(
-            f"the box has no program {program!r}; it has {', '.join(names)}", param_hint="PROGRAM"
+            f"unknown program {program!r}; the box has {', '.join(names)}", param_hint="PROGRAM"
         )

@@ -1,4 +1,4 @@
-"""`agentbox mesh`: this box's part in a federation."""
+"""`agentbox mesh`: the role of this box in a federation."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from agentbox.host.cli.context import CliContext
 
 @click.group(name="mesh")
 def command() -> None:
-    """This box's part in a federation: a host keeps sessions, a client has one."""
+    """Manage the federation: a host serves sessions, a client has one."""
 
 
 @command.command()
 @click.pass_obj
 def status(cli: CliContext) -> None:
-    """Say the mode, and of a client its state, its host and what it was given; of a host its sessions."""
+    """Show the mode; of a client its state, host and slots, of a host its sessions."""
     with cli.client() as client:
         mesh_status = client.call("mesh_status")
         readable = mesh_status["mode"] == "host" and mesh_status["state"] != "down"
@@ -31,20 +31,22 @@ def status(cli: CliContext) -> None:
     )
     if mesh_status["host"]:
         cli.out.line(
-            f"host {mesh_status['host']}, session {mesh_status['session_id'] or 'none'}, instance {mesh_status['instance_id']}"
+            f"host {mesh_status['host']}, session {mesh_status['session_id'] or 'none'}, instance "
+            f"{mesh_status['instance_id']}"
         )
     for slot, assigned in mesh_status["slots"].items():
         cli.out.line(f"{slot}  {assigned}")
     for session in sessions:
         cli.out.line(
-            f"{session['id']}  instance {session['instance_id']}  last beat {session['last_beat_at'] or 'none yet'}"
+            f"{session['id']}  instance {session['instance_id']}  last beat "
+            f"{session['last_beat_at'] or 'none yet'}"
         )
 
 
 @command.command()
 @click.pass_obj
 def join(cli: CliContext) -> None:
-    """Ask the host again now: after a refusal a box waits 10 minutes by itself."""
+    """Retry to join the host now; after a refusal a box waits 10 minutes on its own."""
     with cli.client() as client:
         mesh_status = client.call("mesh_join")
     cli.out.document(mesh_status)
@@ -53,19 +55,20 @@ def join(cli: CliContext) -> None:
 
 @command.group()
 def outbox() -> None:
-    """Results that wait for the store of beads."""
+    """Results that wait for delivery to the bead store."""
 
 
 @outbox.command(name="list")
 @click.pass_obj
 def list_(cli: CliContext) -> None:
-    """List them, the oldest first."""
+    """List the results, oldest first."""
     with cli.client() as client:
         items = client.call("mesh_outbox")["items"]
     cli.out.document(items)
     for item in items:
         cli.out.line(
-            f"{item['id']}  {item['op']}  {item['bead_id']}  {item['outcome']}  {item['created_at']}"
+            f"{item['id']}  {item['op']}  {item['bead_id']}  {item['outcome']}  "
+            f"{item['created_at']}"
         )
 
 
@@ -73,7 +76,7 @@ def list_(cli: CliContext) -> None:
 @click.argument("id")
 @click.pass_obj
 def drop(cli: CliContext, id: str) -> None:
-    """Give one up by its id: it is never sent. The journal keeps its digest."""
+    """Drop a result by its id: it is never sent. The journal keeps its digest."""
     with cli.client() as client:
         client.call("mesh_drop", {"id": id})
     cli.out.document({"dropped": id})

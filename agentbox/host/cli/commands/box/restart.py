@@ -1,4 +1,4 @@
-"""`agentbox restart`: the same container, booted again; what boot derives is derived anew."""
+"""`agentbox restart`: boots the same container again."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from agentbox.plan.drift import find_drift
 @click.option("--no-wait", is_flag=True, help="Return once the container is started.")
 @click.pass_obj
 def command(cli: CliContext, no_wait: bool) -> None:
-    """Boot the running box again in place, and say which tasks ended with it.
+    """Restart the running box in place, and report which tasks it ended.
 
-    Changes of the manifest that need no more than a boot take effect (`agentbox config explain KEY` says what a key
-    needs). For others it stops and names them: `agentbox up` makes the new container or image.
+    Manifest changes that need at most a boot take effect (see `agentbox config explain KEY`).
+    Others are an error that names them: `agentbox up` creates the new container or image.
     """
     manifest = load_valid_manifest(cli)
     state, out = cli.state(), cli.out
@@ -39,7 +39,8 @@ def command(cli: CliContext, no_wait: bool) -> None:
         changes = find_drift(record.apply, spec.plan.apply)
         if blocking := [*changes.rebuild, *changes.recreate]:
             raise AgentboxError(
-                f"cannot restart the box {record.name} with this manifest: {', '.join(blocking)} need a new container",
+                f"cannot restart the box {record.name} with this manifest: {', '.join(blocking)} "
+                "need a new container",
                 "Run ./agentbox.sh up.",
             )
         with out.stage("stop") as stage:

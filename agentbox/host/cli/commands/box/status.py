@@ -1,4 +1,4 @@
-"""`agentbox status`: what runs, whether it is ready, and whether it still is what the manifest says."""
+"""`agentbox status`: what runs, whether it is ready, and its drift from the manifest."""
 
 from __future__ import annotations
 
@@ -31,14 +31,15 @@ _CLEAR = "\x1b[H\x1b[2J"  # cursor home, erase the screen
 @click.option(
     "--watch",
     is_flag=True,
-    help="Again every second until Ctrl-C; with --json one document a line.",
+    help="Repeat every second until Ctrl-C; with --json one document per line.",
 )
 @click.pass_obj
 def command(cli: CliContext, watch: bool) -> int:
-    """Show what runs and whether it is ready: engine, image, plan, what is missing.
+    """Show what runs and whether it is ready: engine, image, plan, missing requirements.
 
-    `drift` lists keys of the manifest that differ from what runs, `posture drift` what of the
-    container is not as its plan promises, `exceptions` what the manifest widens. Exit code 0: ready, 1: not ready, 8: off.
+    `drift` lists manifest keys that differ from what runs, `posture drift` differences between the
+    container and its plan, `exceptions` the privileges that the manifest adds. Exit code 0: ready,
+    1: not ready, 8: off.
     """
     if not watch:
         report = _collect_status(cli)
@@ -52,7 +53,7 @@ def command(cli: CliContext, watch: bool) -> int:
             cli.out.raw(_CLEAR if cli.out.redrawable else "")
             _print_status(cli, report)
             time.sleep(_WATCH_SECONDS)
-    except KeyboardInterrupt:  # how it is meant to end
+    except KeyboardInterrupt:  # the intended end
         return ExitCode.DONE
 
 
@@ -83,7 +84,7 @@ def _collect_status(cli: CliContext) -> dict[str, Any]:
 
 
 def _describe_ended(engine: Engine, record: BoxRecord, running: BoxStatus) -> dict[str, Any]:
-    """How a box ended that does not run, and what to do."""
+    """How a box that is not running ended, and what to do."""
     report: dict[str, Any] = {
         "state": running.state,
         "exit_code": running.exit_code,
@@ -97,14 +98,15 @@ def _describe_ended(engine: Engine, record: BoxRecord, running: BoxStatus) -> di
     if shutdown.clean:
         reason, advice = f"it was stopped: {shutdown.summary}", "run ./agentbox.sh up"
     elif failed_step := boot_failure(lines):
-        reason = f"{failed_step}{f'; {engine.name} started it again {running.restarts} times' if running.restarts else ''}"
-        advice = f"{remedy(lines) or './agentbox.sh logs says more.'} Then run ./agentbox.sh up"
+        restarts = f"; {engine.name} restarted it {running.restarts} times"
+        reason = f"{failed_step}{restarts if running.restarts else ''}"
+        advice = f"{remedy(lines) or 'See ./agentbox.sh logs.'} Then run ./agentbox.sh up"
     elif running.restarts:
-        reason = f"it ended by itself; {engine.name} started it again {running.restarts} times, its limit"
-        advice = "./agentbox.sh logs says why it ended; ./agentbox.sh up starts it and counts from 0 again"
+        reason = f"it exited; {engine.name} restarted it {running.restarts} times, the maximum"
+        advice = "see ./agentbox.sh logs for the cause; ./agentbox.sh up starts it with a new count"
     else:
-        reason = "its first process was killed, or ended by itself; what it ran ended with it"
-        advice = "./agentbox.sh logs says more; ./agentbox.sh up boots it again"
+        reason = "its first process was killed or exited, which ended all its programs"
+        advice = "see ./agentbox.sh logs; ./agentbox.sh up restarts it"
     return {**report, "why": reason, "fix": advice}
 
 
@@ -121,7 +123,7 @@ def _record_fields(record: BoxRecord, engine: Engine, running: BoxStatus) -> dic
 
 
 def _fetch_posture(record: BoxRecord) -> dict[str, Any]:
-    """What the box widens, and what of it is not as its plan promises; empty while it does not answer."""
+    """Exceptions and posture drift; empty if the box does not respond."""
     (_, health), (_, meta) = (query_json(record.api_url, path) for path in ("/health", "/v1/meta"))
     if not (health and meta):
         return {}
@@ -132,7 +134,7 @@ def _fetch_posture(record: BoxRecord) -> dict[str, Any]:
 
 
 def _fetch_activity(cli: CliContext) -> dict[str, Any]:
-    """What only the box knows; empty while its API does not answer this caller."""
+    """Uptime and number of running agents; empty if the API does not respond."""
     try:
         with cli.client() as client:
             agents = client.call("list_agents")["items"]
@@ -148,7 +150,7 @@ def _manifest_drift(cli: CliContext, record: BoxRecord) -> list[str]:
     from agentbox.plan.drift import find_drift
 
     if not record.settled:
-        return ["unknown: an earlier `up` was cut off, run it again"]
+        return ["unknown: an earlier `up` was interrupted, run it again"]
     changes = find_drift(record.apply, cli.apply_fingerprints())
     return [*changes.rebuild, *changes.recreate, *changes.boot, *changes.live]
 

@@ -1,4 +1,4 @@
-"""`agentbox token`: named tokens of the API."""
+"""`agentbox token`: named API tokens."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def _parse_span(_ctx: click.Context, _param: click.Parameter, value: str) -> int | None:
-    """Seconds of `90d`, `12h`, `30m` or `10s`; None of `never`."""
+    """Parses `90d`, `12h`, `30m` or `10s` to seconds, `never` to None."""
     if value == "never":
         return None
     match = re.fullmatch(r"(\d{1,9})([smhd])", value)
     if match is None or int(match[1]) == 0:
-        raise click.BadParameter("must be a span of time such as 90d, 12h, 30m or 10s, or never")
+        raise click.BadParameter("must be a time span such as 90d, 12h, 30m or 10s, or never")
     return int(match[1]) * _UNITS[match[2]]
 
 
 @click.group(name="token")
 def command() -> None:
-    """Named tokens of the API: each with its scopes, its end, and what it is bound to."""
+    """Manage API tokens: scopes, expiry and bindings."""
 
 
 @command.command()
@@ -44,20 +44,20 @@ def command() -> None:
     metavar="SPAN",
     help="90d, 12h, 30m, or never.",
 )
-@click.option("--pod-prefix", default="", metavar="P", help="Only pods whose path starts so.")
+@click.option("--pod-prefix", default="", metavar="P", help="Only pods whose path has this prefix.")
 @click.option(
-    "--memory-prefix", default="", metavar="N", help="Only memory namespaces that start so."
+    "--memory-prefix", default="", metavar="N", help="Only memory namespaces with this prefix."
 )
-@click.option("--event-source", default="", metavar="S", help="The one source its events may have.")
 @click.option(
-    "--origin-box", default="", metavar="B", help="The box whose journal it may deliver here."
+    "--event-source", default="", metavar="S", help="The only source its events may have."
 )
+@click.option("--origin-box", default="", metavar="B", help="The box whose journal it may deliver.")
 @click.option(
     "--rate",
     type=click.IntRange(0),
     default=0,
     metavar="N",
-    help="At most N requests a second; 0: any number.",
+    help="At most N requests per second; 0: unlimited.",
 )
 @click.pass_obj
 def create(
@@ -71,7 +71,7 @@ def create(
     event_source: str,
     origin_box: str,
 ) -> None:
-    """Make a token and show its value, this once: the box keeps only a hash of it."""
+    """Create a token and show its value, once: the box stores only a hash."""
     body = {
         "name": name,
         "scopes": list(scopes),
@@ -94,13 +94,14 @@ def create(
 @command.command(name="list")
 @click.pass_obj
 def list_(cli: CliContext) -> None:
-    """List tokens: id, name, end, scopes."""
+    """List tokens: id, name, expiry, scopes."""
     with cli.client() as client:
         items = client.call("list_tokens")["items"]
     cli.out.document(items)
     for item in items:
         cli.out.line(
-            f"{item['id']}  {item['name']}  {item['expires_at'] or 'never'}  {' '.join(item['scopes'])}"
+            f"{item['id']}  {item['name']}  {item['expires_at'] or 'never'}  "
+            f"{' '.join(item['scopes'])}"
         )
 
 
@@ -108,7 +109,7 @@ def list_(cli: CliContext) -> None:
 @click.argument("id")
 @click.pass_obj
 def revoke(cli: CliContext, id: str) -> None:
-    """Revoke a token by its id, at once."""
+    """Revoke a token by its id, effective immediately."""
     with cli.client() as client:
         client.call("revoke_token", {"id": id})
     cli.out.document({"revoked": id})

@@ -1,4 +1,4 @@
-"""`agentbox up`: from a manifest to a box that has proven itself ready."""
+"""`agentbox up`: starts the box of a manifest and waits until it is ready."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ if TYPE_CHECKING:
 @click.command(name="up")
 @click.option(
     "--engine",
-    "asked",
+    "engine_name",
     type=click.Choice((*ENGINE_NAMES, UNSUPPORTED)),
     default="auto",
     show_default=True,
     metavar=f"[{'|'.join(ENGINE_NAMES)}]",
-    help="What runs the box.",
+    help="The engine that runs the box.",
 )
 @click.option(
     "--build",
     "force_build",
     is_flag=True,
-    help="Build even if the loaded image was made of the same inputs.",
+    help="Build even if the loaded image has the same inputs.",
 )
 @click.option(
-    "--locked", is_flag=True, help="Refuse instead of re-locking when agentbox.lock does not fit."
+    "--locked", is_flag=True, help="Fail instead of re-locking when agentbox.lock does not match."
 )
 @click.option(
     "--registry",
@@ -53,21 +53,19 @@ if TYPE_CHECKING:
     default="",
     help="Pull NAME@sha256:… instead of building; needs no Nix.",
 )
-@click.option(
-    "--yes", "-y", is_flag=True, help="Consent to installing the Debian packages that are missing."
-)
+@click.option("--yes", "-y", is_flag=True, help="Consent to installing missing Debian packages.")
 @click.option("--no-wait", is_flag=True, help="Return once the box is started.")
-@click.option("--strict", is_flag=True, help="Boot warnings about posture and drift are fatal.")
+@click.option("--strict", is_flag=True, help="Make boot warnings about posture and drift fatal.")
 @click.option(
     "--project",
     type=click.Path(path_type=Path, file_okay=False),
-    help="A folder of yours as the workspace.",
+    help="Mount this directory as the workspace.",
 )
 @click.option("--allow-test-hooks", is_flag=True, help="Build and accept an image with test hooks.")
 @click.pass_obj
 def command(
     cli: CliContext,
-    asked: str,
+    engine_name: str,
     force_build: bool,
     locked: bool,
     registry: str,
@@ -77,10 +75,10 @@ def command(
     project: Path | None,
     allow_test_hooks: bool,
 ) -> None:
-    """Set up what is missing, build the image, start the box and wait until it is ready.
+    """Install prerequisites, build the image, start the box and wait until it is ready.
 
-    Every stage has a line; stages with nothing to do say so. A second `up` takes seconds. Ctrl-C at any moment is
-    safe: the next `up` goes on from there.
+    Each stage prints a line. A repeated `up` takes seconds. Ctrl-C is safe at any time: the next
+    `up` resumes from there.
     """
     with cli.state().exclusive_lock():
         options = UpOptions(
@@ -89,14 +87,14 @@ def command(
             test_hooks=allow_test_hooks,
             hooks=start.hooks_from_environment(),
         )
-        engine, record, spec = _start_box(cli, asked, force_build, locked, yes, options, project)
+        engine, record, spec = _start_box(
+            cli, engine_name, force_build, locked, yes, options, project
+        )
         if no_wait:
             cli.out.document(
                 {"ready": None, "name": record.name, "engine": record.engine, "url": record.api_url}
             )
-            cli.out.line(
-                f"started: {record.api_url}   (./agentbox.sh status tells when it is ready)"
-            )
+            cli.out.line(f"started: {record.api_url}   (check with ./agentbox.sh status)")
             return
         with cli.out.stage("ready") as stage:
             wait_result = start.wait_for_box(cli, engine, record)
@@ -116,11 +114,12 @@ def _start_box(
     options: UpOptions,
     project: Path | None,
 ) -> tuple[Engine, BoxRecord, StartSpec]:
-    """Stages 1 to 8."""
+    """Runs stages 1 to 8."""
     out = cli.out
     if options.registry and (force_build or engine_name == "process"):
         raise click.UsageError(
-            f"--registry does not go with {'--build' if force_build else '--engine process'}."
+            "--registry cannot be combined with "
+            f"{'--build' if force_build else '--engine process'}."
         )
     with out.stage("validate") as stage:
         manifest = load_valid_manifest(cli)
@@ -164,7 +163,7 @@ def _start_box(
 
 
 def _clean_up_images(cli: CliContext) -> None:
-    """A box that is ready needs no image of long ago. What cannot be removed now is tried again by the next `up`."""
+    """Removes old images once the box is ready; failures are retried by the next `up`."""
     try:
         if removed := remove_old_images(cli.state()):
             cli.out.note(f"removed {pluralize(len(removed), 'image')} of earlier builds")
@@ -203,9 +202,9 @@ def _print_ready(
         out.line(f"not protected here: {line}")
     out.line("try:")
     out.line(
-        '  ./agentbox.sh run -- python3 -c "print(6 * 7)"    one command, as an agent, in the box'
+        '  ./agentbox.sh run -- python3 -c "print(6 * 7)"    run one command as an agent in the box'
     )
     out.line(
-        "  ./agentbox.sh status                             what runs, and whether it is ready"
+        "  ./agentbox.sh status                             show what runs and whether it is ready"
     )
-    out.line("  ./agentbox.sh boot explain                       where the boot's time went")
+    out.line("  ./agentbox.sh boot explain                       show the durations of the boot")

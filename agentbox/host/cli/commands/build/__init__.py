@@ -1,1 +1,1 @@
-"""Verbs about the manifest, the lock file and the image. One file a verb."""
+"""Commands for the manifest, the lock file and the image. One file per command."""

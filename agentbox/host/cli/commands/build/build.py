@@ -1,4 +1,4 @@
-"""`agentbox build`: from a manifest to an image, loaded into the engine."""
+"""`agentbox build`: builds the image of a manifest and loads it into the engine."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ from agentbox.host.packages.lock_inputs import host_system
     help="x86_64-linux or aarch64-linux. [default: this machine's]",
 )
 @click.option(
-    "--locked", is_flag=True, help="Refuse instead of re-locking when agentbox.lock does not fit."
+    "--locked", is_flag=True, help="Fail instead of re-locking when agentbox.lock does not match."
 )
 @click.option(
     "--test-hooks",
     is_flag=True,
-    help="Let AGENTBOX_TEST_* variables work in this image: for tests only.",
+    help="Enable AGENTBOX_TEST_* variables in this image; for tests only.",
 )
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Copy the archive to this file as well.",
+    help="Also copy the archive to this file.",
 )
 @click.pass_obj
 def command(
@@ -49,8 +49,8 @@ def command(
 ) -> None:
     """Build the image with Nix and load it into the container engine.
 
-    Locks and fetches the packages first if needed. Nothing that is already built is built again; the same inputs give
-    the same bytes on every machine.
+    Locks and fetches the packages first if needed. Existing build results are reused; equal inputs
+    give equal bytes on every machine.
     """
     started = time.monotonic()
     system = system or host_system()
@@ -81,7 +81,7 @@ def command(
 
 
 def _previous_layers(link: Path) -> frozenset[str]:
-    """The digests of the layers of the image built last."""
+    """The layer digests of the previous image."""
     if not link.exists():
         return frozenset()
     return frozenset(layer.digest for layer in read_archive(link.resolve()).layers)
@@ -91,7 +91,7 @@ def _load_image(result: BuildResult, *, foreign: bool) -> str:
     if foreign:
         return "not loaded: the image is for another system"
     if not daemon_status.is_reachable():
-        return "not loaded: no container engine answers"
+        return "not loaded: no container engine responds"
     engine = DockerEngine()
     if engine.has_image(result.image_id):
         return "unchanged"

@@ -17,37 +17,37 @@ SYSTEMS = ("x86_64-linux", "aarch64-linux")
 
 @click.group()
 def command() -> None:
-    """The manifest: check it, look keys and codes up, see what it means, compare two."""
+    """Check and inspect the manifest: validate, explain, show, diff."""
 
 
 @command.command()
 @click.argument("path", required=False, type=click.Path(path_type=Path, allow_dash=True))
 @click.option(
     "--format",
-    "form",
+    "output_format",
     type=click.Choice(["text", "json", "sarif"]),
     default=None,
     help="[default: text]",
 )
-@click.option("--strict", is_flag=True, help="Warnings decide the exit code as errors do.")
+@click.option("--strict", is_flag=True, help="Treat warnings as errors for the exit code.")
 @click.option(
-    "--check-env", is_flag=True, help="Check too that the variables the manifest names are set."
+    "--check-env", is_flag=True, help="Also check that the variables named in the manifest are set."
 )
 @click.option(
     "--system",
     "systems",
     type=click.Choice(SYSTEMS),
     multiple=True,
-    help="A system to check for. Repeatable.",
+    help="A system to check for; may be repeated.",
 )
 @click.option(
-    "--quiet", is_flag=True, help="Text: only findings that decide the exit code, no summary."
+    "--quiet", is_flag=True, help="Text: only findings that affect the exit code, no summary."
 )
 @click.pass_obj
 def validate(
     cli: CliContext,
     path: Path | None,
-    form: str | None,
+    output_format: str | None,
     strict: bool,
     check_env: bool,
     systems: tuple[str, ...],
@@ -55,15 +55,15 @@ def validate(
 ) -> int:
     """Check a manifest (PATH, `-` = stdin) against the schema and every rule.
 
-    Exit 0: valid. 1: an error, or a warning with --strict. 2: it could not be read.
+    Exit 0: valid. 1: an error, or a warning with --strict. 2: unreadable.
     """
     from agentbox.host.cli.validation import Validation
 
     validation = Validation(path or cli.manifest, systems=systems, check_env=check_env)
     report = validation.report()
-    if form == "sarif":
+    if output_format == "sarif":
         validation.print_sarif(report)
-    elif form == "json" or (form is None and cli.json):
+    elif output_format == "json" or (output_format is None and cli.json):
         validation.print_json(report)
     else:
         validation.print_text(report, strict=strict, quiet=quiet or cli.quiet, color=cli.color)
@@ -72,14 +72,14 @@ def validate(
 
 
 @command.command()
-@click.argument("what", metavar="KEY|CODE")
+@click.argument("query", metavar="KEY|CODE")
 @click.pass_obj
-def explain(cli: CliContext, what: str) -> int:
-    """Say what a rule's CODE or a manifest KEY means. Exit 2 for one that does not exist."""
+def explain(cli: CliContext, query: str) -> int:
+    """Explain a rule's CODE or a manifest KEY. Exit 2 if it does not exist."""
     from agentbox.host.cli.explanation import explain_code, explain_key, is_code
 
     explanation = (
-        explain_code(what.upper()) if is_code(what) else explain_key(_load_if_usable(cli), what)
+        explain_code(query.upper()) if is_code(query) else explain_key(_load_if_usable(cli), query)
     )
     cli.out.document(explanation.data)
     cli.out.block(explanation.text)
@@ -90,14 +90,14 @@ def explain(cli: CliContext, what: str) -> int:
 @click.option(
     "--resolved",
     is_flag=True,
-    help="Say of each value where it comes from and what it touches, and what the manifest turns on.",
+    help="Show the source and effects of each value, and what the manifest enables.",
 )
 @click.pass_obj
 def show(cli: CliContext, resolved: bool) -> int:
     """Print every key with its value, defaults included, as TOML.
 
-    With --resolved each key is followed by its source (a line, the default, or the key it is taken from), what a change
-    of it needs, the generated files that another value alters, why nothing reads it if so, and the rules that read it.
+    With --resolved each key is followed by its source (a line, the default, or another key), what a
+    change needs, the generated files it affects, why nothing reads it, and the rules that read it.
     """
     from agentbox.host.cli.effective_manifest import effective_tables
 
@@ -140,18 +140,22 @@ def _show_resolved(cli: CliContext, manifest: Manifest) -> None:
 @click.argument("old", type=click.Path(path_type=Path))
 @click.argument("new", type=click.Path(path_type=Path))
 @click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default=None, help="[default: text]"
+    "--format",
+    "output_format",
+    type=click.Choice(["text", "json"]),
+    default=None,
+    help="[default: text]",
 )
 @click.pass_obj
-def diff(cli: CliContext, old: Path, new: Path, form: str | None) -> int:
-    """Compare the effective values of two manifests, and say what a change from OLD to NEW needs.
+def diff(cli: CliContext, old: Path, new: Path, output_format: str | None) -> int:
+    """Compare the effective values of two manifests, and show what a change from OLD to NEW needs.
 
-    Exit 0: equal. 1: different. 2: one of them could not be read.
+    Exit 0: equal. 1: different. 2: one is unreadable.
     """
     from agentbox.host.cli.manifest_diff import compare, print_json, print_text
 
     difference = compare(old, new)
-    if form == "json" or (form is None and cli.json):
+    if output_format == "json" or (output_format is None and cli.json):
         print_json(difference)
     else:
         print_text(difference)
@@ -159,7 +163,7 @@ def diff(cli: CliContext, old: Path, new: Path, form: str | None) -> int:
 
 
 def _load_if_usable(cli: CliContext) -> Manifest | None:
-    """The manifest where there is a usable one: `explain` also works without."""
+    """The manifest if there is a valid one; `explain` also works without."""
     from agentbox.manifest.load import load
 
     if not cli.manifest.exists():

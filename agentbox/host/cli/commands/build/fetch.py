@@ -1,4 +1,4 @@
-"""`agentbox fetch`: the locked files into the Nix store."""
+"""`agentbox fetch`: downloads the locked files into the Nix store."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from agentbox.host.cli.stages.cache import host_cache
 @click.option(
     "--offline",
     is_flag=True,
-    help="Use what is on this machine. Exit 4, naming what is missing, if it is not all.",
+    help="Use local files only. Exit 4 with the names of missing files.",
 )
 @click.option(
     "--from",
     "source",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Take files from this folder first.",
+    help="Take files from this directory first.",
 )
 @click.option(
     "--to",
     "target",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Copy every file to this folder, for another machine.",
+    help="Copy every file to this directory, for another machine.",
 )
 @click.option(
-    "--jobs", type=click.IntRange(1, 32), default=8, show_default=True, help="Downloads at a time."
+    "--jobs", type=click.IntRange(1, 32), default=8, show_default=True, help="Concurrent downloads."
 )
 @click.option(
     "--system",
@@ -48,10 +48,11 @@ def command(
     jobs: int,
     systems: tuple[str, ...],
 ) -> None:
-    """Download every package that agentbox.lock names, check it, and add it to the Nix store.
+    """Download every package of agentbox.lock, verify it, and add it to the Nix store.
 
-    After this a build needs no network. An interrupted fetch goes on where it stopped. Files come from the mirrors that
-    this host's apt, pip and npm use. For a machine without network: `fetch --to DIR` here, `fetch --from DIR` there.
+    After this a build needs no network. An interrupted fetch resumes. Files come from the mirrors
+    that this host's apt, pip and npm use. For a machine without network: `fetch --to DIR` here,
+    `fetch --from DIR` there.
     """
     from agentbox.host.packages.lock_ensurer import lock_path
     from agentbox.host.packages.store.fetch import fetch_all

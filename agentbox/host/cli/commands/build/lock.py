@@ -1,4 +1,4 @@
-"""`agentbox lock`: resolves the packages of the image, and of this command line, and writes what was found."""
+"""`agentbox lock`: resolves the packages of the image and of this command line."""
 
 from __future__ import annotations
 
@@ -22,17 +22,19 @@ if TYPE_CHECKING:
 
 @click.command(name="lock")
 @click.option(
-    "--upgrade", is_flag=True, help="Take the newest versions: of the packages named, else of all."
+    "--upgrade", is_flag=True, help="Upgrade the named packages, else all, to the newest versions."
 )
 @click.option(
-    "--check", is_flag=True, help="Only say, offline, whether the lock fits. Exit 5 if it does not."
+    "--check",
+    is_flag=True,
+    help="Only check, offline, whether the lock matches. Exit 5 if it does not.",
 )
 @click.option(
     "--system",
     "systems",
     multiple=True,
     metavar="S",
-    help="Cover this system too: x86_64-linux, aarch64-linux.",
+    help="Also cover this system: x86_64-linux, aarch64-linux.",
 )
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.pass_obj
@@ -41,15 +43,15 @@ def command(
 ) -> None:
     """Resolve every package of the image and write agentbox.lock: names, versions, sizes, SHA-256.
 
-    Locked versions are kept while the mirrors serve them, unless you ask to --upgrade. The host's own apt, pip and npm
-    are asked, so their mirrors, proxies and credentials hold here too. Also writes requirements.host and
-    requirements.test.
+    Locked versions are kept while the mirrors serve them, unless --upgrade is given. Uses the
+    host's apt, pip and npm with their mirrors, proxies and credentials. Also writes
+    requirements.host and requirements.test.
     """
     from agentbox.host.packages.lock_inputs import lock_inputs
     from agentbox.host.packages.relock import LOCK_NAME
 
     if names and not upgrade:
-        raise click.UsageError("NAME goes with --upgrade")
+        raise click.UsageError("NAME requires --upgrade")
     manifest = load_valid_manifest(cli)
     path = cli.manifest.absolute().parent / LOCK_NAME
     inputs = lock_inputs(manifest, lock=path, systems=systems)
@@ -66,12 +68,12 @@ def _check_lock(cli: CliContext, path: Path, inputs: LockInputs) -> None:
     check_inputs(path, inputs)
     if stale := stale_files(CHECKOUT):
         raise AgentboxError(
-            f"cannot use {' and '.join(stale)}: pyproject.toml asks for other packages",
+            f"cannot use {' and '.join(stale)}: pyproject.toml requires other packages",
             "Run `agentbox lock`.",
             exit_code=ExitCode.LOCK,
         )
     cli.out.document({"lock": str(path), "fits": True})
-    cli.out.line(f"{path.name} fits the manifest")
+    cli.out.line(f"{path.name} matches the manifest")
 
 
 def _update_lock(

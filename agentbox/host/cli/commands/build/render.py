@@ -1,4 +1,4 @@
-"""`agentbox render`: the generated files, written, shown, or compared."""
+"""`agentbox render`: writes, prints or compares the generated files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TARGETS = (
 )
 
 _BOX_TARGETS = {"all": "compose", "compose": "compose", "env": "env"}
-"""What `up` writes into the state folder, by the target that asks for it."""
+"""Target -> target whose files `up` writes into the state directory."""
 
 
 @click.command()
@@ -38,35 +38,35 @@ _BOX_TARGETS = {"all": "compose", "compose": "compose", "env": "env"}
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Folder to write to. [default: stdout]",
+    help="Directory to write to. [default: stdout]",
 )
 @click.option(
     "--check",
     is_flag=True,
-    help="Write nothing: show how the files in --out (or of the box) differ; exit 1.",
+    help="Only compare with the files in --out (or of the box); exit 1 if different.",
 )
 @click.option(
     "--image-ref",
     default="",
     metavar="NAME@sha256:…",
-    help="The image that the files name. [default: the plan's tag]",
+    help="Image reference in the files. [default: the plan's tag]",
 )
 @click.option(
     "--project",
     type=click.Path(path_type=Path, file_okay=False, exists=True, resolve_path=True),
-    help="A folder of this host in place of the volume `workspace`, as with `up --project`.",
+    help="Mount this directory instead of the volume `workspace`, as `up --project` does.",
 )
 @click.option(
     "--allow-psa",
     type=click.Choice(("restricted", "baseline", "privileged")),
     default="restricted",
     show_default=True,
-    help="kubernetes: the Pod Security level that the pod's namespace allows.",
+    help="kubernetes: the Pod Security level of the namespace.",
 )
 @click.option(
     "--strict",
     is_flag=True,
-    help="Boot warnings about posture and drift are fatal, as with `up --strict`.",
+    help="Make boot warnings about posture and drift fatal, as `up --strict` does.",
 )
 @click.pass_obj
 def command(
@@ -81,16 +81,17 @@ def command(
 ) -> int:
     """Render TARGET from the manifest and the lock.
 
-    Without --out the text goes to stdout (of a target with several files the main one). --check without --out looks at
-    the files that `up` wrote for this box. kubernetes needs --image-ref with a digest; without one `all` leaves it out
-    and says so. Exit 1 when an exception needs a wider Pod Security level than --allow-psa.
+    Without --out the text is printed (for a target with several files the main one). --check
+    without --out compares the files that `up` wrote for this box. kubernetes needs --image-ref with
+    a digest; `all` omits it otherwise, with a message. Exit 1 if an exception needs a wider Pod
+    Security level than --allow-psa.
     """
     from agentbox.plan.render.targets import excluded_targets, render
 
     for_box = check and out is None
     if for_box and target not in _BOX_TARGETS:
         raise click.UsageError(
-            f"`up` writes no file for {target}: name the folder to check with --out"
+            f"`up` writes no file for {target}: give the directory to check with --out"
         )
     inputs = _render_inputs(cli, image_ref, for_box=for_box)
     inputs = replace(
@@ -101,7 +102,7 @@ def command(
     )
     selected = _BOX_TARGETS[target] if for_box else target
     for name in excluded_targets(selected, inputs):
-        cli.out.error(f"{name} left out: it needs --image-ref NAME@sha256:… and no --project")
+        cli.out.error(f"{name} omitted: it needs --image-ref NAME@sha256:… and no --project")
     files = render(selected, inputs)
     if check:
         return _compare_files(cli, files, out or cli.state().compose_dir)
@@ -111,7 +112,7 @@ def command(
 
 
 def _render_inputs(cli: CliContext, image_ref: str, *, for_box: bool) -> RenderInput:
-    """With `of_box` the options that the box was last started with are taken from its record."""
+    """The inputs of rendering; with `for_box` options come from the record of the last start."""
     from agentbox.core.paths import CHECKOUT
     from agentbox.host.cli.stages.image import plan_for
     from agentbox.plan.render.targets import RenderInput
@@ -167,7 +168,8 @@ def _compare_files(cli: CliContext, files: Mapping[str, bytes], directory: Path)
 
 
 def _diff(path: Path, content: bytes) -> str:
-    """A unified diff from the file to what it should be; empty when equal. A missing file counts as empty."""
+    """A unified diff from the file to its rendered content; empty if equal. A missing file counts
+    as empty."""
     existing = path.read_bytes() if path.is_file() else b""
     if existing == content and path.is_file():
         return ""

@@ -1,4 +1,4 @@
-"""`agentbox verify`: derive everything again and compare."""
+"""`agentbox verify`: rebuilds everything and compares."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from agentbox.host.engines.registry import engine_by_name
 @click.option(
     "--quick",
     is_flag=True,
-    help="Hash the archive's blobs instead of building every derivation again.",
+    help="Hash the archive's blobs instead of rebuilding every derivation.",
 )
 @click.option(
     "--against",
     metavar="FILE|REF",
-    help="Compare with this archive or loaded image. [default: what docker has]",
+    help="Compare with this archive or loaded image. [default: the image in docker]",
 )
 @click.option(
     "--probes",
     is_flag=True,
-    help="Run every artifact probe in the running box, now, and nothing else.",
+    help="Only run every artifact probe in the running box.",
 )
 @click.pass_obj
 def command(cli: CliContext, quick: bool, against: str | None, probes: bool) -> int:
-    """Derive the lock's files, the rendered files, the image and the running box's digests again.
+    """Recompute the locked files, rendered files, image and the running box's digests, and compare.
 
-    Works offline. Every step runs, also after a difference, and prints same, different (with the first path that
-    differs) or absent (nothing there to compare). Exit 1 on any difference.
+    Works offline. Every step runs, even after a difference, and prints same, different (with the
+    first path that differs) or absent (nothing to compare). Exit 1 on any difference.
     """
     if probes:
         return _run_probes(cli)

@@ -1,1 +1,1 @@
-"""Verbs about what a box stores. One file a verb."""
+"""Commands for data that a box stores. One file per command."""

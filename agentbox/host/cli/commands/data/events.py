@@ -1,4 +1,4 @@
-"""`agentbox events`: the journal of the box, and journals as folders."""
+"""`agentbox events`: the journal of the box, or a journal directory."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from agentbox.client import BoxClient
     from agentbox.contracts.events import Event
 
-_STATUS_GONE = 410  # records that the journal does not keep any more
-_MAX_STEP = 10_000  # records, which the box looks at in one call
+_STATUS_GONE = 410  # the journal no longer stores these records
+_MAX_STEP = 10_000  # records that the box scans in one call
 DIRECTORY = click.Path(path_type=Path, file_okay=False)
 
 
 def _parse_anchor(
     _ctx: click.Context, _param: click.Parameter, value: str | None
 ) -> tuple[int, str] | None:
-    """SEQ:HASH of a record known from elsewhere."""
+    """Parses SEQ:HASH, a trusted record."""
     if value is None:
         return None
     seq, _, digest = value.partition(":")
@@ -37,7 +37,7 @@ def _parse_anchor(
 
 
 def _parse_before(_ctx: click.Context, _param: click.Parameter, value: str) -> int | str:
-    """A record number, or a day."""
+    """Parses a record number or a day."""
     if value.isdecimal():
         return int(value)
     try:
@@ -48,7 +48,7 @@ def _parse_before(_ctx: click.Context, _param: click.Parameter, value: str) -> i
 
 @click.group(name="events")
 def command() -> None:
-    """The journal: what happened in the box, in order, each record chained to the one before."""
+    """Read the journal: events of the box in order, each record chained to its predecessor."""
 
 
 @command.command()
@@ -58,9 +58,9 @@ def command() -> None:
     type=click.IntRange(0, 1000),
     default=20,
     show_default=True,
-    help="How many of the newest.",
+    help="Number of newest events.",
 )
-@click.option("-f", "--follow", is_flag=True, help="Go on as events come, until Ctrl-C.")
+@click.option("-f", "--follow", is_flag=True, help="Follow events until Ctrl-C.")
 @click.option(
     "--type",
     "types",
@@ -89,7 +89,8 @@ def tail(cli: CliContext, count: int, follow: bool, types: tuple[str, ...]) -> N
 def _read_newest(
     client: BoxClient, query: Mapping[str, Any], last: int, count: int
 ) -> list[dict[str, Any]]:
-    """The newest `count` that match up to the record `last`, oldest first. Reads back from the end, in steps that grow."""
+    """The newest `count` matching events up to record `last`, oldest first. Reads backwards in
+    growing steps."""
     from agentbox.client import ApiError
 
     events: list[dict[str, Any]] = []
@@ -110,7 +111,7 @@ def _read_newest(
 def _read_between(
     client: BoxClient, query: Mapping[str, Any], since: int, last: int
 ) -> list[dict[str, Any]]:
-    """Those that match after `since`, up to `last`."""
+    """The matching events after `since`, up to `last`."""
     events: list[dict[str, Any]] = []
     while since < last:
         batch = client.call("read_events", query={**query, "since": since, "limit": 1000})
@@ -123,7 +124,7 @@ def _read_between(
 @click.argument("seq", type=click.IntRange(0))
 @click.pass_obj
 def show(cli: CliContext, seq: int) -> None:
-    """Show one record whole, by its number."""
+    """Show one complete record by its number."""
     with cli.client() as client:
         event = client.call("show_event", {"seq": str(seq)})
     cli.out.document(event)
@@ -136,19 +137,20 @@ def show(cli: CliContext, seq: int) -> None:
     "--anchor",
     metavar="SEQ:HASH",
     callback=_parse_anchor,
-    help="A record known from elsewhere; with it a cut tail is found.",
+    help="A trusted record; detects a truncated tail.",
 )
 @click.pass_obj
 def verify(cli: CliContext, directory: Path | None, anchor: tuple[int, str] | None) -> int:
-    """Check the journal of the running box, or a journal folder DIRECTORY, which needs no box and no manifest.
+    """Verify the journal of the running box, or a journal DIRECTORY (needs no box, no manifest).
 
-    Every record, every link, every seal. Exit 1 with file, line and record when something was edited, removed,
-    inserted, moved or spliced. A tail that was cut off whole is found with DIRECTORY and --anchor only.
+    Checks every record, link and seal. Exit 1 with file, line and record if something was edited,
+    removed, inserted, moved or spliced. A tail truncated at a record boundary is detected with
+    DIRECTORY and --anchor only.
     """
     from agentbox.adapters.events.journal.verify import verify as check
 
     if directory is None and anchor is not None:
-        raise click.UsageError("--anchor goes with DIRECTORY")
+        raise click.UsageError("--anchor requires DIRECTORY")
     report = (
         check(directory, anchor=anchor).to_wire() if directory is not None else _verify_in_box(cli)
     )
@@ -177,18 +179,18 @@ def _verify_in_box(cli: CliContext) -> Mapping[str, Any]:
 @click.argument("directory", type=DIRECTORY, required=False)
 @click.option(
     "--format",
-    "form",
+    "output_format",
     type=click.Choice(["jsonl", "cloudevents"]),
     default="jsonl",
     show_default=True,
-    help="Lines as they are stored, or CloudEvents 1.0.",
+    help="Stored lines, or CloudEvents 1.0.",
 )
 @click.option(
     "--since",
     type=click.IntRange(-1),
     default=-1,
     metavar="SEQ",
-    help="Only what follows on this record.",
+    help="Only records after this one.",
 )
 @click.option(
     "--type",
@@ -199,11 +201,12 @@ def _verify_in_box(cli: CliContext) -> Mapping[str, Any]:
 )
 @click.pass_obj
 def export(
-    cli: CliContext, directory: Path | None, form: str, since: int, types: tuple[str, ...]
+    cli: CliContext, directory: Path | None, output_format: str, since: int, types: tuple[str, ...]
 ) -> None:
-    """Write the records of the running box, or of a journal folder DIRECTORY, to stdout: one JSON object a line.
+    """Write the records of the running box, or of a journal DIRECTORY, to stdout as JSON lines.
 
-    A folder is verified first; of a damaged one nothing is written. Ends with the newest record there is at the start.
+    A directory is verified first; a damaged one writes nothing. Ends with the record that is newest
+    at the start.
     """
     import rfc8785
 
@@ -219,7 +222,7 @@ def export(
         if event_filter.matches(event):
             line = (
                 rfc8785.dumps(event.to_wire())
-                if form == "jsonl"
+                if output_format == "jsonl"
                 else canonical_json(cloud_event(event))
             )
             text = line.decode()
@@ -244,21 +247,21 @@ def _read_from_box(cli: CliContext, since: int) -> Iterator[Event]:
     required=True,
     metavar="SEQ|DAY",
     callback=_parse_before,
-    help="Keep from this record or UTC day on.",
+    help="Keep records from this number or UTC day on.",
 )
-@click.option("--dry-run", is_flag=True, help="Say what would be removed, and remove nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be removed, without removing it.")
 @click.pass_obj
 def prune(cli: CliContext, directory: Path, before: int | str, dry_run: bool) -> None:
-    """Remove whole sealed segments that end before a record or a day (YYYY-MM-DD).
+    """Remove sealed segments that end before a record or a day (YYYY-MM-DD).
 
-    The box must be down, and the journal sound. Where it begins from then on is written to anchor.json, so that the rest
-    still verifies.
+    The box must be down and the journal valid. The new start is written to anchor.json, so that the
+    rest still verifies.
     """
     from agentbox.adapters.events.journal.prune import prune as remove
 
     if not directory.is_dir():
         raise AgentboxError(
-            f"cannot prune {directory}: there is no such folder", exit_code=ExitCode.USAGE
+            f"cannot prune {directory}: no such directory", exit_code=ExitCode.USAGE
         )
     seq, day = (before, None) if isinstance(before, int) else (None, before)
     first, removed = remove(directory, before_seq=seq, before_day=day, dry_run=dry_run)
@@ -275,13 +278,13 @@ def prune(cli: CliContext, directory: Path, before: int | str, dry_run: bool) ->
     type=click.IntRange(0, 1000),
     default=20,
     show_default=True,
-    help="How many of the dead letters.",
+    help="Number of dead letters.",
 )
 @click.pass_obj
 def delivery(cli: CliContext, count: int) -> int:
-    """Show how far the sink of the events is, and what it refused for good, the newest first.
+    """Show the delivery progress to the event sink and the dead letters, newest first.
 
-    Exit 1 while a person has to do something: a token that is refused, an address that is gone.
+    Exit 1 while an operator must act: a refused token, an unknown address.
     """
     with cli.client() as client:
         report = client.call("event_delivery", query={"limit": count})
@@ -290,15 +293,15 @@ def delivery(cli: CliContext, count: int) -> int:
         cli.out.line("the journal stays in this box: adapters.events.use is not external-http")
         return ExitCode.DONE
     backlog = (
-        f"{report['undelivered']} wait, the oldest for {report['oldest_s']:.0f} s"
+        f"{report['undelivered']} pending, the oldest for {report['oldest_s']:.0f} s"
         if report["undelivered"]
-        else "none waits"
+        else "none pending"
     )
     cli.out.line(
         f"delivered up to record {report['cursor']}; {backlog}; {report['dead']} dead letters"
     )
     if report["trouble"]:
-        cli.out.line(f"{'held' if report['held'] else 'tried again'}: {report['trouble']}")
+        cli.out.line(f"{'held' if report['held'] else 'retrying'}: {report['trouble']}")
     for letter in report["letters"]:
         cli.out.line(f"{letter['seq']:>8}  {letter['at']}  {letter['type']:<28} {letter['reason']}")
     return ExitCode.BAD if report["held"] else ExitCode.DONE

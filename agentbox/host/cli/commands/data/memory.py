@@ -14,23 +14,23 @@ from agentbox.host.engines.registry import engine_by_name
 
 @click.group(name="memory")
 def command() -> None:
-    """The memory of the box: what it can find again."""
+    """Manage the memory of the box."""
 
 
 @command.command()
 @click.pass_obj
 def reembed(cli: CliContext) -> int:
-    """Rewrite every vector by the embedding model of the running box.
+    """Recompute all vectors with the embedding model of the running box.
 
-    For a memory that says that its vectors are of another model. It may be interrupted and run again: it goes on
-    where it stood. Until it is done the memory of every box on that store refuses; then each opens it by itself within a
-    minute.
+    Needed when the memory reports vectors of another model. Resumes after an interruption. Until it
+    is complete the memory of every box on that store refuses requests; then each box opens it
+    within a minute.
     """
     record = cli.running_record()
     engine = engine_by_name(record.engine)
     if (state := engine.inspect(record).state) != "running":
         raise AgentboxError(
-            f"cannot rewrite vectors in the box {record.name}: it does not run (it is {state})",
+            f"cannot rewrite vectors in the box {record.name}: it is not running (it is {state})",
             "Start it: ./agentbox.sh up",
             exit_code=ExitCode.NOT_RUNNING,
         )

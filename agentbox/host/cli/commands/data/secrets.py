@@ -1,4 +1,4 @@
-"""`agentbox secrets`: values that go into the box as files, and never onto a screen."""
+"""`agentbox secrets`: values passed to the box as files and never printed."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.host.cli.context import CliContext
 
 _NAME_PATTERN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
-_MAX_BYTES = 64 << 10  # bytes; compose and Kubernetes take more, no program of ours does
+_MAX_BYTES = 64 << 10  # bytes; compose and Kubernetes accept more, agentbox does not
 
 
 def _validate_name(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
     if not _NAME_PATTERN.fullmatch(value):
-        raise click.BadParameter("must be the name of a variable")
+        raise click.BadParameter("must be a variable name")
     return value
 
 
 @click.group(name="secrets")
 def command() -> None:
-    """Keys and tokens of this box. The manifest names them (`providers.<name>.env_var`, `*_env`, `agents.<name>.secrets`).
+    """Manage keys and tokens of this box.
 
-    A value comes from the environment of `up`, else from the `.env` beside the manifest, else from here.
+    The manifest names them (`providers.<name>.env_var`, `*_env`, `agents.<name>.secrets`). A value
+    comes from the environment of `up`, else from `.env` beside the manifest, else from here.
     """
 
 
@@ -32,9 +33,10 @@ def command() -> None:
 @click.argument("name", callback=_validate_name)
 @click.pass_obj
 def set_(cli: CliContext, name: str) -> None:
-    """Keep a value, read from stdin: `agentbox secrets set NAME < file`. At a terminal it is asked for and not shown.
+    """Store a value read from stdin: `agentbox secrets set NAME < file`.
 
-    One line end at its end is taken off. The next `agentbox up` gives it to the box.
+    A terminal prompts without echo. One trailing line break is removed. The next `agentbox up`
+    passes the value to the box.
     """
     from agentbox.host.engines.secrets import secret_source, store_secret
 
@@ -45,17 +47,17 @@ def set_(cli: CliContext, name: str) -> None:
     cli.out.document({"set": name})
     cli.out.line(f"set {name}")
     if name not in _required_names(cli):
-        cli.out.note(f"no key of the manifest that is on names {name}: the box does not get it")
+        cli.out.note(f"no active key of the manifest names {name}: it is not passed to the box")
     elif (source := secret_source(name, cli.manifest, directory)) != "set":
-        cli.out.note(f"the {source} has a value of {name} too, which goes first")
+        cli.out.note(f"the {source} also has a value of {name}, which takes precedence")
     else:
-        cli.out.note("./agentbox.sh up gives it to the box, which boots again if it runs")
+        cli.out.note("./agentbox.sh up passes it to the box, which restarts if it runs")
 
 
 @command.command(name="list")
 @click.pass_obj
 def list_(cli: CliContext) -> None:
-    """List the names that the box needs and those that are kept, and where each value comes from. No value is read out."""
+    """List the required and stored names and the source of each value. Prints no values."""
     from agentbox.host.engines.secrets import secret_source, stored_names
 
     directory = cli.state().secrets_dir
@@ -73,7 +75,8 @@ def list_(cli: CliContext) -> None:
     for item in items:
         source = item["source"] or "not set"
         cli.out.line(
-            f"{item['name']}  {source}{'' if item['needed'] else '  (no key of the manifest names it)'}"
+            f"{item['name']}  "
+            f"{source}{'' if item['needed'] else '  (no key of the manifest names it)'}"
         )
 
 
@@ -81,19 +84,19 @@ def list_(cli: CliContext) -> None:
 @click.argument("name", callback=_validate_name)
 @click.pass_obj
 def remove(cli: CliContext, name: str) -> None:
-    """Forget a value that was set. The box has its copy until the next `agentbox up`."""
+    """Remove a stored value. The box keeps its copy until the next `agentbox up`."""
     from agentbox.host.engines.secrets import remove_secret
 
     with cli.state().exclusive_lock():
         removed = remove_secret(cli.state().secrets_dir, name)
     if not removed:
-        raise AgentboxError(f"cannot remove {name}: it was not set", "See `agentbox secrets list`.")
+        raise AgentboxError(f"cannot remove {name}: it is not set", "See `agentbox secrets list`.")
     cli.out.document({"removed": name})
     cli.out.line(f"removed {name}")
 
 
 def _required_names(cli: CliContext) -> tuple[str, ...]:
-    """The names that the box gets, as the plan has them: a lock is not needed for that."""
+    """Names of the secrets of the plan; needs no lock."""
     from agentbox.manifest.keys import apply_class
     from agentbox.plan.secrets import secret_names
     from agentbox.plan.values import flatten_keys, sizes_to_bytes
@@ -103,7 +106,7 @@ def _required_names(cli: CliContext) -> tuple[str, ...]:
 
 
 def _read_value(name: str) -> str:
-    """What stdin has. Raises AgentboxError (exit 2) for nothing, a placeholder, or what is no text."""
+    """Reads the value. Raises AgentboxError (exit 2) if it is empty, a placeholder or not text."""
     from agentbox.box.supervision.secrets import is_placeholder
 
     if sys.stdin.isatty():
@@ -114,16 +117,16 @@ def _read_value(name: str) -> str:
     try:
         text = raw.decode()
     except UnicodeDecodeError:
-        text, reason = "", "it is no UTF-8 text"
+        text, reason = "", "it is not valid UTF-8"
     value = text.removesuffix("\n").removesuffix("\r")
     if len(raw) > _MAX_BYTES:
         reason = f"it is longer than {_MAX_BYTES} bytes"
     elif "\0" in value:
-        reason = "it holds a zero byte"
+        reason = "it contains a zero byte"
     elif not reason and not value.strip():
-        reason = "stdin has no value"
+        reason = "stdin is empty"
     elif not reason and is_placeholder(value.strip()):
-        reason = "the value only marks the place of one"
+        reason = "the value is a placeholder"
     if reason:
         raise AgentboxError(
             f"cannot set {name}: {reason}",

@@ -1,4 +1,4 @@
-"""`agentbox state`: whose memory and pods runs use."""
+"""`agentbox state`: memory and pods of runs."""
 
 from __future__ import annotations
 
@@ -15,20 +15,22 @@ from agentbox.host.cli.output import pluralize
 
 @click.group(name="state")
 def command() -> None:
-    """Memory and pods of runs: list, show, reset, prune, adopt.
+    """Manage memory and pods of runs: list, show, reset, prune, adopt.
 
-    Each run has a state of its own, kept for state.keep_days after its end. Runs share one by its name (`run --name N`), and
-    runs of an agent where its table says state = "shared" (agents.NAME).
+    Each run has its own state, kept for state.keep_days after its end. Runs can share a named state
+    (`run --name N`), as do runs of an agent with state = "shared" (agents.NAME).
     """
 
 
 @command.command(name="list")
 @click.option(
-    "--legacy", is_flag=True, help="Instead, what agents left before states were a run's own."
+    "--legacy",
+    is_flag=True,
+    help="Instead, list data of agents from before each run had its own state.",
 )
 @click.pass_obj
 def list_(cli: CliContext, legacy: bool) -> None:
-    """Every state, oldest first, and the agents that use it now."""
+    """List all states, oldest first, with the agents that use them."""
     from agentbox.client import every
 
     with cli.client() as client:
@@ -42,13 +44,13 @@ def list_(cli: CliContext, legacy: bool) -> None:
 @click.argument("name")
 @click.pass_obj
 def show(cli: CliContext, name: str) -> None:
-    """One state by NAME or id, and how much it holds."""
+    """Show a state by NAME or id, and its size."""
     with cli.client() as client:
         state = client.states.get(name)
     cli.out.document(dict(state))
     cli.out.line(_format_state(state))
     cli.out.line(
-        f"holds {_format_contents(state['holds'])}; made by {escape_invisible(state['owner'])}"
+        f"holds {_format_contents(state['holds'])}; created by {escape_invisible(state['owner'])}"
     )
     for agent_id in state["agents"]:
         cli.out.line(f"used by {agent_id}")
@@ -59,12 +61,15 @@ def show(cli: CliContext, name: str) -> None:
 @click.argument("name")
 @click.pass_obj
 def reset(cli: CliContext, yes: bool, name: str) -> None:
-    """Remove all that the state NAME (or id) holds, and the name (asks first). Refused while a run of it lives."""
+    """Remove the contents and the name of the state NAME or id (asks first).
+
+    Fails while a run uses it.
+    """
     with cli.client() as client:
         if not yes:
             contents = _format_contents(client.states.get(name)["holds"])
             click.confirm(
-                f"Remove {contents} of {escape_invisible(name)}, for good?", abort=True, err=True
+                f"Remove {contents} of {escape_invisible(name)} permanently?", abort=True, err=True
             )
         removed = client.states.remove(name)
     cli.out.document(dict(removed))
@@ -75,7 +80,10 @@ def reset(cli: CliContext, yes: bool, name: str) -> None:
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def prune(cli: CliContext, yes: bool) -> None:
-    """Remove the states of all runs that have ended, before state.keep_days (asks first). States with a name stay."""
+    """Remove the states of all ended runs before state.keep_days (asks first).
+
+    Named states are kept.
+    """
     from agentbox.client import ApiError, every
 
     with cli.client() as client:
@@ -86,7 +94,9 @@ def prune(cli: CliContext, yes: bool) -> None:
         ]
         if ended and not yes:
             click.confirm(
-                f"Remove {pluralize(len(ended), 'state')} of runs, for good?", abort=True, err=True
+                f"Remove {pluralize(len(ended), 'state')} of runs permanently?",
+                abort=True,
+                err=True,
             )
         removed: list[Mapping[str, Any]] = []
         for one in ended:
@@ -98,38 +108,41 @@ def prune(cli: CliContext, yes: bool) -> None:
                 if error.code not in (
                     "state-busy",
                     "not-found",
-                ):  # used again, or removed meanwhile
+                ):  # in use again, or removed meanwhile
                     raise
     cli.out.document([dict(entry) for entry in removed])
     memory, pods = (sum(row[kind] for row in removed) for kind in ("memory", "pods"))
     cli.out.line(
-        f"removed {pluralize(len(removed), 'state')} with {_format_contents({'memory': memory, 'pods': pods})}"
+        f"removed {pluralize(len(removed), 'state')} with "
+        f"{_format_contents({'memory': memory, 'pods': pods})}"
     )
 
 
 @command.command()
 @click.option("--name", default="", metavar="N", help="The new state, for `run --name N`.")
-@click.option(
-    "--agent", default="", metavar="A", help="Instead, the state that the runs of this agent share."
-)
+@click.option("--agent", default="", metavar="A", help="Instead, the shared state of this agent.")
 @click.argument("source", metavar="legacy.AGENT")
 @click.pass_obj
 def adopt(cli: CliContext, name: str, agent: str, source: str) -> None:
-    """Take over what an agent left under its name before states were a run's own."""
+    """Adopt the data that an agent stored before each run had its own state."""
     if bool(name) == bool(agent):
-        raise click.UsageError("Say what it becomes: either --name N or --agent A.")
+        raise click.UsageError("Give either --name N or --agent A.")
     with cli.client() as client:
         state = client.states.adopt(source, name or f"agents.{agent}")
     cli.out.document(dict(state))
     cli.out.line(
-        f"{escape_invisible(source)} is {escape_invisible(state['name'])} now: {_format_contents(state['holds'])}"
+        f"{escape_invisible(source)} is {escape_invisible(state['name'])} now: "
+        f"{_format_contents(state['holds'])}"
     )
 
 
 def _format_state(state: Mapping[str, Any]) -> str:
     last_used, name = clock.to_wire(clock.from_unix(state["used"]))[:19], state["name"] or "-"
     agents = f"  {pluralize(len(state['agents']), 'agent')}" if state["agents"] else ""
-    return f"{state['state_id']}  {last_used}  {escape_invisible(name):<24} {escape_invisible(state['label'])[:40]}{agents}"
+    return (
+        f"{state['state_id']}  {last_used}  {escape_invisible(name):<24} "
+        f"{escape_invisible(state['label'])[:40]}{agents}"
+    )
 
 
 def _format_contents(contents: Mapping[str, Any]) -> str:

@@ -1,1 +1,1 @@
-"""Verbs for work on agentbox itself. One file a verb."""
+"""Commands for the development of agentbox. One file per command."""

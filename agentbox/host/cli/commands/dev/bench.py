@@ -52,9 +52,10 @@ def bench_names() -> list[str]:
 )
 @click.pass_obj
 def command(cli: CliContext, names: tuple[str, ...], runs: int, compare: Path | None) -> int:
-    """Run the benchmarks NAMES (default: all); results go to bench/results, samples to a directory that git ignores.
+    """Run the benchmarks NAMES (default: all).
 
-    Exit 1 if a limit is exceeded or a result is 15 % worse.
+    Results go to bench/results, samples to a directory that git ignores. Exit 1 if a limit is
+    exceeded or a result is 15 % worse.
     """
     selected = bench_names() if not names or "all" in names else list(names)
     if unknown := [name for name in selected if name not in bench_names()]:

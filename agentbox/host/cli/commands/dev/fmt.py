@@ -1,4 +1,4 @@
-"""`agentbox fmt`: the sources and the lock in their one form."""
+"""`agentbox fmt`: formats the sources and the lock file."""
 
 from __future__ import annotations
 
@@ -13,16 +13,14 @@ from agentbox.host.cli.output import pluralize
 
 
 @click.command(name="fmt")
-@click.option(
-    "--check", is_flag=True, help="Change nothing; exit 1 and name the files that would change."
-)
+@click.option("--check", is_flag=True, help="Only list the files that would change; exit 1 if any.")
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path, exists=True, resolve_path=True))
 @click.pass_obj
 def command(cli: CliContext, check: bool, paths: tuple[Path, ...]) -> int:
-    """Put the sources of this checkout and agentbox.lock into their one form; with PATHS only what lies there.
+    """Format the sources of this checkout and agentbox.lock; with PATHS only files below them.
 
-    UTF-8, LF, no blanks at line ends, one newline at the end of a file; the lock as `agentbox lock` writes it. `nix fmt`
-    is the same. Python's own style is ruff's.
+    UTF-8, LF, no trailing blanks, one newline at the end of a file; the lock as `agentbox lock`
+    writes it. `nix fmt` does the same. Python code is formatted by ruff.
     """
     from agentbox.host.image.source_format import formatted, unformatted_files
 

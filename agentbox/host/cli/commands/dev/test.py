@@ -1,4 +1,4 @@
-"""`agentbox test`: every suite, for real: real Nix builds, real containers, nothing that passes by skipping."""
+"""`agentbox test`: runs the test suites, with real Nix builds and real containers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DURATIONS = CHECKOUT / "tests" / "durations.json"
 
 @dataclass(frozen=True)
 class SuiteOptions:
-    """What was asked for beside the names of suites."""
+    """Options beside the names of the suites."""
 
     full: bool
     seed: str | None
@@ -35,41 +35,37 @@ class SuiteOptions:
 
 @click.command(name="test")
 @click.argument("names", nargs=-1, type=click.Choice([suite.name for suite in SUITES] + ["all"]))
-@click.option(
-    "--full", is_flag=True, help="Every case of every matrix, not a sample of the large ones."
-)
-@click.option(
-    "--seed", metavar="TEXT", help="Which sample of the large matrices.  [default: the commit]"
-)
+@click.option("--full", is_flag=True, help="Run all cases of large matrices, not a sample.")
+@click.option("--seed", metavar="TEXT", help="Seed of the sample.  [default: the commit]")
 @click.option(
     "--slowest",
     type=click.IntRange(0),
     default=0,
     metavar="N",
-    help="Name the N slowest tests at the end.",
+    help="List the N slowest tests.",
 )
 @click.option(
-    "--store-durations", is_flag=True, help="Write tests/durations.json, by which files are spread."
+    "--store-durations", is_flag=True, help="Write tests/durations.json, used to distribute files."
 )
 @click.option(
     "--all",
-    "every",
+    "all_features",
     is_flag=True,
-    help="Suite features: try each, not only a small one, and keep the rows.",
+    help="Suite features: try all features, not only a small one, and store the results.",
 )
 @click.option(
     "--feature",
-    "some",
+    "features",
     multiple=True,
     metavar="NAME",
-    help="Suite features: try this one; repeatable.",
+    help="Suite features: try this one; may be repeated.",
 )
-@click.option("--container", is_flag=True, help="Suite stories: in a container too.")
+@click.option("--container", is_flag=True, help="Suite stories: also in a container.")
 @click.option(
     "--yes",
     "-y",
     is_flag=True,
-    help="Consent to installing the Debian packages that the suites need.",
+    help="Consent to installing Debian packages for the suites.",
 )
 @click.pass_obj
 def command(
@@ -79,28 +75,30 @@ def command(
     seed: str | None,
     slowest: int,
     store_durations: bool,
-    every: bool,
-    some: tuple[str, ...],
+    all_features: bool,
+    features: tuple[str, ...],
     container: bool,
     yes: bool,
 ) -> int:
     """Run the test suites NAMES (default: all). Exit 1 if one fails.
 
-    lint: style, types, layers. unit: fast. contract: every adapter against its clauses, meshes. images: fetches what is
-    locked, builds the image. runtime: real boxes. nix: what builds, locks and reads images.
-    features: a box with an optional feature, a small one (a minute) unless --all or --feature says which; --all takes some
-    two hours and 15 GB of free disk, keeps each row as soon as it is known, and after Ctrl-C goes on where it was.
-    stories: two agent CLIs of different makers, fetched by npm, at work in a box (a minute); --container builds an image
-    with both and tells it all there, as root (six to ten minutes, 4 GB of free disk).
-    e2e: the commands as an operator types them: a real package's own test suite, disasters, kills, interrupts.
+    lint: style, types, layers. unit: fast. contract: all adapters against their contracts, meshes.
+    images: fetches locked packages, builds the image. runtime: real boxes. nix: builds, locks and
+    reads images. features: a box with an optional feature, a small one (a minute) unless --all or
+    --feature is given; --all takes about two hours and 15 GB of free disk, stores each result
+    immediately and resumes after Ctrl-C. stories: two agent CLIs of different vendors, installed by
+    npm, in a box (a minute); --container builds an image with both and runs as root (six to ten
+    minutes, 4 GB of free disk). e2e: the command line as operators use it: a real package's test
+    suite, disasters, kills, interrupts.
 
-    Suites run in three lanes beside each other: without containers; boxes; commands. Tests with a bound of wall-clock time run
-    last, two at a time, and those in containers alone. build/tests has each suite's output and report, and results.json.
+    Suites run in three lanes beside each other: without containers; boxes; commands. Tests with a
+    bound of wall-clock time run last, two at a time, and those in containers alone. build/tests has
+    each suite's output and report, and results.json.
     """
     run_under_init()
     sample_options = (*(["--full"] if full else []), *([f"--sample-seed={seed}"] if seed else []))
     extra_options = {
-        "features": _feature_options(every, some),
+        "features": _feature_options(all_features, features),
         "stories": ("--container",) if container else (),
     }
     selected = [
@@ -143,14 +141,14 @@ def _run_suites(
 def _print_report(
     cli: CliContext, results: Sequence[report.SuiteResult], options: SuiteOptions
 ) -> None:
-    """The table, and below it what failed, was skipped and took longest; the same as JSON, kept and, if asked, shown."""
+    """Prints the table and the failed, skipped and slowest tests; writes the same as JSON."""
     cli.out.line(report.HEADINGS)
     for result in results:
         cli.out.line(result.table_row)
     for title, lines in (
         ("failed", [line for result in results for line in result.failed]),
         (
-            "skipped: this machine does not give what their subject needs",
+            "skipped: requirements not met on this machine",
             [line for result in results for line in result.skipped],
         ),
         (
