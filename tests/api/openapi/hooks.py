@@ -24,7 +24,11 @@ OF_STATE = {
 # (pointer, what the answer says of it): a rule that one value alone cannot show.
 OF_RULE = (
     (r"[/?]cursor", r".*", "a cursor is opaque: it is good only if this listing gave it"),
-    (r".*", r"(contains a|holds a|must not (contain|hold)) NUL.*", "text without NUL, at any depth of any value"),
+    (
+        r".*",
+        r"(contains a|holds a|must not (contain|hold)) NUL.*",
+        "text without NUL, at any depth of any value",
+    ),
     (
         r"/data",
         r"cannot be encoded as RFC 8785.*",

@@ -123,7 +123,7 @@ def test_what_widens(key: ExceptionKey, widens: bool) -> None:
 def test_a_host_folder_widens() -> None:
     """A volume whose source is a path of the host."""
     assert widenings(ExceptionDelta(volumes=(VolumeTable(source="/srv", target="/x"),))) == (
-        "host folder /srv",
+        "host directory /srv",
     )
 
 

@@ -38,7 +38,9 @@ def test_links_are_followed_as_a_kernel_would(tree: Tree) -> None:
     tree.link("opt/one", "two", "o")
     tree.link("opt/two", "one", "o")
     found = dangling_links(root_of(tree))
-    assert found[0] == "layer base, opt/bad (deb:bad): points to /usr/lib/y.so, which is in no layer"
+    assert (
+        found[0] == "layer base, opt/bad (deb:bad): points to /usr/lib/y.so, which is in no layer"
+    )
     assert len(found) == 3
 
 

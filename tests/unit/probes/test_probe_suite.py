@@ -211,7 +211,9 @@ def test_http_compares_status_and_body(paths: Paths, url: str) -> None:
     """Http compares status and body."""
     assert one(paths, probe("http", url=f"{url}/ok", body_regex="^hel")).passed
     assert "returns 404, not 200" in one(paths, probe("http", url=f"{url}/other")).detail
-    assert "an unexpected body" in one(paths, probe("http", url=f"{url}/ok", body_regex="bye")).detail
+    assert (
+        "an unexpected body" in one(paths, probe("http", url=f"{url}/ok", body_regex="bye")).detail
+    )
 
 
 @pytest.mark.parametrize(
