@@ -17,12 +17,8 @@ INDEX = CHECKOUT / "docs/adr/README.md"
 GENERATED = frozenset(
     f"docs/{name}.md"
     for name in (
-        "api",
         "attack",
-        "cli",
-        "door",
         "features",
-        "limits",
         "manifest",
         "rendered",
         "rules",
