@@ -34,7 +34,7 @@ with Inotify() as notes:
     notes.watch(paths.run, CREATE | MOVED_TO)
     seal = subprocess.Popen([str(paths.python), "-I", "-m", "agentbox.box.seal.main"], preexec_fn=idle, stdout=subprocess.DEVNULL)
     while select.select([notes], [], [], 10)[0]:
-        if any(name.startswith(paths.sentinel.name) for name in notes.names()):
+        if any(name.startswith(paths.sentinel.name) for name in notes.read_names()):
             break
     seal.kill()
 left = [path.name for path in paths.run.iterdir() if path.name.startswith(paths.sentinel.name)]
