@@ -27,7 +27,7 @@ from agentbox.testing.gateway_fixture import GatewayFixture
 from agentbox.testing.fake_authorizer import right
 async def main():
     room = GatewayFixture(pathlib.Path(sys.argv[1]), {}, {"egress": 1 << 50})
-    room.authority.give("one", [right("tool", "call", "*"), right("net", "connect", "*:*")])
+    room.authorizer.set_rights("one", [right("tool", "call", "*"), right("net", "connect", "*:*")])
     await room.server.open()
     print(room.port, flush=True)
     await asyncio.Event().wait()

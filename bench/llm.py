@@ -29,7 +29,7 @@ SERVER = """
 import sys
 from agentbox.testing.model_formats import ModelTurn
 from agentbox.testing.model_server import ModelServer, play_script
-with ModelServer(say=play_script([ModelTurn(text="word " * 40)])) as server:
+with ModelServer(reply=play_script([ModelTurn(text="word " * 40)])) as server:
     print(server.url, flush=True)
     sys.stdin.read()
 """

@@ -15,7 +15,7 @@ from agentbox.host.cli.commands.dev import test
 from agentbox.host.cli.main import main
 from agentbox.host.cli.suites.catalogue import Suite
 from pathlib import Path
-test.FOLDER, test.RESULTS = Path(sys.argv[1]), Path(sys.argv[1], "results.json")
+test.DIRECTORY, test.RESULTS = Path(sys.argv[1]), Path(sys.argv[1], "results.json")
 test.SUITES = (Suite("lint", programs=(("python", "-c", sys.argv[2]),)),)
 sys.argv[1:] = ["test", "lint"]
 main()
