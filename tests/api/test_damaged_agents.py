@@ -45,7 +45,7 @@ def test_a_damaged_row_is_named_and_the_rest_is_there() -> None:
         assert [one.agent_id for one in sealed.client.agents.list()[0]] == [first, third]
         until(lambda: sealed.client.health()["adapters"]["orchestrator"]["state"] == "degraded")
         assert (
-            "rows of agents.db cannot be read"
+            "unreadable rows of agents.db"
             in sealed.client.health()["adapters"]["orchestrator"]["detail"]
         )
         assert f"cannot read {second} of agents: its row is damaged" in box.log()

@@ -165,4 +165,7 @@ def test_pruning_a_box_that_runs_is_refused(events: Events, box: ApiBox) -> None
     """With the pid of its writer."""
     done = events("events", "prune", str(box.paths.slot("events")), "--before", "1")
     assert box.process is not None
-    assert (done.returncode, f"process {box.process.pid} writes" in done.stderr) == (1, True)
+    assert (
+        done.returncode,
+        f"process {box.process.pid} has it open for writing" in done.stderr,
+    ) == (1, True)
