@@ -69,11 +69,7 @@ def parse(line):
 def is_of(found, members):
     """Whether it is an object with exactly these members, each of its kind, and a time as journals write it."""
     known = isinstance(found, dict) and set(found) == set(members)
-    return (
-        known
-        and all(type(found[name]) in kinds for name, kinds in members.items())
-        and TIME.fullmatch(found["ts"])
-    )
+    return known and all(type(found[name]) in kinds for name, kinds in members.items()) and TIME.fullmatch(found["ts"])
 
 
 def digest_of(record, prev):
@@ -86,31 +82,20 @@ def check_origin(record, boxes, gap, partial):
     """What is wrong with where a delivered record comes from, "" for nothing. `gap` is the data of a mesh.gap before it."""
     origin = record["origin"]
     at_home = {name: item for name, item in record.items() if name != "origin"}
-    if (
-        digest_of({**at_home, "seq": origin["seq"], "ts": origin["ts"]}, origin["prev_hash"])
-        != origin["hash"]
-    ):
+    if digest_of({**at_home, "seq": origin["seq"], "ts": origin["ts"]}, origin["prev_hash"]) != origin["hash"]:
         return "its hash at its origin is not that of what it says"
     seq, digest = boxes.get(origin["box"], (None, "") if partial else (-1, GENESIS))
     boxes[origin["box"]] = (origin["seq"], origin["hash"])
     if seq is None or (origin["seq"], origin["prev_hash"]) == (seq + 1, digest):
         return ""
     told = {"box": origin["box"], "first_seq": seq + 1, "last_seq": origin["seq"] - 1}
-    return (
-        ""
-        if origin["seq"] > seq + 1 and gap == told
-        else "it does not follow on the last record of its origin"
-    )
+    return "" if origin["seq"] > seq + 1 and gap == told else "it does not follow on the last record of its origin"
 
 
 def begin(path):
     """(first_seq, prev_hash) of a journal: genesis, or where pruning left it."""
     try:
-        pruned = (
-            json.loads(path.read_bytes())
-            if path.exists()
-            else {"first_seq": 0, "prev_hash": GENESIS}
-        )
+        pruned = json.loads(path.read_bytes()) if path.exists() else {"first_seq": 0, "prev_hash": GENESIS}
         return int(pruned["first_seq"]), str(pruned["prev_hash"])
     except (ValueError, KeyError, TypeError):
         raise Damage(path.name, 0, None, "this is no anchor") from None
@@ -118,9 +103,7 @@ def begin(path):
 
 def segments(directory, first_seq):
     """The segments in order. What a pruning that was cut short left before `first_seq` does not count."""
-    found = sorted(
-        (m[1], int(m[2]), path) for path in directory.iterdir() if (m := NAME.fullmatch(path.name))
-    )
+    found = sorted((m[1], int(m[2]), path) for path in directory.iterdir() if (m := NAME.fullmatch(path.name)))
     paths = [row[2] for row in found]
     while first_seq and paths:
         with paths[0].open("rb") as stream:
@@ -144,44 +127,25 @@ def check_segment(path, seq, prev, ts, last, anchor, boxes, partial):
             whole_file.update(line)
             record, digest = parse(line[:-1])
             if record is None or not line.endswith(b"\n") or record["hash"] != digest:
-                raise Damage(
-                    path.name, count, expected, "this is no whole record, or it was altered"
-                )
+                raise Damage(path.name, count, expected, "this is no whole record, or it was altered")
             if (record["seq"], record["prev_hash"]) != (expected, prev):
-                raise Damage(
-                    path.name, count, expected, "the record does not follow on the one before it"
-                )
+                raise Damage(path.name, count, expected, "the record does not follow on the one before it")
             if record["ts"] < ts or record["ts"][:10] != path.name[:10]:
-                raise Damage(
-                    path.name,
-                    count,
-                    expected,
-                    "its time is before the last one's, or of another day",
-                )
+                raise Damage(path.name, count, expected, "its time is before the last one's, or of another day")
             if anchor and anchor[0] == expected and anchor[1] != digest:
                 raise Damage(path.name, count, expected, "its hash is not that of the anchor")
             wrong = check_origin(record, boxes, gap, partial) if "origin" in record else ""
             if wrong:
                 raise Damage(path.name, count, expected, wrong)
-            gap = (
-                record["data"] if record["type"] == "mesh.gap" and "origin" not in record else None
-            )
+            gap = record["data"] if record["type"] == "mesh.gap" and "origin" not in record else None
             seq, prev, ts = expected, record["hash"], record["ts"]
     if seal is None and not last:
         raise Damage(seal_path.name, 0, seq, "the seal of the segment is missing")
     if seal is not None:
         said = {"first_seq": seq - count + 1, "count": count - 1, "tail_hash": before}
         if record is None or record["type"] != SEALED or record["data"] != said:
-            raise Damage(
-                path.name, count, seq, "the last record of a sealed segment does not seal it"
-            )
-        said = {
-            "segment": path.name,
-            "first_seq": seq - count + 1,
-            "last_seq": seq,
-            "count": count,
-            "hash": prev,
-        }
+            raise Damage(path.name, count, seq, "the last record of a sealed segment does not seal it")
+        said = {"segment": path.name, "first_seq": seq - count + 1, "last_seq": seq, "count": count, "hash": prev}
         if seal != (jcs({**said, "sha256": whole_file.hexdigest()}) + "\n").encode():
             raise Damage(seal_path.name, 1, seq, "the seal does not agree with the segment")
     return seq, prev, ts
@@ -198,35 +162,18 @@ def verify(directory, anchor=None):
         seq, paths = first_seq - 1, segments(directory, first_seq)
         boxes, partial = {}, first_seq > 0
         for path in paths:
-            seq, prev, ts = check_segment(
-                path, seq, prev, ts, path == paths[-1], anchor, boxes, partial
-            )
+            seq, prev, ts = check_segment(path, seq, prev, ts, path == paths[-1], anchor, boxes, partial)
         if anchor and not first_seq <= anchor[0] <= seq:
-            raise Damage(
-                directory.name,
-                0,
-                anchor[0],
-                "the record of the anchor is missing: cut off, or pruned",
-            )
+            raise Damage(directory.name, 0, anchor[0], "the record of the anchor is missing: cut off, or pruned")
     except Damage as damage:
         error = dict(zip(("file", "line", "seq", "reason"), damage.args))  # noqa: B905 - Python 3.9
-    return {
-        "ok": error is None,
-        "first_seq": first_seq,
-        "last_seq": seq,
-        "tail_hash": prev,
-        "error": error,
-    }
+    return {"ok": error is None, "first_seq": first_seq, "last_seq": seq, "tail_hash": prev, "error": error}
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directory", type=Path)
-    parser.add_argument(
-        "--anchor", metavar="SEQ:HASH", help="a record known from elsewhere: finds a cut tail"
-    )
+    parser.add_argument("--anchor", metavar="SEQ:HASH", help="a record known from elsewhere: finds a cut tail")
     parser.add_argument("--json", action="store_true", help="the report as JSON")
     given = parser.parse_args()
     number_of, _, hash_of = (given.anchor or f"0:{GENESIS}").partition(":")
@@ -234,11 +181,7 @@ if __name__ == "__main__":
         parser.error("DIRECTORY must be a folder, and --anchor SEQ:HASH")
     report = verify(given.directory, (int(number_of), hash_of) if given.anchor else None)
     bad = "damaged: {file}:{line}, record {seq}: {reason}"
-    said = (
-        bad
-        if report["error"]
-        else "sound: records {first_seq} to {last_seq}, tail {last_seq}:{tail_hash}"
-    )
+    said = bad if report["error"] else "sound: records {first_seq} to {last_seq}, tail {last_seq}:{tail_hash}"
     said = said.format(**(report["error"] or report))
     print(json.dumps(report) if given.json else said)
     sys.exit(0 if report["ok"] else 1)
