@@ -10,7 +10,8 @@ _PREREQUISITE = 3  # agentbox.core.errors.ExitCode, whose file could be the one 
 
 
 def start() -> None:
-    """Ctrl-C while modules are being imported ends the process without a traceback; then `main` answers for it."""
+    """Ctrl-C while modules are imported ends the process without a traceback; later, `main`
+    handles it."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
@@ -23,15 +24,16 @@ def start() -> None:
         if (error.name or "agentbox").partition(".")[0] == "agentbox":
             raise
         sys.stderr.write(
-            f"agentbox: cannot run: the Python environment {sys.prefix} has no module {error.name}\n"
+            f"agentbox: cannot run: the Python environment {sys.prefix}"
+            f" has no module {error.name}\n"
             "  Remove that folder and run the command again: it is made anew.\n"
         )
         sys.exit(_PREREQUISITE)
 
 
 def _leave(ended: SystemExit) -> NoReturn:
-    """Ends the process at once where a thread goes on that nobody waits for, as a download whose server hangs: CPython may
-    crash when it is taken apart under one."""
+    """Ends the process at once while another thread still runs (a download whose server hangs):
+    CPython may crash when it finalises under one."""
     threading = sys.modules.get("threading")
     if threading is None or not any(thread.daemon for thread in threading.enumerate()):
         raise ended

@@ -151,8 +151,8 @@ def upstream_request(request: h11.Request, target: ProxyTarget) -> h11.Request:
 
 
 def client_response(response: h11.Response, *, has_no_body: bool) -> h11.Response:
-    """The response for the client. Without a length, h11 frames the body. With `has_no_body` a length
-    that is only informative (HEAD, 304) is kept."""
+    """The response for the client. Without a length, h11 frames the body. With `has_no_body`, a
+    length that is only informative (HEAD, 304) is kept."""
     headers = _end_to_end_headers(response.headers.raw_items())
     if not any(name == b"transfer-encoding" for name, _ in response.headers):
         headers += [
