@@ -52,6 +52,7 @@ async def test_an_api_that_is_killed_loses_nothing(tmp_path):
         assert len(titles) == len(set(titles))
 
 
+@pytest.mark.timed  # an append with the sink is compared with one without it
 async def test_V14_a_sink_that_is_killed_refuses_and_slows_nothing_and_gets_everything_once(
     tmp_path,
 ):

@@ -1,13 +1,13 @@
 """The redaction policy: what is redacted for which slot, and what happens on failure."""
 
 import re
-import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from agentbox.core.errors import AgentboxError
+from agentbox.policy.redaction.cpu_clock import thread_seconds
 from agentbox.policy.redaction.detectors import RULES, is_card_number, is_secret_name
 from agentbox.policy.redaction.escapes import blank_escapes, decode_escapes
 from agentbox.policy.redaction.findings import Detector, TextSpan, mask, mask_spans
@@ -45,9 +45,7 @@ class Redactor:
 
     detectors: Mapping[str, Detector]
     policies: Mapping[str, Policy]
-    clock: Callable[[], float] = (
-        time.thread_time
-    )  # time of this thread: a busy machine is not a failed search
+    clock: Callable[[], float] = thread_seconds
 
     def redact(
         self,

@@ -33,7 +33,8 @@ PLANTED = {
     "account_number": "DE89370400440532013000", "url": "postgres://joe:xyzzy@db.example.org/x",
 }  # fmt: skip
 NAMED = "correct-horse"  # a secret by the name that it is under, and by nothing else
-CARD, PIN = 4111111111111111, 73519  # numbers of JSON: one by its shape, one by its name
+# Numbers of JSON: one by its shape, one by its name. Both are too long to occur by chance in an id or a hash.
+CARD, PIN = 4111111111111111, 735190246813
 HIDDEN = {  # how a value gets past a search for it as it is written
     "password": {"x": [NAMED, {"y": PIN}]}, "env": [{"name": "DB_PASSWORD", "value": NAMED}], "argv": ["--token", NAMED],
     "card": CARD, "url": "https://x.example/?q=jane.roe%40mail.example.org", "text": '{"api_key": "correct-horse"}',
