@@ -13,7 +13,7 @@ lint:  ## ruff
 	$(PY) -m ruff check . && $(PY) -m ruff format --check .
 
 types:  ## mypy, strict
-	$(PY) -m mypy agentbox tools
+	$(PY) -m mypy agentbox tools testkit tests/support
 
 imports:  ## the layers of .importlinter
 	.venv/bin/lint-imports

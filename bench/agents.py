@@ -25,12 +25,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from measure import Claim, docker, run_main, write_results
+from support.api_box import TOKEN, ApiBox
 
 from agentbox.client import AsyncBoxClient
 from agentbox.core.errors import AgentboxError
 from agentbox.core.ids import uuid7
 from agentbox.sandbox.launcher import tree
-from agentbox.testing.api_box import TOKEN, ApiBox
 
 ECHO = {"name": "echo", "argv": ["/bin/echo", "x"], "profile": "minimal"}
 IDLE = {

@@ -14,9 +14,9 @@ import tempfile
 from dataclasses import replace
 
 from measure import Claim, write_results
+from support.confined_process import EVERYWHERE, hello_server, run_python
 
 from agentbox.sandbox.confinement import Confinement
-from agentbox.testing.confined_process import EVERYWHERE, hello_server, run_python
 
 _PIDS = 128
 _PIECE = """

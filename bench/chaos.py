@@ -41,8 +41,7 @@ from chaos_sink import AWAY, P95_MS, UP, away, over_sink, sink_at
 from measure import Claim, write_results
 from postgres_server import running
 from slot_rooms import solid
-
-from agentbox.testing.api_box import ApiBox
+from support.api_box import ApiBox
 
 UP_SECONDS, DOWN, ROUND = (
     6.0,

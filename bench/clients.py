@@ -21,10 +21,10 @@ from pathlib import Path
 import httpx
 import uvloop
 from measure import Claim, run_main, write_results
+from support.api_box import ApiBox
+from support.ports import free_port
 
 from agentbox.client import ApiError, AsyncBoxClient, BoxUnreachable
-from agentbox.testing.api_box import ApiBox
-from agentbox.testing.ports import free_port
 
 SCOPES = [
     f"{slot}:{verb}" for slot in ("beads", "pods", "memory", "events") for verb in ("read", "write")

@@ -15,16 +15,16 @@ from contextlib import contextmanager
 from http.client import HTTPConnection
 
 from measure import Claim, run_main, write_results
+from support.gateway_fixture import TOKEN
+from support.ports import free_port
 
 from agentbox.client import AgentApiClient
-from agentbox.testing.gateway_fixture import TOKEN
-from agentbox.testing.ports import free_port
 
 _WARM, _CHUNK, _MIB = 200, 1 << 16, 1 << 20
 _GATEWAY = """
 import asyncio, pathlib, sys, uvloop
-from agentbox.testing.gateway_fixture import GatewayFixture
-from agentbox.testing.fake_authorizer import right
+from support.gateway_fixture import GatewayFixture
+from support.fake_authorizer import right
 async def main():
     room = GatewayFixture(pathlib.Path(sys.argv[1]), {}, {"egress": 1 << 50})
     room.authorizer.set_rights("one", [right("tool", "call", "*"), right("net", "connect", "*:*")])

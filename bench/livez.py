@@ -65,7 +65,7 @@ def measure(url: str, seconds: float) -> list[float]:
 
 def own_api(seconds: float) -> list[float]:
     """Measures an API that is started for it, with beads and events open and no agents."""
-    from agentbox.testing.api_box import ApiBox
+    from support.api_box import ApiBox
 
     folder = Path(tempfile.mkdtemp(prefix="abx-", dir="/var/tmp"))
     try:

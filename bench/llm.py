@@ -20,15 +20,15 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from measure import Claim, run_main, write_results
+from support.story_box import StoryBox
 
 from agentbox.core.errors import AgentboxError
-from agentbox.testing.story_box import StoryBox
 
 KEY = "operator-key-0123456789abcdef"
 SERVER = """
 import sys
-from agentbox.testing.model_formats import ModelTurn
-from agentbox.testing.model_server import ModelServer, play_script
+from support.model_formats import ModelTurn
+from support.model_server import ModelServer, play_script
 with ModelServer(reply=play_script([ModelTurn(text="word " * 40)])) as server:
     print(server.url, flush=True)
     sys.stdin.read()

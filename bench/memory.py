@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests/peers"))
 
 import numpy as np
 import psycopg
+from agentbox_testkit.local_store import LocalStore
 from measure import Claim, write_results
 from memory_fill import fill, texts
 from postgres_server import PostgresServer, running
@@ -29,7 +30,6 @@ from agentbox.adapters.memory.embedder import load_embedder
 from agentbox.adapters.memory.postgres import word_index as pg_words
 from agentbox.adapters.memory.postgres.rows import vector_text
 from agentbox.adapters.memory.sqlite import word_index as sqlite_words
-from agentbox.testing.local_store import LocalStore
 
 OPTIONS = {"namespace_entries": 1_000_000, "namespace_size": 8 << 30}
 WARM_UP, HITS = 20, 10

@@ -16,11 +16,10 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests/peers"))
 
 import apsw
+from agentbox_testkit.local_store import LocalStore
 from measure import Claim, write_results
 from memory import HITS, OPTIONS, _store, timed
 from memory_fill import texts
-
-from agentbox.testing.local_store import LocalStore
 
 TEXTS, COPIES = 20_000, 49
 WARM_UP = 2

@@ -18,12 +18,11 @@ from uuid import uuid4
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests/peers"))
 
 import psycopg
+from agentbox_testkit.local_store import LocalStore
 from draining import Drained, create, drain
 from measure import Claim, write_results
 from postgres_server import PostgresServer, running
 from postgres_store import PostgresStore
-
-from agentbox.testing.local_store import LocalStore
 
 BEADS, PROCESSES, TASKS, KILLS = 10_000, 8, 4, 8
 _TAKE = "SELECT id FROM plain WHERE state = 0 ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED"

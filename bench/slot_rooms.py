@@ -12,6 +12,10 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests/peers"))
 
 from postgres_server import PostgresServer, running
 from solid_server import SolidServer
+from support.agent_host import LIMITS, AgentHostBox
+from support.api_box import SLOTS as LOCAL
+from support.api_box import TOKEN, ApiBox
+from support.bridge_box import bridge
 
 from agentbox.adapters.runtime.adapter import SLOTS, Deps, SlotConfig, SlotName
 from agentbox.adapters.runtime.metrics import Metrics
@@ -19,10 +23,6 @@ from agentbox.adapters.runtime.slots import Slots
 from agentbox.core.logging import configure
 from agentbox.core.paths import Paths
 from agentbox.policy.redaction.redactor import build_redactor
-from agentbox.testing.agent_host import LIMITS, AgentHostBox
-from agentbox.testing.api_box import SLOTS as LOCAL
-from agentbox.testing.api_box import TOKEN, ApiBox
-from agentbox.testing.bridge_box import bridge
 
 PRIVACY = {
     "enabled": True, "mode": "rules", "entities": ["secret"],

@@ -17,7 +17,9 @@ import time
 from pathlib import Path
 
 import sandbox_peers
+from agentbox_testkit.wait import wait_until
 from measure import Claim, write_results
+from support.agent_host import AgentHostBox
 
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
 from agentbox.adapters.runtime.adapter import Deps, SlotConfig
@@ -33,8 +35,6 @@ from agentbox.sandbox.confinement import Confinement
 from agentbox.sandbox.launcher import tree
 from agentbox.sandbox.launcher.client import LauncherClient
 from agentbox.sandbox.spec import Launch
-from agentbox.testing.agent_host import AgentHostBox
-from agentbox.testing.wait import wait_until
 
 _TRUE = "/bin/true"
 _WARM_UPS = 20

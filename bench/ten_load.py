@@ -14,10 +14,10 @@ from typing import Any
 
 import httpx
 from leftovers import pss
+from support.hogs import HOGS
 
 from agentbox.client import ApiError, AsyncBoxClient, BoxUnreachable
 from agentbox.core.ids import uuid7
-from agentbox.testing.hogs import HOGS
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests/api"))
 

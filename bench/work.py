@@ -27,6 +27,7 @@ from typing import Any
 
 import sandbox_peers
 from measure import Claim, write_results
+from support.agent_host import MIB, AgentHostBox
 
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
 from agentbox.adapters.runtime.adapter import Deps, SlotConfig
@@ -34,7 +35,6 @@ from agentbox.adapters.runtime.metrics import Metrics
 from agentbox.contracts.orchestrator import AgentSpec
 from agentbox.core.deadline import Deadline
 from agentbox.core.ids import uuid7
-from agentbox.testing.agent_host import MIB, AgentHostBox
 
 FILES, TESTS, MODULES = 10_000, 100, 300
 WORSE = 1.2  # times plain, at most

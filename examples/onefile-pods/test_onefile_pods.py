@@ -1,10 +1,9 @@
 """OneFilePods keeps the contract of the pods slot."""
 
 import pytest_asyncio
-
-from agentbox.testing.clock import ManualClock
-from agentbox.testing.contracts.pods import OPTIONS, PodsContract
-from agentbox.testing.local_store import LocalStore
+from agentbox_testkit.clock import ManualClock
+from agentbox_testkit.contracts.pods import OPTIONS, PodsContract
+from agentbox_testkit.local_store import LocalStore
 
 
 @pytest_asyncio.fixture

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from agentbox.testing.api_box import TOKEN, ApiBox
+from support.api_box import TOKEN, ApiBox
 
 # The real command line, with the address of this box instead of the one in a state folder.
 SHELL = """

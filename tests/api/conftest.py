@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.api_box import ApiBox
 
 from agentbox.client import BoxClient
-from agentbox.testing.api_box import ApiBox
 
 
 @pytest.fixture(scope="module")

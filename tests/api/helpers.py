@@ -4,8 +4,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from agentbox_testkit.wait import pause
+
 from agentbox.client import BoxClient, LogItem, Task
-from agentbox.testing.wait import pause
 
 
 def spec(*argv: str, **more: Any) -> dict[str, Any]:

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from support.ports import free_port
 
 from agentbox.plan.render.prometheus import CONFIG_FILE
-from agentbox.testing.ports import free_port
 
 
 class Server:

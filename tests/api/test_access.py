@@ -5,11 +5,11 @@ from collections.abc import Iterator
 
 import pytest
 from raw import Answer, ask
+from support.api_box import TOKEN, ApiBox
 
 from agentbox.client import ApiError, BoxClient
 from agentbox.contracts.registry import ROUTES
 from agentbox.contracts.routes.route import Route
-from agentbox.testing.api_box import TOKEN, ApiBox
 
 CLOSED = [route for route in ROUTES if route.scope]
 CORE = "a-per-boot-token"

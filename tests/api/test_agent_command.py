@@ -3,10 +3,10 @@
 import json
 
 import pytest
+from support.api_box import ApiBox
 from test_run_command import agentbox
 
 from agentbox.client import ApiError, BoxClient
-from agentbox.testing.api_box import ApiBox
 
 
 def test_an_agent_from_start_to_stop(box: ApiBox, client: BoxClient) -> None:

@@ -1,10 +1,10 @@
 """What `GET /v1/agents/{id}` says of one agent, whole, and what `/health` says of the box."""
 
 from helpers import sh, until
+from support.api_box import ApiBox
 
 from agentbox.client import BoxClient
 from agentbox.sandbox.report import MECHANISMS
-from agentbox.testing.api_box import ApiBox
 
 SCRIPT = """
 import signal, socket, sys, time

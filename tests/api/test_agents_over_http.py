@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from agentbox_testkit.wait import wait_until
 from raw import ask
+from support.api_box import TOKEN, ApiBox
 
 from agentbox.client import ApiError, AsyncBoxClient, BoxClient, BoxUnreachable
-from agentbox.testing.api_box import TOKEN, ApiBox
-from agentbox.testing.wait import wait_until
 
 UPGRADE = "\nConnection: Upgrade\nUpgrade: websocket\nSec-WebSocket-Version: 13\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA=="
 

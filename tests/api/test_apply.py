@@ -7,15 +7,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from support.api_box import ApiBox
+from support.plans import SYSTEM, lock_of
+from support.ports import free_port
 
 from agentbox.client import ApiError, BoxClient
 from agentbox.manifest.features.loader import enabled_features, load_features
 from agentbox.manifest.load import load
 from agentbox.plan.build import build_plan
 from agentbox.plan.lockfile.writer import serialize_lock as lock_bytes
-from agentbox.testing.api_box import ApiBox
-from agentbox.testing.plans import SYSTEM, lock_of
-from agentbox.testing.ports import free_port
 
 MANIFEST = """
 [meta]

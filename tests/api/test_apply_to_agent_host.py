@@ -10,6 +10,9 @@ from datetime import UTC, datetime
 
 import pytest
 from helpers import sh, until
+from support.plans import SYSTEM, lock_of
+from support.ports import free_port
+from support.prefix_box import PrefixBox
 from test_supervised import TOKEN, Sealed
 
 from agentbox.client import ApiError
@@ -17,9 +20,6 @@ from agentbox.manifest.features.loader import enabled_features, load_features
 from agentbox.manifest.load import parse
 from agentbox.plan.build import build_plan
 from agentbox.plan.lockfile.writer import serialize_lock as lock_bytes
-from agentbox.testing.plans import SYSTEM, lock_of
-from agentbox.testing.ports import free_port
-from agentbox.testing.prefix_box import PrefixBox
 
 PORTS = (free_port(), free_port())
 

@@ -9,12 +9,12 @@ from contextlib import contextmanager
 import pytest
 from commandline import agentbox
 from helpers import sh, until
+from support.api_box import ApiBox
 
 from agentbox.adapters.orchestrator.local_process import connect
 from agentbox.client import ApiError, BoxClient
 from agentbox.core.deadline import Deadline
 from agentbox.core.slot_errors import PermissionDenied
-from agentbox.testing.api_box import ApiBox
 
 
 @pytest.fixture

@@ -4,12 +4,13 @@ import asyncio
 from dataclasses import replace
 from pathlib import Path
 
+from support.agent_host import AgentHostBox
+from support.api_box import api_plan
+from support.plans import plan_of
+
 from agentbox.api.app import build
 from agentbox.api.background.autostart import autostart, autostart_names
 from agentbox.plan.model import SlotPlan
-from agentbox.testing.agent_host import AgentHostBox
-from agentbox.testing.api_box import api_plan
-from agentbox.testing.plans import plan_of
 
 MANIFEST = """
 [agents.clerk]

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agentbox_testkit.contracts.orchestrator_lab import running_pids
+from agentbox_testkit.wait import wait_until
+from support.api_box import SLOTS, ApiBox, api_plan
 
 from agentbox.box.supervision.secrets import store_secret
 from agentbox.client import ApiError, BoxClient
 from agentbox.plan.model import SlotPlan
 from agentbox.sandbox.launcher import tree
-from agentbox.testing.api_box import SLOTS, ApiBox, api_plan
-from agentbox.testing.contracts.orchestrator_lab import running_pids
-from agentbox.testing.wait import wait_until
 
 VARIABLE = "PEER_TOKEN"
 SCOPES = ("agents:read", "agents:write")

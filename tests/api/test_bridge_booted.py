@@ -2,7 +2,11 @@
 
 from dataclasses import replace
 
+from agentbox_testkit.contracts.orchestrator_lab import running_pids
 from helpers import until
+from support.plans import SYSTEM, lock_of
+from support.ports import free_port
+from support.prefix_box import PYTHON, PrefixBox
 from test_supervised import Sealed
 
 from agentbox.manifest.features.loader import enabled_features, load_features
@@ -10,10 +14,6 @@ from agentbox.manifest.load import parse
 from agentbox.manifest.rules.engine import run_rules as judge
 from agentbox.plan.build import build_plan
 from agentbox.plan.lockfile.writer import serialize_lock as lock_bytes
-from agentbox.testing.contracts.orchestrator_lab import running_pids
-from agentbox.testing.plans import SYSTEM, lock_of
-from agentbox.testing.ports import free_port
-from agentbox.testing.prefix_box import PYTHON, PrefixBox
 
 NEEDLE = "9007199254740991"
 

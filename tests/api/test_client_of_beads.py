@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from support.api_box import TOKEN, ApiBox
 
 from agentbox.client import ApiError, AsyncBoxClient, BoxClient, every, every_async
-from agentbox.testing.api_box import TOKEN, ApiBox
 
 
 async def done(found: Any) -> Any:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from support.api_box import TOKEN, ApiBox
+from support.ports import free_port
 
 from agentbox.client import ApiError, AsyncBoxClient, BoxClient, BoxUnreachable
-from agentbox.testing.api_box import TOKEN, ApiBox
-from agentbox.testing.ports import free_port
 
 SIZE = 5 << 20
 

@@ -4,10 +4,10 @@ is degraded."""
 import sqlite3
 
 from helpers import sh, until
+from support.prefix_box import PrefixBox
 from test_supervised import TOKEN, Sealed, plan
 
 from agentbox.host.engines.readiness import boot_failure, suggested_fix
-from agentbox.testing.prefix_box import PrefixBox
 
 
 def test_a_damaged_table_is_named() -> None:

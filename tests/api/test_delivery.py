@@ -12,11 +12,11 @@ import httpx
 import pytest
 from events_sink import GenericSink, generic_sink
 from helpers import until
+from support.api_box import SLOTS, TOKEN, ApiBox
 
 from agentbox.client import BoxClient
 from agentbox.host.engines.state import BoxRecord, BoxState
 from agentbox.plan.model import SlotPlan
-from agentbox.testing.api_box import SLOTS, TOKEN, ApiBox
 
 
 @pytest.fixture

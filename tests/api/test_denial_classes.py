@@ -6,9 +6,9 @@ from collections import Counter
 
 import httpx
 from helpers import until
+from support.api_box import ApiBox
 
 from agentbox.client import BoxClient
-from agentbox.testing.api_box import ApiBox
 
 SUITE = """
 import getpass, multiprocessing, os, pathlib, pwd, socket, subprocess, sys, tempfile, threading

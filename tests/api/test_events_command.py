@@ -10,12 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.api_box import TOKEN, ApiBox
+from support.journal_forgery import edit_file
 
 from agentbox.adapters.events.journal.verify import verify
 from agentbox.client import BoxClient
 from agentbox.host.engines.state import BoxRecord, BoxState
-from agentbox.testing.api_box import TOKEN, ApiBox
-from agentbox.testing.journal_forgery import edit_file
 
 Events = Callable[..., subprocess.CompletedProcess[str]]
 

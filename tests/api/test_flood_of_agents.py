@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from helpers import until
 from raw import ask
+from support.api_box import ApiBox, api_plan
 
 from agentbox.policy.limits.reserve import agent_tasks
 from agentbox.sandbox.launcher import tree
-from agentbox.testing.api_box import ApiBox, api_plan
 
 PIDS = 220
 FLOOD = """

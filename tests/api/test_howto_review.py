@@ -4,9 +4,9 @@ import re
 import shlex
 
 from commandline import agentbox
+from support.api_box import ApiBox
 
 from agentbox.core.paths import CHECKOUT
-from agentbox.testing.api_box import ApiBox
 
 PAGE = CHECKOUT / "docs/howto/review-a-change.md"
 _ID = re.compile(r"agentbox review show (\S+)")

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from helpers import until
 from intruder import VICTIM
+from support.api_box import ApiBox
+from support.gateway_box import GatewayBox
 
 from agentbox.client import ApiError, BoxClient
 from agentbox.core.ids import uuid7
-from agentbox.testing.api_box import ApiBox
-from agentbox.testing.gateway_box import GatewayBox
 
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 DENIED = "import socket\ntry:\n    socket.socket(socket.AF_PACKET, socket.SOCK_RAW)\nexcept OSError:\n    pass\n"

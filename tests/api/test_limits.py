@@ -6,8 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from raw import Answer, ask, connect, read
-
-from agentbox.testing.api_box import TOKEN, ApiBox
+from support.api_box import TOKEN, ApiBox
 
 AUTH = f"Authorization: Bearer {TOKEN}"
 GET = b"GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"

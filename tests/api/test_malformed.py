@@ -4,8 +4,7 @@ import json
 
 import pytest
 from raw import ask
-
-from agentbox.testing.api_box import TOKEN, ApiBox
+from support.api_box import TOKEN, ApiBox
 
 MARK = "zq7marker"
 AUTH = f"Authorization: Bearer {TOKEN}"

@@ -5,9 +5,9 @@ import subprocess
 import httpx
 import pytest
 from helpers import sh, until
+from support.api_box import ApiBox
 
 from agentbox.client import ApiError, BoxClient
-from agentbox.testing.api_box import ApiBox
 
 NAMES = (
     "agentbox_build_info", "agentbox_ready", "agentbox_requirement", "agentbox_ready_transitions_total",

@@ -5,10 +5,10 @@ from pathlib import Path
 import httpx
 from commandline import agentbox
 from helpers import until
+from support.model_server import ModelServer
+from support.story_box import StoryBox
 
 from agentbox.client import AgentApiClient
-from agentbox.testing.model_server import ModelServer
-from agentbox.testing.story_box import StoryBox
 
 MANIFEST = """
 [providers.models]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from support.plans import SYSTEM, lock_of
 from test_apply import text
 
 from agentbox.api.background.mounted_manifest import INVALID, MountedManifest
@@ -15,7 +16,6 @@ from agentbox.manifest.load import parse
 from agentbox.plan.build import build_plan
 from agentbox.plan.lockfile.writer import serialize_lock as lock_bytes
 from agentbox.plan.model import Plan
-from agentbox.testing.plans import SYSTEM, lock_of
 
 LEASE = "adapters.beads.lease_seconds"
 

@@ -9,8 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from raw import ask, connect, read
-
-from agentbox.testing.api_box import TOKEN, ApiBox
+from support.api_box import TOKEN, ApiBox
 
 AUTH = f"Authorization: Bearer {TOKEN}"
 NOTICED = 2.0  # seconds: far above what a busy machine adds, far below what any limit waits

@@ -8,8 +8,7 @@ from email.utils import formatdate
 import httpx
 import pytest
 from raw import ask
-
-from agentbox.testing.api_box import TOKEN, ApiBox
+from support.api_box import TOKEN, ApiBox
 
 BODY = bytes(range(256)) * 16
 

@@ -4,8 +4,7 @@ import re
 
 import pytest
 from raw import ask, connect, read
-
-from agentbox.testing.api_box import TOKEN, ApiBox
+from support.api_box import TOKEN, ApiBox
 
 PROBES = ("/livez", "/ready", "/health", "/v1/meta")
 SAFE = {

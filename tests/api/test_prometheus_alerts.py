@@ -6,9 +6,9 @@ from typing import Any
 
 from helpers import until
 from prometheus_server import Server, serving
+from support.plans import plan_of
 
 from agentbox.plan.render.prometheus import CONFIG_FILE, prometheus
-from agentbox.testing.plans import plan_of
 
 SECONDS, EVERY = 1800, 15  # of history, and between two scrapes
 ALERTS = ("AgentboxAttack", "AgentboxDenials")

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from helpers import until
 from prometheus_server import Server, serving
+from support.api_box import ApiBox
 
 from agentbox.client import BoxClient
 from agentbox.plan.render.prometheus import ALERTS, prometheus
-from agentbox.testing.api_box import ApiBox
 
 _OF_PROMETHEUS = {"up"}  # made by the scrape itself
 

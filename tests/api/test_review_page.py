@@ -9,9 +9,9 @@ import httpx
 import pytest
 from browser import Page, browser
 from helpers import read_all, sh, text
+from support.api_box import TOKEN, ApiBox
 
 from agentbox.client import BoxClient
-from agentbox.testing.api_box import TOKEN, ApiBox
 
 HOSTILE = r"""
 mkdir -p .github/workflows; echo 'run: x' > .github/workflows/ci.yml

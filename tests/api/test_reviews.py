@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from commandline import agentbox
 from helpers import read_all, sh, text, until
+from support.api_box import ApiBox
 
 from agentbox.client import ApiError, BoxClient
-from agentbox.testing.api_box import ApiBox
 
 
 @pytest.fixture(autouse=True)

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from commandline import SHELL, agentbox, command
 from helpers import until
+from support.api_box import ApiBox
+from support.plans import plan_of
 
 from agentbox.client import BoxClient
-from agentbox.testing.api_box import ApiBox
-from agentbox.testing.plans import plan_of
 
 
 @pytest.mark.parametrize(

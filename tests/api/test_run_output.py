@@ -8,10 +8,10 @@ from collections.abc import Callable
 import pytest
 from commandline import agentbox, command
 from helpers import until
+from support.api_box import ApiBox
 
 from agentbox.client import BoxClient
 from agentbox.host.cli.commands.agents import run
-from agentbox.testing.api_box import ApiBox
 
 MIB = 1 << 20
 COUNTED = "import sys\nfor n in range({lines}): sys.stdout.write('%07d\\n' % n)"  # 8 bytes a line

@@ -6,10 +6,10 @@ from typing import Any
 import httpx
 import pytest
 from helpers import until
+from support.api_box import SLOTS, ApiBox
 
 from agentbox.client import ApiError, BoxClient
 from agentbox.plan.model import SlotPlan
-from agentbox.testing.api_box import SLOTS, ApiBox
 
 AGENT = "01900000-0000-7000-8000-000000000001"
 STATE = "01900000-0000-7000-8000-000000000002"

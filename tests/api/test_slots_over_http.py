@@ -6,9 +6,9 @@ import uuid
 
 import pytest
 from helpers import sh, until
+from support.api_box import TOKEN, ApiBox
 
 from agentbox.client import ApiError, AsyncBoxClient, BoxClient
-from agentbox.testing.api_box import TOKEN, ApiBox
 
 
 def test_a_bead_lives_its_life(client: BoxClient) -> None:

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 from helpers import until
+from support.api_box import ApiBox, api_plan
 
 from agentbox.core.canonical import canonical_json
 from agentbox.plan.model import Plan
-from agentbox.testing.api_box import ApiBox, api_plan
 
 
 @pytest.fixture

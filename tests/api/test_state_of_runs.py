@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from commandline import agentbox, command
 from intruder import INTRUDER, VICTIM, attempts
+from support.api_box import ApiBox
+from support.gateway_box import GatewayBox
 
 from agentbox.client import BoxClient
 from agentbox.core.ids import uuid7
 from agentbox.gateway.agent_api.hello import METHODS
-from agentbox.testing.api_box import ApiBox
-from agentbox.testing.gateway_box import GatewayBox
 
 RUN = ("--quiet", "run", "--input", "-")
 PROGRAM = ("--", "python3", "-I", "-c")

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from commandline import agentbox
 from helpers import read_all, spec, until
+from support.api_box import ApiBox
+from support.gateway_box import GatewayBox
+from support.plans import plan_of
 
 from agentbox.client import AgentApiClient, ApiError, BoxClient
-from agentbox.testing.api_box import ApiBox
-from agentbox.testing.gateway_box import GatewayBox
-from agentbox.testing.plans import plan_of
 
 SAYS_TOKEN = 'echo "$AGENTBOX_TOKEN"; exec sleep 1000'
 MANIFEST = f"""

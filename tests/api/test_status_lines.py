@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 from helpers import until
+from support.plans import SYSTEM, lock_of
+from support.prefix_box import PrefixBox
 from test_apply_to_agent_host import text
 from test_supervised import TOKEN, Sealed
 
@@ -22,8 +24,6 @@ from agentbox.manifest.load import parse
 from agentbox.plan.build import build_plan
 from agentbox.plan.lockfile.writer import serialize_lock as lock_bytes
 from agentbox.plan.model import ExceptionPlan, VolumePlan
-from agentbox.testing.plans import SYSTEM, lock_of
-from agentbox.testing.prefix_box import PrefixBox
 
 WIDER = ExceptionPlan(
     key="telegram-mirror",

@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 from helpers import read_all, sh, until
 from raw import ask
+from support.agent_host import LIMITS
+from support.api_box import SLOTS
+from support.ports import free_port
+from support.prefix_box import PYTHON, PrefixBox, make_plan, once
 
 from agentbox.client import BoxClient
 from agentbox.plan.model import ApiPlan, ObservabilityPlan, Plan, Program, ReadySignal
 from agentbox.sandbox.canary.canary import RULES
-from agentbox.testing.agent_host import LIMITS
-from agentbox.testing.api_box import SLOTS
-from agentbox.testing.ports import free_port
-from agentbox.testing.prefix_box import PYTHON, PrefixBox, make_plan, once
 
 TOKEN = "a-token-from-outside-0123456789"
 

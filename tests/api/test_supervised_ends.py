@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 from helpers import sh, until
+from support.prefix_box import PrefixBox
 from test_supervised import Sealed, plan
 
 from agentbox.host.engines.process.box_processes import box_pids
-from agentbox.testing.prefix_box import PrefixBox
 
 
 @pytest.fixture

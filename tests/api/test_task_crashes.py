@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import pytest
 from helpers import read_all, sh, text, until
+from support.api_box import SLOTS, ApiBox
 
 from agentbox.core.linux import procfs
-from agentbox.testing.api_box import SLOTS, ApiBox
 
 LINES = 400
 COUNTING = f"n=0; while [ $n -lt {LINES} ]; do n=$((n+1)); echo line $n; sleep 0.005; done; exit 5"

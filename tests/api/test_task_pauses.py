@@ -9,10 +9,10 @@ from contextlib import contextmanager
 
 import pytest
 from helpers import sh, until
+from support.api_box import SLOTS, ApiBox
 
 from agentbox.client import BoxClient
 from agentbox.plan.model import SlotPlan
-from agentbox.testing.api_box import SLOTS, ApiBox
 
 LEASE_SECONDS = 6
 

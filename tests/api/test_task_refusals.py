@@ -10,7 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agentbox_testkit.wait import wait_until
 from helpers import sh
+from support.agent_host import AgentHostBox
+from support.api_box import SLOTS, api_plan
 
 from agentbox.adapters.runtime.adapter import Deps
 from agentbox.adapters.runtime.metrics import Metrics
@@ -26,9 +29,6 @@ from agentbox.core.slot_errors import (
     SlotUnavailable,
     ValidationError,
 )
-from agentbox.testing.agent_host import AgentHostBox
-from agentbox.testing.api_box import SLOTS, api_plan
-from agentbox.testing.wait import wait_until
 
 DENIED = PermissionDenied("cannot close it", scope="beads:write")
 FULL = QuotaExceeded("no room", limit="max_size", observed=2, cap=1, config_path="x")

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 from helpers import read_all, sh, until
+from support.api_box import SLOTS, ApiBox
 
 from agentbox.client import ApiError
 from agentbox.core import clock
-from agentbox.testing.api_box import SLOTS, ApiBox
 
 Start = Callable[..., ApiBox]
 

@@ -4,9 +4,9 @@ import base64
 
 import pytest
 from helpers import read_all, sh, spec, text, until
+from support.api_box import ApiBox
 
 from agentbox.client import ApiError, BoxClient, Task
-from agentbox.testing.api_box import ApiBox
 
 
 def run(client: BoxClient, script: str, **options: object) -> Task:

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 from helpers import read_all, sh, until
+from support.api_box import ApiBox
+from support.bot_api import BotApi
 
 from agentbox.box.programs.telegram.chat import Chat, ChatRefused
 from agentbox.box.programs.telegram.mirror import Mirror
 from agentbox.client import BoxClient
-from agentbox.testing.api_box import ApiBox
-from agentbox.testing.bot_api import BotApi
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ from typing import Any
 import apsw
 import pytest
 from helpers import until
+from support.api_box import TOKEN, ApiBox
 
 from agentbox.client import ApiError, BoxClient
 from agentbox.client.transport import build_call
-from agentbox.testing.api_box import TOKEN, ApiBox
 
 
 @pytest.fixture

@@ -2,14 +2,13 @@
 
 import pytest
 import pytest_asyncio
+from agentbox_testkit.clock import ManualClock
 from postgres_server import running
 from skipping import no_other_skip
 from solid_server import running as running_solid
 from solid_store import SolidStore
 
-from agentbox.testing.clock import ManualClock
-
-pytest.register_assert_rewrite("agentbox.testing.contracts")
+pytest.register_assert_rewrite("agentbox_testkit.contracts")
 
 
 @pytest.fixture

@@ -6,6 +6,12 @@ from dataclasses import replace
 
 import pytest
 import pytest_asyncio
+from agentbox_testkit.contracts.beads import BeadsContract
+from agentbox_testkit.contracts.beads_common import LEASE, make_epic, make_task, new_lease_id, spec
+from agentbox_testkit.fault_proxy import FaultProxy
+from support.api_box import TOKEN
+from support.ports import free_port
+from support.served_store import ServedStore
 
 from agentbox.adapters.remote.beads import ExternalHttpBeads
 from agentbox.adapters.runtime.adapter import Deps
@@ -18,12 +24,6 @@ from agentbox.core.slot_errors import (
     PermissionDenied,
     SlotUnavailable,
 )
-from agentbox.testing.api_box import TOKEN
-from agentbox.testing.contracts.beads import BeadsContract
-from agentbox.testing.contracts.beads_common import LEASE, make_epic, make_task, new_lease_id, spec
-from agentbox.testing.fault_proxy import FaultProxy
-from agentbox.testing.ports import free_port
-from agentbox.testing.served_store import ServedStore
 
 
 @pytest_asyncio.fixture

@@ -8,6 +8,10 @@ from functools import partial
 import psycopg
 import pytest
 import pytest_asyncio
+from agentbox_testkit.clock import ManualClock
+from agentbox_testkit.contracts.beads import BeadsContract
+from agentbox_testkit.contracts.beads_common import make_epic, make_task, new_lease_id, spec
+from agentbox_testkit.local_store import LocalStore
 from draining import create, drain
 from postgres_store import PostgresStore, ServerClock
 
@@ -17,10 +21,6 @@ from agentbox.adapters.runtime.metrics import Metrics
 from agentbox.contracts.beads import BeadFilter
 from agentbox.core.deadline import Deadline
 from agentbox.core.slot_errors import AdapterError, IntegrityError
-from agentbox.testing.clock import ManualClock
-from agentbox.testing.contracts.beads import BeadsContract
-from agentbox.testing.contracts.beads_common import make_epic, make_task, new_lease_id, spec
-from agentbox.testing.local_store import LocalStore
 
 
 @pytest.fixture

@@ -3,11 +3,11 @@
 import apsw
 import pytest
 import pytest_asyncio
+from agentbox_testkit.contracts.beads import BeadsContract
+from agentbox_testkit.contracts.beads_common import spec
+from agentbox_testkit.local_store import LocalStore
 
 from agentbox.core.slot_errors import BackendError, IntegrityError
-from agentbox.testing.contracts.beads import BeadsContract
-from agentbox.testing.contracts.beads_common import spec
-from agentbox.testing.local_store import LocalStore
 
 
 @pytest_asyncio.fixture

@@ -3,14 +3,14 @@ token is bound to B's name; B sees its own names."""
 
 import pytest
 import pytest_asyncio
+from agentbox_testkit.contracts.beads import BeadsContract
+from agentbox_testkit.contracts.beads_common import LEASE, spec
+from support.api_box import TOKEN
+from support.federated_store import FederatedStore
 
 from agentbox.client.async_client.client import AsyncBoxClient
 from agentbox.contracts.beads import BeadFilter
 from agentbox.core.slot_errors import PermissionDenied
-from agentbox.testing.api_box import TOKEN
-from agentbox.testing.contracts.beads import BeadsContract
-from agentbox.testing.contracts.beads_common import LEASE, spec
-from agentbox.testing.federated_store import FederatedStore
 
 
 @pytest_asyncio.fixture

@@ -5,6 +5,8 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from agentbox_testkit.fault_proxy import FaultProxy
+from agentbox_testkit.local_store import LocalStore
 from chaos import BEADS, MEMORY, PODS, Database, box_with, harass, over_http, served_beads
 from chaos_agents import Agents, Bridge, over_bridge
 from chaos_sink import away, over_sink, sink_at
@@ -13,8 +15,6 @@ from postgres_store import PostgresStore
 
 from agentbox.contracts.beads import BeadSpec
 from agentbox.core.slot_errors import SlotUnavailable
-from agentbox.testing.fault_proxy import FaultProxy
-from agentbox.testing.local_store import LocalStore
 
 
 @pytest.fixture(scope="module")

@@ -5,13 +5,12 @@ import re
 from pathlib import Path
 
 import pytest
-
-from agentbox.testing.contracts.beads import BeadsContract
-from agentbox.testing.contracts.common import CommonContract
-from agentbox.testing.contracts.events import EventsContract
-from agentbox.testing.contracts.memory import MemoryContract
-from agentbox.testing.contracts.orchestrator import OrchestratorContract
-from agentbox.testing.contracts.pods import PodsContract
+from agentbox_testkit.contracts.beads import BeadsContract
+from agentbox_testkit.contracts.common import CommonContract
+from agentbox_testkit.contracts.events import EventsContract
+from agentbox_testkit.contracts.memory import MemoryContract
+from agentbox_testkit.contracts.orchestrator import OrchestratorContract
+from agentbox_testkit.contracts.pods import PodsContract
 
 SUITES = {
     "C": CommonContract,

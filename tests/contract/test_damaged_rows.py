@@ -4,13 +4,13 @@ from functools import partial
 
 import apsw
 import pytest
+from agentbox_testkit.clock import ManualClock
+from agentbox_testkit.contracts.beads_common import new_lease_id, spec
+from agentbox_testkit.local_store import LocalStore
 
 from agentbox.adapters.events.delivery.cursor import DeliveryCursor
 from agentbox.contracts.beads import BeadFilter
 from agentbox.core.slot_errors import IntegrityError, InvalidTransition
-from agentbox.testing.clock import ManualClock
-from agentbox.testing.contracts.beads_common import new_lease_id, spec
-from agentbox.testing.local_store import LocalStore
 
 
 async def pages(listing, limit=2):

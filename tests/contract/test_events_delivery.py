@@ -7,14 +7,14 @@ import time
 
 import pytest
 import pytest_asyncio
+from agentbox_testkit.clock import ScaledClock
+from agentbox_testkit.contracts.events_common import all_events, fill, new_event
+from agentbox_testkit.contracts.events_delivery import box_events, wait_delivered, wait_for_trouble
+from agentbox_testkit.fault_proxy import FaultProxy
+from agentbox_testkit.local_store import LocalStore
+from support.api_box import TOKEN, ApiBox
 
 from agentbox.client.async_client.client import AsyncBoxClient
-from agentbox.testing.api_box import TOKEN, ApiBox
-from agentbox.testing.clock import ScaledClock
-from agentbox.testing.contracts.events_common import all_events, fill, new_event
-from agentbox.testing.contracts.events_delivery import box_events, wait_delivered, wait_for_trouble
-from agentbox.testing.fault_proxy import FaultProxy
-from agentbox.testing.local_store import LocalStore
 
 PRIVACY = {
     "enabled": True, "mode": "rules", "entities": ("*",), "endpoint": "",

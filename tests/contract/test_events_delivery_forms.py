@@ -5,12 +5,11 @@ from itertools import pairwise
 
 import pytest
 import pytest_asyncio
+from agentbox_testkit.clock import ScaledClock
+from agentbox_testkit.contracts.events_common import all_events, fill, new_event
+from agentbox_testkit.contracts.events_delivery import wait_delivered, wait_for_trouble
+from agentbox_testkit.local_store import LocalStore
 from events_sink import generic_sink
-
-from agentbox.testing.clock import ScaledClock
-from agentbox.testing.contracts.events_common import all_events, fill, new_event
-from agentbox.testing.contracts.events_delivery import wait_delivered, wait_for_trouble
-from agentbox.testing.local_store import LocalStore
 
 SCALE = 40  # a minute in a second and a half
 TOKEN = "the-token-of-the-sink"

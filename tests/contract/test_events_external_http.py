@@ -2,9 +2,8 @@
 
 import pytest
 import pytest_asyncio
-
-from agentbox.testing.contracts.events import EventsContract
-from agentbox.testing.delivery_store import DeliveryStore
+from agentbox_testkit.contracts.events import EventsContract
+from support.delivery_store import DeliveryStore
 
 
 @pytest_asyncio.fixture

@@ -7,13 +7,13 @@ import sys
 
 import pytest
 import pytest_asyncio
+from agentbox_testkit.contracts.events import EventsContract
+from agentbox_testkit.contracts.events_common import fill
+from agentbox_testkit.contracts.events_received import foreign_journal
+from agentbox_testkit.local_store import LocalStore
 
 from agentbox.adapters.events.journal.prune import prune
 from agentbox.contracts.events import Received
-from agentbox.testing.contracts.events import EventsContract
-from agentbox.testing.contracts.events_common import fill
-from agentbox.testing.contracts.events_received import foreign_journal
-from agentbox.testing.local_store import LocalStore
 
 
 @pytest_asyncio.fixture
@@ -93,7 +93,7 @@ def test_a_full_file_system(tmp_path, sync):
     script = """
         mount -t tmpfs -o size=5m none "$1"
         trap 'umount "$1"' EXIT
-        "$2" -m agentbox.testing.worker events local-jsonl "$1" "$3" fill-disk "$1"
+        "$2" -m support.worker events local-jsonl "$1" "$3" fill-disk "$1"
     """
     own = (
         [] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user", "--mount"]

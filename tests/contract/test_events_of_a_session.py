@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 import pytest_asyncio
+from agentbox_testkit.contracts.events import EventsContract
+from agentbox_testkit.contracts.events_common import new_event
+from support.api_box import TOKEN
+from support.federated_store import FederatedEvents
 
 from agentbox.client.async_client.client import AsyncBoxClient
-from agentbox.testing.api_box import TOKEN
-from agentbox.testing.contracts.events import EventsContract
-from agentbox.testing.contracts.events_common import new_event
-from agentbox.testing.federated_store import FederatedEvents
 
 
 @pytest_asyncio.fixture

@@ -8,6 +8,15 @@ import json
 
 import pytest
 import pytest_asyncio
+from agentbox_testkit.contracts.common import CommonContract, expect_error
+from agentbox_testkit.contracts.events import EventsContract
+from agentbox_testkit.contracts.events_append import AppendClauses
+from agentbox_testkit.contracts.events_common import all_events, fill, new_event
+from agentbox_testkit.contracts.events_read import ReadClauses
+from agentbox_testkit.contracts.events_received import ReceivedClauses
+from support.api_box import TOKEN, ApiBox
+from support.http_events import HttpEvents
+from support.served_store import ServedStore
 
 from agentbox.adapters.events.journal.prune import prune
 from agentbox.adapters.runtime.context import CallContext, as_caller
@@ -15,15 +24,6 @@ from agentbox.api.auth.tokens import NewToken
 from agentbox.client.async_client.client import AsyncBoxClient
 from agentbox.contracts.events import Events
 from agentbox.core.slot_errors import CursorExpired, QuotaExceeded
-from agentbox.testing.api_box import TOKEN, ApiBox
-from agentbox.testing.contracts.common import CommonContract, expect_error
-from agentbox.testing.contracts.events import EventsContract
-from agentbox.testing.contracts.events_append import AppendClauses
-from agentbox.testing.contracts.events_common import all_events, fill, new_event
-from agentbox.testing.contracts.events_read import ReadClauses
-from agentbox.testing.contracts.events_received import ReceivedClauses
-from agentbox.testing.http_events import HttpEvents
-from agentbox.testing.served_store import ServedStore
 
 BOXES = ("one", "two")
 

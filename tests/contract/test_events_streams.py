@@ -6,14 +6,14 @@ from contextlib import suppress
 
 import pytest
 import pytest_asyncio
+from agentbox_testkit.contracts.events_common import all_events, fill, new_event
+from support.api_box import TOKEN
+from support.http_events import HttpEvents
+from support.served_store import ServedStore
 
 from agentbox.client.async_client.client import AsyncBoxClient
 from agentbox.core.http import sse
 from agentbox.core.http.sse_parser import SseParser
-from agentbox.testing.api_box import TOKEN
-from agentbox.testing.contracts.events_common import all_events, fill, new_event
-from agentbox.testing.http_events import HttpEvents
-from agentbox.testing.served_store import ServedStore
 
 
 @pytest_asyncio.fixture

@@ -1,13 +1,12 @@
 """Whatever goes wrong between a caller and a store, what was asked for is there once."""
 
 import pytest
+from agentbox_testkit.fault_proxy import FaultProxy
+from agentbox_testkit.faulty_adapter import FAULTS, FaultyAdapter
+from agentbox_testkit.local_store import LocalStore
 from postgres_store import PostgresStore
-
-from agentbox.testing.agent_host import AgentHostBox
-from agentbox.testing.fault_proxy import FaultProxy
-from agentbox.testing.fault_workload import WORK
-from agentbox.testing.faulty_adapter import FAULTS, FaultyAdapter
-from agentbox.testing.local_store import LocalStore
+from support.agent_host import AgentHostBox
+from support.fault_workload import WORK
 
 PLANS = {kind: {kind: 0.4} for kind in FAULTS} | {"all": dict.fromkeys(FAULTS, 0.12)}
 LOCAL = {

@@ -14,7 +14,7 @@ from agentbox.core.files import atomic
 MOUNTED = """
     mount -t tmpfs -o size=12m none "$1"
     trap 'umount "$1"' EXIT
-    "$2" -m agentbox.testing.full_disk "$1"
+    "$2" -m support.full_disk "$1"
 """
 
 

@@ -6,9 +6,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from support.shared_environment import share_environment
 
 from agentbox.core.paths import CHECKOUT
-from agentbox.testing.shared_environment import share_environment
 
 PAGE = CHECKOUT / "docs/howto/add-an-adapter.md"
 EXAMPLE = CHECKOUT / "examples/onefile-pods"

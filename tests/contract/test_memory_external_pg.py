@@ -5,6 +5,7 @@ import asyncio
 import psycopg
 import pytest
 import pytest_asyncio
+from agentbox_testkit.contracts.memory import OPTIONS, MemoryContract
 from memory_fill import fill, texts
 from postgres_store import PostgresStore, ServerClock
 
@@ -12,7 +13,6 @@ from agentbox.adapters.memory.embedder import load_embedder
 from agentbox.adapters.memory.postgres.rows import vector_text
 from agentbox.core.deadline import Deadline
 from agentbox.core.slot_errors import BackendError, IntegrityError, ModelMismatch
-from agentbox.testing.contracts.memory import OPTIONS, MemoryContract
 
 
 @pytest.fixture

@@ -6,10 +6,9 @@ means of word vectors. So the bound that M6 sets for recall@5 of hybrid, 0.80, i
 
 import pytest
 import pytest_asyncio
+from agentbox_testkit.local_store import LocalStore
 from postgres_store import PostgresStore
 from retrieval import MODES, quality, store_all
-
-from agentbox.testing.local_store import LocalStore
 
 
 @pytest_asyncio.fixture(params=["local-sqlite", "external-pg"])

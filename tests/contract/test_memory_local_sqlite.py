@@ -6,11 +6,11 @@ import socket
 import apsw
 import pytest
 import pytest_asyncio
+from agentbox_testkit.contracts.memory import OPTIONS, MemoryContract
+from agentbox_testkit.local_store import LocalStore
 
 from agentbox.adapters.memory import embedder
 from agentbox.core.slot_errors import EmbeddingError, IntegrityError, ModelMismatch
-from agentbox.testing.contracts.memory import OPTIONS, MemoryContract
-from agentbox.testing.local_store import LocalStore
 
 
 @pytest.fixture(autouse=True)

@@ -4,10 +4,10 @@ import random
 
 import pytest
 import pytest_asyncio
+from agentbox_testkit.local_store import LocalStore
 from memory_fill import texts
 
 from agentbox.adapters.memory.sqlite import search, vector_index
-from agentbox.testing.local_store import LocalStore
 
 LINES = texts(600, seed=3)
 

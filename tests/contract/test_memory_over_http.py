@@ -2,10 +2,9 @@
 
 import pytest
 import pytest_asyncio
-
-from agentbox.testing.contracts.memory import OPTIONS, MemoryContract
-from agentbox.testing.http_slots import HttpMemory
-from agentbox.testing.served_store import ServedStore
+from agentbox_testkit.contracts.memory import OPTIONS, MemoryContract
+from support.http_slots import HttpMemory
+from support.served_store import ServedStore
 
 
 @pytest_asyncio.fixture

@@ -11,16 +11,16 @@ from array import array
 import apsw
 import pytest
 import pytest_asyncio
+from agentbox_testkit.local_store import LocalStore
 from memory_fill import texts
 from postgres_store import PostgresStore
+from support.prefix_box import make_plan
 
 from agentbox.adapters.memory.embedder import load_embedder
 from agentbox.core.canonical import canonical_json
 from agentbox.core.paths import PREFIX_VARIABLE
 from agentbox.core.slot_errors import ModelMismatch
 from agentbox.plan.model import SlotPlan
-from agentbox.testing.local_store import LocalStore
-from agentbox.testing.prefix_box import make_plan
 
 ENTRIES = 900
 LINES = [*texts(ENTRIES - 1), ""]  # the last has no token, hence no vector

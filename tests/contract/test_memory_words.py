@@ -5,11 +5,11 @@ import random
 import apsw
 import pytest
 import pytest_asyncio
+from agentbox_testkit.local_store import LocalStore
 from memory_fill import texts
 
 from agentbox.adapters.memory import postings
 from agentbox.adapters.memory.sqlite import word_index
-from agentbox.testing.local_store import LocalStore
 
 LINES = texts(400, seed=3)
 HOWS = (

@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agentbox_testkit.contracts.orchestrator_lab import is_alive, running_pids, shell, spec
+from agentbox_testkit.wait import wait_until
+from support.bridge_box import BridgeBox, stdio
 
 from agentbox.adapters.runtime.adapter import SLOTS, Deps, SlotConfig
 from agentbox.adapters.runtime.metrics import Metrics
@@ -25,9 +28,6 @@ from agentbox.core.slot_errors import (
     SlotUnavailable,
 )
 from agentbox.policy.redaction.redactor import build_redactor
-from agentbox.testing.bridge_box import BridgeBox, stdio
-from agentbox.testing.contracts.orchestrator_lab import is_alive, running_pids, shell, spec
-from agentbox.testing.wait import wait_until
 
 ODD = Path(__file__).parents[1] / "peers" / "odd_bridge.py"
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from agentbox_testkit.contracts.orchestrator import OrchestratorContract
+from support.bridge_box import BridgeBox, crash
 
 from agentbox.contracts.agent_host.lifecycle_record import LifecycleRecord
-from agentbox.testing.bridge_box import BridgeBox, crash
-from agentbox.testing.contracts.orchestrator import OrchestratorContract
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -7,12 +7,8 @@ import time
 
 import pytest
 import pytest_asyncio
-
-from agentbox.core.deadline import Deadline
-from agentbox.core.slot_errors import AdapterTimeout, SlotUnavailable
-from agentbox.testing.bridge_box import bridge, stdio
-from agentbox.testing.contracts.orchestrator import OrchestratorContract
-from agentbox.testing.contracts.orchestrator_lab import (
+from agentbox_testkit.contracts.orchestrator import OrchestratorContract
+from agentbox_testkit.contracts.orchestrator_lab import (
     items,
     new_id,
     output,
@@ -21,8 +17,12 @@ from agentbox.testing.contracts.orchestrator_lab import (
     spec,
     wait_until_async,
 )
-from agentbox.testing.fault_proxy import FaultProxy
-from agentbox.testing.served_agents import HostLab, HostStore, ServedAgents
+from agentbox_testkit.fault_proxy import FaultProxy
+from support.bridge_box import bridge, stdio
+from support.served_agents import HostLab, HostStore, ServedAgents
+
+from agentbox.core.deadline import Deadline
+from agentbox.core.slot_errors import AdapterTimeout, SlotUnavailable
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 TOKEN_VARIABLE = "PEER_TOKEN"

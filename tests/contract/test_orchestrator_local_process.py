@@ -7,6 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agentbox_testkit.contracts.orchestrator import OrchestratorContract
+from agentbox_testkit.contracts.orchestrator_lab import FOREVER, new_id, spec, wait_until_async
+from agentbox_testkit.wait import wait_until
+from support.agent_host import AgentHostBox
 
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator, connect
 from agentbox.adapters.runtime.adapter import Deps, SlotConfig
@@ -17,10 +21,6 @@ from agentbox.contracts.orchestrator import Orchestrator
 from agentbox.core.deadline import Deadline
 from agentbox.core.slot_errors import BackendError, QuotaExceeded, SpawnError, ValidationError
 from agentbox.policy.limits.reserve import FILES, FILES_PER_AGENT
-from agentbox.testing.agent_host import AgentHostBox
-from agentbox.testing.contracts.orchestrator import OrchestratorContract
-from agentbox.testing.contracts.orchestrator_lab import FOREVER, new_id, spec, wait_until_async
-from agentbox.testing.wait import wait_until
 
 
 def _adapter(box: AgentHostBox) -> LocalProcessOrchestrator:

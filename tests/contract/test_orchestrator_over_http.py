@@ -2,10 +2,10 @@
 
 import pytest
 import pytest_asyncio
+from agentbox_testkit.contracts.orchestrator import OrchestratorContract
+from support.served_agents import HostLab, HostStore, ServedAgents
 
 from agentbox.core.deadline import Deadline
-from agentbox.testing.contracts.orchestrator import OrchestratorContract
-from agentbox.testing.served_agents import HostLab, HostStore, ServedAgents
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

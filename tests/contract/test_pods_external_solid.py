@@ -5,6 +5,9 @@ from dataclasses import replace
 
 import pytest
 import pytest_asyncio
+from agentbox_testkit.contracts.common import expect_error
+from agentbox_testkit.contracts.pods import PodsContract
+from agentbox_testkit.contracts.pods_common import JSON, list_paths, read_body
 
 from agentbox.adapters.pods.external_solid import ExternalSolidPods
 from agentbox.adapters.runtime.adapter import Deps
@@ -16,9 +19,6 @@ from agentbox.core.slot_errors import (
     UnsupportedPatch,
     ValidationError,
 )
-from agentbox.testing.contracts.common import expect_error
-from agentbox.testing.contracts.pods import PodsContract
-from agentbox.testing.contracts.pods_common import JSON, list_paths, read_body
 
 
 @pytest.fixture

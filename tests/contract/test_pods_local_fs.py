@@ -7,13 +7,13 @@ import signal
 import apsw
 import pytest
 import pytest_asyncio
+from agentbox_testkit.contracts.common import expect_error
+from agentbox_testkit.contracts.pods import OPTIONS, PodsContract
+from agentbox_testkit.contracts.pods_common import list_paths, read_body
+from agentbox_testkit.local_store import LocalStore
 
 from agentbox.adapters.pods.local.index import Intent
 from agentbox.core.slot_errors import IntegrityError, NotFound, PermissionDenied, QuotaExceeded
-from agentbox.testing.contracts.common import expect_error
-from agentbox.testing.contracts.pods import OPTIONS, PodsContract
-from agentbox.testing.contracts.pods_common import list_paths, read_body
-from agentbox.testing.local_store import LocalStore
 
 
 @pytest_asyncio.fixture

@@ -3,13 +3,13 @@ a folder of A's that its token is bound to."""
 
 import pytest
 import pytest_asyncio
+from agentbox_testkit.contracts.pods import OPTIONS, PodsContract
+from agentbox_testkit.contracts.pods_common import list_paths, read_body
+from support.api_box import TOKEN
+from support.federated_store import FederatedStore
 
 from agentbox.client.async_client.client import AsyncBoxClient
 from agentbox.core.slot_errors import NotFound, ValidationError
-from agentbox.testing.api_box import TOKEN
-from agentbox.testing.contracts.pods import OPTIONS, PodsContract
-from agentbox.testing.contracts.pods_common import list_paths, read_body
-from agentbox.testing.federated_store import FederatedStore
 
 
 @pytest_asyncio.fixture

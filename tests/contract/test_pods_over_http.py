@@ -2,10 +2,9 @@
 
 import pytest
 import pytest_asyncio
-
-from agentbox.testing.contracts.pods import OPTIONS, PodsContract
-from agentbox.testing.http_slots import HttpPods
-from agentbox.testing.served_store import ServedStore
+from agentbox_testkit.contracts.pods import OPTIONS, PodsContract
+from support.http_slots import HttpPods
+from support.served_store import ServedStore
 
 
 @pytest_asyncio.fixture

@@ -7,10 +7,10 @@ import time
 
 import pytest
 import pytest_asyncio
+from agentbox_testkit.contracts.common import expect_error
+from agentbox_testkit.contracts.pods_common import JSON, read_body
 
 from agentbox.core.slot_errors import AdapterTimeout, PreconditionFailed, SlotUnavailable
-from agentbox.testing.contracts.common import expect_error
-from agentbox.testing.contracts.pods_common import JSON, read_body
 
 
 @pytest_asyncio.fixture

@@ -5,11 +5,11 @@ import subprocess
 
 import psycopg
 import pytest
+from agentbox_testkit.local_store import LocalStore
 from postgres_server import DATABASE, PostgresServer
 from postgres_store import PostgresStore
 
 from agentbox.core.slot_errors import SlotUnavailable, ValidationError
-from agentbox.testing.local_store import LocalStore
 
 NAME = "db.box.test"
 

@@ -4,14 +4,14 @@ import uuid
 
 import pytest
 import pytest_asyncio
+from agentbox_testkit.contracts.beads_common import spec
+from agentbox_testkit.local_store import LocalStore
 
 from agentbox.adapters.runtime import context
 from agentbox.adapters.runtime.shares import agents_share
 from agentbox.contracts.beads import BeadFilter
 from agentbox.contracts.events import NewEvent
 from agentbox.core.slot_errors import QuotaExceeded
-from agentbox.testing.contracts.beads_common import spec
-from agentbox.testing.local_store import LocalStore
 
 AGENT = context.CallContext(principal="urn:agentbox:agent:one")
 MIB = 1 << 20

@@ -4,11 +4,11 @@ import shutil
 
 import apsw
 import pytest
+from agentbox_testkit.contracts.beads_common import spec
+from agentbox_testkit.contracts.events_common import all_events, fill
+from agentbox_testkit.local_store import LocalStore
 
 from agentbox.core.slot_errors import IntegrityError
-from agentbox.testing.contracts.beads_common import spec
-from agentbox.testing.contracts.events_common import all_events, fill
-from agentbox.testing.local_store import LocalStore
 
 OF = {"beads": "local-sqlite", "memory": "local-sqlite", "pods": "local-fs"}
 FILE = {"beads": "beads.db", "memory": "memory.db", "pods": "index.db"}

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from agentbox_testkit.wait import pause
+
 from agentbox.core.paths import CHECKOUT
-from agentbox.testing.wait import pause
 
 T = TypeVar("T")
 PYTHON = "/opt/agentbox/venv/bin/python"

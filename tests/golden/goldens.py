@@ -2,13 +2,14 @@
 
 from pathlib import Path
 
+from support.plans import SYSTEM, lock_of
+
 from agentbox.manifest.features.loader import enabled_features, load_features
 from agentbox.manifest.load import load
 from agentbox.plan.build import build_plan
 from agentbox.plan.lockfile.writer import serialize_lock as lock_bytes
 from agentbox.plan.render.files import write
 from agentbox.plan.render.targets import ALL, RenderInput, render
-from agentbox.testing.plans import SYSTEM, lock_of
 
 HERE = Path(__file__).parent
 REFRESH = "python tests/golden/goldens.py"

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from meshes import SCALE, Start
+from support.api_box import ApiBox
+from support.mesh import host_plan, mesh_box, write_enrolment
 
 from agentbox.plan.model import Plan
-from agentbox.testing.api_box import ApiBox
-from agentbox.testing.mesh import host_plan, mesh_box, write_enrolment
 
 
 @pytest.fixture

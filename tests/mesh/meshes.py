@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from support.api_box import ApiBox
 
 from agentbox.client import ApiError
-from agentbox.testing.api_box import ApiBox
 
 SCALE = 20.0  # a beat of 30 s in 1.5 s, a lease of 100 s in 5 s
 Start = Callable[..., ApiBox]

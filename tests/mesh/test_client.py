@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from helpers import until
 from meshes import Start, told
+from support.api_box import ApiBox
+from support.mesh import ENROLMENT, TOKEN_ENV, ManualBox, client_plan, host_plan
+from support.ports import free_port
 
 from agentbox.core.canonical import canonical_json
 from agentbox.mesh.client.instance import load_or_create
 from agentbox.mesh.client.transitions import TRANSITIONS
 from agentbox.plan.model import Plan
-from agentbox.testing.api_box import ApiBox
-from agentbox.testing.mesh import ENROLMENT, TOKEN_ENV, ManualBox, client_plan, host_plan
-from agentbox.testing.ports import free_port
 
 TAKEN: dict[int, set[tuple[str, str]]] = {}
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from helpers import until
 from meshes import Start
+from support.api_box import TOKEN, ApiBox
+from support.mesh import client_plan, host_plan
 
 from agentbox.host.engines.state import BoxRecord, BoxState
-from agentbox.testing.api_box import TOKEN, ApiBox
-from agentbox.testing.mesh import client_plan, host_plan
 
 Call = Callable[..., subprocess.CompletedProcess[str]]
 

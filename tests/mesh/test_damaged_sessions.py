@@ -6,11 +6,11 @@ import apsw
 import pytest
 from helpers import until
 from meshes import Start, refusal
+from support.api_box import ApiBox
+from support.mesh import ManualBox, host_plan
 
 from agentbox.contracts.mesh import MeshSession
 from agentbox.mesh.host.session_store import SessionStore
-from agentbox.testing.api_box import ApiBox
-from agentbox.testing.mesh import ManualBox, host_plan
 
 
 async def loaded(directory: Path) -> SessionStore:

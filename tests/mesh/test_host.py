@@ -8,13 +8,13 @@ from uuid import uuid4
 import pytest
 from helpers import until
 from meshes import Start, refusal, told
+from support.api_box import ApiBox
+from support.mesh import ENROLMENT, ManualBox, host_plan
 
 from agentbox.client import ApiError
 from agentbox.client.transport import build_call
 from agentbox.contracts.registry import ROUTES
 from agentbox.contracts.routes.route import Route
-from agentbox.testing.api_box import ApiBox
-from agentbox.testing.mesh import ENROLMENT, ManualBox, host_plan
 
 
 def test_a_box_joins_beats_and_leaves(host: ApiBox) -> None:

@@ -7,10 +7,10 @@ from statistics import quantiles
 import httpx
 import pytest
 from meshes import SCALE, Start, told
+from support.mesh import ENROLMENT, ManualBox, host_plan
 
 from agentbox.client import BoxClient
 from agentbox.client.transport import base_headers, build_call
-from agentbox.testing.mesh import ENROLMENT, ManualBox, host_plan
 
 BOXES, SILENT = 50, 10
 SECONDS = 30 / SCALE  # between two beats of a box

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from agentbox_testkit.local_store import LocalStore
 
 from agentbox.contracts.beads import BeadSpec
 from agentbox.core.slot_errors import AdapterError, NotFound, SlotUnavailable
 from agentbox.mesh.outbox.outbox import Outbox
-from agentbox.testing.local_store import LocalStore
 
 
 class Kept:

@@ -4,10 +4,10 @@ from typing import Any
 
 from helpers import sh, until
 from meshes import Start, told
+from support.api_box import SLOTS, ApiBox
+from support.mesh import client_plan, host_plan
 
 from agentbox.plan.model import SlotPlan
-from agentbox.testing.api_box import SLOTS, ApiBox
-from agentbox.testing.mesh import client_plan, host_plan
 
 TASKS, EVENTS = 12, 300
 BESIDES = {

@@ -10,12 +10,12 @@ import pytest
 from helpers import sh, until
 from meshes import Start, told
 from postgres_server import running
+from support.api_box import SLOTS, TOKEN, ApiBox
+from support.mesh import client_plan, host_plan
 
 from agentbox.client import BoxClient
 from agentbox.core.paths import CHECKOUT
 from agentbox.plan.model import SlotPlan
-from agentbox.testing.api_box import SLOTS, TOKEN, ApiBox
-from agentbox.testing.mesh import client_plan, host_plan
 
 PAGE = (CHECKOUT / "docs/howto/federate.md").read_text()
 AGENTS, DSN = "AGENTBOX_AGENTS_TOKEN", "AGENTBOX_MEMORY_DSN"

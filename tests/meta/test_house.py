@@ -43,10 +43,10 @@ EXCUSED: dict[str, str] = dict.fromkeys(
         "agentbox/sandbox/attacks/limits.py",
         "agentbox/sandbox/monitor/disk_scanner.py",
         "agentbox/sandbox/seccomp/agent_filter.py",
-        "agentbox/testing/contracts/orchestrator_lifecycle.py",
-        "agentbox/testing/contracts/orchestrator_process.py",
-        "agentbox/testing/journal_forgery.py",
-        "agentbox/testing/model_formats.py",
+        "testkit/agentbox_testkit/contracts/orchestrator_lifecycle.py",
+        "testkit/agentbox_testkit/contracts/orchestrator_process.py",
+        "tests/support/journal_forgery.py",
+        "tests/support/model_formats.py",
         "tests/api/test_pods_over_http.py",
         "tests/api/test_states.py",
         "tests/api/test_supervised.py",
@@ -76,8 +76,9 @@ def tracked(*patterns: str) -> list[Path]:
     ]
 
 
-SOURCES = tracked("agentbox/**.py", "agentbox/*.py")
-TESTS = tracked("tests/**.py")
+SUPPORT = tracked("testkit/**.py", "tests/support/**.py")
+SOURCES = tracked("agentbox/**.py", "agentbox/*.py") + SUPPORT
+TESTS = [path for path in tracked("tests/**.py") if path not in SUPPORT]
 TOOLS = tracked("tools/**.py", "tools/*.py")
 
 

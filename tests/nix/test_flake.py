@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.shared_environment import share_environment
 
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.core.paths import CHECKOUT, HostPaths
@@ -17,7 +18,6 @@ from agentbox.host.packages.lock_inputs import host_system
 from agentbox.host.packages.store.fetch import fetch_all
 from agentbox.host.packages.store.nix_store import nix_environment
 from agentbox.plan.lockfile.reader import parse_lock
-from agentbox.testing.shared_environment import share_environment
 
 LOCK = CHECKOUT / "agentbox.lock"
 SYSTEM = host_system()

@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from postgres_server import PostgresServer
+from support.api_box import SLOTS as LOCAL
+from support.api_box import TOKEN, ApiBox
 
 from agentbox.adapters.runtime.adapter import SLOTS
 from agentbox.client import AsyncBoxClient
 from agentbox.client.errors import ApiError
 from agentbox.plan.model import SlotPlan
-from agentbox.testing.api_box import SLOTS as LOCAL
-from agentbox.testing.api_box import TOKEN, ApiBox
 
 WRITERS = 8
 TRUTH_SECONDS = 5.0  # `/ready` flips within 5 s under traffic

@@ -11,16 +11,16 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from agentbox_testkit.contracts.orchestrator_lab import running_pids
 from chaos import Load, Outcome
+from support.api_box import SLOTS as LOCAL
+from support.api_box import ApiBox
+from support.bridge_box import bridge
 
 from agentbox.adapters.runtime.adapter import SLOTS
 from agentbox.client import AsyncBoxClient
 from agentbox.plan.model import SlotPlan
 from agentbox.sandbox.launcher import tree
-from agentbox.testing.api_box import SLOTS as LOCAL
-from agentbox.testing.api_box import ApiBox
-from agentbox.testing.bridge_box import bridge
-from agentbox.testing.contracts.orchestrator_lab import running_pids
 
 EXIT = 7
 _FOLDER = "starts"  # in the workspace

@@ -11,16 +11,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from agentbox_testkit.contracts.events_delivery import box_events
 from chaos import WRITERS, box_with
+from support.api_box import SLOTS as LOCAL
+from support.api_box import TOKEN, ApiBox
 
 from agentbox.adapters.events.external_http import DEGRADED_AFTER_SECONDS
 from agentbox.adapters.runtime.adapter import SLOTS
 from agentbox.client import AsyncBoxClient
 from agentbox.client.errors import ApiError
 from agentbox.plan.model import SlotPlan
-from agentbox.testing.api_box import SLOTS as LOCAL
-from agentbox.testing.api_box import TOKEN, ApiBox
-from agentbox.testing.contracts.events_delivery import box_events
 
 NAME = "chaos"
 P95_MS = 50.0  # an append of an external class

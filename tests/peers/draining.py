@@ -9,8 +9,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
+from agentbox_testkit.local_store import LocalStore
+
 from agentbox.contracts.beads import BeadFilter, BeadSpec
-from agentbox.testing.local_store import LocalStore
 
 LEASE = 5  # seconds: the shortest
 

@@ -15,9 +15,9 @@ from urllib.parse import quote, urlencode
 
 import psycopg
 from debian_root import unpacked
+from support.ports import free_port
 
 from agentbox.plan.lockfile.model import ARCH_OF_SYSTEM
-from agentbox.testing.ports import free_port
 
 LOCK = Path(__file__).parent / "postgres/packages.lock"
 BIN = "/usr/lib/postgresql/17/bin"

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+from agentbox_testkit.clock import ManualClock
+from agentbox_testkit.local_store import LocalStore
 from postgres_server import PostgresServer
-
-from agentbox.testing.clock import ManualClock
-from agentbox.testing.local_store import LocalStore
 
 _MANUAL = "-c agentbox.clock=manual"
 _NOW = """CREATE OR REPLACE FUNCTION now_ms() RETURNS bigint LANGUAGE sql VOLATILE AS $$

@@ -17,8 +17,7 @@ from pathlib import Path
 
 import httpx
 from npm_tools import NPM
-
-from agentbox.testing.ports import free_port
+from support.ports import free_port
 
 HERE = Path(__file__).parent / "solid"
 MODULES = HERE / "node_modules"

@@ -4,11 +4,11 @@ import uuid
 from pathlib import Path
 from typing import Any
 
+from agentbox_testkit.fault_proxy import FaultProxy
+from agentbox_testkit.local_store import LocalStore
 from solid_server import SolidServer
 
 from agentbox.adapters.runtime.adapter import Clock
-from agentbox.testing.fault_proxy import FaultProxy
-from agentbox.testing.local_store import LocalStore
 
 CAP = (
     256 << 10

@@ -17,10 +17,10 @@ from harness.battery import battery, options  # noqa: E402
 from harness.container import DockerBox  # noqa: E402
 from harness.images import build_images  # noqa: E402
 from harness.pool import Pool  # noqa: E402
+from support.attack_box import run_attacks  # noqa: E402
 
 from agentbox.core.paths import CHECKOUT  # noqa: E402
 from agentbox.sandbox.attacks.catalogue import CASES  # noqa: E402
-from agentbox.testing.attack_box import run_attacks  # noqa: E402
 
 PAGE: Final = CHECKOUT / "docs/stories/attacks.md"
 COLUMNS: Final = {

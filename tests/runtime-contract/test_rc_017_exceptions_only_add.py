@@ -12,6 +12,7 @@ from functools import partial
 
 import pytest
 from harness.container import DockerBox
+from support.plans import SYSTEM, lock_of
 
 from agentbox.core.paths import CHECKOUT
 from agentbox.manifest.features.loader import enabled_features, load_features
@@ -20,7 +21,6 @@ from agentbox.plan.build import build_plan
 from agentbox.plan.lockfile.writer import serialize_lock
 from agentbox.plan.model import ExceptionPlan, Plan, TmpfsPlan, VolumePlan
 from agentbox.plan.render.compose import compose
-from agentbox.testing.plans import SYSTEM, lock_of
 
 # One feature a gate, without packages: what a key adds does not hang on them.
 FEATURES = load_features(CHECKOUT / "tests/rules/features") | {

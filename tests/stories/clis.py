@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from npm_tools import NPM
+from support.model_formats import ModelTurn, ToolUse
+from support.model_server import play_script
 
 from agentbox.core.paths import HostPaths
-from agentbox.testing.model_formats import ModelTurn, ToolUse
-from agentbox.testing.model_server import play_script
 
 PACKAGES = ("@anthropic-ai/claude-code-linux-x64", "@openai/codex")
 TASK = b"Mend the failing test."

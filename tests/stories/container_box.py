@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from clis import CLAUDE, CODEX, TASK, Agent
+from support.model_formats import ModelTurn
+from support.model_server import ModelServer
 from terminal import Session
 from trial import forget
 
 from agentbox.core.paths import CHECKOUT
 from agentbox.host.image.archive import read_archive
-from agentbox.testing.model_formats import ModelTurn
-from agentbox.testing.model_server import ModelServer
 
 NAME, PORT = "story", 29690
 AGENTS = (CLAUDE, CODEX)

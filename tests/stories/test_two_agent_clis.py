@@ -11,11 +11,11 @@ from typing import Any
 import key_search
 import pytest
 from clis import CLAUDE, CODEX, END, TASK, Agent, place
+from support.model_formats import ModelTurn
+from support.model_server import ModelServer
+from support.story_box import StoryBox
 
 from agentbox.client.sync.agents import AgentsClient
-from agentbox.testing.model_formats import ModelTurn
-from agentbox.testing.model_server import ModelServer
-from agentbox.testing.story_box import StoryBox
 
 KEY = "operator-" + "0123456789abcdef" * 3
 SOURCE = "def add(a, b):\n    return a - b\n"

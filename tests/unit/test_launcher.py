@@ -6,9 +6,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from support.shared_environment import share_environment
 
 from agentbox.core.paths import CHECKOUT
-from agentbox.testing.shared_environment import share_environment
 
 VERSION = "agentbox, version 0.1.0\n"
 

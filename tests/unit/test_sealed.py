@@ -1,6 +1,7 @@
 """What no exception may undo."""
 
 import pytest
+from support.plans import plan_of
 
 from agentbox.manifest.tables.security import TmpfsTable, VolumeTable
 from agentbox.manifest.types import Size
@@ -10,7 +11,6 @@ from agentbox.policy.protected_paths import (
     baseline_violations,
     hides_image,
 )
-from agentbox.testing.plans import plan_of
 
 
 @pytest.mark.parametrize(

@@ -154,7 +154,6 @@ from agentbox.sandbox.monitor import disk_monitor, disk_scanner
 from agentbox.sandbox.monitor.watchdog import TreeLimits
 from agentbox.sandbox.spec import Launch, ProcessEnded, ProcessStarted, SyscallDenials
 
-_NOT_PRODUCT: Final = ("testing",)  # packages that no image and no host needs
 _OF_OTHERS: Final = (autorun, gemini, gitdir, npm_pack)  # Git's names, npm's, a vendor's
 
 
@@ -170,17 +169,15 @@ def _modules(package: ModuleType) -> Iterator[ModuleType]:
 
 def is_product(module: str) -> bool:
     """Whether a module is one of the product, by its name."""
-    top, _, below = module.partition(".")
-    return top == agentbox.__name__ and below.partition(".")[0] not in _NOT_PRODUCT
+    return module.partition(".")[0] == agentbox.__name__
 
 
 def product_files() -> tuple[Path, ...]:
     """Every file of the product, programs too, but those that are about names of other programs."""
     root = Path(agentbox.__path__[0])
-    found = (
-        one for one in root.rglob("*.py") if one.relative_to(root).parts[0] not in _NOT_PRODUCT
+    return tuple(
+        sorted({*root.rglob("*.py")} - {Path(module.__file__ or "") for module in _OF_OTHERS})
     )
-    return tuple(sorted({*found} - {Path(module.__file__ or "") for module in _OF_OTHERS}))
 
 
 MODULES: Final = tuple(_modules(agentbox))  # the roots below then know all their subclasses

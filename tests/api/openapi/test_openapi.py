@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.api_box import TOKEN, ApiBox
 
 from agentbox.core.paths import CHECKOUT
-from agentbox.testing.api_box import TOKEN, ApiBox
 
 HERE = Path(__file__).parent
 SEED = "20260101"

@@ -33,11 +33,11 @@ enabled = true
 base_url = "http://127.0.0.1:{_PORT}"
 env_var = "{_KEY}"
 """
-# The image has nothing of agentbox.testing: the sources of the server come as the program's argument.
-_SOURCES: Final = ("agentbox.testing.model_formats", "agentbox.testing.model_server")
+# The image has nothing of support: the sources of the server come as the program's argument.
+_SOURCES: Final = ("support.model_formats", "support.model_server")
 _SERVER: Final = f"""
 import json, pathlib, sys, types, uvicorn
-sys.modules["agentbox.testing"] = types.ModuleType("agentbox.testing")
+sys.modules["support"] = types.ModuleType("support")
 for name, source in json.loads(sys.argv[1]).items():
     module = sys.modules[name] = types.ModuleType(name)
     exec(compile(source, name, "exec"), module.__dict__)

@@ -13,9 +13,9 @@ import jsonschema
 import kubernetes_validate
 import yaml
 from npm_tools import npm_tool
+from support.rendered_grants import READERS, plan_grants, unwaived
 
 from agentbox.core.paths import CHECKOUT
-from agentbox.host.rendered_grants import READERS, plan_grants, unwaived
 from agentbox.plan.model import Plan
 from agentbox.plan.render.kubernetes.objects import KUBERNETES_FILE
 from agentbox.plan.render.kubernetes.security import violations

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from agentbox.testing.wait import pause
+from agentbox_testkit.wait import pause
 
 T = TypeVar("T")
 _POLL_SECONDS = 0.02

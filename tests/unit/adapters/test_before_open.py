@@ -3,11 +3,11 @@
 import asyncio
 
 import pytest
+from agentbox_testkit.wait import wait_until
 
 from agentbox.api.background.test_hooks import slot_open_hook
 from agentbox.box.supervision.hooks import Hooks
 from agentbox.core.slot_errors import SlotUnavailable
-from agentbox.testing.wait import wait_until
 
 
 async def test_it_runs_before_each_open(box):

@@ -6,14 +6,14 @@ import threading
 from dataclasses import replace
 
 import pytest
+from agentbox_testkit.contracts.beads_common import spec
+from agentbox_testkit.contracts.events_common import all_events, new_event
+from agentbox_testkit.local_store import LocalStore
+from agentbox_testkit.wait import wait_until
 
 from agentbox.adapters.runtime.slots import RequiredSlotFailed
 from agentbox.core.deadline import Deadline
 from agentbox.core.slot_errors import AdapterDisabled, SlotUnavailable, UnknownAdapterImpl
-from agentbox.testing.contracts.beads_common import spec
-from agentbox.testing.contracts.events_common import all_events, new_event
-from agentbox.testing.local_store import LocalStore
-from agentbox.testing.wait import wait_until
 
 
 def state(container, slot):

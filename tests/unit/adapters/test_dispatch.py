@@ -4,6 +4,9 @@ import asyncio
 from contextlib import contextmanager
 
 import pytest
+from agentbox_testkit.contracts.beads_common import LEASE, make_task, spec
+from agentbox_testkit.contracts.events_common import all_events, new_event
+from agentbox_testkit.wait import wait_until
 
 from agentbox.adapters.runtime.context import CallContext, as_caller
 from agentbox.contracts.methods import METHODS
@@ -16,9 +19,6 @@ from agentbox.core.slot_errors import (
     SlotUnavailable,
     ValidationError,
 )
-from agentbox.testing.contracts.beads_common import LEASE, make_task, spec
-from agentbox.testing.contracts.events_common import all_events, new_event
-from agentbox.testing.wait import wait_until
 
 
 class Recorder:

@@ -2,13 +2,13 @@
 
 import pytest
 import pytest_asyncio
+from agentbox_testkit.contracts.events_common import all_events, fill, new_event
+from agentbox_testkit.local_store import LocalStore
+from agentbox_testkit.wait import wait_until
 
 from agentbox.adapters.events.journal import recovery
 from agentbox.adapters.events.journal.segments import segment_files
 from agentbox.core.slot_errors import IntegrityError
-from agentbox.testing.contracts.events_common import all_events, fill, new_event
-from agentbox.testing.local_store import LocalStore
-from agentbox.testing.wait import wait_until
 
 
 @pytest_asyncio.fixture

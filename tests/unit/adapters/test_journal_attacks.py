@@ -12,13 +12,10 @@ from pathlib import Path
 
 import pytest
 import rfc8785
-
-from agentbox.adapters.events.journal.prune import prune
-from agentbox.adapters.events.journal.verify import verify
-from agentbox.contracts.events import NewEvent
-from agentbox.testing.clock import ManualClock
-from agentbox.testing.contracts.events_received import foreign_journal
-from agentbox.testing.journal_forgery import (
+from agentbox_testkit.clock import ManualClock
+from agentbox_testkit.contracts.events_received import foreign_journal
+from agentbox_testkit.local_store import LocalStore
+from support.journal_forgery import (
     ATTACKS,
     FIRST,
     FIRST_SEAL,
@@ -31,7 +28,10 @@ from agentbox.testing.journal_forgery import (
     remove,
     write_lines,
 )
-from agentbox.testing.local_store import LocalStore
+
+from agentbox.adapters.events.journal.prune import prune
+from agentbox.adapters.events.journal.verify import verify
+from agentbox.contracts.events import NewEvent
 
 ALONE = Path(__file__).resolve().parents[3] / "contrib" / "verify_journal.py"
 

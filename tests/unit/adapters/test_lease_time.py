@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agentbox_testkit.clock import ManualClock
+from agentbox_testkit.contracts.beads_common import LEASE, make_task
+from agentbox_testkit.local_store import LocalStore
 
 from agentbox.adapters.beads.lease_clock import LeaseClock
-from agentbox.testing.clock import ManualClock
-from agentbox.testing.contracts.beads_common import LEASE, make_task
-from agentbox.testing.local_store import LocalStore
 
 
 @pytest.fixture

@@ -6,6 +6,11 @@ from contextlib import contextmanager
 
 import pytest
 import structlog
+from agentbox_testkit.contracts.beads import BeadsContract
+from agentbox_testkit.contracts.events import EventsContract
+from agentbox_testkit.contracts.memory import MemoryContract
+from agentbox_testkit.contracts.orchestrator import OrchestratorContract
+from agentbox_testkit.contracts.pods import PodsContract
 from prometheus_client.parser import text_string_to_metric_families as families
 
 from agentbox.adapters.runtime.adapter import SLOTS
@@ -15,11 +20,6 @@ from agentbox.adapters.runtime.observe import OUTCOMES, WARN_OUTCOMES
 from agentbox.adapters.runtime.registry import allowed
 from agentbox.contracts.methods import METHODS
 from agentbox.core.slot_errors import AdapterError
-from agentbox.testing.contracts.beads import BeadsContract
-from agentbox.testing.contracts.events import EventsContract
-from agentbox.testing.contracts.memory import MemoryContract
-from agentbox.testing.contracts.orchestrator import OrchestratorContract
-from agentbox.testing.contracts.pods import PodsContract
 
 SUITES = {
     "beads": BeadsContract, "pods": PodsContract, "memory": MemoryContract, "events": EventsContract,

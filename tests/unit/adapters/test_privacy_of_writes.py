@@ -13,8 +13,10 @@ from pathlib import Path
 
 import pytest
 import structlog
+from agentbox_testkit.contracts.beads_common import LEASE
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from support.agent_host import AgentHostBox
 
 from agentbox.adapters.runtime.adapter import SLOTS
 from agentbox.adapters.runtime.timing import Timing
@@ -25,8 +27,6 @@ from agentbox.contracts.orchestrator import AgentSpec
 from agentbox.core import logging as log
 from agentbox.core.ids import uuid7
 from agentbox.core.slot_errors import AdapterError, AdapterWriteRejected
-from agentbox.testing.agent_host import AgentHostBox
-from agentbox.testing.contracts.beads_common import LEASE
 
 PLANTED = {
     "secret": "AKIA" + "QQQQWWWWEEEERRRR", "email": "jane.roe@mail.example.org", "phone": "+49 30 901820765",

@@ -3,11 +3,11 @@
 from collections.abc import AsyncIterator
 
 import pytest
+from support.agent_host import AgentHostBox
+from support.host_agents import follow_authorizations, open_orchestrator
 
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
 from agentbox.gateway.authorization_cache import AuthorizationCache
-from agentbox.testing.agent_host import AgentHostBox
-from agentbox.testing.host_agents import follow_authorizations, open_orchestrator
 
 
 @pytest.fixture

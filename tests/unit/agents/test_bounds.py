@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agentbox_testkit.wait import wait_until
 from skipping import machine_lacks
+from support.agent_host import AgentHostBox
+from support.hogs import EchoAgent
+from support.host_agents import open_orchestrator
 
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
 from agentbox.contracts.orchestrator import AgentSpec
 from agentbox.core.ids import uuid7
 from agentbox.core.slot_errors import QuotaExceeded
 from agentbox.policy.limits.reserve import MIN_TASKS, TASKS_PER_AGENT
-from agentbox.testing.agent_host import AgentHostBox
-from agentbox.testing.hogs import EchoAgent
-from agentbox.testing.host_agents import open_orchestrator
-from agentbox.testing.wait import wait_until
 
 
 @pytest.fixture

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from agentbox_testkit.contracts.orchestrator_lab import wait_until_async
+from support.agent_host import LIMITS
 
 from agentbox.agents import canaries as runner
 from agentbox.agents.canaries import NOT_RUN, WEAK_HOOK, CanaryRunner
@@ -16,8 +18,6 @@ from agentbox.agents.registry.host_state import HostState
 from agentbox.agents.registry.store import AgentStore
 from agentbox.core.paths import Paths
 from agentbox.sandbox.canary.canary import ALLOWED, DENIED, RULES
-from agentbox.testing.agent_host import LIMITS
-from agentbox.testing.contracts.orchestrator_lab import wait_until_async
 
 
 @pytest_asyncio.fixture

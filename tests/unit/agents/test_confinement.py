@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.agent_host import LIMITS, AgentHostBox
 
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
 from agentbox.adapters.runtime.adapter import Deps, SlotConfig
@@ -22,7 +23,6 @@ from agentbox.core.ids import uuid7
 from agentbox.core.paths import Paths
 from agentbox.core.slot_errors import SpawnError
 from agentbox.manifest.gateway_port import GATEWAY_PORT
-from agentbox.testing.agent_host import LIMITS, AgentHostBox
 
 PROBE = """
 import json, os, socket, sys

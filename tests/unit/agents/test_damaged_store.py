@@ -7,6 +7,7 @@ from pathlib import Path
 import apsw
 import pytest
 import pytest_asyncio
+from support.agent_host import LIMITS
 
 from agentbox.agents.approvals.request import ApprovalRequest
 from agentbox.agents.config import HostConfig
@@ -18,7 +19,6 @@ from agentbox.agents.registry.store import AgentStore, LifecycleEvent
 from agentbox.agents.states.state import StoredState
 from agentbox.contracts.orchestrator import AgentSpec, Limits
 from agentbox.core.paths import Paths
-from agentbox.testing.agent_host import LIMITS
 
 DAMAGE = ("'{'", "'[]'", "CAST(x'7bff7d' AS TEXT)")
 

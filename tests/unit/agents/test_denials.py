@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from support.agent_host import LIMITS
 
 from agentbox.agents.config import HostConfig
 from agentbox.agents.registry import denial_rates
@@ -21,7 +22,6 @@ from agentbox.agents.registry.store import AgentStore, LifecycleEvent
 from agentbox.contracts.orchestrator import AgentSpec, Limits
 from agentbox.core.paths import Paths
 from agentbox.core.slot_errors import InvalidTransition, QuotaExceeded, SpawnError
-from agentbox.testing.agent_host import LIMITS
 
 RULE = ("door", "x", "policy")
 

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
+from agentbox_testkit.wait import wait_until
+from support.agent_host import AgentHostBox
 
 from agentbox.adapters.orchestrator.local_process import connect
 from agentbox.agents.rpc.listener import FIRST_LINE_SECONDS, MAX_UNAUTHENTICATED
 from agentbox.core.deadline import Deadline
-from agentbox.testing.agent_host import AgentHostBox
-from agentbox.testing.wait import wait_until
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,8 @@ import asyncio
 import time
 from typing import Any, cast
 
+from agentbox_testkit.wait import wait_until
+
 from agentbox.agents.authorization.revoker import GrantRevoker
 from agentbox.agents.registry.agent_record import AgentRecord
 from agentbox.agents.registry.host_state import HostState
@@ -11,7 +13,6 @@ from agentbox.contracts.orchestrator import DEFAULT, AgentSpec
 from agentbox.core.ids import uuid7
 from agentbox.policy.rights.authorization import Right
 from agentbox.policy.rights.grant_set import Grant, GrantSet
-from agentbox.testing.wait import wait_until
 
 
 class Searched(dict[str, AgentRecord]):

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agentbox_testkit.wait import wait_until
+from support import hogs
+from support.agent_host import AgentHostBox
+from support.hogs import HOGS, EchoAgent
+from support.host_agents import open_orchestrator
 
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
 from agentbox.sandbox.monitor import shared_memory
-from agentbox.testing import hogs
-from agentbox.testing.agent_host import AgentHostBox
-from agentbox.testing.hogs import HOGS, EchoAgent
-from agentbox.testing.host_agents import open_orchestrator
-from agentbox.testing.wait import wait_until
 
 _PATIENCE = 20
 BUDGET = 100.0  # milliseconds, 95 of 100 round trips of a neighbour

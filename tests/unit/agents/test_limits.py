@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.agent_host import MIB, AgentHostBox
+from support.host_agents import open_orchestrator
 
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
 from agentbox.contracts.orchestrator import AgentInfo, AgentSpec, Limits
 from agentbox.core.ids import uuid7
-from agentbox.testing.agent_host import MIB, AgentHostBox
-from agentbox.testing.host_agents import open_orchestrator
 
 _PATIENCE = 60
 

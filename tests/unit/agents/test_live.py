@@ -3,18 +3,18 @@
 from pathlib import Path
 
 import pytest
-
-from agentbox.box.supervision.applied_plan import store_applied
-from agentbox.core.slot_errors import SpawnError, ValidationError
-from agentbox.gateway.authorizer import AccessDenied
-from agentbox.testing.agent_host import AgentHostBox, plan_of
-from agentbox.testing.host_agents import (
+from support.agent_host import AgentHostBox, plan_of
+from support.host_agents import (
     PRINT_TOKEN,
     agent_authorization,
     follow_authorizations,
     open_orchestrator,
     spawn,
 )
+
+from agentbox.box.supervision.applied_plan import store_applied
+from agentbox.core.slot_errors import SpawnError, ValidationError
+from agentbox.gateway.authorizer import AccessDenied
 
 BEFORE = """
 [egress]

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from support.agent_host import AgentHostBox
+from support.host_agents import PRINT_TOKEN, agent_authorization, host_with_secret, spawn
 
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
 from agentbox.adapters.runtime import context
@@ -17,8 +19,6 @@ from agentbox.core.slot_errors import (
 )
 from agentbox.gateway.authorization_cache import AuthorizationCache
 from agentbox.gateway.authorizer import AccessDenied
-from agentbox.testing.agent_host import AgentHostBox
-from agentbox.testing.host_agents import PRINT_TOKEN, agent_authorization, host_with_secret, spawn
 
 MANIFEST = f"""
 [egress]

@@ -8,14 +8,14 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from support.agent_host import AgentHostBox
+from support.host_agents import open_orchestrator, spawn
 
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
 from agentbox.adapters.runtime.context import CallContext, as_caller
 from agentbox.contracts.orchestrator import AgentSpec, RunResult
 from agentbox.core.ids import uuid7
 from agentbox.core.slot_errors import SpawnError
-from agentbox.testing.agent_host import AgentHostBox
-from agentbox.testing.host_agents import open_orchestrator, spawn
 
 MANIFEST = """
 [policies.runs-bin]

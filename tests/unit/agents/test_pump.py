@@ -6,8 +6,9 @@ import subprocess
 import time
 from pathlib import Path
 
+from agentbox_testkit.wait import wait_until
+
 from agentbox.agents.runs.pump import Pump, _bytes_in_pipe
-from agentbox.testing.wait import wait_until
 
 
 async def test_what_is_left_is_taken_at_the_end() -> None:

@@ -7,15 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
-from agentbox.contracts.orchestrator import Constraint
-from agentbox.core.ids import uuid7
-from agentbox.core.slot_errors import InvalidTransition, NotFound, PermissionDenied
-from agentbox.gateway.authorization_cache import AuthorizationCache
-from agentbox.gateway.authorizer import AccessDenied
-from agentbox.testing.agent_host import AgentHostBox
-from agentbox.testing.host_agents import (
+from agentbox_testkit.wait import wait_until
+from support.agent_host import AgentHostBox
+from support.host_agents import (
     PRINT_TOKEN,
     agent_authorization,
     follow_authorizations,
@@ -25,7 +19,13 @@ from agentbox.testing.host_agents import (
     spawn,
     token_of,
 )
-from agentbox.testing.wait import wait_until
+
+from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
+from agentbox.contracts.orchestrator import Constraint
+from agentbox.core.ids import uuid7
+from agentbox.core.slot_errors import InvalidTransition, NotFound, PermissionDenied
+from agentbox.gateway.authorization_cache import AuthorizationCache
+from agentbox.gateway.authorizer import AccessDenied
 
 MANIFEST = f"""
 [agents.lead]

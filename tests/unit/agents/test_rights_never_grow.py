@@ -13,6 +13,9 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from support.agent_family import MANIFEST, NAMES
+from support.agent_host import LIMITS
+from support.plans import plan_of
 
 from agentbox.agents.admission.admit import Requester, admit
 from agentbox.agents.authorization import metering
@@ -28,9 +31,6 @@ from agentbox.gateway.authorization_cache import AuthorizationCache
 from agentbox.gateway.authorizer import AccessDenied
 from agentbox.policy.rights.grant_set import Grant
 from agentbox.policy.rights.rights import find_allowing_right, to_policy
-from agentbox.testing.agent_family import MANIFEST, NAMES
-from agentbox.testing.agent_host import LIMITS
-from agentbox.testing.plans import plan_of
 
 PLAN = plan_of(MANIFEST)
 CHECKED: tuple[tuple[Any, str, str], ...] = (

@@ -6,6 +6,17 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from agentbox_testkit.wait import wait_until
+from support.agent_api_caller import AgentApiCaller
+from support.agent_host import AgentHostBox
+from support.host_agents import (
+    PRINT_TOKEN,
+    follow_authorizations,
+    open_orchestrator,
+    spawn,
+    token_of,
+)
+from support.ports import free_port
 
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
 from agentbox.box.supervision.boot_record import load_plan
@@ -13,17 +24,6 @@ from agentbox.contracts.orchestrator import AgentHandle, Constraint
 from agentbox.core.slot_errors import ValidationError
 from agentbox.gateway.config import GatewayConfig
 from agentbox.gateway.server import GatewayServer
-from agentbox.testing.agent_api_caller import AgentApiCaller
-from agentbox.testing.agent_host import AgentHostBox
-from agentbox.testing.host_agents import (
-    PRINT_TOKEN,
-    follow_authorizations,
-    open_orchestrator,
-    spawn,
-    token_of,
-)
-from agentbox.testing.ports import free_port
-from agentbox.testing.wait import wait_until
 
 MANIFEST = f"""
 [agents.lead]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.agent_host import AgentHostBox
 
 from agentbox.adapters.orchestrator.local_process import connect
 from agentbox.contracts.orchestrator import AgentSpec
@@ -22,7 +23,6 @@ from agentbox.core.slot_errors import (
     QuotaExceeded,
     SlotUnavailable,
 )
-from agentbox.testing.agent_host import AgentHostBox
 
 
 @pytest.fixture(scope="module")

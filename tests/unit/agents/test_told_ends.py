@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import apsw
+from support.agent_host import LIMITS, AgentHostBox
+from support.host_agents import open_orchestrator
 
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
 from agentbox.agents.config import HostConfig
 from agentbox.contracts.orchestrator import AgentHandle, AgentSpec, ExitRecord
 from agentbox.core.ids import uuid7
-from agentbox.testing.agent_host import LIMITS, AgentHostBox
-from agentbox.testing.host_agents import open_orchestrator
 
 
 async def test_an_end_that_was_told_is_its_end_after_a_crash(tmp_path: Path) -> None:

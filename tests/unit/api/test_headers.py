@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 
 import pytest
+from support.api_box import api_plan
 
 from agentbox.core.http.body import reject_body
 from agentbox.core.http.headers import (
@@ -18,7 +19,6 @@ from agentbox.core.http.headers import (
 )
 from agentbox.core.http.problems import Misdirected, NotAcceptable, UnsupportedMediaType
 from agentbox.core.slot_errors import ValueTooLarge
-from agentbox.testing.api_box import api_plan
 
 PLAN = api_plan()
 PUBLIC = replace(

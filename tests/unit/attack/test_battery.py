@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from support.attack_box import run_attacks
 
 from agentbox.sandbox.attacks.catalogue import CASES
-from agentbox.testing.attack_box import run_attacks
 
 # Lines whose layer is not there yet, and why; this list must shrink.
 NOT_YET: Mapping[str, str] = {}

@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 
 import pytest
-
-from agentbox.testing.attack_report import FLOODS, TARGET, fallen, floods_without, parse_floods
-from agentbox.testing.disabled_layers import BOUNDS
+from support.attack_report import FLOODS, TARGET, fallen, floods_without, parse_floods
+from support.disabled_layers import BOUNDS
 
 
 @pytest.fixture(scope="module")

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 
 import pytest
-
-from agentbox.testing.attack_report import (
+from support.attack_report import (
     SHARED,
     TARGET,
     fallen,
@@ -12,7 +11,7 @@ from agentbox.testing.attack_report import (
     stable_part,
     states_without,
 )
-from agentbox.testing.disabled_layers import LAYERS
+from support.disabled_layers import LAYERS
 
 # What becomes of a call that the filter alone refuses is for the host to say: its sysctls, its modules, its own rights.
 OF_THE_HOST = ("calls.", "files.device")
@@ -37,7 +36,7 @@ def test_a_layer_that_is_off_is_missed(layer: str, shown: Mapping[str, Mapping[s
 
 
 def test_the_page_has_every_line() -> None:
-    """Title, answers and tests of each, in order. Refresh: python -m agentbox.testing.attack_report"""
+    """Title, answers and tests of each, in order. Refresh: python -m support.attack_report"""
     text = TARGET.read_text()
     assert stable_part(text) == stable_part(None)
     assert set(parse_page(text)) == set(LAYERS)

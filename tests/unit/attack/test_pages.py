@@ -14,7 +14,7 @@ NAMED = re.compile(r"`(?:[\w/.]*::)?(test_\w+)`")
 def defined() -> Iterator[str]:
     for path in [
         *(CHECKOUT / "tests").rglob("*.py"),
-        *(CHECKOUT / "agentbox/testing/contracts").rglob("*.py"),
+        *(CHECKOUT / "testkit/agentbox_testkit/contracts").rglob("*.py"),
     ]:
         yield from re.findall(r"^\s*(?:async )?def (test_\w+)\(", path.read_text(), re.MULTILINE)
 

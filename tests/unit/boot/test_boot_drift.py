@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from support.prefix_box import PrefixBox
 
 from agentbox.box.supervision.boot_record import read_boot_record
 from agentbox.core.canonical import digest
@@ -14,7 +15,6 @@ from agentbox.manifest.load import parse
 from agentbox.plan.build import build_plan
 from agentbox.plan.lockfile.reader import parse_lock
 from agentbox.plan.model import Plan
-from agentbox.testing.prefix_box import PrefixBox
 
 SYSTEM = "x86_64-linux"
 BASE = """[meta]

@@ -4,6 +4,8 @@ import itertools
 import json
 from dataclasses import replace
 
+from support.prefix_box import PrefixBox, default_programs, make_plan
+
 from agentbox.box.seal.event_timeline import timeline_from_events
 from agentbox.box.seal.explain import BAR_WIDTH, bar, explain
 from agentbox.box.supervision.timeline import (
@@ -14,7 +16,6 @@ from agentbox.box.supervision.timeline import (
     boot_report,
     boot_timeline,
 )
-from agentbox.testing.prefix_box import PrefixBox, default_programs, make_plan
 
 GOOD = Timeline(
     boot_id="one",

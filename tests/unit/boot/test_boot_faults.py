@@ -4,10 +4,7 @@ import os
 import signal
 from dataclasses import replace
 
-from agentbox.box.supervision.notify import read_note
-from agentbox.box.supervision.shutdown import lock_state
-from agentbox.plan.model import Probe, Program
-from agentbox.testing.prefix_box import (
+from support.prefix_box import (
     PYTHON,
     PrefixBox,
     box_program,
@@ -15,6 +12,10 @@ from agentbox.testing.prefix_box import (
     make_plan,
     once,
 )
+
+from agentbox.box.supervision.notify import read_note
+from agentbox.box.supervision.shutdown import lock_state
+from agentbox.plan.model import Probe, Program
 
 MISSING = Probe(id="tool-x", feature="core", kind="path", type="exec", path="/opt/agentbox/x")
 

@@ -6,6 +6,7 @@ import stat
 from pathlib import Path
 
 import pytest
+from support.prefix_box import PrefixBox, default_programs, make_plan
 
 from agentbox.box.supervision.boot_record import read_boot_record
 from agentbox.box.supervision.events import EVENTS
@@ -14,7 +15,6 @@ from agentbox.box.supervision.sentinel import DIGESTS
 from agentbox.box.supervision.timeline import boot_timeline
 from agentbox.core.canonical import canonical_json, digest
 from agentbox.core.linux import procfs
-from agentbox.testing.prefix_box import PrefixBox, default_programs, make_plan
 
 COMMON = {"level", "time", "seq", "boot_id", "agentbox.stage", "event", "plan_digest", "image_ref"}
 IMAGE = f"agentbox@sha256:{'a' * 64}"

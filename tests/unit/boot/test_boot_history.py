@@ -4,11 +4,11 @@ import json
 from dataclasses import replace
 
 import pytest
+from support.prefix_box import PrefixBox, default_programs, make_plan
 
 from agentbox.box.supervision.shutdown import mark_clean
 from agentbox.box.supervision.timeline import boot_history, boot_timeline
 from agentbox.plan.model import Probe
-from agentbox.testing.prefix_box import PrefixBox, default_programs, make_plan
 
 MISSING = Probe(id="tool-x", feature="core", kind="path", type="exec", path="/opt/agentbox/x")
 

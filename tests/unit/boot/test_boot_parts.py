@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.prefix_box import default_programs, make_plan
 
 from agentbox.box.boot.confine import is_directory_writable
 from agentbox.box.boot.errors import BootError
@@ -18,7 +19,6 @@ from agentbox.box.supervision.events import BootLog, read_events
 from agentbox.core.linux import landlock_writes
 from agentbox.core.paths import Paths
 from agentbox.plan.model import SlotPlan
-from agentbox.testing.prefix_box import default_programs, make_plan
 
 PLAN = make_plan(1, default_programs(1))
 

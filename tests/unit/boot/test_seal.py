@@ -6,9 +6,10 @@ import signal
 import subprocess
 from dataclasses import replace
 
+from support.prefix_box import PrefixBox, box_program, default_programs, make_plan
+
 from agentbox.box.supervision.timeline import boot_timeline
 from agentbox.plan.model import Program, ReadySignal
-from agentbox.testing.prefix_box import PrefixBox, box_program, default_programs, make_plan
 
 
 def without(programs: tuple[Program, ...], name: str) -> tuple[Program, ...]:

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.ports import free_port
 
 from agentbox.core.errors import ExitCode
-from agentbox.testing.ports import free_port
 
 BENCH = Path(__file__).resolve().parents[3] / "bench"
 IMPORT = """

@@ -6,11 +6,11 @@ import sys
 
 import pytest
 import pytest_asyncio
+from agentbox_testkit.clock import ManualClock
+from agentbox_testkit.local_store import LocalStore
+from support.journal_forgery import edit_file
 
 from agentbox.contracts.events import NewEvent
-from agentbox.testing.clock import ManualClock
-from agentbox.testing.journal_forgery import edit_file
-from agentbox.testing.local_store import LocalStore
 
 
 def events(*words):

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.api_box import TOKEN, ApiBox
 
 from agentbox.client import Task
 from agentbox.core.paths import CHECKOUT
 from agentbox.host.engines.docker.daemon import start_ticks
 from agentbox.host.engines.state import BoxRecord, BoxState
-from agentbox.testing.api_box import TOKEN, ApiBox
 
 # Prints what is imported at the end of a call: packages of others, and packages of agentbox; of its core the modules.
 CODE = """

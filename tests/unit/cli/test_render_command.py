@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from support.plans import lock_of, manifest_bytes
 
 from agentbox.host.cli.main import cli
 from agentbox.manifest.features.loader import enabled_features, load_features
 from agentbox.manifest.load import load
 from agentbox.plan.lockfile.writer import serialize_lock
 from agentbox.plan.render.kubernetes.security import PodSecurityError
-from agentbox.testing.plans import lock_of, manifest_bytes
 
 IMAGE = "agentbox:1@sha256:" + "a" * 64
 

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.plans import plan_of
+from support.program_box import JUPYTER, NAME, ProgramBox
 
 from agentbox.plan.model import Ruleset
-from agentbox.testing.plans import plan_of
-from agentbox.testing.program_box import JUPYTER, NAME, ProgramBox
 
 
 @pytest.fixture

@@ -4,12 +4,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.api_box import api_plan
 
 from agentbox.host.doctor.host import CheckContext
 from agentbox.host.engines.process.process import ProcessEngine
 from agentbox.host.engines.state import BoxState
 from agentbox.plan.model import Port
-from agentbox.testing.api_box import api_plan
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.plans import plan_of
 
 from agentbox.box.posture.promised import promised_controls
 from agentbox.core.linux import landlock as kernels
@@ -36,7 +37,6 @@ from agentbox.host.engines.docker.docker import DockerEngine
 from agentbox.host.engines.state import BoxRecord
 from agentbox.plan.model import ExceptionPlan, Port
 from agentbox.plan.render.controls import CONTROL_LINES
-from agentbox.testing.plans import plan_of
 
 
 def by_name(rows: list[CheckResult]) -> Mapping[str, CheckResult]:

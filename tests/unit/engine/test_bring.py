@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
+from support.plans import plan_of
 
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.host.engines.base import BoxStatus, StartSpec
 from agentbox.host.engines.reconcile import check, reconcile, required_action
 from agentbox.host.engines.state import BoxRecord, BoxState
-from agentbox.testing.plans import plan_of
 
 PLAN = plan_of()
 

@@ -5,10 +5,10 @@ import resource
 from dataclasses import replace
 
 import pytest
+from support.plans import plan_of
 
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.host.engines.host_limits import HostLimits, check, docker_limits, process_limits
-from agentbox.testing.plans import plan_of
 
 PLAN = plan_of()
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
+from support.plans import plan_of
 
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.host.engines.ports import host_ports, listeners, require_free_ports
 from agentbox.plan.model import Plan, Port
 from agentbox.plan.names import GATEWAY
-from agentbox.testing.plans import plan_of
 
 
 @pytest.fixture(params=["127.0.0.1", "0.0.0.0", "::1"])

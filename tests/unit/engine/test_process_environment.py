@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.plans import plan_of
 
 from agentbox.core.paths import Paths
 from agentbox.host.cli.stages.start import UpOptions, origin_digest
@@ -11,7 +12,6 @@ from agentbox.host.engines.base import StartSpec
 from agentbox.host.engines.process.process import boot_environment, write_box_files
 from agentbox.host.engines.state import BoxState
 from agentbox.plan.names import HOME
-from agentbox.testing.plans import plan_of
 
 
 def test_only_what_the_plan_names_is_passed_through(

@@ -6,16 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from agentbox.testing.agent_api_caller import (
+from support.agent_api_caller import (
     ALL_TOOLS,
     FIRST_AGENT_ID,
     SECOND_AGENT_ID,
     AgentApiCaller,
 )
-from agentbox.testing.api_box import ApiBox
-from agentbox.testing.fake_authorizer import right
-from agentbox.testing.gateway_fixture import GatewayFixture
+from support.api_box import ApiBox
+from support.fake_authorizer import right
+from support.gateway_fixture import GatewayFixture
 
 Start = Callable[..., Awaitable[GatewayFixture]]
 

@@ -4,17 +4,17 @@ import json
 
 import httpx
 import pytest
-
-from agentbox.gateway.agent_api.errors import AgentApiError
-from agentbox.testing.agent_api_caller import (
+from support.agent_api_caller import (
     ALL_TOOLS,
     FIRST_AGENT_ID,
     SECOND_AGENT_ID,
     AgentApiCaller,
 )
-from agentbox.testing.api_box import ApiBox
-from agentbox.testing.fake_authorizer import right
-from agentbox.testing.gateway_fixture import GatewayFixture
+from support.api_box import ApiBox
+from support.fake_authorizer import right
+from support.gateway_fixture import GatewayFixture
+
+from agentbox.gateway.agent_api.errors import AgentApiError
 
 
 async def test_hello_says_who_and_what(first_agent: AgentApiCaller) -> None:

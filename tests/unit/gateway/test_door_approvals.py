@@ -4,9 +4,8 @@ from typing import Any
 
 import httpx
 import pytest
-
-from agentbox.testing.fake_authorizer import right
-from agentbox.testing.gateway_fixture import GatewayFixture
+from support.fake_authorizer import right
+from support.gateway_fixture import GatewayFixture
 
 WAITS = ("tool:pod/*", "spawn:helper", "host:*.example.com")
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import httpx
 import pytest
+from support.fake_authorizer import right
+from support.gateway_fixture import TOKEN, GatewayFixture
 
 from agentbox.client import AgentApiClient, AgentApiDenied, AgentApiUnreachable, AsyncAgentApiClient
 from agentbox.gateway.agent_api.mcp import BY_NAME, VERSIONS
 from agentbox.gateway.connections.connection_quota import MAX_PER_AGENT
-from agentbox.testing.fake_authorizer import right
-from agentbox.testing.gateway_fixture import TOKEN, GatewayFixture
 
 
 @pytest.fixture

@@ -6,14 +6,14 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from agentbox.testing.agent_api_caller import (
+from support.agent_api_caller import (
     ALL_TOOLS,
     FIRST_AGENT_ID,
     SECOND_AGENT_ID,
     AgentApiCaller,
 )
-from agentbox.testing.api_box import ApiBox
-from agentbox.testing.gateway_fixture import GatewayFixture
+from support.api_box import ApiBox
+from support.gateway_fixture import GatewayFixture
 
 ASK = {"title": "work"}
 

@@ -6,17 +6,17 @@ import time
 from typing import Any
 
 import pytest
-from websockets.asyncio.client import connect
-from websockets.exceptions import ConnectionClosed
-
-from agentbox.gateway.agent_api.tools import AGENT_TOOLS, TOOLS, Tool
-from agentbox.testing.agent_api_caller import (
+from support.agent_api_caller import (
     ALL_TOOLS,
     FIRST_AGENT_ID,
     SECOND_AGENT_ID,
     AgentApiCaller,
 )
-from agentbox.testing.gateway_fixture import GatewayFixture
+from support.gateway_fixture import GatewayFixture
+from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosed
+
+from agentbox.gateway.agent_api.tools import AGENT_TOOLS, TOOLS, Tool
 
 MALFORMED: list[tuple[bytes, int]] = [
     (b"", -32700), (b"{", -32700), (b"\xff\xfe", -32700), (b"[1e999, NaN]", -32700), (b"[" * 100_000, -32700),

@@ -6,15 +6,15 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+from agentbox_testkit.wait import wait_until
+from support.agent_host import AgentHostBox
+from support.host_agents import authorization_of, follow_authorizations, open_orchestrator
 
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
 from agentbox.contracts.orchestrator import AgentHandle, AgentSpec
 from agentbox.core.ids import uuid7
 from agentbox.gateway.authorization_cache import AuthorizationCache
 from agentbox.gateway.authorizer import AccessDenied
-from agentbox.testing.agent_host import AgentHostBox
-from agentbox.testing.host_agents import authorization_of, follow_authorizations, open_orchestrator
-from agentbox.testing.wait import wait_until
 
 MANIFEST = """
 [egress]

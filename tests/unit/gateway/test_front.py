@@ -4,9 +4,9 @@ import asyncio
 import socket
 
 import pytest
+from agentbox_testkit.wait import wait_until
 
 from agentbox.gateway.connections.protocol_sniffer import ProtocolSniffer, detect_protocol
-from agentbox.testing.wait import wait_until
 
 
 @pytest.mark.parametrize(

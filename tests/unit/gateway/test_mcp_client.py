@@ -5,10 +5,10 @@ from typing import Any
 import httpx2
 from mcp import ClientSession
 from mcp.client.streamable_http import streamable_http_client
+from support.fake_authorizer import right
+from support.gateway_fixture import TOKEN, GatewayFixture
 
 from agentbox.gateway.agent_api.mcp import VERSIONS
-from agentbox.testing.fake_authorizer import right
-from agentbox.testing.gateway_fixture import TOKEN, GatewayFixture
 
 
 async def test_the_official_client(gateway: GatewayFixture) -> None:

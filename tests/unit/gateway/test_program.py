@@ -8,10 +8,10 @@ from pathlib import Path
 
 import httpx
 import pytest
+from support.api_box import api_plan
+from support.gateway_box import GatewayBox
 
 from agentbox.plan.network import gateway_port
-from agentbox.testing.api_box import api_plan
-from agentbox.testing.gateway_box import GatewayBox
 
 
 @pytest.fixture(scope="module")

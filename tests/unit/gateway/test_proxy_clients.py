@@ -13,10 +13,10 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from support.fake_authorizer import right
+from support.gateway_fixture import TOKEN, GatewayFixture
 
 from agentbox.core.paths import environment
-from agentbox.testing.fake_authorizer import right
-from agentbox.testing.gateway_fixture import TOKEN, GatewayFixture
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):

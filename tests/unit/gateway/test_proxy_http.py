@@ -5,9 +5,8 @@ import time
 from collections.abc import Awaitable, Callable
 
 import pytest
-
-from agentbox.testing.fake_authorizer import right
-from agentbox.testing.gateway_fixture import TOKEN, GatewayFixture, serve_tcp
+from support.fake_authorizer import right
+from support.gateway_fixture import TOKEN, GatewayFixture, serve_tcp
 
 Start = Callable[..., Awaitable[GatewayFixture]]
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]

@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.fake_authorizer import right
+from support.gateway_fixture import TOKEN, GatewayFixture, serve_tcp
 
 from agentbox.box.supervision.applied_plan import store_applied
 from agentbox.gateway.proxy.traffic_ledger import TrafficLedger
 from agentbox.policy.rights.authorization import Ancestor
-from agentbox.testing.fake_authorizer import right
-from agentbox.testing.gateway_fixture import TOKEN, GatewayFixture, serve_tcp
 
 Start = Callable[..., Awaitable[GatewayFixture]]
 

@@ -9,14 +9,14 @@ from functools import partial
 from typing import Any
 
 import pytest
+from agentbox_testkit.wait import wait_until
+from support import plans
+from support.agent_host import LIMITS
+from support.api_box import ApiBox
+from support.gateway_box import GatewayBox
+from support.ports import free_port
 
 from agentbox.client import AgentApiClient, AgentApiDenied, BoxClient
-from agentbox.testing import plans
-from agentbox.testing.agent_host import LIMITS
-from agentbox.testing.api_box import ApiBox
-from agentbox.testing.gateway_box import GatewayBox
-from agentbox.testing.ports import free_port
-from agentbox.testing.wait import wait_until
 
 CURL = f"{shutil.which('curl')} -sS -m 5"
 HELLO = f"""{CURL} -H "Authorization: Bearer $AGENTBOX_TOKEN" -d '{{"jsonrpc":"2.0","id":1,"method":"%s","params":%s}}' $AGENTBOX_URL/rpc"""

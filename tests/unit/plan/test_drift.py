@@ -1,8 +1,9 @@
 """drift: which keys of two plans differ, and what that needs."""
 
+from support.plans import plan_of
+
 from agentbox.manifest.keys import apply_classes
 from agentbox.plan.drift import Drift, find_drift
-from agentbox.testing.plans import plan_of
 
 
 def test_one_change_a_class_is_found_under_its_class() -> None:

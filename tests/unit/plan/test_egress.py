@@ -4,11 +4,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from support.plans import plan_of
 
 from agentbox.plan.egress import destinations
 from agentbox.plan.model import SlotPlan
 from agentbox.plan.network import loopback_targets
-from agentbox.testing.plans import plan_of
 
 
 def _found(values: dict[str, Any], **slots: SlotPlan) -> list[tuple[str, int, bool]]:

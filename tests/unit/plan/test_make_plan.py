@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from support.plans import SYSTEM, lock_of, manifest_bytes, plan_of
 
 from agentbox.core.canonical import digest
 from agentbox.manifest.features.loader import load_features
@@ -11,7 +12,6 @@ from agentbox.plan.build import build_plan
 from agentbox.plan.errors import LockMismatchError, PlanError
 from agentbox.plan.lockfile.writer import serialize_lock
 from agentbox.plan.model import Plan
-from agentbox.testing.plans import SYSTEM, lock_of, manifest_bytes, plan_of
 
 
 def test_the_default_manifest_gives_five_programs_and_publishes_two_ports_on_loopback() -> None:

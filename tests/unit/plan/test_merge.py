@@ -6,12 +6,12 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.plans import plan_of as _plan_of
 
 from agentbox.plan.errors import PlanError
 from agentbox.plan.merge import ContainerProfile, baseline, effective_profile, merge
 from agentbox.plan.model import Device, ExceptionPlan, Plan, TmpfsPlan, VolumePlan
 from agentbox.policy.protected_paths import hides_image
-from agentbox.testing.plans import plan_of as _plan_of
 
 _PLAN = _plan_of()
 

@@ -2,6 +2,7 @@
 
 import pytest
 import yaml
+from support.plans import SYSTEM, lock_of, manifest_bytes
 
 from agentbox.core.canonical import digest
 from agentbox.core.data_files import config_dir
@@ -15,7 +16,6 @@ from agentbox.plan.lockfile.writer import serialize_lock
 from agentbox.plan.model import Plan
 from agentbox.plan.render.compose import compose
 from agentbox.plan.render.security_report import security_report
-from agentbox.testing.plans import SYSTEM, lock_of, manifest_bytes
 
 _DEV = "[meta]\nschema_version = 1\ndev = true\n"
 

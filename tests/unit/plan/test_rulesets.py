@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import pytest
+from support.plans import plan_of
 
 from agentbox.core.paths import Paths
 from agentbox.manifest.features.loader import load_features
 from agentbox.plan.errors import PlanError
 from agentbox.plan.from_features import build_contribution
 from agentbox.plan.model import Device, ExceptionPlan, Plan, Program, Ruleset, VolumePlan
-from agentbox.testing.plans import plan_of
 
 FEATURES: Final = {name: row for name, row in load_features().items() if row.programs}
 BOX: Final = Paths()

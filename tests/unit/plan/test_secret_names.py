@@ -1,7 +1,8 @@
 """What becomes a compose secret, and what is passed through as plain data."""
 
+from support.plans import plan_of
+
 from agentbox.plan.secrets import passed_names, secret_names
-from agentbox.testing.plans import plan_of
 
 
 def test_the_default_box_has_the_api_token_and_the_mesh_token() -> None:

@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 
 import pytest
-
-from agentbox.testing.ports import free_port
-from agentbox.testing.prefix_box import PrefixBox
+from support.ports import free_port
+from support.prefix_box import PrefixBox
 
 
 @pytest.fixture

@@ -4,12 +4,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from agentbox_testkit.wait import wait_until
+from support.prefix_box import default_programs, make_plan
 
 from agentbox.box.readiness.requirements.artifacts import ArtifactsRequirement
 from agentbox.core.paths import Paths
 from agentbox.plan.model import Probe
-from agentbox.testing.prefix_box import default_programs, make_plan
-from agentbox.testing.wait import wait_until
 
 NOT_WHEN_IDLE = "import os, sys; sys.exit(os.nice(0) >= 19)"
 

@@ -4,6 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.plans import plan_of
+from support.prefix_box import make_plan
 
 from agentbox.box.posture import fingerprint
 from agentbox.box.posture.drift import compare
@@ -16,8 +18,6 @@ from agentbox.core.paths import Paths
 from agentbox.plan.merge import ContainerProfile, effective_profile
 from agentbox.plan.model import Device, ExceptionPlan, TmpfsPlan, VolumePlan
 from agentbox.plan.names import KUBERNETES
-from agentbox.testing.plans import plan_of
-from agentbox.testing.prefix_box import make_plan
 
 BOX = Paths()
 TABLE = """\

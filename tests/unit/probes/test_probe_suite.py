@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.prefix_box import PYTHON, make_plan
 
 from agentbox.box.probes.base import ProbeResult
 from agentbox.box.probes.executable import executable_fault
 from agentbox.box.probes.suite import FORCED, run_probes
 from agentbox.core.paths import Paths
 from agentbox.plan.model import Plan, Probe
-from agentbox.testing.prefix_box import PYTHON, make_plan
 
 # As PID 1 does before supervisord; the system call of the waiting thread is not what the signal interrupts.
 SIGNALLED = """
@@ -27,7 +27,7 @@ from pathlib import Path
 from agentbox.plan.model import Probe
 from agentbox.box.probes.suite import run_probes
 from agentbox.core.paths import Paths
-from agentbox.testing.prefix_box import make_plan
+from support.prefix_box import make_plan
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 folder = Path(sys.argv[1])
 os.mkfifo(folder / "up")

@@ -9,12 +9,12 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
 import pytest
+from support.prefix_box import PrefixBox, default_programs, make_plan
 
 from agentbox.box.readiness.box_requirements import BoxRequirements, make_requirements
 from agentbox.box.readiness.evaluator import Evaluator
 from agentbox.box.supervision.rpc import ShuttingDown
 from agentbox.plan.model import Plan, Probe
-from agentbox.testing.prefix_box import PrefixBox, default_programs, make_plan
 
 DEEP = Probe(
     id="tool",

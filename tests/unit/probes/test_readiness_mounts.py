@@ -11,7 +11,7 @@ from pathlib import Path
 from agentbox.box.readiness.evaluator import Evaluator
 from agentbox.box.readiness.requirements.paths import PathsRequirement
 from agentbox.core.paths import Paths
-from agentbox.testing.prefix_box import make_plan
+from support.prefix_box import make_plan
 
 def mount(*argv):
     subprocess.run(["mount", *argv], check=True)

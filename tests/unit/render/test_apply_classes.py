@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import tomli_w
+from support.plans import SYSTEM, lock_of
 from yaml import safe_load_all
 
 from agentbox.core.paths import CHECKOUT
@@ -23,7 +24,6 @@ from agentbox.plan.build import build_plan
 from agentbox.plan.lockfile.writer import serialize_lock
 from agentbox.plan.model import Plan
 from agentbox.plan.render.targets import TARGETS, RenderInput
-from agentbox.testing.plans import SYSTEM, lock_of
 
 MANY = tomllib.loads((CHECKOUT / "tests/rules/full.toml").read_text())
 IN_THE_BOX = {

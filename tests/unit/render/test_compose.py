@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 import yaml
+from support.plans import manifest_bytes, plan_of
 
 from agentbox.plan.model import Device, ExceptionPlan, Plan, TmpfsPlan, VolumePlan
 from agentbox.plan.render.compose import compose, format_size
 from agentbox.plan.render.errors import RenderError
 from agentbox.plan.render.files import compose_files
-from agentbox.testing.plans import manifest_bytes, plan_of
 
 IMAGE = "agentbox:0123456789ab@sha256:" + "a" * 64
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 import yaml
+from support.plans import manifest_bytes, plan_of
 
 from agentbox.plan.render.files import compose_files
-from agentbox.testing.plans import manifest_bytes, plan_of
 
 IMAGE = "agentbox:0123456789ab@sha256:" + "a" * 64
 SCHEMA = Path(__file__).parents[2] / "data/compose-spec.json"

@@ -1,8 +1,9 @@
 """Layer `config`: what a manifest puts into the image beside the packages."""
 
+from support.plans import plan_of
+
 from agentbox.manifest.features.corpus import corpus_dir, skill_names
 from agentbox.plan.render.files import config_layer
-from agentbox.testing.plans import plan_of
 
 SKILLS = "/opt/agentbox/skills/"
 

@@ -2,9 +2,10 @@
 
 import json
 
+from support.plans import plan_of
+
 from agentbox.plan.render.compose import compose
 from agentbox.plan.render.devcontainer import devcontainer
-from agentbox.testing.plans import plan_of
 
 # containers.dev, "Dev Container metadata reference", general and Compose properties: type of each that is written.
 REFERENCE: dict[str, type | tuple[str, ...]] = {

@@ -8,6 +8,7 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.plans import SYSTEM, lock_of
 
 from agentbox.manifest.features.loader import load_features
 from agentbox.manifest.features.model import ExceptionNeed, Feature, Gate
@@ -18,7 +19,6 @@ from agentbox.plan.errors import PlanError
 from agentbox.plan.lockfile.writer import serialize_lock
 from agentbox.plan.model import Plan
 from agentbox.plan.render.compose import compose
-from agentbox.testing.plans import SYSTEM, lock_of
 
 KEYS: tuple[ExceptionKey, ...] = get_args(ExceptionKey)
 _BASE = '[meta]\nschema_version = 1\ndev = true\n[adapters]\npods.use = "off"\nmemory.use = "off"\n'

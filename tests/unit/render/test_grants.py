@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 import yaml
-
-from agentbox.host.rendered_grants import (
+from support.plans import manifest_bytes, plan_of
+from support.rendered_grants import (
     READERS,
     UnknownGrantError,
     plan_grants,
     unused_waivers,
     unwaived,
 )
+
 from agentbox.plan.model import Device, ExceptionPlan, Plan, TmpfsPlan, VolumePlan
 from agentbox.plan.render.options import Options
 from agentbox.plan.render.podman import podman_run
 from agentbox.plan.render.targets import RenderInput, render
-from agentbox.testing.plans import manifest_bytes, plan_of
 
 IMAGE = "registry.example/agentbox@sha256:" + "a" * 64
 WIDE = ExceptionPlan(

@@ -9,6 +9,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from support.plans import manifest_bytes, plan_of
 
 from agentbox.core.errors import ExitCode
 from agentbox.plan.render.errors import RenderError
@@ -16,7 +17,6 @@ from agentbox.plan.render.kubernetes.objects import kubernetes
 from agentbox.plan.render.kubernetes.security import PodSecurityError, violations
 from agentbox.plan.render.options import Options
 from agentbox.plan.render.yaml import Block, dump
-from agentbox.testing.plans import manifest_bytes, plan_of
 
 IMAGE = "registry.example/agentbox@sha256:" + "a" * 64
 MANIFESTS = {

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 import yaml
+from support.plans import manifest_bytes, plan_of
 
 from agentbox.plan.model import Device, ExceptionPlan, Plan, TmpfsPlan, VolumePlan
 from agentbox.plan.render.errors import RenderError
 from agentbox.plan.render.kubernetes.objects import kubernetes
 from agentbox.plan.render.kubernetes.security import PodSecurityError, violations
 from agentbox.plan.render.options import Options
-from agentbox.testing.plans import manifest_bytes, plan_of
 
 IMAGE = "registry.example/agentbox@sha256:" + "a" * 64
 Spoil = Callable[[dict[str, Any], dict[str, Any]], Any]

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import yaml
+from support.plans import plan_of
 
 from agentbox.plan.render.compose import compose
 from agentbox.plan.render.options import Options
 from agentbox.plan.render.podman import podman_run
-from agentbox.testing.plans import plan_of
 
 IMAGE = "agentbox:0123456789ab@sha256:" + "a" * 64
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from support.plans import plan_of
 
 from agentbox.plan.render.prometheus import (
     ALERTS,
@@ -14,7 +15,6 @@ from agentbox.plan.render.prometheus import (
     prometheus,
     scrape_target,
 )
-from agentbox.testing.plans import plan_of
 
 PLAN = plan_of()
 MANIFESTS = {

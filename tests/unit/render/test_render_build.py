@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.plans import SYSTEM, manifest_bytes
 
 from agentbox.core.canonical import digest
 from agentbox.core.paths import CHECKOUT
@@ -13,7 +14,6 @@ from agentbox.manifest.features.loader import UNGATED, load_features
 from agentbox.plan.lockfile.model import DebEntry, Lock, WheelEntry
 from agentbox.plan.lockfile.writer import serialize_lock
 from agentbox.plan.model import Plan
-from agentbox.testing.plans import SYSTEM, manifest_bytes
 
 SHA = "0" * 64
 SERVED = '[adapters]\npods.use = "off"\nmemory.use = "off"\n'  # what this release serves

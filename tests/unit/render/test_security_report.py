@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.plans import plan_of
 
 from agentbox.plan.model import Device, ExceptionPlan, Plan, TmpfsPlan, VolumePlan
 from agentbox.plan.render.controls import CONTROL_LINES, ENGINE, FIELDS, PlanAssessment
 from agentbox.plan.render.kubernetes.security import BASELINE, PRIVILEGED, RESTRICTED
 from agentbox.plan.render.security_report import report, report_json, security_report
-from agentbox.testing.plans import plan_of
 
 # The recommendations of CIS Docker 1.6 that a box holds, less what the engine holds.
 CIS = {

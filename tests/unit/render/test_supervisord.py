@@ -10,12 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from supervisor.options import ServerOptions, UnhosedConfigParser
+from support.plans import plan_of
 
 from agentbox.core.paths import Paths
 from agentbox.plan.model import Plan, Program, ReadySignal
 from agentbox.plan.render.errors import RenderError
 from agentbox.plan.render.supervisord import program_environment, supervisord
-from agentbox.testing.plans import plan_of
 
 _NAMES = st.text(string.ascii_uppercase + string.digits + "_", min_size=1, max_size=8).filter(
     lambda s: s[0].isalpha()

@@ -2,10 +2,11 @@
 
 import sys
 
+from support.confined_process import EVERYWHERE, run_json
+
 from agentbox.core.linux.landlock import PathRule
 from agentbox.sandbox.base_grants import BASE_GRANTS
 from agentbox.sandbox.confinement import Confinement
-from agentbox.testing.confined_process import EVERYWHERE, run_json
 
 MIB = 1 << 20
 MEMORY = 64 * MIB

@@ -6,10 +6,10 @@ import stat
 from pathlib import Path
 
 import pytest
+from support.confined_process import run_json
 
 from agentbox.core.linux.landlock import PathRule
 from agentbox.sandbox.confinement import Confinement
-from agentbox.testing.confined_process import run_json
 
 SYSTEM = tuple(
     PathRule(path, "rlx") for path in ("/usr", "/lib", "/lib64", "/bin", "/proc", "/etc")

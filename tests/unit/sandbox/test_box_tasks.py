@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from agentbox_testkit.wait import wait_until
 
 from agentbox.core.linux.landlock import PathRule
 from agentbox.policy.limits.reserve import (
@@ -22,7 +23,6 @@ from agentbox.sandbox.launcher import tree
 from agentbox.sandbox.launcher.client import AgentProcess, LauncherClient
 from agentbox.sandbox.monitor.box_tasks import BoxShare, BoxTasks
 from agentbox.sandbox.spec import Launch
-from agentbox.testing.wait import wait_until
 
 MIB = 1 << 20
 MARGIN = 24  # calls under way while trees are counted; the reserve is five times that at least

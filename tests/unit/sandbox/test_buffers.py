@@ -4,12 +4,12 @@ import os
 import socket
 
 import pytest
+from support.confined_process import EVERYWHERE, run_json
 
 from agentbox.sandbox.confinement import Confinement
 from agentbox.sandbox.seccomp.agent_filter import current_machine
 from agentbox.sandbox.syscalls.buffers import CONNECTION_BYTES, END_BYTES
 from agentbox.sandbox.syscalls.socket_diag import SocketDiag
-from agentbox.testing.confined_process import EVERYWHERE, run_json
 
 MIB = 1 << 20
 MEMORY = 64 * MIB

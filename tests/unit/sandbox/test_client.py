@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from agentbox_testkit.wait import wait_until
 
 from agentbox.core.linux.landlock import PathRule
 from agentbox.sandbox.confinement import Confinement
@@ -22,7 +23,6 @@ from agentbox.sandbox.launcher import tree
 from agentbox.sandbox.launcher.agent_process import MAX_PENDING_SIGNALS
 from agentbox.sandbox.launcher.client import AgentProcess, LauncherClient
 from agentbox.sandbox.spec import Launch
-from agentbox.testing.wait import wait_until
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.confined_process import EVERYWHERE, run_json
 
 from agentbox.core.linux.landlock import PathRule
 from agentbox.sandbox.confinement import Confinement
@@ -14,7 +15,6 @@ from agentbox.sandbox.launcher import tree
 from agentbox.sandbox.launcher.agent_process import NICE
 from agentbox.sandbox.launcher.client import LauncherClient
 from agentbox.sandbox.spec import Launch
-from agentbox.testing.confined_process import EVERYWHERE, run_json
 
 FREE = Confinement(grants=(EVERYWHERE,))
 SYSTEM = tuple(

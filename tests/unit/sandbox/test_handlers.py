@@ -2,8 +2,9 @@
 
 import errno
 
+from support.confined_process import EVERYWHERE, run_json
+
 from agentbox.sandbox.confinement import Confinement
-from agentbox.testing.confined_process import EVERYWHERE, run_json
 
 FREE = Confinement(grants=(EVERYWHERE,))
 

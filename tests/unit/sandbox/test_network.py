@@ -7,11 +7,11 @@ import sys
 from dataclasses import replace
 
 import pytest
+from support.confined_process import EVERYWHERE, TCP, hello_server, run_json
 
 from agentbox.sandbox.confinement import Confinement
 from agentbox.sandbox.syscalls.addresses import SocketAddress
 from agentbox.sandbox.syscalls.socket_diag import SocketDiag, socket_ids
-from agentbox.testing.confined_process import EVERYWHERE, TCP, hello_server, run_json
 
 NODE = """
 const http = require("http"), server = http.createServer((_, answer) => answer.end("hello"));

@@ -9,11 +9,11 @@ from contextlib import suppress
 from dataclasses import replace
 
 import pytest
+from support.confined_process import EVERYWHERE, TCP, hello_server, run_json, run_python
 
 from agentbox.sandbox.confinement import Confinement
 from agentbox.sandbox.syscalls import connect
 from agentbox.sandbox.syscalls.addresses import SocketAddress
-from agentbox.testing.confined_process import EVERYWHERE, TCP, hello_server, run_json, run_python
 
 FREE = Confinement(grants=(EVERYWHERE,))
 

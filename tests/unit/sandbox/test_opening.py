@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from support.confined_process import run_json
 
 from agentbox.agents.review import syscalls
 from agentbox.core.linux.landlock import PathRule, abi, ruleset
 from agentbox.core.linux.path_opener import Boundary, OpenDenied, Opener, resolve_root
 from agentbox.sandbox.confinement import Confinement
-from agentbox.testing.confined_process import run_json
 
 TRIES = 100_000  # of a race; it ends earlier once it has seen enough of both sides
 ENOUGH = 50

@@ -1,10 +1,10 @@
 """Watches of epoll are one number for all processes of a user: an agent has a share of them."""
 
 import pytest
+from support.confined_process import EVERYWHERE, run_json
 
 from agentbox.sandbox.confinement import Confinement
 from agentbox.sandbox.syscalls.epoll import MIN_WATCHES, WATCH_BYTES
-from agentbox.testing.confined_process import EVERYWHERE, run_json
 
 MIB = 1 << 20
 FREE = Confinement(grants=(EVERYWHERE,))

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
+from agentbox_testkit.wait import wait_until
 
 from agentbox.core.linux.landlock import PathRule
 from agentbox.core.linux.path_opener import Boundary, OpenDenied, Opener
@@ -13,7 +14,6 @@ from agentbox.sandbox.launcher import tree
 from agentbox.sandbox.launcher.client import LauncherClient
 from agentbox.sandbox.launcher.preopened import PreopenedPaths, system_paths
 from agentbox.sandbox.spec import Launch
-from agentbox.testing.wait import wait_until
 
 
 def test_a_path_that_leads_elsewhere_is_opened_anew(tmp_path: Path) -> None:

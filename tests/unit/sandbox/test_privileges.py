@@ -1,7 +1,8 @@
 """What root may do everywhere, an agent that runs as root may not: clock, interfaces, priorities, names."""
 
+from support.confined_process import EVERYWHERE, run_json
+
 from agentbox.sandbox.confinement import Confinement
-from agentbox.testing.confined_process import EVERYWHERE, run_json
 
 OVERRIDE = 1 << 1  # CAP_DAC_OVERRIDE, linux/capability.h
 

@@ -1,11 +1,12 @@
 """Landlock of an agent's own works, and what the kernel keeps of it has a most."""
 
+from support.confined_process import EVERYWHERE, run_json
+
 from agentbox.core.linux import landlock
 from agentbox.core.linux.landlock import PathRule
 from agentbox.sandbox.confinement import Confinement
 from agentbox.sandbox.syscalls import rulesets
 from agentbox.sandbox.syscalls.rulesets import MAX_RULES, RULE_BYTES
-from agentbox.testing.confined_process import EVERYWHERE, run_json
 
 MIB = 1 << 20
 FREE = Confinement(grants=(EVERYWHERE,))

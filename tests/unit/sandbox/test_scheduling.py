@@ -2,8 +2,9 @@
 
 import os
 
+from support.confined_process import EVERYWHERE, run_json
+
 from agentbox.sandbox.confinement import Confinement
-from agentbox.testing.confined_process import EVERYWHERE, run_json
 
 FREE = Confinement(grants=(EVERYWHERE,))
 # Numbers of the calls: asm/unistd_64.h, asm-generic/unistd.h.

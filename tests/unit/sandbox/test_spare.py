@@ -8,13 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from agentbox_testkit.wait import wait_until
 
 from agentbox.sandbox.errors import SpawnFailed
 from agentbox.sandbox.launcher import tree
 from agentbox.sandbox.launcher.client import AgentProcess, LauncherClient
 from agentbox.sandbox.launcher.tree import Process
 from agentbox.sandbox.spec import Launch
-from agentbox.testing.wait import wait_until
 
 _TRIES = 20
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from agentbox_testkit.wait import wait_until
 
 from agentbox.sandbox.launcher import tree
 from agentbox.sandbox.monitor import cpu_priority
@@ -19,7 +20,6 @@ from agentbox.sandbox.monitor.cpu_priority import (
     OVERLOAD_SECONDS,
     CpuPriority,
 )
-from agentbox.testing.wait import wait_until
 
 THREADS = """
 import hashlib, threading

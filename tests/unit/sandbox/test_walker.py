@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agentbox_testkit.wait import wait_until
 from skipping import machine_lacks
 
 from agentbox.sandbox.launcher import tree
@@ -20,7 +21,6 @@ from agentbox.sandbox.monitor import usage
 from agentbox.sandbox.monitor.disk_monitor import DiskMonitor
 from agentbox.sandbox.monitor.disk_scanner import DiskScanner
 from agentbox.sandbox.monitor.watchdog import TreeLimits
-from agentbox.testing.wait import wait_until
 
 MIB = 1 << 20
 EVERYTHING = 1 << 60  # a floor that every disk is below

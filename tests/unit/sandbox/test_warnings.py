@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from agentbox_testkit.wait import wait_until
 
 from agentbox.sandbox.monitor.disk_scanner import DiskScanner
 from agentbox.sandbox.monitor.watchdog import TreeLimits, Watchdog
-from agentbox.testing.wait import wait_until
 
 MIB = 1 << 20
 LOOKS = 5  # in a row that find the same

@@ -6,12 +6,12 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from agentbox_testkit.wait import wait_until
+from support.confined_process import EVERYWHERE, run_json
 
 from agentbox.core.linux.landlock import PathRule
 from agentbox.sandbox.confinement import Confinement
 from agentbox.sandbox.syscalls.inotify import INSTANCE_BYTES, MIN_INSTANCES
-from agentbox.testing.confined_process import EVERYWHERE, run_json
-from agentbox.testing.wait import wait_until
 
 MIB = 1 << 20
 FREE = Confinement(grants=(EVERYWHERE,))

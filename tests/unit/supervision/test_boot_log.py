@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.ports import free_port
+from support.prefix_box import PrefixBox, box_program, default_programs, make_plan
 
 from agentbox.box.supervision.boot_log import MAX_BYTES, rotate, rotated_path
 from agentbox.core.paths import Paths
 from agentbox.host.engines.process.log_file import read_lines
 from agentbox.plan.supervisord_files import boot_log, supervisord_pid
-from agentbox.testing.ports import free_port
-from agentbox.testing.prefix_box import PrefixBox, box_program, default_programs, make_plan
 
 # A program of the box that prints numbered lines without end, and rotates as the API does.
 CHATTY = """

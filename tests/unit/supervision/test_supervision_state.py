@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.prefix_box import make_plan
 
 from agentbox.box.supervision.secrets import (
     find_token,
@@ -22,7 +23,6 @@ from agentbox.box.supervision.shutdown import (
 )
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.core.paths import Paths
-from agentbox.testing.prefix_box import make_plan
 
 PLAN = make_plan(1, ())
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-
-from agentbox.testing.bot_api import BotApi
+from support.bot_api import BotApi
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from support.bot_api import BotApi
 
 from agentbox.box.programs.telegram.chat import MAX_LENGTH, Chat, ChatRefused
 from agentbox.box.programs.telegram.formatting import format_event, group_messages
-from agentbox.testing.bot_api import BotApi
 
 
 def test_a_message_is_taken(service: BotApi) -> None:

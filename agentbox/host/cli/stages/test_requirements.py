@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 from agentbox.core.canonical import file_sha256
@@ -11,10 +12,17 @@ from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.core.paths import CHECKOUT
 from agentbox.host.packages.python.pip_failures import explain_failure
 
+# Relative to the environment, so that a copied or moved checkout uses its own.
+_PTH_LINE = (
+    "import os, sys; root = os.path.realpath(os.path.join(sitedir, '../../../..')); "
+    "sys.path += [os.path.join(root, 'tests'), os.path.join(root, 'testkit')]\n"
+)
+
 
 def install_requirements() -> None:
     """Installs `requirements.test` once; the stamp is the file's hash. Raises AgentboxError (exit
     4)."""
+    _put_test_code_on_the_path()
     requirements = CHECKOUT / "requirements.test"
     stamp = Path(sys.prefix) / ".requirements-test.sha256"
     if stamp.exists() and stamp.read_text() == file_sha256(requirements):
@@ -43,3 +51,12 @@ def install_requirements() -> None:
             f"cannot install the test requirements: {cause}", remedy, exit_code=ExitCode.FETCH
         )
     stamp.write_text(file_sha256(requirements))
+
+
+def _put_test_code_on_the_path() -> None:
+    """`tests/` (for `support`) and `testkit/` of this checkout, after everything else: tests start
+    modules from there as programs.
+    """
+    pth_file = Path(sysconfig.get_path("purelib")) / "agentbox-tests.pth"
+    if not pth_file.exists() or pth_file.read_text() != _PTH_LINE:
+        pth_file.write_text(_PTH_LINE)

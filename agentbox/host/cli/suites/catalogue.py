@@ -72,7 +72,7 @@ SUITES = (
         programs=(
             ("python", "-m", "ruff", "check", "."),
             ("python", "-m", "ruff", "format", "--check", "."),
-            ("python", "-m", "mypy", "agentbox", "tools"),
+            ("python", "-m", "mypy", "agentbox", "tools", "testkit", "tests/support"),
             ("lint-imports",),
         ),
     ),

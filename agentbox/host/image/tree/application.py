@@ -17,7 +17,7 @@ _OWNER = "source:agentbox"
 _SHARE = "opt/agentbox/share"
 _IGNORED = ("__pycache__", ".pyc")
 # The operator's commands and shared test code: no program of a box imports them (.importlinter).
-_HOST_ONLY = ("__main__.py", "host", "testing")
+_HOST_ONLY = ("__main__.py", "host")
 _SCRIPT = """#!{python}
 import sys
 

@@ -3,13 +3,13 @@
 import asyncio
 from pathlib import Path
 
+from agentbox_testkit.wait import wait_until
 from prometheus_client import CollectorRegistry, generate_latest
+from support.model_gateway import BUDGET, model_gateway
+from support.model_server import ModelServer
 
 from agentbox.api.metrics.model_metrics import ModelMetrics
 from agentbox.gateway.llm.gauges import write_changes
-from agentbox.testing.model_gateway import BUDGET, model_gateway
-from agentbox.testing.model_server import ModelServer
-from agentbox.testing.wait import wait_until
 
 
 async def test_calls_tokens_budgets_and_queues_are_shown(tmp_path: Path) -> None:

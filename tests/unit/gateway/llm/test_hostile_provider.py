@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agentbox_testkit.wait import wait_until
+from support.gateway_fixture import serve_tcp
+from support.model_gateway import ModelGatewayFixture, model_gateway
+from support.model_server import ModelServer
 
 from agentbox.gateway.llm import exchange
 from agentbox.gateway.llm.types import MAX_TOKENS
-from agentbox.testing.gateway_fixture import serve_tcp
-from agentbox.testing.model_gateway import ModelGatewayFixture, model_gateway
-from agentbox.testing.model_server import ModelServer
-from agentbox.testing.wait import wait_until
 
 
 @asynccontextmanager

@@ -4,13 +4,14 @@ import asyncio
 from dataclasses import replace
 from pathlib import Path
 
+from agentbox_testkit.wait import wait_until
+from support.api_box import api_plan
+from support.model_gateway import VARIABLE, model_gateway
+from support.model_server import ModelServer
+
 from agentbox.box.supervision.applied_plan import store_applied
 from agentbox.core.paths import Paths
 from agentbox.gateway.llm.live_config import watch_config
-from agentbox.testing.api_box import api_plan
-from agentbox.testing.model_gateway import VARIABLE, model_gateway
-from agentbox.testing.model_server import ModelServer
-from agentbox.testing.wait import wait_until
 
 
 async def test_an_applied_manifest_holds_for_the_next_call(tmp_path: Path) -> None:

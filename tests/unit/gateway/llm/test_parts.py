@@ -4,9 +4,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agentbox.testing.fake_authorizer import right
-from agentbox.testing.model_gateway import model_gateway
-from agentbox.testing.model_server import ModelServer
+from support.fake_authorizer import right
+from support.model_gateway import model_gateway
+from support.model_server import ModelServer
 
 CHAT: dict[str, Any] = {"model": "small-1", "messages": [{"role": "user", "content": "Hi."}]}
 RESPONSES: dict[str, Any] = {"model": "small-1", "input": [{"role": "user", "content": "Hi."}]}

@@ -3,10 +3,9 @@
 from pathlib import Path
 
 import pytest
-
-from agentbox.testing.model_formats import ModelTurn
-from agentbox.testing.model_gateway import KEY, ModelGatewayFixture, model_gateway
-from agentbox.testing.model_server import ModelServer, ServerFault, play_script
+from support.model_formats import ModelTurn
+from support.model_gateway import KEY, ModelGatewayFixture, model_gateway
+from support.model_server import ModelServer, ServerFault, play_script
 
 TEXT = "The answer is forty-two, as everybody knows."
 CALLS = {

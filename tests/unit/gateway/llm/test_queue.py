@@ -5,11 +5,11 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
+from support.model_gateway import BUDGET, ModelAuthorizer
 
 from agentbox.gateway.llm.concurrency import ConcurrencyLimit, ConcurrencyTicket
 from agentbox.gateway.llm.fair_queue import MAX_WAITING, FairQueue
 from agentbox.gateway.llm.types import ModelGatewayError
-from agentbox.testing.model_gateway import BUDGET, ModelAuthorizer
 
 WIDE = replace(BUDGET, max_concurrent=64)
 

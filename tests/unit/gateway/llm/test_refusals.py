@@ -4,12 +4,13 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+from agentbox_testkit.wait import wait_until
+from support.fake_authorizer import right
+from support.model_gateway import BUDGET, KEY, model_gateway
+from support.model_server import ModelServer
+
 from agentbox.gateway.llm.request import MAX_BODY
 from agentbox.gateway.llm.request import MAX_PARTS as MOST
-from agentbox.testing.fake_authorizer import right
-from agentbox.testing.model_gateway import BUDGET, KEY, model_gateway
-from agentbox.testing.model_server import ModelServer
-from agentbox.testing.wait import wait_until
 
 CHAT: dict[str, Any] = {"model": "small-1", "messages": [{"role": "user", "content": "Hi."}]}
 RESPONSES: dict[str, Any] = {"model": "small-1", "input": [{"role": "user", "content": "Hi."}]}

@@ -1,8 +1,9 @@
 """What of a budget is used and left: by the clock and along the line of ancestors."""
 
+from support.model_gateway import BUDGET, ModelAuthorizer
+
 from agentbox.policy.rights.authorization import Budget
 from agentbox.policy.rights.budget_usage import BudgetUsage, budget_line, usage_report
-from agentbox.testing.model_gateway import BUDGET, ModelAuthorizer
 
 SMALL = Budget(max_tokens=1000, max_calls=5, window_seconds=100, max_concurrent=4, weight=1)
 NONE = {"cap": 1000, "used": 0, "reserved": 0, "left": 1000}

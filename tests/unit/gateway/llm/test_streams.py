@@ -6,11 +6,10 @@ from pathlib import Path
 
 import httpx
 import pytest
-
-from agentbox.testing.model_formats import ModelTurn
-from agentbox.testing.model_gateway import BUDGET, ModelGatewayFixture, model_gateway
-from agentbox.testing.model_server import ModelServer, ServerFault, play_script
-from agentbox.testing.wait import wait_until
+from agentbox_testkit.wait import wait_until
+from support.model_formats import ModelTurn
+from support.model_gateway import BUDGET, ModelGatewayFixture, model_gateway
+from support.model_server import ModelServer, ServerFault, play_script
 
 LONG = ModelTurn(text="word " * 200, tokens=300)
 
