@@ -134,7 +134,7 @@ def with_cap(cap: int) -> Any:
     files = min(_FILES, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
     return replace(
         made, slots={**made.slots, "orchestrator": replace(slot, options={**slot.options, "max_agents": cap})},
-        resources=replace(made.resources, nofile=files, pids=required_tasks(cap, made.limits["pids"])),
+        resources=replace(made.resources, nofile=files, pids=required_tasks(cap, made.limits.pids)),
     )  # fmt: skip
 
 

@@ -12,7 +12,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests/peers"))
 
 from postgres_server import PostgresServer, running
 from solid_server import SolidServer
-from support.agent_host import LIMITS, AgentHostBox
+from support import tables
+from support.agent_host import AgentHostBox
 from support.api_box import SLOTS as LOCAL
 from support.api_box import TOKEN, ApiBox
 from support.bridge_box import bridge
@@ -22,6 +23,7 @@ from agentbox.adapters.runtime.metrics import Metrics
 from agentbox.adapters.runtime.slots import Slots
 from agentbox.core.logging import configure
 from agentbox.core.paths import Paths
+from agentbox.core.records.plain import to_plain
 from agentbox.policy.redaction.redactor import build_redactor
 
 PRIVACY = {
@@ -57,13 +59,13 @@ class Room:
         uses = dict.fromkeys(SLOTS, "off") | {"events": "local-jsonl"} | {self.slot: self.use}
         configs = {
             name: SlotConfig(
-                slot=name, use=uses[name], required=False, paths=Paths(self.prefix), box="bench", limits=LIMITS,
+                slot=name, use=uses[name], required=False, paths=Paths(self.prefix), box="bench", limits=to_plain(tables.limits()),
                 options={**OPTIONS.get(name, {}), **(self.options if name == self.slot else {})},
                 secrets=self.secrets if name == self.slot else {},
             )
             for name in SLOTS
         }  # fmt: skip
-        return Slots(configs, Deps(metrics=Metrics()), build_redactor(PRIVACY))
+        return Slots(configs, Deps(metrics=Metrics()), build_redactor(tables.privacy(**PRIVACY)))
 
 
 @contextlib.contextmanager

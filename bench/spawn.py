@@ -19,6 +19,7 @@ from pathlib import Path
 import sandbox_peers
 from agentbox_testkit.wait import wait_until
 from measure import Claim, write_results
+from support import tables
 from support.agent_host import AgentHostBox
 
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
@@ -111,7 +112,7 @@ async def latencies(
 def sandboxed(paths: Paths) -> Confinement:
     """What the default profile tells the kernel."""
     config, spec = (
-        HostConfig(paths=paths, limits={}),
+        HostConfig(paths=paths, limits=tables.limits()),
         AgentSpec(name="true", argv=(_TRUE,), profile="sandboxed"),
     )
     entry = AgentRecord(

@@ -106,7 +106,7 @@ class CanaryRunner:
         """All rules except those of a mechanism that this kernel lacks and the operator waived."""
         enforced, waived = process.started.measured.get("held", {}), set[str]()
         for mechanism, key in (("filesystem", "paths"), ("signals", "signals")):
-            if mechanism in self._host.config.limits.get("allow_degraded", ()) and not enforced.get(
+            if mechanism in self._host.config.limits.allow_degraded and not enforced.get(
                 key, False
             ):
                 waived.update(_RULES_OF[mechanism])

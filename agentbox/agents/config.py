@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Any, Self
 
 from agentbox.core.paths import Paths, environment
+from agentbox.core.records.plain import build, to_plain
 from agentbox.core.rpc.messages import LIVE_LIMITS
 from agentbox.core.storage.store_record import StoreRecord
 from agentbox.manifest.gateway_port import GATEWAY_PORT
 from agentbox.plan.model import Plan
 from agentbox.plan.network import gateway_port, loopback_targets
+from agentbox.plan.tables import AgentPlan, LimitsPlan, PolicyPlan, ProviderPlan
 from agentbox.policy.limits.reserve import agent_memory, agent_tasks
 
 _RESERVED_PREFIX = "AGENTBOX_"  # prefix of variables reserved for the control plane
@@ -19,20 +21,17 @@ SCALE_HOOK = "AGENTBOX_TEST_CLOCK_SCALE"
 
 @dataclass(frozen=True, kw_only=True)
 class HostConfig:
-    """Limits of this host. `limits` are the default and maximum of every agent: keys of
-    `[limits]`."""
+    """Limits of this host. `limits` are the default and maximum of every agent."""
 
     paths: Paths
-    limits: Mapping[str, Any]
+    limits: LimitsPlan
     feature_env: Mapping[str, str] = field(
         default_factory=dict
     )  # of the features, never a credential
-    agents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # [agents.<name>]
-    policies: Mapping[str, Mapping[str, Any]] = field(
-        default_factory=dict
-    )  # [policies.<name>] as written
-    providers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # [providers.<name>]
-    egress: Mapping[str, Any] = field(default_factory=dict)  # [egress]
+    agents: Mapping[str, AgentPlan] = field(default_factory=dict)
+    policies: Mapping[str, PolicyPlan] = field(default_factory=dict)
+    providers: Mapping[str, ProviderPlan] = field(default_factory=dict)
+    egress_allow: tuple[str, ...] = ()  # patterns of `egress.allow`, the maximum of every agent
     gateway_port: int = GATEWAY_PORT  # on 127.0.0.1
     max_agents: int = 100
     max_depth: int = 5
@@ -71,7 +70,9 @@ class HostConfig:
         """Replace limits for agents started from now on: BOUNDS, and `limits` by name. Others are
         kept."""
         overrides = {name: bounds[name] for name in LIVE_LIMITS if name in bounds}
-        return replace(self, limits={**self.limits, **bounds.get("limits", {})}, **overrides)
+        limits, given = to_plain(self.limits), bounds.get("limits", {})
+        limits |= {name: given[name] for name in limits if name in given}
+        return replace(self, limits=build(LimitsPlan, limits, "limits"), **overrides)
 
     @classmethod
     def from_plan(cls, plan: Plan, paths: Paths) -> Self:
@@ -97,7 +98,7 @@ class HostConfig:
             agents=plan.agents,
             policies=plan.policies,
             providers=plan.providers,
-            egress=plan.reach,
+            egress_allow=plan.reach.allow,
             gateway_port=gateway_port(plan, in_container=paths.is_container),
             closed_ports=_closed_ports(plan),
             target_ports=loopback_targets(plan),

@@ -38,5 +38,5 @@ class LiveConfig:
             agents=plan.agents,
             policies=plan.policies,
             providers=plan.providers,
-            egress=plan.reach,
+            egress_allow=plan.reach.allow,
         )

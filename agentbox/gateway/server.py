@@ -99,7 +99,7 @@ class GatewayServer:
 
 def _build_models(config: GatewayConfig, authorizer: Authorizer) -> "LlmApp | None":
     """Creates the model gateway. Returns None, without importing it, if no provider is enabled."""
-    if not any(table["enabled"] for table in config.plan.providers.values()):
+    if not any(provider.enabled for provider in config.plan.providers.values()):
         return None
     from agentbox.gateway.llm.app import llm_app
     from agentbox.gateway.llm.config import LlmConfig

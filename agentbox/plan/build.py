@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final, get_type_hints
 
 from agentbox import __version__
 from agentbox.core.canonical import digest
 from agentbox.core.data_files import config_dir
+from agentbox.core.records.plain import build
 from agentbox.manifest.features.corpus import select_skills, skill_names
 from agentbox.manifest.features.loader import enabled_features
 from agentbox.manifest.features.model import Feature
@@ -35,6 +36,18 @@ from agentbox.plan.network import check_ports, control_plane_ports
 from agentbox.plan.programs import check_names, check_stop_budget, control_plane_programs
 from agentbox.plan.secrets import passed_names, secret_names
 from agentbox.plan.values import flatten_keys, sizes_to_bytes
+
+_MANIFEST_TABLES: Final = (
+    "mesh",
+    "privacy",
+    "limits",
+    "agents",
+    "state",
+    "policies",
+    "providers",
+    "reach",
+)
+_TABLE_NAMES: Final = {"reach": "egress"}  # a plan's `egress` are the destinations of the box
 
 
 def build_plan(
@@ -84,14 +97,7 @@ def build_plan(
         resources=resources,
         api=api,
         observability=observability,
-        mesh=tables["mesh"],
-        privacy=tables["privacy"],
-        limits=tables["limits"],
-        agents=tables["agents"],
-        state=tables["state"],
-        policies=tables["policies"],
-        providers=tables["providers"],
-        reach=tables["egress"],
+        **_manifest_tables(tables),
         slots=slot_plans,
         programs=_programs(slot_plans, contributed, resources),
         rulesets=contributed.rulesets,
@@ -117,6 +123,15 @@ def apply_digests(manifest: Manifest) -> dict[str, str]:
     values = flatten_keys(sizes_to_bytes(manifest.usable))
     significant = {key: values[key] for key in significant_values(manifest)}
     return apply_table(significant, _classes(significant))
+
+
+def _manifest_tables(tables: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of the plan that are tables of the manifest, typed."""
+    hints = get_type_hints(Plan)
+    return {
+        name: build(hints[name], tables[_TABLE_NAMES.get(name, name)], name)
+        for name in _MANIFEST_TABLES
+    }
 
 
 def _classes(values: Mapping[str, Any]) -> dict[str, str]:

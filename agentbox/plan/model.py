@@ -10,6 +10,16 @@ from typing import Any, Literal, Self
 
 from agentbox.core.canonical import canonical_json, digest
 from agentbox.core.records.plain import build, to_plain
+from agentbox.plan.tables import (
+    AgentPlan,
+    EgressPlan,
+    LimitsPlan,
+    MeshPlan,
+    PolicyPlan,
+    PrivacyPlan,
+    ProviderPlan,
+    StatePlan,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,22 +237,14 @@ class Plan:
     resources: ResourcesPlan
     api: ApiPlan
     observability: ObservabilityPlan
-    mesh: Mapping[str, Any]
-    privacy: Mapping[str, Any]
-    limits: Mapping[str, Any]  # defaults for all agents, sizes in bytes
-    agents: Mapping[str, Mapping[str, Any]] = field(
-        default_factory=dict
-    )  # [agents.<name>], with limits filled in
-    state: Mapping[str, Any] = field(default_factory=dict)  # [state]
-    policies: Mapping[str, Mapping[str, Any]] = field(
-        default_factory=dict
-    )  # [policies.<name>] as written
-    providers: Mapping[str, Mapping[str, Any]] = field(
-        default_factory=dict
-    )  # [providers.<name>]; never a credential
-    reach: Mapping[str, Any] = field(
-        default_factory=dict
-    )  # [egress]: the maximum that agents may reach
+    mesh: MeshPlan
+    privacy: PrivacyPlan
+    limits: LimitsPlan  # of every agent that has no table
+    agents: Mapping[str, AgentPlan] = field(default_factory=dict)
+    state: StatePlan
+    policies: Mapping[str, PolicyPlan] = field(default_factory=dict)
+    providers: Mapping[str, ProviderPlan] = field(default_factory=dict)
+    reach: EgressPlan
     slots: Mapping[str, SlotPlan]
     programs: tuple[Program, ...]
     rulesets: Mapping[str, Ruleset] = field(default_factory=dict)  # by program of a feature

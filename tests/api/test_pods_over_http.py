@@ -8,6 +8,7 @@ from email.utils import formatdate
 import httpx
 import pytest
 from raw import ask
+from support import tables
 from support.api_box import TOKEN, ApiBox
 
 BODY = bytes(range(256)) * 16
@@ -276,7 +277,9 @@ def test_a_body_that_nobody_reads_ends_the_connection(box: ApiBox) -> None:
 @pytest.fixture
 def guarded(own_box: Callable[..., ApiBox]) -> Iterator[httpx.Client]:
     """A box whose policy for pods is strict, as a manifest has it by default."""
-    with pods_of(own_box(orchestrator=False, privacy={"policy": {"pods": "strict"}})) as client:
+    with pods_of(
+        own_box(orchestrator=False, privacy=tables.privacy(policy={"pods": "strict"}))
+    ) as client:
         yield client
 
 

@@ -14,6 +14,7 @@ from support.gateway_box import GatewayBox
 from support.plans import plan_of
 
 from agentbox.client import AgentApiClient, ApiError, BoxClient
+from agentbox.plan.tables import StatePlan
 
 SAYS_TOKEN = 'echo "$AGENTBOX_TOKEN"; exec sleep 1000'
 MANIFEST = f"""
@@ -266,7 +267,7 @@ def test_no_name_is_another_kind_of_state(client: BoxClient, name: str) -> None:
 
 def test_states_of_runs_go_after_keep_days(own_box: Callable[..., ApiBox]) -> None:
     """0: once the run has ended. A removal that was cut off is finished. One with a name stays."""
-    box = own_box(state={"keep_days": 0})
+    box = own_box(state=StatePlan(keep_days=0))
     with box.client() as client:
         client.agents.run_once(spec("true", state="stays"))
         task = client.submit_task(spec("true"))

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from helpers import read_all, sh, until
 from raw import ask
-from support.agent_host import LIMITS
+from support import tables
 from support.api_box import SLOTS
 from support.ports import free_port
 from support.prefix_box import PYTHON, PrefixBox, make_plan, once
@@ -53,7 +53,11 @@ def plan() -> Plan:
         metrics_port=free_port(), publish_address="127.0.0.1", otlp_endpoint="", log_level="info"
     )
     return replace(
-        make_plan(api.port, programs()), api=api, observability=watch, slots=SLOTS, limits=LIMITS
+        make_plan(api.port, programs()),
+        api=api,
+        observability=watch,
+        slots=SLOTS,
+        limits=tables.limits(),
     )
 
 

@@ -12,12 +12,13 @@ from agentbox_testkit.contracts.events_common import all_events, fill, new_event
 from agentbox_testkit.contracts.events_delivery import box_events, wait_delivered, wait_for_trouble
 from agentbox_testkit.fault_proxy import FaultProxy
 from agentbox_testkit.local_store import LocalStore
+from support import tables
 from support.api_box import TOKEN, ApiBox
 
 from agentbox.client.async_client.client import AsyncBoxClient
 
 PRIVACY = {
-    "enabled": True, "mode": "rules", "entities": ("*",), "endpoint": "",
+    "enabled": True, "mode": "rules", "entities": ("*",),
     "policy": dict.fromkeys(("beads", "pods", "memory", "events", "orchestrator"), "strict"),
 }  # fmt: skip
 NAMES = itertools.count()
@@ -26,7 +27,9 @@ NAMES = itertools.count()
 @pytest.fixture(scope="module")
 def host(tmp_path_factory):
     """The box that is the sink; a test that kills it starts it again."""
-    with ApiBox(tmp_path_factory.mktemp("host"), orchestrator=False, privacy=PRIVACY) as box:
+    with ApiBox(
+        tmp_path_factory.mktemp("host"), orchestrator=False, privacy=tables.privacy(**PRIVACY)
+    ) as box:
         yield box
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from agentbox_testkit.contracts.orchestrator_lab import is_alive, running_pids, shell, spec
 from agentbox_testkit.wait import wait_until
+from support import tables
 from support.bridge_box import BridgeBox, stdio
 
 from agentbox.adapters.runtime.adapter import SLOTS, Deps, SlotConfig
@@ -178,7 +179,7 @@ async def test_O16_the_slot_is_served_again_after_its_child_was_killed(tmp_path)
     box = BridgeBox(tmp_path)
     container = Slots(
         {slot: SlotConfig(slot=slot, use="off", required=False, paths=box.paths) for slot in SLOTS}
-        | {"orchestrator": box.make().cfg}, Deps(metrics=Metrics()), build_redactor({}),
+        | {"orchestrator": box.make().cfg}, Deps(metrics=Metrics()), build_redactor(tables.privacy()),
     )  # fmt: skip
     await container.start()
     needle = f"8{time.time_ns() % 10**12}"

@@ -17,22 +17,9 @@ from agentbox.core.canonical import canonical_json
 from agentbox.core.linux import kernel
 from agentbox.core.paths import PREFIX_VARIABLE, Paths, environment
 from agentbox.plan.model import ApiPlan, Digests, ObservabilityPlan, Plan, ResourcesPlan, SlotPlan
-from support import plans
+from support import plans, tables
 
 MIB = 1 << 20
-LIMITS: Mapping[str, Any] = {
-    "memory": 1024 * MIB,
-    "cpu": 1.0,
-    "pids": 128,
-    "fds": 1024,
-    "tmp": 64 * MIB,
-    "branch_disk": 1024 * MIB,
-    "run_wall_seconds": 600,
-    "agent_wall_seconds": 0,
-    "stdout": MIB,
-    "frame": MIB,
-    "events_kept": 1024,
-}
 _START_SECONDS = 20.0
 
 
@@ -64,9 +51,10 @@ def plan_of(
         observability=ObservabilityPlan(
             metrics_port=9091, publish_address="", otlp_endpoint="", log_level="debug"
         ),
-        mesh={},
-        privacy={},
-        limits={**LIMITS, **limits},
+        mesh=tables.mesh(),
+        privacy=tables.privacy(),
+        limits=tables.limits(**limits),
+        state=parsed.state,
         agents=parsed.agents,
         policies=parsed.policies,
         providers=parsed.providers,

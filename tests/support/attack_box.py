@@ -17,8 +17,9 @@ from agentbox.core.paths import Paths
 from agentbox.host.doctor.attack_runner import run_attack, target_info
 from agentbox.host.doctor.formats.report_data import report_data
 from agentbox.plan.model import ApiPlan, ObservabilityPlan, Plan, Program, ReadySignal
+from agentbox.plan.tables import LimitsPlan
 from agentbox.sandbox.attacks.catalogue import CASES, CASES_BY_NAME
-from support.agent_host import LIMITS
+from support import tables
 from support.api_box import SLOTS
 from support.model_server import ModelServer
 from support.ports import free_port
@@ -38,7 +39,7 @@ def run_attacks(
     names: Iterable[str] = (),
     *,
     disabled_layer: str = "",
-    limits: Mapping[str, Any] = LIMITS,
+    limits: LimitsPlan | None = None,
     timeout: float = 10.0,
 ) -> Mapping[str, Any]:
     """Return the report of the cases (default: all) in the form of `plain`, with `asked`: requested
@@ -46,7 +47,7 @@ def run_attacks(
     rules of other denials. `disabled_layer`: a layer of `disabled_layers` that the agents lack.
     `limits`: of the plan. `timeout`: as in TargetInfo.
     """
-    with open_box(disabled_layer, limits=limits) as target:
+    with open_box(disabled_layer, limits=limits or tables.limits()) as target:
         lines = [CASES_BY_NAME[name] for name in names] or CASES
         facts = replace(target_info(target.plan, target.paths), patience=timeout)
         report = report_data(run_attack(target.client, facts, lines))
@@ -110,7 +111,6 @@ def _plan(disabled_layer: str, **changes: Any) -> Plan:
             "api": api,
             "observability": observability,
             "slots": SLOTS,
-            "limits": LIMITS,
             "secrets": ("BOX_TOKEN", _KEY),
             **changes,
         },

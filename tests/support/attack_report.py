@@ -13,7 +13,8 @@ from typing import Final
 from agentbox.core.paths import CHECKOUT
 from agentbox.sandbox.attacks.case import EDITIONS, AttackCase
 from agentbox.sandbox.attacks.catalogue import CASES
-from support.agent_host import LIMITS, MIB
+from support import tables
+from support.agent_host import MIB
 from support.attack_box import run_attacks
 from support.disabled_layers import BOUNDS, LAYERS
 
@@ -23,14 +24,7 @@ FLOODS: Final = tuple(
     line for line in CASES if line.name.startswith("limits.") or line.name == "streams.flood"
 )
 # Limits of agents that flood a box without a layer, so that the host is not affected.
-SMALL: Final = {
-    **LIMITS,
-    "memory": 256 * MIB,
-    "pids": 32,
-    "fds": 128,
-    "tmp": 16 * MIB,
-    "branch_disk": 64 * MIB,
-}
+SMALL: Final = tables.limits(memory=256 * MIB, pids=32, fds=128, tmp=16 * MIB, branch_disk=64 * MIB)
 _TIMEOUT_SECONDS: Final = 4.0
 Replies = Mapping[str, str]
 FALLS: Final = "**falls**"

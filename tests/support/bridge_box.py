@@ -14,7 +14,7 @@ from agentbox.adapters.runtime.metrics import Metrics
 from agentbox.core.deadline import Deadline
 from agentbox.core.paths import Paths
 from agentbox.sandbox.launcher import tree
-from support.agent_host import LIMITS, AgentHostBox
+from support.agent_host import AgentHostBox
 
 OPEN_SECONDS = 10.0
 
@@ -58,7 +58,7 @@ class BridgeBox:
         host = AgentHostBox(
             prefix, limits=limits, options=options, scale=scale
         )  # only for its plan; it is not started
-        self.paths, self._limits = host.paths, {**LIMITS, **(limits or {})}
+        self.paths = host.paths
         self._env = {"AGENTBOX_TEST_CLOCK_SCALE": str(scale)}
 
     def make(self) -> ExternalStdioOrchestrator:

@@ -19,8 +19,9 @@ from agentbox.contracts.mesh import Registration
 from agentbox.mesh.client.host_connection import HostConnection
 from agentbox.mesh.client.instance import Instance
 from agentbox.mesh.client.session_slots import SessionSlots
+from support import tables
 from support.delivery_store import DeliveryStore
-from support.mesh import ENROLMENT, mesh_table, write_enrolment
+from support.mesh import ENROLMENT, write_enrolment
 from support.served_store import ServedStore
 
 
@@ -41,7 +42,7 @@ class FederatedStore(ServedStore):
         class_options: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(slot, impl, prefix, served=served, clock=clock, options=options)
-        self._plan = replace(self._plan, mesh=mesh_table("host"))
+        self._plan = replace(self._plan, mesh=tables.mesh(mode="host"))
         self._registrant = _Registrant(
             replace(self.cfg, options=dict(class_options or {}), secrets={})
         )
@@ -63,7 +64,7 @@ class FederatedEvents(DeliveryStore):
 
     def __init__(self, prefix: Path, *, clock: ManualClock) -> None:
         super().__init__(prefix, clock=clock)
-        self._plan = replace(self._plan, mesh=mesh_table("host"))
+        self._plan = replace(self._plan, mesh=tables.mesh(mode="host"))
         self._registrant = _Registrant(replace(self.cfg, options={}, secrets={}))
 
     async def serve(self) -> None:

@@ -11,6 +11,7 @@ from agentbox.core.paths import Paths
 from agentbox.gateway.config import GatewayConfig
 from agentbox.gateway.server import GatewayServer
 from agentbox.plan.model import Plan
+from support import tables
 from support.api_box import api_plan
 from support.fake_authorizer import FakeAuthorizer, right
 from support.ports import free_port
@@ -42,7 +43,9 @@ class GatewayFixture:
         """`plan` is that of an API whose port the agent API uses."""
         self.authorizer, self.resolver = FakeAuthorizer(), FakeResolver()
         plan = plan or replace(
-            api_plan(), reach={"allow_private": ["127.0.0.1:*", "[::1]:*"], **egress}, limits=limits
+            api_plan(),
+            reach=tables.reach(**{"allow_private": ("127.0.0.1:*", "[::1]:*"), **egress}),
+            limits=tables.limits(**limits),
         )
         self.config = GatewayConfig(paths=Paths(state), plan=plan, port=free_port())
         self.config.state_dir.mkdir(parents=True, exist_ok=True)

@@ -13,19 +13,13 @@ from uuid import uuid4
 from agentbox.adapters.runtime.adapter import SLOTS as SLOT_NAMES
 from agentbox.client import BoxClient
 from agentbox.core.paths import Paths
-from agentbox.manifest.tables.mesh import MeshTable
 from agentbox.plan.model import Plan, SlotPlan
+from support import tables
 from support.api_box import SLOTS, ApiBox, api_plan
 
 ENROLMENT = "an-enrolment-token-of-a-test"
 TOKEN_ENV = "AGENTBOX_MESH_TOKEN"
 EXTERNAL = {"beads": "external-http", "pods": "external-solid", "events": "external-http"}
-
-
-def mesh_table(mode: str, **changes: Any) -> dict[str, Any]:
-    """Return `[mesh]` as in a plan: its defaults with `changes`."""
-    table = {name: getattr(MeshTable(), name) for name in MeshTable.__dataclass_fields__}
-    return {**table, "mode": mode, **changes}
 
 
 def host_plan(
@@ -35,7 +29,7 @@ def host_plan(
     `[mesh]`.
     """
     rows = {**SLOTS, "orchestrator": SlotPlan(use="off", required=False), **(slots or {})}
-    plan = api_plan(slots=rows, mesh=mesh_table(**{"mode": "host", **changes}))
+    plan = api_plan(slots=rows, mesh=tables.mesh(**{"mode": "host", **changes}))
     return replace(plan, api=replace(plan.api, public_base=public_base))
 
 
@@ -49,7 +43,7 @@ def client_plan(
         use="external-http", required=False, options={"endpoint": "", "timeout_seconds": 5}
     )
     disabled = SlotPlan(use="off", required=False)
-    mesh = mesh_table(**{"mode": "client", "host_url": host_url, **changes})
+    mesh = tables.mesh(**{"mode": "client", "host_url": host_url, **changes})
     plan = api_plan(
         slots={**SLOTS, "orchestrator": disabled, "beads": beads, **(slots or {})}, mesh=mesh
     )

@@ -16,6 +16,7 @@ from agentbox.gateway.llm.app import LlmApp, llm_app
 from agentbox.gateway.llm.config import LlmConfig, Provider
 from agentbox.policy.redaction.redactor import build_redactor
 from agentbox.policy.rights.authorization import Ancestor, Authorization, Budget
+from support import tables
 from support.fake_authorizer import FakeAuthorizer, right
 from support.model_server import ModelServer
 
@@ -111,7 +112,7 @@ async def model_gateway(
         kind: Provider(name=kind, kind=kind, base_url=server.url + path, **shared)
         for kind, path in KINDS.items()
     }
-    redactor = build_redactor({"enabled": True, "mode": "rules", "policy": {"outbound": privacy}})
+    redactor = build_redactor(tables.privacy(policy={"outbound": privacy}))
     config = LlmConfig(
         providers=providers, key={VARIABLE: KEY}.get, state_dir=state, redactor=redactor
     )

@@ -39,6 +39,8 @@ from agentbox.plan.model import (
 from agentbox.plan.render.probes import probes
 from agentbox.plan.render.supervisord import supervisord
 from agentbox.plan.supervisord_files import boot_log
+from agentbox.plan.tables import StatePlan
+from support import tables
 
 UID = 1000
 MANIFEST = b'[meta]\nname = "box"\n'
@@ -154,9 +156,11 @@ def make_plan(port: int, programs: tuple[Program, ...], **changes: Any) -> Plan:
         "observability": ObservabilityPlan(
             metrics_port=port + 1, publish_address="127.0.0.1", otlp_endpoint="", log_level="info"
         ),
-        "mesh": {"mode": "standalone"},
-        "privacy": {},
-        "limits": {},
+        "mesh": tables.mesh(),
+        "privacy": tables.privacy(),
+        "limits": tables.limits(),
+        "state": StatePlan(keep_days=7),
+        "reach": tables.reach(),
         "slots": {"events": SlotPlan(use="local-jsonl", required=False)},
         "programs": programs,
         "ports": (),

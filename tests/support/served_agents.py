@@ -23,7 +23,8 @@ from agentbox.core.deadline import Deadline
 from agentbox.core.http.listener import Listener, bind
 from agentbox.core.paths import Paths
 from agentbox.plan.model import SlotPlan
-from support.agent_host import LIMITS, AgentHostBox
+from support import tables
+from support.agent_host import AgentHostBox
 from support.api_box import TOKEN, api_plan
 
 SCOPES = ("agents:read", "agents:write")
@@ -47,7 +48,7 @@ class ServedAgents:
                 use="local-process", required=False, options=dict(options or {})
             ),
         }
-        self.plan = api_plan(slots=slots, limits={**LIMITS, **(limits or {})})
+        self.plan = api_plan(slots=slots, limits=tables.limits(**(limits or {})))
         self.url, self.token = f"http://127.0.0.1:{self.plan.api.port}", ""
         self._stops: list[Callable[[], Any]] = []
 

@@ -31,7 +31,7 @@ class StoryBox:
             policies=parsed.policies,
             providers=parsed.providers,
             reach=parsed.reach,
-            limits={**base.limits, **limits},
+            limits=replace(base.limits, **limits),
         )
         self.api = ApiBox(prefix, plan=self.plan)
         self.paths = self.api.paths

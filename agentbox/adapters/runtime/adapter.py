@@ -13,6 +13,7 @@ from agentbox.core import clock as wall
 from agentbox.core.deadline import Deadline
 from agentbox.core.ids import uuid7
 from agentbox.core.paths import Paths
+from agentbox.core.records.plain import to_plain
 from agentbox.core.records.wire import Record, record
 from agentbox.core.storage.store_record import StoreRecord
 
@@ -105,7 +106,7 @@ def slot_config(
         paths=paths,
         box=plan.name,
         options=slot_plan.options,
-        limits=plan.limits,
+        limits=to_plain(plan.limits),
         secrets=secrets or {},
     )
 

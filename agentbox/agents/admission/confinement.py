@@ -50,7 +50,7 @@ def build_confinement(
     own_dirs = (
         [workspace] if Path(workspace).is_relative_to(resolve_in_box(paths, paths.branches)) else []
     )
-    degradable = config.limits.get("allow_degraded", ())
+    degradable = config.limits.allow_degraded
     spec, policy = entry.spec, to_policy(entry.holding.kernel_rights(time.time()))
     try:
         confinement = compile_policy(

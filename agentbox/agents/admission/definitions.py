@@ -1,7 +1,7 @@
 """Agents defined in the manifest: `[agents.<name>]` overrides what callers without scope admin ask
 for."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import fields, replace
 from typing import Any, Final
 
@@ -10,6 +10,7 @@ from agentbox.agents.config import HostConfig
 from agentbox.agents.registry.agent_record import AgentRecord
 from agentbox.contracts.orchestrator import AgentSpec
 from agentbox.core.slot_errors import PermissionDenied, QuotaExceeded, SpawnError
+from agentbox.plan.tables import AgentPlan, LimitsPlan
 from agentbox.policy.rights.authorization import PRINCIPAL
 
 DEFAULT_PROFILE: Final = "sandboxed"
@@ -38,7 +39,7 @@ def resolve_spec(
                 spec, "only an admin may start an agent directly in the workspace", scope="admin"
             )
         return replace(spec, profile=spec.profile or DEFAULT_PROFILE)
-    if not table["enabled"]:
+    if not table.enabled:
         raise SpawnError(
             f"cannot start {spec.name}: agents.{spec.agent}.enabled is false", stage="agent"
         )
@@ -50,12 +51,12 @@ def resolve_spec(
         )
     return replace(
         spec,
-        argv=spec.argv or (*table["command"], *table["args"]),
-        profile=spec.profile or table["profile"],
+        argv=spec.argv or (*table.command, *table.args),
+        profile=spec.profile or table.profile,
         workspace=_workspace(spec, table),
-        cwd=spec.cwd or table["workspace_dir"],
+        cwd=spec.cwd or table.workspace_dir,
         restart=spec.restart if single_run else _restart(spec, table),
-        stdin="pipe" if table["protocol"] == "stdio" and not single_run else spec.stdin,
+        stdin="pipe" if table.protocol == "stdio" and not single_run else spec.stdin,
     )
 
 
@@ -64,7 +65,7 @@ def check_instances(name: str, entries: Iterable[AgentRecord], config: HostConfi
     if not name:
         return
     running = sum(not entry.over and entry.holding.agent == name for entry in entries)
-    max_instances = config.agents[name]["max_instances"]
+    max_instances = config.agents[name].max_instances
     if running >= max_instances:
         raise QuotaExceeded(
             f"cannot start another {name}: "
@@ -77,33 +78,33 @@ def check_instances(name: str, entries: Iterable[AgentRecord], config: HostConfi
         )
 
 
-def limits_of(spec: AgentSpec, config: HostConfig) -> Mapping[str, Any]:
+def limits_of(spec: AgentSpec, config: HostConfig) -> LimitsPlan:
     """Default and maximum of each limit: the agent's table, else [limits]."""
     table = config.agents.get(spec.agent)
-    return config.limits if table is None else {**config.limits, **table["limits"]}
+    return config.limits if table is None else table.limits
 
 
-def _overridden_fields(spec: AgentSpec, table: Mapping[str, Any]) -> Iterator[str]:
+def _overridden_fields(spec: AgentSpec, table: AgentPlan) -> Iterator[str]:
     """Fields of the spec that differ from the manifest."""
     defaults = {field.name: field.default for field in fields(AgentSpec)} | {"env": {}}
     manifest_values = {
-        "argv": (*table["command"], *table["args"]),
-        "profile": table["profile"],
-        "cwd": table["workspace_dir"],
-        "restart": table["restart"]["policy"],
-        "workspace": table["workspace"],
+        "argv": (*table.command, *table.args),
+        "profile": table.profile,
+        "cwd": table.workspace_dir,
+        "restart": table.restart.policy,
+        "workspace": table.workspace,
     }
     for name in _MANIFEST_FIELDS:
         if getattr(spec, name) not in (defaults[name], manifest_values.get(name, defaults[name])):
             yield name
 
 
-def _restart(spec: AgentSpec, table: Mapping[str, Any]) -> Any:
-    return table["restart"]["policy"] if spec.restart == "never" else spec.restart
+def _restart(spec: AgentSpec, table: AgentPlan) -> Any:
+    return table.restart.policy if spec.restart == "never" else spec.restart
 
 
-def _workspace(spec: AgentSpec, table: Mapping[str, Any]) -> Any:
-    return table["workspace"] if spec.workspace == "branch" else spec.workspace
+def _workspace(spec: AgentSpec, table: AgentPlan) -> Any:
+    return table.workspace if spec.workspace == "branch" else spec.workspace
 
 
 def _denied(spec: AgentSpec, reason: str, *, scope: str) -> PermissionDenied:

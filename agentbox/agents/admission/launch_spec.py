@@ -3,7 +3,6 @@ errors."""
 
 import os
 import time
-from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -24,6 +23,7 @@ from agentbox.agents.runs import home
 from agentbox.contracts.orchestrator import Limits
 from agentbox.core.linux.path_opener import Boundary, OpenDenied, open_directory
 from agentbox.core.slot_errors import QuotaExceeded, SpawnError
+from agentbox.plan.tables import LimitsPlan
 from agentbox.policy.rights import environment
 from agentbox.sandbox.launcher.orphans import MARK
 from agentbox.sandbox.spec import Launch
@@ -31,14 +31,12 @@ from agentbox.sandbox.spec import Launch
 SEARCH_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
-def effective_limits(
-    requested: Limits, maximum: Mapping[str, Any], *, once: bool, admin: bool
-) -> Limits:
-    """Every field set: the requested value, else that of `maximum`, whose keys are those of
-    `[limits]`. Exceeding one requires scope admin, else QuotaExceeded."""
+def effective_limits(requested: Limits, maximum: LimitsPlan, *, once: bool, admin: bool) -> Limits:
+    """Every field set: the requested value, else that of `maximum`. Exceeding one requires scope
+    admin, else QuotaExceeded."""
     wall = "run_wall_seconds" if once else "agent_wall_seconds"
     ceilings = {
-        name: maximum.get(wall if name == "wall_seconds" else name) for name in _LIMIT_NAMES
+        name: getattr(maximum, wall if name == "wall_seconds" else name) for name in _LIMIT_NAMES
     }
     effective: dict[str, Any] = {}
     for name, ceiling in ceilings.items():
@@ -127,7 +125,10 @@ def _environment(
         **injected_env.build_variables(entry, time.time()),
         **injected_env.write_secrets(entry, config.paths, temp, time.time()),
         **environment.agent_environment(
-            entry.holding, token, config.gateway_port, config.providers
+            entry.holding,
+            token,
+            config.gateway_port,
+            {name: provider.kind for name, provider in config.providers.items()},
         ),
         "AGENTBOX_AGENT_ID": entry.agent_id,
         MARK: f"{mark}:{entry.agent_id}",

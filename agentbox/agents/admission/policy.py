@@ -15,6 +15,7 @@ from agentbox.contracts.orchestrator import AgentSpec
 from agentbox.core.records.plain import to_plain
 from agentbox.core.slot_errors import InvalidTransition, PermissionDenied, SpawnError
 from agentbox.manifest.tables.agents import LlmTable
+from agentbox.plan.tables import AgentPlan
 from agentbox.policy.patterns.base import PatternError
 from agentbox.policy.policy import Policy
 from agentbox.policy.profiles import ChainError, profiles
@@ -33,13 +34,13 @@ def build_grant_set(spec: AgentSpec, config: HostConfig) -> GrantSet:
     resolved = _resolve_profile(spec, config)
     table = config.agents.get(spec.agent)
     try:
-        policy = bind_policy(resolved, _bindings(spec, table), config.egress.get("allow", ()))
+        policy = bind_policy(resolved, _bindings(spec, table), config.egress_allow)
     except PatternError as error:
         raise SpawnError(f"cannot start {spec.name}: {error}", stage="profile") from error
     grant_set = GrantSet(
         root=resolved.root,
         grants=tuple(Grant(right=right) for right in build_rights(policy)),
-        limits=limits_of(spec, config),
+        limits=to_plain(limits_of(spec, config)),
         budget=_budget(policy, table),
         workspace=spec.workspace,
     )
@@ -47,13 +48,13 @@ def build_grant_set(spec: AgentSpec, config: HostConfig) -> GrantSet:
         grant_set = replace(
             grant_set,
             agent=spec.agent,
-            provider=table["provider"],
-            approval_required=tuple(table["approval_required"]),
-            children=tuple(table["children"]),
-            env=tuple(table["env"]),
-            workspace_dir=table["workspace_dir"],
-            restart=table["restart"],
-            secrets=tuple(map(_secret_grant, table["secrets"])),
+            provider=table.provider,
+            approval_required=table.approval_required,
+            children=table.children,
+            env=table.env,
+            workspace_dir=table.workspace_dir,
+            restart=to_plain(table.restart),
+            secrets=tuple(map(_secret_grant, table.secrets)),
         )
     _check_secrets(spec, grant_set, config)
     return apply_constraints(grant_set, spec.constraints, time.time())
@@ -108,19 +109,19 @@ def _resolve_profile(spec: AgentSpec, config: HostConfig) -> ResolvedPolicy:
     return resolved
 
 
-def _bindings(spec: AgentSpec, table: Mapping[str, Any] | None) -> Mapping[str, Sequence[str]]:
+def _bindings(spec: AgentSpec, table: AgentPlan | None) -> Mapping[str, Sequence[str]]:
     """For an ad hoc program, `$ENV` is what its spec sets."""
     if table is None:
         return {"$PROVIDER": (), "$CHILDREN": (), "$ENV": tuple(filter(is_variable, spec.env))}
-    provider = [table["provider"]] if table["provider"] else []
-    return {"$PROVIDER": provider, "$CHILDREN": table["children"], "$ENV": table["env"]}
+    provider = [table.provider] if table.provider else []
+    return {"$PROVIDER": provider, "$CHILDREN": table.children, "$ENV": table.env}
 
 
-def _budget(policy: Policy, table: Mapping[str, Any] | None) -> Budget | None:
+def _budget(policy: Policy, table: AgentPlan | None) -> Budget | None:
     """None if the policy permits no model."""
     if not any(grant.scope == "llm" for grant in policy.permissions):
         return None
-    return Budget(**(to_plain(LlmTable()) if table is None else table["llm"]))
+    return Budget(**to_plain(LlmTable() if table is None else table.llm))
 
 
 def _secret_grant(name: str) -> Grant:
@@ -134,7 +135,7 @@ def _secret_grant(name: str) -> Grant:
 
 def _check_secrets(spec: AgentSpec, grant_set: GrantSet, config: HostConfig) -> None:
     """Only the gateway holds the keys of model providers."""
-    provider_keys = {table["env_var"] for table in config.providers.values()}
+    provider_keys = {provider.env_var for provider in config.providers.values()}
     for name in (text for grant in grant_set.secrets for text in grant.right.patterns):
         if name in provider_keys:
             raise SpawnError(

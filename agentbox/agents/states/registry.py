@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from agentbox.agents.registry.agent_record import AgentRecord
 from agentbox.agents.registry.store import AgentStore
@@ -17,6 +17,7 @@ from agentbox.core.slot_errors import (
     StateBusy,
     StateNotOwned,
 )
+from agentbox.plan.tables import AgentPlan
 from agentbox.policy.rights.authorization import PRINCIPAL
 
 _MAX_LISTED: Final = 3
@@ -43,7 +44,7 @@ class StateRegistry:
     def assign(
         self,
         spec: AgentSpec,
-        table: Mapping[str, Any] | None,
+        table: AgentPlan | None,
         agent_id: str,
         *,
         owner: str,
@@ -54,7 +55,7 @@ class StateRegistry:
         of its task, or a new one. Reserves the name at once; the store has it once the agent is
         admitted. Raises StateNotYours, PermissionDenied."""
         name = spec.state or (
-            f"{SHARED_PREFIX}{spec.agent}" if table and table["state"] == "shared" else None
+            f"{SHARED_PREFIX}{spec.agent}" if table and table.state == "shared" else None
         )
         if spec.state and owner.startswith(PRINCIPAL):
             raise PermissionDenied(

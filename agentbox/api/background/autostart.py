@@ -26,9 +26,7 @@ def autostart_names(services: "Services") -> tuple[str, ...]:
     if plan.slots["orchestrator"].use != "local-process":
         return ()
     return tuple(
-        name
-        for name, table in sorted(plan.agents.items())
-        if table["enabled"] and table["autostart"]
+        name for name, agent in sorted(plan.agents.items()) if agent.enabled and agent.autostart
     )
 
 

@@ -37,7 +37,7 @@ async def _remove_due(services: "Services") -> bool:
     """Whether there may be more. A state that cannot be removed does not block others, and is
     retried.
     """
-    keep_days = int(services.plan.state.get("keep_days", 7))
+    keep_days = services.plan.state.keep_days
     page = await states.call_agent_host(
         services, "state.due", before=time.time() - keep_days * _DAY, limit=_BATCH
     )

@@ -118,7 +118,7 @@ async def meta(call: Call) -> Reply:
             "plan_digest": boot.plan_digest,
             "lock_digest": plan.digests.lock,
             "system": plan.system,
-            "mesh": {"mode": plan.mesh.get("mode", "standalone")},
+            "mesh": {"mode": plan.mesh.mode},
             "adapters": _adapter_contracts(services),
             "observability": {
                 "metrics_endpoint": f":{plan.observability.metrics_port}/metrics",

@@ -24,11 +24,11 @@ def make_mesh_client(services: "Services") -> Client:
     """Raises AgentboxError when the identity of this box cannot be read or created."""
     mesh, paths = services.plan.mesh, services.paths
     instance = load_or_create(paths.slot("mesh"))
-    ca_file = str(mesh.get("ca_file", ""))
+    ca_file = mesh.ca_file
     connection = HostConnection(
-        str(mesh["host_url"]),
+        mesh.host_url,
         enrolment_token(services.plan, paths),
-        timeout=float(mesh["connect_timeout_seconds"]),
+        timeout=mesh.connect_timeout_seconds,
         ca_file=paths.resolve(ca_file) if ca_file else None,
     )
     slots = SessionSlots(

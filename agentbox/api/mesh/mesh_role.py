@@ -10,6 +10,7 @@ from agentbox.api.boot_facts import BootFacts
 from agentbox.box.supervision.slot_secrets import slot_secrets
 from agentbox.contracts.mesh import MeshStatus
 from agentbox.core.paths import Paths, environment
+from agentbox.core.records.plain import to_plain
 from agentbox.plan.model import Plan
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class MeshRole:
     """`host` is None unless `mesh.mode` is host, `client` unless it is client."""
 
     def __init__(self, plan: Plan) -> None:
-        self.mode = str(plan.mesh.get("mode", "standalone"))
+        self.mode = plan.mesh.mode
         self.host: Host | None = None
         self.client: Client | None = None
 
@@ -143,7 +144,7 @@ def enrolment_token(plan: Plan, paths: Paths) -> str:
     """The token with which boxes join a host; "" without one. Raises AgentboxError for an
     unreadable file.
     """
-    return slot_secrets(paths, plan.mesh).get("token", "")
+    return slot_secrets(paths, to_plain(plan.mesh)).get("token", "")
 
 
 def clock_scale(plan: Plan, boot: BootFacts) -> float:

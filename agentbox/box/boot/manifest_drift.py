@@ -94,4 +94,4 @@ def _check_environment(context: Context) -> None:
 
 def _needs_credentials(plan: Plan) -> bool:
     external = any(slot.use.startswith("external") for slot in plan.slots.values())
-    return external or plan.mesh.get("mode", "standalone") != "standalone"
+    return external or plan.mesh.mode != "standalone"

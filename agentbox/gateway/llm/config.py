@@ -69,13 +69,13 @@ def _providers(plan: Plan) -> dict[str, Provider]:
     return {
         name: Provider(
             name=name,
-            kind=table["kind"],
-            base_url=(table["base_url"] or ENDPOINTS[table["kind"]]).rstrip("/"),
-            env_var=table["env_var"],
-            models=tuple(table["models"]),
-            max_concurrent=table["max_concurrent"],
-            timeout_seconds=table["timeout_seconds"],
+            kind=provider.kind,
+            base_url=(provider.base_url or ENDPOINTS[provider.kind]).rstrip("/"),
+            env_var=provider.env_var,
+            models=provider.models,
+            max_concurrent=provider.max_concurrent,
+            timeout_seconds=provider.timeout_seconds,
         )
-        for name, table in plan.providers.items()
-        if table["enabled"]
+        for name, provider in plan.providers.items()
+        if provider.enabled
     }

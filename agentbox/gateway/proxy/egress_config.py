@@ -1,17 +1,14 @@
 """`[egress]` and `limits.egress`, reloaded for the next connection when a manifest is applied."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import structlog
 
 from agentbox.box.supervision import applied_plan
 from agentbox.box.supervision.boot_record import load_plan
 from agentbox.core.errors import AgentboxError
 from agentbox.gateway.config import GatewayConfig
+from agentbox.plan.tables import EgressPlan, LimitsPlan
 from agentbox.policy.patterns.hosts import HostPattern
 
-_GIB = 1 << 30
 log = structlog.get_logger()
 
 
@@ -37,12 +34,8 @@ class EgressConfig:
             return
         self._apply(plan.reach, plan.limits)
 
-    def _apply(self, table: Mapping[str, Any], limits: Mapping[str, Any]) -> None:
-        self.allow_private = tuple(
-            HostPattern.parse(text) for text in table.get("allow_private", ())
-        )
-        self.connect_seconds = float(table.get("connect_timeout_seconds", 10))
-        self.max_connections = int(table.get("max_connections", 64))
-        self.bytes_per_day = int(
-            limits.get("egress", _GIB)
-        )  # per 24 hours, for agents without a limit
+    def _apply(self, reach: EgressPlan, limits: LimitsPlan) -> None:
+        self.allow_private = tuple(map(HostPattern.parse, reach.allow_private))
+        self.connect_seconds = reach.connect_timeout_seconds
+        self.max_connections = reach.max_connections
+        self.bytes_per_day = limits.egress  # per 24 hours, for agents without a limit

@@ -69,8 +69,8 @@ def target_info(plan: Plan, paths: Paths) -> TargetInfo:
         writable=str(paths.state),
         ports=(plan.api.port, plan.observability.metrics_port),
         workspace=str(paths.workspace),
-        providers=tuple(name for name, table in plan.providers.items() if table["enabled"]),
-        limits={name: int(plan.limits[name]) for name in DEFAULT_LIMITS if plan.limits.get(name)},
+        providers=tuple(name for name, provider in plan.providers.items() if provider.enabled),
+        limits={name: int(getattr(plan.limits, name)) for name in DEFAULT_LIMITS},
     )
 
 

@@ -53,14 +53,14 @@ class Admission:
             ("admit_images", registration.image_hash),
             ("admit_postures", registration.posture_digest),
         ):
-            if (admitted := mesh.get(key)) and value not in admitted:
+            if (admitted := getattr(mesh, key)) and value not in admitted:
                 raise NotAdmitted(
                     f"cannot join: {value or '(none)'} is not in mesh.{key} of the host"
                 )
 
     def check_capacity(self, other_boxes: int) -> None:
         """Raises QuotaExceeded if the host is full."""
-        max_clients = int(self._plan().mesh["max_clients"])
+        max_clients = self._plan().mesh.max_clients
         if other_boxes >= max_clients:
             raise QuotaExceeded(
                 f"cannot join: the host already has {other_boxes} boxes",

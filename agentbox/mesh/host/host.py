@@ -63,12 +63,12 @@ class Host:
 
     @property
     def heartbeat_s(self) -> float:
-        return float(self._plan().mesh["heartbeat_seconds"])
+        return self._plan().mesh.heartbeat_seconds
 
     @property
     def lease_s(self) -> float:
         return (
-            self.heartbeat_s * int(self._plan().mesh["missed_heartbeats_before_eviction"])
+            self.heartbeat_s * self._plan().mesh.missed_heartbeats_before_eviction
             + LEASE_SLACK_SECONDS
         )
 

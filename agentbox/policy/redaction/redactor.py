@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from agentbox.core.errors import AgentboxError
 from agentbox.policy.redaction.cpu_clock import thread_seconds
@@ -179,26 +179,45 @@ class _Search:
         self._result.failed += 1
 
 
-def build_redactor(privacy: Mapping[str, Any]) -> Redactor:
-    """The redactor of an effective `[privacy]` table. Raises AgentboxError for an unsupported class
-    or mode.
-    """
-    mode = str(privacy.get("mode", "rules"))
-    if not privacy.get("enabled", True) or mode == "off":
+class PrivacySettings(Protocol):
+    """An effective `[privacy]` table."""
+
+    @property
+    def enabled(self) -> bool:
+        """False: nothing is redacted."""
+        ...
+
+    @property
+    def mode(self) -> str:
+        """How findings are detected: `rules` or `off`."""
+        ...
+
+    @property
+    def entities(self) -> tuple[str, ...]:
+        """Classes of findings; `*` is all."""
+        ...
+
+    @property
+    def policy(self) -> Mapping[str, Policy]:
+        """Strictness by slot and direction."""
+        ...
+
+
+def build_redactor(privacy: PrivacySettings) -> Redactor:
+    """Raises AgentboxError for an unsupported class or mode."""
+    if not privacy.enabled or privacy.mode == "off":
         return Redactor(detectors={}, policies={})
-    if mode != "rules":
+    if privacy.mode != "rules":
         raise AgentboxError(
-            f'cannot redact with privacy.mode = "{mode}": not supported in this release',
+            f'cannot redact with privacy.mode = "{privacy.mode}": not supported in this release',
             'use "rules" or "off"',
         )
-    names = tuple(privacy.get("entities", ("secret",)))
-    selected = tuple(RULES) if "*" in names else names
+    selected = tuple(RULES) if "*" in privacy.entities else privacy.entities
     for name in selected:
         if name not in RULES:
             raise AgentboxError(
                 f'cannot redact "{name}": no detector of mode "rules" finds it',
                 f"use {', '.join(RULES)} in privacy.entities",
             )
-    return Redactor(
-        detectors={name: RULES[name] for name in selected}, policies=dict(privacy.get("policy", {}))
-    )
+    detectors = {name: RULES[name] for name in selected}
+    return Redactor(detectors=detectors, policies=privacy.policy)

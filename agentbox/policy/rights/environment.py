@@ -3,7 +3,7 @@ credentials and API keys.
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from agentbox.policy.rights.grant_set import GrantSet
 
@@ -13,9 +13,10 @@ _LOOPBACK: Final = "127.0.0.1,::1,localhost"
 
 
 def agent_environment(
-    grant_set: GrantSet, token: str, port: int, providers: Mapping[str, Mapping[str, Any]]
+    grant_set: GrantSet, token: str, port: int, provider_kinds: Mapping[str, str]
 ) -> dict[str, str]:
-    """`port` is the gateway's, on loopback; `providers` is `plan.providers`. The only secret is the
+    """`port` is the gateway's, on loopback; `provider_kinds` the protocol of each model
+    provider by name. The only secret is the
     agent's own token.
     """
     gateway = f"http://127.0.0.1:{port}"
@@ -26,10 +27,8 @@ def agent_environment(
     ):
         proxy = gateway.replace("://", f"://agent:{token}@")
         variables |= dict.fromkeys(_PROXIES, proxy) | dict.fromkeys(_DIRECT, _LOOPBACK)
-    if grant_set.provider in providers:
-        variables |= _model_variables(
-            providers[grant_set.provider]["kind"], f"{gateway}/llm/{grant_set.provider}", token
-        )
+    if (kind := provider_kinds.get(grant_set.provider)) is not None:
+        variables |= _model_variables(kind, f"{gateway}/llm/{grant_set.provider}", token)
     return variables
 
 

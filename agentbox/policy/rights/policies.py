@@ -2,23 +2,15 @@
 own table, below the ceiling `egress.allow`.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
 
-from agentbox.core.canonical import canonical_json
-from agentbox.core.records.plain import build
-from agentbox.manifest.tables.policies import PolicyTable as Written
 from agentbox.policy.patterns.base import Pattern
 from agentbox.policy.patterns.hosts import HostPattern
 from agentbox.policy.patterns.scopes import parse
 from agentbox.policy.policy import Bindings, Policy, PolicyRule
-from agentbox.policy.profiles import UNRESTRICTED, chain, effective_policy
-
-PolicyTables = Mapping[str, Mapping[str, Any]]
-"""`plan.policies`: the tables as written, by name."""
+from agentbox.policy.profiles import UNRESTRICTED, PolicySpec, chain, effective_policy
 
 
 @dataclass(frozen=True)
@@ -34,11 +26,11 @@ class ResolvedPolicy:
         return self.root == UNRESTRICTED
 
 
-def resolve(name: str, policies: PolicyTables) -> ResolvedPolicy:
-    """Resolves a name. Raises ChainError for an unknown name, PatternError for an invalid
-    pattern.
+def resolve(name: str, policies: Mapping[str, PolicySpec]) -> ResolvedPolicy:
+    """Resolves a name; `policies` are hashable. Raises ChainError for an unknown name, PatternError
+    for an invalid pattern.
     """
-    return _resolve(name, canonical_json(dict(policies)))
+    return _resolve(name, tuple(policies.items()))
 
 
 def bind_policy(resolved: ResolvedPolicy, bindings: Bindings, ceiling: Sequence[str]) -> Policy:
@@ -92,8 +84,6 @@ def _intersect(
 
 
 @lru_cache(maxsize=64)
-def _resolve(name: str, text: bytes) -> ResolvedPolicy:
-    written = {
-        key: build(Written, table, f"policies.{key}") for key, table in json.loads(text).items()
-    }
-    return ResolvedPolicy(effective_policy(name, written), chain(name, written)[0])
+def _resolve(name: str, tables: tuple[tuple[str, PolicySpec], ...]) -> ResolvedPolicy:
+    policies = dict(tables)
+    return ResolvedPolicy(effective_policy(name, policies), chain(name, policies)[0])

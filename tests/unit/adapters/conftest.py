@@ -3,6 +3,7 @@
 from contextlib import asynccontextmanager
 
 import pytest
+from support import tables
 
 from agentbox.adapters.runtime.adapter import SLOTS, Deps, SlotConfig
 from agentbox.adapters.runtime.metrics import Metrics
@@ -50,7 +51,7 @@ class Box:
     ):
         chosen = {**LOCAL, **(uses or {})}
         configs = {s: self.config(s, chosen[s], s in required, **options.get(s, {})) for s in SLOTS}
-        guard = build_redactor(privacy or {"enabled": False})
+        guard = build_redactor(tables.privacy(**(privacy or {"enabled": False})))
         given = Deps(metrics=self.metrics, **(deps or {}))
         return Slots(configs, given, guard, timing=timing, spans=spans, on_change=self._changed)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 from agentbox_testkit.contracts.orchestrator_lab import wait_until_async
-from support.agent_host import LIMITS
+from support import tables
 
 from agentbox.agents import canaries as runner
 from agentbox.agents.canaries import NOT_RUN, WEAK_HOOK, CanaryRunner
@@ -27,7 +27,7 @@ async def host() -> AsyncIterator[HostState]:
         paths = Paths(Path(folder))
         for path in (paths.run, paths.state, paths.logs, paths.workspace, paths.branches):
             path.mkdir(parents=True, exist_ok=True)
-        config = HostConfig(paths=paths, limits=LIMITS, test_hooks=True)
+        config = HostConfig(paths=paths, limits=tables.limits(), test_hooks=True)
         store = AgentStore(config.state_dir)
         await store.open()
         made = HostState(config, store, "mark")

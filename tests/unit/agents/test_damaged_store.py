@@ -7,7 +7,7 @@ from pathlib import Path
 import apsw
 import pytest
 import pytest_asyncio
-from support.agent_host import LIMITS
+from support import tables
 
 from agentbox.agents.approvals.request import ApprovalRequest
 from agentbox.agents.config import HostConfig
@@ -25,7 +25,7 @@ DAMAGE = ("'{'", "'[]'", "CAST(x'7bff7d' AS TEXT)")
 
 @pytest.fixture
 def config(tmp_path: Path) -> HostConfig:
-    return HostConfig(paths=Paths(tmp_path), limits=LIMITS)
+    return HostConfig(paths=Paths(tmp_path), limits=tables.limits())
 
 
 @pytest_asyncio.fixture

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from support.agent_host import LIMITS
+from support import tables
 
 from agentbox.agents.config import HostConfig
 from agentbox.agents.registry import denial_rates
@@ -29,7 +29,7 @@ RULE = ("door", "x", "policy")
 @pytest_asyncio.fixture
 async def host(tmp_path: Path) -> AsyncIterator[HostState]:
     """With its store open and no agent."""
-    config = HostConfig(paths=Paths(tmp_path), limits=LIMITS)
+    config = HostConfig(paths=Paths(tmp_path), limits=tables.limits())
     store = AgentStore(config.state_dir)
     await store.open()
     yield HostState(config, store, "mark")

@@ -3,6 +3,8 @@
 from dataclasses import replace
 from pathlib import Path
 
+from support import tables
+
 from agentbox.agents.config import HostConfig
 from agentbox.agents.registry.agent_record import AgentRecord
 from agentbox.agents.registry.agent_registry import select_surplus
@@ -10,7 +12,10 @@ from agentbox.contracts.orchestrator import AgentSpec, Limits
 from agentbox.core.paths import Paths
 
 CONFIG = replace(
-    HostConfig(paths=Paths(Path("/")), limits={}), keep_ended=3, keep_output=100, keep_specs=50
+    HostConfig(paths=Paths(Path("/")), limits=tables.limits()),
+    keep_ended=3,
+    keep_output=100,
+    keep_specs=50,
 )
 
 

@@ -13,8 +13,8 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from support import tables
 from support.agent_family import MANIFEST, NAMES
-from support.agent_host import LIMITS
 from support.plans import plan_of
 
 from agentbox.agents.admission.admit import Requester, admit
@@ -57,10 +57,10 @@ class RightsMachine(RuleBasedStateMachine):
         self.folder = Path(tempfile.mkdtemp(prefix="abx-", dir="/var/tmp"))
         self.config = HostConfig(
             paths=Paths(self.folder),
-            limits=LIMITS,
+            limits=tables.limits(),
             agents=PLAN.agents,
             policies=PLAN.policies,
-            egress=PLAN.reach,
+            egress_allow=PLAN.reach.allow,
             max_depth=4,
         )
         self.tokens: dict[str, list[str]] = {}

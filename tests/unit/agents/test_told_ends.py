@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import apsw
-from support.agent_host import LIMITS, AgentHostBox
+from support import tables
+from support.agent_host import AgentHostBox
 from support.host_agents import open_orchestrator
 
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
@@ -25,7 +26,7 @@ async def test_an_end_that_was_told_is_its_end_after_a_crash(tmp_path: Path) -> 
         handle = await adapter.spawn(spec, request_id=uuid7())
         pipes = await adapter.attach(handle)
         writer = apsw.Connection(
-            str(HostConfig(paths=box.paths, limits=LIMITS).state_dir / "agents.db")
+            str(HostConfig(paths=box.paths, limits=tables.limits()).state_dir / "agents.db")
         )
         writer.execute("BEGIN IMMEDIATE")  # nothing is stored from now on
         await pipes.send(b"go\n")

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support import tables
 from support.plans import plan_of
 
 from agentbox.box.posture.promised import promised_controls
@@ -86,7 +87,7 @@ def test_an_old_landlock_is_named(
     monkeypatch.setattr(kernels, "abi", lambda: abi)
     assert {row.subject for row in landlock.run_check(host) if row.state == "bad"} == bad
     allowing = replace(
-        host, plan=replace(host.plan, limits={**host.plan.limits, "allow_degraded": tuple(bad)})
+        host, plan=replace(host.plan, limits=tables.limits(allow_degraded=tuple(bad)))
     )
     assert {row.subject for row in landlock.run_check(allowing) if row.state == "warning"} == bad
 

@@ -222,7 +222,9 @@ async def test_what_is_applied_holds_for_the_next_connection(start: Start) -> No
         assert (await gateway.open_tunnel(f"127.0.0.1:{port}"))[2][9:12] == "200"
         store_applied(
             gateway.config.paths,
-            replace(gateway.config.plan, reach={**gateway.config.plan.reach, "allow_private": []}),
+            replace(
+                gateway.config.plan, reach=replace(gateway.config.plan.reach, allow_private=())
+            ),
         )
         assert (await gateway.open_tunnel(f"127.0.0.1:{port}"))[2][9:12] == "403"
 

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from agentbox_testkit.wait import wait_until
 from support import plans
-from support.agent_host import LIMITS
 from support.api_box import ApiBox
 from support.gateway_box import GatewayBox
 from support.ports import free_port
@@ -82,7 +81,7 @@ def box(
         "agents": result.agents,
         "policies": result.policies,
         "reach": result.reach,
-        "limits": {**LIMITS, **result.limits},
+        "limits": result.limits,
     }
     prefix = tmp_path_factory.mktemp("box")
     api = ApiBox(prefix, **tables)

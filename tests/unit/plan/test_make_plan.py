@@ -46,7 +46,7 @@ def test_sizes_are_bytes_and_slots_have_only_the_options_that_their_class_reads(
     plan = plan_of('[adapters]\nevents.segment_size = "1MiB"\n[limits]\nmemory = "3MiB"\n')
     assert plan.slots["events"].options["segment_size"] == 1 << 20
     assert set(plan.slots["events"].options) == {"fsync", "max_size", "segment_size"}
-    assert plan.limits["memory"] == 3 << 20
+    assert plan.limits.memory == 3 << 20
 
 
 def test_equal_inputs_give_one_digest_and_any_change_gives_another() -> None:

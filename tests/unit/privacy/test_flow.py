@@ -4,6 +4,7 @@ import random
 from dataclasses import replace
 
 import pytest
+from support import tables
 
 from agentbox.policy.redaction.redacting_stream import RedactingStream
 from agentbox.policy.redaction.redactor import WINDOW, RedactionFailed, Redactor, build_redactor
@@ -13,7 +14,7 @@ KEY = "AKIA" + "ABCDEFGH12345678"
 
 def guard(policy="strict"):
     """Its clock stands still: how long a search may take is not what these tests are about."""
-    made = build_redactor({"entities": ["secret", "email"], "policy": {"pods": policy}})
+    made = build_redactor(tables.privacy(entities=("secret", "email"), policy={"pods": policy}))
     return replace(made, clock=lambda: 0.0)
 
 

@@ -1,6 +1,7 @@
 """The policy: strict, soft, off."""
 
 import pytest
+from support import tables
 
 from agentbox.core.errors import AgentboxError
 from agentbox.policy.redaction.detectors import RULES
@@ -11,13 +12,7 @@ KEY = "AKIA" + "ABCDEFGH12345678"
 
 def guard(policy="soft", entities=("secret",), **more):
     return build_redactor(
-        {
-            "enabled": True,
-            "mode": "rules",
-            "entities": list(entities),
-            "policy": {"beads": policy},
-            **more,
-        }
+        tables.privacy(**{"entities": entities, "policy": {"beads": policy}, **more})
     )
 
 
@@ -124,9 +119,9 @@ def test_a_long_finding_is_found_across_a_window(long, before):
 
 @pytest.mark.parametrize(
     ("table", "sentence"),
-    [({"entities": ["person"]}, "person"), ({"mode": "local-cpu"}, "local-cpu")],
+    [({"entities": ("person",)}, "person"), ({"mode": "local-cpu"}, "local-cpu")],
 )
 def test_what_no_detector_covers_is_refused(table, sentence):
     """By name."""
     with pytest.raises(AgentboxError, match=sentence):
-        build_redactor({"enabled": True, "mode": "rules", "policy": {}, **table})
+        build_redactor(tables.privacy(**table))

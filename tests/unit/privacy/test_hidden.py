@@ -3,12 +3,11 @@
 import json
 
 import pytest
+from support import tables
 
 from agentbox.policy.redaction.redactor import build_redactor
 
-GUARD = build_redactor(
-    {"enabled": True, "mode": "rules", "entities": ["*"], "policy": {"pods": "strict"}}
-)
+GUARD = build_redactor(tables.privacy(entities=("*",), policy={"pods": "strict"}))
 
 
 def cleaned(value):

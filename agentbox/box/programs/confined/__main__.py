@@ -78,7 +78,7 @@ def _confine(paths: Paths, plan: Plan, ruleset: Ruleset, temporary: Path) -> dic
         ruleset,
         feature_program.grants(ruleset, paths, temporary),
         feature_program.bindable_ports(ruleset, used_ports),
-        allow_degraded=plan.limits["allow_degraded"],
+        allow_degraded=plan.limits.allow_degraded,
         path_boundary=feature_program.boundary(paths, plan.writable_roots),
     )
 

@@ -17,7 +17,7 @@ def run_check(host: CheckContext) -> Iterator[CheckResult]:
     if not missing:
         yield CheckResult(check=NAME, state="good", message=f"ABI {abi}", facts={"abi": abi})
         return
-    allowed = set(host.plan.limits.get("allow_degraded", ()))
+    allowed = set(host.plan.limits.allow_degraded)
     advice = "Boot a kernel with Landlock (6.12 or later, `lsm=landlock,…`)" + (
         "" if abi else "; this one lacks it or did not enable it at boot"
     )

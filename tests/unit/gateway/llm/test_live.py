@@ -12,6 +12,7 @@ from support.model_server import ModelServer
 from agentbox.box.supervision.applied_plan import store_applied
 from agentbox.core.paths import Paths
 from agentbox.gateway.llm.live_config import watch_config
+from agentbox.plan.tables import ProviderPlan
 
 
 async def test_an_applied_manifest_holds_for_the_next_call(tmp_path: Path) -> None:
@@ -24,11 +25,11 @@ async def test_an_applied_manifest_holds_for_the_next_call(tmp_path: Path) -> No
             following = asyncio.create_task(watch_config(gateway.app, paths))
             await asyncio.sleep(0)
             paths.applied_plan.write_text("{")
-            table = {
-                "enabled": True, "kind": "openai", "base_url": f"{server.url}/v1", "env_var": VARIABLE, "models": ["large-*"],
-                "max_concurrent": 9, "timeout_seconds": 30,
-            }  # fmt: skip
-            store_applied(paths, replace(api_plan(), providers={"openai": table}))
+            provider = ProviderPlan(
+                enabled=True, kind="openai", base_url=f"{server.url}/v1", env_var=VARIABLE, models=("large-*",),
+                max_concurrent=9, timeout_seconds=30,
+            )  # fmt: skip
+            store_applied(paths, replace(api_plan(), providers={"openai": provider}))
             await wait_until(
                 lambda: gateway.app.runtimes["openai"].queue.slots == 9, "the new bound holds"
             )

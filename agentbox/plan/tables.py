@@ -1,0 +1,172 @@
+"""Tables of the manifest as they stand in the plan: every default is filled in, sizes are bytes.
+Standard library only: Stage A of the boot reads the plan with this.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, kw_only=True)
+class LimitsPlan:
+    """Limits of one agent: default and maximum. Sizes in bytes; 0 for `agent_wall_seconds` means
+    unlimited.
+    """
+
+    memory: int
+    cpu: float
+    pids: int
+    fds: int
+    tmp: int
+    branch_disk: int
+    run_wall_seconds: int
+    agent_wall_seconds: int
+    stdout: int
+    frame: int
+    events_kept: int
+    tool_timeout_seconds: int
+    approval_timeout_seconds: int
+    egress: int
+    allow_degraded: tuple[str, ...]  # mechanisms that the kernel may lack
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelBudgetPlan:
+    """What an agent may use of its model per window."""
+
+    max_tokens: int
+    max_calls: int
+    window_seconds: int
+    max_concurrent: int
+    weight: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class RestartPlan:
+    """When an agent is restarted: at most `max_restarts` times in a window."""
+
+    policy: Literal["never", "on-failure", "always"]
+    max_restarts: int
+    window_seconds: int
+    backoff_seconds: int
+    backoff_max_seconds: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentPlan:
+    """One `[agents.<name>]` table, with the limits that it does not set filled in from
+    `[limits]`.
+    """
+
+    enabled: bool
+    autostart: bool
+    max_instances: int
+    command: tuple[str, ...]
+    args: tuple[str, ...]
+    protocol: Literal["oneshot", "stdio", "acp"]
+    profile: str
+    provider: str  # name in [providers], "" = no model
+    env: tuple[str, ...]
+    secrets: tuple[str, ...]  # names; never values
+    state: Literal["run", "shared"]
+    workspace: Literal["branch", "direct"]
+    workspace_dir: str
+    children: tuple[str, ...]
+    approval_required: tuple[str, ...]
+    limits: LimitsPlan
+    llm: ModelBudgetPlan
+    restart: RestartPlan
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProviderPlan:
+    """One model endpoint. `env_var` names its key; the plan never contains a credential."""
+
+    enabled: bool
+    kind: Literal["openai", "anthropic", "gemini"]
+    base_url: str  # "" = the vendor's own
+    env_var: str
+    models: tuple[str, ...]
+    max_concurrent: int
+    timeout_seconds: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class EgressPlan:
+    """The maximum of hosts that agents may reach."""
+
+    allow: tuple[str, ...]
+    allow_private: tuple[str, ...]
+    connect_timeout_seconds: int
+    max_connections: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class RulePlan:
+    """One rule of a policy."""
+
+    mode: Literal["allow", "deny"]
+    operations: tuple[str, ...]
+    patterns: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetRulePlan(RulePlan):
+    """A rule about the network. `methods` and `paths` restrict it to such plain HTTP requests;
+    () = all.
+    """
+
+    methods: tuple[str, ...]
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyPlan:
+    """One `[policies.<name>]` table: rules in addition to those of `base`."""
+
+    base: str
+    fs: tuple[RulePlan, ...]
+    net: tuple[NetRulePlan, ...]
+    exec: tuple[RulePlan, ...]
+    env: tuple[RulePlan, ...]
+    tool: tuple[RulePlan, ...]
+    llm: tuple[RulePlan, ...]
+    agent: tuple[RulePlan, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeshPlan:
+    """The role of this box in a federation."""
+
+    mode: Literal["standalone", "client", "host"]
+    host_url: str
+    token_env: str
+    token_file: str
+    heartbeat_seconds: int
+    connect_timeout_seconds: int
+    ca_file: str  # "" = the system's certificates
+    admit_images: tuple[str, ...]  # digests; () = all
+    admit_postures: tuple[str, ...]
+    missed_heartbeats_before_eviction: int
+    max_clients: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivacyPlan:
+    """What is redacted. `policy` is the strictness per slot and direction: `strict`, `soft` or
+    `off`.
+    """
+
+    enabled: bool
+    mode: str
+    dtype: str
+    port: int
+    entities: tuple[str, ...]
+    policy: Mapping[str, Literal["strict", "soft", "off"]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatePlan:
+    """How long the memory and pods of unnamed runs are kept after their end; 0 = not at all."""
+
+    keep_days: int
