@@ -75,7 +75,7 @@ async def of_class(
         bound = HYBRID[name] if (mode, size) == ("hybrid", 100_000) else held[0]
         claims.append(Claim(f"{name} {mode} {size}", "ms", samples, bound, where, peer=peer))
     narrow = {"n": {"lt": size // 100}}
-    samples = await timed(lambda query: adapter.search(query, limit=HITS, flt=narrow), queries)
+    samples = await timed(lambda query: adapter.search(query, limit=HITS, filter=narrow), queries)
     claims.append(
         Claim(f"{name} hybrid, 1 % filter {size}", "ms", samples, held[0], where, peer=peer)
     )

@@ -165,7 +165,7 @@ def list_memory(
     """A page of entries."""
     query = {
         "prefix": prefix or None,
-        "flt": json.dumps(dict(filters)) if filters else None,
+        "filter": json.dumps(dict(filters)) if filters else None,
         "limit": limit,
         "cursor": cursor,
     }

@@ -155,7 +155,7 @@ class Beads(Protocol):
     async def show(self, bead_id: str) -> Bead: ...
 
     async def list(
-        self, flt: BeadFilter = ALL, *, limit: int = 100, cursor: str | None = None
+        self, filter: BeadFilter = ALL, *, limit: int = 100, cursor: str | None = None
     ) -> Page[Bead]: ...
 
 

@@ -98,7 +98,7 @@ class StoreBody(Record):
 
 @record
 class SearchBody(Record):
-    """`flt` is a filter on metadata; `min_cosine` excludes entries that are less similar."""
+    """`filter` is a filter on metadata; `min_cosine` excludes entries that are less similar."""
 
     query: Annotated[str, bounded_text(maximum=MAX_QUERY)]
     namespaces: Annotated[tuple[Namespace, ...], item_count(minimum=1, maximum=MAX_NAMESPACES)] = (
@@ -106,7 +106,7 @@ class SearchBody(Record):
     )
     limit: Annotated[int, number_range(*HIT_LIMIT)] = 10
     mode: Literal["hybrid", "vector", "text"] = "hybrid"
-    flt: Annotated[JsonObj, schema_keywords(**FILTER)] = field(default_factory=dict)
+    filter: Annotated[JsonObj, schema_keywords(**FILTER)] = field(default_factory=dict)
     min_cosine: Annotated[float | None, number_range(-1, 1)] = None
 
 

@@ -186,11 +186,11 @@ class Events(Protocol):
         ...
 
     async def read(
-        self, *, since: int = -1, limit: int = 100, flt: EventFilter = ALL
+        self, *, since: int = -1, limit: int = 100, filter: EventFilter = ALL
     ) -> EventBatch: ...
 
     def subscribe(
-        self, *, since: int | None = None, flt: EventFilter = ALL
+        self, *, since: int | None = None, filter: EventFilter = ALL
     ) -> AsyncIterator[Event]:
         """None = from now; else replays from after `since`, then follows."""
         ...

@@ -80,7 +80,7 @@ class Memory(Protocol):
         namespaces: tuple[str, ...] = ("default",),
         limit: int = 10,
         mode: Literal["hybrid", "vector", "text"] = "hybrid",
-        flt: JsonObj = EMPTY,
+        filter: JsonObj = EMPTY,
         min_cosine: float | None = None,
     ) -> tuple[Hit, ...]: ...
 
@@ -91,7 +91,7 @@ class Memory(Protocol):
         *,
         namespace: str = "default",
         prefix: str = "",
-        flt: JsonObj = EMPTY,
+        filter: JsonObj = EMPTY,
         limit: int = 100,
         cursor: str | None = None,
     ) -> Page[MemoryEntry]: ...

@@ -70,7 +70,7 @@ _HEADERS: Mapping[str, Schema] = {
     "Idempotency-Key": {"type": "string", "pattern": IDEMPOTENCY_KEY},
     "Last-Event-ID": {"type": "string", "pattern": "^[0-9]+$"},
 }
-JSON_PARAMETERS = {"flt": FILTER}  # query parameters whose value is a JSON document
+JSON_PARAMETERS = {"filter": FILTER}  # query parameters whose value is a JSON document
 REQUIRED = frozenset(
     {("terminate_agent", "generation"), ("attach_agent", "generation")}
 )  # required query parameters

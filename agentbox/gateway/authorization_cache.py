@@ -195,7 +195,7 @@ class AuthorizationCache:
 
     async def _subscribe(self, client: RpcClient) -> None:
         subscription = await client.subscribe(
-            "standing.follow", {}, Deadline.after(_CONNECT_SECONDS)
+            "authorization.watch", {}, Deadline.after(_CONNECT_SECONDS)
         )
         async with aclosing(subscription.items()) as items:
             async for change in items:
@@ -208,7 +208,7 @@ class AuthorizationCache:
         elif kind == "over":
             self._remove((change["agent_id"], change["generation"]))
         else:
-            authorization = authorization_from_json(change["standing"])
+            authorization = authorization_from_json(change["authorization"])
             for key in [
                 other
                 for other in self._authorizations

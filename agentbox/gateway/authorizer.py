@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol
 from agentbox.policy.patterns.scopes import Scope
 from agentbox.policy.rights.authorization import Authorization
 
-Layer = Literal["proxy", "gateway", "door"]
+Layer = Literal["proxy", "gateway", "agent-api"]
 
 
 class AccessDenied(Exception):

@@ -96,7 +96,7 @@ async def test_an_entry_goes_round(slots: tuple[Any, Any]) -> None:
     assert not (await memory.store("a/b", "another whale", namespace=ns))[1]
     (hit,) = await memory.search("whale", namespaces=(ns,), mode="text")
     assert (hit.entry.key, hit.score > 0) == ("a/b", True)
-    assert await memory.search("whale", namespaces=(ns,), flt={"n": 9}) == []
+    assert await memory.search("whale", namespaces=(ns,), filter={"n": 9}) == []
     entries, cursor = await memory.list(namespace=ns, prefix="a", limit=1)
     assert ([found.key for found in entries], cursor) == (["a/b"], None)
     assert (await memory.stats(ns))["entries"] == 1

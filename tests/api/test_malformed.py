@@ -41,7 +41,7 @@ def test_a_body_that_is_none(box: ApiBox, place: str) -> None:
 
 WRAPPED = {
     "POST /v1/events": b'{"events": [{"type": "x", "data": %s}]}', "PUT /v1/memory/ns/n/keys/k": b'{"value": %s}',
-    "POST /v1/memory/search": b'{"query": "x", "flt": {"a": %s}}', "POST /v1/beads/epics": b'{"title": "x", "data": {"a": %s}}',
+    "POST /v1/memory/search": b'{"query": "x", "filter": {"a": %s}}', "POST /v1/beads/epics": b'{"title": "x", "data": {"a": %s}}',
     "POST /v1/agents": b'{"name": "x", "argv": ["true"], "labels": {"a": %s}}', "POST /v1/tasks": b'{"argv": ["true"], "labels": {"a": %s}}',
 }  # fmt: skip
 
@@ -64,8 +64,8 @@ HEADS = {
     "a name twice": "GET /v1/beads?limit=1&limit=2 HTTP/1.1", "query of no UTF-8": "GET /v1/beads?creator=%ff HTTP/1.1", "path of no UTF-8": "GET /v1/beads/%ff HTTP/1.1",
     "a long number": f"GET /v1/beads?limit={'9' * 5000} HTTP/1.1", "digits of another script": "GET /v1/beads?limit=%D9%A3 HTTP/1.1", "since": f"GET /v1/events?since={'9' * 5000} HTTP/1.1",
     "a long seq": f"GET /v1/events/{'9' * 5000} HTTP/1.1", "a long id of a stream": f"GET /v1/events/stream HTTP/1.1\nLast-Event-ID: {'9' * 5000}",
-    "NaN in a query": "GET /v1/memory/ns/n/keys?flt=%7B%22a%22%3ANaN%7D HTTP/1.1", "a deep query": f"GET /v1/memory/ns/n/keys?flt={'%5B' * 4000} HTTP/1.1",
-    "a deep cursor": "GET /v1/beads?cursor=%s HTTP/1.1" % ("W1tb" * 2000), "a deep filter": f"GET /v1/memory/ns/n/keys?flt={'%7B%22a%22%3A' * 500}1{'%7D' * 500} HTTP/1.1",
+    "NaN in a query": "GET /v1/memory/ns/n/keys?filter=%7B%22a%22%3ANaN%7D HTTP/1.1", "a deep query": f"GET /v1/memory/ns/n/keys?filter={'%5B' * 4000} HTTP/1.1",
+    "a deep cursor": "GET /v1/beads?cursor=%s HTTP/1.1" % ("W1tb" * 2000), "a deep filter": f"GET /v1/memory/ns/n/keys?filter={'%7B%22a%22%3A' * 500}1{'%7D' * 500} HTTP/1.1",
     "NaN seconds": "DELETE /v1/agents/x?generation=1&grace_s=nan HTTP/1.1", "negative length": "POST /v1/beads/epics HTTP/1.1\nContent-Length: -1",
     "a bad chunk": "POST /v1/beads/epics HTTP/1.1\nContent-Type: application/json\nTransfer-Encoding: chunked\n\nzz",
 }  # fmt: skip

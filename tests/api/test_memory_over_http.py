@@ -52,7 +52,7 @@ def test_search_finds_by_words_and_by_meaning(client: BoxClient, ns: str) -> Non
     meaning = {"query": "how to make a loaf", "namespaces": [ns], "mode": "vector", "limit": 1}
     assert client.call("search_memory", body=meaning)["hits"][0]["entry"]["key"] == "food"
     filtered = client.call(
-        "search_memory", body={"query": "bread", "namespaces": [ns], "flt": {"n": {"gt": 1}}}
+        "search_memory", body={"query": "bread", "namespaces": [ns], "filter": {"n": {"gt": 1}}}
     )["hits"]
     assert [hit["entry"]["key"] for hit in filtered] == ["ship"]
 
@@ -67,7 +67,7 @@ def test_listing_pages_by_prefix_and_filter(client: BoxClient, ns: str) -> None:
         "list_memory", {"ns": ns}, query={"prefix": "k", "limit": 3, "cursor": first["next_cursor"]}
     )
     assert [row["key"] for row in (*first["items"], *rest["items"])] == [f"k{n}" for n in range(5)]
-    odd = client.call("list_memory", {"ns": ns}, query={"flt": json.dumps({"odd": 1})})
+    odd = client.call("list_memory", {"ns": ns}, query={"filter": json.dumps({"odd": 1})})
     assert [row["key"] for row in odd["items"]] == ["k1", "k3"]
     assert client.call("memory_stats", query={"namespace": ns})["entries"] == 6
 
@@ -79,8 +79,8 @@ def test_listing_pages_by_prefix_and_filter(client: BoxClient, ns: str) -> None:
         ("store_memory", "k", {"value": 1, "colour": 2}, None),
         ("store_memory", "k", {"value": 1, "ttl_s": 0}, None),
         ("store_memory", "k", {"value": 1, "metadata": {"a": []}}, None),
-        ("list_memory", "", None, {"flt": "["}),
-        ("list_memory", "", None, {"flt": "[]"}),
+        ("list_memory", "", None, {"filter": "["}),
+        ("list_memory", "", None, {"filter": "[]"}),
         ("list_memory", "", None, {"limit": "501"}),
         ("search_memory", "", {"query": "x", "mode": "magic"}, None),
         ("search_memory", "", {"query": "x", "namespaces": []}, None),

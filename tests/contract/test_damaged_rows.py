@@ -61,11 +61,11 @@ async def test_a_damaged_bead(opened, column, at):
     made = sorted(
         [(await adapter.create_child(epic.id, spec(str(number))))[0].id for number in range(6)]
     )
-    flt = BeadFilter(parent_id=epic.id)
+    filter = BeadFilter(parent_id=epic.id)
     with apsw.Connection(str(store.directory / "beads.db")) as db:
         db.execute(f"UPDATE beads SET {column} = '{{no' WHERE id = ?", (made[at],))
     rest = [one for one in made if one != made[at]]
-    assert [bead.id for bead in await pages(partial(adapter.list, flt))] == rest
+    assert [bead.id for bead in await pages(partial(adapter.list, filter))] == rest
     assert sorted(bead.id for bead in await pages(adapter.ready)) == rest
     with pytest.raises(IntegrityError, match=f"bead {made[at]}: its row is damaged"):
         await adapter.show(made[at])

@@ -148,7 +148,7 @@ class TestExternalPg(MemoryContract):
                 )
             )
             assert "entries_vector" in plan
-            for flt, condition in (({}, "true"), ({"n": {"lt": 100}}, "key::int < 100")):
+            for filter, condition in (({}, "true"), ({"n": {"lt": 100}}, "key::int < 100")):
                 found = wanted = 0
                 for query in texts(100, seed=99):
                     (vector,) = await embedder.embed([query])
@@ -156,7 +156,7 @@ class TestExternalPg(MemoryContract):
                         f"SELECT key FROM entries WHERE {condition} ORDER BY (vector <=> %s::vector) + 0 LIMIT 10",
                         (vector_text(vector),),
                     ).fetchall()
-                    hits = await adapter.search(query, mode="vector", flt=flt)
+                    hits = await adapter.search(query, mode="vector", filter=filter)
                     assert len(hits) == 10
                     found += len({hit.entry.key for hit in hits} & {row[0] for row in exact})
                     wanted += 10

@@ -47,8 +47,8 @@ async def same_as_a_scan(adapter, monkeypatch, query, **how):
 
 HOWS = (
     {"mode": "vector"}, {"mode": "hybrid", "limit": 3}, {"mode": "vector", "namespaces": ("two",)},
-    {"mode": "vector", "namespaces": ("default", "two", "none"), "limit": 40}, {"mode": "vector", "flt": {"n": {"lt": 6}}},
-    {"mode": "vector", "flt": {"n": {"gte": 100}}}, {"mode": "vector", "min_cosine": 0.6}, {"mode": "hybrid", "min_cosine": -1},
+    {"mode": "vector", "namespaces": ("default", "two", "none"), "limit": 40}, {"mode": "vector", "filter": {"n": {"lt": 6}}},
+    {"mode": "vector", "filter": {"n": {"gte": 100}}}, {"mode": "vector", "min_cosine": 0.6}, {"mode": "hybrid", "min_cosine": -1},
 )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from agentbox.adapters.memory.postgres import word_index
 
 LINES = texts(300, seed=3)
 HOWS = (
-    {"mode": "text"}, {"mode": "text", "namespaces": ("two",)}, {"mode": "text", "flt": {"n": {"lt": 6}}},
+    {"mode": "text"}, {"mode": "text", "namespaces": ("two",)}, {"mode": "text", "filter": {"n": {"lt": 6}}},
     {"mode": "text", "namespaces": ("default", "two", "none"), "limit": 40}, {"mode": "text", "min_cosine": 0.6},
 )  # fmt: skip
 

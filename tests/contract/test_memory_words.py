@@ -14,8 +14,8 @@ from agentbox.adapters.memory.sqlite import word_index
 LINES = texts(400, seed=3)
 HOWS = (
     {"mode": "text"}, {"mode": "hybrid", "limit": 3}, {"mode": "text", "namespaces": ("two",)},
-    {"mode": "text", "namespaces": ("default", "two", "none"), "limit": 40}, {"mode": "text", "flt": {"n": {"lt": 6}}},
-    {"mode": "text", "flt": {"n": {"gte": 100}}}, {"mode": "text", "min_cosine": 0.6}, {"mode": "text", "limit": 100},
+    {"mode": "text", "namespaces": ("default", "two", "none"), "limit": 40}, {"mode": "text", "filter": {"n": {"lt": 6}}},
+    {"mode": "text", "filter": {"n": {"gte": 100}}}, {"mode": "text", "min_cosine": 0.6}, {"mode": "text", "limit": 100},
 )  # fmt: skip
 
 

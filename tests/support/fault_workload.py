@@ -154,7 +154,7 @@ async def work_on_events(adapter: Any, direct: Any, count: int = 20) -> None:
         while len(seqs) < WORKERS * count:
             try:
                 async for event in adapter.subscribe(
-                    since=seqs[-1] if seqs else -1, flt=EventFilter(types=("test.*",))
+                    since=seqs[-1] if seqs else -1, filter=EventFilter(types=("test.*",))
                 ):
                     seqs.append(event.seq)
                     if len(seqs) == WORKERS * count:
@@ -168,7 +168,7 @@ async def work_on_events(adapter: Any, direct: Any, count: int = 20) -> None:
     await asyncio.gather(*(source(number) for number in range(WORKERS)))
     async with asyncio.timeout(TIMEOUT_SECONDS):
         seqs = await reading
-    batch = await direct.read(limit=1000, flt=EventFilter(types=("test.*",)))
+    batch = await direct.read(limit=1000, filter=EventFilter(types=("test.*",)))
     assert [event.seq for event in batch.events] == seqs == sorted(set(seqs))
     for number in range(WORKERS):
         assert [event.data["n"] for event in batch.events if event.source == f"s{number}"] == list(

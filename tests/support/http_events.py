@@ -93,23 +93,23 @@ class HttpEvents(HttpSlot):
         return stored if len(stored) == len(events) else stored * len(events)
 
     async def read(
-        self, *, since: int = -1, limit: int = 100, flt: EventFilter = ALL
+        self, *, since: int = -1, limit: int = 100, filter: EventFilter = ALL
     ) -> EventBatch:
-        query = {**_query(flt), "since": since, "limit": limit}
+        query = {**_query(filter), "since": since, "limit": limit}
         return EventBatch.from_wire(
             (await self._peer.request("read_events", query=query, method="read")).json()
         )
 
     def subscribe(
-        self, *, since: int | None = None, flt: EventFilter = ALL
+        self, *, since: int | None = None, filter: EventFilter = ALL
     ) -> AsyncGenerator[Event]:
         """Without `since` the stream starts at the current head, so it is requested at once."""
         if since is not None or self._streams is None:
-            return self._follow(since, flt)
+            return self._follow(since, filter)
         head = asyncio.ensure_future(self.head())
         self._heads.add(head)
         head.add_done_callback(self._heads.discard)
-        return self._follow(head, flt)
+        return self._follow(head, filter)
 
     async def head(self) -> tuple[int, str]:
         answer = (await self._peer.request("head_event", method="head")).json()
@@ -144,11 +144,11 @@ class HttpEvents(HttpSlot):
     async def _read_range(self, first: int, last: int) -> tuple[Event, ...]:
         return (await self.read(since=first - 1, limit=last - first + 1)).events
 
-    async def _follow(self, since: Any, flt: EventFilter) -> AsyncGenerator[Event]:
+    async def _follow(self, since: Any, filter: EventFilter) -> AsyncGenerator[Event]:
         if self._streams is None:
             raise closed_error(self.slot, self.impl)
         start = (await since)[0] if isinstance(since, asyncio.Future) else since
-        stream = self._streams.stream("stream_events", query={**_query(flt), "since": start})
+        stream = self._streams.stream("stream_events", query={**_query(filter), "since": start})
         upcoming: asyncio.Future[Any] | None = None
         ended = asyncio.ensure_future(self._ended.wait())
         try:
@@ -172,5 +172,5 @@ class HttpEvents(HttpSlot):
             await stream.aclose()  # type: ignore[attr-defined]
 
 
-def _query(flt: EventFilter) -> dict[str, Any]:
-    return {**flt.to_wire(), "types": ",".join(flt.types) or None}
+def _query(filter: EventFilter) -> dict[str, Any]:
+    return {**filter.to_wire(), "types": ",".join(filter.types) or None}

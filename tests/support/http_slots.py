@@ -207,7 +207,7 @@ class HttpMemory(HttpSlot):
         namespaces: tuple[str, ...] = ("default",),
         limit: int = 10,
         mode: Literal["hybrid", "vector", "text"] = "hybrid",
-        flt: JsonObj = EMPTY,
+        filter: JsonObj = EMPTY,
         min_cosine: float | None = None,
     ) -> tuple[Hit, ...]:
         body = {
@@ -215,7 +215,7 @@ class HttpMemory(HttpSlot):
             "namespaces": list(namespaces),
             "limit": limit,
             "mode": mode,
-            "flt": flt,
+            "filter": filter,
             "min_cosine": min_cosine,
         }
         response = await self._peer.request("search_memory", body=_json_body(body), method="search")
@@ -235,12 +235,14 @@ class HttpMemory(HttpSlot):
         *,
         namespace: str = "default",
         prefix: str = "",
-        flt: JsonObj = EMPTY,
+        filter: JsonObj = EMPTY,
         limit: int = 100,
         cursor: str | None = None,
     ) -> Page[MemoryEntry]:
         checks.check_namespace(namespace)
-        response = await self._call(pods.list_memory(namespace, prefix, flt, limit, cursor), "list")
+        response = await self._call(
+            pods.list_memory(namespace, prefix, filter, limit, cursor), "list"
+        )
         return from_wire(Page[MemoryEntry], response.json())
 
     async def stats(self, namespace: str | None = None) -> MemoryStats:

@@ -175,21 +175,21 @@ class ExternalPgBeads(Adapter):
         return (await self._db.run(lambda db: lock_bead(db, bead_id))).bead if expired else bead
 
     async def list(
-        self, flt: BeadFilter = ALL, *, limit: int = 100, cursor: str | None = None
+        self, filter: BeadFilter = ALL, *, limit: int = 100, cursor: str | None = None
     ) -> Page[Bead]:
         check_range(limit, "/limit", beads.LIMIT)
-        listing = ["list", flt.to_wire()]
+        listing = ["list", filter.to_wire()]
         after = decode_cursor(cursor, listing, 1)
         equals = {
             name: value
-            for name, value in flt.to_wire().items()
+            for name, value in filter.to_wire().items()
             if value is not None and name != "tag"
         }
         where = "".join(f" AND b.{name} = %s" for name in equals)
         values: tuple[object, ...] = tuple(equals.values())
-        if flt.tag is not None:
+        if filter.tag is not None:
             where += " AND EXISTS (SELECT 1 FROM tags t WHERE t.tag = %s AND t.bead_id = b.id)"
-            values += (flt.tag,)
+            values += (filter.tag,)
         if after is not None:
             where += " AND b.id > %s"
             values += tuple(after)

@@ -46,9 +46,10 @@ class PrincipalMapping:
         assignee = None if bead.assignee is None else self.to_local(bead.assignee)
         return replace(bead, creator=self.to_local(bead.creator), assignee=assignee)
 
-    def filter_to_host(self, flt: BeadFilter) -> BeadFilter:
+    def filter_to_host(self, filter: BeadFilter) -> BeadFilter:
         """Map a filter for the host."""
         creator, assignee = (
-            None if name is None else self.to_host(name) for name in (flt.creator, flt.assignee)
+            None if name is None else self.to_host(name)
+            for name in (filter.creator, filter.assignee)
         )
-        return replace(flt, creator=creator, assignee=assignee)
+        return replace(filter, creator=creator, assignee=assignee)

@@ -116,14 +116,14 @@ class ExternalHttpEvents(Adapter):
         return await self._journal.append(events)
 
     async def read(
-        self, *, since: int = -1, limit: int = 100, flt: EventFilter = ALL
+        self, *, since: int = -1, limit: int = 100, filter: EventFilter = ALL
     ) -> EventBatch:
-        return await self._journal.read(since=since, limit=limit, flt=flt)
+        return await self._journal.read(since=since, limit=limit, filter=filter)
 
     def subscribe(
-        self, *, since: int | None = None, flt: EventFilter = ALL
+        self, *, since: int | None = None, filter: EventFilter = ALL
     ) -> AsyncIterator[Event]:
-        return self._journal.subscribe(since=since, flt=flt)
+        return self._journal.subscribe(since=since, filter=filter)
 
     async def head(self) -> tuple[int, str]:
         return await self._journal.head()

@@ -122,22 +122,22 @@ class LocalJsonlEvents(Adapter):
         return await asyncio.wrap_future(future)
 
     async def read(
-        self, *, since: int = -1, limit: int = 100, flt: EventFilter = ALL
+        self, *, since: int = -1, limit: int = 100, filter: EventFilter = ALL
     ) -> EventBatch:
         journal = self._require_open()
         check_range(limit, "/limit", LIMIT)
         check_range(since, "/since", (-1, 2**53))
         return await asyncio.get_running_loop().run_in_executor(
-            journal.pool, journal.reader.batch, since, limit, flt
+            journal.pool, journal.reader.batch, since, limit, filter
         )
 
     def subscribe(
-        self, *, since: int | None = None, flt: EventFilter = ALL
+        self, *, since: int | None = None, filter: EventFilter = ALL
     ) -> AsyncGenerator[Event]:
         """Read from disk by cursor, so a slow reader blocks nobody and misses nothing."""
         if since is None:
             since = -1 if self._open_journal is None else self._open_journal.journal.head[0]
-        return self._follow(since, flt)
+        return self._follow(since, filter)
 
     async def head(self) -> tuple[int, str]:
         return self._require_open().journal.head
@@ -187,10 +187,10 @@ class LocalJsonlEvents(Adapter):
         if self._open_journal is not None:
             self._open_journal.writer.discard_through(seq)
 
-    async def _follow(self, since: int, flt: EventFilter) -> AsyncGenerator[Event]:
+    async def _follow(self, since: int, filter: EventFilter) -> AsyncGenerator[Event]:
         while True:
             change_event = self._change_event
-            batch = await self.read(since=since, limit=READ_AHEAD, flt=flt)
+            batch = await self.read(since=since, limit=READ_AHEAD, filter=filter)
             for event in batch.events:
                 yield event
             since = batch.next_since

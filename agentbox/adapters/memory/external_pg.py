@@ -120,7 +120,7 @@ class ExternalPgMemory(Adapter):
         namespaces: tuple[str, ...] = ("default",),
         limit: int = 10,
         mode: Literal["hybrid", "vector", "text"] = "hybrid",
-        flt: JsonObj = EMPTY,
+        filter: JsonObj = EMPTY,
         min_cosine: float | None = None,
     ) -> tuple[Hit, ...]:
         """In mode `text` only entries with a word of the query are hits; in the others any entry
@@ -135,7 +135,7 @@ class ExternalPgMemory(Adapter):
             namespaces=tuple(namespaces),
             limit=limit,
             mode=mode,
-            conditions=filters.parse_filter(flt),
+            conditions=filters.parse_filter(filter),
             min_cosine=min_cosine,
         )
         hits = await self._db.run(
@@ -154,7 +154,7 @@ class ExternalPgMemory(Adapter):
         *,
         namespace: str = "default",
         prefix: str = "",
-        flt: JsonObj = EMPTY,
+        filter: JsonObj = EMPTY,
         limit: int = 100,
         cursor: str | None = None,
     ) -> Page[MemoryEntry]:
@@ -162,8 +162,8 @@ class ExternalPgMemory(Adapter):
         checks.check_namespace(namespace)
         check_text(prefix, "/prefix", max_length=checks.MAX_KEY)
         check_range(limit, "/limit", checks.LIMIT)
-        conditions = filters.parse_filter(flt)
-        listing = ["list", namespace, prefix, dict(flt)]
+        conditions = filters.parse_filter(filter)
+        listing = ["list", namespace, prefix, dict(filter)]
         after = decode_cursor(cursor, listing, 1)
         where, bound = search.conditions_sql(conditions)
         where += " AND e.key ^@ %s" + (" AND e.key > %s" if after else "")

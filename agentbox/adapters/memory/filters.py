@@ -52,12 +52,14 @@ class FilterCondition:
     values: tuple[Any, ...]
 
 
-def parse_filter(flt: Mapping[str, Any], pointer: str = "/flt") -> tuple[FilterCondition, ...]:
+def parse_filter(
+    filter: Mapping[str, Any], pointer: str = "/filter"
+) -> tuple[FilterCondition, ...]:
     """Return the conditions, all of which must hold. Raises ValidationError."""
-    if not isinstance(flt, Mapping):
+    if not isinstance(filter, Mapping):
         raise invalid_value(pointer, "must be an object")
     conditions: list[FilterCondition] = []
-    for key, operand in flt.items():
+    for key, operand in filter.items():
         check_text(key, pointer)
         if isinstance(operand, Mapping):
             conditions += [

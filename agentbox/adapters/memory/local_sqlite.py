@@ -143,7 +143,7 @@ class LocalSqliteMemory(Adapter):
         namespaces: tuple[str, ...] = ("default",),
         limit: int = 10,
         mode: Literal["hybrid", "vector", "text"] = "hybrid",
-        flt: JsonObj = EMPTY,
+        filter: JsonObj = EMPTY,
         min_cosine: float | None = None,
     ) -> tuple[Hit, ...]:
         """In mode `text` only entries with a word of the query are hits; in the others any entry
@@ -162,7 +162,7 @@ class LocalSqliteMemory(Adapter):
             namespaces=tuple(namespaces),
             limit=limit,
             mode=mode,
-            conditions=filters.parse_filter(flt),
+            conditions=filters.parse_filter(filter),
             min_cosine=min_cosine,
             now=self._now(),
         )
@@ -185,7 +185,7 @@ class LocalSqliteMemory(Adapter):
         *,
         namespace: str = "default",
         prefix: str = "",
-        flt: JsonObj = EMPTY,
+        filter: JsonObj = EMPTY,
         limit: int = 100,
         cursor: str | None = None,
     ) -> Page[MemoryEntry]:
@@ -193,8 +193,8 @@ class LocalSqliteMemory(Adapter):
         checks.check_namespace(namespace)
         check_text(prefix, "/prefix", max_length=checks.MAX_KEY)
         check_range(limit, "/limit", checks.LIMIT)
-        conditions = filters.parse_filter(flt)
-        listing = ["list", namespace, prefix, dict(flt)]
+        conditions = filters.parse_filter(filter)
+        listing = ["list", namespace, prefix, dict(filter)]
         after = decode_cursor(cursor, listing, 1)
         where, bound = search.conditions_sql(conditions)
         where += " AND substr(e.key, 1, ?) = ?" + (" AND e.key > CAST(? AS TEXT)" if after else "")

@@ -72,9 +72,9 @@ class RpcOrchestrator(Adapter):
         return self._decode(AgentHandle, await self._call("agent.spawn", params))
 
     async def list(
-        self, flt: AgentFilter = ALL, *, limit: int = 100, cursor: str | None = None
+        self, filter: AgentFilter = ALL, *, limit: int = 100, cursor: str | None = None
     ) -> Page[AgentInfo]:
-        params = {"filter": flt.to_wire(), "limit": limit, "cursor": cursor}
+        params = {"filter": filter.to_wire(), "limit": limit, "cursor": cursor}
         return self._decode(Page[AgentInfo], await self._call("agent.list", params))
 
     async def get(self, agent_id: str) -> AgentInfo:

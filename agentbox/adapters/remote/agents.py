@@ -98,10 +98,12 @@ class HttpOrchestrator(Adapter):
         return AgentHandle(agent_id=info.handle.agent_id, generation=1)
 
     async def list(
-        self, flt: AgentFilter = ALL, *, limit: int = 100, cursor: str | None = None
+        self, filter: AgentFilter = ALL, *, limit: int = 100, cursor: str | None = None
     ) -> Page[AgentInfo]:
         check_range(limit, "/limit", LIMIT)
-        response = await self._send(agent_calls.list_agents(limit, cursor, **flt.to_wire()), "list")
+        response = await self._send(
+            agent_calls.list_agents(limit, cursor, **filter.to_wire()), "list"
+        )
         return from_wire(Page[AgentInfo], response.json())
 
     async def get(self, agent_id: str) -> AgentInfo:

@@ -179,10 +179,10 @@ class ExternalHttpBeads(Adapter):
         return self._bead(await self._request_json("show_bead", _path_parameters(bead_id)))
 
     async def list(
-        self, flt: BeadFilter = ALL, *, limit: int = 100, cursor: str | None = None
+        self, filter: BeadFilter = ALL, *, limit: int = 100, cursor: str | None = None
     ) -> Page[Bead]:
         return await self._page(
-            "list_beads", self._principals.filter_to_host(flt).to_wire(), limit, cursor
+            "list_beads", self._principals.filter_to_host(filter).to_wire(), limit, cursor
         )
 
     async def _create(

@@ -34,7 +34,7 @@ class AuthorizationRegistry:
             entry.holding, token_sha256=hashlib.sha256(token.encode()).hexdigest()
         )
         self._active[entry.agent_id] = authorization = self.build(entry)
-        self._publish({"kind": "added", "standing": authorization_to_json(authorization)})
+        self._publish({"kind": "added", "authorization": authorization_to_json(authorization)})
         return token
 
     def revoke_token(self, entry: AgentRecord) -> None:
@@ -52,7 +52,9 @@ class AuthorizationRegistry:
                 ancestor is entry for ancestor in self.ancestors(self.entries[agent_id])
             ):
                 self._active[agent_id] = authorization = self.build(self.entries[agent_id])
-                self._publish({"kind": "changed", "standing": authorization_to_json(authorization)})
+                self._publish(
+                    {"kind": "changed", "authorization": authorization_to_json(authorization)}
+                )
 
     def active(self, agent_id: str) -> Authorization | None:
         """None while no process of that agent runs."""
@@ -108,7 +110,7 @@ class AuthorizationRegistry:
         try:
             for authorization in list(self._active.values()):
                 queue.put_nowait(
-                    {"kind": "added", "standing": authorization_to_json(authorization)}
+                    {"kind": "added", "authorization": authorization_to_json(authorization)}
                 )
             queue.put_nowait({"kind": "whole"})
             while True:

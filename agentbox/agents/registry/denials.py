@@ -23,7 +23,7 @@ from agentbox.contracts.orchestrator import AgentSpec
 from agentbox.core.slot_errors import PermissionDenied, QuotaExceeded, SpawnError
 from agentbox.core.visible import escape_invisible
 
-LAYERS: Final = ("proxy", "gateway", "door", "spawn", "reaper")
+LAYERS: Final = ("proxy", "gateway", "agent-api", "spawn", "reaper")
 OTHER: Final = "other"
 MAX_RULES = 64  # per layer; later ones count as `other`
 MAX_NAMES = 32  # of agents; later ones count as `other`

@@ -247,7 +247,7 @@ METHODS: Mapping[str, Callable[["Session[Service]", Params], Awaitable[Any]]] = 
     "record.read": read_record,
     "grant.use": use_grant,
     "grant.revoke": revoke_grant,
-    "standing.follow": watch_authorizations,
+    "authorization.watch": watch_authorizations,
     "agent.denied": report_denial,
     "denials.read": read_denials,
     "canaries.read": read_canaries,

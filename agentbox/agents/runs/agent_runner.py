@@ -95,7 +95,7 @@ class AgentRunner:
         policy applies."""
         self._revoked = True
         if self._process is not None:
-            self._append_item("state", {"state": "parted"})
+            self._append_item("state", {"state": "revoked"})
             self._process.end(self._grace)
 
     async def wait_for_stop(self) -> None:
@@ -207,7 +207,7 @@ class AgentRunner:
         if self.stdin is not None:
             self.stdin.close()
         if self._lost_bytes:
-            self._append_item("state", {"state": "unkept", "bytes": self._lost_bytes})
+            self._append_item("state", {"state": "output-lost", "bytes": self._lost_bytes})
             self._lost_bytes = 0
         self.entry.pid = None
         self.entry.exit_pending = True
@@ -325,7 +325,7 @@ class AgentRunner:
 
     def _on_limit(self, event_type: str, details: Mapping[str, Any]) -> None:
         self._append_item(
-            "state", {"state": "limit" if event_type == BREACHED else "near-limit", **details}
+            "state", {"state": "limit" if event_type == BREACHED else "limit-warning", **details}
         )
         if event_type == BREACHED:
             self._pending_events.append(self._lifecycle_event(event_type, **details))

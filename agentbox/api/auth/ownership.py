@@ -42,23 +42,23 @@ async def is_owned(call: Call, bead: Bead) -> bool:
     return False
 
 
-async def restrict_filter(call: Call, flt: BeadFilter) -> BeadFilter:
+async def restrict_filter(call: Call, filter: BeadFilter) -> BeadFilter:
     """A filter that hides other agents' beads: children of an own bead, assigned, held, else
     created by the agent. Raises PermissionDenied.
     """
     caller = call.caller
     if (
         not caller.agent_id
-        or caller.principal in (flt.creator, flt.assignee)
-        or (flt.tag is not None and flt.tag == agent_tag(caller))
+        or caller.principal in (filter.creator, filter.assignee)
+        or (filter.tag is not None and filter.tag == agent_tag(caller))
     ):
-        return flt
-    if flt.parent_id is not None:
-        await check_bead(call, flt.parent_id)
-        return flt
-    if flt.creator is not None:
+        return filter
+    if filter.parent_id is not None:
+        await check_bead(call, filter.parent_id)
+        return filter
+    if filter.creator is not None:
         raise PermissionDenied("cannot list beads of another caller", scope="beads:own")
-    return BeadFilter.from_wire({**flt.to_wire(), "creator": caller.principal})
+    return BeadFilter.from_wire({**filter.to_wire(), "creator": caller.principal})
 
 
 def check_agent(call: Call, info: AgentInfo, *, allow_self: bool = False) -> None:

@@ -61,13 +61,13 @@ async def run_once(call: Call) -> Reply:
 
 async def list_agents(call: Call) -> Reply:
     wire = {name: call.query[name] for name in FILTERS if name in call.query}
-    flt = AgentFilter.from_wire(
+    filter = AgentFilter.from_wire(
         {**wire, "parent_id": call.caller.agent_id} if call.caller.agent_id else wire
     )
     limit = call.integer("limit", DEFAULT_PAGE, *LIMIT)
     return Reply(
         await call.services.slots.orchestrator.list(
-            flt, limit=limit, cursor=call.query.get("cursor")
+            filter, limit=limit, cursor=call.query.get("cursor")
         )
     )
 

@@ -163,13 +163,13 @@ async def ready(call: Call) -> Reply:
 
 
 async def list_beads(call: Call) -> Reply:
-    flt = await restrict_filter(
+    filter = await restrict_filter(
         call,
         BeadFilter.from_wire({name: call.query[name] for name in FILTERS if name in call.query}),
     )
     limit = call.integer("limit", DEFAULT_PAGE, *LIMIT)
     return Reply(
-        await call.services.slots.beads.list(flt, limit=limit, cursor=call.query.get("cursor"))
+        await call.services.slots.beads.list(filter, limit=limit, cursor=call.query.get("cursor"))
     )
 
 

@@ -101,7 +101,9 @@ async def read(call: Call) -> Reply:
         call.integer("since", -1, -1, MAX_CURSOR),
         call.integer("limit", DEFAULT_PAGE, *LIMIT),
     )
-    return Reply(await call.services.slots.events.read(since=since, limit=limit, flt=_filter(call)))
+    return Reply(
+        await call.services.slots.events.read(since=since, limit=limit, filter=_filter(call))
+    )
 
 
 async def show(call: Call) -> Reply:
@@ -129,14 +131,14 @@ async def verify(call: Call) -> Reply:
 
 async def stream(call: Call) -> EventStream:
     """An expired `since` is 410 before the first byte."""
-    events, since, flt = call.services.slots.events, call.since(-1), _filter(call)
+    events, since, filter = call.services.slots.events, call.since(-1), _filter(call)
     if since is None:
         since, _ = await events.head()
     else:
         await events.read(since=since, limit=1)
 
     async def sent() -> AsyncIterator[ServerSentEvent]:
-        async for event in events.subscribe(since=since, flt=flt):
+        async for event in events.subscribe(since=since, filter=filter):
             yield ServerSentEvent(str(event.seq), event.type, to_wire(event))
 
     disconnect = call.services.approvers.connect() if call.caller.has_scope(SCOPE) else None

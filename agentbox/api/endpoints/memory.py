@@ -56,11 +56,11 @@ def _unknown(call: Call) -> NotFound:
 
 
 async def list_entries(call: Call) -> Reply:
-    """`flt` is a filter as in `search`."""
+    """`filter` is a filter as in `search`."""
     page = await _memory(call).list(
         namespace=_namespace(call),
         prefix=call.query.get("prefix", ""),
-        flt=_filter(call),
+        filter=_filter(call),
         limit=call.integer("limit", DEFAULT_PAGE, *LIMIT),
         cursor=call.query.get("cursor"),
     )
@@ -69,11 +69,11 @@ async def list_entries(call: Call) -> Reply:
 
 def _filter(call: Call) -> JsonObj:
     try:
-        value = read_json(call.query.get("flt", "{}"))
+        value = read_json(call.query.get("filter", "{}"))
     except ValueError:
         value = None
     if not isinstance(value, dict):
-        raise invalid("?flt", "must be a JSON object")
+        raise invalid("?filter", "must be a JSON object")
     return value
 
 
@@ -87,7 +87,7 @@ async def search(call: Call) -> Reply:
         namespaces=body.namespaces,
         limit=body.limit,
         mode=body.mode,
-        flt=body.flt,
+        filter=body.filter,
         min_cosine=body.min_cosine,
     )
     return Reply(Hits(hits=hits))

@@ -188,8 +188,8 @@ class TaskRunner:
 
     async def page(self, limit: int, cursor: str | None) -> tuple[list[Task], str | None]:
         """Tasks in order of id."""
-        flt = BeadFilter(parent_id=await self._epic_id())
-        page = await self._slots.beads.list(flt, limit=limit, cursor=cursor)
+        filter = BeadFilter(parent_id=await self._epic_id())
+        page = await self._slots.beads.list(filter, limit=limit, cursor=cursor)
         return [self._task(bead) for bead in page.items], page.next_cursor
 
     async def cancel(self, task_id: str, by: str) -> Task:

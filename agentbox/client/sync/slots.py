@@ -111,13 +111,13 @@ class MemoryClient:
         namespaces: tuple[str, ...] = ("default",),
         limit: int = 10,
         mode: str = "hybrid",
-        flt: Mapping[str, Any] | None = None,
+        filter: Mapping[str, Any] | None = None,
         min_cosine: float | None = None,
     ) -> list[Hit]:
         """The best matching entries: by meaning (`vector`), by words (`text`), or both
         (`hybrid`)."""
         call = requests.search_memory(
-            query, namespaces, limit=limit, mode=mode, flt=flt, min_cosine=min_cosine
+            query, namespaces, limit=limit, mode=mode, filter=filter, min_cosine=min_cosine
         )
         return [Hit.from_wire(hit) for hit in self._box.send(call).json()["hits"]]
 
@@ -131,13 +131,13 @@ class MemoryClient:
         *,
         namespace: str = "default",
         prefix: str = "",
-        flt: Mapping[str, Any] | None = None,
+        filter: Mapping[str, Any] | None = None,
         limit: int = 100,
         cursor: str | None = None,
     ) -> tuple[list[MemoryEntry], str | None]:
         """A page of entries in order of key, and the next cursor."""
         return requests.parse_memory_page(
-            self._box.send(requests.list_memory(namespace, prefix, flt or {}, limit, cursor))
+            self._box.send(requests.list_memory(namespace, prefix, filter or {}, limit, cursor))
         )
 
     def stats(self, namespace: str | None = None) -> Mapping[str, Any]:

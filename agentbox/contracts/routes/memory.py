@@ -43,9 +43,9 @@ MEMORY: tuple[Route, ...] = (
         scope=READ,
         handler="memory.list_entries",
         response="Page[MemoryEntry]",
-        query=("prefix", "flt", "limit", "cursor"),
-        summary="Entries of a namespace in order of their keys. `flt` is a filter on metadata, as "
-        "JSON.",
+        query=("prefix", "filter", "limit", "cursor"),
+        summary="Entries of a namespace in order of their keys. `filter` is a filter on metadata, "
+        "as JSON.",
     ),
     Route(
         name="search_memory",

@@ -57,13 +57,13 @@ class AgentApi:
             with self.rate_limit.acquire(caller.agent_id):
                 return await self._call(caller, method, params)
         except AccessDenied as denied:
-            self.authorizer.report_denial(caller, "door", denied.rule, method)
+            self.authorizer.report_denial(caller, "agent-api", denied.rule, method)
             raise errors.permission_denied(
                 denied.rule, f"cannot call {method}: {denied.reason}"
             ) from denied
         except AgentApiError as error:
             if error.rule:
-                self.authorizer.report_denial(caller, "door", error.rule, error.message)
+                self.authorizer.report_denial(caller, "agent-api", error.rule, error.message)
             raise
 
     async def _call(self, caller: Authorization, method: str, params: Any) -> Any:

@@ -65,7 +65,9 @@ class JsonRpcEndpoint:
             )
             return
         if self._sockets.get(caller.agent_id, 0) >= MAX_SOCKETS:
-            self._agent_api.authorizer.report_denial(caller, "door", "limit:door", "sockets")
+            self._agent_api.authorizer.report_denial(
+                caller, "agent-api", "limit:agent-api", "sockets"
+            )
             await send(
                 {
                     "type": "websocket.close",

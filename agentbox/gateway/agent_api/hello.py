@@ -25,7 +25,7 @@ def hello(caller: Authorization, usage: Callable[[str], BudgetUsage | None]) -> 
     """`usage` returns the model usage of a name. The result never contains the token or its
     hash."""
     return {
-        "contracts": {"door": CONTRACT_VERSION},
+        "contracts": {"agent_api": CONTRACT_VERSION},
         "agent": {
             "id": caller.agent_id,
             "generation": caller.generation,

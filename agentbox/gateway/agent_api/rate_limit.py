@@ -36,7 +36,7 @@ class CallRateLimit:
             raise AgentApiError(
                 BUSY,
                 f"cannot accept another call: {reason}",
-                rule="limit:door",
+                rule="limit:agent-api",
                 code="rate-limited",
                 retry_after=1,
             )

@@ -212,7 +212,7 @@ TOOLS: Final[tuple[Tool, ...]] = (
             "query": TEXT,
             "limit": COUNT,
             "mode": TEXT,
-            "flt": TABLE,
+            "filter": TABLE,
             "min_cosine": {"type": "number"},
         },
         required=("query",),

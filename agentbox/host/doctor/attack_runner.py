@@ -221,7 +221,7 @@ def run_attack(
                 replies[case.name] = runner.attack_review(target, case.name)
             elif case.name == "review.planted-objects":
                 replies[case.name] = runner.attack_objects(target, case.name)
-            elif case.name == "door.in-flight":
+            elif case.name == "agent-api.in-flight":
                 replies[case.name] = runner.attack_connection(target, case.name)
             elif case.name == "streams.flood":
                 stored = runner.stored_bytes(target, case.name)

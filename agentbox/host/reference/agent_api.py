@@ -1,5 +1,6 @@
-"""docs/door.md, from the tables of the agent API. `python -m agentbox.host.reference.agent_api`
-writes it.
+"""docs/agent-api.md, from the tables of the agent API.
+
+`python -m agentbox.host.reference.agent_api` writes it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,7 +13,7 @@ from agentbox.gateway.agent_api.hello import CONTRACT_VERSION, METHODS
 from agentbox.gateway.agent_api.mcp import VERSIONS, mcp_name
 from agentbox.gateway.agent_api.tools import AGENT_TOOLS, TOOLS, Tool
 
-TARGET: Final = CHECKOUT / "docs/door.md"
+TARGET: Final = CHECKOUT / "docs/agent-api.md"
 COMMAND: Final = "python -m agentbox.host.reference.agent_api"
 # Methods that are not tools: parameters and purpose.
 SELF_METHODS: Final[Mapping[str, tuple[str, str]]] = {
@@ -56,7 +57,7 @@ _ERRORS: Final = (
 EXAMPLES: Final[tuple[tuple[str, str], ...]] = (
     (
         "agentbox-ctl hello",
-        '{"ok": true, "result": {"contracts": {"door": "…"}, "agent": {"id": "…", …}}',
+        '{"ok": true, "result": {"contracts": {"agent_api": "…"}, "agent": {"id": "…", …}}',
     ),
     (
         (

@@ -21,7 +21,7 @@ def authorization_from_json(data: Mapping[str, Any]) -> Authorization:
         replace(row, budget=budget_from_json(item["budget"]))
         for row, item in zip(rows, data["ancestors"], strict=True)
     )
-    authorization = build(Authorization, {**data, "budget": None, "ancestors": ()}, "standing")
+    authorization = build(Authorization, {**data, "budget": None, "ancestors": ()}, "authorization")
     assert isinstance(authorization, Authorization)
     return replace(authorization, budget=budget_from_json(data["budget"]), ancestors=ancestors)
 

@@ -10,7 +10,7 @@ from agentbox.sandbox.attacks.attempts import worst
 from agentbox.sandbox.attacks.case import PASSED, AttackSuite, TargetInfo, TargetMissing
 from agentbox.sandbox.attacks.gateway import exchange, keep_connection, port, post, token
 
-SUITE = AttackSuite("door")
+SUITE = AttackSuite("agent-api")
 _TESTS: Final = "tests/unit/gateway/test_door.py"
 _MESSAGES: Final = "tests/unit/gateway/test_door_messages.py"
 _UNKNOWN, _PARAMS, _FAILED, _DENIED = (
@@ -19,7 +19,7 @@ _UNKNOWN, _PARAMS, _FAILED, _DENIED = (
     "-32000",
     "-32001",
 )  # agentbox.gateway.agent_api.errors
-_FOREIGN: Final = {_DENIED: "door", _FAILED: "API", _PARAMS: "door"}
+_FOREIGN: Final = {_DENIED: "agent-api", _FAILED: "API", _PARAMS: "agent-api"}
 _PAUSE: Final = 0.1
 _EVENT: Final = 60_000  # bytes of an event; the maximum is 64 KiB
 _AT_ONCE: Final = 16 << 20  # bytes that agents of one state may append at once
@@ -29,7 +29,7 @@ _NOWHERE: Final = "00000000-0000-7000-8000-000000000000"
 @SUITE.case(
     "no-token",
     "calls the agent API without a token, with a made-up one, with that of an agent that has ended",
-    {"401": "door"},
+    {"401": "agent-api"},
     tests=(f"{_TESTS}::test_without_a_token_of_its_own_nobody_is_answered",),
 )
 def _no_token(facts: TargetInfo) -> str:
@@ -51,7 +51,7 @@ def _no_token(facts: TargetInfo) -> str:
 @SUITE.case(
     "in-flight",
     "keeps using the token of an agent that ends, on an open connection",
-    {"401": "door", "closed": "door"},
+    {"401": "agent-api", "closed": "agent-api"},
     isolated=True,
     tests=("tests/unit/gateway/test_following.py::test_the_end_of_an_agent_ends_its_token",),
 )
@@ -74,7 +74,7 @@ def _in_flight(facts: TargetInfo) -> str:
 @SUITE.case(
     "own-policy",
     "raises its own policy, limits and budget",
-    {_UNKNOWN: "door"},
+    {_UNKNOWN: "agent-api"},
     tests=(f"{_TESTS}::test_rights_decide_and_each_refusal_is_counted",),
 )
 def _own_policy(_facts: TargetInfo) -> str:
@@ -84,7 +84,7 @@ def _own_policy(_facts: TargetInfo) -> str:
         "budget.set",
         "grant.add",
         "grants.mint",
-        "standing.follow",
+        "authorization.watch",
         "config.apply",
         "__class__",
     )
@@ -96,7 +96,7 @@ def _own_policy(_facts: TargetInfo) -> str:
 @SUITE.case(
     "spawn",
     "starts an agent with more rights than it has",
-    {_DENIED: "door", _PARAMS: "door"},
+    {_DENIED: "agent-api", _PARAMS: "agent-api"},
     tests=(f"{_TESTS}::test_rights_decide_and_each_refusal_is_counted",),
 )
 def _spawn(_facts: TargetInfo) -> str:
@@ -115,7 +115,7 @@ def _spawn(_facts: TargetInfo) -> str:
 @SUITE.case(
     "secrets",
     "asks for secrets that it was not granted",
-    {_DENIED: "door", _PARAMS: "door"},
+    {_DENIED: "agent-api", _PARAMS: "agent-api"},
     tests=(f"{_TESTS}::test_a_secret_that_was_given",),
 )
 def _secrets(facts: TargetInfo) -> str:
@@ -174,7 +174,7 @@ def _other_things(_facts: TargetInfo) -> str:
 @SUITE.case(
     "events-of-the-box",
     "appends events that look like the box's own",
-    {_FAILED: "API", _PARAMS: "door"},
+    {_FAILED: "API", _PARAMS: "agent-api"},
     tests=(f"{_TESTS}::test_an_event_of_an_agent_does_not_look_like_one_of_the_box",),
     since=2,
 )
@@ -224,7 +224,7 @@ def _names_that_are_paths(_facts: TargetInfo) -> str:
 @SUITE.case(
     "in-anothers-name",
     "claims to call on behalf of another agent",
-    {"its own name": "door"},
+    {"its own name": "agent-api"},
     tests=(f"{_TESTS}::test_only_the_gateway_calls_for_an_agent",),
 )
 def _in_anothers_name(facts: TargetInfo) -> str:
@@ -240,7 +240,7 @@ def _in_anothers_name(facts: TargetInfo) -> str:
 @SUITE.case(
     "heavy-messages",
     "sends messages that are deep, long, many or not valid JSON",
-    {"answered": "door"},
+    {"answered": "agent-api"},
     tests=(
         f"{_MESSAGES}::test_malformed_messages_get_errors_of_json_rpc",
         f"{_MESSAGES}::test_a_message_has_its_most",

@@ -27,7 +27,7 @@ LAYERS: Final = (
         "reaper",
         "gateway proxy",
         "model gateway",
-        "door",
+        "agent-api",
         "watchdog",
         "container",
         "API",

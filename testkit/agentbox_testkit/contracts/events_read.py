@@ -35,7 +35,7 @@ class ReadClauses:
         await fill(adapter, 20)
         (rare,) = await adapter.append([new_event("rare.one")])
         await fill(adapter, 20)
-        batch = await adapter.read(limit=10, flt=EventFilter(types=("rare.*",)))
+        batch = await adapter.read(limit=10, filter=EventFilter(types=("rare.*",)))
         assert (batch.events, batch.next_since) == ((rare,), 40)
 
     async def test_V04_every_filter(self, adapter: Any) -> None:
@@ -49,7 +49,7 @@ class ReadClauses:
         )
 
         async def matching(**members: Any) -> list[Event]:
-            return list((await adapter.read(flt=EventFilter(**members))).events)
+            return list((await adapter.read(filter=EventFilter(**members))).events)
 
         assert await matching(types=("x.y",)) == [a]
         assert await matching(types=("x.*",)) == [a, b]
@@ -102,7 +102,7 @@ class ReadClauses:
         """Only what matches, across the switch to live."""
         await fill(adapter, 5)
         (old,) = await adapter.append([new_event("rare.one")])
-        stream = adapter.subscribe(since=-1, flt=EventFilter(types=("rare.one",)))
+        stream = adapter.subscribe(since=-1, filter=EventFilter(types=("rare.one",)))
         events = await take_events(stream, 1)
         await fill(adapter, 5)
         (live,) = await adapter.append([new_event("rare.one")])

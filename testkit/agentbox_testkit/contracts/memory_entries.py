@@ -205,7 +205,7 @@ class EntryClauses:
         assert await list_keys(adapter, prefix="a/", limit=7) == [
             f"a/{number:02}" for number in range(30)
         ]
-        assert await list_keys(adapter, prefix="a/", flt={"odd": True}, limit=4) == [
+        assert await list_keys(adapter, prefix="a/", filter={"odd": True}, limit=4) == [
             f"a/{n:02}" for n in range(1, 30, 2)
         ]
         assert await list_keys(adapter, prefix="a_") == []

@@ -22,7 +22,7 @@ class SearchClauses:
     """Which entries are found, in which order, with which scores."""
 
     @pytest.mark.parametrize(
-        ("flt", "want"),
+        ("filter", "want"),
         [
             ({"n": 3}, {3}),
             ({"n": {"in": [1, 2, 99]}}, {1, 2}),
@@ -44,7 +44,7 @@ class SearchClauses:
         ],
     )
     async def test_M03_every_hit_satisfies_the_filter(
-        self, adapter: Any, flt: dict[str, Any], want: set[int]
+        self, adapter: Any, filter: dict[str, Any], want: set[int]
     ) -> None:
         """In each mode and in list; a boolean is not a number, a string is not a number."""
         for n in range(10):
@@ -52,10 +52,10 @@ class SearchClauses:
             meta = {"n": n, "even": n % 2 == 0, "name": f"n{n}", 'a"b': n, **extra}
             await adapter.store(f"{n}", "whale", metadata=meta)
         for mode in MODES:
-            assert set(await search_keys(adapter, "whale", mode=mode, flt=flt)) == {
+            assert set(await search_keys(adapter, "whale", mode=mode, filter=filter)) == {
                 f"{n}" for n in want
             }
-        assert set(await list_keys(adapter, flt=flt)) == {f"{n}" for n in want}
+        assert set(await list_keys(adapter, filter=filter)) == {f"{n}" for n in want}
 
     async def test_M03_a_narrow_filter_still_fills_the_page(self, adapter: Any) -> None:
         """Of 500 entries 10 match, all of them low in the ranking."""
@@ -67,11 +67,13 @@ class SearchClauses:
                 metadata={"narrow": narrow},
             )
         for mode in ("vector", "hybrid"):
-            keys = await search_keys(adapter, "restart the server", mode=mode, flt={"narrow": True})
+            keys = await search_keys(
+                adapter, "restart the server", mode=mode, filter={"narrow": True}
+            )
             assert sorted(keys) == [f"{number}" for number in range(490, 500)]
 
     @pytest.mark.parametrize(
-        "flt",
+        "filter",
         [
             {"a": {"like": 1}},
             {"a": {"in": []}},
@@ -84,11 +86,11 @@ class SearchClauses:
         ],
     )
     async def test_M03_what_is_no_filter_is_refused(
-        self, adapter: Any, flt: dict[str, Any]
+        self, adapter: Any, filter: dict[str, Any]
     ) -> None:
         """In search and in list."""
-        await expect_error(ValidationError, adapter.search("x", flt=flt))
-        await expect_error(ValidationError, adapter.list(flt=flt))
+        await expect_error(ValidationError, adapter.search("x", filter=filter))
+        await expect_error(ValidationError, adapter.list(filter=filter))
 
     @pytest.mark.parametrize(
         ("query", "key"),

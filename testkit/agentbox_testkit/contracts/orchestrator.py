@@ -66,17 +66,17 @@ class OrchestratorContract(
             await adapter.spawn(spec("true", labels={label: "1"}), request_id=new_id())
             for _ in range(5)
         ]
-        flt = AgentFilter(label=label)
+        filter = AgentFilter(label=label)
         listed, cursor = [], None
         while True:
-            page = await adapter.list(flt, limit=2, cursor=cursor)
+            page = await adapter.list(filter, limit=2, cursor=cursor)
             listed += [info.handle for info in page.items]
             await adapter.spawn(spec("true"), request_id=new_id())
             if (cursor := page.next_cursor) is None:
                 break
         assert listed == spawned
         for wrong in ({"limit": 0}, {"limit": 501}, {"cursor": "not a cursor"}):
-            await expect_error(ValidationError, adapter.list(flt, **wrong))
+            await expect_error(ValidationError, adapter.list(filter, **wrong))
 
     async def test_C07_text_passes_unchanged(self, adapter: Any) -> None:
         """Any code point passes through arguments, environment and labels; NUL and lone surrogates

@@ -54,7 +54,7 @@ OF_RULE = (
     ),
     (r"/constraints/\d+", r"(meets no grant|counts what).*", "a constraint against the policy"),
     (r"/input", r"needs a spec whose stdin is a pipe", "one member of a body against another"),
-    (r"/flt", r"has \d+ conditions.*", "conditions are counted over all keys"),
+    (r"/filter", r"has \d+ conditions.*", "conditions are counted over all keys"),
 )
 
 

@@ -27,7 +27,7 @@ def test_what_is_in_no_row_is_policy() -> None:
     for row in (
         ("proxy", "net connect", ""),
         ("reaper", "socket", ""),
-        ("door", "ptrace", ""),
+        ("agent-api", "ptrace", ""),
         ("reaper", "ptraces", ""),
     ):
         assert DenialClassifier().split("a", row, 3) == {"policy": 3}

@@ -23,7 +23,7 @@ from agentbox.contracts.orchestrator import AgentSpec, Limits
 from agentbox.core.paths import Paths
 from agentbox.core.slot_errors import InvalidTransition, QuotaExceeded, SpawnError
 
-RULE = ("door", "x", "policy")
+RULE = ("agent-api", "x", "policy")
 
 
 @pytest_asyncio.fixture
@@ -88,10 +88,10 @@ async def test_what_was_counted_is_kept_with_the_agent(
     """A later process of the host reads it from the row."""
     entry = add_agent(host, "a")
     await host.save(entry)
-    ledger.on_denied("a", "door", "tool.invoke", 3)
+    ledger.on_denied("a", "agent-api", "tool.invoke", 3)
     await ledger.flush()
     assert [one.info().denials for one in await host.store.entries()] == [
-        {"door": {"tool.invoke": 3}}
+        {"agent-api": {"tool.invoke": 3}}
     ]
 
 
@@ -100,13 +100,13 @@ async def test_names_and_rules_stay_within_bounds(host: HostState, ledger: Denia
     for number in range(MAX_RULES + 40):
         add_agent(host, str(number), f"agent-{number}")
         for rule in range(3):
-            ledger.on_denied(str(number), "door", f"rule-{number}-{rule}")
+            ledger.on_denied(str(number), "agent-api", f"rule-{number}-{rule}")
     found = counts(ledger)
     assert sum(found.values()) == 3 * (MAX_RULES + 40)
     assert len(found) <= MAX_SERIES + 2
     assert len({name for name, _, _ in found}) <= MAX_NAMES + 1
     assert len({rule for _, _, rule in found}) <= MAX_RULES + 1
-    assert found["other", "door", "other"] > 100
+    assert found["other", "agent-api", "other"] > 100
 
 
 @pytest.mark.parametrize("rule", ["", "Upper", " a", "a\nb", 'quote"', "x" * 49])
@@ -115,20 +115,20 @@ async def test_what_is_no_name_of_a_rule_counts_as_other(
 ) -> None:
     """No text of an agent's becomes a label."""
     add_agent(host, "a")
-    ledger.on_denied("a", "door", rule)
+    ledger.on_denied("a", "agent-api", rule)
     ledger.on_denied("a", "no such layer", "x")
-    ledger.on_denied("nobody", "door", "x")
+    ledger.on_denied("nobody", "agent-api", "x")
     assert set(counts(ledger)) == {
-        ("builder", "door", "other"),
+        ("builder", "agent-api", "other"),
         ("builder", "other", "x"),
-        ("other", "door", "x"),
+        ("other", "agent-api", "x"),
     }
 
 
 async def test_details_are_escaped_and_cut(host: HostState, ledger: DenialLedger) -> None:
     """An agent's words reach a terminal as text."""
     add_agent(host, "a")
-    ledger.on_denied("a", "door", "x", 1, "\x1b[2J\u202e" + "y" * 500)
+    ledger.on_denied("a", "agent-api", "x", 1, "\x1b[2J\u202e" + "y" * 500)
     (line,) = await events(host)
     assert line["data"]["detail"].startswith("\\x1b[2J\\u202e")
     assert "\x1b" not in line["data"]["detail"]
@@ -168,7 +168,7 @@ async def test_an_agent_that_was_forgotten_does_not_come_back(
     """Its refusals are told; its row is not written again."""
     entry = add_agent(host, "a")
     await host.save(entry)
-    ledger.on_denied("a", "door", "x")
+    ledger.on_denied("a", "agent-api", "x")
     del host.entries["a"]
     await host.store.delete_agents(["a"])
     assert [line["agent_id"] for line in await events(host)] == ["a"]
@@ -204,7 +204,7 @@ async def test_what_waits_for_its_minute_is_told_when_the_agent_ends(
     rate.on_denied(RULE, time.monotonic() - 11)
     rate.on_event([RULE], time.monotonic())
     for _ in range(7):
-        ledger.on_denied("a", "door", "x")
+        ledger.on_denied("a", "agent-api", "x")
         await asyncio.sleep(0.02)
     assert await host.store.read_record(0, 10) == []
     ledger.discard("a")
@@ -219,9 +219,9 @@ async def test_beyond_the_hour_s_number_one_event_has_a_table(
     add_agent(host, "a")
     add_agent(host, "b", "other one")
     for number in range(1, 5):
-        ledger.on_denied("a", "door", f"rule-{number}", number, "said")
+        ledger.on_denied("a", "agent-api", f"rule-{number}", number, "said")
     ledger.on_denied("a", "reaper", "ptrace", 5)
-    ledger.on_denied("b", "door", "x")
+    ledger.on_denied("b", "agent-api", "x")
     told = await stored(host, 4)
     assert [(line["agent_id"], line["data"]["rule"], line["data"]["count"]) for line in told] == [
         ("a", "rule-1", 1), ("a", "rule-2", 2), ("a", "other", 12), ("b", "x", 1),
@@ -229,14 +229,14 @@ async def test_beyond_the_hour_s_number_one_event_has_a_table(
     table = told[2]["data"]
     assert (table["class"], table["layer"], table["detail"]) == ("attack", "other", "")
     assert [(row["layer"], row["rule"], row["class"], row["count"]) for row in table["table"]] == [
-        ("door", "rule-3", "policy", 3), ("door", "rule-4", "policy", 4), ("reaper", "ptrace", "attack", 5),
+        ("agent-api", "rule-3", "policy", 3), ("agent-api", "rule-4", "policy", 4), ("reaper", "ptrace", "attack", 5),
     ]  # fmt: skip
 
 
 def event_times(seconds: float, rules: int = 1, every: float = 0.05) -> list[float]:
     """When an agent that is refused without end by so many rules has events: a simulation of the ledger's loop."""
     rate, now, found = denial_rates.AgentRate(0.0), 0.0, []
-    names = [("door", str(number), "policy") for number in range(rules)]
+    names = [("agent-api", str(number), "policy") for number in range(rules)]
     waiting: set[denial_rates.RuleKey] = set()
     while now < seconds:
         for name in set(names) - waiting:

@@ -20,7 +20,7 @@ from agentbox.gateway.agent_api.errors import AgentApiError
 async def test_hello_says_who_and_what(first_agent: AgentApiCaller) -> None:
     """Identity, rights, what is its own; never a token."""
     output = await first_agent.call("hello")
-    assert (output["agent"]["id"], output["own"]["memory"], output["contracts"]["door"]) == (
+    assert (output["agent"]["id"], output["own"]["memory"], output["contracts"]["agent_api"]) == (
         FIRST_AGENT_ID,
         f"state.{FIRST_AGENT_ID}",
         "1.1.0",
@@ -221,7 +221,7 @@ async def test_rights_decide_and_each_refusal_is_counted(
         await first_agent.error_code("tool.invoke", name="bead/create", arguments={"title": "x"})
         == "permission-denied"
     )
-    assert agent_api.authorizer.refusals == [(FIRST_AGENT_ID, "door", "tool call")] * 2
+    assert agent_api.authorizer.refusals == [(FIRST_AGENT_ID, "agent-api", "tool call")] * 2
     await first_agent.call("tool.invoke", name="memory/store", arguments={"key": "k", "value": 1})
     assert await first_agent.error_code("agent.spawn", name="somebody") == "permission-denied"
 

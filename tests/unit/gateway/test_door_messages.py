@@ -120,7 +120,7 @@ async def test_a_flood_costs_the_agent_that_makes_it(
         denied = sum(told)
         assert len(answered) == 50
     assert denied
-    assert "limit:door" in agent_api.denied_rules
+    assert "limit:agent-api" in agent_api.denied_rules
 
 
 async def test_a_websocket_speaks_the_same_and_ends_with_the_token(

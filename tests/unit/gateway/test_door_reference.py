@@ -1,4 +1,4 @@
-"""docs/door.md: fresh, whole, and its commands print what it says."""
+"""docs/agent-api.md: fresh, whole, and its commands print what it says."""
 
 import asyncio
 import re

@@ -34,7 +34,7 @@ class JournalReader:
 
     journal: JournalState
 
-    def batch(self, since: int, limit: int, flt: EventFilter) -> EventBatch:
+    def batch(self, since: int, limit: int, filter: EventFilter) -> EventBatch:
         """Return up to `limit` matching records after `since`, fewer if they are large. Raises
         CursorExpired before the first kept record."""
         head = self.journal.head[0]
@@ -43,7 +43,7 @@ class JournalReader:
         builder = _BatchBuilder(limit)
         position, last = since, min(head, since + MAX_SCANNED)
         while position < last and not builder.full:
-            position = self._read_segment(position + 1, last, flt, builder)
+            position = self._read_segment(position + 1, last, filter, builder)
         return EventBatch(events=tuple(builder.events), next_since=position, head_seq=head)
 
     def _cursor_expired(self, seq: int) -> CursorExpired:
@@ -52,7 +52,9 @@ class JournalReader:
             f"cannot read from record {seq}: the oldest record is {oldest}", oldest=oldest
         )
 
-    def _read_segment(self, seq: int, last: int, flt: EventFilter, builder: "_BatchBuilder") -> int:
+    def _read_segment(
+        self, seq: int, last: int, filter: EventFilter, builder: "_BatchBuilder"
+    ) -> int:
         """Read within one segment; return the last scanned record."""
         segments = list(self.journal.segments)
         segment = find_segment(segments, seq)
@@ -69,7 +71,7 @@ class JournalReader:
             for number in range(seq, min(last + 1, next_first)):
                 line = stream.readline()
                 event = chain.decode_event(line)
-                if flt.matches(event) and not builder.add(event, len(line)):
+                if filter.matches(event) and not builder.add(event, len(line)):
                     return number - 1
                 if builder.full:
                     return number

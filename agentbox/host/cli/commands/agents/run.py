@@ -292,7 +292,7 @@ class _LogReader:
             self.review = {name: value for name, value in message.items() if name != "state"}
         elif message.get("state") == "truncated":
             self._report_loss(OUTPUT_DROPPED)
-        elif message.get("state") == "unkept":
+        elif message.get("state") == "output-lost":
             self._report_loss(
                 f"{message.get('bytes')} bytes of output were lost: the box could not store them"
             )
