@@ -28,11 +28,7 @@ schema:  ## schema/agentbox.bundle.json
 	$(PY) -m agentbox.manifest.schema.bundle
 
 docs: schema  ## the generated reference pages
-	$(PY) -m agentbox.host.reference.cli
-	$(PY) -m agentbox.host.reference.api
-	$(PY) -m agentbox.host.reference.features
-	$(PY) -m agentbox.host.reference.limits
-	$(PY) -m agentbox.host.reference.agent_api
+	$(PY) tools/write_pages.py
 
 golden:  ## the golden files: what is rendered, and what others read
 	$(PY) tests/golden/goldens.py

@@ -11,10 +11,10 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from reference import features
 from trial import Row
 
 from agentbox.core.paths import CHECKOUT
-from agentbox.host.reference import features
 from agentbox.manifest.features.loader import features_dir
 
 RESULTS = CHECKOUT / "bench/results/features.json"

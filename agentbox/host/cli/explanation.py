@@ -9,7 +9,7 @@ from textwrap import indent
 from typing import Any
 
 from agentbox.core.errors import AgentboxError, ExitCode
-from agentbox.host.reference.manifest import default_text, type_text, when_text
+from agentbox.host.cli.key_text import default_text, type_text, when_text
 from agentbox.manifest.conditions import conditions_of
 from agentbox.manifest.keys import effective_values, generic_path, keys
 from agentbox.manifest.load import Manifest

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from agentbox.core.errors import AgentboxError
+from agentbox.host.cli.key_text import when_text
 from agentbox.host.cli.manifest_effects import generated_digests
-from agentbox.host.reference.manifest import when_text
 from agentbox.manifest.alternatives import alternative_values, with_value
 from agentbox.manifest.conditions import conditions_of
 from agentbox.manifest.features.available import UNREAD

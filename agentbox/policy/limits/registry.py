@@ -33,8 +33,9 @@ INODE_BYTES: Final = 1 << 10  # added per file, so that empty files count
 
 @dataclass(frozen=True, kw_only=True)
 class Limit:
-    """One limit. `config_path` is the manifest key, "" if the value is `fixed`. `tested_by`: the
-    test in tests/unit in which it takes effect without affecting another agent.
+    """One limit. `config_path` is the manifest key, "" if the value is `fixed`. A test
+    in tests/unit that is marked `limit(NAME)` shows it: it takes effect without affecting another
+    agent.
     """
 
     name: str
@@ -43,13 +44,10 @@ class Limit:
     enforced_by: str
     consequence: str
     bound: str
-    tested_by: str
     fixed: int | None = None
 
 
-def _agent_limit(
-    name: str, unit: Unit, enforced_by: str, consequence: str, bound: str, tested_by: str
-) -> Limit:
+def _agent_limit(name: str, unit: Unit, enforced_by: str, consequence: str, bound: str) -> Limit:
     return Limit(
         name=name,
         unit=unit,
@@ -57,12 +55,8 @@ def _agent_limit(
         enforced_by=enforced_by,
         consequence=consequence,
         bound=bound,
-        tested_by=tested_by,
     )
 
-
-_HOG: Final = "agents/test_hogs.py::test_a_hog_ends_alone"
-_BOUNDS: Final = "agents/test_bounds.py::test_number_and_depth_are_refused_at_the_spawn"
 
 _ROWS = (
     _agent_limit(
@@ -71,7 +65,6 @@ _ROWS = (
         "RLIMIT_DATA per process, watchdog for the tree; a quarter more, in sockets: reaper",
         "the tree is ended; no socket is made",
         "0.5 s after crossing",
-        f"{_HOG}[memory of many]",
     ),
     _agent_limit(
         "cpu",
@@ -79,7 +72,6 @@ _ROWS = (
         "kernel: CPU set, rounded up, and nice 10",
         "it waits",
         "exact in whole cores",
-        f"{_HOG}[cpu]",
     ),
     _agent_limit(
         "pids",
@@ -87,7 +79,6 @@ _ROWS = (
         "reaper at the fork, watchdog behind it",
         "fork fails, the tree is ended",
         "exact",
-        f"{_HOG}[processes]",
     ),
     _agent_limit(
         "fds",
@@ -95,7 +86,6 @@ _ROWS = (
         "kernel: RLIMIT_NOFILE, of each process",
         "open fails with EMFILE",
         "exact",
-        f"{_HOG}[descriptors]",
     ),
     _agent_limit(
         "tmp",
@@ -103,7 +93,6 @@ _ROWS = (
         "disk scan of HOME and TMPDIR",
         "the tree is ended",
         "2 s after crossing",
-        f"{_HOG}[disk]",
     ),
     _agent_limit(
         "branch_disk",
@@ -111,7 +100,6 @@ _ROWS = (
         "RLIMIT_FSIZE per file, disk scan for the sum",
         "the tree is ended",
         "2 s after crossing",
-        f"{_HOG}[branch]",
     ),
     _agent_limit(
         "run_wall_seconds",
@@ -119,18 +107,14 @@ _ROWS = (
         "reaper",
         "the tree is ended",
         "exact",
-        "agents/test_bounds.py::test_a_run_ends_at_its_time",
     ),
-    _agent_limit(
-        "agent_wall_seconds", "seconds", "reaper", "the tree is ended", "exact", f"{_HOG}[cpu]"
-    ),
+    _agent_limit("agent_wall_seconds", "seconds", "reaper", "the tree is ended", "exact"),
     _agent_limit(
         "stdout",
         "bytes",
         "agent-host, of each stream",
         "the oldest is dropped and counted; output waits for an attached reader",
         "exact to an eighth",
-        f"{_HOG}[output]",
     ),
     _agent_limit(
         "frame",
@@ -138,7 +122,6 @@ _ROWS = (
         "gateway, in the agent API",
         "the message is refused",
         "exact",
-        "gateway/test_door_messages.py::test_a_message_has_its_most",
     ),
     _agent_limit(
         "events_kept",
@@ -146,7 +129,6 @@ _ROWS = (
         "agent-host, of each kind",
         "the oldest is dropped and counted",
         "exact to an eighth",
-        "agents/test_streams.py::test_events_of_a_life_are_kept_by_number",
     ),
     _agent_limit(
         "tool_timeout_seconds",
@@ -154,7 +136,6 @@ _ROWS = (
         "gateway",
         "the call is an error",
         "exact",
-        "gateway/test_door_limits.py::test_a_tool_has_its_time",
     ),
     _agent_limit(
         "approval_timeout_seconds",
@@ -162,7 +143,6 @@ _ROWS = (
         "agent-host",
         "denied",
         "exact",
-        "agents/test_approvals.py::test_nobody_decides",
     ),
     _agent_limit(
         "egress",
@@ -170,7 +150,6 @@ _ROWS = (
         "gateway, in 24 h",
         "the proxy refuses",
         "exact to one piece",
-        "gateway/test_proxy_tunnel.py::test_bytes_are_counted_across_a_restart_and_the_limit_cuts",
     ),
     Limit(
         name="box_tasks",
@@ -179,7 +158,6 @@ _ROWS = (
         enforced_by="reaper at the fork, of all agents, threads too",
         consequence="fork fails, the spawn is refused; the control plane keeps its reserve",
         bound="except for calls in flight, well within the reserve",
-        tested_by="sandbox/test_box_tasks.py::test_no_sum_of_agents_takes_the_reserve",
     ),
     Limit(
         name="box_memory",
@@ -188,7 +166,6 @@ _ROWS = (
         enforced_by="watchdog, of all agents",
         consequence="the tree that uses most is ended",
         bound="0.5 s after crossing",
-        tested_by="sandbox/test_box_tasks.py::test_memory_of_all_together_ends_the_largest",
     ),
     Limit(
         name="unreadable",
@@ -199,7 +176,6 @@ _ROWS = (
         consequence="the tree is ended: the memory of a program whose file its user cannot read "
         "cannot be measured",
         bound="0.5 s after its start",
-        tested_by="sandbox/test_unreadable.py::test_a_program_that_nobody_can_look_into_ends_its_tree[unreadable]",
     ),
     Limit(
         name="output_rate",
@@ -209,7 +185,6 @@ _ROWS = (
         enforced_by="agent-host, of each stream",
         consequence="the output waits in its own pipe",
         bound="exact",
-        tested_by="agents/test_pump.py::test_a_flood_waits_in_its_own_pipe",
     ),
     Limit(
         name="write_rate",
@@ -219,7 +194,6 @@ _ROWS = (
         enforced_by="API, of agents of one state",
         consequence="the write is refused with 429 and Retry-After",
         bound="16 MiB at once",
-        tested_by="api/test_agent_rates.py::test_a_flood_is_told_when_to_go_on",
     ),
     Limit(
         name="free_floor",
@@ -229,7 +203,6 @@ _ROWS = (
         enforced_by="disk scanner",
         consequence="every agent is paused until the writer is known",
         bound="2 s",
-        tested_by="sandbox/test_walker.py::test_below_the_floor_all_are_stopped_first",
     ),
     Limit(
         name="free_reserve",
@@ -241,7 +214,6 @@ _ROWS = (
         "refused at its spawn (in a small "
         "file system below a quarter of it)",
         bound="again for each further 16 MiB",
-        tested_by="sandbox/test_walker.py::test_no_sum_of_agents_takes_the_reserve_of_the_disk",
     ),
     Limit(
         name="max_agents",
@@ -250,7 +222,6 @@ _ROWS = (
         enforced_by="agent-host",
         consequence="the spawn is refused",
         bound="exact",
-        tested_by=_BOUNDS,
     ),
     Limit(
         name="max_depth",
@@ -259,7 +230,6 @@ _ROWS = (
         enforced_by="agent-host",
         consequence="the spawn is refused",
         bound="exact",
-        tested_by=_BOUNDS,
     ),
 )
 

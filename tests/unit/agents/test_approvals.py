@@ -137,6 +137,7 @@ async def test_denied_stays_denied(scenario: ApprovalScenario) -> None:
         one.cancel()
 
 
+@pytest.mark.limit("approval_timeout_seconds")
 async def test_nobody_decides(scenario: ApprovalScenario) -> None:
     """After its time it is denied, by the box; another agent's request waits on, and is answered."""
     beside = scenario.request(agent=("another", "worker"))

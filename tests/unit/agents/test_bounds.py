@@ -49,6 +49,8 @@ async def keeps_answering(neighbour: EchoAgent) -> None:
     )
 
 
+@pytest.mark.limit("max_agents")
+@pytest.mark.limit("max_depth")
 async def test_number_and_depth_are_refused_at_the_spawn(adapter: LocalProcessOrchestrator) -> None:
     """A grandchild, and one more than there may be; those that run stay, with their parent and place."""
     async with EchoAgent(adapter) as neighbour:
@@ -100,6 +102,7 @@ async def test_no_agent_starts_in_the_reserve_of_the_disk(small_disk: Path) -> N
     box.stop()
 
 
+@pytest.mark.limit("run_wall_seconds")
 async def test_a_run_ends_at_its_time(adapter: LocalProcessOrchestrator) -> None:
     """All its processes, and nobody else's."""
     async with EchoAgent(adapter) as neighbour, asyncio.timeout(30):

@@ -35,6 +35,14 @@ async def adapter(box: AgentHostBox) -> AsyncIterator[LocalProcessOrchestrator]:
         yield made
 
 
+@pytest.mark.limit("memory", case="memory of many")
+@pytest.mark.limit("cpu", case="cpu")
+@pytest.mark.limit("agent_wall_seconds", case="cpu")
+@pytest.mark.limit("pids", case="processes")
+@pytest.mark.limit("fds", case="descriptors")
+@pytest.mark.limit("tmp", case="disk")
+@pytest.mark.limit("branch_disk", case="branch")
+@pytest.mark.limit("stdout", case="output")
 @pytest.mark.parametrize("kind", list(HOGS))
 async def test_a_hog_ends_alone(adapter: LocalProcessOrchestrator, kind: str) -> None:
     """By its own limit, which its exit, its items and the record name; the neighbour goes on, in its budget."""

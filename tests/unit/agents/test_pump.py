@@ -6,6 +6,7 @@ import subprocess
 import time
 from pathlib import Path
 
+import pytest
 from agentbox_testkit.wait import wait_until
 
 from agentbox.agents.runs.pump import Pump, _bytes_in_pipe
@@ -34,6 +35,7 @@ async def test_the_end_of_the_pipe_closes_it() -> None:
     )
 
 
+@pytest.mark.limit("output_rate")
 async def test_a_flood_waits_in_its_own_pipe() -> None:
     """40 MiB take more than a second, and every byte arrives; what a neighbour says meanwhile is heard before the flood ends."""
     reading, writing = os.pipe()

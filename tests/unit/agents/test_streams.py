@@ -56,6 +56,7 @@ def test_the_oldest_is_dropped_and_counted(tmp_path: Path) -> None:
     assert sum(path.stat().st_size for path in tmp_path.glob("stdout.*")) <= LIMIT
 
 
+@pytest.mark.limit("events_kept")
 def test_events_of_a_life_are_kept_by_number(tmp_path: Path) -> None:
     """The newest of them, exact to an eighth; the cut counts the rest, after a restart too. Output of the same agent and
     events of another are all there."""

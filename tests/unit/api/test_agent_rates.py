@@ -20,6 +20,7 @@ def take(rates: AgentWriteLimiter, who: Caller, route: Route, length: int = 0) -
     rates.acquire(who, route, {"content-length": str(length)})
 
 
+@pytest.mark.limit("write_rate")
 def test_a_flood_is_told_when_to_go_on() -> None:
     """Appends count with their size, and what comes after that is taken again; other states are not held up."""
     now = [0.0]

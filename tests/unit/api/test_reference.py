@@ -2,10 +2,10 @@
 
 import pytest
 from jsonschema import Draft202012Validator
+from reference.api import COMMAND, outputs
 
 from agentbox.api.openapi import document
 from agentbox.contracts.registry import ROUTES
-from agentbox.host.reference.api import COMMAND, outputs
 
 
 @pytest.mark.parametrize("path", outputs(), ids=lambda path: path.name)

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
+from reference.features import COMMAND, TARGET, page
 
 from agentbox.core.data_files import schema_dir
 from agentbox.core.errors import AgentboxError
-from agentbox.host.reference.features import COMMAND, TARGET, page
 from agentbox.manifest.features.available import AVAILABLE, UNREAD, gates
 from agentbox.manifest.features.loader import enabled_features, features_dir, load_features
 from agentbox.manifest.features.model import ExceptionNeed, Feature, FixedPort, Gate

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from manifests import wanted
 from record import inputs_of, kept, record, stands
+from reference.feature_runs import run_section
 from room import BASE, FACTOR, locked_bytes, too_little
 from trial import Row
 
 from agentbox.core.paths import CHECKOUT
-from agentbox.host.reference.feature_runs import run_section
 from agentbox.manifest.features.loader import load_features
 from agentbox.plan.lockfile.reader import parse_lock
 

@@ -6,6 +6,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
 from support.agent_api_caller import (
     ALL_TOOLS,
     FIRST_AGENT_ID,
@@ -29,6 +30,7 @@ def stopped(api: ApiBox) -> Iterator[None]:
         os.kill(api.process.pid, signal.SIGCONT)
 
 
+@pytest.mark.limit("tool_timeout_seconds")
 async def test_a_tool_has_its_time(
     agent_api: GatewayFixture,
     api: ApiBox,

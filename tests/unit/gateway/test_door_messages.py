@@ -80,6 +80,7 @@ async def test_a_batch_is_worked_off_in_order_and_a_notification_is_not_answered
     assert (await first_agent.http.get("/rpc")).status_code == 405
 
 
+@pytest.mark.limit("frame")
 async def test_a_message_has_its_most(
     agent_api: GatewayFixture, first_agent: AgentApiCaller
 ) -> None:

@@ -6,11 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from reference.agent_api import COMMAND, EXAMPLES, SELF_METHODS, TARGET, page
 from support.gateway_fixture import GatewayFixture
 
 from agentbox.gateway.agent_api.hello import METHODS
 from agentbox.gateway.agent_api.tools import AGENT_TOOLS, TOOLS
-from agentbox.host.reference.agent_api import COMMAND, EXAMPLES, SELF_METHODS, TARGET, page
 
 
 def test_the_page_is_fresh() -> None:

@@ -168,6 +168,7 @@ async def _there_and_back(reader: asyncio.StreamReader, writer: asyncio.StreamWr
     await reader.readexactly(50_000)
 
 
+@pytest.mark.limit("egress")
 async def test_bytes_are_counted_across_a_restart_and_the_limit_cuts(start: Start) -> None:
     """A million in 24 hours: the tunnel is cut when they are gone, and the next is refused, by another process too; another
     agent's tunnel moves its bytes all the while."""

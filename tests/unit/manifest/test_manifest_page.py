@@ -1,6 +1,7 @@
 """docs/manifest.md is generated."""
 
-from agentbox.host.reference.manifest import COMMAND, TARGET, page
+from reference.manifest import COMMAND, TARGET, page
+
 from agentbox.manifest.keys import keys
 
 

@@ -9,9 +9,9 @@ import pytest
 import tomli_w
 from case import cases
 from catalogue import FEATURES
+from reference.rules import BANDS, COMMAND, TARGET, page
 
 from agentbox.core.paths import CHECKOUT
-from agentbox.host.reference.rules import BANDS, COMMAND, TARGET, page
 from agentbox.manifest.features.loader import enabled_features
 from agentbox.manifest.features.model import Feature, Gate
 from agentbox.manifest.findings import Finding

@@ -70,6 +70,7 @@ async def end(*agents: AgentProcess) -> None:
         one.close_descriptors()
 
 
+@pytest.mark.limit("box_tasks")
 async def test_no_sum_of_agents_takes_the_reserve(launcher: LauncherClient, launch: Launch) -> None:
     """Three floods of threads, each far from its own limit, meet the box's; one that starts beside them has its least part,
     and what they had is free when they are gone."""
@@ -98,6 +99,7 @@ async def test_no_sum_of_agents_takes_the_reserve(launcher: LauncherClient, laun
     await end(alone)
 
 
+@pytest.mark.limit("box_memory")
 async def test_memory_of_all_together_ends_the_largest(
     launcher: LauncherClient, launch: Launch
 ) -> None:

@@ -29,6 +29,7 @@ os.killpg(0, signal.SIGTERM)
 """
 
 
+@pytest.mark.limit("unreadable", case="unreadable")
 @pytest.mark.parametrize("mode", [0o755, 0o111], ids=["readable", "unreadable"])
 def test_a_program_that_nobody_can_look_into_ends_its_tree(mode: int) -> None:
     """Deleted files that it fills would count nowhere. A program like any other does not."""

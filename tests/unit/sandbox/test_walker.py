@@ -203,6 +203,7 @@ def test_nobody_is_walked_while_nothing_is_written(lab: Lab, tmp_path: Path) -> 
     assert one.is_due(time.monotonic(), slow_after=15)
 
 
+@pytest.mark.limit("free_floor")
 def test_below_the_floor_all_are_stopped_first(quiet: Path) -> None:
     """Stop, the walk of everyone, and go: only who wrote is ended. Not again until more vanished, so that a full disk is no end of all work."""
     lab = Lab(floor=EVERYTHING)
@@ -220,6 +221,7 @@ def test_below_the_floor_all_are_stopped_first(quiet: Path) -> None:
     assert lab.said() == []
 
 
+@pytest.mark.limit("free_reserve")
 def test_no_sum_of_agents_takes_the_reserve_of_the_disk(quiet: Path) -> None:
     """Each keeps to its own cap and all together leave the box nothing: the one that holds most ends, and one that holds
     little never does. Not again until more vanished."""

@@ -1,6 +1,7 @@
-"""docs/rules.md, from the rules. `python -m agentbox.host.reference.rules` writes it."""
+"""docs/rules.md, from the rules."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Final
 
 from agentbox.core.paths import CHECKOUT
@@ -8,8 +9,9 @@ from agentbox.manifest.rules._retired import RETIRED
 from agentbox.manifest.rules.context import GATES
 from agentbox.manifest.rules.discovery import Rule, discover
 
+from reference import COMMAND
+
 TARGET: Final = CHECKOUT / "docs/rules.md"
-COMMAND: Final = "python -m agentbox.host.reference.rules"
 BANDS: Final = {
     "0": "the file, and the base set",
     "1": "ports and resources",
@@ -80,5 +82,6 @@ def _retired() -> Iterator[str]:
     yield ""
 
 
-if __name__ == "__main__":
-    TARGET.write_text(page())
+def outputs() -> Mapping[Path, str]:
+    """Return the generated file and its text."""
+    return {TARGET: page()}

@@ -1,4 +1,4 @@
-"""Writes the files generated from the route table: `python -m agentbox.host.reference.api`."""
+"""docs/api.md and tests/golden/openapi.json, from the route table."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -11,9 +11,10 @@ from agentbox.contracts.registry import ROUTES
 from agentbox.contracts.routes.route import Route
 from agentbox.core.paths import CHECKOUT
 
+from reference import COMMAND
+
 GOLDEN = CHECKOUT / "tests/golden/openapi.json"
 PAGE = CHECKOUT / "docs/api.md"
-COMMAND = "python -m agentbox.host.reference.api"
 _TITLES = {
     "probes": "Probes",
     "box": "The box",
@@ -115,14 +116,3 @@ def _response_cell(route: Route) -> str:
     prefix = "events of " if route.stream else ""
     last = f", then `{route.last}`" if route.last else ""
     return f"{codes} {prefix}`{route.response}`{last}" if route.response else codes
-
-
-def main() -> None:
-    """Writes all files."""
-    for path, text in outputs().items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-
-
-if __name__ == "__main__":
-    main()

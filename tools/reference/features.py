@@ -1,6 +1,4 @@
-"""docs/features.md, from the feature files and the last real run of each. `python -m
-agentbox.host.reference.features`.
-"""
+"""docs/features.md, from config/features/ and the last run of the trials."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -9,14 +7,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from agentbox.core.paths import CHECKOUT
-from agentbox.host.reference.feature_rights import rights
-from agentbox.host.reference.feature_runs import run_section
 from agentbox.manifest.features.loader import UNGATED, features_dir, load_features
 from agentbox.manifest.features.model import Feature
 
+from reference import COMMAND
+from reference.feature_rights import rights
+from reference.feature_runs import run_section
+
 TARGET: Final = CHECKOUT / "docs/features.md"
 RESULTS: Final = CHECKOUT / "bench/results/features.json"
-COMMAND: Final = "python -m agentbox.host.reference.features"
 _INTRO: Final = f"""# Features
 
 <!-- Generated from config/features/ and bench/results/features.json by `{COMMAND}`.
@@ -105,10 +104,6 @@ def _code_list(values: Any) -> str:
     return ", ".join(f"`{value}`" for value in values)
 
 
-def main() -> None:
-    """Writes the page."""
-    TARGET.write_text(page(), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()
+def outputs() -> Mapping[Path, str]:
+    """Return the generated file and its text."""
+    return {TARGET: page()}

@@ -1,16 +1,18 @@
-"""docs/manifest.md, from the schema. `python -m agentbox.host.reference.manifest` writes it."""
+"""docs/manifest.md, from the schema."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 from agentbox.core.paths import CHECKOUT
-from agentbox.manifest.conditions import KeyCondition, conditions
-from agentbox.manifest.keys import KeySpec, generic_path, keys
-from agentbox.manifest.schema.bundle import BUNDLE, bundle, properties, resolve_reference
-from agentbox.manifest.toml_text import format_toml
+from agentbox.host.cli.key_text import default_text, type_text, when_text
+from agentbox.manifest.conditions import conditions
+from agentbox.manifest.keys import generic_path, keys
+from agentbox.manifest.schema.bundle import BUNDLE, bundle, properties
+
+from reference import COMMAND
 
 TARGET: Final = CHECKOUT / "docs/manifest.md"
-COMMAND: Final = "python -m agentbox.host.reference.manifest"
 _INTRO: Final = f"""# agentbox.toml
 
 <!-- Generated from schema/ by `{COMMAND}`. Do not edit. -->
@@ -99,52 +101,10 @@ def _row(path: str, schemas: Mapping[str, Mapping[str, Any]]) -> str:
     return f"| `{path.rpartition('.')[2]}` | {' | '.join(cells)} |"
 
 
-def default_text(spec: KeySpec) -> str:
-    """Return the default in TOML; `required`, or the inherited key."""
-    if spec.required:
-        return "required"
-    return f"as `{spec.inherits}`" if spec.inherits else f"`{format_toml(spec.default)}`"
-
-
-def type_text(schema: Mapping[str, Any]) -> str:
-    """Return a type as text: `size`, `integer 64 to 65536`, `one of "a", "b"`."""
-    if schema.get("title"):
-        return str(schema["title"])
-    if "enum" in schema:
-        return f"one of {', '.join(map(format_toml, schema['enum']))}"
-    if "const" in schema:
-        return format_toml(schema["const"])
-    if "minimum" in schema:
-        return f"{schema['type']} {schema['minimum']} to {schema['maximum']}"
-    if schema.get("type") == "array":
-        return f"list of {_items(resolve_reference(schema['items']))}"
-    return f"text `{schema['pattern']}`" if "pattern" in schema else str(schema["type"])
-
-
-def _items(schema: Mapping[str, Any]) -> str:
-    if schema.get("type") != "object":
-        return type_text(schema)
-    fields = (
-        f"{name}{'' if name in schema.get('required', ()) else '?'}: "
-        f"{type_text(resolve_reference(item))}"
-        for name, item in schema["properties"].items()
-    )
-    return f"{{{', '.join(fields)}}}"
-
-
-def when_text(active: Iterable[KeyCondition]) -> str:
-    """Return the condition under which a key is read; "" if there is none."""
-    return " and ".join(_condition(item) for item in active)
-
-
-def _condition(item: KeyCondition) -> str:
-    values = " or ".join(map(format_toml, item.values)) or "a value that does not exist"
-    return f"`{item.key}` is {'not ' if item.negated else ''}{values}"
-
-
 def _cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-if __name__ == "__main__":
-    TARGET.write_text(page())
+def outputs() -> Mapping[Path, str]:
+    """Return the generated file and its text."""
+    return {TARGET: page()}

@@ -1,9 +1,7 @@
-"""docs/agent-api.md, from the tables of the agent API.
-
-`python -m agentbox.host.reference.agent_api` writes it.
-"""
+"""docs/agent-api.md, from the tables of the agent API."""
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Final
 
 from agentbox.core.paths import CHECKOUT
@@ -13,8 +11,9 @@ from agentbox.gateway.agent_api.hello import CONTRACT_VERSION, METHODS
 from agentbox.gateway.agent_api.mcp import VERSIONS, mcp_name
 from agentbox.gateway.agent_api.tools import AGENT_TOOLS, TOOLS, Tool
 
+from reference import COMMAND
+
 TARGET: Final = CHECKOUT / "docs/agent-api.md"
-COMMAND: Final = "python -m agentbox.host.reference.agent_api"
 # Methods that are not tools: parameters and purpose.
 SELF_METHODS: Final[Mapping[str, tuple[str, str]]] = {
     "hello": (
@@ -169,5 +168,6 @@ def _tool(tool: Tool) -> tuple[str, ...]:
     )
 
 
-if __name__ == "__main__":
-    TARGET.write_text(page(), encoding="utf-8")
+def outputs() -> Mapping[Path, str]:
+    """Return the generated file and its text."""
+    return {TARGET: page()}
