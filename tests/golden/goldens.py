@@ -1,7 +1,11 @@
-"""The golden files: what each manifest in this folder is rendered to, whole. Run this file to write them anew."""
+"""The golden files: what each manifest in this folder is rendered to, whole for `default`, as differences from that for
+the others. Run this file to write them anew.
+"""
 
+import json
 from pathlib import Path
 
+from differences import apply_json_patch, apply_text_diff, json_patch, json_text, text_diff
 from support.plans import SYSTEM, lock_of
 
 from agentbox.manifest.features.loader import enabled_features, load_features
@@ -12,8 +16,11 @@ from agentbox.plan.render.files import write
 from agentbox.plan.render.targets import ALL, RenderInput, render
 
 HERE = Path(__file__).parent
+DEFAULT = HERE / "default"
 REFRESH = "python tests/golden/goldens.py"
 _IMAGE = f"agentbox:golden@sha256:{'0' * 64}"
+_PATCH, _DIFF = ".jsonpatch", ".diff"
+_JSON = ("plan.json", "probes.json", "security-report.json")  # in the form of `json_text`
 _COPIES = ("agentbox.toml", "seccomp/agentbox.json")  # inputs, unchanged
 
 
@@ -37,14 +44,57 @@ def rendered(case: Path) -> dict[str, bytes]:
     return {name: content for name, content in files.items() if name not in _COPIES}
 
 
+def stored(case: Path) -> dict[str, str]:
+    """Every file that a case has to be rendered to, by relative path. Raises what `differences` raises."""
+    whole = {path.name: path.read_text() for path in _golden_files(DEFAULT)}
+    if case == DEFAULT:
+        return whole
+    return {name: _applied(name, text, case) for name, text in whole.items()}
+
+
+def _applied(name: str, text: str, case: Path) -> str:
+    patch, diff = case / f"{name}{_PATCH}", case / f"{name}{_DIFF}"
+    if patch.exists():
+        return apply_json_patch(text, patch.read_text())
+    return apply_text_diff(text, diff.read_text()) if diff.exists() else text
+
+
+def golden_texts(case: Path) -> dict[str, str]:
+    """What `refresh` writes of a case: file name -> text."""
+    whole = {name: content.decode() for name, content in rendered(case).items()}
+    if case == DEFAULT:
+        return whole
+    base = {name: content.decode() for name, content in rendered(DEFAULT).items()}
+    assert whole.keys() == base.keys()
+    changed = {name: _difference(name, base[name], text) for name, text in whole.items()}
+    return {f"{name}{suffix}": text for name, (suffix, text) in changed.items() if text}
+
+
+def _difference(name: str, old: str, new: str) -> tuple[str, str]:
+    if name not in _JSON:
+        return _DIFF, text_diff(old, new)
+    assert all(json_text(json.loads(text)) == text for text in (old, new)), f"form of {name}"
+    return _PATCH, json_patch(old, new)
+
+
+def golden_file(case: Path, name: str) -> Path:
+    """Where a reader finds a rendered file: it, its differences, or that of `default` if there are none."""
+    kept = (case / name, case / f"{name}{_PATCH}", case / f"{name}{_DIFF}", DEFAULT / name)
+    return next(path for path in kept if path.exists())
+
+
+def _golden_files(case: Path) -> list[Path]:
+    return [path for path in case.iterdir() if path.name != "agentbox.toml"]
+
+
 def refresh() -> None:
     """Removes what is no longer rendered, writes the rest."""
     for case in cases():
-        files = rendered(case)
-        for old in case.iterdir():
-            if old.name != "agentbox.toml" and old.name not in files:
+        files = golden_texts(case)
+        for old in _golden_files(case):
+            if old.name not in files:
                 old.unlink()
-        write(files, case)
+        write({name: text.encode() for name, text in files.items()}, case)
 
 
 if __name__ == "__main__":
