@@ -25,7 +25,6 @@ EXCUSED: dict[str, str] = dict.fromkeys(
         "agentbox/agents/runs/agent_runner.py",
         "agentbox/api/tasks/run.py",
         "agentbox/api/tasks/runner.py",
-        "agentbox/client/sync/client.py",
         "agentbox/core/paths.py",
         "agentbox/core/records/wire.py",
         "agentbox/core/storage/sqlite.py",

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from agentbox.adapters.runtime.adapter import SlotConfig
-from agentbox.client.async_client.client import LIMITS
+from agentbox.client.async_client.api_caller import LIMITS
 from agentbox.core.slot_errors import AdapterTimeout, BackendError, SlotUnavailable
 
 MAX_ATTEMPTS = 3  # for idempotent calls

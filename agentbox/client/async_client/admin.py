@@ -2,16 +2,15 @@
 `AsyncBoxClient.mesh`."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from agentbox.client.async_client.client import AsyncBoxClient
+from agentbox.client.async_client.api_caller import AsyncApiCaller
 
 
 class AsyncTokensClient:
     """Named tokens. Raises ApiError, BoxUnreachable."""
 
-    def __init__(self, box: "AsyncBoxClient") -> None:
+    def __init__(self, box: AsyncApiCaller) -> None:
         self._box = box
 
     async def list(self) -> Sequence[Mapping[str, Any]]:
@@ -35,7 +34,7 @@ class AsyncTokensClient:
 class AsyncMeshClient:
     """Boxes joined to this one, and this box's own membership. Raises ApiError, BoxUnreachable."""
 
-    def __init__(self, box: "AsyncBoxClient") -> None:
+    def __init__(self, box: AsyncApiCaller) -> None:
         self._box = box
 
     async def _call(

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from agentbox.client import agent_calls as requests
 from agentbox.client.agent_calls import Agent, AgentExit, RunOutput
+from agentbox.client.async_client.api_caller import AsyncApiCaller
 from agentbox.client.task_call import parse_log_item
 
 if TYPE_CHECKING:
-    from agentbox.client.async_client.client import AsyncBoxClient
     from agentbox.client.attach import AsyncAttached
     from agentbox.client.records import LogItem
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class AsyncAgentsClient:
     """Agents of a box. A spec is an AgentSpec in JSON. Raises ApiError, BoxUnreachable."""
 
-    def __init__(self, box: "AsyncBoxClient") -> None:
+    def __init__(self, box: AsyncApiCaller) -> None:
         self._box = box
 
     async def spawn(

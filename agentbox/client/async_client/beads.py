@@ -2,18 +2,16 @@
 
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from agentbox.client.async_client.api_caller import AsyncApiCaller
 from agentbox.client.bead_records import Bead, BeadClaim, Event, without_none
-
-if TYPE_CHECKING:
-    from agentbox.client.async_client.client import AsyncBoxClient
 
 
 class AsyncBeadsClient:
     """Work items with leases. Raises ApiError, BoxUnreachable."""
 
-    def __init__(self, box: "AsyncBoxClient") -> None:
+    def __init__(self, box: AsyncApiCaller) -> None:
         self._box = box
 
     async def create_epic(self, title: str, *, request_id: str = "", **spec: Any) -> Bead:
@@ -131,7 +129,7 @@ class AsyncBeadsClient:
 class AsyncEventsClient:
     """The event journal. Raises ApiError, BoxUnreachable."""
 
-    def __init__(self, box: "AsyncBoxClient") -> None:
+    def __init__(self, box: AsyncApiCaller) -> None:
         self._box = box
 
     async def append(self, *events: Mapping[str, Any]) -> tuple[int, int]:

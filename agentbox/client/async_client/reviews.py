@@ -2,16 +2,15 @@
 `.approvals`."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from agentbox.client.async_client.client import AsyncBoxClient
+from agentbox.client.async_client.api_caller import AsyncApiCaller
 
 
 class AsyncReviewsClient:
     """Reviews of agents' changes. Returns records as JSON. Raises ApiError, BoxUnreachable."""
 
-    def __init__(self, box: "AsyncBoxClient") -> None:
+    def __init__(self, box: AsyncApiCaller) -> None:
         self._box = box
 
     async def list(self) -> Sequence[Mapping[str, Any]]:
@@ -45,7 +44,7 @@ class AsyncReviewsClient:
 class AsyncApprovalsClient:
     """Actions of agents that require an approval. Raises ApiError, BoxUnreachable."""
 
-    def __init__(self, box: "AsyncBoxClient") -> None:
+    def __init__(self, box: AsyncApiCaller) -> None:
         self._box = box
 
     async def list(self) -> Sequence[Mapping[str, Any]]:

@@ -2,21 +2,19 @@
 
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agentbox.client import pods as requests
+from agentbox.client.async_client.api_caller import AsyncApiCaller
 from agentbox.client.pods import JSON_PATCH, OCTETS, Hit, MemoryEntry, PodMeta, WrittenPod
 from agentbox.client.transport import build_call
-
-if TYPE_CHECKING:
-    from agentbox.client.async_client.client import AsyncBoxClient
 
 
 class AsyncPodsClient:
     """Named objects in containers. A container path ends with `/`; `""` is the root. Raises
     ApiError, BoxUnreachable."""
 
-    def __init__(self, box: "AsyncBoxClient") -> None:
+    def __init__(self, box: AsyncApiCaller) -> None:
         self._box = box
 
     async def write(
@@ -83,7 +81,7 @@ class AsyncPodsClient:
 class AsyncMemoryClient:
     """Searchable entries in namespaces. Raises ApiError, BoxUnreachable."""
 
-    def __init__(self, box: "AsyncBoxClient") -> None:
+    def __init__(self, box: AsyncApiCaller) -> None:
         self._box = box
 
     async def store(

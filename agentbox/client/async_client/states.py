@@ -1,17 +1,16 @@
 """States of a box, asynchronously: `AsyncBoxClient.states`."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from agentbox.client.async_client.client import AsyncBoxClient
+from agentbox.client.async_client.api_caller import AsyncApiCaller
 
 
 class AsyncStatesClient:
     """States: the memory and pods of runs. Returns records as JSON. Raises ApiError,
     BoxUnreachable."""
 
-    def __init__(self, box: "AsyncBoxClient") -> None:
+    def __init__(self, box: AsyncApiCaller) -> None:
         self._box = box
 
     async def list(

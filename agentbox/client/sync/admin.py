@@ -1,16 +1,15 @@
 """What operators do with a box, synchronously: `BoxClient.tokens` and `BoxClient.mesh`."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from agentbox.client.sync.client import BoxClient
+from agentbox.client.sync.api_caller import ApiCaller
 
 
 class TokensClient:
     """Named tokens. Raises ApiError, BoxUnreachable."""
 
-    def __init__(self, box: "BoxClient") -> None:
+    def __init__(self, box: ApiCaller) -> None:
         self._box = box
 
     def list(self) -> Sequence[Mapping[str, Any]]:
@@ -34,7 +33,7 @@ class TokensClient:
 class MeshClient:
     """Boxes joined to this one, and this box's own membership. Raises ApiError, BoxUnreachable."""
 
-    def __init__(self, box: "BoxClient") -> None:
+    def __init__(self, box: ApiCaller) -> None:
         self._box = box
 
     def _call(

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 from agentbox.client import agent_calls as requests
 from agentbox.client.agent_calls import Agent, AgentExit, RunOutput
+from agentbox.client.sync.api_caller import ApiCaller
 from agentbox.client.task_call import parse_log_item
 
 if TYPE_CHECKING:
     from agentbox.client.attach import Attached
     from agentbox.client.records import LogItem
-    from agentbox.client.sync.client import BoxClient
 
 
 class AgentsClient:
     """Agents of a box. A spec is an AgentSpec in JSON. Raises ApiError, BoxUnreachable."""
 
-    def __init__(self, box: "BoxClient") -> None:
+    def __init__(self, box: ApiCaller) -> None:
         self._box = box
 
     def spawn(

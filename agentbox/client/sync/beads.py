@@ -2,18 +2,16 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agentbox.client.bead_records import Bead, BeadClaim, Event, without_none
-
-if TYPE_CHECKING:
-    from agentbox.client.sync.client import BoxClient
+from agentbox.client.sync.api_caller import ApiCaller
 
 
 class BeadsClient:
     """Work items with leases. Raises ApiError, BoxUnreachable."""
 
-    def __init__(self, box: "BoxClient") -> None:
+    def __init__(self, box: ApiCaller) -> None:
         self._box = box
 
     def create_epic(self, title: str, *, request_id: str = "", **spec: Any) -> Bead:
@@ -125,7 +123,7 @@ class BeadsClient:
 class EventsClient:
     """The event journal. Raises ApiError, BoxUnreachable."""
 
-    def __init__(self, box: "BoxClient") -> None:
+    def __init__(self, box: ApiCaller) -> None:
         self._box = box
 
     def append(self, *events: Mapping[str, Any]) -> tuple[int, int]:

@@ -1,31 +1,15 @@
 """The synchronous client of a box. Slot clients are imported on first use, since a command uses
 only one."""
 
-import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from functools import cached_property
-from ssl import SSLContext
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
-from agentbox.client.errors import ApiError, unreachable
-from agentbox.client.http_transport import HttpTransport, Response, TransportError
 from agentbox.client.records import LogItem, Readiness, Submitted, Task
-from agentbox.client.streams import ENDED_EARLY, IDLE_TIMEOUT, RETRY_SECONDS, StreamResumption
+from agentbox.client.sync.api_caller import ApiCaller
 from agentbox.client.task_call import parse_log_event, task_body
-from agentbox.client.transport import (
-    Call,
-    base_headers,
-    build_call,
-    check_response,
-    parse_data,
-    parse_error,
-)
-from agentbox.core.http.sse_parser import SseEvent, SseParser
 
 if TYPE_CHECKING:
-    from agentbox.client.attach import Attached
     from agentbox.client.sync.admin import MeshClient, TokensClient
     from agentbox.client.sync.agents import AgentsClient
     from agentbox.client.sync.beads import BeadsClient, EventsClient
@@ -34,92 +18,14 @@ if TYPE_CHECKING:
     from agentbox.client.sync.states import StatesClient
 
 
-class BoxClient:
+class BoxClient(ApiCaller):
     """Calls the API of a box. Raises ApiError for an error response, BoxUnreachable without a
     response. Thread-safe."""
-
-    def __init__(
-        self, url: str, *, token: str = "", timeout: float = 10.0, ssl: SSLContext | None = None
-    ) -> None:
-        """`ssl`: trust settings of an https URL; None uses the system's certificate authorities."""
-        self.url = url.rstrip("/")
-        self._token, self._timeout, self._ssl = token, timeout, ssl
-        self._http = HttpTransport(self.url, headers=base_headers(token), timeout=timeout, ssl=ssl)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        tb: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Closes the connections."""
-        self._http.close()
-
-    def call(
-        self,
-        name: str,
-        parameters: Mapping[str, str] | None = None,
-        *,
-        query: Mapping[str, object] | None = None,
-        body: Any = None,
-        headers: Mapping[str, str] | None = None,
-        accepted: tuple[int, ...] = (),
-        wait_s: float | None = None,
-    ) -> Any:
-        """Calls an operation by name and returns its JSON, None for 204. A status in `accepted` is
-        not an error."""
-        call = build_call(name, parameters, query=query, body=body, headers=headers)
-        return parse_data(self._request(call, wait_s), accepted=accepted)
-
-    def send(
-        self, call: Call, *, accepted: tuple[int, ...] = (), wait_s: float | None = None
-    ) -> Response:
-        """Sends a request from `build_call`. A status in `accepted` is not an error."""
-        return check_response(self._request(call, wait_s), accepted)
-
-    def _request(self, call: Call, wait_s: float | None) -> Response:
-        try:
-            return self._http.request(
-                call.method,
-                call.url,
-                headers=call.headers,
-                body=call.body,
-                content=call.content,
-                timeout=wait_s,
-            )
-        except TransportError as error:
-            raise unreachable(self.url, error) from error
 
     def livez(self) -> Mapping[str, Any]:
         """{live, uptime}."""
         data: Mapping[str, Any] = self.call("livez")
         return data
-
-    @contextmanager
-    def streaming(self, call: Call) -> Iterator[Response]:
-        """The response with its body unread."""
-        try:
-            with self._http.stream(call.method, call.url, headers=call.headers) as response:
-                if not response.is_success:
-                    response.read()
-                yield check_response(response, ())
-        except TransportError as error:
-            raise unreachable(self.url, error) from error
-
-    def attach(self, agent_id: str, generation: int) -> "Attached":
-        """Attaches to an agent's pipes; `agents.attach` also detaches."""
-        from agentbox.client import attach  # its library is imported on use
-
-        url, headers = attach.attach_url(self.url, agent_id, generation), base_headers(self._token)
-        return attach.attach_sync(
-            self.url, url, **attach.connect_options(self.url, headers, self._ssl, self._timeout)
-        )
 
     def ready(self) -> Readiness:
         """The cached readiness; not ready is not an error."""
@@ -190,59 +96,6 @@ class BoxClient:
             "task_logs", {"id": task_id}, query=query, last="task", since=start, patience=patience
         )
         return map(parse_log_event, events)
-
-    def stream(
-        self,
-        name: str,
-        parameters: Mapping[str, str] | None = None,
-        *,
-        query: Mapping[str, object] | None = None,
-        last: str = "",
-        since: str = "",
-        patience: float = 60.0,
-    ) -> Iterator[SseEvent]:
-        """Events of a streaming operation, each once and in order, across reconnects
-        (Last-Event-ID).
-
-        With `last` the stream ends at the first event of that type; an end without it counts as
-        broken. Starts after the id `since`.
-        """
-        resume = StreamResumption(patience, since)
-        while True:
-            try:
-                for event in self._events(
-                    build_call(name, parameters, query=query, headers=resume.headers())
-                ):
-                    resume.on_event(event)
-                    yield event
-                    if event.event == last:
-                        return
-                if not last:
-                    return
-                raise TransportError(ENDED_EARLY)
-            except ApiError as error:
-                if not resume.may_retry(error):
-                    raise
-            except TransportError as error:
-                if not resume.may_retry(error):
-                    raise unreachable(self.url, error) from error
-            time.sleep(RETRY_SECONDS)
-
-    def _events(self, call: Call) -> Iterator[SseEvent]:
-        opened = self._http.stream(
-            call.method,
-            call.url,
-            headers=call.headers,
-            timeout=IDLE_TIMEOUT,
-            connect_s=self._timeout,
-        )
-        with opened as response:
-            if not response.is_success:
-                response.read()
-                raise parse_error(response)
-            parser = SseParser()
-            for chunk in response.iter_bytes():
-                yield from parser.feed(chunk)
 
     @cached_property
     def pods(self) -> "PodsClient":

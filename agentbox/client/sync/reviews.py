@@ -2,16 +2,15 @@
 `.approvals`."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from agentbox.client.sync.client import BoxClient
+from agentbox.client.sync.api_caller import ApiCaller
 
 
 class ReviewsClient:
     """Reviews of agents' changes. Returns records as JSON. Raises ApiError, BoxUnreachable."""
 
-    def __init__(self, box: "BoxClient") -> None:
+    def __init__(self, box: ApiCaller) -> None:
         self._box = box
 
     def list(self) -> Sequence[Mapping[str, Any]]:
@@ -45,7 +44,7 @@ class ReviewsClient:
 class ApprovalsClient:
     """Actions of agents that require an approval. Raises ApiError, BoxUnreachable."""
 
-    def __init__(self, box: "BoxClient") -> None:
+    def __init__(self, box: ApiCaller) -> None:
         self._box = box
 
     def list(self) -> Sequence[Mapping[str, Any]]:

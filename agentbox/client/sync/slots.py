@@ -2,21 +2,19 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agentbox.client import pods as requests
 from agentbox.client.pods import JSON_PATCH, OCTETS, Hit, MemoryEntry, PodMeta, WrittenPod
+from agentbox.client.sync.api_caller import ApiCaller
 from agentbox.client.transport import build_call
-
-if TYPE_CHECKING:
-    from agentbox.client.sync.client import BoxClient
 
 
 class PodsClient:
     """Named objects in containers. A container path ends with `/`; `""` is the root. Raises
     ApiError, BoxUnreachable."""
 
-    def __init__(self, box: "BoxClient") -> None:
+    def __init__(self, box: ApiCaller) -> None:
         self._box = box
 
     def write(
@@ -77,7 +75,7 @@ class PodsClient:
 class MemoryClient:
     """Searchable entries in namespaces. Raises ApiError, BoxUnreachable."""
 
-    def __init__(self, box: "BoxClient") -> None:
+    def __init__(self, box: ApiCaller) -> None:
         self._box = box
 
     def store(

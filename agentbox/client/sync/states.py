@@ -1,17 +1,16 @@
 """States of a box, synchronously: `BoxClient.states`."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from agentbox.client.sync.client import BoxClient
+from agentbox.client.sync.api_caller import ApiCaller
 
 
 class StatesClient:
     """States: the memory and pods of runs. Returns records as JSON. Raises ApiError,
     BoxUnreachable."""
 
-    def __init__(self, box: "BoxClient") -> None:
+    def __init__(self, box: ApiCaller) -> None:
         self._box = box
 
     def list(
