@@ -8,7 +8,7 @@ from agentbox.gateway.config import GatewayConfig
 from agentbox.gateway.proxy.agent_traffic import TrafficRegistry
 from agentbox.gateway.proxy.egress_config import EgressConfig
 from agentbox.gateway.proxy.resolve import Resolver, system_resolver
-from agentbox.gateway.proxy.session import ProxySession
+from agentbox.gateway.proxy.session import ProxyContext, ProxySession
 from agentbox.gateway.proxy.stream import ProxyStream
 from agentbox.gateway.proxy.traffic_ledger import TrafficLedger
 
@@ -23,21 +23,21 @@ class Proxy:
     def __init__(
         self, config: GatewayConfig, authorizer: Authorizer, resolver: Resolver | None = None
     ) -> None:
-        self.authorizer = authorizer
-        self.egress = EgressConfig(config)
+        self._egress = EgressConfig(config)
         self.ledger = TrafficLedger(config.state_dir / _LEDGER_FILE)
-        self.traffic = TrafficRegistry(self.ledger, self.egress)
-        self.resolver = resolver or system_resolver()
+        self._context = ProxyContext(
+            authorizer=authorizer,
+            egress=self._egress,
+            traffic=TrafficRegistry(self.ledger, self._egress),
+            resolver=resolver or system_resolver(),
+            on_authenticated=self._on_authenticated,
+        )
         self._unauthenticated: dict[ProxyStream, None] = {}
         self._sessions: set[asyncio.Task[None]] = set()
 
     def make_stream(self) -> asyncio.Protocol:
         """Creates the protocol of a new connection."""
         return ProxyStream(self._on_connected)
-
-    def mark_authenticated(self, stream: ProxyStream) -> None:
-        """Marks a connection that sent a valid token."""
-        self._unauthenticated.pop(stream, None)
 
     async def close(self) -> None:
         """Aborts all connections and saves the traffic ledger. Raises OSError."""
@@ -52,8 +52,11 @@ class Proxy:
             del self._unauthenticated[oldest]
             oldest.abort()
         self._unauthenticated[stream] = None
-        self.egress.refresh()
-        task = asyncio.create_task(ProxySession(self, stream).serve())
+        self._egress.refresh()
+        task = asyncio.create_task(ProxySession(self._context, stream).serve())
         self._sessions.add(task)
         task.add_done_callback(self._sessions.discard)
         task.add_done_callback(lambda _: self._unauthenticated.pop(stream, None))
+
+    def _on_authenticated(self, stream: ProxyStream) -> None:
+        self._unauthenticated.pop(stream, None)

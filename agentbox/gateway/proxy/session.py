@@ -3,25 +3,25 @@
 import asyncio
 import base64
 import binascii
-from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, Final
 
 import h11
 
 from agentbox.gateway.agent_api.approvals_required import is_approval_required
-from agentbox.gateway.authorizer import AccessDenied
-from agentbox.gateway.proxy.agent_traffic import AgentTraffic
+from agentbox.gateway.authorizer import AccessDenied, Authorizer
+from agentbox.gateway.proxy.agent_traffic import AgentTraffic, TrafficRegistry
 from agentbox.gateway.proxy.dial import dial
+from agentbox.gateway.proxy.egress_config import EgressConfig
 from agentbox.gateway.proxy.forward import RequestForwarder
 from agentbox.gateway.proxy.http_head import MAX_HEAD, check_head
 from agentbox.gateway.proxy.refusals import ProxyRefusal, refusal_response
+from agentbox.gateway.proxy.resolve import Resolver
 from agentbox.gateway.proxy.stream import ProxyStream
 from agentbox.gateway.proxy.target import ProxyTarget, parse_connect, parse_url
 from agentbox.gateway.proxy.tunnel import tunnel
 from agentbox.policy.rights.authorization import Authorization
-
-if TYPE_CHECKING:
-    from agentbox.gateway.proxy.proxy import Proxy
 
 HEAD_SECONDS: Final = 10.0  # for a complete head
 KEEP_ALIVE_SECONDS: Final = 60.0  # between two requests
@@ -30,11 +30,23 @@ _ESTABLISHED: Final = b"HTTP/1.1 200 Connection established\r\n\r\n"
 _HEAD_END: Final = b"\r\n\r\n"
 
 
+@dataclass(frozen=True, kw_only=True)
+class ProxyContext:
+    """What all sessions of a proxy share. `on_authenticated` is called for a connection that sent a
+    valid token."""
+
+    authorizer: Authorizer
+    egress: EgressConfig
+    traffic: TrafficRegistry
+    resolver: Resolver
+    on_authenticated: Callable[[ProxyStream], None]
+
+
 class ProxySession:
     """Serves a connection until either side closes it."""
 
-    def __init__(self, proxy: "Proxy", stream: ProxyStream) -> None:
-        self._proxy, self._stream = proxy, stream
+    def __init__(self, context: ProxyContext, stream: ProxyStream) -> None:
+        self._context, self._stream = context, stream
         self._buffer = b""  # received, not yet parsed
         self._head_started = False
         self._caller: Authorization | None = None
@@ -61,7 +73,7 @@ class ProxySession:
         client = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD)
         request = _parse_request(client, head)
         self._caller = caller = self._identify(request)
-        traffic = self._proxy.traffic.get(caller)
+        traffic = self._context.traffic.get(caller)
         traffic.check()
         traffic.open_connections += 1
         try:
@@ -71,7 +83,7 @@ class ProxySession:
             return await self._forward(traffic, client, request)
         finally:
             traffic.open_connections -= 1
-            self._proxy.traffic.discard(traffic)
+            self._context.traffic.discard(traffic)
 
     async def _read_head(self) -> bytes:
         """Reads up to the empty line; returns b"" at the end of the connection. Raises ProxyRefusal
@@ -112,7 +124,7 @@ class ProxySession:
         credentials = [value for name, value in request.headers if name == b"proxy-authorization"]
         token = _parse_token(credentials[0]) if len(credentials) == 1 else ""
         try:
-            caller = self._proxy.authorizer.identify(token)
+            caller = self._context.authorizer.identify(token)
         except AccessDenied as denied:
             hint = "send Proxy-Authorization with the token of AGENTBOX_TOKEN"
             raise ProxyRefusal(
@@ -121,7 +133,7 @@ class ProxySession:
                 f"cannot determine the caller: {denied.reason}; {hint}",
                 is_denial=False,
             ) from denied
-        self._proxy.mark_authenticated(self._stream)
+        self._context.on_authenticated(self._stream)
         return caller
 
     async def _tunnel(self, traffic: AgentTraffic, request: h11.Request) -> None:
@@ -129,7 +141,7 @@ class ProxySession:
         buffered, self._buffer = self._buffer, b""
 
         async def work() -> None:
-            peer = await dial(target, self._proxy.egress, self._proxy.resolver)
+            peer = await dial(target, self._context.egress, self._context.resolver)
             try:
                 await self._stream.write(_ESTABLISHED)
                 established.append(target)
@@ -161,7 +173,7 @@ class ProxySession:
 
         async def forward() -> None:
             await forwarder.run(
-                target, await dial(target, self._proxy.egress, self._proxy.resolver)
+                target, await dial(target, self._context.egress, self._context.resolver)
             )
 
         try:
@@ -187,7 +199,7 @@ class ProxySession:
         task: asyncio.Task[None] | None = None
         try:
             while True:
-                revocation = self._proxy.authorizer.revocation(caller)
+                revocation = self._context.authorizer.revocation(caller)
                 await self._check_access(caller, target, method, path, consume=task is None)
                 task = task or asyncio.create_task(work)
                 await asyncio.wait({task, revocation}, return_when=asyncio.FIRST_COMPLETED)
@@ -203,7 +215,7 @@ class ProxySession:
     async def _check_access(
         self, caller: Authorization, target: ProxyTarget, method: str, path: str, *, consume: bool
     ) -> None:
-        authorizer = self._proxy.authorizer
+        authorizer = self._context.authorizer
         try:
             if consume and is_approval_required(caller, "host", target.value):
                 await authorizer.check(
@@ -230,7 +242,7 @@ class ProxySession:
 
     async def _send_refusal(self, refusal: ProxyRefusal, *, respond: bool) -> None:
         if refusal.is_denial and self._caller is not None:
-            self._proxy.authorizer.report_denial(
+            self._context.authorizer.report_denial(
                 self._caller, "proxy", refusal.rule, refusal.message
             )
         if not respond:
