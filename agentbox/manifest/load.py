@@ -11,13 +11,12 @@ from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.manifest.findings import Finding
 from agentbox.manifest.keypath import KeyPath, to_text
 from agentbox.manifest.model import Model, build
-from agentbox.manifest.positions import Position, key_positions
+from agentbox.manifest.positions import Position, key_positions, nearest_position
 from agentbox.manifest.schema.quick_check import passes_quick_check
 from agentbox.manifest.syntax import TOO_DEEP, SyntaxProblem, decode, parse_toml
 
 MAX_BYTES: Final = 1 << 20
 MAX_DEPTH: Final = 64
-_START: Final = Position(1, 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,11 +48,7 @@ class Manifest:
         """The position of a key; for an absent key that of the nearest written parent table, else
         1:1.
         """
-        while key:
-            if key in self.positions:
-                return self.positions[key]
-            key = key[: max(key.rfind("."), key.rfind("["), 0)]
-        return _START
+        return nearest_position(self.positions, key)
 
 
 def load(path: Path) -> Manifest:
@@ -123,8 +118,7 @@ def _invalid_manifest(
         check,
     )  # imports jsonschema, which decides
 
-    unchecked = Manifest(name=name, raw=data, written=written, usable=Model(), positions=positions)
-    result = check(unchecked)
+    result = check(written, positions)
     return Manifest(
         name=name,
         raw=data,

@@ -5,6 +5,7 @@ result is meaningless. Standard library only.
 
 import re
 import tomllib
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from agentbox.manifest.keypath import KeyPath
@@ -34,6 +35,15 @@ def key_positions(text: str) -> dict[KeyPath, Position]:
     are numbered from 0.
     """
     return _Scanner(text).document()
+
+
+def nearest_position(positions: Mapping[str, Position], key: str) -> Position:
+    """The position of a key; for an absent key that of the nearest written parent, else 1:1."""
+    while key:
+        if key in positions:
+            return positions[key]
+        key = key[: max(key.rfind("."), key.rfind("["), 0)]
+    return Position(1, 1)
 
 
 class _Scanner:

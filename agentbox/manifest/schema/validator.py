@@ -5,19 +5,17 @@ access. Imported only if `quick_check.py` gives no result.
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jsonschema import Draft202012Validator, ValidationError, validators
 from jsonschema.protocols import Validator
 
 from agentbox.manifest.findings import Finding, Related
 from agentbox.manifest.keypath import KeyPath, to_text
+from agentbox.manifest.positions import Position, nearest_position
 from agentbox.manifest.schema.bundle import bundle
 from agentbox.manifest.schema.errors import SchemaError, ValidatorError, explain
 from agentbox.manifest.schema.quick_check import compiled, exclusive_pairs, is_integer, is_number
-
-if TYPE_CHECKING:
-    from agentbox.manifest.load import Manifest
 
 
 @dataclass(frozen=True)
@@ -28,11 +26,11 @@ class ValidationResult:
     invalid: frozenset[KeyPath]
 
 
-def check(manifest: "Manifest") -> ValidationResult:
-    """All findings of the schema, sorted by position."""
-    schema_errors = [*_from_schema(manifest.written), *_pairs(manifest.written)]
+def check(written: Mapping[str, Any], positions: Mapping[str, Position]) -> ValidationResult:
+    """All findings of the schema, sorted by position. `positions` maps key paths to positions."""
+    schema_errors = [*_from_schema(written), *_pairs(written)]
     findings = sorted(
-        (_finding(manifest, schema_error) for schema_error in schema_errors),
+        (_finding(positions, schema_error) for schema_error in schema_errors),
         key=lambda finding: finding.order,
     )
     invalid = frozenset(path for schema_error in schema_errors for path in schema_error.invalid)
@@ -68,9 +66,9 @@ def _pairs(written: Mapping[str, Any]) -> Iterator[SchemaError]:
         )
 
 
-def _finding(manifest: "Manifest", schema_error: SchemaError) -> Finding:
+def _finding(positions: Mapping[str, Position], schema_error: SchemaError) -> Finding:
     key = to_text(schema_error.path)
-    line, column = manifest.position_of(key)
+    line, column = nearest_position(positions, key)
     related = (to_text(path) for path in schema_error.related)
     return Finding(
         code="E016",
@@ -82,7 +80,7 @@ def _finding(manifest: "Manifest", schema_error: SchemaError) -> Finding:
         remedy=schema_error.remedy,
         kind=schema_error.kind,
         related=tuple(
-            Related(key=related_key, line=manifest.position_of(related_key).line)
+            Related(key=related_key, line=nearest_position(positions, related_key).line)
             for related_key in related
         ),
     )
