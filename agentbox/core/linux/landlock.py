@@ -11,13 +11,10 @@ import struct
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from agentbox.core.linux.path_opener import UNBOUNDED, Boundary, OpenedPath, Opener
-from agentbox.sandbox.seccomp import agent_filter
-
-if TYPE_CHECKING:
-    from agentbox.sandbox.launcher.preopened import PreopenedPaths
+from agentbox.core.linux.preopened_paths import PreopenedPaths
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446
 _VERSION_FLAG = 1
@@ -53,6 +50,14 @@ PORTS_MIN_ABI: Final = 4
 DEVICES_MIN_ABI: Final = 5
 SCOPES_MIN_ABI: Final = 6
 
+# Passed in the last two registers, which none of these calls uses: a seccomp filter that refuses
+# Landlock to agents allows it to the launcher. Random for each launcher, not in an agent's memory,
+# and returned by no call.
+LAUNCHER_COOKIE: Final = (
+    int.from_bytes(os.urandom(8), "little"),
+    int.from_bytes(os.urandom(8), "little"),
+)
+
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -80,7 +85,7 @@ def restrict(
     abi_version: int,
     bind_ports: Iterable[int] | None = None,
     boundary: Boundary = UNBOUNDED,
-    preopened: "PreopenedPaths | None" = None,
+    preopened: PreopenedPaths | None = None,
 ) -> None:
     """Permanently confines this process and its descendants. Arguments as for `ruleset`. Needs
     no_new_privs. Raises OSError.
@@ -98,7 +103,7 @@ def ruleset(
     abi_version: int,
     bind_ports: Iterable[int] | None = None,
     boundary: Boundary = UNBOUNDED,
-    preopened: "PreopenedPaths | None" = None,
+    preopened: PreopenedPaths | None = None,
 ) -> int:
     """Creates a ruleset that is not in force yet and returns its descriptor. A missing path grants
     nothing. A path over a link that an agent may have created, or outside the boundary, is an
@@ -167,7 +172,7 @@ def _rights(letters: str) -> int:
 def _call(number: int, *arguments: bytes | int | None) -> int:
     registers = (*map(_to_register, arguments), *(ctypes.c_long(0),) * (4 - len(arguments)))
     result: int = _libc.syscall(
-        ctypes.c_long(number), *registers, *map(ctypes.c_ulong, agent_filter.LAUNCHER_COOKIE)
+        ctypes.c_long(number), *registers, *map(ctypes.c_ulong, LAUNCHER_COOKIE)
     )
     if result < 0:
         code = ctypes.get_errno()

@@ -17,6 +17,7 @@ import time
 import traceback
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import partial
 from typing import Any, NoReturn
 
 from agentbox.core.linux import kernel
@@ -62,7 +63,7 @@ def _serve_agent(orders: socket.socket, reaper: "Reaper", preforked: bool) -> No
     ):  # no process left: retried, and reported, when the order comes
         pending = PendingProcess(preforked=preforked)
         if preforked:
-            warmup.warm_reaper(pending, reaper.locks)
+            warmup.warm_reaper(partial(pending.warm_up, locks=reaper.locks))
     data, fds, _, _ = socket.recv_fds(orders, 1, _FDS)
     orders.close()
     if data:

@@ -6,8 +6,9 @@ behind: no rule is in force, no descriptor is open.
 """
 
 import os
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from agentbox.core.linux import landlock
 from agentbox.core.linux.landlock import PathRule
@@ -15,9 +16,6 @@ from agentbox.sandbox import confinement
 from agentbox.sandbox.confinement import Confinement
 from agentbox.sandbox.launcher import preopened, tree
 from agentbox.sandbox.spec import Launch
-
-if TYPE_CHECKING:
-    from agentbox.sandbox.launcher.pending_process import PendingProcess
 
 _GRANTS: Final = tuple(
     PathRule(path, "rlwmxd")
@@ -32,12 +30,12 @@ _LAUNCH: Final = Launch(
 )
 
 
-def warm_reaper(pending: "PendingProcess", locks: int) -> None:
-    """The reaper's part: reads an order, sets up a notification server, answers calls, reads a
+def warm_reaper(serve: Callable[[Confinement], None]) -> None:
+    """The reaper's part: reads an order, answers calls as `serve` does for a confinement, reads a
     process. Raises OSError.
     """
     Launch.from_line(_LAUNCH.to_line())
-    pending.warm_up(Confinement(grants=_GRANTS), locks)
+    serve(Confinement(grants=_GRANTS))
     tree.read_process(os.getpid())
 
 

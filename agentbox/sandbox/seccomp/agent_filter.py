@@ -12,6 +12,7 @@ from functools import cache
 from typing import Final
 
 from agentbox.core.linux.kernel import prctl
+from agentbox.core.linux.landlock import LAUNCHER_COOKIE
 from agentbox.sandbox.seccomp import bpf
 from agentbox.sandbox.seccomp.syscalls import MACHINES, Machine
 
@@ -211,13 +212,6 @@ ADD_WATCH: Final = "inotify_add_watch"
 EPOLL_CALLS: Final = ("epoll_create", "epoll_create1")  # and EPOLL_CTL_ADD
 _POLL_ADD: Final = 1  # EPOLL_CTL_ADD, linux/eventpoll.h
 LANDLOCK_CALLS: Final = ("landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self")
-# Passed in the last two registers, which none of these three calls uses: marks the launcher's own
-# calls, which are allowed. Random for each launcher, not in an agent's memory, and returned by no
-# call.
-LAUNCHER_COOKIE: Final = (
-    int.from_bytes(os.urandom(8), "little"),
-    int.from_bytes(os.urandom(8), "little"),
-)
 
 
 _libc = ctypes.CDLL(None, use_errno=True)

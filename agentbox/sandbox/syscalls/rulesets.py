@@ -9,7 +9,7 @@ the largest ruleset so far. The size of a ruleset is bounded by the rules that w
 agent last had no ruleset open.
 
 The kernel runs the calls itself: only their number matters. The launcher's own calls pass the
-filter by two secret words (`agent_filter.LAUNCHER_COOKIE`), so a start needs no notification.
+filter by two secret words (`landlock.LAUNCHER_COOKIE`), so a start needs no notification.
 
 An agent with 2 GiB may have 1.4 million rules copied at once (128 MiB) and 776 a second thereafter;
 a program that sandboxes each command with ten rules pays about 1,000 a command (100 grants, 60

@@ -9,10 +9,11 @@ from agentbox_testkit.wait import wait_until
 
 from agentbox.core.linux.landlock import PathRule
 from agentbox.core.linux.path_opener import Boundary, OpenDenied, Opener
+from agentbox.core.linux.preopened_paths import PreopenedPaths
 from agentbox.sandbox.confinement import Confinement
 from agentbox.sandbox.launcher import tree
 from agentbox.sandbox.launcher.client import LauncherClient
-from agentbox.sandbox.launcher.preopened import PreopenedPaths, system_paths
+from agentbox.sandbox.launcher.preopened import system_paths
 from agentbox.sandbox.spec import Launch
 
 
