@@ -18,6 +18,7 @@ from agentbox.agents.registry.agent_registry import AgentRegistry
 from agentbox.agents.registry.host_state import HostState
 from agentbox.agents.registry.store import AgentStore
 from agentbox.agents.rpc.listener import RpcListener
+from agentbox.agents.rpc.methods import METHODS
 from agentbox.agents.rpc.service import CAPABILITIES, Service
 from agentbox.agents.runs.one_shot import OneShotRuns
 from agentbox.box.supervision.backoff import backoff
@@ -85,6 +86,7 @@ async def open_service(
             registry=registry,
             runs=OneShotRuns(registry),
             canaries=CanaryRunner(host),
+            methods=METHODS,
             token=token,
             capabilities=capabilities,
         )

@@ -1,22 +1,19 @@
 """The RPC methods `approval.*`."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
 
+from agentbox.agents.rpc.service import Service
 from agentbox.core.records.wire import from_wire
+from agentbox.core.rpc.session import Method, Params, Session
 from agentbox.core.rpc.subscriptions import ServerSubscription
 from agentbox.core.slot_errors import PermissionDenied
 
-if TYPE_CHECKING:
-    from agentbox.agents.rpc.service import Service
-    from agentbox.core.rpc.session import Session
-
-Params = Mapping[str, Any]
 _DEFAULT_SECONDS = 120
 
 
-async def request_approval(session: "Session[Service]", params: Params) -> Any:
+async def request_approval(session: Session[Service], params: Params) -> Any:
     """For a running agent; returns once approved."""
     host, agent_id = session.service.host, from_wire(str, params["agent_id"])
     authorization = host.authorizations.active(agent_id)
@@ -40,15 +37,15 @@ async def request_approval(session: "Session[Service]", params: Params) -> Any:
     return {}
 
 
-async def page(session: "Session[Service]", _params: Params) -> Any:
+async def page(session: Session[Service], _params: Params) -> Any:
     return {"items": session.service.host.approvals.page()}
 
 
-async def get(session: "Session[Service]", params: Params) -> Any:
+async def get(session: Session[Service], params: Params) -> Any:
     return session.service.host.approvals.get(from_wire(str, params["id"])).describe()
 
 
-async def decide(session: "Session[Service]", params: Params) -> Any:
+async def decide(session: Session[Service], params: Params) -> Any:
     approval_id, reason, by = (from_wire(str, params[name]) for name in ("id", "reason", "by"))
     approve = params["verdict"] == "approve"
     return await session.service.host.approvals.decide(
@@ -56,7 +53,7 @@ async def decide(session: "Session[Service]", params: Params) -> Any:
     )
 
 
-async def follow(session: "Session[Service]", params: Params) -> Any:
+async def follow(session: Session[Service], params: Params) -> Any:
     """A subscription without items: while it is open, an approver is connected."""
     approvals = session.service.host.approvals
     subscription = ServerSubscription(params["subscription"], params["credit"], session.send)
@@ -74,7 +71,7 @@ async def _no_items() -> AsyncIterator[tuple[Any, int]]:
     yield None, 0  # makes it an iterator
 
 
-METHODS: Mapping[str, Callable[["Session[Service]", Params], Awaitable[Any]]] = {
+METHODS: Mapping[str, Method[Service]] = {
     "approval.ask": request_approval,
     "approval.list": page,
     "approval.get": get,

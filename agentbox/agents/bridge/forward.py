@@ -4,28 +4,35 @@ type."""
 import asyncio
 import contextlib
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from agentbox.adapters.remote.agents import HttpOrchestrator
 from agentbox.adapters.runtime import context
 from agentbox.adapters.runtime.adapter import Deps, SlotConfig
 from agentbox.adapters.runtime.metrics import Metrics
-from agentbox.contracts.orchestrator import AgentFilter, AgentHandle, AgentSpec, Attachment
+from agentbox.contracts.orchestrator import (
+    CONTRACT_VERSION,
+    AgentFilter,
+    AgentHandle,
+    AgentSpec,
+    Attachment,
+)
 from agentbox.core.deadline import Deadline
 from agentbox.core.paths import Paths
 from agentbox.core.records.wire import from_wire, to_wire
 from agentbox.core.rpc import messages, pipes
-from agentbox.core.rpc.session import Session
+from agentbox.core.rpc.session import Method, Params, Session
 from agentbox.core.rpc.subscriptions import ServerSubscription
 from agentbox.core.slot_errors import NotFound, SlotUnavailable
 
 _OPEN_SECONDS = 8.0  # opening a slot is limited to 10
-Params = Mapping[str, Any]
 
 
 class Forwarder:
     """Serves a session from the agents of another box."""
+
+    contract_version = CONTRACT_VERSION
 
     def __init__(self, agents: HttpOrchestrator, stop: asyncio.Event) -> None:
         self.agents, self.stop = agents, stop
@@ -186,7 +193,7 @@ def _handle(params: Params) -> AgentHandle:
     )
 
 
-_METHODS: Mapping[str, Callable[[Session[Forwarder], Params], Awaitable[Any]]] = {
+_METHODS: Mapping[str, Method[Forwarder]] = {
     "agent.spawn": _spawn,
     "agent.list": _page,
     "agent.get": _get,

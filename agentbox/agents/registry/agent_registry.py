@@ -3,7 +3,7 @@
 import asyncio
 import signal
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,6 @@ from agentbox.agents.registry.listing import build_page
 from agentbox.agents.registry.store import REQUEST_SECONDS, RequestKey
 from agentbox.agents.runs import exits, home
 from agentbox.agents.runs.agent_runner import AgentRunner
-from agentbox.agents.runs.capture import OutputCapture
 from agentbox.agents.streams.attached_readers import AttachedReaders
 from agentbox.agents.streams.stream_log import EVENTS, StreamLog
 from agentbox.contracts.orchestrator import (
@@ -70,20 +69,21 @@ class AgentRegistry:
         requester: Requester,
         *,
         once: bool = False,
-        capture: OutputCapture | None = None,
+        on_created: Callable[[AgentRunner], None] = lambda runner: None,
         stdin: bytes | None = None,
         attached: bool = False,
     ) -> AgentHandle:
         """Return the agent of that request; repeated requests return the same agent, and `stdin` is
         sent once. Continues if the caller is cancelled. With `attached`, output waits from the
-        first byte for a reader."""
+        first byte for a reader. `on_created` is called before the start, and not if the agent
+        exists already."""
         key = (requester.principal, requester.request_id)
         pending = self._existing_request(key)
         if isinstance(pending, AgentHandle):
             return pending
         if pending is None:
             pending = asyncio.create_task(
-                self._create(spec, requester, once, capture, stdin, attached)
+                self._create(spec, requester, once, on_created, stdin, attached)
             )
             self._requests[key] = (pending, time.time())
             pending.add_done_callback(lambda task: self._finish_request(key, spec, requester, task))
@@ -154,7 +154,7 @@ class AgentRegistry:
         spec: AgentSpec,
         requester: Requester,
         once: bool,
-        capture: OutputCapture | None,
+        on_created: Callable[[AgentRunner], None],
         stdin: bytes | None,
         attached: bool,
     ) -> AgentHandle:
@@ -173,8 +173,7 @@ class AgentRegistry:
         if attached:
             stream.hold(0)
         runner = self.runners[entry.agent_id] = AgentRunner(self.host, entry, stream)
-        if capture is not None:
-            runner.capture, capture.runner = capture, runner
+        on_created(runner)
         try:
             await self.host.store.admit(entry, state)
             await runner.start()

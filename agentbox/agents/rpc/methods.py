@@ -2,35 +2,33 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, get_args
+from collections.abc import Mapping
+from typing import Any, get_args
 
 from agentbox.agents.admission.admit import Requester
 from agentbox.agents.approvals import methods as approvals
 from agentbox.agents.authorization import metering
 from agentbox.agents.registry.presentation import detailed_info
 from agentbox.agents.review import methods as review
+from agentbox.agents.rpc.service import Service
 from agentbox.agents.runs.agent_runner import AgentRunner
 from agentbox.agents.runs.stdin import StdinClosed
 from agentbox.agents.states import methods as states
+from agentbox.agents.streams.attached_stdout import send_stdout
 from agentbox.agents.streams.reader import ItemReader
 from agentbox.contracts.orchestrator import AgentFilter, AgentHandle, AgentSpec, Signal
 from agentbox.core.linux import kernel
 from agentbox.core.records.wire import from_wire
+from agentbox.core.rpc.session import Method, Params, Session
 from agentbox.core.rpc.subscriptions import ServerSubscription
 from agentbox.core.slot_errors import InvalidTransition, SlotUnavailable, ValidationError
 
-if TYPE_CHECKING:
-    from agentbox.agents.rpc.service import Service
-    from agentbox.core.rpc.session import Session
-
-Params = Mapping[str, Any]
 _RECORD_LIMIT = 1000
 _MAX_WAIT = 60.0  # seconds of one record.read
 _MAX_REQUEST_ID = 200  # characters
 
 
-async def spawn(session: "Session[Service]", params: Params) -> Any:
+async def spawn(session: Session[Service], params: Params) -> Any:
     spec = AgentSpec.from_wire(params["spec"])
     stdin = None if params.get("stdin") is None else from_wire(bytes, params["stdin"])
     if stdin is not None and spec.stdin != "pipe":
@@ -43,7 +41,7 @@ async def spawn(session: "Session[Service]", params: Params) -> Any:
     ).to_wire()
 
 
-async def run_once(session: "Session[Service]", params: Params) -> Any:
+async def run_once(session: Session[Service], params: Params) -> Any:
     spec, stdin = AgentSpec.from_wire(params["spec"]), from_wire(bytes, params["stdin"])
     timeout, max_output = (
         from_wire(float, params["timeout_s"]),
@@ -54,20 +52,20 @@ async def run_once(session: "Session[Service]", params: Params) -> Any:
     ).to_wire()
 
 
-async def page(session: "Session[Service]", params: Params) -> Any:
+async def page(session: Session[Service], params: Params) -> Any:
     agent_filter = AgentFilter.from_wire(params.get("filter") or {})
     return session.service.registry.page(
         agent_filter, params.get("limit", 100), params.get("cursor")
     )
 
 
-async def get(session: "Session[Service]", params: Params) -> Any:
+async def get(session: Session[Service], params: Params) -> Any:
     return detailed_info(
         session.service.registry.get(params["agent_id"]), session.service.host
     ).to_wire()
 
 
-async def send_signal(session: "Session[Service]", params: Params) -> Any:
+async def send_signal(session: Session[Service], params: Params) -> Any:
     name = params["signal"]
     if name not in get_args(Signal):
         raise _invalid("/signal", f"must be one of {', '.join(get_args(Signal))}")
@@ -75,7 +73,7 @@ async def send_signal(session: "Session[Service]", params: Params) -> Any:
     return {}
 
 
-async def terminate(session: "Session[Service]", params: Params) -> Any:
+async def terminate(session: Session[Service], params: Params) -> Any:
     grace = params.get("grace_s")
     if grace is not None and not 0 <= from_wire(float, grace) <= 60:
         raise _invalid("/grace_s", "must be from 0 to 60")
@@ -83,7 +81,7 @@ async def terminate(session: "Session[Service]", params: Params) -> Any:
     return (await asyncio.shield(ending)).to_wire()
 
 
-async def stream(session: "Session[Service]", params: Params) -> Any:
+async def stream(session: Session[Service], params: Params) -> Any:
     registry = session.service.registry
     entry = registry.get(params["agent_id"])
     since = params.get("since", 0)
@@ -104,19 +102,19 @@ async def stream(session: "Session[Service]", params: Params) -> Any:
     return {}
 
 
-async def attach(session: "Session[Service]", params: Params) -> Any:
+async def attach(session: Session[Service], params: Params) -> Any:
     handle = _handle(params)
     runner = session.service.registry.attachable_runner(handle)
     subscription = ServerSubscription(params["subscription"], params["credit"], session.send)
     runner.attached = True
     session.attachments[subscription.number] = runner
     session.run_subscription(
-        subscription, subscription.send_stdout(runner, handle.generation), runner.detach
+        subscription, send_stdout(subscription, runner, handle.generation), runner.detach
     )
     return {}
 
 
-async def stdin(session: "Session[Service]", params: Params) -> Any:
+async def stdin(session: Session[Service], params: Params) -> Any:
     runner: AgentRunner | None = session.attachments.get(params["subscription"])
     if runner is None or runner.stdin is None:
         raise _not_attached("no client is attached")
@@ -130,7 +128,7 @@ async def stdin(session: "Session[Service]", params: Params) -> Any:
     return {}
 
 
-async def read_record(session: "Session[Service]", params: Params) -> Any:
+async def read_record(session: Session[Service], params: Params) -> Any:
     """Lines after `after`, which acknowledges all up to it; waits up to `wait_s` for the first."""
     store, host, after = (
         session.service.host.store,
@@ -153,7 +151,7 @@ async def read_record(session: "Session[Service]", params: Params) -> Any:
         return {"items": []}
 
 
-async def watch_authorizations(session: "Session[Service]", params: Params) -> Any:
+async def watch_authorizations(session: Session[Service], params: Params) -> Any:
     """A subscription: the authorization of every agent, then each change
     (`AuthorizationRegistry.subscribe`)."""
     session.is_watch_only = True
@@ -164,13 +162,13 @@ async def watch_authorizations(session: "Session[Service]", params: Params) -> A
     return {}
 
 
-async def use_grant(session: "Session[Service]", params: Params) -> Any:
+async def use_grant(session: Session[Service], params: Params) -> Any:
     """Count one use of the rights that allow a request (`metering.consume`)."""
     await metering.consume(session.service.host, params)
     return {}
 
 
-async def revoke_grant(session: "Session[Service]", params: Params) -> Any:
+async def revoke_grant(session: Session[Service], params: Params) -> Any:
     """Revoke a grant; return the agent."""
     registry = session.service.registry
     entry = registry.get(params["agent_id"])
@@ -181,7 +179,7 @@ async def revoke_grant(session: "Session[Service]", params: Params) -> Any:
     return detailed_info(entry, session.service.host).to_wire()
 
 
-async def report_denial(session: "Session[Service]", params: Params) -> Any:
+async def report_denial(session: Session[Service], params: Params) -> Any:
     """Count denials by another process of the box."""
     count = from_wire(int, params.get("count", 1))
     if count < 1:
@@ -193,7 +191,7 @@ async def report_denial(session: "Session[Service]", params: Params) -> Any:
     return {}
 
 
-async def read_denials(session: "Session[Service]", params: Params) -> Any:
+async def read_denials(session: Session[Service], params: Params) -> Any:
     """All counts once the revision differs from `after`, or after `wait_s`."""
     ledger, after = session.service.host.denials, from_wire(int, params["after"])
     with contextlib.suppress(TimeoutError):
@@ -203,7 +201,7 @@ async def read_denials(session: "Session[Service]", params: Params) -> Any:
     return ledger.totals().to_wire()
 
 
-async def read_canaries(session: "Session[Service]", params: Params) -> Any:
+async def read_canaries(session: Session[Service], params: Params) -> Any:
     """The canary report once its revision differs from `after`, or after `wait_s`."""
     runner, after = session.service.canaries, from_wire(int, params["after"])
     with contextlib.suppress(TimeoutError):
@@ -213,7 +211,7 @@ async def read_canaries(session: "Session[Service]", params: Params) -> Any:
     return runner.report.to_wire()
 
 
-async def ping(session: "Session[Service]", _params: Params) -> Any:
+async def ping(session: Session[Service], _params: Params) -> Any:
     """Read the store; `degraded` describes unreadable rows. Raises SlotUnavailable if the file is
     missing."""
     store = session.service.host.store
@@ -228,13 +226,13 @@ async def ping(session: "Session[Service]", _params: Params) -> Any:
     return {"boot_id": kernel.boot_id(), "degraded": store.damaged.adjust_state("ok", "")[1]}
 
 
-async def shutdown(session: "Session[Service]", _params: Params) -> Any:
+async def shutdown(session: Session[Service], _params: Params) -> Any:
     """End every agent, then the program."""
     session.service.stop.set()
     return {}
 
 
-METHODS: Mapping[str, Callable[["Session[Service]", Params], Awaitable[Any]]] = {
+METHODS: Mapping[str, Method[Service]] = {
     "agent.spawn": spawn,
     "agent.list": page,
     "agent.get": get,

@@ -4,14 +4,14 @@ import asyncio
 import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from agentbox.agents.canaries import CanaryRunner
 from agentbox.agents.registry.agent_registry import AgentRegistry
 from agentbox.agents.registry.host_state import HostState
-from agentbox.agents.rpc.methods import METHODS
 from agentbox.agents.runs.one_shot import OneShotRuns
-from agentbox.core.rpc.session import Session
+from agentbox.contracts.orchestrator import CONTRACT_VERSION
+from agentbox.core.rpc.session import Method, Session
 from agentbox.core.slot_errors import NotFound, PermissionDenied
 
 # `detached`: agents outlive their callers, and callers share them. `limits.raise`: scope admin may
@@ -36,15 +36,17 @@ CAPABILITIES = (
 
 @dataclass(frozen=True, kw_only=True)
 class Service:
-    """One per program."""
+    """One per program. `methods` are the RPC methods by name."""
 
     host: HostState
     registry: AgentRegistry
     runs: OneShotRuns
     canaries: CanaryRunner
+    methods: "Mapping[str, Method[Service]]" = field(repr=False)
     token: str | None = field(repr=False)  # None: the connection itself authenticates the caller
     capabilities: tuple[str, ...] = CAPABILITIES
     stop: asyncio.Event = field(default_factory=asyncio.Event)
+    contract_version: ClassVar[str] = CONTRACT_VERSION
 
     def handshake(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Apply the bounds of the caller from now on. Raises PermissionDenied for a wrong token."""
@@ -58,7 +60,7 @@ class Service:
 
     async def handle(self, session: Session[Any], method: str, params: Mapping[str, Any]) -> Any:
         """Raises NotFound for an unknown method."""
-        handler = METHODS.get(method)
+        handler = self.methods.get(method)
         if handler is None:
             raise NotFound(f"unknown method {method}", resource="method", id=method)
         return await handler(session, params)

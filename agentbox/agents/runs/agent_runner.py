@@ -17,7 +17,6 @@ from agentbox.agents.registry.agent_record import AgentRecord
 from agentbox.agents.registry.host_state import HostState
 from agentbox.agents.registry.store import LifecycleEvent
 from agentbox.agents.runs import exits, home, restart
-from agentbox.agents.runs.capture import OutputCapture
 from agentbox.agents.runs.limits import BREACHED, LimitWatch
 from agentbox.agents.runs.pump import Pump
 from agentbox.agents.runs.stdin import Stdin, StdinClosed
@@ -41,7 +40,7 @@ class AgentRunner:
         self.host, self.entry, self.stream = host, entry, stream
         self.stdin: Stdin | None = None
         self.attached = False
-        self.capture: OutputCapture | None = None
+        self.on_output: Callable[[StreamKind, bytes], None] = lambda kind, data: None
         self._limits = LimitWatch(entry, self._on_limit)
         self._pending_events: list[LifecycleEvent] = []  # saved with the end of this generation
         self._lost_bytes = 0  # bytes of output that could not be stored
@@ -185,8 +184,7 @@ class AgentRunner:
     def _store_output(self, kind: StreamKind, data: bytes) -> None:
         """Store output. If the disk fails, the output is lost and reported once at the end; the
         agent continues."""
-        if self.capture is not None:
-            self.capture.add(kind, data)
+        self.on_output(kind, data)
         try:
             self.stream.append(kind, self.entry.generation, data)
         except OSError as error:

@@ -1,11 +1,6 @@
 """The first bytes of a run's output, kept in memory for its result."""
 
-from typing import TYPE_CHECKING
-
 from agentbox.contracts.orchestrator import StreamKind
-
-if TYPE_CHECKING:
-    from agentbox.agents.runs.agent_runner import AgentRunner
 
 
 class OutputCapture:
@@ -15,7 +10,6 @@ class OutputCapture:
         self._limit = limit
         self._buffers: dict[StreamKind, bytearray] = {"stdout": bytearray(), "stderr": bytearray()}
         self.truncated = False
-        self.runner: AgentRunner | None = None  # of the agent whose output this is
 
     def add(self, kind: StreamKind, data: bytes) -> None:
         buffer = self._buffers[kind]

@@ -60,14 +60,19 @@ class OneShotRuns:
     async def _run(
         self, spec: AgentSpec, requester: Requester, stdin: bytes, capture: OutputCapture
     ) -> RunResult:
+        created: list[AgentRunner] = []  # empty if an earlier request started the agent
+
+        def on_created(runner: AgentRunner) -> None:
+            runner.on_output = capture.add
+            created.append(runner)
+
         handle = await self._registry.spawn(
-            spec, requester, once=True, capture=capture, stdin=stdin or None
+            spec, requester, once=True, on_created=on_created, stdin=stdin or None
         )
         entry = self._registry.get(handle.agent_id)
-        runner = self._registry.runners.get(handle.agent_id)
-        if capture.runner is None:
-            return await self._earlier_result(entry, runner)
-        await asyncio.shield(capture.runner.done)
+        if not created:
+            return await self._earlier_result(entry, self._registry.runners.get(handle.agent_id))
+        await asyncio.shield(created[0].done)
         result = RunResult(
             exit=entry.exit or exits.lost_exit(),
             stdout=capture.stdout,
@@ -75,7 +80,7 @@ class OneShotRuns:
             truncated=capture.truncated,
             isolation=entry.isolation,
         )
-        _save_result(capture.runner.stream, result)
+        _save_result(created[0].stream, result)
         return result
 
     async def _earlier_result(self, entry: AgentRecord, runner: AgentRunner | None) -> RunResult:

@@ -4,12 +4,11 @@ replies in any order.
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
 import structlog
 
-from agentbox.contracts.orchestrator import CONTRACT_VERSION
 from agentbox.core.rpc import messages
 from agentbox.core.rpc.subscriptions import ServerSubscription
 from agentbox.core.slot_errors import AdapterError, ContractMismatch, PermissionDenied
@@ -18,7 +17,10 @@ log = structlog.get_logger()
 
 
 class RequestHandler(Protocol):
-    """Handles the requests of a connection."""
+    """Handles the requests of a connection, and states the version of their contract."""
+
+    @property
+    def contract_version(self) -> str: ...
 
     def handshake(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """The result of `initialize`, after the version check. Raises PermissionDenied."""
@@ -91,16 +93,17 @@ class Session(Generic[B]):
         ContractMismatch.
         """
         result = self.service.handshake(params)
+        version = self.service.contract_version
         client_version = str(params.get("contract_version", ""))
-        if client_version.partition(".")[0] != CONTRACT_VERSION.partition(".")[0]:
-            mismatch = {"slot": "orchestrator", "ours": CONTRACT_VERSION, "theirs": client_version}
+        if client_version.partition(".")[0] != version.partition(".")[0]:
+            mismatch = {"slot": "orchestrator", "ours": version, "theirs": client_version}
             raise ContractMismatch(
-                f"cannot use agent-host: it implements contract {CONTRACT_VERSION}, the caller "
+                f"cannot use agent-host: it implements contract {version}, the caller "
                 f"{client_version}",
                 mismatches=[mismatch],
             )
         self._initialized = True
-        return {"contract_version": CONTRACT_VERSION, **result}
+        return {"contract_version": version, **result}
 
     def _receive(self, message: messages.Message) -> None:
         number, method, params = (
@@ -179,3 +182,7 @@ class Session(Generic[B]):
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self._writer.close()
+
+
+Params = Mapping[str, Any]
+Method = Callable[[Session[B], Params], Awaitable[Any]]

@@ -1,23 +1,51 @@
-"""Server side of subscriptions: stream items and chunks of attached stdout, limited by the client's
-credit.
-"""
+"""Server side of subscriptions: items of a stream, limited by the client's credit."""
 
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from typing import Any, Protocol
 
-from agentbox.agents.runs.agent_runner import AgentRunner
-from agentbox.agents.streams.attached_readers import AttachedReader
-from agentbox.agents.streams.reader import ItemReader
-from agentbox.core.records.wire import to_wire
 from agentbox.core.rpc import messages
-from agentbox.core.slot_errors import AdapterError, BackendError, CursorExpired
+from agentbox.core.slot_errors import AdapterError, BackendError
 
 BATCH = 64 << 10  # bytes of data per notification
 
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
+
+
+class Item(Protocol):
+    """One item of a stream; the size of `data` counts against the credit."""
+
+    @property
+    def data(self) -> bytes: ...
+
+    def to_wire(self) -> dict[str, Any]: ...
+
+
+class ItemSource(Protocol):
+    """Reads a stream from a cursor; `position` is the cursor of the last item read."""
+
+    position: int
+
+    def batch(self, size: int) -> Sequence[Item]:
+        """The next items, about `size` bytes of data; empty if there are none now. Raises OSError
+        and CursorExpired."""
+        ...
+
+    @property
+    def finished(self) -> bool: ...
+
+    async def wait_for_items(self) -> None: ...
+
+
+class ConsumedPosition(Protocol):
+    """Where the cursor is reported up to which the reader has consumed the stream. The last
+    `margin` bytes are reported later."""
+
+    margin: int
+
+    def advance(self, position: int) -> None: ...
 
 
 class ServerSubscription:
@@ -29,7 +57,7 @@ class ServerSubscription:
         self.number = number
         self._credit, self._send = credit, send
         self._credit_available = asyncio.Event()
-        self._attached: AttachedReader | None = None
+        self._attached: ConsumedPosition | None = None
         self._unacknowledged: deque[tuple[int, int]] = (
             deque()
         )  # bytes and last cursor of unacknowledged batches
@@ -59,19 +87,19 @@ class ServerSubscription:
             self._attached.advance(cursor)
 
     async def send_stream(
-        self, reader: ItemReader, *, follow: bool, attached: AttachedReader | None = None
+        self, reader: ItemSource, *, follow: bool, attached: ConsumedPosition | None = None
     ) -> None:
         """Sends items until the stream ends, or without `follow` until the current end. Output that
         `attached` has not consumed is not dropped.
         """
         self._attached = attached
-        async with self._report_end():
+        async with self.report_end():
             while True:
-                if items := reader.batch(await self._wait_for_credit()):
+                if items := reader.batch(await self.wait_for_credit()):
                     size = sum(len(item.data) for item in items)
                     if attached is not None:
                         self._unacknowledged.append((size, reader.position))
-                    await self._send_batch([item.to_wire() for item in items], size)
+                    await self.send_batch([item.to_wire() for item in items], size)
                 elif reader.finished or not follow:
                     return
                 else:
@@ -81,37 +109,13 @@ class ServerSubscription:
         """Sends items of the wire form, with the bytes that each counts, until there are
         no more.
         """
-        async with self._report_end(), contextlib.aclosing(items) as stream:  # type: ignore[type-var]
+        async with self.report_end(), contextlib.aclosing(items) as stream:  # type: ignore[type-var]
             async for item, size in stream:
-                await self._wait_for_credit()
-                await self._send_batch([item], size)
-
-    async def send_stdout(self, runner: AgentRunner, generation: int) -> None:
-        """Sends chunks of one generation from where the last client stopped, until it ends. Raises
-        CursorExpired if output was dropped.
-        """
-        record = runner.entry
-        async with self._report_end():
-            reader = ItemReader(runner.stream, record.delivered, ("stdout",))
-            while True:
-                items = reader.batch(await self._wait_for_credit())
-                if any(item.kind == "state" for item in items):
-                    raise CursorExpired(
-                        "cannot resume: output was dropped before it was read",
-                        oldest=reader.position,
-                    )
-                if chunks := [item.data for item in items if item.generation == generation]:
-                    await self._send_batch(
-                        [to_wire(chunk) for chunk in chunks], sum(map(len, chunks))
-                    )
-                    record.delivered = reader.position
-                elif record.generation != generation or record.pid is None:
-                    return
-                else:
-                    await reader.wait_for_items()
+                await self.wait_for_credit()
+                await self.send_batch([item], size)
 
     @contextlib.asynccontextmanager
-    async def _report_end(self) -> AsyncIterator[None]:
+    async def report_end(self) -> AsyncIterator[None]:
         """Reports the end of the subscription to the client: normal, or with an error."""
         try:
             yield
@@ -127,13 +131,15 @@ class ServerSubscription:
         else:
             await self._notify({"end": True})
 
-    async def _wait_for_credit(self) -> int:
+    async def wait_for_credit(self) -> int:
+        """Waits until the client has granted credit; returns the bytes of the next batch."""
         while self._credit <= 0:
             self._credit_available.clear()
             await self._credit_available.wait()
         return min(self._credit, BATCH)
 
-    async def _send_batch(self, items: list[Any], size: int) -> None:
+    async def send_batch(self, items: list[Any], size: int) -> None:
+        """Sends items of the wire form, which use `size` bytes of the credit."""
         self._credit -= size
         await self._notify({"items": items, "size": size})
 
