@@ -1,7 +1,7 @@
 # Short names for what `./agentbox.sh test` runs, and for the generated files. `make help` lists them.
 PY = .venv/bin/python
 
-.PHONY: help test lint types imports unit schema docs golden bench format
+.PHONY: help test lint types imports unit client schema docs golden bench format
 
 help:  ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -26,6 +26,9 @@ format:  ## rewrite the sources in the house's form
 
 schema:  ## schema/agentbox.bundle.json
 	$(PY) -m agentbox.manifest.schema.bundle
+
+client:  ## the synchronous client, from the asynchronous one
+	$(PY) tools/sync_client.py
 
 docs: schema  ## the generated reference pages
 	$(PY) tools/write_pages.py

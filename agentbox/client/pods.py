@@ -12,7 +12,8 @@ from agentbox.core import clock
 
 JSON_PATCH = "application/json-patch+json"
 OCTETS = "application/octet-stream"
-Content = bytes | Iterable[bytes] | AsyncIterable[bytes]
+Content = bytes | Iterable[bytes]
+AsyncContent = Content | AsyncIterable[bytes]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +68,11 @@ class Hit(Wire):
 
 
 def write_pod(
-    path: str, body: Content, content_type: str, if_match: str | None, if_none_match: str | None
+    path: str,
+    body: AsyncContent,
+    content_type: str,
+    if_match: str | None,
+    if_none_match: str | None,
 ) -> Call:
     """PUT of an object; a body other than bytes is streamed."""
     headers = {

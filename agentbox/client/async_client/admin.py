@@ -1,5 +1,4 @@
-"""What operators do with a box, asynchronously: `AsyncBoxClient.tokens` and
-`AsyncBoxClient.mesh`."""
+"""What operators do with a box: its tokens, and the mesh."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

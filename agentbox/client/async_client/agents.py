@@ -1,4 +1,4 @@
-"""Agents of a box, asynchronously: `AsyncBoxClient.agents`."""
+"""Agents of a box."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager

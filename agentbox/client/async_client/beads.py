@@ -1,4 +1,4 @@
-"""Beads and events of a box, asynchronously: `AsyncBoxClient.beads` and `AsyncBoxClient.events`."""
+"""Beads and events of a box."""
 
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence

@@ -1,47 +1,26 @@
-"""The asynchronous client of a box, with the same calls as `BoxClient`."""
+"""The client of a box. Clients of resources are imported on first use, since a command uses only
+one."""
 
 from collections.abc import AsyncIterator, Mapping
-from ssl import SSLContext
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
-import httpx
-
-from agentbox.client.async_client.admin import AsyncMeshClient, AsyncTokensClient
-from agentbox.client.async_client.agents import AsyncAgentsClient
 from agentbox.client.async_client.api_caller import AsyncApiCaller
-from agentbox.client.async_client.beads import AsyncBeadsClient, AsyncEventsClient
-from agentbox.client.async_client.reviews import AsyncApprovalsClient, AsyncReviewsClient
-from agentbox.client.async_client.slots import AsyncMemoryClient, AsyncPodsClient
-from agentbox.client.async_client.states import AsyncStatesClient
 from agentbox.client.records import LogItem, Readiness, Submitted, Task
 from agentbox.client.task_call import parse_log_event, task_body
+
+if TYPE_CHECKING:
+    from agentbox.client.async_client.admin import AsyncMeshClient, AsyncTokensClient
+    from agentbox.client.async_client.agents import AsyncAgentsClient
+    from agentbox.client.async_client.beads import AsyncBeadsClient, AsyncEventsClient
+    from agentbox.client.async_client.reviews import AsyncApprovalsClient, AsyncReviewsClient
+    from agentbox.client.async_client.slots import AsyncMemoryClient, AsyncPodsClient
+    from agentbox.client.async_client.states import AsyncStatesClient
 
 
 class AsyncBoxClient(AsyncApiCaller):
     """Calls the API of a box. Raises ApiError for an error response, BoxUnreachable without a
     response."""
-
-    def __init__(
-        self,
-        url: str,
-        *,
-        token: str = "",
-        timeout: float = 10.0,
-        transport: httpx.AsyncBaseTransport | None = None,
-        ssl: SSLContext | None = None,
-    ) -> None:
-        """`ssl` is for WebSockets; a custom `transport` has its own settings."""
-        super().__init__(url, token=token, timeout=timeout, transport=transport, ssl=ssl)
-        self.pods = AsyncPodsClient(self)
-        self.memory = AsyncMemoryClient(self)
-        self.agents = AsyncAgentsClient(self)
-        self.beads = AsyncBeadsClient(self)
-        self.events = AsyncEventsClient(self)
-        self.tokens = AsyncTokensClient(self)
-        self.reviews = AsyncReviewsClient(self)
-        self.states = AsyncStatesClient(self)
-        self.approvals = AsyncApprovalsClient(self)
-        self.mesh = AsyncMeshClient(self)
 
     async def ready(self) -> Readiness:
         """The cached readiness; not ready is not an error."""
@@ -118,3 +97,73 @@ class AsyncBoxClient(AsyncApiCaller):
         )
         async for event in events:
             yield parse_log_event(event)
+
+    @cached_property
+    def pods(self) -> "AsyncPodsClient":
+        """Named objects."""
+        from agentbox.client.async_client.slots import AsyncPodsClient
+
+        return AsyncPodsClient(self)
+
+    @cached_property
+    def memory(self) -> "AsyncMemoryClient":
+        """Searchable entries."""
+        from agentbox.client.async_client.slots import AsyncMemoryClient
+
+        return AsyncMemoryClient(self)
+
+    @cached_property
+    def agents(self) -> "AsyncAgentsClient":
+        """Agents."""
+        from agentbox.client.async_client.agents import AsyncAgentsClient
+
+        return AsyncAgentsClient(self)
+
+    @cached_property
+    def beads(self) -> "AsyncBeadsClient":
+        """Work items."""
+        from agentbox.client.async_client.beads import AsyncBeadsClient
+
+        return AsyncBeadsClient(self)
+
+    @cached_property
+    def events(self) -> "AsyncEventsClient":
+        """The event journal."""
+        from agentbox.client.async_client.beads import AsyncEventsClient
+
+        return AsyncEventsClient(self)
+
+    @cached_property
+    def tokens(self) -> "AsyncTokensClient":
+        """Named tokens."""
+        from agentbox.client.async_client.admin import AsyncTokensClient
+
+        return AsyncTokensClient(self)
+
+    @cached_property
+    def mesh(self) -> "AsyncMeshClient":
+        """Joined boxes, and this box's own membership."""
+        from agentbox.client.async_client.admin import AsyncMeshClient
+
+        return AsyncMeshClient(self)
+
+    @cached_property
+    def reviews(self) -> "AsyncReviewsClient":
+        """Reviews of agents' changes."""
+        from agentbox.client.async_client.reviews import AsyncReviewsClient
+
+        return AsyncReviewsClient(self)
+
+    @cached_property
+    def states(self) -> "AsyncStatesClient":
+        """States: the memory and pods of runs."""
+        from agentbox.client.async_client.states import AsyncStatesClient
+
+        return AsyncStatesClient(self)
+
+    @cached_property
+    def approvals(self) -> "AsyncApprovalsClient":
+        """Actions that require an approval."""
+        from agentbox.client.async_client.reviews import AsyncApprovalsClient
+
+        return AsyncApprovalsClient(self)

@@ -1,5 +1,4 @@
-"""What agents changed, and the decision on it, asynchronously: `AsyncBoxClient.reviews` and
-`.approvals`."""
+"""What agents changed, and the decision on it: reviews and approvals."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

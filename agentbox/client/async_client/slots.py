@@ -1,12 +1,20 @@
-"""Pods and memory of a box, asynchronously: `AsyncBoxClient.pods` and `AsyncBoxClient.memory`."""
+"""Pods and memory of a box."""
 
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
 from agentbox.client import pods as requests
 from agentbox.client.async_client.api_caller import AsyncApiCaller
-from agentbox.client.pods import JSON_PATCH, OCTETS, Hit, MemoryEntry, PodMeta, WrittenPod
+from agentbox.client.pods import (
+    JSON_PATCH,
+    OCTETS,
+    AsyncContent,
+    Hit,
+    MemoryEntry,
+    PodMeta,
+    WrittenPod,
+)
 from agentbox.client.transport import build_call
 
 
@@ -20,7 +28,7 @@ class AsyncPodsClient:
     async def write(
         self,
         path: str,
-        body: bytes | Iterable[bytes] | AsyncIterable[bytes],
+        body: AsyncContent,
         *,
         content_type: str = OCTETS,
         if_match: str | None = None,

@@ -1,4 +1,4 @@
-"""States of a box, asynchronously: `AsyncBoxClient.states`."""
+"""States of a box: the memory and pods of runs."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,5 @@
-"""What operators do with a box, synchronously: `BoxClient.tokens` and `BoxClient.mesh`."""
+# Written by tools/sync_client.py from async_client/admin.py.
+"""What operators do with a box: its tokens, and the mesh."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,7 +15,7 @@ class TokensClient:
 
     def list(self) -> Sequence[Mapping[str, Any]]:
         """All tokens that are not revoked, without their values."""
-        items: Sequence[Mapping[str, Any]] = self._box.call("list_tokens")["items"]
+        items: Sequence[Mapping[str, Any]] = (self._box.call("list_tokens"))["items"]
         return items
 
     def create(self, name: str, scopes: Sequence[str], **members: Any) -> Mapping[str, Any]:
@@ -79,7 +80,7 @@ class MeshClient:
 
     def outbox(self) -> Sequence[Mapping[str, Any]]:
         """Results for shared beads waiting for the host."""
-        items: Sequence[Mapping[str, Any]] = self._call("mesh_outbox")["items"]
+        items: Sequence[Mapping[str, Any]] = (self._call("mesh_outbox"))["items"]
         return items
 
     def drop(self, item_id: str) -> None:

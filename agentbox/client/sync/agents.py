@@ -1,4 +1,5 @@
-"""Agents of a box, synchronously: `BoxClient.agents`."""
+# Written by tools/sync_client.py from async_client/agents.py.
+"""Agents of a box."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

@@ -1,4 +1,5 @@
-"""Beads and events of a box, synchronously: `BoxClient.beads` and `BoxClient.events`."""
+# Written by tools/sync_client.py from async_client/beads.py.
+"""Beads and events of a box."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence

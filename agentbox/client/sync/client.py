@@ -1,5 +1,6 @@
-"""The synchronous client of a box. Slot clients are imported on first use, since a command uses
-only one."""
+# Written by tools/sync_client.py from async_client/client.py.
+"""The client of a box. Clients of resources are imported on first use, since a command uses only
+one."""
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -20,16 +21,16 @@ if TYPE_CHECKING:
 
 class BoxClient(ApiCaller):
     """Calls the API of a box. Raises ApiError for an error response, BoxUnreachable without a
-    response. Thread-safe."""
+    response."""
+
+    def ready(self) -> Readiness:
+        """The cached readiness; not ready is not an error."""
+        return Readiness.from_wire(self.call("ready", accepted=(503,)))
 
     def livez(self) -> Mapping[str, Any]:
         """{live, uptime}."""
         data: Mapping[str, Any] = self.call("livez")
         return data
-
-    def ready(self) -> Readiness:
-        """The cached readiness; not ready is not an error."""
-        return Readiness.from_wire(self.call("ready", accepted=(503,)))
 
     def health(self) -> Mapping[str, Any]:
         """The state of each component."""
@@ -50,6 +51,13 @@ class BoxClient(ApiCaller):
         """Starts the drain."""
         data: Mapping[str, Any] = self.call("drain")
         return data
+
+    def tasks(
+        self, *, limit: int = 100, cursor: str | None = None
+    ) -> tuple[list[Task], str | None]:
+        """A page of tasks and the next cursor."""
+        page = self.call("list_tasks", query={"limit": limit, "cursor": cursor})
+        return [Task.from_wire(item) for item in page["items"]], page["next_cursor"]
 
     def config_apply(self) -> Mapping[str, Any]:
         """Applies the live keys of the mounted manifest."""
@@ -74,13 +82,6 @@ class BoxClient(ApiCaller):
         """One task."""
         return Task.from_wire(self.call("get_task", {"id": task_id}))
 
-    def tasks(
-        self, *, limit: int = 100, cursor: str | None = None
-    ) -> tuple[list[Task], str | None]:
-        """A page of tasks and the next cursor."""
-        page = self.call("list_tasks", query={"limit": limit, "cursor": cursor})
-        return [Task.from_wire(item) for item in page["items"]], page["next_cursor"]
-
     def cancel_task(self, task_id: str) -> Task:
         """Cancels a task; returns when its agent has ended."""
         return Task.from_wire(self.call("cancel_task", {"id": task_id}, wait_s=90))
@@ -95,7 +96,8 @@ class BoxClient(ApiCaller):
         events = self.stream(
             "task_logs", {"id": task_id}, query=query, last="task", since=start, patience=patience
         )
-        return map(parse_log_event, events)
+        for event in events:
+            yield parse_log_event(event)
 
     @cached_property
     def pods(self) -> "PodsClient":
@@ -114,7 +116,6 @@ class BoxClient(ApiCaller):
     @cached_property
     def agents(self) -> "AgentsClient":
         """Agents."""
-
         from agentbox.client.sync.agents import AgentsClient
 
         return AgentsClient(self)

@@ -1,5 +1,5 @@
-"""What agents changed, and the decision on it, synchronously: `BoxClient.reviews` and
-`.approvals`."""
+# Written by tools/sync_client.py from async_client/reviews.py.
+"""What agents changed, and the decision on it: reviews and approvals."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,7 +15,7 @@ class ReviewsClient:
 
     def list(self) -> Sequence[Mapping[str, Any]]:
         """Summaries of pending reviews, oldest first."""
-        items: Sequence[Mapping[str, Any]] = self._box.call("list_reviews")["items"]
+        items: Sequence[Mapping[str, Any]] = (self._box.call("list_reviews"))["items"]
         return items
 
     def show(self, agent_id: str, *, at: int = 0, limit: int = 100) -> Mapping[str, Any]:
@@ -49,7 +49,7 @@ class ApprovalsClient:
 
     def list(self) -> Sequence[Mapping[str, Any]]:
         """Pending approvals and those decided within a day, oldest first."""
-        items: Sequence[Mapping[str, Any]] = self._box.call("list_approvals")["items"]
+        items: Sequence[Mapping[str, Any]] = (self._box.call("list_approvals"))["items"]
         return items
 
     def get(self, approval_id: str) -> Mapping[str, Any]:

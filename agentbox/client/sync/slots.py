@@ -1,11 +1,20 @@
-"""Pods and memory of a box, synchronously: `BoxClient.pods` and `BoxClient.memory`."""
+# Written by tools/sync_client.py from async_client/slots.py.
+"""Pods and memory of a box."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from agentbox.client import pods as requests
-from agentbox.client.pods import JSON_PATCH, OCTETS, Hit, MemoryEntry, PodMeta, WrittenPod
+from agentbox.client.pods import (
+    JSON_PATCH,
+    OCTETS,
+    Content,
+    Hit,
+    MemoryEntry,
+    PodMeta,
+    WrittenPod,
+)
 from agentbox.client.sync.api_caller import ApiCaller
 from agentbox.client.transport import build_call
 
@@ -20,7 +29,7 @@ class PodsClient:
     def write(
         self,
         path: str,
-        body: bytes | Iterable[bytes],
+        body: Content,
         *,
         content_type: str = OCTETS,
         if_match: str | None = None,
@@ -33,7 +42,7 @@ class PodsClient:
 
     def read(self, path: str, *, byte_range: tuple[int, int | None] | None = None) -> bytes:
         """The whole body, or a range of bytes (first, last)."""
-        return self._box.send(requests.read_pod(path, byte_range)).content
+        return (self._box.send(requests.read_pod(path, byte_range))).content
 
     @contextmanager
     def open(
@@ -117,12 +126,12 @@ class MemoryClient:
         call = requests.search_memory(
             query, namespaces, limit=limit, mode=mode, filter=filter, min_cosine=min_cosine
         )
-        return [Hit.from_wire(hit) for hit in self._box.send(call).json()["hits"]]
+        return [Hit.from_wire(hit) for hit in (self._box.send(call)).json()["hits"]]
 
     def delete(self, key: str, *, namespace: str = "default") -> bool:
         """Returns whether the entry existed."""
         call = build_call("delete_memory", {"ns": namespace, "key": key})
-        return self._box.send(call, accepted=(404,)).is_success
+        return (self._box.send(call, accepted=(404,))).is_success
 
     def list(
         self,
@@ -140,7 +149,7 @@ class MemoryClient:
 
     def stats(self, namespace: str | None = None) -> Mapping[str, Any]:
         """Statistics of the store, or of one namespace."""
-        stats: Mapping[str, Any] = self._box.send(
-            build_call("memory_stats", query={"namespace": namespace})
+        stats: Mapping[str, Any] = (
+            self._box.send(build_call("memory_stats", query={"namespace": namespace}))
         ).json()
         return stats

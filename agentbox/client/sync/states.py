@@ -1,4 +1,5 @@
-"""States of a box, synchronously: `BoxClient.states`."""
+# Written by tools/sync_client.py from async_client/states.py.
+"""States of a box: the memory and pods of runs."""
 
 from collections.abc import Mapping
 from typing import Any
