@@ -17,9 +17,19 @@ from unasync import Rule, unasync_files
 
 SOURCE: Final = CHECKOUT / "agentbox/client/async_client"
 TARGET: Final = CHECKOUT / "agentbox/client/sync"
-MODULES: Final = ("admin", "agents", "beads", "client", "reviews", "slots", "states")
+MODULES: Final = (
+    "admin",
+    "agents",
+    "attach",
+    "beads",
+    "client",
+    "reviews",
+    "slots",
+    "states",
+)
 _HEADER: Final = "# Written by tools/sync_client.py from async_client/{name}.py.\n"
 _NAMES: Final = {"async_client": "sync", "aclose": "close", "aiter_raw": "iter_bytes"}
+_NAMES_OF: Final = {"attach": {"asyncio": "sync"}}
 
 
 def generate() -> Mapping[Path, str]:
@@ -29,9 +39,10 @@ def generate() -> Mapping[Path, str]:
         source.mkdir()
         for name in MODULES:
             source.joinpath(f"{name}.py").write_text(SOURCE.joinpath(f"{name}.py").read_text())
-        files = [str(source / f"{name}.py") for name in MODULES]
-        unasync_files(files, [Rule(f"{source}/", f"{target}/", _NAMES | _class_names())])
+        names = _NAMES | _class_names()
         for name in MODULES:
+            rule = Rule(f"{source}/", f"{target}/", names | _NAMES_OF.get(name, {}))
+            unasync_files([str(source / f"{name}.py")], [rule])
             path = target / f"{name}.py"
             path.write_text(_HEADER.format(name=name) + path.read_text())
         _format(target)

@@ -14,7 +14,7 @@ from agentbox.adapters.runtime.box_peer import BoxPeer
 from agentbox.adapters.runtime.checks import check_range
 from agentbox.adapters.runtime.http_connection import ReplyLost
 from agentbox.client import agent_calls
-from agentbox.client.attach import AsyncAttached
+from agentbox.client.async_client.attach import AsyncAttached
 from agentbox.client.errors import ApiError, BoxUnreachable
 from agentbox.client.transport import Call
 from agentbox.contracts.orchestrator import (

@@ -33,7 +33,7 @@ from agentbox.core.slot_errors import AdapterError, ContractMismatch, from_probl
 from agentbox.core.storage.sqlite import closed_error
 
 if TYPE_CHECKING:
-    from agentbox.client.attach import AsyncAttached
+    from agentbox.client.async_client.attach import AsyncAttached
 
 
 class BoxPeer:

@@ -10,7 +10,7 @@ from agentbox.client.async_client.api_caller import AsyncApiCaller
 from agentbox.client.task_call import parse_log_item
 
 if TYPE_CHECKING:
-    from agentbox.client.attach import AsyncAttached
+    from agentbox.client.async_client.attach import AsyncAttached
     from agentbox.client.records import LogItem
 
 

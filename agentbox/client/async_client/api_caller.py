@@ -33,7 +33,7 @@ LIMITS = httpx.Limits(
 )
 
 if TYPE_CHECKING:
-    from agentbox.client.attach import AsyncAttached
+    from agentbox.client.async_client.attach import AsyncAttached
 
 
 class AsyncApiCaller:
@@ -112,11 +112,13 @@ class AsyncApiCaller:
 
     async def attach(self, agent_id: str, generation: int) -> "AsyncAttached":
         """Attaches to an agent's pipes; `agents.attach` also detaches."""
-        from agentbox.client import attach  # its library is imported on use
+        # The library of WebSockets is imported on use.
+        from agentbox.client.async_client.attach import attach
+        from agentbox.client.attach import attach_url, connect_options
 
-        url, headers = attach.attach_url(self.url, agent_id, generation), base_headers(self._token)
-        return await attach.attach_async(
-            self.url, url, **attach.connect_options(self.url, headers, self._ssl, self._timeout)
+        url, headers = attach_url(self.url, agent_id, generation), base_headers(self._token)
+        return await attach(
+            self.url, url, **connect_options(self.url, headers, self._ssl, self._timeout)
         )
 
     async def stream(

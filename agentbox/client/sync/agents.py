@@ -11,8 +11,8 @@ from agentbox.client.sync.api_caller import ApiCaller
 from agentbox.client.task_call import parse_log_item
 
 if TYPE_CHECKING:
-    from agentbox.client.attach import Attached
     from agentbox.client.records import LogItem
+    from agentbox.client.sync.attach import Attached
 
 
 class AgentsClient:

@@ -21,7 +21,7 @@ from agentbox.client.transport import (
 from agentbox.core.http.sse_parser import SseEvent, SseParser
 
 if TYPE_CHECKING:
-    from agentbox.client.attach import Attached
+    from agentbox.client.sync.attach import Attached
 
 
 class ApiCaller:
@@ -86,12 +86,12 @@ class ApiCaller:
 
     def attach(self, agent_id: str, generation: int) -> "Attached":
         """Attaches to an agent's pipes; `agents.attach` also detaches."""
-        from agentbox.client import attach  # its library is imported on use
+        # The library of WebSockets is imported on use.
+        from agentbox.client.attach import attach_url, connect_options
+        from agentbox.client.sync.attach import attach
 
-        url, headers = attach.attach_url(self.url, agent_id, generation), base_headers(self._token)
-        return attach.attach_sync(
-            self.url, url, **attach.connect_options(self.url, headers, self._ssl, self._timeout)
-        )
+        url, headers = attach_url(self.url, agent_id, generation), base_headers(self._token)
+        return attach(self.url, url, **connect_options(self.url, headers, self._ssl, self._timeout))
 
     def stream(
         self,

@@ -11,8 +11,8 @@ from agentbox.plan.network import LOOPBACK
 from agentbox.policy.rights.authorization import Authorization
 
 if TYPE_CHECKING:
+    from agentbox.client.async_client.attach import AsyncAttached
     from agentbox.client.async_client.client import AsyncBoxClient
-    from agentbox.client.attach import AsyncAttached
 
 ON_BEHALF_HEADER: Final = "Agentbox-On-Behalf-Of"
 _DENIED_STATUSES: Final = (401, 403)
@@ -55,12 +55,13 @@ class ManagementClient:
     ) -> "AsyncAttached":
         """Attaches to an agent. Raises ApiError, BoxUnreachable, and AgentApiError without a
         token."""
-        from agentbox.client import attach
+        from agentbox.client.async_client.attach import attach
+        from agentbox.client.attach import attach_url, connect_options
 
         headers = {"Authorization": f"Bearer {self._token()}", **on_behalf_headers(caller)}
-        url = attach.attach_url(self._url, agent_id, generation)
-        return await attach.attach_async(
-            self._url, url, **attach.connect_options(self._url, headers, None, _TIMEOUT_SECONDS)
+        url = attach_url(self._url, agent_id, generation)
+        return await attach(
+            self._url, url, **connect_options(self._url, headers, None, _TIMEOUT_SECONDS)
         )
 
     def _token(self) -> str:

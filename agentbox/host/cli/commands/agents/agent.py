@@ -18,7 +18,7 @@ from agentbox.host.cli.context import CliContext
 
 if TYPE_CHECKING:
     from agentbox.client import Agent
-    from agentbox.client.attach import Attached
+    from agentbox.client.sync.attach import Attached
 
 _CHUNK = 64 << 10
 _STATES = ("starting", "running", "backoff", "stopping", "exited", "failed", "lost")
