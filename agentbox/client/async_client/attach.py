@@ -53,6 +53,6 @@ class AsyncAttached:
 async def attach(base: str, url: str, **connect_args: Any) -> AsyncAttached:
     """Connects. Raises ApiError or BoxUnreachable."""
     try:
-        return AsyncAttached(base, await connect(url, **connect_args))
+        return AsyncAttached(base, await connect(url, **connect_args).__aenter__())
     except (OSError, InvalidHandshake, TimeoutError) as error:
         raise to_client_error(base, error) from error

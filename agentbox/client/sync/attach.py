@@ -54,6 +54,6 @@ class Attached:
 def attach(base: str, url: str, **connect_args: Any) -> Attached:
     """Connects. Raises ApiError or BoxUnreachable."""
     try:
-        return Attached(base, connect(url, **connect_args))
+        return Attached(base, connect(url, **connect_args).__enter__())
     except (OSError, InvalidHandshake, TimeoutError) as error:
         raise to_client_error(base, error) from error
