@@ -119,13 +119,13 @@ class LocalStore:
 
     @contextlib.asynccontextmanager
     async def worker(self, work: str, *arguments: str) -> AsyncIterator[asyncio.subprocess.Process]:
-        """Start another process on the same store, see `support.worker`. Killed when the
+        """Start another process on the same store, see `agentbox_testkit.worker`. Killed when the
         block ends.
         """
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
-            "support.worker",
+            "agentbox_testkit.worker",
             self.cfg.slot,
             self.cfg.use,
             str(self.prefix),

@@ -1,6 +1,6 @@
 """A process that works on a local store and prints each acknowledged item as a JSON line.
 
-`python -m support.worker SLOT IMPL PREFIX OPTIONS WORK [ARGUMENT...]`; the first line on
+`python -m agentbox_testkit.worker SLOT IMPL PREFIX OPTIONS WORK [ARGUMENT...]`; the first line on
 stdin is the slot's credentials, as JSON. Tests kill it.
 """
 
