@@ -16,12 +16,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from agentbox_testkit.local_store import LocalStore
-
 from agentbox.adapters.runtime.adapter import SlotName
 from agentbox.contracts.beads import BeadFilter, BeadSpec
 from agentbox.contracts.events import NewEvent
 from agentbox.core.slot_errors import AdapterError, PreconditionFailed
+from agentbox_testkit.local_store import LocalStore
 
 
 def emit(data: Any) -> None:
