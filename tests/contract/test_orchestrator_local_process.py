@@ -13,10 +13,11 @@ from agentbox_testkit.wait import wait_until
 from support.agent_host import AgentHostBox
 
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator, connect
+from agentbox.adapters.orchestrator.record_consumer import consume_record
 from agentbox.adapters.runtime.adapter import Deps, SlotConfig
 from agentbox.adapters.runtime.metrics import Metrics
 from agentbox.agents.runs import home
-from agentbox.contracts.agent_host.lifecycle_record import LifecycleRecord, consume_record
+from agentbox.contracts.agent_host.lifecycle_record import LifecycleRecord
 from agentbox.contracts.orchestrator import Orchestrator
 from agentbox.core.deadline import Deadline
 from agentbox.core.slot_errors import BackendError, QuotaExceeded, SpawnError, ValidationError

@@ -5,11 +5,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from agentbox.adapters.orchestrator.over_rpc import RpcOrchestrator
-from agentbox.contracts.agent_host.lifecycle_record import (
-    LifecycleRecord,
-    consume_reader,
-    consume_record,
-)
+from agentbox.adapters.orchestrator.record_consumer import consume_reader, consume_record
+from agentbox.contracts.agent_host.lifecycle_record import LifecycleRecord
 from agentbox.contracts.events import NewEvent
 from agentbox.core import clock
 from agentbox.core.records.wire import JsonObj

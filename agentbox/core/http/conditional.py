@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import format_datetime, parsedate_to_datetime
+from typing import Protocol
 
-from agentbox.contracts.pods import PodMeta
 from agentbox.core.http.problems import RangeNotSatisfiable
 from agentbox.core.slot_errors import PreconditionFailed
 
@@ -16,12 +16,28 @@ _RANGE = re.compile(r"\s*bytes\s*=\s*([0-9]{0,18})\s*-\s*([0-9]{0,18})\s*", re.I
 ByteRange = tuple[int, int]  # first and last byte
 
 
+class Representation(Protocol):
+    """The metadata of an object; `size` is in bytes, None if it has no body."""
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def etag(self) -> str | None: ...
+
+    @property
+    def modified_at(self) -> datetime: ...
+
+    @property
+    def size(self) -> int | None: ...
+
+
 def http_date(moment: datetime) -> str:
     """Formats a time for `Last-Modified`, to the second."""
     return format_datetime(moment.astimezone(UTC).replace(microsecond=0), usegmt=True)
 
 
-def not_modified(headers: Mapping[str, str], meta: PodMeta) -> bool:
+def not_modified(headers: Mapping[str, str], meta: Representation) -> bool:
     """True if GET or HEAD must return 304. Raises PreconditionFailed. Order of evaluation as in RFC
     9110 13.2.2.
     """
@@ -37,12 +53,12 @@ def not_modified(headers: Mapping[str, str], meta: PodMeta) -> bool:
     return "if-modified-since" in headers and not _changed_since(headers, "if-modified-since", meta)
 
 
-def fails_unmodified_since(headers: Mapping[str, str], meta: PodMeta) -> bool:
+def fails_unmodified_since(headers: Mapping[str, str], meta: Representation) -> bool:
     """Whether `If-Unmodified-Since` fails."""
     return _changed_since(headers, "if-unmodified-since", meta)
 
 
-def _satisfies_if_match(headers: Mapping[str, str], meta: PodMeta) -> bool:
+def _satisfies_if_match(headers: Mapping[str, str], meta: Representation) -> bool:
     """Strong comparison: weak tags never match."""
     header = headers.get("if-match", "*").strip()
     return header == "*" or meta.etag in [
@@ -50,7 +66,7 @@ def _satisfies_if_match(headers: Mapping[str, str], meta: PodMeta) -> bool:
     ]
 
 
-def _changed_since(headers: Mapping[str, str], name: str, meta: PodMeta) -> bool:
+def _changed_since(headers: Mapping[str, str], name: str, meta: Representation) -> bool:
     """Whether the object is newer than the date in that header. A missing or invalid date is
     ignored: it counts as changed for `If-Modified-Since`, as unchanged for `If-Unmodified-Since`.
     """
@@ -69,7 +85,7 @@ def _date(text: str | None) -> datetime | None:
         return None
 
 
-def requested_range(headers: Mapping[str, str], meta: PodMeta) -> ByteRange | None:
+def requested_range(headers: Mapping[str, str], meta: Representation) -> ByteRange | None:
     """The requested byte range within the object; None for all of it. Multiple ranges, other units
     and invalid ranges are ignored, as is a range whose `If-Range` is not exactly the object's tag.
     Raises RangeNotSatisfiable if it lies outside.

@@ -5,12 +5,12 @@ import socket
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from ipaddress import ip_address
+from typing import Protocol
 from urllib.parse import urlsplit
 
 from agentbox.core.http.problems import Misdirected, NotAcceptable, UnsupportedMediaType, invalid
 from agentbox.core.ids import new_trace_id, uuid7
 from agentbox.core.slot_errors import ValueTooLarge
-from agentbox.plan.model import Plan
 
 SECURITY_HEADERS: tuple[tuple[bytes, bytes], ...] = (
     (b"cache-control", b"no-store"),
@@ -42,6 +42,36 @@ _SINGLE = frozenset(
 # No user, path, query or fragment: the remainder could be taken for another host.
 _AUTHORITY = re.compile(r"(?:\[(?P<v6>[0-9a-f:.]+)\]|(?P<name>[a-z0-9._-]+))(?::[0-9]{0,5})?")
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+class PublishedApi(Protocol):
+    """The address the API is published on, and its URL for others, "" if unknown."""
+
+    @property
+    def publish_address(self) -> str: ...
+
+    @property
+    def public_base(self) -> str: ...
+
+
+class PublishedMetrics(Protocol):
+    """The address that the metrics are published on."""
+
+    @property
+    def publish_address(self) -> str: ...
+
+
+class BoxAddresses(Protocol):
+    """The part of a plan that names the box."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def api(self) -> PublishedApi: ...
+
+    @property
+    def observability(self) -> PublishedMetrics: ...
 
 
 def decode_headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
@@ -78,7 +108,7 @@ def has_body(headers: Mapping[str, str]) -> bool:
     return headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
 
 
-def allowed_hosts(plan: Plan) -> frozenset[str]:
+def allowed_hosts(plan: BoxAddresses) -> frozenset[str]:
     """Loopback names, the address the API is published on, and the host of `api.public_base`."""
     base = urlsplit(plan.api.public_base).hostname if plan.api.public_base else None
     return _LOOPBACK | {plan.api.publish_address.lower()} | ({base.lower()} if base else set())
@@ -95,7 +125,7 @@ def check_host(headers: Mapping[str, str], allowed: frozenset[str]) -> None:
         )
 
 
-def probe_hosts(plan: Plan) -> frozenset[str]:
+def probe_hosts(plan: BoxAddresses) -> frozenset[str]:
     """Hosts accepted from probers and scrapers: the allowed hosts, the box's own names and the
     address of its metrics.
     """

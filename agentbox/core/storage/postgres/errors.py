@@ -4,7 +4,6 @@ connection string.
 
 from typing import TYPE_CHECKING
 
-from agentbox.adapters.runtime.adapter import SlotName
 from agentbox.core.records.wire import invalid_value
 from agentbox.core.slot_errors import AdapterError, BackendError, SlotUnavailable
 
@@ -47,7 +46,7 @@ RETRYABLE_STATES = (
 )  # serialization_failure, deadlock_detected: the transaction had no effect
 
 
-def connection_error(slot: SlotName, impl: str, error: BaseException) -> SlotUnavailable:
+def connection_error(slot: str, impl: str, error: BaseException) -> SlotUnavailable:
     """No connection could be made, or none became free in time."""
     text = str(error)
     reason = next(
@@ -57,7 +56,7 @@ def connection_error(slot: SlotName, impl: str, error: BaseException) -> SlotUna
     return SlotUnavailable(f"cannot reach PostgreSQL: {reason}", slot=slot, impl=impl, since=None)
 
 
-def to_adapter_error(slot: SlotName, impl: str, error: "psycopg.Error") -> AdapterError:
+def to_adapter_error(slot: str, impl: str, error: "psycopg.Error") -> AdapterError:
     """A statement failed."""
     from psycopg import DataError
 
