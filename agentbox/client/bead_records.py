@@ -75,8 +75,3 @@ class Event(Wire):
     prev_hash: str
     hash: str
     origin: Mapping[str, Any] | None = None
-
-
-def without_none(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The entries whose value is not None."""
-    return {name: value for name, value in values.items() if value is not None}

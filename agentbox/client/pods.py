@@ -7,7 +7,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Self
 
 from agentbox.client.records import Wire
-from agentbox.client.transport import Call, HttpResponse, build_call
+from agentbox.client.transport import Call, HttpResponse, build_call, without_none
 from agentbox.core import clock
 
 JSON_PATCH = "application/json-patch+json"
@@ -77,7 +77,7 @@ def write_pod(
     """PUT of an object; a body other than bytes is streamed."""
     headers = {
         "Content-Type": content_type,
-        **_without_none({"If-Match": if_match, "If-None-Match": if_none_match}),
+        **without_none({"If-Match": if_match, "If-None-Match": if_none_match}),
     }
     return build_call("write_pod", {"path": path}, content=body, headers=headers)
 
@@ -93,7 +93,7 @@ def read_pod(
     )
     headers = {
         "Accept": "*/*",
-        **_without_none({"Range": range_header, "If-None-Match": if_none_match}),
+        **without_none({"Range": range_header, "If-None-Match": if_none_match}),
     }
     return build_call("read_pod", {"path": path}, headers=headers)
 
@@ -105,13 +105,13 @@ def head_pod(path: str) -> Call:
 
 def patch_pod(path: str, patch: bytes, patch_type: str, if_match: str | None) -> Call:
     """PATCH of an object."""
-    headers = {"Content-Type": patch_type, **_without_none({"If-Match": if_match})}
+    headers = {"Content-Type": patch_type, **without_none({"If-Match": if_match})}
     return build_call("patch_pod", {"path": path}, content=patch, headers=headers)
 
 
 def delete_pod(path: str, if_match: str | None) -> Call:
     """DELETE of an object or an empty container."""
-    return build_call("delete_pod", {"path": path}, headers=_without_none({"If-Match": if_match}))
+    return build_call("delete_pod", {"path": path}, headers=without_none({"If-Match": if_match}))
 
 
 def list_pods(container: str, limit: int, cursor: str | None) -> Call:
@@ -160,7 +160,7 @@ def store_memory(namespace: str, key: str, value: Any, **members: Any) -> Call:
     return build_call(
         "store_memory",
         {"ns": namespace, "key": key},
-        body={"value": value, **_without_none(members)},
+        body={"value": value, **without_none(members)},
     )
 
 
@@ -181,7 +181,7 @@ def search_memory(query: str, namespaces: tuple[str, ...], **members: Any) -> Ca
     """A search; `members` are the other members of its body, None if not set."""
     return build_call(
         "search_memory",
-        body={"query": query, "namespaces": list(namespaces), **_without_none(members)},
+        body={"query": query, "namespaces": list(namespaces), **without_none(members)},
     )
 
 
@@ -189,7 +189,3 @@ def parse_memory_page(response: HttpResponse) -> tuple[list[MemoryEntry], str | 
     """Parses a page of entries and the next cursor."""
     page = response.json()
     return [MemoryEntry.from_wire(item) for item in page["items"]], page["next_cursor"]
-
-
-def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value is not None}

@@ -72,6 +72,11 @@ def build_call(
     return Call(method or route.method, url, {"Accept": accept, **(headers or {})}, body, content)
 
 
+def without_none(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The entries whose value is not None."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
 def base_headers(token: str) -> dict[str, str]:
     """Headers of every request; none for an empty token. Raises AgentboxError (exit 2), without
     showing the token, if it is not a valid header value."""

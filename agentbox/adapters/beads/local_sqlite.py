@@ -18,7 +18,7 @@ from agentbox.adapters.beads.sqlite.rows import (
 )
 from agentbox.adapters.beads.sqlite.schema import MIGRATIONS
 from agentbox.adapters.runtime import context
-from agentbox.adapters.runtime.adapter import Adapter, Deps, Health, Page, SlotConfig
+from agentbox.adapters.runtime.adapter import Deps, Page, SlotConfig
 from agentbox.adapters.runtime.checks import (
     check_range,
     check_text,
@@ -27,6 +27,7 @@ from agentbox.adapters.runtime.checks import (
     json_text,
 )
 from agentbox.adapters.runtime.paging import page_of
+from agentbox.adapters.runtime.sqlite_adapter import SqliteAdapter
 from agentbox.contracts import beads
 from agentbox.contracts.beads import ALL, Bead, BeadFilter, BeadSpec, Claim
 from agentbox.core.deadline import Deadline
@@ -39,7 +40,7 @@ from agentbox.core.storage.stored_keys import to_bindable
 T = TypeVar("T")
 
 
-class LocalSqliteBeads(Adapter):
+class LocalSqliteBeads(SqliteAdapter):
     """`beads.db`. Expired leases are finalised before each call, so that reads and claims agree.
     Time in which this process did not run, and clock steps, do not count for leases."""
 
@@ -72,11 +73,6 @@ class LocalSqliteBeads(Adapter):
         while True:
             self._lease_clock.poll()
             await asyncio.sleep(POLL_SECONDS)
-
-    async def health(self) -> Health:
-        """Write a time and read it back."""
-        state, detail = await self._db.pulse(self._now())
-        return self.health_is(*self._damaged.adjust_state(state, detail))
 
     async def create_epic(self, spec: BeadSpec) -> tuple[Bead, bool]:
         checked = checks.check_spec(spec)

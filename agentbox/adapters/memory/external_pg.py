@@ -3,7 +3,6 @@ M14)."""
 
 import asyncio
 from collections.abc import Mapping
-from contextlib import suppress
 from functools import partial
 from typing import Literal
 
@@ -21,21 +20,20 @@ from agentbox.adapters.memory.postgres.rows import LIVE
 from agentbox.adapters.memory.postgres.schema import MIGRATIONS, ensure_pgvector
 from agentbox.adapters.memory.postgres.word_index import PgWordIndex, prune_changes
 from agentbox.adapters.memory.sqlite.rows import COLUMNS, EntryDraft, Quotas, entry_from_row
-from agentbox.adapters.runtime.adapter import Adapter, Deps, Health, Page, SlotConfig
+from agentbox.adapters.memory.swept import SweptMemory
+from agentbox.adapters.runtime.adapter import Deps, Health, Page, SlotConfig
 from agentbox.adapters.runtime.checks import check_range, check_text, decode_cursor, encode_cursor
 from agentbox.adapters.runtime.paging import page_of, page_of_records
 from agentbox.contracts.memory import Embedder, Hit, MemoryEntry, MemoryStats
 from agentbox.core.deadline import Deadline
 from agentbox.core.records.wire import EMPTY, JsonObj, JsonValue, Scalar
-from agentbox.core.slot_errors import AdapterError, SlotUnavailable
+from agentbox.core.slot_errors import SlotUnavailable
 from agentbox.core.storage.damaged_rows import DamagedRows
 from agentbox.core.storage.postgres.database import Connection, Postgres, fetch_one, write_pulse
 from agentbox.core.storage.postgres.database import fetch_all as select
 
-SWEEP_SECONDS = 30.0  # expired entries are invisible at once and removed within 60 s
 
-
-class ExternalPgMemory(Adapter):
+class ExternalPgMemory(SweptMemory[Postgres]):
     """Uses the server's clock. Entry, vector and words are one row."""
 
     slot = "memory"
@@ -50,10 +48,8 @@ class ExternalPgMemory(Adapter):
         )
         self._damaged = DamagedRows("the memory in PostgreSQL")
         self._word_index = PgWordIndex()
-        self._embedder: LazyEmbedder | None = None
         self._model_id = ""  # of the stored vectors
         self._model_checked = False  # the embedder is loaded and matches the stored vectors
-        self._sweeper: asyncio.Task[None] | None = None
 
     async def open(self, deadline: Deadline) -> None:
         """The embedder is loaded here only if its data files differ from those of the stored
@@ -72,15 +68,6 @@ class ExternalPgMemory(Adapter):
             raise
         self._embedder, self._model_id = embedder, self._model_id if model is None else model[0]
         self._sweeper = asyncio.ensure_future(self._sweep())
-
-    async def close(self) -> None:
-        sweeper, self._sweeper, embedder, self._embedder = self._sweeper, None, self._embedder, None
-        if sweeper is not None:
-            sweeper.cancel()
-            await asyncio.wait({sweeper})
-        if embedder is not None:
-            await embedder.close()
-        await self._db.close()
 
     async def health(self) -> Health:
         """Write the server's time and read it back."""
@@ -204,12 +191,6 @@ class ExternalPgMemory(Adapter):
                 "namespace_entries": self._quotas.entries,
             },
         )
-
-    async def _sweep(self) -> None:
-        while True:
-            await asyncio.sleep(SWEEP_SECONDS)
-            with suppress(AdapterError):  # reported by health; the next round retries
-                await self._remove_expired()
 
     async def _remove_expired(self) -> None:
         for namespace in await self._db.run_repeatable(rows.expired_namespaces):

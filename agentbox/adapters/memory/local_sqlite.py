@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Mapping
-from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -23,23 +22,23 @@ from agentbox.adapters.memory.sqlite.rows import LIVE, EntryDraft, Quotas, entry
 from agentbox.adapters.memory.sqlite.schema import MIGRATIONS
 from agentbox.adapters.memory.sqlite.vector_index import VectorIndex
 from agentbox.adapters.memory.sqlite.word_index import SqliteWordIndex
-from agentbox.adapters.runtime.adapter import Adapter, Deps, Health, Page, SlotConfig
+from agentbox.adapters.memory.swept import SWEEP_SECONDS, SweptMemory
+from agentbox.adapters.runtime.adapter import Deps, Page, SlotConfig
 from agentbox.adapters.runtime.checks import check_range, check_text, decode_cursor, encode_cursor
 from agentbox.adapters.runtime.paging import page_of, page_of_records
+from agentbox.adapters.runtime.sqlite_adapter import SqliteAdapter
 from agentbox.contracts.memory import Embedder, Hit, MemoryEntry, MemoryStats
 from agentbox.core.deadline import Deadline
 from agentbox.core.records.wire import EMPTY, JsonObj, JsonValue, Scalar
-from agentbox.core.slot_errors import AdapterError
 from agentbox.core.storage.damaged_rows import DamagedRows, damaged_row
 from agentbox.core.storage.sqlite import Database, closed_error, fetch_one
 from agentbox.core.storage.sqlite_text import each_row
 from agentbox.core.storage.stored_keys import is_sound, to_bindable
 
 T = TypeVar("T")
-SWEEP_SECONDS = 30.0  # expired entries are invisible at once and removed within 60 s
 
 
-class LocalSqliteMemory(Adapter):
+class LocalSqliteMemory(SweptMemory[Database], SqliteAdapter):
     """`memory.db`. Entry, vector and words are written in one transaction."""
 
     slot = "memory"
@@ -56,13 +55,11 @@ class LocalSqliteMemory(Adapter):
             int(cfg.option("namespace_entries", 50_000)),
         )
         self._damaged = DamagedRows("memory.db")
-        self._embedder: LazyEmbedder | None = None
         self._vector_index = VectorIndex(DIMS)
         self._word_index = SqliteWordIndex()
         self._model_id = ""  # of the stored vectors
         self._model_checked = False  # the embedder is loaded and matches the stored vectors
         self._swept_at = 0  # milliseconds since 1970
-        self._sweeper: asyncio.Task[None] | None = None
 
     async def open(self, deadline: Deadline) -> None:
         """Load the embedder only if its data files differ from those of the stored vectors."""
@@ -80,20 +77,6 @@ class LocalSqliteMemory(Adapter):
             raise
         self._embedder, self._model_id = embedder, self._model_id if model is None else model[0]
         self._sweeper = asyncio.ensure_future(self._sweep())
-
-    async def close(self) -> None:
-        sweeper, self._sweeper, embedder, self._embedder = self._sweeper, None, self._embedder, None
-        if sweeper is not None:
-            sweeper.cancel()
-            await asyncio.wait({sweeper})
-        if embedder is not None:
-            await embedder.close()
-        await self._db.close()
-
-    async def health(self) -> Health:
-        """Write a time and read it back."""
-        state, detail = await self._db.pulse(self._now())
-        return self.health_is(*self._damaged.adjust_state(state, detail))
 
     async def store(
         self,
@@ -242,12 +225,6 @@ class LocalSqliteMemory(Adapter):
                 "namespace_entries": self._quotas.entries,
             },
         )
-
-    async def _sweep(self) -> None:
-        while True:
-            await asyncio.sleep(SWEEP_SECONDS)
-            with suppress(AdapterError):  # reported by health; the next round retries
-                await self._remove_expired()
 
     async def _remove_expired(self) -> None:
         self._swept_at = now = self._now()

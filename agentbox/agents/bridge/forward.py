@@ -11,10 +11,10 @@ from agentbox.adapters.remote.agents import HttpOrchestrator
 from agentbox.adapters.runtime import context
 from agentbox.adapters.runtime.adapter import Deps, SlotConfig
 from agentbox.adapters.runtime.metrics import Metrics
+from agentbox.agents.parameters import read_handle
 from agentbox.contracts.orchestrator import (
     CONTRACT_VERSION,
     AgentFilter,
-    AgentHandle,
     AgentSpec,
     Attachment,
 )
@@ -119,7 +119,7 @@ async def _get(session: Session[Forwarder], params: Params) -> Any:
 
 
 async def _signal(session: Session[Forwarder], params: Params) -> Any:
-    await session.service.agents.signal(_handle(params), params["signal"])
+    await session.service.agents.signal(read_handle(params), params["signal"])
     return {}
 
 
@@ -129,7 +129,7 @@ async def _revoke(session: Session[Forwarder], params: Params) -> Any:
 
 async def _terminate(session: Session[Forwarder], params: Params) -> Any:
     return (
-        await session.service.agents.terminate(_handle(params), grace_s=params.get("grace_s"))
+        await session.service.agents.terminate(read_handle(params), grace_s=params.get("grace_s"))
     ).to_wire()
 
 
@@ -148,7 +148,7 @@ async def _stream(session: Session[Forwarder], params: Params) -> Any:
 
 
 async def _attach(session: Session[Forwarder], params: Params) -> Any:
-    attachment = await session.service.agents.attach(_handle(params))
+    attachment = await session.service.agents.attach(read_handle(params))
     subscription = ServerSubscription(params["subscription"], params["credit"], session.send)
     session.attachments[subscription.number] = attachment
 
@@ -185,12 +185,6 @@ async def _ping(session: Session[Forwarder], _params: Params) -> Any:
 async def _shutdown(session: Session[Forwarder], _params: Params) -> Any:
     session.service.stop.set()
     return {}
-
-
-def _handle(params: Params) -> AgentHandle:
-    return AgentHandle(
-        agent_id=from_wire(str, params["agent_id"]), generation=from_wire(int, params["generation"])
-    )
 
 
 _METHODS: Mapping[str, Method[Forwarder]] = {

@@ -5,11 +5,11 @@ from collections.abc import Iterable
 from typing import Final
 
 from agentbox.adapters.runtime.adapter import Page
+from agentbox.agents.parameters import invalid
 from agentbox.agents.registry.agent_record import AgentRecord
 from agentbox.contracts.orchestrator import LIMIT, AgentFilter, AgentInfo, AgentSpec
 from agentbox.core.records.wire import to_json
 from agentbox.core.rpc.messages import LINE_LIMIT
-from agentbox.core.slot_errors import ValidationError
 
 _PAGE_BYTES: Final = LINE_LIMIT // 4  # a line longer than LINE_LIMIT would close the connection
 
@@ -20,7 +20,7 @@ def build_page(
     """In order of id, which is the order of creation; shorter if the specs are large. Raises
     ValidationError."""
     if not LIMIT[0] <= limit <= LIMIT[1]:
-        raise _invalid("/limit", f"must be from {LIMIT[0]} to {LIMIT[1]}")
+        raise invalid("/limit", f"must be from {LIMIT[0]} to {LIMIT[1]}")
     after = "" if cursor is None else _check_cursor(cursor)
     matching = (
         entry for entry in entries if entry.agent_id > after and _matches(entry, agent_filter)
@@ -57,10 +57,4 @@ def _check_cursor(cursor: str) -> str:
     try:
         return str(uuid.UUID(cursor))
     except ValueError as error:
-        raise _invalid("/cursor", "is not a cursor of this listing") from error
-
-
-def _invalid(pointer: str, detail: str) -> ValidationError:
-    return ValidationError(
-        f"invalid {pointer}: {detail}", errors=[{"pointer": pointer, "detail": detail}]
-    )
+        raise invalid("/cursor", "is not a cursor of this listing") from error

@@ -8,6 +8,7 @@ from typing import Any, get_args
 from agentbox.agents.admission.admit import Requester
 from agentbox.agents.approvals import methods as approvals
 from agentbox.agents.authorization import metering
+from agentbox.agents.parameters import invalid, read_handle
 from agentbox.agents.registry.presentation import detailed_info
 from agentbox.agents.review import methods as review
 from agentbox.agents.rpc.service import Service
@@ -16,12 +17,12 @@ from agentbox.agents.runs.stdin import StdinClosed
 from agentbox.agents.states import methods as states
 from agentbox.agents.streams.attached_stdout import send_stdout
 from agentbox.agents.streams.reader import ItemReader
-from agentbox.contracts.orchestrator import AgentFilter, AgentHandle, AgentSpec, Signal
+from agentbox.contracts.orchestrator import AgentFilter, AgentSpec, Signal
 from agentbox.core.linux import kernel
 from agentbox.core.records.wire import from_wire
 from agentbox.core.rpc.session import Method, Params, Session
 from agentbox.core.rpc.subscriptions import ServerSubscription
-from agentbox.core.slot_errors import InvalidTransition, SlotUnavailable, ValidationError
+from agentbox.core.slot_errors import InvalidTransition, SlotUnavailable
 
 _RECORD_LIMIT = 1000
 _MAX_WAIT = 60.0  # seconds of one record.read
@@ -32,7 +33,7 @@ async def spawn(session: Session[Service], params: Params) -> Any:
     spec = AgentSpec.from_wire(params["spec"])
     stdin = None if params.get("stdin") is None else from_wire(bytes, params["stdin"])
     if stdin is not None and spec.stdin != "pipe":
-        raise _invalid("/stdin", "needs a spec whose stdin is a pipe")
+        raise invalid("/stdin", "needs a spec whose stdin is a pipe")
     attached = params.get("attached") is True
     return (
         await session.service.registry.spawn(
@@ -68,16 +69,16 @@ async def get(session: Session[Service], params: Params) -> Any:
 async def send_signal(session: Session[Service], params: Params) -> Any:
     name = params["signal"]
     if name not in get_args(Signal):
-        raise _invalid("/signal", f"must be one of {', '.join(get_args(Signal))}")
-    session.service.registry.signal(_handle(params), name)
+        raise invalid("/signal", f"must be one of {', '.join(get_args(Signal))}")
+    session.service.registry.signal(read_handle(params), name)
     return {}
 
 
 async def terminate(session: Session[Service], params: Params) -> Any:
     grace = params.get("grace_s")
     if grace is not None and not 0 <= from_wire(float, grace) <= 60:
-        raise _invalid("/grace_s", "must be from 0 to 60")
-    ending = asyncio.create_task(session.service.registry.terminate(_handle(params), grace))
+        raise invalid("/grace_s", "must be from 0 to 60")
+    ending = asyncio.create_task(session.service.registry.terminate(read_handle(params), grace))
     return (await asyncio.shield(ending)).to_wire()
 
 
@@ -86,7 +87,7 @@ async def stream(session: Session[Service], params: Params) -> Any:
     entry = registry.get(params["agent_id"])
     since = params.get("since", 0)
     if not isinstance(since, int) or since < 0:
-        raise _invalid("/since", "must be a cursor")
+        raise invalid("/since", "must be a cursor")
     reader = ItemReader(registry.streams[entry.agent_id], since)
     subscription = ServerSubscription(params["subscription"], params["credit"], session.send)
     follow = bool(params.get("follow", True))
@@ -103,7 +104,7 @@ async def stream(session: Session[Service], params: Params) -> Any:
 
 
 async def attach(session: Session[Service], params: Params) -> Any:
-    handle = _handle(params)
+    handle = read_handle(params)
     runner = session.service.registry.attachable_runner(handle)
     subscription = ServerSubscription(params["subscription"], params["credit"], session.send)
     runner.attached = True
@@ -183,7 +184,7 @@ async def report_denial(session: Session[Service], params: Params) -> Any:
     """Count denials by another process of the box."""
     count = from_wire(int, params.get("count", 1))
     if count < 1:
-        raise _invalid("/count", "must be at least 1")
+        raise invalid("/count", "must be at least 1")
     text = {name: from_wire(str, params[name]) for name in ("agent_id", "layer", "rule")}
     session.service.host.denials.on_denied(
         **text, count=count, detail=from_wire(str, params.get("detail", ""))
@@ -260,7 +261,7 @@ METHODS: Mapping[str, Method[Service]] = {
 def _requester(params: Params) -> Requester:
     request_id = from_wire(str, params["request_id"])
     if not 0 < len(request_id) <= _MAX_REQUEST_ID:
-        raise _invalid("/request_id", f"must have 1 to {_MAX_REQUEST_ID} characters")
+        raise invalid("/request_id", f"must have 1 to {_MAX_REQUEST_ID} characters")
     return Requester(
         principal=params.get("principal", ""),
         request_id=request_id,
@@ -270,18 +271,6 @@ def _requester(params: Params) -> Requester:
         state_id=from_wire(str, params.get("state_id", "")),
         session_id=from_wire(str, params.get("session_id", "")),
         trace_id=from_wire(str, params.get("trace_id", "")),
-    )
-
-
-def _handle(params: Params) -> AgentHandle:
-    return AgentHandle(
-        agent_id=from_wire(str, params["agent_id"]), generation=from_wire(int, params["generation"])
-    )
-
-
-def _invalid(pointer: str, detail: str) -> ValidationError:
-    return ValidationError(
-        f"invalid {pointer}: {detail}", errors=[{"pointer": pointer, "detail": detail}]
     )
 
 

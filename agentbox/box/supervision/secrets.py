@@ -27,7 +27,7 @@ Source = Literal["secret", "env", "file", "generated"]
 
 
 @dataclass(frozen=True)
-class Token:
+class AdminToken:
     """The first admin token of the API and its source."""
 
     value: str
@@ -84,31 +84,31 @@ def store_secret(paths: Paths, name: str, value: str) -> None:
     )
 
 
-def find_token(paths: Paths, plan: Plan) -> Token | None:
+def find_token(paths: Paths, plan: Plan) -> AdminToken | None:
     """`api.token_env` as a secret, then `MANAGEMENT_API_KEY`, then the key file. None before phase
     2 has generated one.
     """
     for name in (plan.api.token_env, LEGACY_TOKEN):
         if name and (secret := read_secret(paths, name)):
-            return Token(*secret)
+            return AdminToken(*secret)
     return _stored_token(paths)
 
 
-def _stored_token(paths: Paths) -> Token | None:
+def _stored_token(paths: Paths) -> AdminToken | None:
     hint = "Remove secrets/mgmt-key from the state volume to get a new one."
     try:
         value = read_text(paths.api_key, "the API key file", hint)
     except FileNotFoundError:
         return None
-    return None if not value or is_placeholder(value) else Token(value, "file")
+    return None if not value or is_placeholder(value) else AdminToken(value, "file")
 
 
-def make_token(paths: Paths) -> Token:
+def make_token(paths: Paths) -> AdminToken:
     """Generates the key file: 32 random bytes as hex, mode 0600, durable. Raises OSError."""
     paths.state_secrets.mkdir(mode=0o700, parents=True, exist_ok=True)
     value = secrets.token_hex(32)
     replace(paths.api_key, value.encode(), mode=0o600)
-    return Token(value, "generated")
+    return AdminToken(value, "generated")
 
 
 def write_program_token(paths: Paths, program: str) -> str:

@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from agentbox.client.async_client.api_caller import AsyncApiCaller
-from agentbox.client.bead_records import Bead, BeadClaim, Event, without_none
+from agentbox.client.bead_records import Bead, BeadClaim, Event
+from agentbox.client.transport import without_none
 
 
 class AsyncBeadsClient:

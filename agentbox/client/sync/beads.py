@@ -5,8 +5,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from agentbox.client.bead_records import Bead, BeadClaim, Event, without_none
+from agentbox.client.bead_records import Bead, BeadClaim, Event
 from agentbox.client.sync.api_caller import ApiCaller
+from agentbox.client.transport import without_none
 
 
 class BeadsClient:

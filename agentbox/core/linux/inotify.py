@@ -6,6 +6,8 @@ import struct
 from pathlib import Path
 from typing import Self
 
+from agentbox.core.linux.kernel import checked
+
 _libc = ctypes.CDLL(None, use_errno=True)
 _HEADER = struct.Struct("iIII")  # wd, mask, cookie, length of the name
 # <sys/inotify.h>
@@ -25,7 +27,7 @@ class Inotify:
     """Watches directories. The descriptor is readable when there are events. Raises OSError."""
 
     def __init__(self) -> None:
-        self.fd = _checked(_libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
+        self.fd = checked(_libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
 
     def __enter__(self) -> Self:
         return self
@@ -37,7 +39,7 @@ class Inotify:
         return self.fd
 
     def watch(self, directory: Path, mask: int) -> None:
-        _checked(_libc.inotify_add_watch(self.fd, os.fsencode(directory), mask))
+        checked(_libc.inotify_add_watch(self.fd, os.fsencode(directory), mask))
 
     def read_names(self) -> list[str]:
         """Names in the watched directories with events since the last call. Does not block."""
@@ -54,10 +56,3 @@ class Inotify:
 
     def close(self) -> None:
         os.close(self.fd)
-
-
-def _checked(result: int) -> int:
-    if result < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
-    return result

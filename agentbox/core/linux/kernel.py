@@ -19,6 +19,14 @@ DAC_OVERRIDE = 1 << 1
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
+def checked(result: int) -> int:
+    """The result of a call of libc. Raises OSError with its errno if it failed."""
+    if result < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return result
+
+
 def prctl(option: int, value: int = 0, argument: int = 0) -> int:
     """prctl(2). Raises OSError."""
     result: int = _libc.prctl(option, *map(ctypes.c_ulong, (value, argument, 0, 0)))

@@ -8,6 +8,7 @@ import struct
 from collections.abc import Iterable
 from pathlib import Path
 
+from agentbox.core.linux.kernel import checked
 from agentbox.core.linux.path_opener import Opener
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446
@@ -30,7 +31,7 @@ def abi() -> int:
 
 def set_no_new_privileges() -> None:
     """prctl(PR_SET_NO_NEW_PRIVS): no exec below this process gains privileges. Raises OSError."""
-    _checked(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+    checked(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 
 
 def restrict_writes(paths: Iterable[Path]) -> None:
@@ -41,12 +42,12 @@ def restrict_writes(paths: Iterable[Path]) -> None:
     kernel has no Landlock.
     """
     rights = handled_rights(abi())
-    ruleset = _checked(_libc.syscall(_CREATE, struct.pack("Q", rights), 8, 0))
+    ruleset = checked(_libc.syscall(_CREATE, struct.pack("Q", rights), 8, 0))
     try:
         with Opener() as opener:
             for path in paths:
                 _add_path_rule(ruleset, path, rights, opener)
-        _checked(_libc.syscall(_RESTRICT, ruleset, 0))
+        checked(_libc.syscall(_RESTRICT, ruleset, 0))
     finally:
         os.close(ruleset)
 
@@ -71,11 +72,4 @@ def _add_path_rule(ruleset: int, path: Path, rights: int, opener: Opener) -> Non
     rule = struct.pack(
         "=Qi", rights, opened.descriptor
     )  # the kernel's struct is packed: no padding after the descriptor
-    _checked(_libc.syscall(_ADD, ruleset, _PATH_BENEATH, rule, 0))
-
-
-def _checked(result: int) -> int:
-    if result < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
-    return result
+    checked(_libc.syscall(_ADD, ruleset, _PATH_BENEATH, rule, 0))

@@ -21,6 +21,7 @@ from agentbox.contracts.mesh import (
 )
 from agentbox.contracts.mesh_errors import SessionEnded
 from agentbox.core.errors import AgentboxError
+from agentbox.core.http.reusable_client import ReusableClient
 from agentbox.core.slot_errors import ValidationError
 
 _RETRIED_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
@@ -63,7 +64,7 @@ class HostConnection:
             timeout,
             ca_file,
         )
-        self._client: AsyncBoxClient | None = None
+        self._client = ReusableClient(self._create_client)
 
     async def register(self, registration: Registration) -> Registered:
         """Raises HostUnreachable, HostRefused."""
@@ -83,9 +84,7 @@ class HostConnection:
         await self._send_call(call)
 
     async def close(self) -> None:
-        client, self._client = self._client, None
-        if client is not None:
-            await client.aclose()
+        await self._client.close()
 
     async def _send(self, name: str, body: Any, token: str, record_type: type[R]) -> R:
         try:
@@ -100,7 +99,7 @@ class HostConnection:
 
     async def _send_call(self, call: Call) -> httpx.Response:
         try:
-            return await self._open_client().send(call, wait_s=self._timeout)
+            return await self._client.get().send(call, wait_s=self._timeout)
         except BoxUnreachable as error:
             raise HostUnreachable(error.message) from error
         except ApiError as error:
@@ -108,20 +107,14 @@ class HostConnection:
         except (OSError, ssl.SSLError) as error:
             raise HostUnreachable(f"cannot read the CA file: {error}") from error
 
-    def _open_client(self) -> AsyncBoxClient:
-        if self._client is None:
-            parts = urlsplit(self.url)
-            if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
-                raise HostRefused(
-                    "clear-text", "mesh.host_url is plain http to another machine: use https"
-                )
-            context = (
-                ssl.create_default_context(cafile=str(self._ca_file)) if self._ca_file else True
+    def _create_client(self) -> AsyncBoxClient:
+        parts = urlsplit(self.url)
+        if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
+            raise HostRefused(
+                "clear-text", "mesh.host_url is plain http to another machine: use https"
             )
-            self._client = AsyncBoxClient(
-                self.url, transport=httpx.AsyncHTTPTransport(verify=context)
-            )
-        return self._client
+        context = ssl.create_default_context(cafile=str(self._ca_file)) if self._ca_file else True
+        return AsyncBoxClient(self.url, transport=httpx.AsyncHTTPTransport(verify=context))
 
 
 def _to_mesh_error(error: ApiError) -> HostUnreachable | HostRefused | SessionOver:

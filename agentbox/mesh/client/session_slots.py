@@ -15,7 +15,7 @@ from agentbox.core.slot_errors import SlotUnavailable
 NO_SESSION = "no mesh session"
 
 
-class Slots(Protocol):
+class ReopenableSlots(Protocol):
     """The part of the slot container that is used here."""
 
     def reconfigure(self, slot: SlotName, cfg: SlotConfig) -> None: ...
@@ -29,7 +29,7 @@ class SessionSlots:
     def __init__(
         self,
         configs: Callable[[], Mapping[SlotName, SlotConfig]],
-        slots: Slots,
+        slots: ReopenableSlots,
         *,
         host_url: str,
         ca_file: str,

@@ -86,6 +86,13 @@ class TargetInfo:
     )  # of an agent, by name in the registry; default: DEFAULT_LIMITS
     patience: float = 10.0  # seconds that a flood waits, above its limit, to be stopped
 
+    @property
+    def victim_pid(self) -> int:
+        """The process of another agent. Raises TargetMissing."""
+        if not self.neighbour.pid:
+            raise TargetMissing("no victim agent")
+        return self.neighbour.pid
+
     def lowered(self, lower: Mapping[str, int]) -> Self:
         """With the lower of the current and these limits."""
         return replace(

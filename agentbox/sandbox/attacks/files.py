@@ -57,12 +57,12 @@ def _parent_environment(_facts: TargetInfo) -> str:
     "sibling-environment", "reads the environment of another agent", _BLOCKED, tests=_PROCESS_TESTS
 )
 def _sibling_environment(facts: TargetInfo) -> str:
-    return run_attempt(lambda: open_and_close(f"/proc/{_sibling(facts)}/environ"))
+    return run_attempt(lambda: open_and_close(f"/proc/{facts.victim_pid}/environ"))
 
 
 @SUITE.case("sibling-memory", "opens the memory of another agent", _BLOCKED, tests=_PROCESS_TESTS)
 def _sibling_memory(facts: TargetInfo) -> str:
-    pid = _sibling(facts)
+    pid = facts.victim_pid
     return worst(
         [
             run_attempt(lambda: open_and_close(f"/proc/{pid}/mem")),
@@ -78,7 +78,7 @@ def _sibling_memory(facts: TargetInfo) -> str:
     tests=_PROCESS_TESTS,
 )
 def _sibling_descriptors(facts: TargetInfo) -> str:
-    directory = f"/proc/{_sibling(facts)}"
+    directory = f"/proc/{facts.victim_pid}"
     opens = (
         run_attempt(open_and_close, f"{directory}/{name}")
         for name in ("fd/1", "root/etc/passwd", "cwd/.", "maps")
@@ -344,12 +344,6 @@ def _target(facts: TargetInfo) -> str:
     if not facts.writable:
         raise TargetMissing("no directory of the control plane is known")
     return facts.writable
-
-
-def _sibling(facts: TargetInfo) -> int:
-    if not facts.neighbour.pid:
-        raise TargetMissing("no victim agent")
-    return facts.neighbour.pid
 
 
 def _reaper() -> int:

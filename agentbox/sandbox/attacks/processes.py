@@ -9,7 +9,7 @@ import time
 from typing import Final
 
 from agentbox.sandbox.attacks.attempts import run_attempt, syscall, worst
-from agentbox.sandbox.attacks.case import AttackSuite, TargetInfo, TargetMissing
+from agentbox.sandbox.attacks.case import AttackSuite, TargetInfo
 
 SUITE = AttackSuite("processes")
 _PROCESS_TESTS: Final = ("tests/unit/sandbox/test_confine.py::test_strangers_cannot_be_reached",)
@@ -26,7 +26,7 @@ class _IoVec(ctypes.Structure):
 
 @SUITE.case("ptrace", "attaches to another agent", _FILTER, tests=_CALL_TESTS)
 def _ptrace(facts: TargetInfo) -> str:
-    pid = _sibling(facts)
+    pid = facts.victim_pid
     return worst([syscall("ptrace", request, pid, 0, 0) for request in (_ATTACH, _SEIZE)])
 
 
@@ -57,7 +57,7 @@ def _write_memory(facts: TargetInfo) -> str:
     tests=_CALL_TESTS,
 )
 def _take_descriptor(facts: TargetInfo) -> str:
-    with open(os.pidfd_open(_sibling(facts)), "rb", buffering=0) as handle:
+    with open(os.pidfd_open(facts.victim_pid), "rb", buffering=0) as handle:
         return syscall("pidfd_getfd", handle.fileno(), 1, 0)
 
 
@@ -65,7 +65,7 @@ def _take_descriptor(facts: TargetInfo) -> str:
     "compare", "compares kernel objects with another agent's (kcmp)", _FILTER, tests=_CALL_TESTS
 )
 def _compare(facts: TargetInfo) -> str:
-    return syscall("kcmp", os.getpid(), _sibling(facts), 0, 1, 1)
+    return syscall("kcmp", os.getpid(), facts.victim_pid, 0, 1, 1)
 
 
 @SUITE.case(
@@ -76,7 +76,7 @@ def _compare(facts: TargetInfo) -> str:
 )
 def _signal(facts: TargetInfo) -> str:
     reaper = _parent_of(os.getsid(0))
-    return worst(run_attempt(os.kill, pid, 0) for pid in (_sibling(facts), reaper, 1))
+    return worst(run_attempt(os.kill, pid, 0) for pid in (facts.victim_pid, reaper, 1))
 
 
 @SUITE.case(
@@ -86,7 +86,7 @@ def _signal(facts: TargetInfo) -> str:
     tests=_PROCESS_TESTS,
 )
 def _signal_by_handle(facts: TargetInfo) -> str:
-    with open(os.pidfd_open(_sibling(facts)), "rb", buffering=0) as handle:
+    with open(os.pidfd_open(facts.victim_pid), "rb", buffering=0) as handle:
         return run_attempt(lambda: signal.pidfd_send_signal(handle.fileno(), 0))
 
 
@@ -97,12 +97,12 @@ def _signal_by_handle(facts: TargetInfo) -> str:
     tests=_PROCESS_TESTS,
 )
 def _limits(facts: TargetInfo) -> str:
-    return run_attempt(lambda: resource.prlimit(_sibling(facts), resource.RLIMIT_NOFILE))
+    return run_attempt(lambda: resource.prlimit(facts.victim_pid, resource.RLIMIT_NOFILE))
 
 
 @SUITE.case("priority", "renices another agent, and its scheduling", _FILTER, tests=_PROCESS_TESTS)
 def _priority(facts: TargetInfo) -> str:
-    pid = _sibling(facts)
+    pid = facts.victim_pid
     return worst(
         [
             run_attempt(lambda: os.setpriority(os.PRIO_PROCESS, pid, 19)),
@@ -159,17 +159,11 @@ def _privileges(_facts: TargetInfo) -> str:
 
 def _access_memory(name: str, facts: TargetInfo) -> str:
     victim = facts.neighbour
-    pid = _sibling(facts)
+    pid = facts.victim_pid
     buffer = ctypes.create_string_buffer(victim.length or 8)
     local = _IoVec(ctypes.addressof(buffer), len(buffer))
     remote = _IoVec(victim.address, len(buffer))
     return syscall(name, pid, ctypes.addressof(local), 1, ctypes.addressof(remote), 1, 0)
-
-
-def _sibling(facts: TargetInfo) -> int:
-    if not facts.neighbour.pid:
-        raise TargetMissing("no victim agent")
-    return facts.neighbour.pid
 
 
 def _parent_of(pid: int) -> int:

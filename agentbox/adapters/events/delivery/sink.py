@@ -12,6 +12,7 @@ import httpx
 
 from agentbox.adapters.runtime.adapter import SlotConfig
 from agentbox.adapters.runtime.http_connection import TIMEOUT_SECONDS, create_transport
+from agentbox.core.http.reusable_client import ReusableClient
 
 REJECTED_STATUSES = frozenset({400, 413, 422})
 RETRYABLE_STATUSES = frozenset({408, 425, 429})  # and every 5xx: retried unchanged
@@ -42,21 +43,19 @@ class Sink:
         self._seconds = float(cfg.option("timeout_seconds", TIMEOUT_SECONDS))
         token = cfg.secrets.get("token", "")
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self._client: httpx.AsyncClient | None = self._create_client()
+        self._client = ReusableClient(self._create_client)
+        self._client.get()
 
     async def close(self) -> None:
         """Idempotent."""
-        client, self._client = self._client, None
-        if client is not None:
-            await client.aclose()
+        await self._client.close()
 
     async def post(self, body: bytes, media_type: str, now: datetime) -> DeliveryOutcome:
         """Send the body once within `timeout_seconds`. Never raises for errors of the sink."""
-        if self._client is None:
-            self._client = self._create_client()
+        client = self._client.get()
         try:
             async with asyncio.timeout(self._seconds):
-                return await self._exchange(self._client, body, media_type, now)
+                return await self._exchange(client, body, media_type, now)
         except TimeoutError:
             reason = f"the sink did not respond within {self._seconds:g} s"
         except (httpx.TransportError, httpx.InvalidURL) as error:

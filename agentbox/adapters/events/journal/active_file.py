@@ -4,10 +4,11 @@ import os
 import time
 from pathlib import Path
 
+from agentbox.adapters.events.journal.descriptor_owner import DescriptorOwner
 from agentbox.core.slot_errors import AdapterError, BackendError
 
 
-class ActiveFile:
+class ActiveFile(DescriptorOwner):
     """At most one file open for appending. `failure` is set permanently once the content on disk is
     unknown."""
 
@@ -16,18 +17,11 @@ class ActiveFile:
         self.dirty = False
         self.synced = time.monotonic()
         self.failure: AdapterError | None = None
-        self._fd = -1
 
     def open(self, path: Path) -> None:
         """Open the file for appending. Raises OSError."""
         self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self.size = os.fstat(self._fd).st_size
-
-    def close(self) -> None:
-        """Idempotent."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
 
     def write(self, data: bytes) -> None:
         """Write all bytes; on OSError the partial write is truncated."""

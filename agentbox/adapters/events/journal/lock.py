@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from agentbox.adapters.events.journal.descriptor_owner import DescriptorOwner
 from agentbox.core.slot_errors import SlotUnavailable
 
 
-class WriterLock:
-    """Held from `acquire` to `release`; the kernel releases it when the process dies."""
+class WriterLock(DescriptorOwner):
+    """Held from `acquire` to `close`; the kernel releases it when the process dies."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._fd = -1
 
     def acquire(self) -> None:
         """Raises SlotUnavailable with the pid of the holder."""
@@ -44,12 +44,6 @@ class WriterLock:
         except OSError:
             return False
         return (current.st_dev, current.st_ino) == (locked.st_dev, locked.st_ino)
-
-    def release(self) -> None:
-        """Idempotent."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
 
 
 class ReaderCount:

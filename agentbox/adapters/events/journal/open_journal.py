@@ -58,7 +58,7 @@ class OpenJournal:
             )
             self.writer.start()
         except BaseException:
-            self._lock.release()
+            self._lock.close()
             raise
         self.reader = JournalReader(self.journal)
         self.pool = ThreadPoolExecutor(2, thread_name_prefix="events-reader")
@@ -78,7 +78,7 @@ class OpenJournal:
         self._check.join()
         with suppress(OSError):  # the store record is then behind the journal, which is no loss
             self._save_record()
-        self._lock.release()
+        self._lock.close()
 
     def _save_record(self) -> None:
         seq, digest = self.writer.durable

@@ -48,7 +48,7 @@ def prune(
             raise damage_error(directory / error.file, error.line, error.seq, error.reason)
         return _prune(directory, is_old, dry_run=dry_run)
     finally:
-        lock.release()
+        lock.close()
 
 
 def _prune(directory: Path, is_old: IsOld, *, dry_run: bool) -> tuple[int, list[str]]:

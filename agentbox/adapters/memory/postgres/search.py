@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agentbox.adapters.memory.conditions import join_conditions
 from agentbox.adapters.memory.embedder import check_model
 from agentbox.adapters.memory.filters import FilterCondition
 from agentbox.adapters.memory.postgres.rows import LIVE
@@ -90,12 +91,7 @@ async def search(
 
 def conditions_sql(conditions: Sequence[FilterCondition]) -> tuple[str, list[Any]]:
     """Return ` AND ...` for each condition, with bound values."""
-    sql, values = "", []
-    for condition in conditions:
-        clause, bound = _condition_sql(condition)
-        sql += f" AND {clause}"
-        values += bound
-    return sql, values
+    return join_conditions(map(_condition_sql, conditions))
 
 
 def _where(query: PgSearchQuery) -> tuple[str, list[Any]]:

@@ -9,6 +9,7 @@ from typing import Any
 import apsw
 
 from agentbox.adapters.memory import relevance
+from agentbox.adapters.memory.conditions import join_conditions
 from agentbox.adapters.memory.filters import FilterCondition
 from agentbox.adapters.memory.ranking import (
     MAX_WEIGHTED_WORDS,
@@ -92,13 +93,8 @@ def where_of(query: SearchQuery) -> tuple[str, list[Any]]:
 
 
 def conditions_sql(conditions: Sequence[FilterCondition]) -> tuple[str, list[Any]]:
-    """Return ` AND ...` for each condition."""
-    sql, values = "", []
-    for condition in conditions:
-        clause, bound = _condition_sql(condition)
-        sql += f" AND {clause}"
-        values += bound
-    return sql, values
+    """Return ` AND ...` for each condition, with bound values."""
+    return join_conditions(map(_condition_sql, conditions))
 
 
 def _condition_sql(condition: FilterCondition) -> tuple[str, list[Any]]:

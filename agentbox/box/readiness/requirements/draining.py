@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 from agentbox.box.readiness.directory_events import DirectoryEvents
 from agentbox.box.readiness.evaluator import DRAINING
-from agentbox.box.readiness.requirement import Requirement, Wake
+from agentbox.box.readiness.requirement import Wake
+from agentbox.box.readiness.watching_requirement import WatchingRequirement
 from agentbox.box.supervision.rpc import SupervisorClient, SupervisorUnavailable
 from agentbox.core.background.daemon_threads import DaemonThreadRunner
 from agentbox.core.linux.inotify import DELETE
@@ -13,7 +14,7 @@ from agentbox.core.paths import Paths
 _ENDING = ("SHUTDOWN", "RESTARTING")
 
 
-class DrainingRequirement(Requirement):
+class DrainingRequirement(WatchingRequirement):
     """Asks supervisord every second, and when a program removes its note. `on_shutdown` is called
     once, when a shutdown is first seen: supervisord stops programs from the last to the first, so
     the API knows long before its own SIGTERM.
@@ -28,15 +29,9 @@ class DrainingRequirement(Requirement):
         self._query: DaemonThreadRunner[str] = DaemonThreadRunner("readiness-draining")
         self._on_shutdown = on_shutdown
         self._shutdown_seen = False
-        self._events: DirectoryEvents | None = None
 
     def attach(self, wake: Wake) -> None:
         self._events = DirectoryEvents(self._paths.ready_dir, DELETE, lambda _names: wake())
-
-    def detach(self) -> None:
-        if self._events is not None:
-            self._events.close()
-            self._events = None
 
     async def check(self) -> tuple[str, ...]:
         """An absent supervisord is reported by the programs, not here."""

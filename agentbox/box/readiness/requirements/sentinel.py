@@ -4,13 +4,14 @@ from collections.abc import Callable, Mapping
 
 from agentbox.box.readiness.directory_events import DirectoryEvents
 from agentbox.box.readiness.evaluator import NOT_SEALED
-from agentbox.box.readiness.requirement import Requirement, Wake
+from agentbox.box.readiness.requirement import Wake
+from agentbox.box.readiness.watching_requirement import WatchingRequirement
 from agentbox.box.supervision.sentinel import read_sentinel, sentinel_fault
 from agentbox.core.linux.inotify import ANY_CHANGE
 from agentbox.core.paths import Paths
 
 
-class SentinelRequirement(Requirement):
+class SentinelRequirement(WatchingRequirement):
     """`recorded` returns the hash of this boot's sentinel in the journal, None without one; until
     then the first hash seen is compared with later ones.
     """
@@ -30,7 +31,6 @@ class SentinelRequirement(Requirement):
         self._plan_digest = plan_digest
         self._recorded = recorded
         self._first_sha256: str | None = None
-        self._events: DirectoryEvents | None = None
 
     @property
     def sealed(self) -> bool:
@@ -61,11 +61,6 @@ class SentinelRequirement(Requirement):
         self._events = DirectoryEvents(
             self._paths.run, ANY_CHANGE, lambda names: wake() if name in names else None
         )
-
-    def detach(self) -> None:
-        if self._events is not None:
-            self._events.close()
-            self._events = None
 
     def evidence(self) -> Mapping[str, str]:
         return {"sentinel_sha256": self._first_sha256} if self._first_sha256 else {}
