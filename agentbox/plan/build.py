@@ -19,9 +19,8 @@ from agentbox.plan.egress import destinations
 from agentbox.plan.errors import PlanError
 from agentbox.plan.exceptions import build_exceptions
 from agentbox.plan.from_features import Contribution, build_contribution
-from agentbox.plan.lock_check import check_lock
+from agentbox.plan.lockfile.check import check_lock
 from agentbox.plan.lockfile.model import Lock
-from agentbox.plan.logs import with_log_sizes
 from agentbox.plan.merge import DEFAULT_SECCOMP, effective_profile
 from agentbox.plan.model import (
     ApiPlan,
@@ -35,6 +34,7 @@ from agentbox.plan.model import (
 from agentbox.plan.network import check_ports, control_plane_ports
 from agentbox.plan.programs import check_names, check_stop_budget, control_plane_programs
 from agentbox.plan.secrets import passed_names, secret_names
+from agentbox.plan.storage import with_log_sizes
 from agentbox.plan.values import flatten_keys, sizes_to_bytes
 
 _MANIFEST_TABLES: Final = (

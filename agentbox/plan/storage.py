@@ -1,13 +1,18 @@
-"""Writable locations of a box: tmpfs, volumes, and the roots that boot and `/ready` test for
-writing.
+"""Writable locations of a box: tmpfs, volumes, the roots that boot and `/ready` test for writing,
+and the sizes of logs.
 """
+
+from collections.abc import Sequence
+from dataclasses import replace
 
 from agentbox.core.paths import Paths
 from agentbox.manifest.features.tmpfs import baseline_mounts
 from agentbox.manifest.tables.resources import ResourcesTable
-from agentbox.plan.model import TmpfsPlan, VolumePlan
+from agentbox.plan.model import Program, TmpfsPlan, VolumePlan
 from agentbox.plan.names import BRANCHES, STATE, WORKSPACE
 
+LOG_SHARE = 0.6  # of resources.log_size for feature programs; the rest is for other logs
+LOG_BACKUPS = 1
 _BOX = Paths()
 _RUN = str(_BOX.resolve("/run"))
 
@@ -38,3 +43,19 @@ def writable_roots(
     targets = {str(_BOX.run)} | {row.target for row in tmpfs if row.target != _RUN}
     targets |= {row.target for row in volumes if not row.read_only}
     return tuple(sorted(targets))
+
+
+def with_log_sizes(programs: Sequence[Program], log_size: int) -> tuple[Program, ...]:
+    """Equal shares in bytes for all programs that log to a file, so that `/var/log` never fills up.
+    Sum of `log_bytes * (log_backups + 1)` <= the share.
+    """
+    count = sum(program.log == "file" for program in programs)
+    if not count:
+        return tuple(programs)
+    size = int(log_size * LOG_SHARE) // (count * (LOG_BACKUPS + 1))
+    return tuple(
+        replace(program, log_bytes=size, log_backups=LOG_BACKUPS)
+        if program.log == "file"
+        else program
+        for program in programs
+    )

@@ -14,8 +14,8 @@ from harness.box import Box
 from harness.container import DockerBox
 from harness.waiting import wait_for
 
-from agentbox.plan.logs import with_log_sizes
 from agentbox.plan.model import Plan, Program, ReadySignal
+from agentbox.plan.storage import with_log_sizes
 
 MB = 10**6
 FLOOD = 200 * MB

@@ -6,10 +6,10 @@ from agentbox.manifest.features.model import Feature, FixedPort
 from agentbox.plan.errors import PlanError
 from agentbox.plan.from_features import Contribution
 from agentbox.plan.from_features import build_contribution as contribution_of
-from agentbox.plan.logs import with_log_sizes
 from agentbox.plan.model import Password, Port, Program, ReadySignal, VolumePlan
 from agentbox.plan.network import check_ports
 from agentbox.plan.programs import check_names, stop_budget
+from agentbox.plan.storage import with_log_sizes
 
 _EDITOR = {
     "name": "editor",
