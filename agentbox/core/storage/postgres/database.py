@@ -3,14 +3,14 @@ transaction.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from agentbox.core.deadline import Deadline
-from agentbox.core.paths import Paths
 from agentbox.core.records.wire import invalid_value
 from agentbox.core.slot_errors import AdapterError, BackendError, SlotUnavailable
+from agentbox.core.storage.postgres.config import DatabaseConfig
 from agentbox.core.storage.postgres.errors import (
     RETRYABLE_STATES,
     connection_error,
@@ -40,30 +40,6 @@ _PULSE_SECONDS = 1.4
 
 async def _no_preparation(_db: Connection) -> str:
     return ""
-
-
-class DatabaseConfig(Protocol):
-    """The configuration of a slot that stores in PostgreSQL: `secrets["dsn"]`, and the options
-    `schema`, `pool_size`, `timeout_seconds` and `ca_file`."""
-
-    @property
-    def slot(self) -> str: ...
-
-    @property
-    def use(self) -> str: ...
-
-    @property
-    def box(self) -> str: ...
-
-    @property
-    def paths(self) -> Paths: ...
-
-    @property
-    def secrets(self) -> Mapping[str, str]: ...
-
-    def option(self, name: str, default: Any) -> Any:
-        """An option, or `default` if it is absent."""
-        ...
 
 
 class Postgres:
