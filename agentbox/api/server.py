@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentbox.api.background.drain import close_slots
-from agentbox.api.http.application import Application
+from agentbox.api.http.asgi import make_application
 from agentbox.api.services import Services
 from agentbox.box.supervision.notify import notify
 from agentbox.box.supervision.rpc import SupervisorClient, SupervisorUnavailable
@@ -66,15 +66,13 @@ async def serve(services: Services, bind_addresses: Addresses) -> None:
 
 
 def _listeners(services: Services, bind_addresses: Addresses) -> tuple[Listener, Listener]:
-    rows = {
-        name: [route for route in (*ROUTES, *PAGES) if route.listener == name]
+    api, metrics = (
+        make_application(services, [route for route in (*ROUTES, *PAGES) if route.listener == name])
         for name in ("api", "metrics")
-    }
+    )
     return (
-        Listener(Application(services, rows["api"]), bind(*bind_addresses.api), API_BOUNDS),
-        Listener(
-            Application(services, rows["metrics"]), bind(*bind_addresses.metrics), METRICS_BOUNDS
-        ),
+        Listener(api, bind(*bind_addresses.api), API_BOUNDS),
+        Listener(metrics, bind(*bind_addresses.metrics), METRICS_BOUNDS),
     )
 
 

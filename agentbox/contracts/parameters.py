@@ -5,7 +5,7 @@ from typing import Any, get_args
 
 from agentbox.adapters.memory.checks import NAMESPACE
 from agentbox.adapters.memory.filters import SCHEMA as FILTER
-from agentbox.api.http.call import IDEMPOTENCY_KEY, MAX_CURSOR, MAX_GENERATION, MAX_GRACE
+from agentbox.api.http.request import IDEMPOTENCY_KEY, MAX_CURSOR, MAX_GENERATION, MAX_GRACE
 from agentbox.contracts.beads import LIMIT, Kind, Status
 from agentbox.contracts.events import LIMIT as EVENTS_LIMIT
 from agentbox.contracts.orchestrator import AgentState

@@ -8,7 +8,7 @@ from agentbox.core.http.listener import AsgiApp, Listener, ProtocolFactory, bind
 from agentbox.gateway.agent_api.api import AgentApi
 from agentbox.gateway.agent_api.app import JsonRpcEndpoint
 from agentbox.gateway.agent_api.mcp import McpEndpoint
-from agentbox.gateway.app import GatewayApp, unavailable_app
+from agentbox.gateway.app import make_application, unavailable_app
 from agentbox.gateway.authorizer import Authorizer
 from agentbox.gateway.config import GatewayConfig
 from agentbox.gateway.connections.connection_quota import (
@@ -52,13 +52,7 @@ class GatewayServer:
             if self.models is None
             else self.models
         )
-        app = GatewayApp(
-            {
-                "/rpc": JsonRpcEndpoint(self._agent_api),
-                "/mcp": McpEndpoint(self._agent_api),
-                "/llm": llm,
-            }
-        )
+        app = make_application(JsonRpcEndpoint(self._agent_api), McpEndpoint(self._agent_api), llm)
         self._sniffing: dict[ProtocolSniffer, None] = {}
         connection_class = type(
             "LimitedConnection", (AgentConnection,), {"quota": ConnectionQuota(authorizer)}

@@ -13,7 +13,7 @@ from agentbox.adapters.runtime.adapter import SLOTS, Deps, SlotConfig
 from agentbox.adapters.runtime.metrics import Metrics
 from agentbox.api.app import build
 from agentbox.api.background.agent_events import journal_agent_events
-from agentbox.api.http.application import Application
+from agentbox.api.http.asgi import make_application
 from agentbox.api.server import API_BOUNDS
 from agentbox.client import AsyncBoxClient
 from agentbox.contracts.agent_host.lifecycle_record import LifecycleRecord
@@ -68,7 +68,7 @@ class ServedAgents:
         await services.tokens.open()
         rows = [route for route in ROUTES if route.listener == "api"]
         listener = Listener(
-            Application(services, rows), bind("127.0.0.1", self.plan.api.port), API_BOUNDS
+            make_application(services, rows), bind("127.0.0.1", self.plan.api.port), API_BOUNDS
         )
         await listener.open()
         await services.slots.start()

@@ -17,7 +17,7 @@ from agentbox.adapters.runtime.adapter import SLOTS, Adapter, Deps, SlotConfig, 
 from agentbox.adapters.runtime.metrics import Metrics
 from agentbox.adapters.runtime.registry import resolve
 from agentbox.api.app import build
-from agentbox.api.http.application import Application
+from agentbox.api.http.asgi import make_application
 from agentbox.api.server import API_BOUNDS
 from agentbox.api.services import Services
 from agentbox.contracts.registry import ROUTES
@@ -111,7 +111,7 @@ class ServedStore(LocalStore):
         services = build(self._plan, self._peer, None, clock=ServedClock(self._manual))
         rows = [route for route in ROUTES if route.listener == "api"]
         listener = Listener(
-            Application(services, rows), bind("127.0.0.1", self._plan.api.port), API_BOUNDS
+            make_application(services, rows), bind("127.0.0.1", self._plan.api.port), API_BOUNDS
         )
         await services.tokens.open()
         await services.mesh.open()

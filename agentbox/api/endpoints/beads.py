@@ -2,12 +2,13 @@
 
 from dataclasses import replace
 
+from starlette.responses import Response
+
 from agentbox.adapters.runtime.context import as_caller, current
 from agentbox.api.auth.access import require
 from agentbox.api.auth.naming import resolve_principal
 from agentbox.api.auth.ownership import agent_tag, check_bead, is_owned, restrict_filter
-from agentbox.api.http.call import Call
-from agentbox.api.http.reply import Reply
+from agentbox.api.http.request import ApiRequest
 from agentbox.contracts.beads import LIMIT, BeadFilter, BeadSpec
 from agentbox.contracts.bodies import (
     ClaimBody,
@@ -17,133 +18,144 @@ from agentbox.contracts.bodies import (
     NewBead,
     ReleaseBody,
 )
+from agentbox.core.http.responses import RecordResponse
 
 FILTERS = ("status", "kind", "parent_id", "tag", "assignee", "creator")
 DEFAULT_PAGE = 100
 
 
-def _spec(call: Call) -> BeadSpec:
-    body = call.record(NewBead)
-    creator = resolve_principal(call, "/creator", body.creator or None)
+def _spec(request: ApiRequest) -> BeadSpec:
+    body = request.record(NewBead)
+    creator = resolve_principal(request, "/creator", body.creator or None)
     return replace(
-        body, creator=creator, dedup_key=_scoped_key(call, call.dedup_key(body.dedup_key))
+        body, creator=creator, dedup_key=_scoped_key(request, request.dedup_key(body.dedup_key))
     )
 
 
-def _scoped_key(call: Call, key: str | None) -> str | None:
+def _scoped_key(request: ApiRequest, key: str | None) -> str | None:
     """Prefixes the keys of an agent: with another agent's key it would see that bead, or block a
     future one.
     """
-    return f"{call.caller.principal}:{key}" if key is not None and call.caller.agent_id else key
+    return (
+        f"{request.caller.principal}:{key}" if key is not None and request.caller.agent_id else key
+    )
 
 
-async def create_epic(call: Call) -> Reply:
+async def create_epic(request: ApiRequest) -> Response:
     """201 when it was created, 200 when its dedup_key exists."""
-    bead, created = await call.services.slots.beads.create_epic(_spec(call))
-    return Reply(bead, status=201 if created else 200)
+    bead, created = await request.services.slots.beads.create_epic(_spec(request))
+    return RecordResponse(bead, 201 if created else 200)
 
 
-async def create_child(call: Call) -> Reply:
+async def create_child(request: ApiRequest) -> Response:
     """201 when it was created, 200 when its dedup_key exists."""
-    await check_bead(call, call.parameters["id"])
-    bead, created = await call.services.slots.beads.create_child(call.parameters["id"], _spec(call))
-    return Reply(bead, status=201 if created else 200)
+    await check_bead(request, request.parameters["id"])
+    bead, created = await request.services.slots.beads.create_child(
+        request.parameters["id"], _spec(request)
+    )
+    return RecordResponse(bead, 201 if created else 200)
 
 
-async def add_dep(call: Call) -> Reply:
-    await check_bead(call, call.parameters["id"])
-    await check_bead(call, call.parameters["blocker"])
-    await call.services.slots.beads.add_dep(call.parameters["id"], call.parameters["blocker"])
-    return Reply(status=204)
+async def add_dep(request: ApiRequest) -> Response:
+    await check_bead(request, request.parameters["id"])
+    await check_bead(request, request.parameters["blocker"])
+    await request.services.slots.beads.add_dep(
+        request.parameters["id"], request.parameters["blocker"]
+    )
+    return Response(status_code=204)
 
 
-async def remove_dep(call: Call) -> Reply:
-    await check_bead(call, call.parameters["id"])
-    await call.services.slots.beads.remove_dep(call.parameters["id"], call.parameters["blocker"])
-    return Reply(status=204)
+async def remove_dep(request: ApiRequest) -> Response:
+    await check_bead(request, request.parameters["id"])
+    await request.services.slots.beads.remove_dep(
+        request.parameters["id"], request.parameters["blocker"]
+    )
+    return Response(status_code=204)
 
 
-async def claim(call: Call) -> Reply:
-    await check_bead(call, call.parameters["id"])
-    body = call.record(ClaimBody)
-    assignee = resolve_principal(call, "/assignee", body.assignee)
-    beads = call.services.slots.beads
-    return Reply(
+async def claim(request: ApiRequest) -> Response:
+    await check_bead(request, request.parameters["id"])
+    body = request.record(ClaimBody)
+    assignee = resolve_principal(request, "/assignee", body.assignee)
+    beads = request.services.slots.beads
+    return RecordResponse(
         await beads.claim(
-            call.parameters["id"], assignee, lease_id=body.lease_id, lease_s=body.lease_s
+            request.parameters["id"], assignee, lease_id=body.lease_id, lease_s=body.lease_s
         )
     )
 
 
-async def claim_next(call: Call) -> Reply:
+async def claim_next(request: ApiRequest) -> Response:
     """204 when nothing is ready. An agent gets children of its own beads, or beads assigned to
     it.
     """
-    body = call.record(ClaimNextBody)
+    body = request.record(ClaimNextBody)
     tags = body.tags
-    if call.caller.agent_id:
+    if request.caller.agent_id:
         if body.parent_id is None:
-            if (tag := agent_tag(call.caller)) is None:
-                return Reply(status=204)
+            if (tag := agent_tag(request.caller)) is None:
+                return Response(status_code=204)
             tags = (*tags, tag)
         else:
-            await check_bead(call, body.parent_id)
-    bead = await call.services.slots.beads.claim_next(
-        resolve_principal(call, "/assignee", body.assignee),
+            await check_bead(request, body.parent_id)
+    bead = await request.services.slots.beads.claim_next(
+        resolve_principal(request, "/assignee", body.assignee),
         lease_id=body.lease_id,
         lease_s=body.lease_s,
         parent_id=body.parent_id,
         tags=tags,
     )
-    return Reply(status=204) if bead is None else Reply(bead)
+    return Response(status_code=204) if bead is None else RecordResponse(bead)
 
 
-async def heartbeat(call: Call) -> Reply:
-    await check_bead(call, call.parameters["id"])
-    body = call.record(HeartbeatBody)
-    beads = call.services.slots.beads
-    return Reply(await beads.heartbeat(call.parameters["id"], body.lease_id, lease_s=body.lease_s))
+async def heartbeat(request: ApiRequest) -> Response:
+    await check_bead(request, request.parameters["id"])
+    body = request.record(HeartbeatBody)
+    beads = request.services.slots.beads
+    return RecordResponse(
+        await beads.heartbeat(request.parameters["id"], body.lease_id, lease_s=body.lease_s)
+    )
 
 
-async def release(call: Call) -> Reply:
-    await check_bead(call, call.parameters["id"])
-    body = call.record(ReleaseBody)
-    beads = call.services.slots.beads
-    return Reply(
+async def release(request: ApiRequest) -> Response:
+    await check_bead(request, request.parameters["id"])
+    body = request.record(ReleaseBody)
+    beads = request.services.slots.beads
+    return RecordResponse(
         await beads.release(
-            call.parameters["id"], body.lease_id, delay_s=body.delay_s, note=body.note
+            request.parameters["id"], body.lease_id, delay_s=body.delay_s, note=body.note
         )
     )
 
 
-async def close_bead(call: Call) -> Reply:
+async def close_bead(request: ApiRequest) -> Response:
     """`force` true needs the scope admin, false gives up its effect. A box may force its own
     beads.
     """
-    await check_bead(call, call.parameters["id"])
-    body = call.record(CloseBody)
+    await check_bead(request, request.parameters["id"])
+    body = request.record(CloseBody)
     context = current()
-    if body.force and call.caller.box:
-        context = replace(context, scopes=context.scopes | await _box_scopes(call))
+    if body.force and request.caller.box:
+        context = replace(context, scopes=context.scopes | await _box_scopes(request))
     elif body.force:
-        require(call.caller, ("admin",))
+        require(request.caller, ("admin",))
     if body.force is False:
         context = replace(context, scopes=context.scopes - {"admin"})
     with as_caller(context):
-        closed = await call.services.slots.beads.close_bead(
-            call.parameters["id"],
+        closed = await request.services.slots.beads.close_bead(
+            request.parameters["id"],
             outcome=body.outcome,
             note=body.note,
             result=body.result,
             lease_id=body.lease_id,
         )
-    return Reply(closed)
+    return RecordResponse(closed)
 
 
-async def _box_scopes(call: Call) -> frozenset[str]:
+async def _box_scopes(request: ApiRequest) -> frozenset[str]:
     """The scopes of a box on a bead: admin only while the box, or one of its callers, holds it."""
-    holder = (await call.services.slots.beads.show(call.parameters["id"])).assignee or ""
-    principal = call.caller.principal
+    holder = (await request.services.slots.beads.show(request.parameters["id"])).assignee or ""
+    principal = request.caller.principal
     return (
         frozenset({"admin"})
         if holder == principal or holder.startswith(f"{principal}:")
@@ -151,28 +163,32 @@ async def _box_scopes(call: Call) -> frozenset[str]:
     )
 
 
-async def ready(call: Call) -> Reply:
-    limit = call.integer("limit", DEFAULT_PAGE, *LIMIT)
-    beads, parent_id = call.services.slots.beads, call.query.get("parent_id")
-    page = await beads.ready(parent_id=parent_id, limit=limit, cursor=call.query.get("cursor"))
-    if call.caller.agent_id:
+async def ready(request: ApiRequest) -> Response:
+    limit = request.integer("limit", DEFAULT_PAGE, *LIMIT)
+    beads, parent_id = request.services.slots.beads, request.query.get("parent_id")
+    page = await beads.ready(parent_id=parent_id, limit=limit, cursor=request.query.get("cursor"))
+    if request.caller.agent_id:
         page = replace(
-            page, items=tuple([bead for bead in page.items if await is_owned(call, bead)])
+            page, items=tuple([bead for bead in page.items if await is_owned(request, bead)])
         )
-    return Reply(page)
+    return RecordResponse(page)
 
 
-async def list_beads(call: Call) -> Reply:
+async def list_beads(request: ApiRequest) -> Response:
     filter = await restrict_filter(
-        call,
-        BeadFilter.from_wire({name: call.query[name] for name in FILTERS if name in call.query}),
+        request,
+        BeadFilter.from_wire(
+            {name: request.query[name] for name in FILTERS if name in request.query}
+        ),
     )
-    limit = call.integer("limit", DEFAULT_PAGE, *LIMIT)
-    return Reply(
-        await call.services.slots.beads.list(filter, limit=limit, cursor=call.query.get("cursor"))
+    limit = request.integer("limit", DEFAULT_PAGE, *LIMIT)
+    return RecordResponse(
+        await request.services.slots.beads.list(
+            filter, limit=limit, cursor=request.query.get("cursor")
+        )
     )
 
 
-async def show(call: Call) -> Reply:
-    await check_bead(call, call.parameters["id"])
-    return Reply(await call.services.slots.beads.show(call.parameters["id"]))
+async def show(request: ApiRequest) -> Response:
+    await check_bead(request, request.parameters["id"])
+    return RecordResponse(await request.services.slots.beads.show(request.parameters["id"]))

@@ -5,24 +5,28 @@ import json
 from pathlib import Path
 from typing import Any
 
+from starlette.responses import Response
+
 from agentbox.api.background.apply import apply_mounted
-from agentbox.api.http.call import Call
-from agentbox.api.http.reply import Reply
+from agentbox.api.http.request import ApiRequest
 from agentbox.api.openapi import document
 from agentbox.box.supervision.events import read_events
 from agentbox.box.supervision.timeline import boot_report
 from agentbox.contracts.bodies import Draining
 from agentbox.core.files.atomic import read_json
+from agentbox.core.http.responses import RecordResponse
 from agentbox.core.paths import Paths
 
 
-async def openapi(call: Call) -> Reply:
-    return Reply(document())
+async def openapi(request: ApiRequest) -> Response:
+    return RecordResponse(document())
 
 
-async def boot(call: Call) -> Reply:
+async def boot(request: ApiRequest) -> Response:
     """Record, phases, events and sentinel of this boot; parts not written yet are null or empty."""
-    return Reply(await asyncio.to_thread(_boot, call.services.paths, call.query.get("boot_id", "")))
+    return RecordResponse(
+        await asyncio.to_thread(_boot, request.services.paths, request.query.get("boot_id", ""))
+    )
 
 
 def _boot(paths: Paths, boot_id: str) -> dict[str, Any]:
@@ -42,11 +46,11 @@ def _lines(path: Path) -> list[Any]:
         return []
 
 
-async def drain(call: Call) -> Reply:
+async def drain(request: ApiRequest) -> Response:
     """Returns immediately; `/ready` reports `draining`."""
-    call.services.drain.begin("requested")
-    return Reply(Draining(state=call.services.drain.state), status=202)
+    request.services.drain.begin("requested")
+    return RecordResponse(Draining(state=request.services.drain.state), 202)
 
 
-async def apply(call: Call) -> Reply:
-    return Reply(await apply_mounted(call.services))
+async def apply(request: ApiRequest) -> Response:
+    return RecordResponse(await apply_mounted(request.services))

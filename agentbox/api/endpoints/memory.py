@@ -1,11 +1,13 @@
 """Memory over HTTP."""
 
+from starlette.responses import Response
+
 from agentbox.api.auth.bindings import check_namespace
-from agentbox.api.http.call import Call
-from agentbox.api.http.reply import Reply
+from agentbox.api.http.request import ApiRequest
 from agentbox.contracts.bodies import Hits, SearchBody, StoreBody
 from agentbox.contracts.memory import Memory
 from agentbox.core.http.problems import invalid
+from agentbox.core.http.responses import RecordResponse
 from agentbox.core.records.json_input import read_json
 from agentbox.core.records.wire import JsonObj
 from agentbox.core.slot_errors import NotFound
@@ -14,62 +16,64 @@ DEFAULT_PAGE = 100
 LIMIT = (1, 500)
 
 
-def _memory(call: Call) -> Memory:
-    return call.services.slots.memory
+def _memory(request: ApiRequest) -> Memory:
+    return request.services.slots.memory
 
 
-def _namespace(call: Call) -> str:
+def _namespace(request: ApiRequest) -> str:
     """Raises PermissionDenied outside the namespaces that the token is bound to."""
-    check_namespace(call.caller, call.parameters["ns"])
-    return call.parameters["ns"]
+    check_namespace(request.caller, request.parameters["ns"])
+    return request.parameters["ns"]
 
 
-async def store(call: Call) -> Reply:
+async def store(request: ApiRequest) -> Response:
     """201 when it was created, 200 when it replaced an entry."""
-    body, namespace = call.record(StoreBody), _namespace(call)
-    entry, created = await _memory(call).store(
-        call.parameters["key"],
+    body, namespace = request.record(StoreBody), _namespace(request)
+    entry, created = await _memory(request).store(
+        request.parameters["key"],
         body.value,
         namespace=namespace,
         text=body.text,
         metadata=body.metadata,
         ttl_s=body.ttl_s,
     )
-    return Reply(entry, status=201 if created else 200)
+    return RecordResponse(entry, 201 if created else 200)
 
 
-async def retrieve(call: Call) -> Reply:
-    entry = await _memory(call).retrieve(call.parameters["key"], namespace=_namespace(call))
-    if entry is None:
-        raise _unknown(call)
-    return Reply(entry)
-
-
-async def delete(call: Call) -> Reply:
-    if not await _memory(call).delete(call.parameters["key"], namespace=_namespace(call)):
-        raise _unknown(call)
-    return Reply(status=204)
-
-
-def _unknown(call: Call) -> NotFound:
-    return NotFound("cannot find this entry", resource="memory", id=call.parameters["key"])
-
-
-async def list_entries(call: Call) -> Reply:
-    """`filter` is a filter as in `search`."""
-    page = await _memory(call).list(
-        namespace=_namespace(call),
-        prefix=call.query.get("prefix", ""),
-        filter=_filter(call),
-        limit=call.integer("limit", DEFAULT_PAGE, *LIMIT),
-        cursor=call.query.get("cursor"),
+async def retrieve(request: ApiRequest) -> Response:
+    entry = await _memory(request).retrieve(
+        request.parameters["key"], namespace=_namespace(request)
     )
-    return Reply(page)
+    if entry is None:
+        raise _unknown(request)
+    return RecordResponse(entry)
 
 
-def _filter(call: Call) -> JsonObj:
+async def delete(request: ApiRequest) -> Response:
+    if not await _memory(request).delete(request.parameters["key"], namespace=_namespace(request)):
+        raise _unknown(request)
+    return Response(status_code=204)
+
+
+def _unknown(request: ApiRequest) -> NotFound:
+    return NotFound("cannot find this entry", resource="memory", id=request.parameters["key"])
+
+
+async def list_entries(request: ApiRequest) -> Response:
+    """`filter` is a filter as in `search`."""
+    page = await _memory(request).list(
+        namespace=_namespace(request),
+        prefix=request.query.get("prefix", ""),
+        filter=_filter(request),
+        limit=request.integer("limit", DEFAULT_PAGE, *LIMIT),
+        cursor=request.query.get("cursor"),
+    )
+    return RecordResponse(page)
+
+
+def _filter(request: ApiRequest) -> JsonObj:
     try:
-        value = read_json(call.query.get("filter", "{}"))
+        value = read_json(request.query.get("filter", "{}"))
     except ValueError:
         value = None
     if not isinstance(value, dict):
@@ -77,12 +81,12 @@ def _filter(call: Call) -> JsonObj:
     return value
 
 
-async def search(call: Call) -> Reply:
+async def search(request: ApiRequest) -> Response:
     """The response reveals nothing about entries that the query does not match."""
-    body = call.record(SearchBody)
+    body = request.record(SearchBody)
     for namespace in body.namespaces:
-        check_namespace(call.caller, namespace)
-    hits = await _memory(call).search(
+        check_namespace(request.caller, namespace)
+    hits = await _memory(request).search(
         body.query,
         namespaces=body.namespaces,
         limit=body.limit,
@@ -90,11 +94,11 @@ async def search(call: Call) -> Reply:
         filter=body.filter,
         min_cosine=body.min_cosine,
     )
-    return Reply(Hits(hits=hits))
+    return RecordResponse(Hits(hits=hits))
 
 
-async def stats(call: Call) -> Reply:
+async def stats(request: ApiRequest) -> Response:
     """Of one namespace, or of all. A bound token must ask for its own."""
-    namespace = call.query.get("namespace")
-    check_namespace(call.caller, namespace or "")
-    return Reply(await _memory(call).stats(namespace))
+    namespace = request.query.get("namespace")
+    check_namespace(request.caller, namespace or "")
+    return RecordResponse(await _memory(request).stats(namespace))

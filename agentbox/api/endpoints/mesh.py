@@ -1,10 +1,12 @@
 """The mesh over HTTP."""
 
+from starlette.responses import Response
+
 from agentbox.adapters.runtime.adapter import Page
-from agentbox.api.http.call import Call
-from agentbox.api.http.reply import Reply
+from agentbox.api.http.request import ApiRequest
 from agentbox.contracts.mesh import Deregister, Deregistered, Heartbeat, Registration, decode_known
 from agentbox.contracts.mesh_errors import NotAdmitted, SessionEnded
+from agentbox.core.http.responses import RecordResponse
 from agentbox.core.slot_errors import NotFound
 from agentbox.mesh.host.host import Host
 from agentbox.mesh.outbox.outbox import OutboxItems
@@ -14,11 +16,11 @@ DEFAULT_PAGE = 100
 FILTERS = {"state": "state", "instance": "instance_id", "image": "image_hash"}
 
 
-def _host(call: Call) -> Host:
+def _host(request: ApiRequest) -> Host:
     """Raises NotAdmitted on a box that is not a mesh host, BackendError while its sessions cannot
     be read.
     """
-    host = call.services.mesh.host
+    host = request.services.mesh.host
     if host is None:
         raise NotAdmitted(
             "this box is not a mesh host", hint='set mesh.mode = "host" in its manifest'
@@ -27,74 +29,80 @@ def _host(call: Call) -> Host:
     return host
 
 
-def _session_id(call: Call) -> str:
+def _session_id(request: ApiRequest) -> str:
     """The session of the token. Raises SessionEnded for a token without one."""
-    if not call.caller.session:
+    if not request.caller.session:
         raise SessionEnded("this token belongs to no session", reason="unknown")
-    return call.caller.session
+    return request.caller.session
 
 
-async def register(call: Call) -> Reply:
-    host = _host(call)
-    return Reply(await host.register(decode_known(Registration, call.body), call.caller.principal))
-
-
-async def heartbeat(call: Call) -> Reply:
-    host = _host(call)
-    return Reply(await host.heartbeat(_session_id(call), decode_known(Heartbeat, call.body)))
-
-
-async def deregister(call: Call) -> Reply:
-    session = await _host(call).deregister(
-        _session_id(call), decode_known(Deregister, call.body).session_id
+async def register(request: ApiRequest) -> Response:
+    host = _host(request)
+    return RecordResponse(
+        await host.register(decode_known(Registration, request.body), request.caller.principal)
     )
-    return Reply(Deregistered(session_id=session.id, state=session.state))
 
 
-async def list_sessions(call: Call) -> Reply:
+async def heartbeat(request: ApiRequest) -> Response:
+    host = _host(request)
+    return RecordResponse(
+        await host.heartbeat(_session_id(request), decode_known(Heartbeat, request.body))
+    )
+
+
+async def deregister(request: ApiRequest) -> Response:
+    session = await _host(request).deregister(
+        _session_id(request), decode_known(Deregister, request.body).session_id
+    )
+    return RecordResponse(Deregistered(session_id=session.id, state=session.state))
+
+
+async def list_sessions(request: ApiRequest) -> Response:
     """The cursor is the id of the last session of the previous page."""
-    limit = call.integer("limit", DEFAULT_PAGE, *LIMIT)
-    filters = {column: call.query[name] for name, column in FILTERS.items() if name in call.query}
-    sessions = await _host(call).page(filters, limit + 1, call.query.get("cursor", ""))
+    limit = request.integer("limit", DEFAULT_PAGE, *LIMIT)
+    filters = {
+        column: request.query[name] for name, column in FILTERS.items() if name in request.query
+    }
+    sessions = await _host(request).page(filters, limit + 1, request.query.get("cursor", ""))
     next_cursor = sessions[limit - 1].id if len(sessions) > limit else None
-    return Reply(Page(items=tuple(sessions[:limit]), next_cursor=next_cursor))
+    return RecordResponse(Page(items=tuple(sessions[:limit]), next_cursor=next_cursor))
 
 
-async def show_session(call: Call) -> Reply:
-    return Reply(await _host(call).show(call.parameters["id"]))
+async def show_session(request: ApiRequest) -> Response:
+    return RecordResponse(await _host(request).show(request.parameters["id"]))
 
 
-async def evict(call: Call) -> Reply:
-    await _host(call).evict(call.parameters["id"])
-    return Reply(status=204)
+async def evict(request: ApiRequest) -> Response:
+    await _host(request).evict(request.parameters["id"])
+    return Response(status_code=204)
 
 
-async def status(call: Call) -> Reply:
-    return Reply(call.services.mesh.status())
+async def status(request: ApiRequest) -> Response:
+    return RecordResponse(request.services.mesh.status())
 
 
-async def join(call: Call) -> Reply:
+async def join(request: ApiRequest) -> Response:
     """Raises NotAdmitted on a box that is not a mesh client."""
-    client = call.services.mesh.client
+    client = request.services.mesh.client
     if client is None:
         raise NotAdmitted(
             "this box is not a mesh client", hint='set mesh.mode = "client" in its manifest'
         )
     client.join()
-    return Reply(client.status(), status=202)
+    return RecordResponse(client.status(), 202)
 
 
-async def outbox(call: Call) -> Reply:
+async def outbox(request: ApiRequest) -> Response:
     """Empty where beads belong to this box."""
-    queue = call.services.outbox
-    return Reply(OutboxItems(items=await queue.items() if queue else ()))
+    queue = request.services.outbox
+    return RecordResponse(OutboxItems(items=await queue.items() if queue else ()))
 
 
-async def drop(call: Call) -> Reply:
-    queue, item = call.services.outbox, call.parameters["id"]
+async def drop(request: ApiRequest) -> Response:
+    queue, item = request.services.outbox, request.parameters["id"]
     if queue is None:
         raise NotFound(
             "cannot find this item: this box has no outbox", resource="outbox item", id=item
         )
-    await queue.drop(item, call.caller.principal)
-    return Reply(status=204)
+    await queue.drop(item, request.caller.principal)
+    return Response(status_code=204)

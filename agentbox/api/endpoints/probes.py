@@ -2,27 +2,29 @@
 
 from typing import Any
 
+from starlette.responses import Response
+
 from agentbox import __version__
 from agentbox.adapters.runtime.adapter import SLOTS
 from agentbox.adapters.runtime.registry import resolve
-from agentbox.api.http.call import Call
-from agentbox.api.http.reply import Reply
+from agentbox.api.http.request import ApiRequest
 from agentbox.api.metrics.exposition import expose
 from agentbox.api.services import Services
 from agentbox.box.readiness.evaluator import Verdict
 from agentbox.core import clock
+from agentbox.core.http.responses import RecordResponse, header_list
 
 NOTE = "for people; probes use /ready"
 
 
-async def livez(call: Call) -> Reply:
+async def livez(request: ApiRequest) -> Response:
     """Reached only for unusual requests; the application answers the others directly."""
-    return Reply({"live": True, "uptime": call.services.uptime})
+    return RecordResponse({"live": True, "uptime": request.services.uptime})
 
 
-async def ready(call: Call) -> Reply:
+async def ready(request: ApiRequest) -> Response:
     """The cached verdict: 200, or 503 with the missing requirements."""
-    services, verdict = call.services, call.services.evaluator.verdict
+    services, verdict = request.services, request.services.evaluator.verdict
     common = {
         "degraded": list(verdict.degraded),
         "boot_id": services.boot.boot_id,
@@ -32,18 +34,15 @@ async def ready(call: Call) -> Reply:
     if verdict.ready:
         since = clock.to_wire(verdict.since) if verdict.since else None
         body = {"ready": True, "since": since, "requirements": list(verdict.requirements)}
-        return Reply({**body, **common, "evidence": dict(verdict.evidence)})
+        return RecordResponse({**body, **common, "evidence": dict(verdict.evidence)})
     missing = list(verdict.missing)
     reason = f"{len(missing)} requirement{'' if len(missing) == 1 else 's'} not met"
-    return Reply(
-        {"ready": False, "reason": reason, "missing": missing, **common},
-        status=503,
-        headers=(("Retry-After", "1"),),
-    )
+    refusal = {"ready": False, "reason": reason, "missing": missing, **common}
+    return RecordResponse(refusal, 503, header_list(("Retry-After", "1")))
 
 
-async def health(call: Call) -> Reply:
-    services = call.services
+async def health(request: ApiRequest) -> Response:
+    services = request.services
     adapters = _slots(services)
     degraded = sorted(
         slot for slot, row in adapters.items() if row["state"] in ("degraded", "down", "connecting")
@@ -51,7 +50,7 @@ async def health(call: Call) -> Reply:
     if services.mesh.degraded:
         degraded.append("mesh")
     boot = services.boot
-    return Reply(
+    return RecordResponse(
         {
             "status": _status(services, services.evaluator.verdict, len(degraded)),
             "uptime": services.uptime,
@@ -106,10 +105,10 @@ def _image(services: Services) -> dict[str, Any]:
     }
 
 
-async def meta(call: Call) -> Reply:
-    services, boot, plan = call.services, call.services.boot, call.services.plan
+async def meta(request: ApiRequest) -> Response:
+    services, boot, plan = request.services, request.services.boot, request.services.plan
     services.background.read_seal()
-    return Reply(
+    return RecordResponse(
         {
             "name": plan.name,
             "version": plan.version,
@@ -153,6 +152,6 @@ def _adapter_contracts(services: Services) -> dict[str, dict[str, Any]]:
     }
 
 
-async def metrics(call: Call) -> Reply:
-    body, media_type = expose(call.services.registry, call.headers.get("accept", ""))
-    return Reply(body, media_type=media_type)
+async def metrics(request: ApiRequest) -> Response:
+    body, media_type = expose(request.services.registry, request.headers.get("accept", ""))
+    return Response(body, media_type=media_type)

@@ -1,46 +1,53 @@
 """Reviews over HTTP, forwarded to the agent host, which stores the branches and decides."""
 
+from starlette.responses import Response
+
 from agentbox.api.background.approver_presence import agent_host
-from agentbox.api.http.call import MAX_CURSOR, Call
-from agentbox.api.http.reply import Reply
+from agentbox.api.http.request import MAX_CURSOR, ApiRequest
 from agentbox.contracts.reviews import CommitBody, Committed, Discarded, ReviewPage, Reviews
+from agentbox.core.http.responses import RecordResponse
 
 PAGE = 100
 MAX_PAGE = 1_000
 _COMMIT_SECONDS = 600.0  # a large review is written, and the replaced files are read
 
 
-async def list_reviews(call: Call) -> Reply:
-    return Reply(Reviews.from_wire(await agent_host(call.services).call_peer("review.list", {})))
-
-
-async def show(call: Call) -> Reply:
-    position, limit = call.integer("at", 0, 0, MAX_CURSOR), call.integer("limit", PAGE, 1, MAX_PAGE)
-    params = {"agent_id": call.parameters["agent_id"], "at": position, "limit": limit}
-    return Reply(
-        ReviewPage.from_wire(await agent_host(call.services).call_peer("review.show", params))
+async def list_reviews(request: ApiRequest) -> Response:
+    return RecordResponse(
+        Reviews.from_wire(await agent_host(request.services).call_peer("review.list", {}))
     )
 
 
-async def commit(call: Call) -> Reply:
+async def show(request: ApiRequest) -> Response:
+    position, limit = (
+        request.integer("at", 0, 0, MAX_CURSOR),
+        request.integer("limit", PAGE, 1, MAX_PAGE),
+    )
+    params = {"agent_id": request.parameters["agent_id"], "at": position, "limit": limit}
+    return RecordResponse(
+        ReviewPage.from_wire(await agent_host(request.services).call_peer("review.show", params))
+    )
+
+
+async def commit(request: ApiRequest) -> Response:
     """409 lists the conflicts; 412 has the current digest."""
-    params = {"digest": call.record(CommitBody).digest, **_caller_params(call)}
-    return Reply(
+    params = {"digest": request.record(CommitBody).digest, **_caller_params(request)}
+    return RecordResponse(
         Committed.from_wire(
-            await agent_host(call.services).call_peer("review.commit", params, _COMMIT_SECONDS)
+            await agent_host(request.services).call_peer("review.commit", params, _COMMIT_SECONDS)
         )
     )
 
 
-async def discard(call: Call) -> Reply:
-    return Reply(
+async def discard(request: ApiRequest) -> Response:
+    return RecordResponse(
         Discarded.from_wire(
-            await agent_host(call.services).call_peer(
-                "review.discard", _caller_params(call), _COMMIT_SECONDS
+            await agent_host(request.services).call_peer(
+                "review.discard", _caller_params(request), _COMMIT_SECONDS
             )
         )
     )
 
 
-def _caller_params(call: Call) -> dict[str, str]:
-    return {"agent_id": call.parameters["agent_id"], "by": call.caller.principal}
+def _caller_params(request: ApiRequest) -> dict[str, str]:
+    return {"agent_id": request.parameters["agent_id"], "by": request.caller.principal}

@@ -3,33 +3,35 @@
 import re
 from typing import Any
 
+from starlette.responses import Response
+
 from agentbox.api import states
 from agentbox.api.auth.access import require
-from agentbox.api.http.call import Call
-from agentbox.api.http.reply import Reply
+from agentbox.api.http.request import ApiRequest
 from agentbox.contracts.states import ADOPTED_NAME, LEGACY_NAME, AdoptBody, State, States
 from agentbox.core.http.problems import invalid
+from agentbox.core.http.responses import RecordResponse
 from agentbox.core.records.wire import to_wire
 from agentbox.core.slot_errors import NotFound
 
 PAGE, LIMIT = 100, (1, 500)
 
 
-async def list_states(call: Call) -> Reply:
+async def list_states(request: ApiRequest) -> Response:
     """Admins see all states, and with `legacy` also data from before states existed."""
-    limit, admin = call.integer("limit", PAGE, *LIMIT), call.caller.has_scope("admin")
+    limit, admin = request.integer("limit", PAGE, *LIMIT), request.caller.has_scope("admin")
     params = {
-        "owner": "" if admin else call.caller.principal,
-        "after": call.query.get("cursor", ""),
+        "owner": "" if admin else request.caller.principal,
+        "after": request.query.get("cursor", ""),
         "limit": limit + 1,
     }
-    rows = (await states.call_agent_host(call.services, "state.list", **params))["items"]
+    rows = (await states.call_agent_host(request.services, "state.list", **params))["items"]
     legacy: list[str] = []
-    if call.boolean("legacy", False):
-        require(call.caller, ("admin",))
-        legacy = await states.legacy_names(call.services.slots)
+    if request.boolean("legacy", False):
+        require(request.caller, ("admin",))
+        legacy = await states.legacy_names(request.services.slots)
     cursor = rows[limit - 1]["state_id"] if len(rows) > limit else None
-    return Reply(
+    return RecordResponse(
         States(
             items=tuple(map(State.from_wire, rows[:limit])),
             next_cursor=cursor,
@@ -38,31 +40,31 @@ async def list_states(call: Call) -> Reply:
     )
 
 
-async def show(call: Call) -> Reply:
+async def show(request: ApiRequest) -> Response:
     """By id or name."""
     state = State.from_wire(
-        await states.call_agent_host(call.services, "state.get", **_state_params(call))
+        await states.call_agent_host(request.services, "state.get", **_state_params(request))
     )
     contents = await states.count_contents(
-        call.services.slots, states.state_location(state.state_id)
+        request.services.slots, states.state_location(state.state_id)
     )
-    return Reply({**to_wire(state), "holds": to_wire(contents)})
+    return RecordResponse({**to_wire(state), "holds": to_wire(contents)})
 
 
-async def remove(call: Call) -> Reply:
+async def remove(request: ApiRequest) -> Response:
     """409 `state-busy` while a run uses it. Data in an unavailable slot is removed later."""
     state = State.from_wire(
-        await states.call_agent_host(call.services, "state.remove", **_state_params(call))
+        await states.call_agent_host(request.services, "state.remove", **_state_params(request))
     )
     removed = await states.remove_detached(
-        call.services, state, call.caller.principal, report_empty=True
+        request.services, state, request.caller.principal, report_empty=True
     )
-    return Reply(removed)
+    return RecordResponse(removed)
 
 
-async def adopt(call: Call) -> Reply:
+async def adopt(request: ApiRequest) -> Response:
     """409 `name-taken` where that name has another state. May be repeated after an interruption."""
-    body = call.record(AdoptBody)
+    body = request.record(AdoptBody)
     for name, pattern in (("source", LEGACY_NAME), ("name", ADOPTED_NAME)):
         if not re.fullmatch(pattern, getattr(body, name)):
             raise invalid(
@@ -70,13 +72,13 @@ async def adopt(call: Call) -> Reply:
                 "is not a valid state name" if name == "name" else "must be legacy.<agent>",
             )
     agent = body.name.removeprefix("agents.")
-    if agent != body.name and agent not in call.services.plan.agents:
+    if agent != body.name and agent not in request.services.plan.agents:
         raise NotFound(f"cannot find the agent {agent} in the manifest", resource="agent", id=agent)
-    slots = call.services.slots
+    slots = request.services.slots
     if body.source not in await states.legacy_names(slots):
         raise NotFound(f"cannot find {body.source}", resource="state", id=body.source)
-    params = {"name": body.name, "source": body.source, "principal": call.caller.principal}
-    state = State.from_wire(await states.call_agent_host(call.services, "state.adopt", **params))
+    params = {"name": body.name, "source": body.source, "principal": request.caller.principal}
+    state = State.from_wire(await states.call_agent_host(request.services, "state.adopt", **params))
     moved = await states.move(
         slots, states.legacy_location(body.source), states.state_location(state.state_id)
     )
@@ -84,12 +86,16 @@ async def adopt(call: Call) -> Reply:
         "state_id": state.state_id,
         "name": body.name,
         "source": body.source,
-        "by": call.caller.principal,
+        "by": request.caller.principal,
     }
     await slots.journal.record("state.adopted", {**data, **to_wire(moved)})
-    return Reply({**to_wire(state), "holds": to_wire(moved)})
+    return RecordResponse({**to_wire(state), "holds": to_wire(moved)})
 
 
-def _state_params(call: Call) -> dict[str, Any]:
-    admin = call.caller.has_scope("admin")
-    return {"state": call.parameters["id"], "principal": call.caller.principal, "admin": admin}
+def _state_params(request: ApiRequest) -> dict[str, Any]:
+    admin = request.caller.has_scope("admin")
+    return {
+        "state": request.parameters["id"],
+        "principal": request.caller.principal,
+        "admin": admin,
+    }

@@ -1,34 +1,36 @@
 """Named tokens over HTTP. Only the response that creates a token contains its value."""
 
+from starlette.responses import Response
+
 from agentbox.api.auth.tokens import NewToken, Token, Tokens
-from agentbox.api.http.call import Call
-from agentbox.api.http.reply import Reply
+from agentbox.api.http.request import ApiRequest
+from agentbox.core.http.responses import RecordResponse
 
 
-async def list_tokens(call: Call) -> Reply:
-    return Reply(Tokens(items=await call.services.tokens.all()))
+async def list_tokens(request: ApiRequest) -> Response:
+    return RecordResponse(Tokens(items=await request.services.tokens.all()))
 
 
-async def create(call: Call) -> Reply:
+async def create(request: ApiRequest) -> Response:
     """201 with the value, only here."""
-    token = await call.services.tokens.create(call.record(NewToken), call.caller.principal)
-    await _journal_event(call, "token.created", token)
-    return Reply(token, status=201)
+    token = await request.services.tokens.create(request.record(NewToken), request.caller.principal)
+    await _journal_event(request, "token.created", token)
+    return RecordResponse(token, 201)
 
 
-async def revoke(call: Call) -> Reply:
+async def revoke(request: ApiRequest) -> Response:
     """204; the token is rejected from now on."""
     await _journal_event(
-        call, "token.revoked", await call.services.tokens.revoke(call.parameters["id"])
+        request, "token.revoked", await request.services.tokens.revoke(request.parameters["id"])
     )
-    return Reply(status=204)
+    return Response(status_code=204)
 
 
-async def _journal_event(call: Call, event: str, token: Token) -> None:
+async def _journal_event(request: ApiRequest, event: str, token: Token) -> None:
     data = {
         "id": token.id,
         "name": token.name,
         "scopes": list(token.scopes),
-        "by": call.caller.principal,
+        "by": request.caller.principal,
     }
-    await call.services.slots.journal.record(event, data)
+    await request.services.slots.journal.record(event, data)

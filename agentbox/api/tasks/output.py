@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from agentbox.api.http.reply import ServerSentEvent
 from agentbox.api.tasks.run import RETRY_SECONDS, TaskRun
 from agentbox.client.records import Task
 from agentbox.contracts.orchestrator import StreamItem
 from agentbox.core import clock
+from agentbox.core.http.sse import ServerSentEvent
 from agentbox.core.slot_errors import AdapterError, CursorExpired, NotFound
 
 if TYPE_CHECKING:

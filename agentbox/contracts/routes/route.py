@@ -64,18 +64,6 @@ class Route:
         """The path in OpenAPI syntax."""
         return self.path.replace("*}", "}")
 
-    @property
-    def pattern(self) -> re.Pattern[str]:
-        """Matches the paths of this route; a parameter is one non-empty segment, or the rest of the
-        path.
-        """
-        position, text = 0, ""
-        for match in _PARAMETER.finditer(self.path):
-            group = ".*" if match[2] else "[^/]+"
-            text += f"{re.escape(self.path[position : match.start()])}(?P<{match[1]}>{group})"
-            position = match.end()
-        return re.compile(f"^{text}{re.escape(self.path[position:])}$")
-
     def url(
         self, parameters: Mapping[str, str] | None = None, query: Mapping[str, object] | None = None
     ) -> str:

@@ -100,9 +100,7 @@ class BoundedHttp(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._in_head = False
-        self.scope["extensions"] = {
-            "agentbox": {"abort": self.transport.abort, "crowding": self._crowding()}
-        }
+        self.scope["state"] |= {"abort": self.transport.abort, "crowding": self._crowding()}
         super().on_headers_complete()
 
     def on_response_complete(self) -> None:

@@ -1,11 +1,8 @@
-"""Problem documents (RFC 9457): error codes of the API, and the response to any error."""
+"""Problem documents (RFC 9457): error codes of the API, and the headers that belong to them."""
 
 from collections.abc import Mapping
 from typing import Any
 
-import structlog
-
-from agentbox.api.http.reply import Reply
 from agentbox.core.slot_errors import (
     PROBLEM,
     REQUEST,
@@ -16,7 +13,6 @@ from agentbox.core.slot_errors import (
 )
 
 MEDIA_TYPE = "application/problem+json"
-_log = structlog.get_logger()
 
 
 class Unauthenticated(AdapterError):
@@ -69,22 +65,8 @@ def invalid(pointer: str, detail: str) -> ValidationError:
     )
 
 
-def reply_for(error: Exception, request_id: str) -> Reply:
-    """The response to an error. Anything but an AdapterError is a bug: 500 with the request id, and
-    a traceback in the log.
-    """
-    if not isinstance(error, AdapterError):
-        _log.error("request failed", request_id=request_id, exc_info=error)
-        return Reply(_internal(request_id), status=500, media_type=MEDIA_TYPE)
-    return Reply(
-        error.to_problem(request_id),
-        status=error.status,
-        headers=_headers(error),
-        media_type=MEDIA_TYPE,
-    )
-
-
-def _internal(request_id: str) -> Mapping[str, Any]:
+def internal_problem(request_id: str) -> Mapping[str, Any]:
+    """The problem of a bug: it tells nothing but the request id."""
     return {
         "type": PROBLEM + "internal",
         "title": "Internal",
@@ -96,7 +78,8 @@ def _internal(request_id: str) -> Mapping[str, Any]:
     }
 
 
-def _headers(error: AdapterError) -> tuple[tuple[str, str], ...]:
+def problem_headers(error: AdapterError) -> tuple[tuple[str, str], ...]:
+    """The headers that the response to this error must have."""
     if isinstance(error, Unauthenticated):
         return (("WWW-Authenticate", 'Bearer realm="agentbox"'),)
     if isinstance(error, MethodNotAllowed):

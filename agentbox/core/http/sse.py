@@ -4,20 +4,29 @@ drains.
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from typing import Any
 
 import structlog
+from starlette.types import Receive, Send
 
-from agentbox.api.http.reply import ServerSentEvent
 from agentbox.core.slot_errors import AdapterError
 
 PING_SECONDS = 15.0
 STALL_SECONDS = 30.0
 RETRY_MS = 1000
 PING = b": \n\n"
-Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 _log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class ServerSentEvent:
+    """One server-sent event: `data` is plain JSON data."""
+
+    id: str
+    event: str
+    data: Any
 
 
 class EventStreamCut(Exception):
@@ -33,7 +42,7 @@ def encode_event(event: ServerSentEvent) -> bytes:
 async def write_events(
     events: AsyncIterator[ServerSentEvent],
     send: Send,
-    receive: Callable[[], Awaitable[Mapping[str, Any]]],
+    receive: Receive,
     closing: asyncio.Event,
     request_id: str,
     stall_seconds: float | None = None,
@@ -116,6 +125,6 @@ class _Writer:
             sending.cancel()
 
 
-async def _disconnected(receive: Callable[[], Awaitable[Mapping[str, Any]]]) -> None:
+async def _disconnected(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         continue

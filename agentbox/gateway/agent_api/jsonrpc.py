@@ -28,24 +28,12 @@ async def handle(data: bytes | str, call: MethodCall) -> bytes | None:
     try:
         message = read_json(data)
     except ValueError as error:
-        return encode_response(
-            {
-                "error": AgentApiError(
-                    PARSE_ERROR, f"the message is not valid JSON: {error}"
-                ).to_wire()
-            },
-            None,
-        )
+        return encode_error(AgentApiError(PARSE_ERROR, f"the message is not valid JSON: {error}"))
     if not isinstance(message, list):
         return await _handle_one(message, call)
     if not 1 <= len(message) <= MAX_BATCH:
-        return encode_response(
-            {
-                "error": AgentApiError(
-                    INVALID_REQUEST, f"a batch must have 1 to {MAX_BATCH} calls"
-                ).to_wire()
-            },
-            None,
+        return encode_error(
+            AgentApiError(INVALID_REQUEST, f"a batch must have 1 to {MAX_BATCH} calls")
         )
     responses = [
         response for item in message if (response := await _handle_one(item, call)) is not None
@@ -59,13 +47,8 @@ async def _handle_one(message: Any, call: MethodCall) -> bytes | None:
         or message.get("jsonrpc") != "2.0"
         or not isinstance(message.get("method"), str)
     ):
-        return encode_response(
-            {
-                "error": AgentApiError(
-                    INVALID_REQUEST, "the message is not a JSON-RPC 2.0 request"
-                ).to_wire()
-            },
-            None,
+        return encode_error(
+            AgentApiError(INVALID_REQUEST, "the message is not a JSON-RPC 2.0 request")
         )
     request_id = message.get("id")
     if (
@@ -73,14 +56,7 @@ async def _handle_one(message: Any, call: MethodCall) -> bytes | None:
         or isinstance(request_id, bool)
         or request_id in (math.inf, -math.inf)
     ):
-        return encode_response(
-            {
-                "error": AgentApiError(
-                    INVALID_REQUEST, "id must be a string, a number or null"
-                ).to_wire()
-            },
-            None,
-        )
+        return encode_error(AgentApiError(INVALID_REQUEST, "id must be a string, a number or null"))
     try:
         outcome = {"result": await call(message["method"], message.get("params"))}
     except AgentApiError as error:
@@ -95,6 +71,11 @@ async def _handle_one(message: Any, call: MethodCall) -> bytes | None:
             ).to_wire()
         }
     return encode_response(outcome, request_id) if "id" in message else None
+
+
+def encode_error(error: AgentApiError) -> bytes:
+    """Encodes the response to a message without an id."""
+    return encode_response({"error": error.to_wire()}, None)
 
 
 def encode_response(outcome: dict[str, Any], request_id: Any) -> bytes:

@@ -9,6 +9,9 @@ from functools import partial
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from starlette.requests import Request
+from starlette.responses import Response
+
 from agentbox import __version__
 from agentbox.gateway.agent_api import jsonrpc
 from agentbox.gateway.agent_api.api import AgentApi
@@ -16,7 +19,6 @@ from agentbox.gateway.agent_api.app import frame_limit, identify, read_body, res
 from agentbox.gateway.agent_api.errors import (
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
-    UNAUTHENTICATED,
     AgentApiError,
 )
 from agentbox.gateway.agent_api.tools import AGENT_TOOLS, TOOLS, Tool
@@ -44,50 +46,24 @@ def _is_loopback(origin: str) -> bool:
 
 
 class McpEndpoint:
-    """An ASGI application."""
+    """The endpoint of `/mcp`."""
 
     def __init__(self, agent_api: AgentApi) -> None:
         self._agent_api = agent_api
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] == "websocket":
-            await send(
-                {"type": "websocket.close", "code": 1008, "reason": "MCP is served over HTTP only"}
-            )
-            return
-        headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
-        origin = headers.get(b"origin")
+    async def call(self, request: Request) -> Response:
+        """One message. Raises AgentApiError for an unknown caller, or a message that is too
+        large."""
+        origin = request.headers.get("origin")
         if origin is not None and not _is_loopback(origin):
-            await respond(send, 403, _error_response(_FORBIDDEN_ORIGIN))
-            return
-        if scope["method"] != "POST":
-            await respond(send, 405, b"", (b"allow", b"POST"))
-            return
-        if headers.get(b"mcp-protocol-version", VERSIONS[0]) not in VERSIONS:
-            await respond(
-                send,
-                400,
-                _error_response(f"unsupported protocol version: use one of {', '.join(VERSIONS)}"),
-            )
-            return
-        try:
-            caller = identify(self._agent_api, scope["headers"])
-            body = await read_body(receive, frame_limit(caller))
-        except AgentApiError as error:
-            challenge = (
-                ((b"www-authenticate", b"Bearer"),) if error.number == UNAUTHENTICATED else ()
-            )
-            status = 401 if challenge else 413
-            await respond(
-                send,
-                status,
-                jsonrpc.encode_response({"error": error.to_wire()}, None),
-                *challenge,
-                (b"connection", b"close"),
-            )
-            return
+            return respond(_error(_FORBIDDEN_ORIGIN), 403)
+        if request.headers.get("mcp-protocol-version", VERSIONS[0]) not in VERSIONS:
+            message = f"unsupported protocol version: use one of {', '.join(VERSIONS)}"
+            return respond(_error(message), 400)
+        caller = identify(self._agent_api, request)
+        body = await read_body(request, frame_limit(caller))
         response = await jsonrpc.handle(body, partial(self._call, caller))
-        await respond(send, 200 if response else 202, response or b"")
+        return respond(response, 200 if response else 202)
 
     async def _call(self, caller: Authorization, method: str, params: Any) -> Any:
         arguments = params if isinstance(params, dict) else {}
@@ -152,7 +128,5 @@ def _text_content(text: str) -> dict[str, str]:
     return {"type": "text", "text": text}
 
 
-def _error_response(message: str) -> bytes:
-    return jsonrpc.encode_response(
-        {"error": AgentApiError(INVALID_PARAMS, message).to_wire()}, None
-    )
+def _error(message: str) -> bytes:
+    return jsonrpc.encode_error(AgentApiError(INVALID_PARAMS, message))

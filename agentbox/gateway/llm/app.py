@@ -2,10 +2,14 @@
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 import structlog
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+from starlette.websockets import WebSocketClose
 
 from agentbox.core.records.plain import to_plain
 from agentbox.gateway.authorizer import AccessDenied, Authorizer
@@ -48,7 +52,6 @@ PROTOCOLS: Final[Mapping[str, VendorProtocol]] = {
 _PATH: Final = re.compile(r"/llm/([a-z][a-z0-9-]{0,31})/([A-Za-z0-9._:@/-]{1,300})")
 _UNNORMALIZED: Final = re.compile(r"(^|/)\.\.?(/|$)|//")
 _RECHECK_SECONDS: Final = 0.05  # between two checks of changing rights
-Asgi = Callable[[Any, Any, Any], Awaitable[None]]
 
 
 def llm_app(config: LlmConfig, authorizer: Authorizer) -> "LlmApp":
@@ -114,15 +117,9 @@ class LlmApp:
                 runtime.queue.slots = runtime.provider.max_concurrent
                 runtime.queue.dispatch()
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await send(
-                {
-                    "type": "websocket.close",
-                    "code": 1008,
-                    "reason": "models are served over HTTP only",
-                }
-            )
+            await WebSocketClose(1008, "models are served over HTTP only")(scope, receive, send)
             return
         handler = ModelCallHandler(self, self._config, self._authorizer, scope, receive, send)
         await handler.run()
@@ -136,9 +133,9 @@ class ModelCallHandler:
         app: LlmApp,
         config: LlmConfig,
         authorizer: Authorizer,
-        scope: Any,
-        receive: Any,
-        send: Any,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
     ) -> None:
         self._app, self._config, self._authorizer = app, config, authorizer
         self._scope, self._receive, self._send = scope, receive, send
@@ -165,7 +162,7 @@ class ModelCallHandler:
         except ModelStreamAborted:
             outcome = "cut"
             raise  # the server closes the connection of an incomplete response
-        except ConnectionError:
+        except (ConnectionError, ClientDisconnect):
             outcome = "gone"
         finally:
             if self._runtime is not None and self._caller is not None:
@@ -216,7 +213,7 @@ class ModelCallHandler:
     async def _read_request(
         self, runtime: ProviderRuntime, caller: Authorization, call: VendorCall
     ) -> ModelRequest:
-        raw = await read_body(self._receive)
+        raw = await read_body(Request(self._scope, self._receive))
         request = await build_request(
             self._authorizer,
             caller,
@@ -315,21 +312,14 @@ class ModelCallHandler:
         protocol = self._runtime.protocol if self._runtime is not None else OPENAI
         status = STATUS[error.reason]
         body = protocol.format_error(status, error.reason, error.message, error.retry_after)
-        headers = [
-            (b"content-type", b"application/json"),
-            (b"content-length", str(len(body)).encode()),
-        ]
+        headers = {}
         if error.retry_after:
-            headers.append((b"retry-after", str(max(1, round(error.retry_after))).encode()))
-        if (
-            error.reason in ("token", "forbidden", "provider")
-            or error.retry_after > _MAX_RETRY_AFTER
-        ):
-            headers.append(
-                (b"x-should-retry", b"false")
-            )  # read by the SDKs of two vendors before a retry
-        await self._send({"type": "http.response.start", "status": status, "headers": headers})
-        await self._send({"type": "http.response.body", "body": body})
+            headers["retry-after"] = str(max(1, round(error.retry_after)))
+        final = error.reason in ("token", "forbidden", "provider")
+        if final or error.retry_after > _MAX_RETRY_AFTER:
+            headers["x-should-retry"] = "false"  # read by the SDKs of two vendors before a retry
+        response = Response(body, status, headers, media_type="application/json")
+        await response(self._scope, self._receive, self._send)
 
 
 _MAX_RETRY_AFTER: Final = 30.0  # seconds; SDKs should not retry after a longer wait

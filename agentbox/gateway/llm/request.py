@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
+from starlette.requests import Request
+
 from agentbox.gateway.agent_api.approvals_required import is_approval_required
 from agentbox.gateway.authorizer import AccessDenied, Authorizer
 from agentbox.gateway.llm.config import Provider
@@ -48,20 +50,15 @@ def declared_size(headers: Mapping[bytes, bytes]) -> int:
     return size
 
 
-async def read_body(receive: Any) -> bytes:
-    """Reads the body. Raises ModelGatewayError (413) if it is too large, ConnectionError if the
+async def read_body(request: Request) -> bytes:
+    """Reads the body. Raises ModelGatewayError (413) if it is too large, ClientDisconnect if the
     agent disconnected."""
-    chunks, size = [], 0
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ConnectionError
-        chunks.append(message.get("body", b""))
-        size += len(chunks[-1])
-        if size > MAX_BODY:
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MAX_BODY:
             raise _too_large()
-        if not message.get("more_body", False):
-            return b"".join(chunks)
+    return bytes(body)
 
 
 def _too_large() -> ModelGatewayError:

@@ -6,15 +6,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.testclient import TestClient
 
 from agentbox.api.background.boot_events import event_type
 from agentbox.api.endpoints.cloudevents import parse_events
-from agentbox.api.http.handlers import resolve_handler
-from agentbox.api.http.reply import ServerSentEvent
+from agentbox.api.http.endpoint import resolve_handler
 from agentbox.api.tasks.spool import Spool, SpoolEntry
 from agentbox.contracts.registry import ROUTES
-from agentbox.core.http.problems import Unauthenticated, reply_for
-from agentbox.core.http.sse import EventStreamCut, encode_event, write_events
+from agentbox.core.http.middleware import RequestContext
+from agentbox.core.http.problems import Unauthenticated
+from agentbox.core.http.responses import problem_response
+from agentbox.core.http.sse import EventStreamCut, ServerSentEvent, encode_event, write_events
 from agentbox.core.http.sse_parser import SseParser
 from agentbox.core.slot_errors import ERRORS, AdapterError, ValidationError
 
@@ -35,25 +42,32 @@ def test_event_names_become_types() -> None:
 def test_every_error_is_a_problem(kind: type[AdapterError]) -> None:
     """Status, code, members and Retry-After follow from the class."""
     error = kind("cannot x", **dict.fromkeys(kind.names, "m"))
-    reply = reply_for(error, "r1")
-    assert (reply.status, reply.media_type) == (kind.status, "application/problem+json")
-    assert reply.body["instance"] == "urn:agentbox:request:r1"
-    assert ("Retry-After" in dict(reply.headers)) == (kind.retryable and kind.status in (429, 503))
+    response = problem_response(error, "r1")
+    kind_of_body = response.headers["content-type"]
+    assert (response.status_code, kind_of_body) == (kind.status, "application/problem+json")
+    assert json.loads(response.body)["instance"] == "urn:agentbox:request:r1"
+    assert ("Retry-After" in response.headers) == (kind.retryable and kind.status in (429, 503))
 
 
 def test_a_bug_says_nothing_of_itself() -> None:
-    """500 with the request id; what went wrong is in the log only."""
-    reply = reply_for(RuntimeError("secret inside"), "r2")
-    assert reply.status == 500
-    assert "secret" not in json.dumps(reply.body)
-    assert reply.body["instance"].endswith("r2")
+    """500 with the request id; what went wrong is in the log only, and the server gets no error."""
+
+    async def endpoint(request: Request) -> Response:
+        raise RuntimeError("secret inside")
+
+    counted: list[int] = []
+    context = Middleware(RequestContext, lambda _scope, status, _seconds: counted.append(status))
+    client = TestClient(Starlette(routes=[Route("/", endpoint)], middleware=[context]))
+    response = client.get("/", headers={"X-Request-Id": "r2"})
+    assert (response.status_code, counted) == (500, [500])
+    assert "secret" not in response.text
+    assert response.json()["instance"].endswith("r2")
 
 
 def test_unauthenticated_names_its_scheme() -> None:
     """RFC 9110: 401 carries WWW-Authenticate."""
-    assert dict(reply_for(Unauthenticated("x", rule="y"), "").headers) == {
-        "WWW-Authenticate": 'Bearer realm="agentbox"'
-    }
+    headers = problem_response(Unauthenticated("x", rule="y"), "").headers
+    assert headers["WWW-Authenticate"] == 'Bearer realm="agentbox"'
 
 
 @pytest.mark.parametrize(

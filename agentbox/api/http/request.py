@@ -1,4 +1,4 @@
-"""The input of a handler: one request, checked against its route."""
+"""The input of an endpoint: one request, checked against its route."""
 
 import re
 from collections.abc import Mapping
@@ -25,8 +25,8 @@ _NUMBER = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?([eE][+-]?[0-9]{1,3})?")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Call:
-    """One request. `query` has the last value of each name; `body` is parsed JSON, None where the
+class ApiRequest:
+    """One request. `headers` has the last value of each name; `body` is parsed JSON, None where the
     route has none or reads raw bytes through `incoming`.
     """
 
@@ -39,7 +39,6 @@ class Call:
     body: Any
     incoming: BodyReader
     caller: Caller
-    request_id: str
 
     def record(self, kind: type[R]) -> R:
         """The body as a record. Raises ValidationError with the pointer of the invalid part."""
