@@ -8,9 +8,11 @@ from typing import Any, Final
 from agentbox import __version__
 from agentbox.api.endpoints.cloudevents import MEDIA_TYPES as CLOUD_TYPES
 from agentbox.api.endpoints.cloudevents import SCHEMA as CLOUD_EVENT
-from agentbox.contracts import parameters as parameter_table
-from agentbox.contracts.box import RECORDS_BY_NAME
+from agentbox.api.http.request import IDEMPOTENCY_KEY
+from agentbox.contracts.operation import Member
+from agentbox.contracts.records import RECORDS_BY_NAME
 from agentbox.contracts.registry import ROUTES
+from agentbox.contracts.resource import without_none
 from agentbox.contracts.routes.route import Route
 from agentbox.core.http.headers import REQUEST_ID
 from agentbox.core.records.schema import Schemas
@@ -78,6 +80,13 @@ HEADERS: Mapping[tuple[str, int], tuple[str, ...]] = {
 }
 
 
+_TEXT: Final = {"type": "string"}
+_HEADERS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "Idempotency-Key": {"type": "string", "pattern": IDEMPOTENCY_KEY},
+    "Last-Event-ID": {"type": "string", "pattern": "^[0-9]+$"},
+}
+
+
 @cache
 def document() -> Mapping[str, Any]:
     """The complete document; deterministic for equal tables and records."""
@@ -126,7 +135,7 @@ def _operation(route: Route, schemas: Schemas) -> dict[str, Any]:
         "security": [{"token": list(route.scope)}] if route.scope else [],
         "responses": _responses(route, schemas),
     }
-    if parameters := _parameters(route):
+    if parameters := _parameters(route, schemas):
         operation["parameters"] = parameters
     if route.request:
         operation["requestBody"] = {
@@ -136,41 +145,28 @@ def _operation(route: Route, schemas: Schemas) -> dict[str, Any]:
     return operation
 
 
-def _parameters(route: Route) -> list[dict[str, Any]]:
-    parameters = [
-        _parameter(name, "path", parameter_table.path_schema(name), True)
-        for name in route.parameters
-    ]
-    for name in route.query:
-        required = (route.name, name) in parameter_table.REQUIRED
-        parameters.append(
-            _parameter(name, "query", parameter_table.query_schema(route.name, name), required)
-        )
+def _parameters(route: Route, schemas: Schemas) -> list[dict[str, Any]]:
+    members = {member.name: member for member in route.members}
+    parameters = [_parameter(members[name], schemas) for name in (*route.parameters, *route.query)]
     headers = (*route.headers, "Last-Event-ID") if route.stream else route.headers
     return parameters + [
-        _parameter(name, "header", parameter_table.header_schema(name), False) for name in headers
+        {"name": name, "in": "header", "required": False, "schema": _HEADERS.get(name, _TEXT)}
+        for name in headers
     ]
 
 
-def _parameter(
-    name: str, location: str, schema: parameter_table.Schema, required: bool
-) -> dict[str, Any]:
-    description = {"description": schema["description"]} if "description" in schema else {}
-    value_schema = {key: value for key, value in schema.items() if key != "description"}
-    if name in parameter_table.JSON_PARAMETERS and location == "query":
-        return {
-            "name": name,
-            "in": location,
-            "required": required,
-            "content": {JSON_TYPE: {"schema": parameter_table.JSON_PARAMETERS[name]}},
-            **description,
-        }
+def _parameter(member: Member, schemas: Schemas) -> dict[str, Any]:
+    """A list is one text, separated by commas; an object is a JSON document."""
+    schema = schemas.schema_of(without_none(member.annotation))
+    text = schema.pop("description", None)
+    kind = schema.get("type")
+    content = {"schema": _TEXT if kind == "array" else schema}
     return {
-        "name": name,
-        "in": location,
-        "required": required,
-        "schema": value_schema,
-        **description,
+        "name": member.name,
+        "in": member.place,
+        "required": member.place == "path" or member.required,
+        **({"content": {JSON_TYPE: content}} if kind == "object" else content),
+        **({} if text is None else {"description": text}),
     }
 
 

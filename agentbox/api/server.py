@@ -11,8 +11,8 @@ from agentbox.api.http.asgi import make_application
 from agentbox.api.services import Services
 from agentbox.box.supervision.notify import notify
 from agentbox.box.supervision.rpc import SupervisorClient, SupervisorUnavailable
+from agentbox.contracts.operations.box import PAGES
 from agentbox.contracts.registry import ROUTES
-from agentbox.contracts.routes.pages import PAGES
 from agentbox.core.background.tasks import log_failures
 from agentbox.core.http.connection import ConnectionLimits
 from agentbox.core.http.listener import Listener, bind
@@ -67,7 +67,9 @@ async def serve(services: Services, bind_addresses: Addresses) -> None:
 
 def _listeners(services: Services, bind_addresses: Addresses) -> tuple[Listener, Listener]:
     api, metrics = (
-        make_application(services, [route for route in (*ROUTES, *PAGES) if route.listener == name])
+        make_application(
+            services, [route for route in (*ROUTES, *PAGES.routes) if route.listener == name]
+        )
         for name in ("api", "metrics")
     )
     return (

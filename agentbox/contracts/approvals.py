@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Protocol
 
+from agentbox.contracts.arguments import Id
 from agentbox.core.records.bounds import bounded_text
 from agentbox.core.records.wire import Record, record
 
@@ -39,6 +40,16 @@ class Approvals(Record):
 class Verdict(Record):
     verdict: Literal["approve", "deny"]
     reason: Annotated[str, bounded_text(maximum=1000)] = ""
+
+
+class ApprovalEndpoints(Protocol):
+    """What the API serves for approvals."""
+
+    async def list_approvals(self) -> Approvals: ...
+
+    async def get(self, id: Id) -> Approval: ...
+
+    async def decide(self, id: Id, verdict: Verdict) -> Approval: ...
 
 
 RECORDS: Mapping[str, type[Record]] = {

@@ -5,8 +5,10 @@ from dataclasses import field
 from datetime import datetime
 from typing import Annotated, Literal, Protocol
 
-from agentbox.adapters.runtime.adapter import Page
-from agentbox.core.records.bounds import bounded_text, item_count, number_range
+from agentbox.contracts.arguments import Cursor, Id
+from agentbox.contracts.operation import PRINCIPAL, sent_as, spread
+from agentbox.core.records.bounds import bounded_text, item_count, number_range, schema_keywords
+from agentbox.core.records.page import Page
 from agentbox.core.records.wire import JsonObj, JsonValue, Record, record
 
 CONTRACT_VERSION = "1.0.0"
@@ -31,6 +33,15 @@ Document = Annotated[str, bounded_text(maximum=MAX_DOCUMENT)]
 Tags = Annotated[
     tuple[Annotated[str, bounded_text(maximum=MAX_TAG)], ...], item_count(maximum=MAX_TAGS)
 ]
+
+BeadId = Annotated[Id, sent_as("id")]
+BlockerId = Annotated[
+    str, bounded_text(minimum=1, pattern=r"^(?!\.{1,2}$)"), sent_as("blocker")
+]  # not a path segment that clients drop
+Principal = Annotated[str, PRINCIPAL]
+LeaseId = Annotated[str, schema_keywords(format="uuid")]
+LeaseSeconds = Annotated[int, number_range(*LEASE_SECONDS)]
+PageSize = Annotated[int, number_range(*LIMIT)]
 
 
 @record
@@ -83,6 +94,13 @@ class Claim(Record):
 
 
 @record
+class NewBead(BeadSpec):
+    """A BeadSpec whose `creator` defaults to the caller; another creator needs the scope admin."""
+
+    creator: Name = ""
+
+
+@record
 class BeadFilter(Record):
     """All fields that are set must match."""
 
@@ -106,14 +124,21 @@ class Beads(Protocol):
         """The bead, and whether it was created (False = `dedup_key` hit)."""
         ...
 
-    async def create_child(self, parent_id: str, spec: BeadSpec) -> tuple[Bead, bool]: ...
+    async def create_child(
+        self, parent_id: Annotated[Id, sent_as("id")], spec: BeadSpec
+    ) -> tuple[Bead, bool]: ...
 
-    async def add_dep(self, bead_id: str, blocker_id: str) -> None: ...
+    async def add_dep(self, bead_id: BeadId, blocker_id: BlockerId) -> None: ...
 
-    async def remove_dep(self, bead_id: str, blocker_id: str) -> None: ...
+    async def remove_dep(self, bead_id: BeadId, blocker_id: BlockerId) -> None: ...
 
     async def claim(
-        self, bead_id: str, assignee: str, *, lease_id: str, lease_s: int | None = None
+        self,
+        bead_id: BeadId,
+        assignee: Principal,
+        *,
+        lease_id: LeaseId,
+        lease_s: LeaseSeconds | None = None,
     ) -> Claim:
         """`lease_id` is a random UUID of the caller; `lease_s` None means the slot's
         `lease_seconds`.
@@ -122,41 +147,52 @@ class Beads(Protocol):
 
     async def claim_next(
         self,
-        assignee: str,
+        assignee: Principal,
         *,
-        lease_id: str,
-        lease_s: int | None = None,
+        lease_id: LeaseId,
+        lease_s: LeaseSeconds | None = None,
         parent_id: str | None = None,
-        tags: tuple[str, ...] = (),
-    ) -> Claim | None: ...
+        tags: Tags = (),
+    ) -> Claim | None:
+        """Limited to beads below `parent_id`, and with all of `tags`, if set."""
+        ...
 
     async def heartbeat(
-        self, bead_id: str, lease_id: str, *, lease_s: int | None = None
+        self, bead_id: BeadId, lease_id: LeaseId, *, lease_s: LeaseSeconds | None = None
     ) -> Claim: ...
 
     async def release(
-        self, bead_id: str, lease_id: str, *, delay_s: int = 0, note: str = ""
+        self,
+        bead_id: BeadId,
+        lease_id: LeaseId,
+        *,
+        delay_s: Annotated[int, number_range(*DELAY_SECONDS)] = 0,
+        note: Document = "",
     ) -> Bead: ...
 
     async def close_bead(
         self,
-        bead_id: str,
+        bead_id: BeadId,
         *,
-        outcome: str = "done",
-        note: str = "",
+        outcome: Outcome = "done",
+        note: Document = "",
         result: JsonValue = None,
-        lease_id: str | None = None,
+        lease_id: LeaseId | None = None,
     ) -> Bead: ...
 
     async def ready(
-        self, *, parent_id: str | None = None, limit: int = 100, cursor: str | None = None
+        self, *, parent_id: str | None = None, limit: PageSize = 100, cursor: Cursor | None = None
     ) -> Page[Bead]: ...
-
-    async def show(self, bead_id: str) -> Bead: ...
 
     async def list(
-        self, filter: BeadFilter = ALL, *, limit: int = 100, cursor: str | None = None
+        self,
+        filter: Annotated[BeadFilter, spread()] = ALL,
+        *,
+        limit: PageSize = 100,
+        cursor: Cursor | None = None,
     ) -> Page[Bead]: ...
+
+    async def show(self, bead_id: BeadId) -> Bead: ...
 
 
 RECORDS: Mapping[str, type[Record]] = {

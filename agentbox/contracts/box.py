@@ -1,27 +1,11 @@
-"""Responses of the probes as records, for OpenAPI and readers. The endpoints return plain data."""
+"""Responses of the box itself as records, for OpenAPI and readers. The endpoints of probes return
+plain data.
+"""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
-from agentbox.adapters.runtime.adapter import Page
-from agentbox.api.auth.tokens import RECORDS as TOKEN_RECORDS
-from agentbox.client.records import Submitted, Task
-from agentbox.contracts.approvals import RECORDS as APPROVAL_RECORDS
-from agentbox.contracts.beads import RECORDS as BEAD_RECORDS
-from agentbox.contracts.beads import Bead
-from agentbox.contracts.bodies import RECORDS as BODY_RECORDS
-from agentbox.contracts.events import RECORDS as EVENT_RECORDS
-from agentbox.contracts.memory import RECORDS as MEMORY_RECORDS
-from agentbox.contracts.memory import MemoryEntry
-from agentbox.contracts.mesh import RECORDS as MESH_RECORDS
-from agentbox.contracts.mesh import MeshSession
-from agentbox.contracts.orchestrator import RECORDS as AGENT_RECORDS
-from agentbox.contracts.orchestrator import AgentInfo
-from agentbox.contracts.reviews import RECORDS as REVIEW_RECORDS
-from agentbox.contracts.states import RECORDS as STATE_RECORDS
-from agentbox.contracts.tasks import TaskBody
 from agentbox.core.records.wire import JsonObj, JsonValue, Record, record
-from agentbox.mesh.outbox.outbox import RECORDS as OUTBOX_RECORDS
 
 
 @record
@@ -145,42 +129,53 @@ class Problem(Record):
 
 
 @record
-class PageTask(Record):
-    """A page of tasks."""
-
-    items: tuple[Task, ...]
-    next_cursor: str | None = None
+class Draining(Record):
+    state: str
 
 
-RECORDS_BY_NAME: Mapping[str, Any] = {
-    **BEAD_RECORDS,
-    **MEMORY_RECORDS,
-    **EVENT_RECORDS,
-    **AGENT_RECORDS,
-    **BODY_RECORDS,
-    **TOKEN_RECORDS,
-    **MESH_RECORDS,
-    **OUTBOX_RECORDS,
-    **REVIEW_RECORDS,
-    **APPROVAL_RECORDS,
-    **STATE_RECORDS,
-    **{
-        kind.__name__: kind
-        for kind in (
-            Live,
-            Ready,
-            HealthReport,
-            Meta,
-            BootReport,
-            Problem,
-            TaskBody,
-            Task,
-            Submitted,
-        )
-    },
-    "Page[Bead]": Page[Bead],
-    "Page[AgentInfo]": Page[AgentInfo],
-    "Page[Task]": PageTask,
-    "Page[MemoryEntry]": Page[MemoryEntry],
-    "Page[MeshSession]": Page[MeshSession],
+@record
+class Applied(Record):
+    """Changed key paths by apply class. Changes were applied only if all are `live`."""
+
+    live: tuple[str, ...] = ()
+    boot: tuple[str, ...] = ()
+    recreate: tuple[str, ...] = ()
+    rebuild: tuple[str, ...] = ()
+
+
+class ProbeEndpoints(Protocol):
+    """What the API serves to probers, without a token."""
+
+    async def livez(self) -> Live: ...
+
+    async def ready(self) -> Ready: ...
+
+    async def health(self) -> HealthReport: ...
+
+    async def meta(self) -> Meta: ...
+
+    async def metrics(self) -> str: ...
+
+
+class BoxEndpoints(Protocol):
+    """What the API serves about the box."""
+
+    async def openapi(self) -> Mapping[str, Any]: ...
+
+    async def boot(self, *, boot_id: str | None = None) -> BootReport: ...
+
+    async def drain(self) -> Draining: ...
+
+    async def apply(self) -> Applied: ...
+
+
+class PageEndpoints(Protocol):
+    """The HTML pages on the API's port."""
+
+    async def serve(self, name: str) -> bytes: ...
+
+
+RECORDS: Mapping[str, type[Record]] = {
+    kind.__name__: kind
+    for kind in (Live, Ready, HealthReport, Meta, BootReport, Problem, Draining, Applied)
 }

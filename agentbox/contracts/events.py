@@ -4,7 +4,9 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Protocol
 
-from agentbox.core.records.bounds import bounded_text
+from agentbox.contracts.arguments import MAX_CURSOR
+from agentbox.contracts.operation import spread
+from agentbox.core.records.bounds import bounded_text, item_count, number_range
 from agentbox.core.records.wire import JsonObj, Record, record
 
 CONTRACT_VERSION = "1.2.0"
@@ -16,6 +18,7 @@ MAX_NAME = 512  # characters, of each text except the type
 TYPE_PATTERN = r"^[a-z0-9_-]+(\.[a-z0-9_-]+)*$"
 
 Name = Annotated[str | None, bounded_text(maximum=MAX_NAME)]
+Since = Annotated[int, number_range(-1, MAX_CURSOR)]
 
 
 @record
@@ -178,6 +181,30 @@ class Delivery(Record):
     letters: tuple[DeadLetter, ...] = ()
 
 
+@record
+class EventsBody(Record):
+    events: Annotated[tuple[NewEvent, ...], item_count(minimum=1)]
+
+
+@record
+class Appended(Record):
+    """For records that a box delivers, `watermark` is the last one known here; `first_seq` and
+    `last_seq` are -1 if all were known.
+    """
+
+    first_seq: int
+    last_seq: int
+    watermark: int | None = None
+
+
+@record
+class Head(Record):
+    """(-1, 64 zeros) for an empty journal."""
+
+    seq: int
+    hash: str
+
+
 class Events(Protocol):
     """The slot. Clauses V1 to V13 and V16 apply to all implementations."""
 
@@ -186,17 +213,25 @@ class Events(Protocol):
         ...
 
     async def read(
-        self, *, since: int = -1, limit: int = 100, filter: EventFilter = ALL
+        self,
+        *,
+        since: Since = -1,
+        limit: Annotated[int, number_range(*LIMIT)] = 100,
+        filter: Annotated[EventFilter, spread()] = ALL,
     ) -> EventBatch: ...
 
     def subscribe(
-        self, *, since: int | None = None, filter: EventFilter = ALL
+        self, *, since: Since | None = None, filter: Annotated[EventFilter, spread()] = ALL
     ) -> AsyncIterator[Event]:
         """None = from now; else replays from after `since`, then follows."""
         ...
 
     async def head(self) -> tuple[int, str]:
         """Seq and hash of the last record; (-1, 64 zeros) when empty."""
+        ...
+
+    async def delivery(self, *, limit: Annotated[int, number_range(0, LIMIT[1])] = 100) -> Delivery:
+        """Delivery progress, with at most `limit` dead letters."""
         ...
 
     async def verify(self, *, from_seq: int = 0) -> VerifyReport: ...
@@ -207,8 +242,12 @@ class Events(Protocol):
         """
         ...
 
-    async def delivery(self, *, limit: int = 100) -> Delivery:
-        """Delivery progress, with at most `limit` dead letters."""
+
+class EventEndpoints(Protocol):
+    """What the API serves beside the slot."""
+
+    async def show(self, seq: Annotated[str, bounded_text(pattern="^[0-9]+$")]) -> Event:
+        """One event by its number."""
         ...
 
 

@@ -2,12 +2,62 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
-from agentbox.adapters.runtime.adapter import Page
+from agentbox.contracts.arguments import Cursor
+from agentbox.contracts.operation import sent_as
+from agentbox.core.records.bounds import bounded_text, item_count, number_range, schema_keywords
+from agentbox.core.records.page import Page
 from agentbox.core.records.wire import EMPTY, JsonObj, JsonValue, Record, Scalar, record
 
 CONTRACT_VERSION = "1.0.0"
+MAX_KEY = 512  # bytes
+MAX_VALUE = 256 << 10  # bytes of JSON, and bytes of text
+MAX_METADATA = 32  # keys
+MAX_QUERY = 8 << 10  # characters
+MAX_NAMESPACES = 64  # per search
+MAX_TTL = 10 * 366 * 86400  # seconds
+LIMIT = (1, 500)  # a page of `list`
+HIT_LIMIT = (1, 100)
+NAMESPACE = r"^[a-z0-9][a-z0-9._:-]{0,127}$"
+MAX_CONDITIONS = 32
+MAX_CHOICES = 100
+
+_SCALAR = {"type": ["string", "number", "boolean", "null"]}
+_ORDERED = {"type": ["string", "number"]}
+FILTER: Mapping[str, Any] = {
+    "type": "object",
+    "maxProperties": MAX_CONDITIONS,
+    "additionalProperties": {
+        "anyOf": [
+            _SCALAR,
+            {
+                "type": "object",
+                "properties": {
+                    "in": {
+                        "type": "array",
+                        "items": _SCALAR,
+                        "minItems": 1,
+                        "maxItems": MAX_CHOICES,
+                    },
+                    "ne": _SCALAR,
+                    **dict.fromkeys(("gt", "gte", "lt", "lte"), _ORDERED),
+                    "exists": {"type": "boolean"},
+                },
+                "additionalProperties": False,
+            },
+        ]
+    },
+}
+
+Key = Annotated[
+    str,
+    bounded_text(minimum=1, maximum=MAX_KEY),
+    schema_keywords(description="A `/` within it is sent as `%2F`."),
+]
+Namespace = Annotated[str, bounded_text(pattern=NAMESPACE)]
+InNamespace = Annotated[Namespace, sent_as("ns")]
+Filter = Annotated[JsonObj, schema_keywords(**FILTER)]
 
 
 @record
@@ -32,6 +82,11 @@ class Hit(Record):
     score: float
     cosine: float | None
     bm25: float | None
+
+
+@record
+class Hits(Record):
+    hits: tuple[Hit, ...]
 
 
 @record
@@ -62,41 +117,51 @@ class Memory(Protocol):
 
     async def store(
         self,
-        key: str,
+        key: Key,
         value: JsonValue,
         *,
-        namespace: str = "default",
-        text: str | None = None,
-        metadata: Mapping[str, Scalar] = EMPTY,
-        ttl_s: int | None = None,
-    ) -> tuple[MemoryEntry, bool]: ...
+        namespace: InNamespace = "default",
+        text: Annotated[str | None, bounded_text(maximum=MAX_VALUE)] = None,
+        metadata: Annotated[
+            Mapping[str, Scalar], schema_keywords(maxProperties=MAX_METADATA)
+        ] = EMPTY,
+        ttl_s: Annotated[int | None, number_range(1, MAX_TTL)] = None,
+    ) -> tuple[MemoryEntry, bool]:
+        """`text` is searched; by default the strings of the value. `ttl_s` None: no expiry."""
+        ...
 
-    async def retrieve(self, key: str, *, namespace: str = "default") -> MemoryEntry | None: ...
+    async def retrieve(
+        self, key: Key, *, namespace: InNamespace = "default"
+    ) -> MemoryEntry | None: ...
 
-    async def search(
-        self,
-        query: str,
-        *,
-        namespaces: tuple[str, ...] = ("default",),
-        limit: int = 10,
-        mode: Literal["hybrid", "vector", "text"] = "hybrid",
-        filter: JsonObj = EMPTY,
-        min_cosine: float | None = None,
-    ) -> tuple[Hit, ...]: ...
-
-    async def delete(self, key: str, *, namespace: str = "default") -> bool: ...
+    async def delete(self, key: Key, *, namespace: InNamespace = "default") -> bool: ...
 
     async def list(
         self,
         *,
-        namespace: str = "default",
+        namespace: InNamespace = "default",
         prefix: str = "",
-        filter: JsonObj = EMPTY,
-        limit: int = 100,
-        cursor: str | None = None,
+        filter: Filter = EMPTY,
+        limit: Annotated[int, number_range(*LIMIT)] = 100,
+        cursor: Cursor | None = None,
     ) -> Page[MemoryEntry]: ...
 
-    async def stats(self, namespace: str | None = None) -> MemoryStats: ...
+    async def search(
+        self,
+        query: Annotated[str, bounded_text(maximum=MAX_QUERY)],
+        *,
+        namespaces: Annotated[
+            tuple[Namespace, ...], item_count(minimum=1, maximum=MAX_NAMESPACES)
+        ] = ("default",),
+        limit: Annotated[int, number_range(*HIT_LIMIT)] = 10,
+        mode: Literal["hybrid", "vector", "text"] = "hybrid",
+        filter: Filter = EMPTY,
+        min_cosine: Annotated[float | None, number_range(-1, 1)] = None,
+    ) -> tuple[Hit, ...]:
+        """`filter` is a filter on metadata; `min_cosine` excludes entries that are less similar."""
+        ...
+
+    async def stats(self, namespace: Namespace | None = None) -> MemoryStats: ...
 
 
 RECORDS: Mapping[str, type[Record]] = {

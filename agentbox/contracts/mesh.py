@@ -5,8 +5,11 @@ are ignored.
 from collections.abc import Mapping
 from dataclasses import field, fields
 from datetime import datetime
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
+from agentbox.contracts.arguments import Cursor, Id, PageSize
+from agentbox.contracts.orchestrator import AgentState
+from agentbox.core.records.page import Page
 from agentbox.core.records.wire import JsonObj, Record, record
 
 PROTOCOL = 1
@@ -150,6 +153,59 @@ class MeshStatus(Record):
     sessions: Mapping[str, int] = field(default_factory=dict)
 
 
+@record
+class OutboxItem(Record):
+    """A waiting result. `digest`: SHA-256 of the body in canonical JSON; `ref`: its spool entry."""
+
+    id: str
+    op: Literal["close", "release"]
+    bead_id: str
+    ref: str
+    outcome: str
+    digest: str
+    size: int
+    created_at: datetime
+
+
+@record
+class OutboxItems(Record):
+    """All waiting results, oldest first."""
+
+    items: tuple[OutboxItem, ...]
+
+
+class MeshEndpoints(Protocol):
+    """What the API serves for the mesh."""
+
+    async def register(self, registration: Registration) -> Registered: ...
+
+    async def heartbeat(self, beat: Heartbeat) -> HeartbeatReply: ...
+
+    async def deregister(self, session: Deregister) -> Deregistered: ...
+
+    async def list_sessions(
+        self,
+        *,
+        state: AgentState | None = None,  # as published; a session's states are `State`
+        instance: str | None = None,
+        image: str | None = None,
+        limit: PageSize = 100,
+        cursor: Cursor | None = None,
+    ) -> Page[MeshSession]: ...
+
+    async def show_session(self, id: Id) -> MeshSession: ...
+
+    async def evict(self, id: Id) -> None: ...
+
+    async def status(self) -> MeshStatus: ...
+
+    async def join(self) -> MeshStatus: ...
+
+    async def outbox(self) -> OutboxItems: ...
+
+    async def drop(self, id: Id) -> None: ...
+
+
 def decode_known(kind: type[R], data: Any) -> R:
     """Decodes a record, ignoring unknown members. Raises ValidationError for invalid ones."""
     names = {item.name for item in fields(kind)}  # type: ignore[arg-type]
@@ -172,5 +228,7 @@ RECORDS: Mapping[str, type[Record]] = {
         Deregistered,
         MeshSession,
         MeshStatus,
+        OutboxItem,
+        OutboxItems,
     )
 }

@@ -5,8 +5,10 @@ from dataclasses import field
 from datetime import datetime
 from typing import Annotated, Literal, Protocol
 
-from agentbox.adapters.runtime.adapter import Page
+from agentbox.contracts.arguments import MAX_GENERATION, MAX_GRACE, Cursor, Id, PageSize, Position
+from agentbox.contracts.operation import INTERNAL, header, sent_as, spread
 from agentbox.core.records.bounds import bounded_text, number_range, schema_keywords
+from agentbox.core.records.page import Page
 from agentbox.core.records.wire import JsonObj, Record, record
 
 CONTRACT_VERSION = "1.2.0"
@@ -26,6 +28,7 @@ MIN_LIMITS: Mapping[str, float] = {
 }
 MAX_OUTPUT = 8 << 20  # bytes per stream of a one-shot run
 MAX_RUN_SECONDS = 7 * 86400.0  # seconds of a one-shot run
+RunSeconds = Annotated[float, schema_keywords(exclusiveMinimum=0, maximum=MAX_RUN_SECONDS)]
 MAX_USES = 1_000_000_000
 MAX_RATE = 1_000_000  # uses a minute
 STATE_NAME = "^([a-z0-9][a-z0-9_-]{0,63})?$"
@@ -187,10 +190,18 @@ class RunResult(Record):
     isolation: JsonObj
 
 
+AgentId = Annotated[Id, sent_as("id")]
+RequestId = Annotated[str, header("Idempotency-Key")]
+GraceSeconds = Annotated[float, number_range(0, MAX_GRACE)]
+Local = Annotated[bool, INTERNAL]
+Generation = Annotated[int, number_range(0, MAX_GENERATION)]
+ById = Annotated[AgentHandle, spread(agent_id=AgentId)]
+InQuery = Annotated[AgentHandle, spread(agent_id=AgentId, generation=Generation)]
+Filter = Annotated[AgentFilter, spread()]
+
+
 class Attachment(Protocol):
-    """Standard input and output of an agent, for one client at a time: iterate for chunks of
-    stdout.
-    """
+    """Stdin and stdout of an agent, for one client at a time: iterate for chunks of stdout."""
 
     async def send(self, data: bytes) -> None: ...
 
@@ -216,55 +227,60 @@ class Orchestrator(Protocol):
         self,
         spec: AgentSpec,
         *,
-        request_id: str,
+        request_id: RequestId,
         stdin: bytes | None = None,
-        attached: bool = False,
+        attached: Local = False,
     ) -> AgentHandle:
         """`stdin` is written to the first generation as it reads, then closed, even if the caller
         disconnects. None leaves a pipe to `attach`. `attached`: the caller will `stream` the output
         as attached reader, and output waits for it from the first byte.
         """
-        ...
-
-    async def list(
-        self, filter: AgentFilter = ALL, *, limit: int = 100, cursor: str | None = None
-    ) -> Page[AgentInfo]: ...
-
-    async def get(self, agent_id: str) -> AgentInfo: ...
-
-    async def signal(self, handle: AgentHandle, sig: Signal) -> None: ...
-
-    async def revoke(self, agent_id: str, grant_id: str) -> AgentInfo:
-        """Permanently revokes a grant of the agent and of its descendants, from the next request
-        on. A grant enforced by the kernel ends the process, and its restart policy applies.
-        Idempotent. Raises NotFound.
-        """
-        ...
-
-    async def terminate(self, handle: AgentHandle, *, grace_s: float | None = None) -> ExitRecord:
-        """`grace_s` None means the slot's `grace_seconds`."""
-        ...
-
-    def stream(
-        self, agent_id: str, *, since: int = 0, follow: bool = True, attached: bool = False
-    ) -> AsyncIterator[StreamItem]:
-        """With `attached` the agent's output waits while this reader is behind, and for some
-        seconds after it disconnects; without the capability `backpressure`, and for other readers,
-        dropped output is reported as a `state` item.
-        """
-        ...
-
-    async def attach(self, handle: AgentHandle) -> Attachment: ...
 
     async def run_once(
         self,
         spec: AgentSpec,
         *,
-        request_id: str,
+        request_id: RequestId,
         stdin: bytes = b"",
-        timeout_s: float = 600,
-        max_output: int = 1 << 20,
+        timeout_s: RunSeconds = 600,
+        max_output: Annotated[int, number_range(0, MAX_OUTPUT)] = 1 << 20,
     ) -> RunResult: ...
+
+    async def list(
+        self, filter: Filter = ALL, *, limit: PageSize = 100, cursor: Cursor | None = None
+    ) -> Page[AgentInfo]: ...
+
+    async def get(self, agent_id: AgentId) -> AgentInfo: ...
+
+    def stream(
+        self,
+        agent_id: AgentId,
+        *,
+        since: Position = 0,
+        follow: bool = True,
+        attached: Local = False,
+    ) -> AsyncIterator[StreamItem]:
+        """With `attached` the agent's output waits while this reader is behind, and for some
+        seconds after it disconnects; without the capability `backpressure`, and for other readers,
+        dropped output is reported as a `state` item.
+        """
+
+    async def signal(self, handle: ById, sig: Annotated[Signal, sent_as("signal")]) -> None: ...
+
+    async def terminate(
+        self, handle: InQuery, *, grace_s: GraceSeconds | None = None
+    ) -> ExitRecord:
+        """`grace_s` None means the slot's `grace_seconds`."""
+
+    async def revoke(
+        self, agent_id: AgentId, grant_id: Annotated[str, bounded_text(minimum=1)]
+    ) -> AgentInfo:
+        """Permanently revokes a grant of the agent and of its descendants, from the next request
+        on. A grant enforced by the kernel ends the process, and its restart policy applies.
+        Idempotent. Raises NotFound.
+        """
+
+    async def attach(self, handle: InQuery) -> Attachment: ...
 
 
 RECORDS: Mapping[str, type[Record]] = {

@@ -3,13 +3,29 @@
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Annotated, Literal, Protocol
 
-from agentbox.adapters.runtime.adapter import Page
+from agentbox.contracts.arguments import Cursor
+from agentbox.contracts.operation import INTERNAL, header
+from agentbox.core.records.bounds import bounded_text, number_range, schema_keywords
+from agentbox.core.records.page import Page
 from agentbox.core.records.wire import Record, record
 
 CONTRACT_VERSION = "1.0.0"
 LIMIT = (1, 500)  # members per page
+
+PageSize = Annotated[int, number_range(*LIMIT)]
+# OpenAPI has no parameter of several segments: this schema applies to each segment.
+PodPath = Annotated[
+    str,
+    bounded_text(maximum=255, pattern=r"^[^/\\\x00-\x1f\x7f]+$"),
+    schema_keywords(
+        description="One segment here; the API accepts any number, separated by `/`. "
+        "A path that ends with `/` is a container."
+    ),
+]
+IfMatch = Annotated[str | None, header("If-Match")]
+IfNoneMatch = Annotated[str | None, header("If-None-Match")]
 
 
 @record
@@ -39,36 +55,47 @@ class Pods(Protocol):
 
     async def write(
         self,
-        path: str,
+        path: PodPath,
         body: bytes | AsyncIterator[bytes],
         *,
-        content_type: str = "application/octet-stream",
-        if_match: str | None = None,
-        if_none_match: str | None = None,
+        content_type: Annotated[str, INTERNAL] = "application/octet-stream",
+        if_match: IfMatch = None,
+        if_none_match: IfNoneMatch = None,
     ) -> tuple[PodMeta, bool]:
         """The object's metadata, and whether it was created."""
         ...
 
-    async def read(
-        self, path: str, *, byte_range: tuple[int, int | None] | None = None
-    ) -> PodObject: ...
-
-    async def head(self, path: str) -> PodMeta: ...
-
     async def patch(
         self,
-        path: str,
+        path: PodPath,
         patch: bytes,
         *,
-        patch_type: str = "application/json-patch+json",
-        if_match: str | None = None,
+        patch_type: Annotated[str, INTERNAL] = "application/json-patch+json",
+        if_match: IfMatch = None,
     ) -> PodMeta: ...
 
-    async def delete(self, path: str, *, if_match: str | None = None) -> None: ...
+    async def delete(self, path: PodPath, *, if_match: IfMatch = None) -> None: ...
+
+    async def read(
+        self,
+        path: PodPath,
+        *,
+        byte_range: Annotated[tuple[int, int | None] | None, INTERNAL] = None,
+    ) -> PodObject: ...
+
+    async def head(self, path: PodPath) -> PodMeta: ...
 
     async def list(
-        self, container: str = "", *, limit: int = 100, cursor: str | None = None
+        self, container: str = "", *, limit: PageSize = 100, cursor: Cursor | None = None
     ) -> Page[PodMeta]: ...
+
+
+class PodEndpoints(Protocol):
+    """What the API serves beside the slot."""
+
+    async def options(self, path: PodPath) -> None:
+        """The methods and types of a path."""
+        ...
 
 
 RECORDS: Mapping[str, type[Record]] = {"PodMeta": PodMeta}

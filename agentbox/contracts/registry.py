@@ -1,42 +1,74 @@
 """The complete route table. Rows are matched in this order, so a fixed path precedes one with a
-parameter.
+parameter. A resource is imported when one of its routes is used: a client uses few.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import import_module
+from typing import Any, Final
 
-from agentbox.contracts.routes.agents import AGENTS, TASKS
-from agentbox.contracts.routes.approvals import APPROVALS
-from agentbox.contracts.routes.beads import BEADS
-from agentbox.contracts.routes.box import BOX
-from agentbox.contracts.routes.events import EVENTS
-from agentbox.contracts.routes.memory import MEMORY
-from agentbox.contracts.routes.mesh import MESH
-from agentbox.contracts.routes.pods import PODS
-from agentbox.contracts.routes.reviews import REVIEWS
+from agentbox.contracts.resource import Resource
 from agentbox.contracts.routes.route import Route
-from agentbox.contracts.routes.states import STATES
-from agentbox.contracts.routes.tokens import TOKENS
+from agentbox.contracts.scopes import SCOPES as SCOPES
 
-ROUTES: tuple[Route, ...] = (
-    *BOX,
-    *BEADS,
-    *PODS,
-    *MEMORY,
-    *EVENTS,
-    *AGENTS,
-    *TASKS,
-    *REVIEWS,
-    *APPROVALS,
-    *STATES,
-    *TOKENS,
-    *MESH,
+# Modules of `agentbox.contracts.operations`; each has `RESOURCES`.
+_MODULES: Final = (
+    "box",
+    "beads",
+    "pods",
+    "memory",
+    "events",
+    "agents",
+    "tasks",
+    "reviews",
+    "approvals",
+    "states",
+    "tokens",
+    "mesh",
 )
-BY_NAME: Mapping[str, Route] = {route.name: route for route in ROUTES}
+RESOURCES: tuple[Resource, ...]
+ROUTES: tuple[Route, ...]
 
-# Scopes of tokens. `admin` includes all but `core`; `core` is for per-boot tokens only,
-# `mesh:session` for the token of a mesh session: neither can be assigned.
-SCOPES: frozenset[str] = frozenset(
-    f"{slot}:{verb}"
-    for slot in ("beads", "pods", "memory", "events", "agents", "approvals")
-    for verb in ("read", "write")
-) | {"reviews:write", "mesh:join", "mesh:admin", "mesh:session", "admin", "core"}
+
+class _RoutesByName(Mapping[str, Route]):
+    """Imports resources in their order until one has the route."""
+
+    def __getitem__(self, name: str) -> Route:
+        for module in _MODULES:
+            for resource in _resources(module):
+                if (route := resource.routes_by_name.get(name)) is not None:
+                    return route
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return (route.name for route in _all_routes())
+
+    def __len__(self) -> int:
+        return len(_all_routes())
+
+
+BY_NAME: Mapping[str, Route] = _RoutesByName()
+
+
+@cache
+def _resources(module: str) -> tuple[Resource, ...]:
+    found: tuple[Resource, ...] = import_module(f"agentbox.contracts.operations.{module}").RESOURCES
+    return found
+
+
+@cache
+def _all_resources() -> tuple[Resource, ...]:
+    return tuple(resource for module in _MODULES for resource in _resources(module))
+
+
+@cache
+def _all_routes() -> tuple[Route, ...]:
+    return tuple(route for resource in _all_resources() for route in resource.routes)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "ROUTES":
+        return _all_routes()
+    if name == "RESOURCES":
+        return _all_resources()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

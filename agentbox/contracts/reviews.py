@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Protocol
 
-from agentbox.core.records.bounds import bounded_text
+from agentbox.contracts.arguments import Id, Position
+from agentbox.core.records.bounds import bounded_text, number_range
 from agentbox.core.records.wire import JsonObj, Record, record
 
 
@@ -83,6 +84,24 @@ class Committed(Record):
 class Discarded(Record):
     agent_id: str
     digest: str
+
+
+class ReviewEndpoints(Protocol):
+    """What the API serves for reviews."""
+
+    async def list_reviews(self) -> Reviews: ...
+
+    async def show(
+        self,
+        agent_id: Id,
+        *,
+        at: Position = 0,
+        limit: Annotated[int, number_range(1, 1_000)] = 100,
+    ) -> ReviewPage: ...
+
+    async def commit(self, agent_id: Id, change: CommitBody) -> Committed: ...
+
+    async def discard(self, agent_id: Id) -> Discarded: ...
 
 
 RECORDS: Mapping[str, type[Record]] = {

@@ -1,8 +1,9 @@
 """Request and response bodies of states."""
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Protocol
 
+from agentbox.contracts.arguments import Cursor, Id, PageSize
 from agentbox.core.records.bounds import bounded_text
 from agentbox.core.records.wire import Record, record
 
@@ -58,6 +59,20 @@ class AdoptBody(Record):
 
     source: Annotated[str, bounded_text(pattern=LEGACY_NAME)]
     name: Annotated[str, bounded_text(pattern=ADOPTED_NAME)]
+
+
+class StateEndpoints(Protocol):
+    """What the API serves for states. An id may also be a name."""
+
+    async def list_states(
+        self, *, limit: PageSize = 100, cursor: Cursor | None = None, legacy: bool = False
+    ) -> States: ...
+
+    async def adopt(self, source: AdoptBody) -> State: ...
+
+    async def show(self, id: Id) -> State: ...
+
+    async def remove(self, id: Id) -> StateHolds: ...
 
 
 RECORDS: Mapping[str, type[Record]] = {

@@ -1,22 +1,18 @@
-"""Tasks on the wire, and their mapping to beads."""
+"""Tasks: beads that run an agent."""
 
-import re
+from collections.abc import AsyncIterator
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Protocol
 
-from agentbox.adapters.orchestrator.checks import check_form, check_program
-from agentbox.client.records import Task, TaskState
-from agentbox.contracts.beads import MAX_TITLE, PRIORITY, Bead
-from agentbox.contracts.orchestrator import MAX_RUN_SECONDS, AgentInfo, AgentSpec, ExitRecord
-from agentbox.core import clock
-from agentbox.core.http.problems import invalid
-from agentbox.core.records.bounds import bounded_text, number_range, schema_keywords
+from agentbox.client.records import Submitted, Task
+from agentbox.contracts.arguments import Cursor, Id, PageSize, Position
+from agentbox.contracts.beads import MAX_TITLE, PRIORITY
+from agentbox.contracts.orchestrator import AgentSpec, RunSeconds, StreamItem
+from agentbox.core.records.bounds import bounded_text, number_range
+from agentbox.core.records.page import Page
 from agentbox.core.records.wire import Record, record
 
 DEFAULT_TIMEOUT = 600.0  # seconds, of one-shot runs
-_REF = re.compile(
-    r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-)  # a UUID, as written by `agentbox.core.ids`
 
 
 @record
@@ -27,97 +23,26 @@ class TaskBody(Record):
 
     spec: AgentSpec
     input: bytes | None = None
-    timeout_s: Annotated[float, schema_keywords(exclusiveMinimum=0, maximum=MAX_RUN_SECONDS)] = (
-        DEFAULT_TIMEOUT
-    )
+    timeout_s: RunSeconds = DEFAULT_TIMEOUT
     priority: Annotated[int, number_range(*PRIORITY)] = 5
     not_before: datetime | None = None
     dedup_key: Annotated[str | None, bounded_text(maximum=MAX_TITLE)] = None
     attached: bool = False
 
 
-def check_body(body: TaskBody, agents: frozenset[str]) -> None:
-    """Raises ValidationError if it cannot run as a task; `agents` are the names in [agents]."""
-    if not 0 < body.timeout_s <= MAX_RUN_SECONDS:
-        raise invalid("/timeout_s", f"must be above 0 and at most {MAX_RUN_SECONDS:g}")
-    if body.spec.restart != "never":
-        raise invalid("/spec/restart", "must be never: a task runs once")
-    check_form(body.spec, "/spec")
-    check_program(body.spec, agents, "/spec")
+class TaskEndpoints(Protocol):
+    """What the API serves for tasks."""
 
+    async def submit(self, task: TaskBody) -> Submitted: ...
 
-def bead_data(body: TaskBody, ref: str) -> dict[str, Any]:
-    """The `data` of the bead, for readers (redacted); the runner reads its spool."""
-    spec = body.spec
-    return {
-        "task": {
-            "ref": ref,
-            "argv": list(spec.argv),
-            "profile": spec.profile,
-            "cwd": spec.cwd,
-            "timeout_s": body.timeout_s,
-            "input_bytes": len(body.input or b""),
-        }
-    }
+    async def list_tasks(
+        self, *, limit: PageSize = 100, cursor: Cursor | None = None
+    ) -> Page[Task]: ...
 
+    async def get(self, id: Id) -> Task: ...
 
-def spool_ref(bead: Bead) -> str:
-    """The name of the spool entry that a bead refers to; "" if none. Any client may write
-    a bead.
-    """
-    task = bead.data.get("task")
-    ref = task.get("ref") if isinstance(task, dict) else ""
-    return ref if isinstance(ref, str) and _REF.fullmatch(ref) else ""
+    def logs(
+        self, id: Id, *, since: Position = 0, follow: bool = True
+    ) -> AsyncIterator[StreamItem]: ...
 
-
-def task_state(bead: Bead) -> TaskState:
-    """The task state for a bead's status and outcome."""
-    if bead.status == "closed":
-        states: dict[str | None, TaskState] = {"done": "succeeded", "cancelled": "cancelled"}
-        return states.get(bead.outcome, "failed")
-    return "running" if bead.status == "claimed" else "queued"
-
-
-def to_task(bead: Bead, agent_id: str | None = None) -> Task:
-    """Converts a bead to a task. `agent_id` is that of a running task; a finished one has it in its
-    result.
-    """
-    data: Any = bead.data.get("task", {})
-    result: Any = bead.result if isinstance(bead.result, dict) else {}
-    return Task(
-        task_id=bead.id,
-        state=task_state(bead),
-        name=bead.title,
-        argv=tuple(data.get("argv", ())),
-        profile=data.get("profile", ""),
-        creator=bead.creator,
-        attempts=bead.attempts,
-        timeout_s=data.get("timeout_s", DEFAULT_TIMEOUT),
-        created_at=clock.to_wire(bead.created_at),
-        closed_at=clock.to_wire(bead.closed_at) if bead.closed_at else None,
-        agent_id=result.get("agent_id", agent_id),
-        exit=result.get("exit"),
-        isolation=result.get("isolation"),
-        note=bead.note,
-    )
-
-
-def bead_result(info: AgentInfo) -> dict[str, Any]:
-    """The `result` of the bead: agent, exit and isolation."""
-    wire = info.to_wire()
-    return {"agent_id": info.handle.agent_id, "exit": wire["exit"], "isolation": wire["isolation"]}
-
-
-def describe_exit(exit_record: ExitRecord, timeout_s: float) -> str:
-    """Describes how a run ended."""
-    if exit_record.reason == "timeout":
-        return f"ended after {timeout_s:g} s, its time limit"
-    if exit_record.reason == "lost":
-        return "agent-host died while it ran: its processes were killed, so the result is unknown"
-    if exit_record.reason == "limit":
-        return "ended because it crossed a limit"
-    if exit_record.reason == "terminated":
-        return "ended on request"
-    if exit_record.signal is not None:
-        return f"ended by {exit_record.signal}"
-    return f"exit code {exit_record.code}"
+    async def cancel(self, id: Id) -> Task: ...

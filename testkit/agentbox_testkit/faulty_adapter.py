@@ -42,7 +42,7 @@ class FaultyAdapter:
         ]
         self._kinds = [*faults, *[""] * (CALLS_PER_ROUND - len(faults))]
         self._next: list[str] = []
-        self._streams = {spec.name: spec.stream for spec in METHODS[adapter.slot]}
+        self._streams = {spec.name: spec.is_stream for spec in METHODS[adapter.slot]}
         self.fault_counts: Counter[str] = Counter()
 
     def __getattr__(self, name: str) -> Any:

@@ -36,7 +36,6 @@ EXCUSED: dict[str, str] = dict.fromkeys(
         "agentbox/manifest/schema/errors.py",
         "agentbox/mesh/client/client.py",
         "agentbox/mesh/host/host.py",
-        "agentbox/mesh/outbox/outbox.py",
         "agentbox/sandbox/attacks/agent_api.py",
         "agentbox/sandbox/attacks/files.py",
         "agentbox/sandbox/attacks/limits.py",

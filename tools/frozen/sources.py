@@ -26,6 +26,7 @@ from agentbox.adapters.pods.local_fs import LocalFsPods
 from agentbox.adapters.runtime import observe, registry
 from agentbox.adapters.runtime.adapter import Deps, Health, SlotConfig
 from agentbox.adapters.runtime.metrics import Metrics
+from agentbox.agents import parameters
 from agentbox.agents.approvals.request import ApprovalRequest as Approval
 from agentbox.agents.authorization import authorization_registry, revoker
 from agentbox.agents.bridge import forward
@@ -42,7 +43,7 @@ from agentbox.agents.rpc.methods import METHODS as AGENT_RPC
 from agentbox.agents.runs import agent_runner
 from agentbox.agents.states.state import StoredState
 from agentbox.api import endpoints, tasks, tracing
-from agentbox.api.auth.tokens import NewToken, TokenStore
+from agentbox.api.auth.tokens import TokenStore
 from agentbox.api.background.boot_events import event_type as journal_type
 from agentbox.api.endpoints import cloudevents, containers, sockets
 from agentbox.api.metrics.box_metrics import BoxMetrics
@@ -67,7 +68,6 @@ from agentbox.contracts import methods as slot_methods, tasks as task_records
 from agentbox.contracts.agent_host.canaries import CanaryReport
 from agentbox.contracts.agent_host.denials import DenialCounts
 from agentbox.contracts.agent_host.lifecycle_record import LifecycleRecord
-from agentbox.contracts.box import RECORDS_BY_NAME as HTTP_RECORDS
 from agentbox.contracts.events import Event, NewEvent
 from agentbox.contracts.mesh import MeshSession
 from agentbox.contracts.orchestrator import (
@@ -78,7 +78,9 @@ from agentbox.contracts.orchestrator import (
     RunResult,
     StreamItem,
 )
+from agentbox.contracts.records import RECORDS_BY_NAME as HTTP_RECORDS
 from agentbox.contracts.registry import ROUTES, SCOPES
+from agentbox.contracts.tokens import NewToken
 from agentbox.core import slot_errors as problems
 from agentbox.core.deadline import Deadline
 from agentbox.core.errors import ExitCode
@@ -260,7 +262,7 @@ WRITTEN: Final[Mapping[str, tuple[Any, ...]]] = {
     "agent API tools of another shape": (specials,),
     "agent budgets in use": (budget_usage,),
     "agent-host RPC": (rpc, rpc_client, over_rpc, session, subscriptions),
-    "agent-host RPC by a bridge": (forward,),
+    "agent-host RPC by a bridge": (forward, parameters),
     "agent-host RPC standings": (authorization_registry,),
     "agent as shown": (shown, grant_set),
     "agent stream state": (agent_runner,),

@@ -67,6 +67,10 @@ def agent_api() -> dict[str, str]:
     return found
 
 
+_KINDS: Mapping[str, str] = {"stream": "read", "socket": "write"}
+_SCOPES = {("orchestrator", "write"): "agents:write"}
+
+
 def slots() -> dict[str, str]:
     """Implementations of each slot, and its methods: names in metrics, traces and the journal."""
     found = {f"orchestrator capability {name}": "" for name in sources.AGENT_HOST_CAPABILITIES}
@@ -74,9 +78,11 @@ def slots() -> dict[str, str]:
         kind = sources.registry.resolve(slot, impl)
         found[f"{slot} use {impl}"] = f"contract {kind.contract_version}"
         found.update({f"{slot} capability {name}": "" for name in kind.capabilities})
-    for slot, specs in sources.slot_methods.METHODS.items():
+    for name, specs in sources.slot_methods.METHODS.items():
         for spec in specs:
-            found[f"{slot}.{spec.name}"] = f"{spec.kind}, {spec.scope}"
+            verb = _KINDS.get(spec.kind, str(spec.kind))
+            scope = spec.scope[0] if spec.scope else _SCOPES.get((name, verb), f"{name}:{verb}")
+            found[f"{name}.{spec.name}"] = f"{verb}, {scope}"
     return found
 
 

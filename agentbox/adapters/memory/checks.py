@@ -11,18 +11,19 @@ from agentbox.adapters.runtime.checks import (
     check_text,
     json_text,
 )
+from agentbox.contracts.memory import (
+    HIT_LIMIT,
+    MAX_KEY,
+    MAX_METADATA,
+    MAX_NAMESPACES,
+    MAX_QUERY,
+    MAX_TTL,
+    MAX_VALUE,
+    NAMESPACE,
+)
 from agentbox.core.records.wire import JsonValue, invalid_value
 
-MAX_KEY = 512  # bytes
-MAX_VALUE = 256 << 10  # bytes of JSON, and bytes of text
-MAX_METADATA = 32  # keys
 MAX_METADATA_BYTES = 4 << 10
-MAX_QUERY = 8 << 10  # characters
-MAX_NAMESPACES = 64  # per search
-MAX_TTL = 10 * 366 * 86400  # seconds
-LIMIT = (1, 500)  # a page of `list`
-HIT_LIMIT = (1, 100)
-NAMESPACE = r"^[a-z0-9][a-z0-9._:-]{0,127}$"
 _NAMESPACE = re.compile(NAMESPACE)
 
 

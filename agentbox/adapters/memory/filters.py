@@ -5,39 +5,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from agentbox.adapters.runtime.checks import check_json, check_text
+from agentbox.contracts.memory import MAX_CHOICES, MAX_CONDITIONS
 from agentbox.core.records.wire import invalid_value
 
 Op = Literal["eq", "in", "ne", "gt", "gte", "lt", "lte", "exists"]
 _OPS = ("in", "ne", "gt", "gte", "lt", "lte", "exists")
-MAX_CONDITIONS = 32
-MAX_CHOICES = 100
-
-_SCALAR = {"type": ["string", "number", "boolean", "null"]}
-_ORDERED = {"type": ["string", "number"]}
-SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "maxProperties": MAX_CONDITIONS,
-    "additionalProperties": {
-        "anyOf": [
-            _SCALAR,
-            {
-                "type": "object",
-                "properties": {
-                    "in": {
-                        "type": "array",
-                        "items": _SCALAR,
-                        "minItems": 1,
-                        "maxItems": MAX_CHOICES,
-                    },
-                    "ne": _SCALAR,
-                    **dict.fromkeys(("gt", "gte", "lt", "lte"), _ORDERED),
-                    "exists": {"type": "boolean"},
-                },
-                "additionalProperties": False,
-            },
-        ]
-    },
-}
 
 
 @dataclass(frozen=True, slots=True)

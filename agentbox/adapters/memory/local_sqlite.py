@@ -27,7 +27,7 @@ from agentbox.adapters.runtime.adapter import Deps, Page, SlotConfig
 from agentbox.adapters.runtime.checks import check_range, check_text, decode_cursor, encode_cursor
 from agentbox.adapters.runtime.paging import page_of, page_of_records
 from agentbox.adapters.runtime.sqlite_adapter import SqliteAdapter
-from agentbox.contracts.memory import Embedder, Hit, MemoryEntry, MemoryStats
+from agentbox.contracts.memory import LIMIT, MAX_KEY, Embedder, Hit, MemoryEntry, MemoryStats
 from agentbox.core.deadline import Deadline
 from agentbox.core.records.wire import EMPTY, JsonObj, JsonValue, Scalar
 from agentbox.core.storage.damaged_rows import DamagedRows, damaged_row
@@ -174,8 +174,8 @@ class LocalSqliteMemory(SweptMemory[Database], SqliteAdapter):
     ) -> Page[MemoryEntry]:
         self._require_open()
         checks.check_namespace(namespace)
-        check_text(prefix, "/prefix", max_length=checks.MAX_KEY)
-        check_range(limit, "/limit", checks.LIMIT)
+        check_text(prefix, "/prefix", max_length=MAX_KEY)
+        check_range(limit, "/limit", LIMIT)
         conditions = filters.parse_filter(filter)
         listing = ["list", namespace, prefix, dict(filter)]
         after = decode_cursor(cursor, listing, 1)

@@ -7,12 +7,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, get_args
 
 from agentbox.core import clock as wall
 from agentbox.core.deadline import Deadline
 from agentbox.core.ids import uuid7
 from agentbox.core.paths import Paths
+from agentbox.core.records.page import Page as Page
 from agentbox.core.records.plain import to_plain
 from agentbox.core.records.wire import Record, record
 from agentbox.core.storage.store_record import StoreRecord
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from agentbox.adapters.runtime.metrics import Metrics
     from agentbox.plan.model import Plan
 
-T = TypeVar("T")
 SlotName = Literal["beads", "pods", "memory", "events", "orchestrator"]
 SLOTS: tuple[SlotName, ...] = get_args(SlotName)
 
@@ -33,14 +33,6 @@ class Health(Record):
     state: Literal["ok", "degraded", "down"]
     detail: str
     checked_at: datetime
-
-
-@record
-class Page(Record, Generic[T]):
-    """One page of a keyset listing. `next_cursor` is None on the last page."""
-
-    items: tuple[T, ...]
-    next_cursor: str | None = None
 
 
 class Clock(Protocol):

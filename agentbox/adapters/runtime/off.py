@@ -1,24 +1,16 @@
 """The base class of the `off` implementations: refuses each method of the slot's Protocol with a
 typed error."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from datetime import datetime
 from inspect import iscoroutinefunction
 from typing import Any, ClassVar, Literal
 
 from agentbox.adapters.runtime.adapter import Adapter, Deps, Health, SlotConfig
+from agentbox.contracts.resource import protocol_methods
 from agentbox.core import clock
 from agentbox.core.deadline import Deadline
 from agentbox.core.slot_errors import AdapterDisabled, AdapterError, SlotUnavailable
-
-
-def protocol_methods(contract: type) -> dict[str, Callable[..., Any]]:
-    """Return the methods declared by a slot's Protocol, by name."""
-    return {
-        name: item
-        for name, item in vars(contract).items()
-        if callable(item) and not name.startswith("_")
-    }
 
 
 class Off(Adapter):

@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-import inspect
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -16,7 +15,8 @@ from agentbox.adapters.runtime.observe import SlotCall, observe_call, outcome_of
 from agentbox.adapters.runtime.off import Off
 from agentbox.adapters.runtime.shares import is_agent
 from agentbox.adapters.runtime.spans import NoTracing, Tracing
-from agentbox.contracts.methods import CONTRACTS, METHODS, MethodSpec
+from agentbox.contracts.methods import SLOTS
+from agentbox.contracts.operation import Operation
 from agentbox.core.canonical import canonical_json
 from agentbox.core.deadline import Deadline
 from agentbox.core.records.wire import invalid_value, to_wire
@@ -72,12 +72,10 @@ class Pipeline:
         self._slot = slot
         self._source = source
         self._deps = deps
-        self._signatures = {
-            spec.name: inspect.signature(getattr(CONTRACTS[slot], spec.name))
-            for spec in METHODS[slot]
-        }
+        resource = SLOTS[slot]
+        self._signatures = {name: resource.signature(name) for name in resource.by_name}
 
-    async def call(self, spec: MethodSpec, *args: Any, **kwargs: Any) -> Any:
+    async def call(self, spec: Operation, *args: Any, **kwargs: Any) -> Any:
         """Call a method that returns once."""
         arguments = self._bind(spec, args, kwargs)
         result: Any = None
@@ -99,14 +97,14 @@ class Pipeline:
             for value in arguments.values():
                 if isinstance(value, RedactingStream):
                     self._count_redactions(spec, value)
-            if spec.journal and call.reached:
+            if spec.audit and call.reached:
                 await self._record_write(spec, arguments, result, failure)
             if failure is not None:
                 raise failure
         return result
 
     def stream(
-        self, spec: MethodSpec, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+        self, spec: Operation, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> AsyncGenerator[Any]:
         """Call a streaming method. The method is called now; the span ends at the first item."""
         instance = self._source.serving
@@ -114,7 +112,7 @@ class Pipeline:
         return self._iterate(spec, instance, iterator)
 
     async def _iterate(
-        self, spec: MethodSpec, instance: Adapter, iterator: Any
+        self, spec: Operation, instance: Adapter, iterator: Any
     ) -> AsyncGenerator[Any]:
         items = self._deps.metrics.stream_items.labels(self._slot, spec.name)
         try:
@@ -133,20 +131,20 @@ class Pipeline:
                 await aclose()
 
     def _bind(
-        self, spec: MethodSpec, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+        self, spec: Operation, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> dict[str, Any]:
         bound = self._signatures[spec.name].bind(None, *args, **kwargs)
         return {name: value for name, value in bound.arguments.items() if name != "self"}
 
-    def _observe(self, spec: MethodSpec) -> AbstractContextManager[SlotCall]:
+    def _observe(self, spec: Operation) -> AbstractContextManager[SlotCall]:
         return observe_call(
             self._slot, spec.name, self._source.cfg.use, self._deps.spans, self._deps.metrics
         )
 
-    def _deadline(self, spec: MethodSpec, arguments: Mapping[str, Any]) -> "_DeadlineBlock":
+    def _deadline(self, spec: Operation, arguments: Mapping[str, Any]) -> "_DeadlineBlock":
         seconds = spec.deadline_s
-        if spec.deadline_plus is not None:
-            argument, option = spec.deadline_plus
+        if spec.deadline_from is not None:
+            argument, option = spec.deadline_from
             value = arguments.get(
                 argument, self._signatures[spec.name].parameters[argument].default
             )
@@ -157,12 +155,12 @@ class Pipeline:
             self._slot, spec.name, deadline if caller is None else min(deadline, caller)
         )
 
-    def _redact(self, spec: MethodSpec, arguments: dict[str, Any]) -> dict[str, Any]:
-        if not spec.text_fields and not spec.identifiers:
+    def _redact(self, spec: Operation, arguments: dict[str, Any]) -> dict[str, Any]:
+        if not spec.redact and not spec.identifiers:
             return arguments
         try:
             redaction = self._deps.guard.redact(
-                self._slot, spec.name, arguments, spec.text_fields, spec.identifiers
+                self._slot, spec.name, arguments, spec.redact, spec.identifiers
             )
         except RecursionError:
             raise invalid_value("", "is nested too deeply") from None
@@ -171,7 +169,7 @@ class Pipeline:
         self._count_redactions(spec, redaction)
         return {name: self._wrap_body(value) for name, value in redaction.document.items()}
 
-    def _rejected_error(self, spec: MethodSpec, error: RedactionFailed) -> AdapterWriteRejected:
+    def _rejected_error(self, spec: Operation, error: RedactionFailed) -> AdapterWriteRejected:
         return AdapterWriteRejected(
             f"cannot write to {self._slot}: {error}", slot=self._slot, method=spec.name
         )
@@ -184,15 +182,15 @@ class Pipeline:
             else value
         )
 
-    def _count_redactions(self, spec: MethodSpec, redaction: Redacted | RedactingStream) -> None:
+    def _count_redactions(self, spec: Operation, redaction: Redacted | RedactingStream) -> None:
         context.current().redacted.update(redaction.counts)
         for name, count in redaction.counts.items():
             self._deps.metrics.redactions.labels(self._slot, spec.name, name).inc(count)
         if redaction.failed:
             self._deps.metrics.redaction_failures.labels(self._slot, "soft").inc(redaction.failed)
 
-    async def _record_intent(self, spec: MethodSpec, arguments: Mapping[str, Any]) -> None:
-        if spec.journal and is_agent(context.current().principal):
+    async def _record_intent(self, spec: Operation, arguments: Mapping[str, Any]) -> None:
+        if spec.audit and is_agent(context.current().principal):
             self._deps.journal.check_agent_writes()
         if not spec.intent or self._deps.journal.is_off:
             return
@@ -206,7 +204,7 @@ class Pipeline:
 
     async def _record_write(
         self,
-        spec: MethodSpec,
+        spec: Operation,
         arguments: Mapping[str, Any],
         result: Any,
         failure: AdapterError | None,
@@ -255,7 +253,7 @@ class _DeadlineBlock:
             ) from timeout
 
 
-def intent_event(spec: MethodSpec, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def intent_event(spec: Operation, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the event data recorded before an agent is started or ended: names, never arguments or
     environment."""
     if "spec" in arguments:

@@ -7,7 +7,8 @@ from typing import Any
 
 from agentbox.adapters.runtime.adapter import SlotName
 from agentbox.adapters.runtime.pipeline import Pipeline
-from agentbox.contracts.methods import METHODS, MethodSpec
+from agentbox.contracts.methods import METHODS
+from agentbox.contracts.operation import Operation
 
 
 class SlotProxy:
@@ -24,11 +25,11 @@ def proxy_for(slot: SlotName, pipeline: Pipeline) -> Any:
     return proxy
 
 
-def _method(spec: MethodSpec, pipeline: Pipeline) -> Callable[..., Any]:
-    if spec.stream:
+def _method(spec: Operation, pipeline: Pipeline) -> Callable[..., Any]:
+    if spec.is_stream:
         return partial(_stream, pipeline, spec)
     return partial(pipeline.call, spec)
 
 
-def _stream(pipeline: Pipeline, spec: MethodSpec, *args: Any, **kwargs: Any) -> AsyncGenerator[Any]:
+def _stream(pipeline: Pipeline, spec: Operation, *args: Any, **kwargs: Any) -> AsyncGenerator[Any]:
     return pipeline.stream(spec, args, kwargs)

@@ -21,48 +21,12 @@ SCOPES = frozenset(
     for slot in ("beads", "pods", "memory", "events", "agents")
     for verb in ("read", "write")
 )
-# The routes available to agents. Each checks ownership: by a binding of the caller, or by the
-# owner.
-_ROUTES = frozenset(
-    (
-        "create_epic",
-        "create_child",
-        "add_dep",
-        "remove_dep",
-        "claim",
-        "claim_next",
-        "heartbeat",
-        "release",
-        "close_bead",
-        "ready_beads",
-        "list_beads",
-        "show_bead",
-        "write_pod",
-        "patch_pod",
-        "delete_pod",
-        "read_pod",
-        "options_pod",
-        "store_memory",
-        "retrieve_memory",
-        "delete_memory",
-        "list_memory",
-        "search_memory",
-        "memory_stats",
-        "append_events",
-        "read_events",
-        "spawn",
-        "list_agents",
-        "get_agent",
-        "terminate_agent",
-        "stream_agent",
-        "attach_agent",
-    )
-)
 
 
 def resolve_on_behalf(caller: Caller, headers: Mapping[str, str], route: Route) -> Caller:
     """The agent named by the header instead of the gateway. Rejects the header from any other
-    caller, and routes not available to agents. Raises PermissionDenied, ValidationError.
+    caller, and routes not available to agents; each of those checks ownership. Raises
+    PermissionDenied, ValidationError.
     """
     value = headers.get(HEADER)
     if value is None:
@@ -76,7 +40,7 @@ def resolve_on_behalf(caller: Caller, headers: Mapping[str, str], route: Route) 
             "must be the ids of an agent, its state, session and trace, and its name in "
             "[agents] where it has one",
         )
-    if route.name not in _ROUTES:
+    if not route.agents:
         raise PermissionDenied("cannot serve this route to an agent", scope="admin")
     agent_id, state, session, trace, name = match.groups(default="")
     principal = f"{PRINCIPAL}{agent_id}"

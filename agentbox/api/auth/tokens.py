@@ -6,22 +6,29 @@ import asyncio
 import hashlib
 import re
 import secrets
-from collections.abc import Mapping
 from dataclasses import fields
-from datetime import datetime, timedelta
-from typing import Annotated, Any
+from datetime import timedelta
+from typing import Any
 
 import apsw
 import structlog
 
 from agentbox.adapters.runtime.checks import check_range
 from agentbox.api.auth.access import Caller
-from agentbox.contracts.registry import SCOPES
+from agentbox.contracts.tokens import (
+    BOUND,
+    GRANTABLE,
+    MAX_RATE,
+    MAX_TTL,
+    NAME,
+    MadeToken,
+    NewToken,
+    Token,
+)
 from agentbox.core import clock
 from agentbox.core.ids import uuid7
 from agentbox.core.paths import Paths
-from agentbox.core.records.bounds import bounded_text, item_count, number_range, schema_keywords
-from agentbox.core.records.wire import Record, invalid_value, record
+from agentbox.core.records.wire import invalid_value
 from agentbox.core.slot_errors import AdapterError, NotFound, ValidationError
 from agentbox.core.storage.damaged_rows import DamagedRows, damaged_row
 from agentbox.core.storage.sqlite import Database
@@ -30,9 +37,6 @@ from agentbox.core.storage.sqlite_text import each_row
 FILE = "access.db"
 PREFIX = "abx_"  # recognizable for secret scanners
 VALUE_BYTES = 32
-MAX_TTL = 10 * 366 * 86400  # seconds
-MAX_RATE = 100_000  # requests a second
-GRANTABLE = SCOPES - {"core", "mesh:session"}
 MIGRATIONS = (
     """
     CREATE TABLE tokens (
@@ -44,82 +48,25 @@ MIGRATIONS = (
     "ALTER TABLE tokens ADD COLUMN rate INTEGER NOT NULL DEFAULT 0",
     "ALTER TABLE tokens ADD COLUMN origin_box TEXT NOT NULL DEFAULT ''",
 )
-NAME = r"^[a-z0-9][a-z0-9._-]{0,63}$"
-BOUND = r"^[\x21-\x7e]{0,256}$"
 _NAME, _BOUND = re.compile(NAME), re.compile(BOUND)
-Bound = Annotated[str, bounded_text(pattern=BOUND)]
-Granted = Annotated[str, schema_keywords(enum=sorted(GRANTABLE))]
+_COLUMNS = ("sha256", *(field.name for field in fields(Token)))
+_SELECT = f"SELECT {', '.join(_COLUMNS)} FROM tokens"
 _log = structlog.get_logger()
 
 
-@record
-class NewToken(Record):
-    """A token to create. `ttl_s` None: it does not expire. An empty binding does not restrict.
-    `rate` is in requests per second, 0 = unlimited. `origin_box` is the box whose journal it may
-    deliver; empty: none.
+def caller_of(token: Token) -> Caller:
+    """The caller with this token. Two tokens of one name are one principal, so that a token can be
+    renewed.
     """
-
-    name: Annotated[str, bounded_text(pattern=NAME)]
-    scopes: Annotated[tuple[Granted, ...], item_count(minimum=1)]
-    ttl_s: Annotated[int | None, number_range(1, MAX_TTL)] = None
-    pod_prefix: Bound = ""
-    memory_prefix: Bound = ""
-    event_source: Bound = ""
-    rate: Annotated[int, number_range(0, MAX_RATE)] = 0
-    origin_box: Bound = ""
-
-
-@record
-class Token(Record):
-    """The metadata of a token, without its value."""
-
-    id: str
-    name: str
-    scopes: tuple[str, ...]
-    created_by: str
-    created_at: datetime
-    expires_at: datetime | None
-    pod_prefix: str
-    memory_prefix: str
-    event_source: str
-    rate: int
-    origin_box: str
-
-    @property
-    def caller(self) -> Caller:
-        """The caller with this token. Two tokens of one name are one principal, so that a token can
-        be renewed.
-        """
-        return Caller(
-            f"urn:agentbox:token:{self.name}",
-            frozenset(self.scopes),
-            pod_prefix=self.pod_prefix,
-            memory_prefix=self.memory_prefix,
-            event_source=self.event_source,
-            rate=self.rate,
-            origin_box=self.origin_box,
-        )
-
-
-@record
-class MadeToken(Token):
-    """A new token. `value` is returned only here."""
-
-    value: str
-
-
-@record
-class Tokens(Record):
-    """All tokens, oldest first."""
-
-    items: tuple[Token, ...]
-
-
-_COLUMNS = ("sha256", *(field.name for field in fields(Token)))
-_SELECT = f"SELECT {', '.join(_COLUMNS)} FROM tokens"
-RECORDS: Mapping[str, type[Record]] = {
-    kind.__name__: kind for kind in (NewToken, Token, MadeToken, Tokens)
-}
+    return Caller(
+        f"urn:agentbox:token:{token.name}",
+        frozenset(token.scopes),
+        pod_prefix=token.pod_prefix,
+        memory_prefix=token.memory_prefix,
+        event_source=token.event_source,
+        rate=token.rate,
+        origin_box=token.origin_box,
+    )
 
 
 class TokenStore:
@@ -153,7 +100,7 @@ class TokenStore:
         token = self._tokens.get(sha256)
         if token is None or (token.expires_at is not None and token.expires_at <= clock.now()):
             return None
-        return token.caller
+        return caller_of(token)
 
     async def create(self, request: NewToken, created_by: str) -> MadeToken:
         """A new token with its value. Raises ValidationError, BackendError."""

@@ -7,7 +7,7 @@ from agentbox.adapters.runtime.adapter import SLOTS, SlotConfig, SlotName, slot_
 from agentbox.box.supervision.applied_plan import store_applied
 from agentbox.box.supervision.secrets import visible_environment
 from agentbox.box.supervision.slot_secrets import slot_secrets
-from agentbox.contracts.bodies import Applied
+from agentbox.contracts.box import Applied
 from agentbox.core import paths as settings
 from agentbox.core.errors import AgentboxError
 from agentbox.core.http.problems import Conflict

@@ -9,8 +9,10 @@ from starlette.responses import Response
 from agentbox.adapters.runtime import context
 from agentbox.api.auth.ownership import check_agent
 from agentbox.api.endpoints.sockets import AttachmentSocket
-from agentbox.api.http.request import MAX_GENERATION, MAX_GRACE, ApiRequest
-from agentbox.contracts.bodies import NewAgent, RunBody, SignalBody
+from agentbox.api.http.request import ApiRequest
+from agentbox.contracts.arguments import MAX_GENERATION, MAX_GRACE
+from agentbox.contracts.bodies import RunBody, SignalBody
+from agentbox.contracts.operations.agents import NewAgent
 from agentbox.contracts.orchestrator import (
     LIMIT,
     MAX_RUN_SECONDS,

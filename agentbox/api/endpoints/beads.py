@@ -9,13 +9,12 @@ from agentbox.api.auth.access import require
 from agentbox.api.auth.naming import resolve_principal
 from agentbox.api.auth.ownership import agent_tag, check_bead, is_owned, restrict_filter
 from agentbox.api.http.request import ApiRequest
-from agentbox.contracts.beads import LIMIT, BeadFilter, BeadSpec
+from agentbox.contracts.beads import LIMIT, BeadFilter, BeadSpec, NewBead
 from agentbox.contracts.bodies import (
     ClaimBody,
     ClaimNextBody,
     CloseBody,
     HeartbeatBody,
-    NewBead,
     ReleaseBody,
 )
 from agentbox.core.http.responses import RecordResponse

@@ -12,7 +12,7 @@ from agentbox.api.http.request import ApiRequest
 from agentbox.api.openapi import document
 from agentbox.box.supervision.events import read_events
 from agentbox.box.supervision.timeline import boot_report
-from agentbox.contracts.bodies import Draining
+from agentbox.contracts.box import Draining
 from agentbox.core.files.atomic import read_json
 from agentbox.core.http.responses import RecordResponse
 from agentbox.core.paths import Paths

@@ -9,9 +9,18 @@ from agentbox.api.auth.bindings import bound_source
 from agentbox.api.auth.naming import check_type, resolve_principal
 from agentbox.api.background.approver_presence import SCOPE
 from agentbox.api.endpoints.cloudevents import MEDIA_TYPES, parse_delivered, parse_events
-from agentbox.api.http.request import MAX_CURSOR, ApiRequest
-from agentbox.contracts.bodies import Appended, EventsBody, Head, VerifyBody
-from agentbox.contracts.events import LIMIT, Event, EventFilter, NewEvent
+from agentbox.api.http.request import ApiRequest
+from agentbox.contracts.arguments import MAX_CURSOR
+from agentbox.contracts.bodies import VerifyBody
+from agentbox.contracts.events import (
+    LIMIT,
+    Appended,
+    Event,
+    EventFilter,
+    EventsBody,
+    Head,
+    NewEvent,
+)
 from agentbox.core.http.problems import invalid
 from agentbox.core.http.responses import EventStreamResponse, RecordResponse
 from agentbox.core.http.sse import ServerSentEvent

@@ -4,8 +4,8 @@ from starlette.responses import Response
 
 from agentbox.api.auth.bindings import check_namespace
 from agentbox.api.http.request import ApiRequest
-from agentbox.contracts.bodies import Hits, SearchBody, StoreBody
-from agentbox.contracts.memory import Memory
+from agentbox.contracts.bodies import SearchBody, StoreBody
+from agentbox.contracts.memory import Hits, Memory
 from agentbox.core.http.problems import invalid
 from agentbox.core.http.responses import RecordResponse
 from agentbox.core.records.json_input import read_json

@@ -4,12 +4,18 @@ from starlette.responses import Response
 
 from agentbox.adapters.runtime.adapter import Page
 from agentbox.api.http.request import ApiRequest
-from agentbox.contracts.mesh import Deregister, Deregistered, Heartbeat, Registration, decode_known
+from agentbox.contracts.mesh import (
+    Deregister,
+    Deregistered,
+    Heartbeat,
+    OutboxItems,
+    Registration,
+    decode_known,
+)
 from agentbox.contracts.mesh_errors import NotAdmitted, SessionEnded
 from agentbox.core.http.responses import RecordResponse
 from agentbox.core.slot_errors import NotFound
 from agentbox.mesh.host.host import Host
-from agentbox.mesh.outbox.outbox import OutboxItems
 
 LIMIT = (1, 500)
 DEFAULT_PAGE = 100

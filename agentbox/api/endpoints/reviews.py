@@ -3,7 +3,8 @@
 from starlette.responses import Response
 
 from agentbox.api.background.approver_presence import agent_host
-from agentbox.api.http.request import MAX_CURSOR, ApiRequest
+from agentbox.api.http.request import ApiRequest
+from agentbox.contracts.arguments import MAX_CURSOR
 from agentbox.contracts.reviews import CommitBody, Committed, Discarded, ReviewPage, Reviews
 from agentbox.core.http.responses import RecordResponse
 

@@ -2,8 +2,8 @@
 
 from starlette.responses import Response
 
-from agentbox.api.auth.tokens import NewToken, Token, Tokens
 from agentbox.api.http.request import ApiRequest
+from agentbox.contracts.tokens import NewToken, Token, Tokens
 from agentbox.core.http.responses import RecordResponse
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agentbox.api.auth.access import Caller
+from agentbox.contracts.arguments import MAX_CURSOR
 from agentbox.contracts.routes.route import Route
 from agentbox.core.http.body import BodyReader
 from agentbox.core.http.problems import invalid
@@ -16,9 +17,6 @@ if TYPE_CHECKING:
 
 R = TypeVar("R", bound=Record)
 IDEMPOTENCY_KEY = r"^[\x20-\x7e]{0,128}$"
-MAX_CURSOR = 2**53  # of a stream: above it JSON numbers are not exact
-MAX_GENERATION = 2**31
-MAX_GRACE = 60.0  # seconds, as in the manifest
 _KEY = re.compile(IDEMPOTENCY_KEY)
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
 _NUMBER = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?([eE][+-]?[0-9]{1,3})?")

@@ -5,9 +5,9 @@ bead.
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from agentbox.api.tasks.beads import spool_ref
 from agentbox.api.tasks.spool import Spool, SpoolEntry
 from agentbox.contracts.beads import BeadFilter
-from agentbox.contracts.tasks import spool_ref
 
 if TYPE_CHECKING:
     from agentbox.contracts.beads import Beads, Status

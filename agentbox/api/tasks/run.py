@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import structlog
 
 from agentbox.adapters.runtime.context import as_caller, current
+from agentbox.api.tasks.beads import bead_result, describe_exit
 from agentbox.api.tasks.run_exceptions import (
     LeaseLostToOther,
     LeftToNextBoot,
@@ -16,8 +17,8 @@ from agentbox.api.tasks.run_exceptions import (
     store_result,
 )
 from agentbox.api.tasks.spool import Spool, SpoolEntry
+from agentbox.contracts.beads import Outcome
 from agentbox.contracts.orchestrator import AgentHandle, AgentInfo, AgentSpec
-from agentbox.contracts.tasks import bead_result, describe_exit
 from agentbox.core.slot_errors import (
     AdapterError,
     AlreadyClaimed,
@@ -277,7 +278,8 @@ class TaskRun:
 
     async def _close_from_exit(self, info: AgentInfo) -> bool:
         assert info.exit is not None
-        note, outcome = describe_exit(info.exit, self.entry.timeout_s), "failed"
+        note = describe_exit(info.exit, self.entry.timeout_s)
+        outcome: Outcome = "failed"
         if self.entry.cancelled_by:
             note, outcome = f"cancelled by {self.entry.cancelled_by}", "cancelled"
         elif self._drained:
@@ -286,7 +288,7 @@ class TaskRun:
             outcome = "done"
         return await self._close(outcome, note, bead_result(info))
 
-    async def _close(self, outcome: str, note: str, result: Any) -> bool:
+    async def _close(self, outcome: Outcome, note: str, result: Any) -> bool:
         """Closes the bead. If the store rejects the result, it is omitted, and the note says so."""
         try:
             body = {"outcome": outcome, "note": note, "result": result}
@@ -304,7 +306,7 @@ class TaskRun:
             )
         return True
 
-    async def _close_with(self, outcome: str, note: str, result: Any) -> None:
+    async def _close_with(self, outcome: Outcome, note: str, result: Any) -> None:
         lease, beads = self.entry.lease_id, self._slots.beads
         try:
             await beads.close_bead(

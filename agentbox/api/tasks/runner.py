@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 import structlog
 
 from agentbox.adapters.runtime.context import as_caller, current
+from agentbox.api.tasks.beads import bead_data, check_body, spool_ref, to_task
 from agentbox.api.tasks.orphans import remove_orphans
 from agentbox.api.tasks.output import TaskOutput
 from agentbox.api.tasks.run import TaskRun
 from agentbox.api.tasks.spool import Spool, SpoolEntry
 from agentbox.client.records import Task
 from agentbox.contracts.beads import Bead, BeadFilter, BeadSpec
-from agentbox.contracts.tasks import TaskBody, bead_data, check_body, spool_ref, to_task
+from agentbox.contracts.tasks import TaskBody
 from agentbox.core.background.tasks import log_failures
 from agentbox.core.ids import new_trace_id, uuid7
 from agentbox.core.paths import Paths

@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import quote, urlencode
+
+from agentbox.contracts.operation import Member
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 _PARAMETER = re.compile(r"\{([a-z_]+)(\*?)\}")
@@ -19,7 +21,8 @@ class Route:
     problem; a `socket` is a GET that becomes a WebSocket, errors before that are problems. With
     `media` = `any` bodies are bytes of any type: the handler reads the body in chunks and evaluates
     Accept itself. `headers` are the relevant request headers. `{name*}` at the end of a path
-    matches the rest, including slashes.
+    matches the rest, including slashes. `members` are the parameters and members of the body with
+    their types; `agents`: may be called for an agent.
     """
 
     name: str
@@ -39,6 +42,8 @@ class Route:
     socket: bool = False
     media: Literal["json", "any"] = "json"
     listener: Literal["api", "metrics"] = "api"
+    members: tuple[Member, ...] = field(default=(), repr=False)
+    agents: bool = False
 
     @property
     def is_public(self) -> bool:
@@ -52,7 +57,7 @@ class Route:
     @property
     def parameters(self) -> tuple[str, ...]:
         """The parameter names in the path."""
-        return tuple(name for name, _ in _PARAMETER.findall(self.path))
+        return path_parameters(self.path)
 
     @property
     def rest_parameter(self) -> str:
@@ -86,6 +91,11 @@ class Route:
         if unknown := sorted(set(present) - set(self.query)):
             raise ValueError(f"route {self.name} has no query parameter {unknown[0]!r}")
         return f"{path}?{urlencode(present, doseq=True)}" if present else path
+
+
+def path_parameters(path: str) -> tuple[str, ...]:
+    """The parameter names in a path."""
+    return tuple(name for name, _ in _PARAMETER.findall(path))
 
 
 def _is_stable(path: str) -> bool:

@@ -1,13 +1,25 @@
 """The callable tools, with the schemas of their arguments. The slot method `bead.claim` is the tool
-`bead/claim`."""
+`bead/claim`. Most follow from the operations; written out are those of another shape.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Annotated, Any, Final, get_args, get_origin
+
+from agentbox.contracts.operation import AgentAccess, Member, Operation
+from agentbox.contracts.operations.agents import AGENTS
+from agentbox.contracts.operations.beads import BEADS
+from agentbox.contracts.operations.events import EVENTS
+from agentbox.contracts.operations.memory import MEMORY
+from agentbox.contracts.resource import Resource, without_none
+from agentbox.core.records.bounds import SchemaKeywords
+from agentbox.core.records.wire import JsonObj, JsonValue
 
 Schema = Mapping[str, Any]
 TEXT: Final[Schema] = {"type": "string"}
 COUNT: Final[Schema] = {"type": "integer", "minimum": 0}
+INTEGER: Final[Schema] = {"type": "integer"}
+NUMBER: Final[Schema] = {"type": "number"}
 TABLE: Final[Schema] = {"type": "object"}
 TEXTS: Final[Schema] = {"type": "array", "items": TEXT}
 ANY: Final[Schema] = {}
@@ -49,7 +61,6 @@ class Tool:
 
 
 _PAGE: Final = {"limit": COUNT, "cursor": TEXT}
-_LEASE: Final = {"lease_id": TEXT, "lease_s": COUNT}
 _BEAD: Final = {
     "title": TEXT,
     "body": TEXT,
@@ -63,6 +74,62 @@ _BEAD: Final = {
     "max_attempts": COUNT,
 }
 
+
+def _derived(resource: Resource) -> tuple[Tool, ...]:
+    """The tools of a resource, in the order of its table."""
+    return tuple(
+        _tool(resource, row, row.agent)
+        for row in resource.operations
+        if row.agent is not None and row.agent.tool
+    )
+
+
+def _tool(resource: Resource, row: Operation, access: AgentAccess) -> Tool:
+    members = [
+        one
+        for one in resource.members(row.name)
+        if one.argument and not one.principal and one.name not in access.without
+    ]
+    body = {one.name: _type(one) for one in members if one.place == "body"}
+    return Tool(
+        name=access.tool,
+        summary=access.summary or row.summary,
+        route=row.route or row.name,
+        path=tuple(one.name for one in members if one.place == "path"),
+        query={one.name: _type(one) for one in members if one.place == "query"},
+        body=body or None,
+        required=tuple(
+            one.name
+            for one in members
+            if one.required and one.place != "path" and one.name not in access.optional
+        ),
+        custom=access.custom,
+    )
+
+
+def _type(member: Member) -> Schema:
+    """The JSON type of an argument, without the bounds: the API checks those. A list in a query is
+    one text.
+    """
+    kind: Any = without_none(member.annotation)
+    keywords: dict[str, Any] = {}
+    while get_origin(kind) is Annotated:
+        inner, *marks = get_args(kind)
+        for mark in marks:
+            keywords |= mark.keywords if isinstance(mark, SchemaKeywords) else {}
+        kind = without_none(inner)
+    if kind is int:
+        return COUNT if keywords.get("minimum", 0) >= 0 else INTEGER
+    if kind is float:
+        return NUMBER
+    if kind is JsonValue:
+        return ANY
+    if get_origin(kind) is tuple:
+        return TEXT if member.place == "query" else TEXTS
+    is_table = kind is JsonObj or get_origin(kind) is Mapping
+    return TABLE if is_table else TEXT
+
+
 TOOLS: Final[tuple[Tool, ...]] = (
     Tool(
         name="bead/create",
@@ -72,79 +139,7 @@ TOOLS: Final[tuple[Tool, ...]] = (
         required=("title",),
         custom="create_bead",
     ),
-    Tool(name="bead/show", summary="Returns one of your beads.", route="show_bead", path=("id",)),
-    Tool(
-        name="bead/list",
-        summary="Lists beads that you created; with parent_id the children of one of your "
-        "beads; with tag or assignee those assigned to you.",
-        route="list_beads",
-        query={
-            "status": TEXT,
-            "kind": TEXT,
-            "parent_id": TEXT,
-            "tag": TEXT,
-            "assignee": TEXT,
-            "creator": TEXT,
-            **_PAGE,
-        },
-    ),
-    Tool(
-        name="bead/ready",
-        summary="Lists your beads that can be claimed now.",
-        route="ready_beads",
-        query={"parent_id": TEXT, **_PAGE},
-    ),
-    Tool(
-        name="bead/claim",
-        summary="Leases one of your beads; the result has the lease_id.",
-        route="claim",
-        path=("id",),
-        body=_LEASE,
-        custom="lease",
-    ),
-    Tool(
-        name="bead/claim_next",
-        summary="Leases the first ready bead that is assigned to you or below parent_id; null "
-        "if there is none.",
-        route="claim_next",
-        body={**_LEASE, "parent_id": TEXT, "tags": TEXTS},
-        custom="lease",
-    ),
-    Tool(
-        name="bead/heartbeat",
-        summary="Extends a lease.",
-        route="heartbeat",
-        path=("id",),
-        body=_LEASE,
-        required=("lease_id",),
-    ),
-    Tool(
-        name="bead/release",
-        summary="Releases a lease.",
-        route="release",
-        path=("id",),
-        body={"lease_id": TEXT, "delay_s": COUNT, "note": TEXT},
-        required=("lease_id",),
-    ),
-    Tool(
-        name="bead/close",
-        summary="Closes a bead with an outcome (done, failed, cancelled), note and result.",
-        route="close_bead",
-        path=("id",),
-        body={"outcome": TEXT, "note": TEXT, "result": ANY, "lease_id": TEXT},
-    ),
-    Tool(
-        name="bead/add_dep",
-        summary="Makes the bead wait for the blocker.",
-        route="add_dep",
-        path=("id", "blocker"),
-    ),
-    Tool(
-        name="bead/remove_dep",
-        summary="Removes the dependency on the blocker.",
-        route="remove_dep",
-        path=("id", "blocker"),
-    ),
+    *_derived(BEADS),
     Tool(
         name="pod/write",
         summary="Stores an object in your container: content as text, or content_base64.",
@@ -178,45 +173,7 @@ TOOLS: Final[tuple[Tool, ...]] = (
         body={"if_match": TEXT},
         custom="delete_pod",
     ),
-    Tool(
-        name="memory/store",
-        summary="Stores an entry in your namespace.",
-        route="store_memory",
-        path=("key",),
-        body={"value": ANY, "text": TEXT, "metadata": TABLE, "ttl_s": COUNT},
-        required=("value",),
-    ),
-    Tool(
-        name="memory/retrieve",
-        summary="Returns one of your entries.",
-        route="retrieve_memory",
-        path=("key",),
-    ),
-    Tool(
-        name="memory/delete",
-        summary="Deletes one of your entries.",
-        route="delete_memory",
-        path=("key",),
-    ),
-    Tool(
-        name="memory/list",
-        summary="Lists your entries by key.",
-        route="list_memory",
-        query={"prefix": TEXT, **_PAGE},
-    ),
-    Tool(
-        name="memory/search",
-        summary="Searches your entries: by meaning, by words, or both (mode hybrid, vector, text).",
-        route="search_memory",
-        body={
-            "query": TEXT,
-            "limit": COUNT,
-            "mode": TEXT,
-            "filter": TABLE,
-            "min_cosine": {"type": "number"},
-        },
-        required=("query",),
-    ),
+    *_derived(MEMORY),
     Tool(
         name="event/append",
         summary="Appends one of your events to the journal.",
@@ -224,12 +181,7 @@ TOOLS: Final[tuple[Tool, ...]] = (
         required=("type",),
         custom="append_event",
     ),
-    Tool(
-        name="event/read",
-        summary="Returns your events after `since`.",
-        route="read_events",
-        query={"since": {"type": "integer"}, "limit": COUNT, "types": TEXT},
-    ),
+    *_derived(EVENTS),
 )
 BY_NAME: Final[Mapping[str, Tool]] = {tool.name: tool for tool in TOOLS}
 BY_METHOD: Final[Mapping[str, Tool]] = {tool.method: tool for tool in TOOLS}
@@ -249,18 +201,7 @@ AGENT_TOOLS: Final[tuple[Tool, ...]] = (
         required=("name",),
         custom="spawn",
     ),
-    Tool(
-        name="agent/list",
-        summary="Lists agents that you started.",
-        route="list_agents",
-        query={"state": TEXT, "name": TEXT, **_PAGE},
-    ),
-    Tool(
-        name="agent/status",
-        summary="Returns an agent that you started, or yourself.",
-        route="get_agent",
-        path=("id",),
-    ),
+    *_derived(AGENTS),
     Tool(
         name="agent/terminate",
         summary="Terminates an agent that you started.",

@@ -14,9 +14,10 @@ import apsw
 import structlog
 
 from agentbox.contracts.beads import Beads
+from agentbox.contracts.mesh import OutboxItem
 from agentbox.core import clock
 from agentbox.core.canonical import canonical_json
-from agentbox.core.records.wire import JsonObj, Record, record
+from agentbox.core.records.wire import JsonObj
 from agentbox.core.slot_errors import AdapterError, NotFound, QuotaExceeded, SlotUnavailable
 from agentbox.core.storage.damaged_rows import UNREADABLE, DamagedRows, damaged_row
 from agentbox.core.storage.sqlite import Database
@@ -37,27 +38,6 @@ MIGRATIONS = (
     """,
 )
 _log = structlog.get_logger()
-
-
-@record
-class OutboxItem(Record):
-    """A waiting result. `digest`: SHA-256 of the body in canonical JSON; `ref`: its spool entry."""
-
-    id: str
-    op: Literal["close", "release"]
-    bead_id: str
-    ref: str
-    outcome: str
-    digest: str
-    size: int
-    created_at: datetime
-
-
-@record
-class OutboxItems(Record):
-    """All waiting results, oldest first."""
-
-    items: tuple[OutboxItem, ...]
 
 
 class SpoolOwner(Protocol):
@@ -307,6 +287,3 @@ def _to_item(result: _Result) -> OutboxItem:
 
 def _digest(body: dict[str, Any]) -> str:
     return hashlib.sha256(canonical_json(body)).hexdigest()
-
-
-RECORDS = {kind.__name__: kind for kind in (OutboxItems,)}

@@ -65,7 +65,7 @@ async def call(container, slot, spec):
     with as_caller(CallContext(principal="p", **WHO)):
         found = getattr(getattr(container, slot), spec.name)(*args, **kwargs)
         try:
-            if not spec.stream:
+            if not spec.is_stream:
                 await found
                 return ""
             if slot == "events" and container.capabilities("events"):

@@ -6,9 +6,9 @@ import json
 import pytest
 
 from agentbox.adapters.runtime.adapter import SLOTS
-from agentbox.adapters.runtime.off import protocol_methods
 from agentbox.adapters.runtime.registry import allowed, resolve
 from agentbox.contracts.methods import CONTRACTS, METHODS
+from agentbox.contracts.resource import protocol_methods
 from agentbox.core.paths import CHECKOUT
 from agentbox.core.slot_errors import UnknownAdapterImpl
 
@@ -62,7 +62,7 @@ def test_every_method_has_a_row_and_every_row_a_method(slot):
     declared = protocol_methods(CONTRACTS[slot])
     assert [spec.name for spec in METHODS[slot]] == list(declared)
     for spec in METHODS[slot]:
-        assert spec.stream != inspect.iscoroutinefunction(declared[spec.name])
+        assert spec.is_stream != inspect.iscoroutinefunction(declared[spec.name])
 
 
 @pytest.mark.parametrize("slot", SLOTS)
@@ -70,5 +70,5 @@ def test_pointers_begin_at_an_argument(slot):
     """Each text field and identifier names a parameter of its method."""
     for spec in METHODS[slot]:
         parameters = inspect.signature(getattr(CONTRACTS[slot], spec.name)).parameters
-        for pointer in (*spec.text_fields, *spec.identifiers):
+        for pointer in (*spec.redact, *spec.identifiers):
             assert pointer.split("/")[1] in parameters

@@ -1,0 +1,39 @@
+"""Operations of named tokens."""
+
+from agentbox.contracts.operation import read, write
+from agentbox.contracts.resource import Resource
+from agentbox.contracts.tokens import NewToken, TokenEndpoints
+
+_ADMIN = ("admin",)
+
+TOKENS = Resource(
+    "tokens",
+    TokenEndpoints,
+    operations=(
+        read(
+            "list_tokens",
+            "GET /v1/tokens",
+            "Tokens that are not revoked, without their values.",
+            scope=_ADMIN,
+        ),
+        write(
+            "create",
+            "POST /v1/tokens",
+            "Creates a token with scopes, an expiry and bindings. Only this response has its "
+            "value.",
+            route="create_token",
+            scope=_ADMIN,
+            body=NewToken,
+            statuses=(201,),
+        ),
+        write(
+            "revoke",
+            "DELETE /v1/tokens/{id}",
+            "Revokes a token at once.",
+            route="revoke_token",
+            scope=_ADMIN,
+            statuses=(204,),
+        ),
+    ),
+)
+RESOURCES = (TOKENS,)

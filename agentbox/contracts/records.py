@@ -1,0 +1,48 @@
+"""All records of requests and responses by the names that routes give them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from agentbox.client.records import Submitted, Task
+from agentbox.contracts import (
+    approvals,
+    beads,
+    box,
+    events,
+    memory,
+    mesh,
+    orchestrator,
+    reviews,
+    states,
+    tokens,
+)
+from agentbox.contracts.beads import Bead
+from agentbox.contracts.events import Appended, Head
+from agentbox.contracts.memory import Hits, MemoryEntry
+from agentbox.contracts.mesh import MeshSession
+from agentbox.contracts.orchestrator import AgentInfo
+from agentbox.contracts.registry import RESOURCES
+from agentbox.core.records.page import Page
+from agentbox.core.records.wire import Record, record
+
+_MODULES = (beads, memory, events, orchestrator, tokens, mesh, reviews, approvals, states, box)
+
+
+@record
+class PageTask(Record):
+    """A page of tasks."""
+
+    items: tuple[Task, ...]
+    next_cursor: str | None = None
+
+
+RECORDS_BY_NAME: Mapping[str, Any] = {
+    **{name: kind for module in _MODULES for name, kind in module.RECORDS.items()},
+    **{name: kind for one in RESOURCES for name, kind in one.bodies.items()},
+    **{kind.__name__: kind for kind in (Hits, Appended, Head, Submitted, Task)},
+    "Page[Bead]": Page[Bead],
+    "Page[AgentInfo]": Page[AgentInfo],
+    "Page[Task]": PageTask,
+    "Page[MemoryEntry]": Page[MemoryEntry],
+    "Page[MeshSession]": Page[MeshSession],
+}

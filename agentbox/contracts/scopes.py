@@ -1,0 +1,10 @@
+"""The scopes of tokens."""
+
+# `admin` includes all but `core`; `core` is for per-boot tokens only, `mesh:session` for the token
+# of a mesh session: neither can be assigned.
+SCOPES: frozenset[str] = frozenset(
+    f"{slot}:{verb}"
+    for slot in ("beads", "pods", "memory", "events", "agents", "approvals")
+    for verb in ("read", "write")
+) | {"reviews:write", "mesh:join", "mesh:admin", "mesh:session", "admin", "core"}
+GRANTABLE = SCOPES - {"core", "mesh:session"}
