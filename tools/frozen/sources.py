@@ -262,7 +262,7 @@ WRITTEN: Final[Mapping[str, tuple[Any, ...]]] = {
     "agent API tools of another shape": (specials,),
     "agent budgets in use": (budget_usage,),
     "agent-host RPC": (rpc, rpc_client, over_rpc, session, subscriptions),
-    "agent-host RPC by a bridge": (forward, parameters),
+    "agent-host RPC by a bridge": (forward, parameters.read_handle),
     "agent-host RPC standings": (authorization_registry,),
     "agent as shown": (shown, grant_set),
     "agent stream state": (agent_runner,),
