@@ -20,21 +20,21 @@ _FUNCTION: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 @cache
-def trees() -> tuple[ast.Module, ...]:
-    """Every file of the product but those that name what belongs to other programs."""
-    return tuple(ast.parse(path.read_text(encoding="utf-8")) for path in sources.product_files())
+def files() -> tuple[tuple[ast.AST, ...], ...]:
+    """The nodes of every file of the product but those that name what belongs to other programs."""
+    trees = (ast.parse(path.read_text(encoding="utf-8")) for path in sources.product_files())
+    return tuple(tuple(ast.walk(tree)) for tree in trees)
+
+
+@cache
+def _all_texts() -> frozenset[str]:
+    return frozenset(text for nodes in files() for node in nodes for text in _texts(node))
 
 
 def constants(pattern: str) -> dict[str, str]:
     """Every text of the product that has that form, parts of formatted ones too."""
     form = re.compile(pattern)
-    return {
-        text: ""
-        for tree in trees()
-        for node in ast.walk(tree)
-        for text in _texts(node)
-        if form.fullmatch(text)
-    }
+    return {text: "" for text in _all_texts() if form.fullmatch(text)}
 
 
 def written(thing: Any) -> tuple[str, ...]:
@@ -82,8 +82,8 @@ def environment() -> dict[str, str]:
     """Names of variables: texts in capitals that are no identifier, and single words that are
     looked up in a mapping called env."""
     spelt, looked_up, identifiers = set[str](), set[str](), set[str]()
-    for tree in trees():
-        for node in ast.walk(tree):
+    for nodes in files():
+        for node in nodes:
             spelt.update(
                 text for text in _texts(node) if _VARIABLE.fullmatch(text) or _PROXY.fullmatch(text)
             )

@@ -22,11 +22,14 @@ _FURTHER: Final = 2  # functions that a type is handed on to
 def types(others: Collection[str]) -> dict[str, str]:
     """Type -> names of members. `others` are dotted names that are no types of events."""
     found: dict[str, set[str]] = {}
-    for tree in code.trees():
-        functions = {node.name: node for node in ast.walk(tree) if isinstance(node, _Function)}
-        logged = {id(below) for node in ast.walk(tree) if _logs(node) for below in ast.walk(node)}
+    for nodes in code.files():
+        typed = [node for node in nodes if any(_texts(node))]
+        if not typed:
+            continue
+        functions = {node.name: node for node in nodes if isinstance(node, _Function)}
+        logged = {id(below) for node in nodes if _logs(node) for below in ast.walk(node)}
         owners = {id(below): node for node in functions.values() for below in ast.walk(node)}
-        for node in ast.walk(tree):
+        for node in typed:
             for name in (
                 text for text in _texts(node) if text not in others and id(node) not in logged
             ):
