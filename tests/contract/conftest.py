@@ -22,6 +22,12 @@ def principals() -> tuple[str, ...]:
 
 
 @pytest.fixture(scope="session")
+def full(request):
+    """Whether the long form of a test runs."""
+    return request.config.option.full
+
+
+@pytest.fixture(scope="session")
 def postgres():
     """A server for all; a test that stops it starts it again."""
     with running() as server:

@@ -58,7 +58,7 @@ async def distant(store, line):
     return await store.with_options(endpoint=line.url).open()
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.transport
 class TestExternalHttp(BeadsContract):
     async def test_B16_a_lost_reply_makes_no_second_bead(self, distant, line, adapter):
         """With a key and without one; who created it is told right where nobody else could have."""

@@ -33,7 +33,7 @@ async def adapter(store):
     return await store.open()
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.transport
 class TestOfASession(BeadsContract):
     async def test_B01_names_are_those_of_the_box_at_the_host(self, store, adapter):
         """Here as they were given; there below the name of the box, so that two boxes cannot speak for one another."""

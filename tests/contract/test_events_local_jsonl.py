@@ -30,17 +30,24 @@ async def adapter(store):
     return await store.open()
 
 
-class TestLocalJsonl(EventsContract):
+class FewKills:
+    @pytest.fixture
+    def kills(self, full):
+        """Of the writer, at different moments."""
+        return 20 if full else 3
+
+
+class TestLocalJsonl(FewKills, EventsContract):
     fsync = "group"
 
 
 @pytest.mark.sampled(4)
-class TestAlways(EventsContract):
+class TestAlways(FewKills, EventsContract):
     fsync = "always"
 
 
 @pytest.mark.sampled(4)
-class TestInterval(EventsContract):
+class TestInterval(FewKills, EventsContract):
     fsync = "interval"
 
 

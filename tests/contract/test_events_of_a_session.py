@@ -25,7 +25,7 @@ async def adapter(store):
     return await store.open()
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.transport
 class TestOfASession(EventsContract):
     async def test_V16_records_stand_in_the_journal_of_the_host(self, store, adapter):
         """In order, once, with the box that they are of; reserved types too, for they are B's own."""

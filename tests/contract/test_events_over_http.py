@@ -63,7 +63,7 @@ async def adapter(store):
     return await store.open()
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.transport
 class TestOverHttp(AppendClauses, ReadClauses, ReceivedClauses, CommonContract):
     contract = Events
     calls = EventsContract.calls

@@ -28,6 +28,6 @@ async def adapter(store):
     return await store.open()
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.transport
 class TestOverHttp(MemoryContract):
     pass

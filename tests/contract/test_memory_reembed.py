@@ -22,7 +22,7 @@ from agentbox.core.paths import PREFIX_VARIABLE
 from agentbox.core.slot_errors import ModelMismatch
 from agentbox.plan.model import SlotPlan
 
-ENTRIES = 900
+ENTRIES = 500  # two commits and a part of a third
 LINES = [*texts(ENTRIES - 1), ""]  # the last has no token, hence no vector
 OTHER = "UPDATE model SET model_id = 'static-256/other', files = 'others'"
 
@@ -75,7 +75,7 @@ class Shared(PostgresStore):
 
 @pytest_asyncio.fixture(params=["local-sqlite", "external-pg"])
 async def store(request, tmp_path):
-    """A box's prefix with 900 entries, whose vectors are said to be of another model, and are zero."""
+    """A box's prefix with 500 entries, whose vectors are said to be of another model, and are zero."""
     options = {}
     if request.param == "local-sqlite":
         made = Local("memory", "local-sqlite", tmp_path)

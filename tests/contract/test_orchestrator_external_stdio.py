@@ -18,7 +18,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 class StdioLab:
     """A box of the test."""
 
-    run_counts = (240, 160)
+    run_counts = (240, 600)
 
     def __init__(self, prefix: Path) -> None:
         self._prefix = prefix
@@ -135,14 +135,12 @@ async def adapter(store):
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def lab(tmp_path, request):
+async def lab(tmp_path):
     made = StdioLab(tmp_path)
-    if request.config.option.full:
-        made.run_counts = (240, 600)
     yield made
     await made.close()
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.transport
 class TestExternalStdio(OrchestratorContract):
     pass

@@ -85,7 +85,7 @@ async def lab(tmp_path):
     await made.close()
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.transport
 class TestForwarded(OrchestratorContract):
     pass
 

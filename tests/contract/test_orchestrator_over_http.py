@@ -44,6 +44,6 @@ async def lab(tmp_path):
     await made.close()
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.transport
 class TestOverHttp(OrchestratorContract):
     pass

@@ -35,6 +35,11 @@ class TestCommunitySolidServer(PodsContract):
     longest = 240  # the server appends `$.unknown` and `.meta` to the name of a file
     has_quota = False
 
+    @pytest.fixture
+    def members(self, full):
+        """Three pages; a thousand take the server long."""
+        return 1000 if full else 200
+
     async def fill(self, store, adapter, paths):
         """As files: a thousand requests take the server half a minute."""
         for path in paths:

@@ -27,7 +27,7 @@ async def adapter(store):
     return await store.open()
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.transport
 class TestOfASession(PodsContract):
     async def fill(self, store, adapter, paths):
         """As files of the host, which adopts them: a thousand requests take longer than all the rest."""

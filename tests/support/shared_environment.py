@@ -8,8 +8,8 @@ from agentbox.host.bootstrap import write_stamp
 
 
 def share_environment(checkout: Path) -> None:
-    """The packages are those of this environment, the sources those of the copy; agentbox.sh
-    accepts it for the copy.
+    """The packages are those of this environment, the sources and test code those of the copy;
+    agentbox.sh accepts it for the copy.
     """
     target = checkout / ".venv"
     venv.EnvBuilder(symlinks=True).create(target)
@@ -17,4 +17,5 @@ def share_environment(checkout: Path) -> None:
     (site / "lent-packages.pth").write_text(
         f"{sysconfig.get_path('purelib')}\n"
     )  # after the checkout's own link
+    (site / "test-code.pth").write_text(f"{checkout / 'tests'}\n{checkout / 'testkit'}\n")
     write_stamp(target, checkout)

@@ -1,6 +1,5 @@
-"""Large matrices and properties run as a sample unless `--full` is given.
-
-The sample of a matrix follows from a seed, which the report names."""
+"""Large matrices and properties run as a sample, and further transports with the clauses that depend on one, unless
+`--full` is given. The sample of a matrix follows from a seed, which the report names."""
 
 from __future__ import annotations
 
@@ -58,7 +57,7 @@ def pytest_terminal_summary(
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves the sample of each mark in `items`. What was named on the command line itself is never left out."""
+    """Leaves in `items` the sample of each mark, and of each transport its clauses. What was named on the command line itself is never left out."""
     if config.option.full or config.option.keyword or any("::" in word for word in config.args):
         return
     families: defaultdict[tuple[str, ...], list[pytest.Item]] = defaultdict(list)
@@ -68,7 +67,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             family, shares[found[0]] = found
             families[family].append(item)
     seed = config.option.sample_seed
-    left_out = {
+    left_out = {item.nodeid for item in items if _needs_no_transport(item)} | {
         item.nodeid
         for family, members in families.items()
         for item in sorted(members, key=lambda item: _rank(seed, item.nodeid))[
@@ -78,6 +77,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out:
         config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left_out])
         items[:] = [item for item in items if item.nodeid not in left_out]
+
+
+def _needs_no_transport(item: pytest.Item) -> bool:
+    """Whether it is inherited by a class that is marked `transport`, and is no clause that depends on one."""
+    for node, _mark in item.iter_markers_with_node("transport"):
+        if isinstance(node, pytest.Class) and item.originalname not in vars(node.obj):  # type: ignore[attr-defined]
+            return not getattr(item.function, "transport", False)  # type: ignore[attr-defined]
+    return False
 
 
 def _family(item: pytest.Item) -> tuple[tuple[str, ...], int] | None:

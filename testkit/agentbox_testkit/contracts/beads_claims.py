@@ -15,7 +15,7 @@ from agentbox_testkit.contracts.beads_common import (
     ready_ids,
     spec,
 )
-from agentbox_testkit.contracts.common import expect_error
+from agentbox_testkit.contracts.common import expect_error, transport
 
 
 class ClaimClauses:
@@ -40,6 +40,7 @@ class ClaimClauses:
         for bead in (epic, schedule):
             await expect_error(InvalidTransition, adapter.claim(bead.id, "w", lease_id=LEASE))
 
+    @transport
     async def test_B07_one_of_64_claimers_wins(self, adapter: Any) -> None:
         """One Claim, 63 AlreadyClaimed, and the bead shows the winner."""
         bead = await make_task(adapter)
@@ -99,6 +100,7 @@ class ClaimClauses:
         assert await adapter.claim_next("w", lease_id=LEASE) == first
         assert len(await ready_ids(adapter)) == 1
 
+    @transport
     async def test_B08_no_read_shows_a_lease(self, adapter: Any) -> None:
         """Not in show, list or an error."""
         bead = await make_task(adapter)
@@ -127,6 +129,7 @@ class ClaimClauses:
             seconds=60
         )
 
+    @transport
     async def test_B09_a_wrong_lease_is_lost(self, adapter: Any) -> None:
         """For heartbeat, release and close; nothing changes."""
         bead = await make_task(adapter)
@@ -185,6 +188,7 @@ class ClaimClauses:
         )
         await expect_error(InvalidTransition, adapter.claim(bead.id, "w", lease_id=new_lease_id()))
 
+    @transport
     async def test_B11_close_stores_what_it_is_given(self, adapter: Any, clock: Any) -> None:
         """Outcome, note, result and time; the lease has ended."""
         bead = await make_task(adapter)

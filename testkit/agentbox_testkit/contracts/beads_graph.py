@@ -6,7 +6,7 @@ from typing import Any
 from agentbox.contracts.beads import BeadFilter
 from agentbox.core.slot_errors import CycleRefused, InvalidTransition, NotFound, ValidationError
 from agentbox_testkit.contracts.beads_common import LEASE, make_epic, new_lease_id, ready_ids, spec
-from agentbox_testkit.contracts.common import expect_error
+from agentbox_testkit.contracts.common import expect_error, transport
 
 
 class GraphClauses:
@@ -26,12 +26,14 @@ class GraphClauses:
         assert await adapter.show(a.id) == removed
         assert removed.blocked_by == ()
 
+    @transport
     async def test_B05_unknown_beads_are_not_found(self, adapter: Any) -> None:
         """On either side."""
         _, (a,) = await make_epic(adapter, 1)
         await expect_error(NotFound, adapter.add_dep(a.id, "nobody"))
         await expect_error(NotFound, adapter.add_dep("nobody", a.id))
 
+    @transport
     async def test_B05_cycles_are_refused_with_their_path(self, adapter: Any) -> None:
         """Self-dependency, a cycle of three, and a cycle through a parent edge; nothing changes."""
         epic, (a, b, c) = await make_epic(adapter, 3)

@@ -12,7 +12,7 @@ from agentbox.contracts.beads import BeadFilter
 from agentbox.core.clock import to_wire
 from agentbox.core.slot_errors import ValidationError
 from agentbox_testkit.contracts.beads_common import LEASE, make_epic, ready_ids, spec
-from agentbox_testkit.contracts.common import expect_error
+from agentbox_testkit.contracts.common import expect_error, transport
 
 
 class OrderClauses:
@@ -54,6 +54,7 @@ class OrderClauses:
         clock.advance(10)
         assert set(await ready_ids(adapter)) == {free.id, later.id}
 
+    @transport
     async def test_B13_list_applies_every_filter(
         self, adapter: Any, principals: tuple[str, ...]
     ) -> None:

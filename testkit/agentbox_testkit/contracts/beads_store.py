@@ -10,7 +10,7 @@ import pytest
 from agentbox.contracts.beads import BeadFilter
 from agentbox.core.slot_errors import InvalidTransition, NotFound, ValidationError, ValueTooLarge
 from agentbox_testkit.contracts.beads_common import LEASE, make_epic, make_task, new_lease_id, spec
-from agentbox_testkit.contracts.common import expect_error
+from agentbox_testkit.contracts.common import expect_error, transport
 
 ODD = "\u0001 \ufeff \U0001f600 e\u0301 \u00e9 \u202e \r\n\t \\u0000 '\";--"
 
@@ -18,6 +18,7 @@ ODD = "\u0001 \ufeff \U0001f600 e\u0301 \u00e9 \u202e \r\n\t \\u0000 '\";--"
 class StoreClauses:
     """Creation, limits, durability."""
 
+    @transport
     async def test_B01_a_created_bead_is_open_and_exact(
         self, adapter: Any, principals: tuple[str, ...]
     ) -> None:
@@ -61,6 +62,7 @@ class StoreClauses:
             bead, _ = await adapter.create_child(bead.id, spec())
         await expect_error(ValidationError, adapter.create_child(bead.id, spec()))
 
+    @transport
     async def test_B04_one_dedup_key_makes_one_bead(self, adapter: Any) -> None:
         """32 concurrent creates make one bead; the others return it; a closed one still counts."""
         results = await asyncio.gather(
@@ -107,6 +109,7 @@ class StoreClauses:
         assert getattr(await adapter.show(bead.id), member) == at_limit
         await expect_error(ValidationError, adapter.create_epic(spec(**{member: beyond})))
 
+    @transport
     async def test_B15_documents_are_at_most_64_kib(self, adapter: Any) -> None:
         """Body, data and result, each as bytes."""
         maximum = 64 << 10
@@ -137,6 +140,7 @@ class StoreClauses:
             await adapter.claim(bead.id, "w", lease_id=LEASE, lease_s=3600)
         ).bead.status == "claimed"
 
+    @transport
     async def test_C05_a_cancelled_create_is_whole_or_not_there(self, adapter: Any) -> None:
         """After any cancellation, each existing bead is complete and counted once."""
         tasks = [
@@ -157,6 +161,7 @@ class StoreClauses:
         ]
         assert (await adapter.list(BeadFilter(tag="x"), limit=500)).items == stored
 
+    @transport
     async def test_C06_paging_returns_each_record_once(self, adapter: Any) -> None:
         """Existing records are returned exactly once, also while others are created."""
         _, children = await make_epic(adapter, 25)
@@ -174,6 +179,7 @@ class StoreClauses:
             child.id for child in children
         )
 
+    @transport
     async def test_C06_a_foreign_cursor_is_refused(self, adapter: Any) -> None:
         """Of another method, of another filter, or invalid."""
         await make_epic(adapter, 3)
@@ -182,6 +188,7 @@ class StoreClauses:
         await expect_error(ValidationError, adapter.list(BeadFilter(kind="task"), cursor=cursor))
         await expect_error(ValidationError, adapter.list(cursor="bm9ib2R5"))
 
+    @transport
     async def test_C07_text_round_trips(self, adapter: Any) -> None:
         """Code point by code point, in each text member."""
         bead, _ = await adapter.create_epic(
@@ -198,6 +205,7 @@ class StoreClauses:
         )
         assert (stored.dedup_key, stored.note, stored.result) == (ODD, ODD, [ODD])
 
+    @transport
     @pytest.mark.parametrize("text", ["a\0b", "a\ud800b"])
     async def test_C07_nul_and_lone_surrogates_are_refused(self, adapter: Any, text: str) -> None:
         """In any member; nothing is created."""
@@ -211,6 +219,7 @@ class StoreClauses:
             await expect_error(ValidationError, adapter.create_epic(bead_spec))
         assert (await adapter.list()).items == ()
 
+    @transport
     async def test_C08_what_was_acknowledged_survives_a_kill(self, store: Any) -> None:
         """After SIGKILL of the writing process every acknowledged bead exists."""
         async with store.worker("create-beads") as worker:
@@ -222,6 +231,7 @@ class StoreClauses:
         for line in acknowledged:
             assert (await adapter.show(line["id"])).title == line["title"]
 
+    @transport
     async def test_C11_thirty_two_tasks_on_one_instance(self, adapter: Any) -> None:
         """Concurrent mixed operations leave a consistent store."""
         epic, _ = await adapter.create_epic(spec())

@@ -8,10 +8,10 @@ import os
 import re
 import threading
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import FrozenInstanceError
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import pytest
 
@@ -19,7 +19,16 @@ from agentbox.core.records.wire import Record
 from agentbox.core.slot_errors import ERRORS, AdapterError, SlotUnavailable, from_problem
 from agentbox_testkit.wait import wait_until
 
+_Clause = TypeVar("_Clause", bound=Callable[..., Any])
 SEMVER = re.compile(r"\d+\.\d+\.\d+")
+
+
+def transport(clause: _Clause) -> _Clause:
+    """Marks a clause that depends on the way to a store: records, errors, streams, cancelled calls.
+    A second way to the same class is tried on these alone, where a whole suite takes too long.
+    """
+    clause.transport = True  # type: ignore[attr-defined]
+    return clause
 
 
 class CommonContract:
@@ -28,6 +37,7 @@ class CommonContract:
     contract: ClassVar[type]
     calls: ClassVar[Mapping[str, tuple[tuple[Any, ...], Mapping[str, Any]]]]
 
+    @transport
     async def test_C01_the_constructor_touches_nothing(self, store: Any) -> None:
         """Creating an instance creates no file, thread or descriptor."""
         files = await _stable_files(store.prefix)
@@ -35,6 +45,7 @@ class CommonContract:
         store.make()
         assert (_resources(), _files(store.prefix)) == (before, files)
 
+    @transport
     async def test_C01_close_is_idempotent_and_leaves_nothing(self, store: Any) -> None:
         """After close no thread, descriptor or task of the instance remains; a second close has no
         effect.
@@ -52,6 +63,7 @@ class CommonContract:
         )
         assert asyncio.all_tasks() <= tasks
 
+    @transport
     async def test_C02_health_is_a_real_round_trip(self, store: Any, adapter: Any) -> None:
         """`ok` while the backend runs, `down` after its end, within 2 s and without raising."""
         assert (await adapter.health()).state == "ok"
@@ -61,11 +73,13 @@ class CommonContract:
         assert health.state == "down"
         assert health.detail
 
+    @transport
     async def test_C02_health_of_a_closed_instance_is_down(self, adapter: Any) -> None:
         """A closed instance reports `down`."""
         await adapter.close()
         assert (await adapter.health()).state == "down"
 
+    @transport
     async def test_C03_version_and_capabilities_are_fixed(self, store: Any, adapter: Any) -> None:
         """The version is semver; capabilities do not change after open."""
         assert SEMVER.fullmatch(adapter.contract_version)
@@ -73,6 +87,7 @@ class CommonContract:
         await self.use(adapter)
         assert adapter.capabilities == before
 
+    @transport
     async def test_C03_records_are_frozen_and_survive_the_wire(self, adapter: Any) -> None:
         """Every returned record is equal after to_wire and from_wire, and immutable."""
         records = [item for item in await self.use(adapter) if isinstance(item, Record)]
@@ -94,6 +109,7 @@ class CommonContract:
                 error.members,
             )
 
+    @transport
     async def test_C05_calls_before_open_and_after_close_are_refused(self, store: Any) -> None:
         """Every method raises SlotUnavailable then."""
         unopened = store.make()

@@ -12,11 +12,10 @@ import rfc8785
 from agentbox.adapters.runtime.context import CallContext, as_caller
 from agentbox.contracts.events import GENESIS, Event
 from agentbox.core.slot_errors import ValidationError, ValueTooLarge
-from agentbox_testkit.contracts.common import expect_error
+from agentbox_testkit.contracts.common import expect_error, transport
 from agentbox_testkit.contracts.events_common import all_events, fill, new_event
 
 ODD = '\u0001 \ufeff \U0001f600 e\u0301 \u00e9 \u202e \r\n\t \\u0000 \'";--,"hash":"'
-KILLS = 20
 
 
 def is_chained(events: list[Event]) -> bool:
@@ -86,6 +85,7 @@ class AppendClauses:
         await expect_error(ValidationError, adapter.append([new_event(data={"x": [value]})]))
         assert await adapter.head() == (-1, GENESIS)
 
+    @transport
     async def test_V02_data_is_at_most_64_kib(self, adapter: Any) -> None:
         """At the limit it is kept, beyond it is refused."""
         await adapter.append([new_event(data={"x": "y" * ((64 << 10) - 8)})])
@@ -94,6 +94,7 @@ class AppendClauses:
         )
         assert (await adapter.head())[0] == 0
 
+    @transport
     async def test_V03_a_known_id_appends_nothing(self, store: Any, adapter: Any) -> None:
         """(source, id) again returns the first record: in a later call, in the same call, after a
         reopen.
@@ -126,14 +127,21 @@ class AppendClauses:
             event.hash.encode() in path.read_bytes() for path in store.directory.glob("*.jsonl")
         )
 
+    @pytest.fixture
+    def kills(self) -> int:
+        """A suite may override it."""
+        return 20
+
     @pytest.mark.parametrize("segment_size", [256 << 20, 20_000])
-    async def test_V07_kills_lose_nothing_acknowledged(self, store: Any, segment_size: int) -> None:
-        """SIGKILL of the writer at 20 different moments: every acknowledged record exists, the
+    async def test_V07_kills_lose_nothing_acknowledged(
+        self, store: Any, segment_size: int, kills: int
+    ) -> None:
+        """SIGKILL of the writer at `kills` different moments: every acknowledged record exists, the
         chain is valid. Also with a segment sealed every 30 records.
         """
         store.with_options(segment_size=segment_size)
         acknowledged: dict[int, str] = {}
-        for kill in range(KILLS):
+        for kill in range(kills):
             async with store.worker("append-events") as worker:
                 for _ in range(1 + 37 * kill % 400):
                     line = json.loads(await worker.stdout.readline())
@@ -148,6 +156,7 @@ class AppendClauses:
         assert {seq: stored.get(seq) for seq in acknowledged} == acknowledged
         assert (await adapter.verify()).ok
 
+    @transport
     async def test_C05_a_cancelled_append_is_whole_or_not_there(self, adapter: Any) -> None:
         """Pairs appended in one call stay pairs."""
         tasks = [
@@ -166,6 +175,7 @@ class AppendClauses:
         assert subjects[::2] == subjects[1::2]
         assert len(set(subjects)) == len(subjects) / 2
 
+    @transport
     async def test_C07_text_round_trips(self, adapter: Any) -> None:
         """Code point by code point, in each text member, also if it looks like a part of the
         line.
@@ -184,6 +194,7 @@ class AppendClauses:
         )
         assert (await adapter.verify()).ok
 
+    @transport
     @pytest.mark.parametrize("text", ["a\0b", "a\ud800b"])
     async def test_C07_nul_and_lone_surrogates_are_refused(self, adapter: Any, text: str) -> None:
         """In any member."""
@@ -197,6 +208,7 @@ class AppendClauses:
             await expect_error(ValidationError, adapter.append([new_record]))
         assert await adapter.head() == (-1, GENESIS)
 
+    @transport
     async def test_C08_what_was_acknowledged_survives_a_kill(self, store: Any) -> None:
         """The last line acknowledged to the killed writer reads back unchanged."""
         async with store.worker("append-events", "1000", "1") as worker:
@@ -207,6 +219,7 @@ class AppendClauses:
         (event,) = (await adapter.read(since=acknowledged["seq"] - 1, limit=1)).events
         assert (event.hash, event.data["n"]) == (acknowledged["hash"], acknowledged["n"])
 
+    @transport
     async def test_C11_the_callers_context_is_recorded(self, adapter: Any) -> None:
         """Agent, session, trace and principal come from the context, unless the event sets them."""
         with as_caller(
@@ -225,6 +238,7 @@ class AppendClauses:
         (default,) = await adapter.append([new_event()])
         assert default.source == "urn:agentbox:box:test"
 
+    @transport
     async def test_C11_thirty_two_tasks_read_and_append(self, adapter: Any) -> None:
         """Each reads its own append back."""
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from agentbox.contracts.events import Event, EventFilter
 from agentbox.core.slot_errors import SlotUnavailable, ValidationError
-from agentbox_testkit.contracts.common import expect_error
+from agentbox_testkit.contracts.common import expect_error, transport
 from agentbox_testkit.contracts.events_common import fill, new_event
 from agentbox_testkit.wait import wait_until
 
@@ -38,6 +38,7 @@ class ReadClauses:
         batch = await adapter.read(limit=10, filter=EventFilter(types=("rare.*",)))
         assert (batch.events, batch.next_since) == ((rare,), 40)
 
+    @transport
     async def test_V04_every_filter(self, adapter: Any) -> None:
         """Each member alone and combined; a type exactly or by prefix, not as a substring."""
         a, b, c = await adapter.append(
@@ -66,6 +67,7 @@ class ReadClauses:
             await expect_error(ValidationError, adapter.read(limit=limit))
         await expect_error(ValidationError, adapter.read(since=-2))
 
+    @transport
     async def test_C06_paging_returns_each_record_once(self, adapter: Any) -> None:
         """While others are appended."""
         await fill(adapter, 50)
@@ -78,6 +80,7 @@ class ReadClauses:
         assert seen[:50] == list(range(50))
         assert len(set(seen)) == len(seen)
 
+    @transport
     async def test_V05_replay_then_live_without_gap_or_repeat(self, adapter: Any) -> None:
         """A subscriber that starts in the middle of heavy appending gets each record once, in
         order.
@@ -109,6 +112,7 @@ class ReadClauses:
         assert await take_events(stream, 2, events) == [old, live]
         await stream.aclose()
 
+    @transport
     async def test_V05_a_slow_reader_holds_nobody_up(self, adapter: Any) -> None:
         """It misses nothing, and a fast reader is not slowed."""
         slow, fast = adapter.subscribe(since=-1), adapter.subscribe(since=-1)
@@ -120,6 +124,7 @@ class ReadClauses:
         await slow.aclose()
         await fast.aclose()
 
+    @transport
     async def test_V05_a_subscriber_ends_with_the_slot(self, store: Any, adapter: Any) -> None:
         """Closing wakes waiting subscribers with SlotUnavailable."""
         stream = adapter.subscribe()

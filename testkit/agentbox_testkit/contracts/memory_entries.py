@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agentbox.core.slot_errors import QuotaExceeded, ValidationError, ValueTooLarge
-from agentbox_testkit.contracts.common import expect_error
+from agentbox_testkit.contracts.common import expect_error, transport
 from agentbox_testkit.contracts.memory_common import ENTRIES, SIZE, list_keys, search_keys
 
 ODD = "\u0001 \ufeff \U0001f600 e\u0301 \u00e9 \u202e \r\n\t '\";-- NEAR *"
@@ -17,6 +17,7 @@ NESTED = {"a": "first", "b": [1, "second", {"c": "third", "d": None}], "e": True
 class EntryClauses:
     """Entries by key."""
 
+    @transport
     async def test_M01_what_is_stored_is_retrieved(self, adapter: Any) -> None:
         """Equal value, metadata and text; the record is the one from store."""
         entry, created = await adapter.store(
@@ -133,6 +134,7 @@ class EntryClauses:
         assert stats.dims == 256
         assert stats.quotas == {"namespace_size": SIZE, "namespace_entries": ENTRIES}
 
+    @transport
     @pytest.mark.parametrize(
         "given",
         [
@@ -170,6 +172,7 @@ class EntryClauses:
         )
         assert (await adapter.stats()).entries == 0
 
+    @transport
     async def test_M10_what_is_at_the_limit_is_kept(self, adapter: Any) -> None:
         """Key of 512 bytes, 32 metadata keys; one more byte of value or metadata is
         ValueTooLarge.
@@ -197,6 +200,7 @@ class EntryClauses:
         await adapter.store("fits now", 0)
         assert (await adapter.retrieve("big")).value == 1
 
+    @transport
     async def test_C06_list_pages_in_order_of_key(self, adapter: Any) -> None:
         """Each once, by prefix and filter; a cursor of another query is rejected."""
         for number in range(30):
@@ -218,6 +222,7 @@ class EntryClauses:
         ):
             await expect_error(ValidationError, call)
 
+    @transport
     async def test_C07_text_round_trips(self, adapter: Any) -> None:
         """Code point by code point, in each text member."""
         entry, _ = await adapter.store(ODD, {ODD: ODD}, text=ODD, metadata={ODD: ODD})
@@ -230,6 +235,7 @@ class EntryClauses:
             {ODD: ODD},
         )
 
+    @transport
     async def test_C08_what_was_acknowledged_survives_a_kill(self, store: Any) -> None:
         """After SIGKILL of the writing process every acknowledged entry exists and is found."""
         async with store.worker("store-entries") as worker:
@@ -244,6 +250,7 @@ class EntryClauses:
             acknowledged[-1]["key"]
         ]
 
+    @transport
     async def test_C05_a_cancelled_store_is_whole_or_not_there(self, adapter: Any) -> None:
         """Entry, vector and words."""
         tasks = [asyncio.create_task(adapter.store(f"{n}", f"word{n} whale")) for n in range(40)]
@@ -266,6 +273,7 @@ class EntryClauses:
             await asyncio.gather(first_worker.communicate(), second_worker.communicate())
         assert len(await list_keys(adapter)) == 100
 
+    @transport
     async def test_C11_thirty_two_tasks_on_one_instance(self, adapter: Any) -> None:
         """Concurrent mixed operations leave entries and indexes consistent."""
 

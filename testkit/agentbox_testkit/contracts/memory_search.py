@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from agentbox.core.slot_errors import ValidationError
-from agentbox_testkit.contracts.common import expect_error
+from agentbox_testkit.contracts.common import expect_error, transport
 from agentbox_testkit.contracts.memory_common import list_keys, search_keys
 
 TEXTS = {
@@ -72,6 +72,7 @@ class SearchClauses:
             )
             assert sorted(keys) == [f"{number}" for number in range(490, 500)]
 
+    @transport
     @pytest.mark.parametrize(
         "filter",
         [
@@ -167,6 +168,7 @@ class SearchClauses:
             await adapter.store(f"{number}", "common")
         assert await search_keys(adapter, f"common {rare}", mode="text") == ["rare", "0", "1", "2"]
 
+    @transport
     async def test_M07_limits_and_the_empty_store(self, adapter: Any) -> None:
         """1 to 100 hits, none from an empty store, none for an empty query by text."""
         for mode in MODES:

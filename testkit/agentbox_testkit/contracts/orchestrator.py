@@ -5,19 +5,26 @@ from typing import Any
 
 from agentbox.contracts.orchestrator import AgentFilter, AgentHandle, Orchestrator
 from agentbox.core.slot_errors import SlotUnavailable, ValidationError
-from agentbox_testkit.contracts.common import CommonContract, expect_error
+from agentbox_testkit.contracts.common import CommonContract, expect_error, transport
 from agentbox_testkit.contracts.orchestrator_lab import items, new_id, shell, spec
 from agentbox_testkit.contracts.orchestrator_leaks import LeakClause
 from agentbox_testkit.contracts.orchestrator_lifecycle import LifecycleClauses
 from agentbox_testkit.contracts.orchestrator_process import ProcessClauses
 from agentbox_testkit.contracts.orchestrator_rights import RightsClauses
+from agentbox_testkit.contracts.orchestrator_runs import RunClauses
 from agentbox_testkit.contracts.orchestrator_stream import StreamClauses
 
 _HANDLE = AgentHandle(agent_id="01938f5e-0000-7000-8000-000000000000", generation=1)
 
 
 class OrchestratorContract(
-    ProcessClauses, StreamClauses, LifecycleClauses, LeakClause, RightsClauses, CommonContract
+    ProcessClauses,
+    StreamClauses,
+    RunClauses,
+    LifecycleClauses,
+    LeakClause,
+    RightsClauses,
+    CommonContract,
 ):
     """The test file of an implementation defines the fixtures `adapter` (open), `lab` (a backend
     for one test) and `store` (makes and opens adapters on a backend that it can kill).
@@ -43,6 +50,7 @@ class OrchestratorContract(
         run = await adapter.run_once(spec("true"), request_id=new_id())
         return [handle, *stream, info, await adapter.terminate(handle), run]
 
+    @transport
     async def test_C05_a_cancelled_spawn_happens_or_does_not(self, adapter: Any) -> None:
         """After an immediate cancellation, the request id belongs to one agent, complete or
         absent.
@@ -57,6 +65,7 @@ class OrchestratorContract(
             adapter, handle.agent_id
         )
 
+    @transport
     async def test_C06_pages_are_by_key(self, adapter: Any) -> None:
         """Existing agents are returned exactly once, whatever is spawned between the pages; invalid
         limits are rejected.
@@ -78,6 +87,7 @@ class OrchestratorContract(
         for wrong in ({"limit": 0}, {"limit": 501}, {"cursor": "not a cursor"}):
             await expect_error(ValidationError, adapter.list(filter, **wrong))
 
+    @transport
     async def test_C07_text_passes_unchanged(self, adapter: Any) -> None:
         """Any code point passes through arguments, environment and labels; NUL and lone surrogates
         are rejected.
@@ -101,6 +111,7 @@ class OrchestratorContract(
         await lab.crash()
         assert (await (await lab.restart()).get(handle.agent_id)).handle.agent_id == handle.agent_id
 
+    @transport
     async def test_C11_two_callers_side_by_side(self, store: Any) -> None:
         """32 tasks over two connections, or over the only one if agents are not `detached`: each
         agent is spawned once, ends with its own code, and all are listed.

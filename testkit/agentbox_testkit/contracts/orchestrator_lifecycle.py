@@ -17,7 +17,7 @@ from agentbox.core.slot_errors import (
     ValidationError,
 )
 from agentbox.sandbox.launcher import tree
-from agentbox_testkit.contracts.common import expect_error
+from agentbox_testkit.contracts.common import expect_error, transport
 from agentbox_testkit.contracts.orchestrator_lab import (
     FOREVER,
     Lab,
@@ -105,6 +105,7 @@ class LifecycleClauses:
         with pytest.raises(StaleHandle):
             await adapter.terminate(handle)
 
+    @transport
     async def test_O13_a_caller_that_goes_away_ends_no_agent(self, lab: Lab) -> None:
         """Output written without a connection is available to the next caller from its cursor.
         Agents that are not `detached` end with their caller, completely, and their output is kept.
@@ -205,6 +206,7 @@ class LifecycleClauses:
         assert (info.handle.generation, info.restarts) == (2, 1)
         assert info.pid != first
 
+    @transport
     async def test_O15_the_record_is_ordered_and_taken_once(self, lab: Lab) -> None:
         """Starts, restarts, ends and losses are in order, once each, also those without a connected
         reader; after a reader failed, the same lines with the same ids are returned again.

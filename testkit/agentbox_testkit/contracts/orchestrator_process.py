@@ -15,6 +15,7 @@ from agentbox.core.slot_errors import (
     StaleHandle,
     ValidationError,
 )
+from agentbox_testkit.contracts.common import transport
 from agentbox_testkit.contracts.orchestrator_lab import (
     FOREVER,
     Lab,
@@ -36,6 +37,7 @@ from agentbox_testkit.wait import wait_until
 class ProcessClauses:
     """Uses the fixtures `adapter`, open, and `lab`, not started."""
 
+    @transport
     async def test_O01_spawn_returns_a_live_process_of_this_box(self, lab: Lab) -> None:
         """After `spawn` the pid runs the requested program, descends from the backend, and is in
         both listings.
@@ -66,6 +68,7 @@ class ProcessClauses:
         }
         assert all(row["state"] in ("enforced", "degraded", "absent") for row in report.values())
 
+    @transport
     @pytest.mark.parametrize(
         ("stage", "wrong"),
         [
@@ -140,6 +143,7 @@ class ProcessClauses:
             assert exit_info.reason == "terminated"
             assert (await adapter.get(handle.agent_id)).state == "exited"
 
+    @transport
     async def test_O04_one_request_makes_one_process(self, adapter: Orchestrator) -> None:
         """32 concurrent spawns with one request id return one handle and start one process."""
         needle = f"1{time.time_ns() % 10**12}"
@@ -244,6 +248,7 @@ class ProcessClauses:
         assert (exit_info.code, exit_info.reason) == (9, "terminated")
         assert output(await items(adapter, handle.agent_id)).endswith(b"bye\n")
 
+    @transport
     async def test_O07_unknown_and_stale_handles_are_refused(self, adapter: Orchestrator) -> None:
         """Another generation is StaleHandle with the current one, another agent NotFound, in each
         call.

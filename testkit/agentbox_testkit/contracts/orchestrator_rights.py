@@ -4,13 +4,14 @@ from typing import Any
 
 from agentbox.contracts.orchestrator import AgentInfo, Orchestrator
 from agentbox.core.slot_errors import NotFound
-from agentbox_testkit.contracts.common import expect_error
+from agentbox_testkit.contracts.common import expect_error, transport
 from agentbox_testkit.contracts.orchestrator_lab import FOREVER, new_id, spec, wait_ended
 
 
 class RightsClauses:
     """Uses the fixture `adapter`, open."""
 
+    @transport
     async def test_O19_a_grant_is_taken_back_for_good(self, adapter: Orchestrator) -> None:
         """The response and later reads show the grant revoked and all others unchanged; a second
         call is not an error and changes nothing. Equal grants of another agent are not affected.

@@ -1,4 +1,4 @@
-"""Clauses O8 to O10 and O12: stored and streamed output, input, one-shot runs."""
+"""Clauses O8 to O10: stored and streamed output, input."""
 
 import asyncio
 import json
@@ -6,24 +6,21 @@ import time
 
 import pytest
 
-from agentbox.adapters.runtime import context
 from agentbox.contracts.orchestrator import Orchestrator
 from agentbox.core.slot_errors import (
     CursorExpired,
     InvalidTransition,
     NotFound,
-    QuotaExceeded,
     ValidationError,
 )
+from agentbox_testkit.contracts.common import transport
 from agentbox_testkit.contracts.orchestrator_lab import (
     FOREVER,
-    Lab,
     documents,
     first_output,
     items,
     new_id,
     output,
-    running_pids,
     shell,
     spec,
     wait_ended,
@@ -35,6 +32,7 @@ MIB = 1 << 20
 class StreamClauses:
     """Uses the fixtures `adapter`, open, and `lab`, not started."""
 
+    @transport
     async def test_O08_the_stream_is_whole_and_ends(self, adapter: Orchestrator) -> None:
         """Cursor 0 returns all output, also from before any subscription, then `state` and
         `exit`.
@@ -53,6 +51,7 @@ class StreamClauses:
             {item.cursor for item in stream_items}
         )
 
+    @transport
     async def test_O08_it_resumes_from_any_cursor(self, adapter: Orchestrator) -> None:
         """Each cursor returns exactly what followed it; a live reader and a late one get the same
         items.
@@ -79,6 +78,7 @@ class StreamClauses:
         with pytest.raises(NotFound):
             await items(adapter, new_id())
 
+    @transport
     async def test_O08_a_trimmed_cursor_has_expired(self, adapter: Orchestrator) -> None:
         """A cursor before dropped output is CursorExpired, with the oldest valid one."""
         handle = await adapter.spawn(shell("head -c 3000000 /dev/zero"), request_id=new_id())
@@ -107,6 +107,7 @@ class StreamClauses:
         assert truncations[0]["stream"] == "stdout"
         assert truncations[0]["dropped_bytes"] + len(retained) == total + 4
 
+    @transport
     async def test_O09_a_slow_reader_holds_nobody_up(self, adapter: Orchestrator) -> None:
         """The program ends while a subscriber does not read; later it gets the truncation, then the
         newest output.
@@ -135,6 +136,7 @@ class StreamClauses:
         await wait_ended(adapter, handle.agent_id)
         assert time.monotonic() - start > 1.5
 
+    @transport
     async def test_O10_attach_carries_bytes_unchanged(self, adapter: Orchestrator) -> None:
         """Every byte value passes in both directions; closing stdin reaches the program."""
         handle = await adapter.spawn(spec("cat", stdin="pipe"), request_id=new_id())
@@ -152,6 +154,7 @@ class StreamClauses:
         await wait_ended(adapter, handle.agent_id)
         assert (await adapter.get(handle.agent_id)).exit.code == 0  # type: ignore[union-attr]
 
+    @transport
     async def test_O10_input_given_at_spawn_reaches_the_program(
         self, adapter: Orchestrator
     ) -> None:
@@ -186,6 +189,7 @@ class StreamClauses:
             break
         await adapter.terminate(handle)
 
+    @transport
     async def test_O10_one_holder_at_a_time(self, adapter: Orchestrator) -> None:
         """A second attach is InvalidTransition; after the first is closed, the next continues where
         it stopped.
@@ -215,76 +219,6 @@ class StreamClauses:
         await adapter.terminate(handle)
         with pytest.raises(InvalidTransition):
             await adapter.attach(handle)
-
-    async def test_O12_a_run_gives_output_and_exit(self, adapter: Orchestrator) -> None:
-        """Input is passed; both outputs and the exact exit are returned."""
-        run = await adapter.run_once(
-            shell("cat; echo warn >&2; exit 5"), request_id=new_id(), stdin=b"input"
-        )
-        assert (run.stdout, run.stderr, run.exit.code, run.truncated) == (
-            b"input",
-            b"warn\n",
-            5,
-            False,
-        )
-
-    async def test_O12_a_run_leaves_no_process(self, adapter: Orchestrator) -> None:
-        """Background processes of the program have ended when the call returns."""
-        needle = f"3{time.time_ns() % 10**12}"
-        await adapter.run_once(
-            shell(f"(setsid sleep {needle} &); sleep {needle} & exit 0"), request_id=new_id()
-        )
-        assert running_pids(needle) == []
-
-    async def test_O12_output_is_cut_with_a_flag(self, adapter: Orchestrator) -> None:
-        """At most the first `max_output` bytes are returned."""
-        run = await adapter.run_once(
-            shell("echo first; head -c 100000 /dev/zero"), request_id=new_id(), max_output=1000
-        )
-        assert len(run.stdout) == 1000
-        assert run.stdout.startswith(b"first\n")
-        assert run.truncated
-
-    async def test_O12_a_timeout_ends_the_run(self, adapter: Orchestrator) -> None:
-        """Reason `timeout`, no process left, the output so far is returned."""
-        needle = f"4{time.time_ns() % 10**12}"
-        run = await adapter.run_once(
-            shell(f"echo up; sleep {needle}"), request_id=new_id(), timeout_s=1
-        )
-        assert (run.exit.reason, run.stdout) == ("timeout", b"up\n")
-        assert running_pids(needle) == []
-
-    async def test_O12_one_request_runs_once(self, lab: Lab) -> None:
-        """The same request id returns the same result, concurrently, later, and after a crash; one
-        agent ran.
-        """
-        adapter = await lab.start()
-        run = shell("echo $$")
-        first, second = await asyncio.gather(
-            *(adapter.run_once(run, request_id="r") for _ in range(2))
-        )
-        assert first == second == await adapter.run_once(run, request_id="r")
-        await lab.crash()
-        adapter = await lab.restart()
-        assert await adapter.run_once(run, request_id="r") == first
-        assert len((await adapter.list()).items) == 1
-
-    async def test_O12_no_run_shares_a_folder_with_another(self, adapter: Orchestrator) -> None:
-        """Each run has its own TMPDIR, which is removed afterwards."""
-        runs = [
-            await adapter.run_once(shell('echo "$TMPDIR"; touch "$TMPDIR/x"'), request_id=new_id())
-            for _ in range(2)
-        ]
-        assert runs[0].stdout != runs[1].stdout
-
-    async def test_O12_a_run_may_not_outlast_the_manifest(self, adapter: Orchestrator) -> None:
-        """A timeout above `limits.run_wall_seconds` is QuotaExceeded without scope admin."""
-        with (
-            context.as_caller(context.CallContext(principal="urn:someone")),
-            pytest.raises(QuotaExceeded) as caught,
-        ):
-            await adapter.run_once(spec("true"), request_id=new_id(), timeout_s=10_000)
-        assert caught.value.members["config_path"] == "limits.run_wall_seconds"
 
 
 async def _attach_when_free(adapter: Orchestrator, handle: object):  # type: ignore[no-untyped-def]

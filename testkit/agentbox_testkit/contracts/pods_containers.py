@@ -9,7 +9,7 @@ import pytest
 
 from agentbox.adapters.pods.paths import MAX_SEGMENT
 from agentbox.core.slot_errors import ContainerNotEmpty, NotFound, ValidationError
-from agentbox_testkit.contracts.common import expect_error
+from agentbox_testkit.contracts.common import expect_error, transport
 from agentbox_testkit.contracts.pods_common import (
     descriptor_count,
     in_chunks,
@@ -44,6 +44,7 @@ class ContainerClauses:
         await expect_error(NotFound, adapter.head("a/"))
         assert await list_paths(adapter) == []
 
+    @transport
     async def test_P07_list_is_exactly_the_direct_members(self, adapter: Any) -> None:
         """Objects and containers, each with kind and size; a new one appears, a deleted one
         disappears.
@@ -67,12 +68,20 @@ class ContainerClauses:
         for start in range(0, len(paths), 50):
             await asyncio.gather(*(adapter.write(path, b"") for path in paths[start : start + 50]))
 
-    async def test_P07_a_thousand_members_page_without_loss(self, store: Any, adapter: Any) -> None:
+    @pytest.fixture
+    def members(self) -> int:
+        """A suite may override it; more than two pages of 77."""
+        return 1000
+
+    async def test_P07_a_thousand_members_page_without_loss(
+        self, store: Any, adapter: Any, members: int
+    ) -> None:
         """Each once, whatever the page size."""
-        names = [f"c/{number:04}" for number in range(1000)]
+        names = [f"c/{number:04}" for number in range(members)]
         await self.fill(store, adapter, names)
         assert sorted(await list_paths(adapter, "c/", limit=77)) == names
 
+    @transport
     async def test_C06_a_foreign_cursor_or_limit_is_refused(self, adapter: Any) -> None:
         """A cursor of another container, an invalid one; a page of 1 to 500."""
         for name in ("a/1", "a/2", "b/1"):
@@ -135,6 +144,7 @@ class ContainerClauses:
         await expect_error(NotFound, adapter.delete("a/b/"))
         assert await read_body(adapter, "a/b") == b"1"
 
+    @transport
     async def test_C07_names_and_types_round_trip(self, adapter: Any) -> None:
         """Code point by code point."""
         odd = (*ODD, "x" * self.longest)
@@ -170,6 +180,7 @@ class ContainerClauses:
         _, *counts = await asyncio.gather(write(), read(), read(), read())
         assert min(counts) > 0
 
+    @transport
     async def test_P08_no_temporary_name_is_ever_listed(self, adapter: Any) -> None:
         """While a body is being sent, and after its caller disconnected."""
         await adapter.write("a/c", b"")
@@ -188,6 +199,7 @@ class ContainerClauses:
         await asyncio.gather(task, return_exceptions=True)
         assert await list_paths(adapter, "a/") == ["a/c"]
 
+    @transport
     async def test_C05_a_cancelled_write_is_whole_or_not_there(
         self, store: Any, adapter: Any
     ) -> None:
@@ -205,6 +217,7 @@ class ContainerClauses:
         await store.open()  # with as many descriptors as the first
         await wait_until(lambda: descriptor_count() <= before, "every descriptor is closed")
 
+    @transport
     async def test_C08_what_was_acknowledged_survives_a_kill(self, store: Any) -> None:
         """After SIGKILL of the writing process every acknowledged object exists, and no other is
         torn.
@@ -232,6 +245,7 @@ class ContainerClauses:
             assert (first_worker.returncode, second_worker.returncode) == (0, 0)
         assert await read_body(adapter, "n") == b"80"
 
+    @transport
     async def test_C11_thirty_two_tasks_on_one_instance(self, adapter: Any) -> None:
         """Concurrent mixed operations leave a consistent store."""
 

@@ -15,7 +15,7 @@ from agentbox.core.slot_errors import (
     ValidationError,
     ValueTooLarge,
 )
-from agentbox_testkit.contracts.common import expect_error
+from agentbox_testkit.contracts.common import expect_error, transport
 from agentbox_testkit.contracts.pods_common import JSON, in_chunks, list_paths, read_body
 
 CAP = 256 << 10  # of one object, in every store of this suite
@@ -33,6 +33,7 @@ class ObjectClauses:
         True  # False if neither the class nor its backend has one: then nothing is rejected
     )
 
+    @transport
     @pytest.mark.parametrize("body", [bytes(range(256)), b"", b"x" * CAP])
     async def test_P01_bodies_read_back_identical(self, adapter: Any, body: bytes) -> None:
         """Every byte value, none, and a body of the maximum size; with its content type and
@@ -49,6 +50,7 @@ class ObjectClauses:
         )
         assert (stored.meta, await adapter.head("a/b")) == (meta, meta)
 
+    @transport
     async def test_P01_a_body_may_come_in_pieces(self, adapter: Any) -> None:
         """As one body."""
         body = bytes(range(256)) * 800
@@ -56,6 +58,7 @@ class ObjectClauses:
         assert await read_body(adapter, "a") == body
         assert (streamed.size, created) == (len(body), True)
 
+    @transport
     async def test_P01_a_range_is_exactly_those_bytes(self, adapter: Any) -> None:
         """First and last byte, the last open or beyond the end; a range outside is rejected."""
         await adapter.write("a", bytes(range(256)))
@@ -93,6 +96,7 @@ class ObjectClauses:
         assert len({first.etag, body.etag, kind.etag}) == 3
         assert not first.etag.startswith("W/")
 
+    @transport
     async def test_P04_conditions_hold_or_nothing_changes(self, adapter: Any) -> None:
         """Another tag, a missing object, create-only."""
         await expect_error(PreconditionFailed, adapter.write("a", b"1", if_match='"x"'))
@@ -145,6 +149,7 @@ class ObjectClauses:
         await asyncio.gather(*(add() for _ in range(32)))
         assert await read_body(adapter, "n") == b"32"
 
+    @transport
     async def test_P05_json_patch_applies_and_reads_back(self, adapter: Any) -> None:
         """Each kind of operation; the tag changes, the type stays."""
         kind = "application/ld+json; profile=x"
@@ -199,6 +204,7 @@ class ObjectClauses:
         assert await read_body(adapter, "a") == b'{"a":1}'
         assert await adapter.head("a") == meta
 
+    @transport
     async def test_P05_what_cannot_be_patched_is_refused(self, adapter: Any) -> None:
         """Another patch type, an object that is not JSON by type or by body, an invalid patch."""
         await adapter.write("text", b"{}", content_type="text/plain")
@@ -238,6 +244,7 @@ class ObjectClauses:
         await asyncio.gather(*(adapter.patch("a", patch) for patch in patches))
         assert sorted(json.loads(await read_body(adapter, "a"))) == list(range(16))
 
+    @transport
     async def test_P11_an_object_over_the_cap_is_refused(self, adapter: Any) -> None:
         """As one body, in chunks, by a patch; the old one is kept, nothing is left over."""
         await adapter.write("a", b'"old"', content_type=JSON)

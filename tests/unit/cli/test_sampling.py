@@ -28,6 +28,12 @@ class Suite:
 class TestElsewhere(Suite):
     def test_own(self): pass
 class TestWhole(Suite): pass
+class Clauses(Suite):
+    def test_line(self): pass
+    test_line.transport = True
+@pytest.mark.transport
+class TestFurther(Clauses):
+    def test_own(self): pass
 """
 
 
@@ -59,7 +65,7 @@ def said(matrix: Path, *words: str, of: str = "") -> str:
         "no:cacheprovider",
     ]
     env = {**os.environ, "PYTHONPATH": str(CHECKOUT / "tests" / "tools")}
-    marks = ["-o", "markers=sampled", f"--rootdir={matrix.parent}"]
+    marks = ["-o", "markers=sampled\ntransport", f"--rootdir={matrix.parent}"]
     done = subprocess.run(
         [*argv, *marks, *words, f"{matrix}{of}"],
         env=env,
@@ -90,9 +96,15 @@ def test_a_sample_is_of_its_seed_and_leaves_no_family_out(matrix: Path) -> None:
     } <= set(found)
 
 
+def test_a_further_transport_runs_what_depends_on_it(matrix: Path) -> None:
+    """Of what its class inherits; and what it defines itself."""
+    found = [name for name in collected(matrix) if name.startswith("TestFurther")]
+    assert found == ["TestFurther::test_line", "TestFurther::test_own"]
+
+
 def test_everything_runs_when_it_is_asked_for(matrix: Path) -> None:
     """With `--full`, with `-k`, or named itself."""
-    assert len(collected(matrix, "--full")) == 40 + 6 + 1 + 4 + 3
+    assert len(collected(matrix, "--full")) == 40 + 6 + 1 + 4 + 3 + 5
     assert len(collected(matrix, "-k", "test_many")) == 40
     assert len(collected(matrix, of="::test_many")) == 40
 

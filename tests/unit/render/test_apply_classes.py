@@ -138,7 +138,7 @@ def pair(path: str) -> str:
 KEYS = [path for path in effective_values(before()) if path != "meta.schema_version"]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("path", [path for path in KEYS if apply_class(path) in ("live", "boot")])
 def test_a_live_or_boot_key_alters_nothing_outside_of_the_box(path: str) -> None:
     """Image recipe, compose, Kubernetes and every other engine's input are byte-equal."""
