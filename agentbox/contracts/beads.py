@@ -5,7 +5,7 @@ from dataclasses import field
 from datetime import datetime
 from typing import Annotated, Literal, Protocol
 
-from agentbox.contracts.arguments import Cursor, Id
+from agentbox.contracts.arguments import PAGE_BOUNDS, Cursor, Id, PageSize
 from agentbox.contracts.operation import PRINCIPAL, sent_as, spread
 from agentbox.core.records.bounds import bounded_text, item_count, number_range, schema_keywords
 from agentbox.core.records.page import Page
@@ -23,7 +23,7 @@ MAX_TAG = 64  # characters
 MAX_BLOCKERS = 256
 MAX_DEPTH = 16
 LEASE_SECONDS = (5, 3600)
-LIMIT = (1, 500)
+LIMIT = PAGE_BOUNDS
 PRIORITY = (0, 2**31 - 1)
 ATTEMPTS = (1, 2**31 - 1)
 DELAY_SECONDS = (0, 366 * 86400)
@@ -41,7 +41,6 @@ BlockerId = Annotated[
 Principal = Annotated[str, PRINCIPAL]
 LeaseId = Annotated[str, schema_keywords(format="uuid")]
 LeaseSeconds = Annotated[int, number_range(*LEASE_SECONDS)]
-PageSize = Annotated[int, number_range(*LIMIT)]
 
 
 @record

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal, Protocol
 
-from agentbox.contracts.arguments import Cursor
+from agentbox.contracts.arguments import PAGE_BOUNDS, Cursor, PageSize
 from agentbox.contracts.operation import sent_as
 from agentbox.core.records.bounds import bounded_text, item_count, number_range, schema_keywords
 from agentbox.core.records.page import Page
@@ -17,7 +17,7 @@ MAX_METADATA = 32  # keys
 MAX_QUERY = 8 << 10  # characters
 MAX_NAMESPACES = 64  # per search
 MAX_TTL = 10 * 366 * 86400  # seconds
-LIMIT = (1, 500)  # a page of `list`
+LIMIT = PAGE_BOUNDS  # a page of `list`
 HIT_LIMIT = (1, 100)
 NAMESPACE = r"^[a-z0-9][a-z0-9._:-]{0,127}$"
 MAX_CONDITIONS = 32
@@ -142,7 +142,7 @@ class Memory(Protocol):
         namespace: InNamespace = "default",
         prefix: str = "",
         filter: Filter = EMPTY,
-        limit: Annotated[int, number_range(*LIMIT)] = 100,
+        limit: PageSize = 100,
         cursor: Cursor | None = None,
     ) -> Page[MemoryEntry]: ...
 

@@ -5,7 +5,8 @@ from dataclasses import field
 from datetime import datetime
 from typing import Annotated, Literal, Protocol
 
-from agentbox.contracts.arguments import MAX_GENERATION, MAX_GRACE, Cursor, Id, PageSize, Position
+from agentbox.contracts import arguments
+from agentbox.contracts.arguments import Cursor, Id, PageSize, Position
 from agentbox.contracts.operation import INTERNAL, header, sent_as, spread
 from agentbox.core.records.bounds import bounded_text, number_range, schema_keywords
 from agentbox.core.records.page import Page
@@ -18,7 +19,7 @@ ExitReason = Literal[
 ]
 StreamKind = Literal["stdout", "stderr", "state", "exit"]
 Signal = Literal["INT", "TERM", "HUP", "USR1", "USR2", "STOP", "CONT"]
-LIMIT = (1, 500)
+LIMIT = arguments.PAGE_BOUNDS
 MIN_LIMITS: Mapping[str, float] = {
     "memory": 1 << 20,
     "cpu": 0.05,
@@ -192,11 +193,9 @@ class RunResult(Record):
 
 AgentId = Annotated[Id, sent_as("id")]
 RequestId = Annotated[str, header("Idempotency-Key")]
-GraceSeconds = Annotated[float, number_range(0, MAX_GRACE)]
 Local = Annotated[bool, INTERNAL]
-Generation = Annotated[int, number_range(0, MAX_GENERATION)]
 ById = Annotated[AgentHandle, spread(agent_id=AgentId)]
-InQuery = Annotated[AgentHandle, spread(agent_id=AgentId, generation=Generation)]
+InQuery = Annotated[AgentHandle, spread(agent_id=AgentId, generation=arguments.Generation)]
 Filter = Annotated[AgentFilter, spread()]
 
 
@@ -268,7 +267,7 @@ class Orchestrator(Protocol):
     async def signal(self, handle: ById, sig: Annotated[Signal, sent_as("signal")]) -> None: ...
 
     async def terminate(
-        self, handle: InQuery, *, grace_s: GraceSeconds | None = None
+        self, handle: InQuery, *, grace_s: arguments.GraceSeconds | None = None
     ) -> ExitRecord:
         """`grace_s` None means the slot's `grace_seconds`."""
 

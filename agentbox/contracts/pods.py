@@ -5,16 +5,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Literal, Protocol
 
-from agentbox.contracts.arguments import Cursor
+from agentbox.contracts.arguments import PAGE_BOUNDS, Cursor, PageSize
 from agentbox.contracts.operation import INTERNAL, header
-from agentbox.core.records.bounds import bounded_text, number_range, schema_keywords
+from agentbox.core.records.bounds import bounded_text, schema_keywords
 from agentbox.core.records.page import Page
 from agentbox.core.records.wire import Record, record
 
 CONTRACT_VERSION = "1.0.0"
-LIMIT = (1, 500)  # members per page
+LIMIT = PAGE_BOUNDS  # members per page
 
-PageSize = Annotated[int, number_range(*LIMIT)]
 # OpenAPI has no parameter of several segments: this schema applies to each segment.
 PodPath = Annotated[
     str,

@@ -5,9 +5,9 @@
 from functools import partial
 
 from agentbox.contracts import operation
-from agentbox.contracts.arguments import Cursor
+from agentbox.contracts.arguments import Cursor, PageSize
 from agentbox.contracts.operation import OWN, Member
-from agentbox.contracts.pods import PageSize, PodEndpoints, Pods
+from agentbox.contracts.pods import PodEndpoints, Pods
 from agentbox.contracts.resource import Resource
 
 _PATH = "/v1/pods/{path*}"
