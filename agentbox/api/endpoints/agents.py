@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 from starlette.responses import Response
 
 from agentbox.adapters.runtime import context
+from agentbox.adapters.runtime.adapter import Page
 from agentbox.api.auth.ownership import check_agent
 from agentbox.api.endpoints.sockets import AttachmentSocket
 from agentbox.api.http.request import ApiRequest
@@ -18,7 +19,10 @@ from agentbox.contracts.orchestrator import (
     MAX_RUN_SECONDS,
     AgentFilter,
     AgentHandle,
+    AgentInfo,
     AgentSpec,
+    ExitRecord,
+    RunResult,
 )
 from agentbox.core.http.problems import invalid
 from agentbox.core.http.responses import EventStreamResponse, RecordResponse, header_list
@@ -52,37 +56,34 @@ async def spawn(request: ApiRequest) -> Response:
     return RecordResponse(info, 201, location)
 
 
-async def run_once(request: ApiRequest) -> Response:
+async def run_once(request: ApiRequest) -> RunResult:
     body = request.record(RunBody)
     if not 0 < body.timeout_s <= MAX_RUN_SECONDS:
         raise invalid("/timeout_s", f"must be above 0 and at most {MAX_RUN_SECONDS:g}")
-    done = await request.services.slots.orchestrator.run_once(
+    return await request.services.slots.orchestrator.run_once(
         body.spec,
         request_id=_request_id(request),
         stdin=body.stdin,
         timeout_s=body.timeout_s,
         max_output=body.max_output,
     )
-    return RecordResponse(done)
 
 
-async def list_agents(request: ApiRequest) -> Response:
+async def list_agents(request: ApiRequest) -> Page[AgentInfo]:
     wire = {name: request.query[name] for name in FILTERS if name in request.query}
     filter = AgentFilter.from_wire(
         {**wire, "parent_id": request.caller.agent_id} if request.caller.agent_id else wire
     )
     limit = request.integer("limit", DEFAULT_PAGE, *LIMIT)
-    return RecordResponse(
-        await request.services.slots.orchestrator.list(
-            filter, limit=limit, cursor=request.query.get("cursor")
-        )
+    return await request.services.slots.orchestrator.list(
+        filter, limit=limit, cursor=request.query.get("cursor")
     )
 
 
-async def get(request: ApiRequest) -> Response:
+async def get(request: ApiRequest) -> AgentInfo:
     info = await request.services.slots.orchestrator.get(request.parameters["id"])
     check_agent(request, info, allow_self=True)
-    return RecordResponse(info)
+    return info
 
 
 async def _check_parent(request: ApiRequest) -> None:
@@ -93,14 +94,13 @@ async def _check_parent(request: ApiRequest) -> None:
         )
 
 
-async def signal(request: ApiRequest) -> Response:
+async def signal(request: ApiRequest) -> None:
     body = request.record(SignalBody)
     handle = AgentHandle(agent_id=request.parameters["id"], generation=body.generation)
     await request.services.slots.orchestrator.signal(handle, body.signal)
-    return Response(status_code=204)
 
 
-async def terminate(request: ApiRequest) -> Response:
+async def terminate(request: ApiRequest) -> ExitRecord:
     """The termination request is recorded as an event of the agent's run."""
     await _check_parent(request)
     grace, handle = request.number("grace_s", 0, MAX_GRACE), _handle(request)
@@ -108,14 +108,12 @@ async def terminate(request: ApiRequest) -> Response:
     with context.as_caller(context.CORE):
         session_id = (await orchestrator.get(handle.agent_id)).session_id
     with context.as_caller(replace(context.current(), session_id=session_id or None)):
-        return RecordResponse(await orchestrator.terminate(handle, grace_s=grace))
+        return await orchestrator.terminate(handle, grace_s=grace)
 
 
-async def revoke(request: ApiRequest) -> Response:
+async def revoke(request: ApiRequest) -> AgentInfo:
     orchestrator = request.services.slots.orchestrator
-    return RecordResponse(
-        await orchestrator.revoke(request.parameters["id"], request.parameters["grant_id"])
-    )
+    return await orchestrator.revoke(request.parameters["id"], request.parameters["grant_id"])
 
 
 async def attach(request: ApiRequest) -> AttachmentSocket:

@@ -1,30 +1,23 @@
 """Approvals over HTTP; agent-host stores them."""
 
-from starlette.responses import Response
-
 from agentbox.api.background.approver_presence import agent_host
 from agentbox.api.http.request import ApiRequest
 from agentbox.contracts.approvals import Approval, Approvals, Verdict
-from agentbox.core.http.responses import RecordResponse
 
 
-async def list_approvals(request: ApiRequest) -> Response:
-    return RecordResponse(
-        Approvals.from_wire(await agent_host(request.services).call_peer("approval.list", {}))
-    )
+async def list_approvals(request: ApiRequest) -> Approvals:
+    return Approvals.from_wire(await agent_host(request.services).call_peer("approval.list", {}))
 
 
-async def get(request: ApiRequest) -> Response:
-    return RecordResponse(
-        Approval.from_wire(
-            await agent_host(request.services).call_peer(
-                "approval.get", {"id": request.parameters["id"]}
-            )
+async def get(request: ApiRequest) -> Approval:
+    return Approval.from_wire(
+        await agent_host(request.services).call_peer(
+            "approval.get", {"id": request.parameters["id"]}
         )
     )
 
 
-async def decide(request: ApiRequest) -> Response:
+async def decide(request: ApiRequest) -> Approval:
     decision = request.record(Verdict)
     params = {
         "id": request.parameters["id"],
@@ -32,6 +25,6 @@ async def decide(request: ApiRequest) -> Response:
         "reason": decision.reason,
         "by": request.caller.principal,
     }
-    return RecordResponse(
-        Approval.from_wire(await agent_host(request.services).call_peer("approval.decide", params))
+    return Approval.from_wire(
+        await agent_host(request.services).call_peer("approval.decide", params)
     )

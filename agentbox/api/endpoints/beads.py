@@ -4,12 +4,13 @@ from dataclasses import replace
 
 from starlette.responses import Response
 
+from agentbox.adapters.runtime.adapter import Page
 from agentbox.adapters.runtime.context import as_caller, current
 from agentbox.api.auth.access import require
 from agentbox.api.auth.naming import resolve_principal
 from agentbox.api.auth.ownership import agent_tag, check_bead, is_owned, restrict_filter
 from agentbox.api.http.request import ApiRequest
-from agentbox.contracts.beads import LIMIT, BeadFilter, BeadSpec, NewBead
+from agentbox.contracts.beads import LIMIT, Bead, BeadFilter, BeadSpec, Claim, NewBead
 from agentbox.contracts.bodies import (
     ClaimBody,
     ClaimNextBody,
@@ -55,36 +56,32 @@ async def create_child(request: ApiRequest) -> Response:
     return RecordResponse(bead, 201 if created else 200)
 
 
-async def add_dep(request: ApiRequest) -> Response:
+async def add_dep(request: ApiRequest) -> None:
     await check_bead(request, request.parameters["id"])
     await check_bead(request, request.parameters["blocker"])
     await request.services.slots.beads.add_dep(
         request.parameters["id"], request.parameters["blocker"]
     )
-    return Response(status_code=204)
 
 
-async def remove_dep(request: ApiRequest) -> Response:
+async def remove_dep(request: ApiRequest) -> None:
     await check_bead(request, request.parameters["id"])
     await request.services.slots.beads.remove_dep(
         request.parameters["id"], request.parameters["blocker"]
     )
-    return Response(status_code=204)
 
 
-async def claim(request: ApiRequest) -> Response:
+async def claim(request: ApiRequest) -> Claim:
     await check_bead(request, request.parameters["id"])
     body = request.record(ClaimBody)
     assignee = resolve_principal(request, "/assignee", body.assignee)
     beads = request.services.slots.beads
-    return RecordResponse(
-        await beads.claim(
-            request.parameters["id"], assignee, lease_id=body.lease_id, lease_s=body.lease_s
-        )
+    return await beads.claim(
+        request.parameters["id"], assignee, lease_id=body.lease_id, lease_s=body.lease_s
     )
 
 
-async def claim_next(request: ApiRequest) -> Response:
+async def claim_next(request: ApiRequest) -> Claim | None:
     """204 when nothing is ready. An agent gets children of its own beads, or beads assigned to
     it.
     """
@@ -93,41 +90,36 @@ async def claim_next(request: ApiRequest) -> Response:
     if request.caller.agent_id:
         if body.parent_id is None:
             if (tag := agent_tag(request.caller)) is None:
-                return Response(status_code=204)
+                return None
             tags = (*tags, tag)
         else:
             await check_bead(request, body.parent_id)
-    bead = await request.services.slots.beads.claim_next(
+    return await request.services.slots.beads.claim_next(
         resolve_principal(request, "/assignee", body.assignee),
         lease_id=body.lease_id,
         lease_s=body.lease_s,
         parent_id=body.parent_id,
         tags=tags,
     )
-    return Response(status_code=204) if bead is None else RecordResponse(bead)
 
 
-async def heartbeat(request: ApiRequest) -> Response:
+async def heartbeat(request: ApiRequest) -> Claim:
     await check_bead(request, request.parameters["id"])
     body = request.record(HeartbeatBody)
     beads = request.services.slots.beads
-    return RecordResponse(
-        await beads.heartbeat(request.parameters["id"], body.lease_id, lease_s=body.lease_s)
-    )
+    return await beads.heartbeat(request.parameters["id"], body.lease_id, lease_s=body.lease_s)
 
 
-async def release(request: ApiRequest) -> Response:
+async def release(request: ApiRequest) -> Bead:
     await check_bead(request, request.parameters["id"])
     body = request.record(ReleaseBody)
     beads = request.services.slots.beads
-    return RecordResponse(
-        await beads.release(
-            request.parameters["id"], body.lease_id, delay_s=body.delay_s, note=body.note
-        )
+    return await beads.release(
+        request.parameters["id"], body.lease_id, delay_s=body.delay_s, note=body.note
     )
 
 
-async def close_bead(request: ApiRequest) -> Response:
+async def close_bead(request: ApiRequest) -> Bead:
     """`force` true needs the scope admin, false gives up its effect. A box may force its own
     beads.
     """
@@ -141,14 +133,13 @@ async def close_bead(request: ApiRequest) -> Response:
     if body.force is False:
         context = replace(context, scopes=context.scopes - {"admin"})
     with as_caller(context):
-        closed = await request.services.slots.beads.close_bead(
+        return await request.services.slots.beads.close_bead(
             request.parameters["id"],
             outcome=body.outcome,
             note=body.note,
             result=body.result,
             lease_id=body.lease_id,
         )
-    return RecordResponse(closed)
 
 
 async def _box_scopes(request: ApiRequest) -> frozenset[str]:
@@ -162,7 +153,7 @@ async def _box_scopes(request: ApiRequest) -> frozenset[str]:
     )
 
 
-async def ready(request: ApiRequest) -> Response:
+async def ready(request: ApiRequest) -> Page[Bead]:
     limit = request.integer("limit", DEFAULT_PAGE, *LIMIT)
     beads, parent_id = request.services.slots.beads, request.query.get("parent_id")
     page = await beads.ready(parent_id=parent_id, limit=limit, cursor=request.query.get("cursor"))
@@ -170,10 +161,10 @@ async def ready(request: ApiRequest) -> Response:
         page = replace(
             page, items=tuple([bead for bead in page.items if await is_owned(request, bead)])
         )
-    return RecordResponse(page)
+    return page
 
 
-async def list_beads(request: ApiRequest) -> Response:
+async def list_beads(request: ApiRequest) -> Page[Bead]:
     filter = await restrict_filter(
         request,
         BeadFilter.from_wire(
@@ -181,13 +172,11 @@ async def list_beads(request: ApiRequest) -> Response:
         ),
     )
     limit = request.integer("limit", DEFAULT_PAGE, *LIMIT)
-    return RecordResponse(
-        await request.services.slots.beads.list(
-            filter, limit=limit, cursor=request.query.get("cursor")
-        )
+    return await request.services.slots.beads.list(
+        filter, limit=limit, cursor=request.query.get("cursor")
     )
 
 
-async def show(request: ApiRequest) -> Response:
+async def show(request: ApiRequest) -> Bead:
     await check_bead(request, request.parameters["id"])
-    return RecordResponse(await request.services.slots.beads.show(request.parameters["id"]))
+    return await request.services.slots.beads.show(request.parameters["id"])

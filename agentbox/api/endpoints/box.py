@@ -2,31 +2,27 @@
 
 import asyncio
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-
-from starlette.responses import Response
 
 from agentbox.api.background.apply import apply_mounted
 from agentbox.api.http.request import ApiRequest
 from agentbox.api.openapi import document
 from agentbox.box.supervision.events import read_events
 from agentbox.box.supervision.timeline import boot_report
-from agentbox.contracts.box import Draining
+from agentbox.contracts.box import Applied, Draining
 from agentbox.core.files.atomic import read_json
-from agentbox.core.http.responses import RecordResponse
 from agentbox.core.paths import Paths
 
 
-async def openapi(request: ApiRequest) -> Response:
-    return RecordResponse(document())
+async def openapi(request: ApiRequest) -> Mapping[str, Any]:
+    return document()
 
 
-async def boot(request: ApiRequest) -> Response:
+async def boot(request: ApiRequest) -> Mapping[str, Any]:
     """Record, phases, events and sentinel of this boot; parts not written yet are null or empty."""
-    return RecordResponse(
-        await asyncio.to_thread(_boot, request.services.paths, request.query.get("boot_id", ""))
-    )
+    return await asyncio.to_thread(_boot, request.services.paths, request.query.get("boot_id", ""))
 
 
 def _boot(paths: Paths, boot_id: str) -> dict[str, Any]:
@@ -46,11 +42,11 @@ def _lines(path: Path) -> list[Any]:
         return []
 
 
-async def drain(request: ApiRequest) -> Response:
+async def drain(request: ApiRequest) -> Draining:
     """Returns immediately; `/ready` reports `draining`."""
     request.services.drain.begin("requested")
-    return RecordResponse(Draining(state=request.services.drain.state), 202)
+    return Draining(state=request.services.drain.state)
 
 
-async def apply(request: ApiRequest) -> Response:
-    return RecordResponse(await apply_mounted(request.services))
+async def apply(request: ApiRequest) -> Applied:
+    return await apply_mounted(request.services)

@@ -15,11 +15,14 @@ from agentbox.contracts.bodies import VerifyBody
 from agentbox.contracts.events import (
     LIMIT,
     Appended,
+    Delivery,
     Event,
+    EventBatch,
     EventFilter,
     EventsBody,
     Head,
     NewEvent,
+    VerifyReport,
 )
 from agentbox.core.http.problems import invalid
 from agentbox.core.http.responses import EventStreamResponse, RecordResponse
@@ -112,39 +115,37 @@ def _filter(request: ApiRequest) -> EventFilter:
     return EventFilter.from_wire(wire)
 
 
-async def read(request: ApiRequest) -> Response:
+async def read(request: ApiRequest) -> EventBatch:
     since, limit = (
         request.integer("since", -1, -1, MAX_CURSOR),
         request.integer("limit", DEFAULT_PAGE, *LIMIT),
     )
-    return RecordResponse(
-        await request.services.slots.events.read(since=since, limit=limit, filter=_filter(request))
+    return await request.services.slots.events.read(
+        since=since, limit=limit, filter=_filter(request)
     )
 
 
-async def show(request: ApiRequest) -> Response:
+async def show(request: ApiRequest) -> Event:
     text = request.parameters["seq"]
     if _SEQ.fullmatch(text):
         batch = await request.services.slots.events.read(since=int(text) - 1, limit=1)
         if batch.events and batch.events[0].seq == int(text):
-            return RecordResponse(batch.events[0])
+            return batch.events[0]
     raise NotFound("cannot find this event", resource="event", id=text)
 
 
-async def head(request: ApiRequest) -> Response:
+async def head(request: ApiRequest) -> Head:
     seq, digest = await request.services.slots.events.head()
-    return RecordResponse(Head(seq=seq, hash=digest))
+    return Head(seq=seq, hash=digest)
 
 
-async def delivery(request: ApiRequest) -> Response:
+async def delivery(request: ApiRequest) -> Delivery:
     limit = request.integer("limit", DEFAULT_PAGE, 0, LIMIT[1])
-    return RecordResponse(await request.services.slots.events.delivery(limit=limit))
+    return await request.services.slots.events.delivery(limit=limit)
 
 
-async def verify(request: ApiRequest) -> Response:
-    return RecordResponse(
-        await request.services.slots.events.verify(from_seq=request.record(VerifyBody).from_seq)
-    )
+async def verify(request: ApiRequest) -> VerifyReport:
+    return await request.services.slots.events.verify(from_seq=request.record(VerifyBody).from_seq)
 
 
 async def stream(request: ApiRequest) -> Response:

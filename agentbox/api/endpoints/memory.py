@@ -2,10 +2,11 @@
 
 from starlette.responses import Response
 
+from agentbox.adapters.runtime.adapter import Page
 from agentbox.api.auth.bindings import check_namespace
 from agentbox.api.http.request import ApiRequest
 from agentbox.contracts.bodies import SearchBody, StoreBody
-from agentbox.contracts.memory import Hits, Memory
+from agentbox.contracts.memory import Hits, Memory, MemoryEntry, MemoryStats
 from agentbox.core.http.problems import invalid
 from agentbox.core.http.responses import RecordResponse
 from agentbox.core.records.json_input import read_json
@@ -40,35 +41,33 @@ async def store(request: ApiRequest) -> Response:
     return RecordResponse(entry, 201 if created else 200)
 
 
-async def retrieve(request: ApiRequest) -> Response:
+async def retrieve(request: ApiRequest) -> MemoryEntry:
     entry = await _memory(request).retrieve(
         request.parameters["key"], namespace=_namespace(request)
     )
     if entry is None:
         raise _unknown(request)
-    return RecordResponse(entry)
+    return entry
 
 
-async def delete(request: ApiRequest) -> Response:
+async def delete(request: ApiRequest) -> None:
     if not await _memory(request).delete(request.parameters["key"], namespace=_namespace(request)):
         raise _unknown(request)
-    return Response(status_code=204)
 
 
 def _unknown(request: ApiRequest) -> NotFound:
     return NotFound("cannot find this entry", resource="memory", id=request.parameters["key"])
 
 
-async def list_entries(request: ApiRequest) -> Response:
+async def list_entries(request: ApiRequest) -> Page[MemoryEntry]:
     """`filter` is a filter as in `search`."""
-    page = await _memory(request).list(
+    return await _memory(request).list(
         namespace=_namespace(request),
         prefix=request.query.get("prefix", ""),
         filter=_filter(request),
         limit=request.integer("limit", DEFAULT_PAGE, *LIMIT),
         cursor=request.query.get("cursor"),
     )
-    return RecordResponse(page)
 
 
 def _filter(request: ApiRequest) -> JsonObj:
@@ -81,7 +80,7 @@ def _filter(request: ApiRequest) -> JsonObj:
     return value
 
 
-async def search(request: ApiRequest) -> Response:
+async def search(request: ApiRequest) -> Hits:
     """The response reveals nothing about entries that the query does not match."""
     body = request.record(SearchBody)
     for namespace in body.namespaces:
@@ -94,11 +93,11 @@ async def search(request: ApiRequest) -> Response:
         filter=body.filter,
         min_cosine=body.min_cosine,
     )
-    return RecordResponse(Hits(hits=hits))
+    return Hits(hits=hits)
 
 
-async def stats(request: ApiRequest) -> Response:
+async def stats(request: ApiRequest) -> MemoryStats:
     """Of one namespace, or of all. A bound token must ask for its own."""
     namespace = request.query.get("namespace")
     check_namespace(request.caller, namespace or "")
-    return RecordResponse(await _memory(request).stats(namespace))
+    return await _memory(request).stats(namespace)

@@ -1,19 +1,20 @@
 """The mesh over HTTP."""
 
-from starlette.responses import Response
-
 from agentbox.adapters.runtime.adapter import Page
 from agentbox.api.http.request import ApiRequest
 from agentbox.contracts.mesh import (
     Deregister,
     Deregistered,
     Heartbeat,
+    HeartbeatReply,
+    MeshSession,
+    MeshStatus,
     OutboxItems,
+    Registered,
     Registration,
     decode_known,
 )
 from agentbox.contracts.mesh_errors import NotAdmitted, SessionEnded
-from agentbox.core.http.responses import RecordResponse
 from agentbox.core.slot_errors import NotFound
 from agentbox.mesh.host.host import Host
 
@@ -42,28 +43,24 @@ def _session_id(request: ApiRequest) -> str:
     return request.caller.session
 
 
-async def register(request: ApiRequest) -> Response:
+async def register(request: ApiRequest) -> Registered:
     host = _host(request)
-    return RecordResponse(
-        await host.register(decode_known(Registration, request.body), request.caller.principal)
-    )
+    return await host.register(decode_known(Registration, request.body), request.caller.principal)
 
 
-async def heartbeat(request: ApiRequest) -> Response:
+async def heartbeat(request: ApiRequest) -> HeartbeatReply:
     host = _host(request)
-    return RecordResponse(
-        await host.heartbeat(_session_id(request), decode_known(Heartbeat, request.body))
-    )
+    return await host.heartbeat(_session_id(request), decode_known(Heartbeat, request.body))
 
 
-async def deregister(request: ApiRequest) -> Response:
+async def deregister(request: ApiRequest) -> Deregistered:
     session = await _host(request).deregister(
         _session_id(request), decode_known(Deregister, request.body).session_id
     )
-    return RecordResponse(Deregistered(session_id=session.id, state=session.state))
+    return Deregistered(session_id=session.id, state=session.state)
 
 
-async def list_sessions(request: ApiRequest) -> Response:
+async def list_sessions(request: ApiRequest) -> Page[MeshSession]:
     """The cursor is the id of the last session of the previous page."""
     limit = request.integer("limit", DEFAULT_PAGE, *LIMIT)
     filters = {
@@ -71,23 +68,22 @@ async def list_sessions(request: ApiRequest) -> Response:
     }
     sessions = await _host(request).page(filters, limit + 1, request.query.get("cursor", ""))
     next_cursor = sessions[limit - 1].id if len(sessions) > limit else None
-    return RecordResponse(Page(items=tuple(sessions[:limit]), next_cursor=next_cursor))
+    return Page(items=tuple(sessions[:limit]), next_cursor=next_cursor)
 
 
-async def show_session(request: ApiRequest) -> Response:
-    return RecordResponse(await _host(request).show(request.parameters["id"]))
+async def show_session(request: ApiRequest) -> MeshSession:
+    return await _host(request).show(request.parameters["id"])
 
 
-async def evict(request: ApiRequest) -> Response:
+async def evict(request: ApiRequest) -> None:
     await _host(request).evict(request.parameters["id"])
-    return Response(status_code=204)
 
 
-async def status(request: ApiRequest) -> Response:
-    return RecordResponse(request.services.mesh.status())
+async def status(request: ApiRequest) -> MeshStatus:
+    return request.services.mesh.status()
 
 
-async def join(request: ApiRequest) -> Response:
+async def join(request: ApiRequest) -> MeshStatus:
     """Raises NotAdmitted on a box that is not a mesh client."""
     client = request.services.mesh.client
     if client is None:
@@ -95,20 +91,19 @@ async def join(request: ApiRequest) -> Response:
             "this box is not a mesh client", hint='set mesh.mode = "client" in its manifest'
         )
     client.join()
-    return RecordResponse(client.status(), 202)
+    return client.status()
 
 
-async def outbox(request: ApiRequest) -> Response:
+async def outbox(request: ApiRequest) -> OutboxItems:
     """Empty where beads belong to this box."""
     queue = request.services.outbox
-    return RecordResponse(OutboxItems(items=await queue.items() if queue else ()))
+    return OutboxItems(items=await queue.items() if queue else ())
 
 
-async def drop(request: ApiRequest) -> Response:
+async def drop(request: ApiRequest) -> None:
     queue, item = request.services.outbox, request.parameters["id"]
     if queue is None:
         raise NotFound(
             "cannot find this item: this box has no outbox", resource="outbox item", id=item
         )
     await queue.drop(item, request.caller.principal)
-    return Response(status_code=204)

@@ -80,10 +80,9 @@ async def patch(request: ApiRequest) -> Response:
     return Response(status_code=204, headers=header_list(*_validators(meta)))
 
 
-async def delete(request: ApiRequest) -> Response:
+async def delete(request: ApiRequest) -> None:
     path = _path(request)
     await request.services.slots.pods.delete(path, if_match=await _if_match(request, path))
-    return Response(status_code=204)
 
 
 async def read(request: ApiRequest) -> Response:

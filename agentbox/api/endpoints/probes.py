@@ -1,5 +1,6 @@
 """The probe routes: each response is made from cached results, never from a check."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from starlette.responses import Response
@@ -17,12 +18,12 @@ from agentbox.core.http.responses import RecordResponse, header_list
 NOTE = "for people; probes use /ready"
 
 
-async def livez(request: ApiRequest) -> Response:
+async def livez(request: ApiRequest) -> Mapping[str, Any]:
     """Reached only for unusual requests; the application answers the others directly."""
-    return RecordResponse({"live": True, "uptime": request.services.uptime})
+    return {"live": True, "uptime": request.services.uptime}
 
 
-async def ready(request: ApiRequest) -> Response:
+async def ready(request: ApiRequest) -> Mapping[str, Any] | Response:
     """The cached verdict: 200, or 503 with the missing requirements."""
     services, verdict = request.services, request.services.evaluator.verdict
     common = {
@@ -34,14 +35,14 @@ async def ready(request: ApiRequest) -> Response:
     if verdict.ready:
         since = clock.to_wire(verdict.since) if verdict.since else None
         body = {"ready": True, "since": since, "requirements": list(verdict.requirements)}
-        return RecordResponse({**body, **common, "evidence": dict(verdict.evidence)})
+        return {**body, **common, "evidence": dict(verdict.evidence)}
     missing = list(verdict.missing)
     reason = f"{len(missing)} requirement{'' if len(missing) == 1 else 's'} not met"
     refusal = {"ready": False, "reason": reason, "missing": missing, **common}
     return RecordResponse(refusal, 503, header_list(("Retry-After", "1")))
 
 
-async def health(request: ApiRequest) -> Response:
+async def health(request: ApiRequest) -> Mapping[str, Any]:
     services = request.services
     adapters = _slots(services)
     degraded = sorted(
@@ -50,28 +51,26 @@ async def health(request: ApiRequest) -> Response:
     if services.mesh.degraded:
         degraded.append("mesh")
     boot = services.boot
-    return RecordResponse(
-        {
-            "status": _status(services, services.evaluator.verdict, len(degraded)),
-            "uptime": services.uptime,
-            "version": __version__,
-            "image": _image(services),
-            "adapters": adapters,
-            "degraded_count": len(degraded),
-            "mesh": services.mesh.health(),
-            "programs": dict(services.requirements.programs.states),
-            "artifacts": {"failed": list(services.requirements.artifacts.failed)},
-            "posture": {
-                "drift": [
-                    f"{row.control}: {row.found} (expected {row.expected})"
-                    for row in services.drift.rows
-                ]
-            },
-            "protections_absent": list(boot.protections_absent),
-            "dev": services.plan.dev,
-            "note": NOTE,
-        }
-    )
+    return {
+        "status": _status(services, services.evaluator.verdict, len(degraded)),
+        "uptime": services.uptime,
+        "version": __version__,
+        "image": _image(services),
+        "adapters": adapters,
+        "degraded_count": len(degraded),
+        "mesh": services.mesh.health(),
+        "programs": dict(services.requirements.programs.states),
+        "artifacts": {"failed": list(services.requirements.artifacts.failed)},
+        "posture": {
+            "drift": [
+                f"{row.control}: {row.found} (expected {row.expected})"
+                for row in services.drift.rows
+            ]
+        },
+        "protections_absent": list(boot.protections_absent),
+        "dev": services.plan.dev,
+        "note": NOTE,
+    }
 
 
 def _status(services: Services, verdict: Verdict, degraded: int) -> str:
@@ -105,39 +104,37 @@ def _image(services: Services) -> dict[str, Any]:
     }
 
 
-async def meta(request: ApiRequest) -> Response:
+async def meta(request: ApiRequest) -> Mapping[str, Any]:
     services, boot, plan = request.services, request.services.boot, request.services.plan
     services.background.read_seal()
-    return RecordResponse(
-        {
-            "name": plan.name,
-            "version": plan.version,
-            "image": _image(services),
-            "manifest_digest": boot.digests.get("manifest") or plan.digests.manifest,
-            "plan_digest": boot.plan_digest,
-            "lock_digest": plan.digests.lock,
-            "system": plan.system,
-            "mesh": {"mode": plan.mesh.mode},
-            "adapters": _adapter_contracts(services),
-            "observability": {
-                "metrics_endpoint": f":{plan.observability.metrics_port}/metrics",
-                "metrics_port": plan.observability.metrics_port,
-                "otlp": bool(plan.observability.otlp_endpoint),
-                "log_level": plan.observability.log_level,
-            },
-            "security": {
-                "exceptions": [delta.key for delta in plan.exceptions],
-                "seccomp_digest": plan.digests.seccomp,
-            },
-            "boot": {
-                "id": boot.boot_id,
-                "sealed_at": services.background.sealed_at,
-                "elapsed_seconds": services.background.sealed_after,
-                "previous_shutdown": boot.previous_shutdown,
-            },
-            "api_versions": ["v1"],
-        }
-    )
+    return {
+        "name": plan.name,
+        "version": plan.version,
+        "image": _image(services),
+        "manifest_digest": boot.digests.get("manifest") or plan.digests.manifest,
+        "plan_digest": boot.plan_digest,
+        "lock_digest": plan.digests.lock,
+        "system": plan.system,
+        "mesh": {"mode": plan.mesh.mode},
+        "adapters": _adapter_contracts(services),
+        "observability": {
+            "metrics_endpoint": f":{plan.observability.metrics_port}/metrics",
+            "metrics_port": plan.observability.metrics_port,
+            "otlp": bool(plan.observability.otlp_endpoint),
+            "log_level": plan.observability.log_level,
+        },
+        "security": {
+            "exceptions": [delta.key for delta in plan.exceptions],
+            "seccomp_digest": plan.digests.seccomp,
+        },
+        "boot": {
+            "id": boot.boot_id,
+            "sealed_at": services.background.sealed_at,
+            "elapsed_seconds": services.background.sealed_after,
+            "previous_shutdown": boot.previous_shutdown,
+        },
+        "api_versions": ["v1"],
+    }
 
 
 def _adapter_contracts(services: Services) -> dict[str, dict[str, Any]]:

@@ -1,23 +1,28 @@
 """States over HTTP: visible to and removable by their creator and admins."""
 
 import re
+from collections.abc import Mapping
 from typing import Any
-
-from starlette.responses import Response
 
 from agentbox.api import states
 from agentbox.api.auth.access import require
 from agentbox.api.http.request import ApiRequest
-from agentbox.contracts.states import ADOPTED_NAME, LEGACY_NAME, AdoptBody, State, States
+from agentbox.contracts.states import (
+    ADOPTED_NAME,
+    LEGACY_NAME,
+    AdoptBody,
+    State,
+    StateHolds,
+    States,
+)
 from agentbox.core.http.problems import invalid
-from agentbox.core.http.responses import RecordResponse
 from agentbox.core.records.wire import to_wire
 from agentbox.core.slot_errors import NotFound
 
 PAGE, LIMIT = 100, (1, 500)
 
 
-async def list_states(request: ApiRequest) -> Response:
+async def list_states(request: ApiRequest) -> States:
     """Admins see all states, and with `legacy` also data from before states existed."""
     limit, admin = request.integer("limit", PAGE, *LIMIT), request.caller.has_scope("admin")
     params = {
@@ -31,16 +36,14 @@ async def list_states(request: ApiRequest) -> Response:
         require(request.caller, ("admin",))
         legacy = await states.legacy_names(request.services.slots)
     cursor = rows[limit - 1]["state_id"] if len(rows) > limit else None
-    return RecordResponse(
-        States(
-            items=tuple(map(State.from_wire, rows[:limit])),
-            next_cursor=cursor,
-            legacy=tuple(legacy),
-        )
+    return States(
+        items=tuple(map(State.from_wire, rows[:limit])),
+        next_cursor=cursor,
+        legacy=tuple(legacy),
     )
 
 
-async def show(request: ApiRequest) -> Response:
+async def show(request: ApiRequest) -> Mapping[str, Any]:
     """By id or name."""
     state = State.from_wire(
         await states.call_agent_host(request.services, "state.get", **_state_params(request))
@@ -48,21 +51,20 @@ async def show(request: ApiRequest) -> Response:
     contents = await states.count_contents(
         request.services.slots, states.state_location(state.state_id)
     )
-    return RecordResponse({**to_wire(state), "holds": to_wire(contents)})
+    return {**to_wire(state), "holds": to_wire(contents)}
 
 
-async def remove(request: ApiRequest) -> Response:
+async def remove(request: ApiRequest) -> StateHolds:
     """409 `state-busy` while a run uses it. Data in an unavailable slot is removed later."""
     state = State.from_wire(
         await states.call_agent_host(request.services, "state.remove", **_state_params(request))
     )
-    removed = await states.remove_detached(
+    return await states.remove_detached(
         request.services, state, request.caller.principal, report_empty=True
     )
-    return RecordResponse(removed)
 
 
-async def adopt(request: ApiRequest) -> Response:
+async def adopt(request: ApiRequest) -> Mapping[str, Any]:
     """409 `name-taken` where that name has another state. May be repeated after an interruption."""
     body = request.record(AdoptBody)
     for name, pattern in (("source", LEGACY_NAME), ("name", ADOPTED_NAME)):
@@ -89,7 +91,7 @@ async def adopt(request: ApiRequest) -> Response:
         "by": request.caller.principal,
     }
     await slots.journal.record("state.adopted", {**data, **to_wire(moved)})
-    return RecordResponse({**to_wire(state), "holds": to_wire(moved)})
+    return {**to_wire(state), "holds": to_wire(moved)}
 
 
 def _state_params(request: ApiRequest) -> dict[str, Any]:

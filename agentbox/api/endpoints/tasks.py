@@ -1,6 +1,8 @@
 """Tasks over HTTP."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from starlette.responses import Response
 
@@ -8,12 +10,12 @@ from agentbox.api.auth.access import require
 from agentbox.api.http.request import ApiRequest
 from agentbox.contracts.beads import LIMIT
 from agentbox.contracts.tasks import TaskBody
-from agentbox.core.http.responses import EventStreamResponse, RecordResponse
+from agentbox.core.http.responses import EventStreamResponse
 
 DEFAULT_PAGE = 100
 
 
-async def submit(request: ApiRequest) -> Response:
+async def submit(request: ApiRequest) -> Mapping[str, Any]:
     body = request.record(TaskBody)
     if body.spec.workspace == "direct":
         require(request.caller, ("admin",))
@@ -21,23 +23,23 @@ async def submit(request: ApiRequest) -> Response:
     task = await request.services.tasks.submit(
         task_body, request.caller.principal, admin=request.caller.has_scope("admin")
     )
-    return RecordResponse({"task_id": task.task_id, "state": task.state}, 202)
+    return {"task_id": task.task_id, "state": task.state}
 
 
-async def list_tasks(request: ApiRequest) -> Response:
+async def list_tasks(request: ApiRequest) -> Mapping[str, Any]:
     limit = request.integer("limit", DEFAULT_PAGE, *LIMIT)
     items, cursor = await request.services.tasks.page(limit, request.query.get("cursor"))
-    return RecordResponse({"items": [task.to_wire() for task in items], "next_cursor": cursor})
+    return {"items": [task.to_wire() for task in items], "next_cursor": cursor}
 
 
-async def get(request: ApiRequest) -> Response:
-    return RecordResponse((await request.services.tasks.show(request.parameters["id"])).to_wire())
+async def get(request: ApiRequest) -> Mapping[str, Any]:
+    return (await request.services.tasks.show(request.parameters["id"])).to_wire()
 
 
-async def cancel(request: ApiRequest) -> Response:
+async def cancel(request: ApiRequest) -> Mapping[str, Any]:
     """Returns when the agent has ended and the bead is closed."""
     task = await request.services.tasks.cancel(request.parameters["id"], request.caller.principal)
-    return RecordResponse(task.to_wire())
+    return task.to_wire()
 
 
 async def logs(request: ApiRequest) -> Response:

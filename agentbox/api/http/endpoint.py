@@ -5,11 +5,11 @@ caller, rate, scope, Accept, upgrade, query, body.
 from collections.abc import Awaitable, Callable
 from functools import cache, cached_property
 from importlib import import_module
-from typing import TypeAlias
+from typing import Any, TypeAlias
 from urllib.parse import parse_qsl
 
 from starlette.responses import Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from agentbox.adapters.runtime.context import CallContext, as_caller
 from agentbox.api.auth.access import ANONYMOUS, Caller, require
@@ -30,11 +30,12 @@ from agentbox.core.http.headers import (
     trace_id,
 )
 from agentbox.core.http.problems import invalid
-from agentbox.core.http.responses import JSON, STREAM
+from agentbox.core.http.responses import JSON, STREAM, RecordResponse
 from agentbox.core.ids import new_trace_id
 
-# Its result is a Starlette response, or the application that serves a WebSocket.
-Handler: TypeAlias = Callable[[ApiRequest], Awaitable[ASGIApp]]
+# Its result is a record or plain data, sent with the first status of the route; None (204); a
+# Starlette response; or the application that serves a WebSocket.
+Handler: TypeAlias = Callable[[ApiRequest], Awaitable[Any]]
 
 
 @cache
@@ -89,10 +90,16 @@ class Endpoint:
             caller=caller,
         )
         with as_caller(_context(caller, headers, scope["state"]["request_id"])):
-            response = await self._handler(request)
+            result = await self._handler(request)
+            response = result if callable(result) else self._response(result)
             if isinstance(response, Response) and is_unread(scope):
                 response.headers["connection"] = "close"
             await response(scope, receive, send)
+
+    def _response(self, result: object) -> Response:
+        if result is None:
+            return Response(status_code=204)
+        return RecordResponse(result, self.route.statuses[0])
 
     def _authorize(self, headers: dict[str, str]) -> Caller:
         """The caller. Probes are public, under any address and the box's names; every other route
