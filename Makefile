@@ -24,8 +24,9 @@ unit:  ## the quick tests
 format:  ## rewrite the sources in the house's form
 	$(PY) -m ruff format . && $(PY) -m ruff check --fix .
 
-schema:  ## schema/agentbox.bundle.json
-	$(PY) -m agentbox.manifest.schema.bundle
+schema:  ## schema/agentbox.schema.json and tests/rules/full.toml
+	$(PY) -m agentbox.manifest.schema.generator
+	$(PY) tools/full_manifest.py
 
 client:  ## the synchronous client, from the asynchronous one
 	$(PY) tools/sync_client.py

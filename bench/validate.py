@@ -15,7 +15,7 @@ from agentbox.core.paths import CHECKOUT, environment
 from agentbox.manifest.features.loader import load_features
 from agentbox.manifest.load import load, parse
 from agentbox.manifest.rules.engine import run_rules
-from agentbox.manifest.schema.bundle import BUNDLE
+from agentbox.manifest.schema.generator import PUBLISHED
 
 INSIDE_RUNS = 200
 SHIPPED = CHECKOUT / "agentbox.toml"
@@ -102,7 +102,7 @@ def peer_reads_the_schema() -> None:
             == os.EX_OK
         ):
             raise SystemExit(
-                f"tombi takes a key that is not in {BUNDLE}: it measures something else"
+                f"tombi takes a key that is not in {PUBLISHED.name}: it measures something else"
             )
 
 

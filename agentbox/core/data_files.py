@@ -12,21 +12,12 @@ def config_dir() -> Path:
     """The directory `config`, with `features`, `profiles`, `seccomp`. Raises AgentboxError (exit 2)
     when absent.
     """
-    return _data_directory("config", marker="features")
-
-
-def schema_dir() -> Path:
-    """The directory `schema`. Raises AgentboxError (exit 2) when absent."""
-    return _data_directory("schema", marker="sections")
-
-
-def _data_directory(name: str, *, marker: str) -> Path:
-    candidates = (CHECKOUT / name, Paths.for_this_process().share / name)
-    directory = next((candidate for candidate in candidates if (candidate / marker).is_dir()), None)
+    candidates = (CHECKOUT / "config", Paths.for_this_process().share / "config")
+    directory = next((path for path in candidates if (path / "features").is_dir()), None)
     if directory is None:
         locations = " or ".join(map(str, candidates))
         raise AgentboxError(
-            f"cannot read the directory {name}/{marker}: it is not at {locations}",
+            f"cannot read the directory config/features: it is not at {locations}",
             "Reinstall agentbox: its data files belong beside its Python package.",
             exit_code=ExitCode.USAGE,
         )

@@ -7,8 +7,8 @@ from typing import Any, Final, TypeVar
 
 from agentbox.manifest.keys import generic_path, keys
 from agentbox.manifest.model import convert
-from agentbox.manifest.schema.bundle import resolve_reference, schema_at
 from agentbox.manifest.schema.examples import EXAMPLES
+from agentbox.manifest.schema.generator import resolve_reference, schema_at
 
 T = TypeVar("T")
 

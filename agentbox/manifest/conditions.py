@@ -1,30 +1,10 @@
-"""When a key is used: `x-agentbox-when` of the schema, with full key paths."""
+"""When a key is used: the `when` of its declaration, with full key paths."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
 
-from agentbox.manifest.keys import generic_path
-from agentbox.manifest.schema.bundle import properties
-
-
-@dataclass(frozen=True)
-class KeyCondition:
-    """`key` must hold one of `values`, or, when `negated`, none of them."""
-
-    key: str
-    values: tuple[Any, ...]
-    negated: bool = False
-
-    def holds(self, value: Any) -> bool:
-        """Whether the dependent key is used with that value."""
-        return (value in self.values) != self.negated
-
-    @property
-    def is_switch(self) -> bool:
-        """True for an on/off key; false for a choice of implementation or mode."""
-        return all(isinstance(value, bool) for value in self.values) and bool(self.values)
+from agentbox.manifest.keys import generic_path, keys
+from agentbox.manifest.specs import KeyCondition
 
 
 def conditions_of(path: str) -> tuple[KeyCondition, ...]:
@@ -35,7 +15,7 @@ def conditions_of(path: str) -> tuple[KeyCondition, ...]:
     ]
     required = conditions().get(pattern, ())
     return (
-        tuple(replace(item, key=item.key.replace("*", names[0], 1)) for item in required)
+        tuple(item._replace(key=item.key.replace("*", names[0], 1)) for item in required)
         if names
         else required
     )
@@ -46,17 +26,4 @@ def conditions() -> Mapping[str, tuple[KeyCondition, ...]]:
     """Key path -> conditions that must all hold for the key to be used. Keys that are always used
     are absent. Names of map entries are `*` on both sides; `conditions_of` fills one in.
     """
-    result = {}
-    for path, schema in properties():
-        if required := schema.get("x-agentbox-when"):
-            table = path.rpartition(".")[0]
-            result[generic_path(path)] = tuple(
-                _condition(table, key, values) for key, values in required.items()
-            )
-    return result
-
-
-def _condition(table: str, key: str, values: Any) -> KeyCondition:
-    full_key = f"{table}{key}" if key.startswith(".") else key
-    negated = isinstance(values, dict)
-    return KeyCondition(full_key, tuple(values["not"] if negated else values), negated)
+    return {path: spec.when for path, spec in keys().items() if spec.when}

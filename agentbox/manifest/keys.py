@@ -1,33 +1,20 @@
 """The model as a flat table of keys: type, default, apply class. `*` stands for a map entry."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from functools import cache
-from typing import Annotated, Any, get_args, get_origin
+from typing import Any
 
+from agentbox.manifest.declaration import Apply
 from agentbox.manifest.load import Manifest
-from agentbox.manifest.model import Model, hints_of, plain
-from agentbox.manifest.types import INHERITS, Apply
-
-
-@dataclass(frozen=True)
-class KeySpec:
-    """One key. `hint` is its annotation with type names; `default` is plain data. An absent key has
-    the value of the key `inherits`, if set.
-    """
-
-    path: str
-    hint: Any
-    default: Any
-    apply: Apply
-    required: bool = field(default=False)
-    inherits: str = ""
+from agentbox.manifest.model import plain
+from agentbox.manifest.specs import KeySpec, key_specs, manifest_spec
 
 
 @cache
 def keys() -> Mapping[str, KeySpec]:
     """Every key of the model by path, in the order of the model."""
-    return {spec.path: spec for spec in _walk(Model, "")}
+    return {spec.path: spec for spec in key_specs(manifest_spec())}
 
 
 def apply_classes() -> dict[str, Apply]:
@@ -93,20 +80,3 @@ def flatten(record: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
                 yield from flatten(entry, f"{path}.{name}.")
         else:
             yield path, value
-
-
-def _walk(kind: type, prefix: str, inherited: str = "") -> Iterator[KeySpec]:
-    hints = hints_of(kind)
-    for item in fields(kind):
-        hint, path = hints[item.name], f"{prefix}{item.name}"
-        base = get_args(hint)[0] if get_origin(hint) is Annotated else hint
-        if get_origin(base) is Mapping:
-            yield from _walk(get_args(base)[1], f"{path}.*.")
-        elif isinstance(base, type) and is_dataclass(base):
-            yield from _walk(base, f"{path}.", item.metadata.get(INHERITS, ""))
-        else:
-            source = f"{inherited}.{item.name}" if inherited else ""
-            metadata = item.metadata
-            yield KeySpec(
-                path, hint, plain(item.default), metadata["apply"], metadata["required"], source
-            )

@@ -2,10 +2,11 @@
 
 import typing
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from typing import Annotated, Any, TypeVar, get_args, get_origin
 
+from agentbox.manifest.declaration import entries, table
 from agentbox.manifest.tables.agents import AgentTable
 from agentbox.manifest.tables.api import ApiTable
 from agentbox.manifest.tables.backup import BackupTable
@@ -36,27 +37,29 @@ T = TypeVar("T")
 class Model:
     """All tables of a manifest."""
 
-    meta: MetaTable = field(default_factory=MetaTable)
-    image: ImageTable = field(default_factory=ImageTable)
-    resources: ResourcesTable = field(default_factory=ResourcesTable)
-    api: ApiTable = field(default_factory=ApiTable)
-    observability: ObservabilityTable = field(default_factory=ObservabilityTable)
-    backup: BackupTable = field(default_factory=BackupTable)
-    adapters: AdaptersTable = field(default_factory=AdaptersTable)
-    mesh: MeshTable = field(default_factory=MeshTable)
-    sovereign_mesh: SovereignMeshTable = field(default_factory=SovereignMeshTable)
-    providers: Mapping[str, ProviderTable] = field(default_factory=dict)
-    privacy: PrivacyTable = field(default_factory=PrivacyTable)
-    desktop: DesktopTable = field(default_factory=DesktopTable)
-    gpu: GpuTable = field(default_factory=GpuTable)
-    toolchains: ToolchainsTable = field(default_factory=ToolchainsTable)
-    skills: SkillsTable = field(default_factory=SkillsTable)
-    agents: Mapping[str, AgentTable] = field(default_factory=dict)
-    state: StateTable = field(default_factory=StateTable)
-    limits: LimitsTable = field(default_factory=LimitsTable)
-    policies: Mapping[str, PolicyTable] = field(default_factory=dict)
-    egress: EgressTable = field(default_factory=EgressTable)
-    security: SecurityTable = field(default_factory=SecurityTable)
+    meta: MetaTable = table(MetaTable)
+    image: ImageTable = table(ImageTable)
+    resources: ResourcesTable = table(ResourcesTable)
+    api: ApiTable = table(ApiTable)
+    observability: ObservabilityTable = table(ObservabilityTable)
+    backup: BackupTable = table(BackupTable)
+    adapters: AdaptersTable = table(AdaptersTable)
+    mesh: MeshTable = table(MeshTable)
+    sovereign_mesh: SovereignMeshTable = table(SovereignMeshTable)
+    providers: Mapping[str, ProviderTable] = entries(
+        "Where models are, by name. Only the gateway reads the credentials."
+    )
+    privacy: PrivacyTable = table(PrivacyTable)
+    desktop: DesktopTable = table(DesktopTable)
+    gpu: GpuTable = table(GpuTable)
+    toolchains: ToolchainsTable = table(ToolchainsTable)
+    skills: SkillsTable = table(SkillsTable)
+    agents: Mapping[str, AgentTable] = entries("The agents that this box may start, by name.")
+    state: StateTable = table(StateTable)
+    limits: LimitsTable = table(LimitsTable)
+    policies: Mapping[str, PolicyTable] = entries("What agents may do, by name.")
+    egress: EgressTable = table(EgressTable)
+    security: SecurityTable = table(SecurityTable)
 
 
 def build(written: Mapping[str, Any]) -> Model:

@@ -1,18 +1,12 @@
-"""The types of manifest keys (docs/manifest.md) as Python types, and `key`, which declares a key of
-a table. An `Annotated` type name refers to an entry in `schema/sections/common.json`; a `Range`
-repeats the schema's bounds. A test compares both. Standard library only: the boot imports this.
+"""The named types of manifest keys, in the order of docs/manifest.md. A type with a `Form` has one
+name, text and example everywhere; everything else about it is derived. Standard library only: the
+boot imports this.
 """
 
-from dataclasses import dataclass, field
-from typing import Annotated, Any, Final, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal, get_args, get_origin
 
-Apply = Literal["live", "boot", "recreate", "rebuild"]
-"""What a change of a key requires, from least to most."""
-
-APPLY_ORDER: Final[tuple[Apply, ...]] = ("live", "boot", "recreate", "rebuild")
-
-INHERITS: Final = "inherits"
-"""Field metadata: the table from which absent keys inherit their effective values."""
+from agentbox.manifest.constraints import Form, MinItems, Pattern, Range
 
 _UNITS: Final = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 
@@ -36,58 +30,268 @@ def size_bytes(text: str) -> int:
     return int(number) * _UNITS[unit]
 
 
-@dataclass(frozen=True)
-class TypeName:
-    """The name of a `$defs` entry of the common schema."""
+_NAME = "^[a-z][a-z0-9-]{0,31}$"
+_VARIABLE = "^[A-Z][A-Z0-9_]{0,63}$"
+_PATH = r"^/$|^(/(?!\.{1,2}(/|$))[^/\u0000-\u001f\u007f]+)+$"
+_AUTHORITY = r"[^\s/?#@]+([/?#]\S*)?$"
+_KEY = "^[0-9a-f]{64}$|^npub1[02-9ac-hj-np-z]{58}$"
+_OCTET = "(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
+_GROUP = "[0-9A-Fa-f]{1,4}"
+_IPV6 = (
+    f"({_GROUP}:){{7}}{_GROUP}|({_GROUP}:){{1,7}}:|({_GROUP}:){{1,6}}:{_GROUP}|"
+    + "".join(f"({_GROUP}:){{1,{7 - n}}}(:{_GROUP}){{1,{n}}}|" for n in range(2, 6))
+    + f"{_GROUP}:(:{_GROUP}){{1,6}}|:((:{_GROUP}){{1,7}}|:)"
+)
+_LABEL = "[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
+_HOST = (
+    rf"((\*|(\*\.)?{_LABEL}(\.{_LABEL})*)|[0-9]{{1,3}}(\.[0-9]{{1,3}}){{3}}(/[0-9]{{1,2}})?|"
+    r"\[[0-9A-Fa-f:.]{2,45}(/[0-9]{1,3})?\](/[0-9]{1,3})?)"
+)
+_PORT = r":([1-9][0-9]{0,4}|\*)"
+_BARE_IPV6 = "^[0-9A-Fa-f]{0,4}(:[0-9A-Fa-f]{0,4}){2,7}(/[0-9]{1,3})?$"
+_ZEROS = "0" * 64
+_WS_NOUN, _WS_EXAMPLE = "a ws or wss URL without credentials", '"wss://relay.example"'
+_KEY_NOUN, _KEY_EXAMPLE = "a public key, 64 hex digits or npub1...", f'"{_ZEROS}"'
 
-    name: str
+SizeText = Annotated[
+    str,
+    Form("size", 'A whole number and a binary unit, no space: "512MiB".', "a size", '"512MiB"'),
+    Pattern("^([1-9][0-9]{0,14}KiB|[1-9][0-9]{0,11}MiB|[1-9][0-9]{0,8}GiB|[1-9][0-9]{0,5}TiB)$"),
+]
+Port = Annotated[
+    int,
+    Form("port", "A TCP port that needs no privilege.", "a port number", "9090"),
+    Range(1024, 65535),
+]
+Name = Annotated[
+    str,
+    Form(
+        "name",
+        "A lower case name: letters, digits and hyphens, at most 32.",
+        "a name",
+        '"worker-7"',
+    ),
+    Pattern(_NAME),
+]
+Env = Annotated[
+    str,
+    Form(
+        "env",
+        'The name of an environment variable, never its value; "" for none.',
+        "the name of a variable",
+        '"MY_TOKEN"',
+    ),
+    Pattern(f"^$|{_VARIABLE}"),
+]
+BoxPath = Annotated[
+    str,
+    Form(
+        "path",
+        'An absolute, normalised path in the container; "" for none.',
+        "an absolute path",
+        '"/run/secrets/token"',
+    ),
+    Pattern(f"^$|{_PATH}"),
+]
+HttpUrl = Annotated[
+    str,
+    Form(
+        "http_url",
+        'An http or https URL without user name or password; "" for none.',
+        "an http or https URL without credentials",
+        '"https://host.example:9090"',
+    ),
+    Pattern(f"^$|^https?://{_AUTHORITY}"),
+]
+IpLiteral = Annotated[
+    str,
+    Form("ip", "An IPv4 or IPv6 address.", "an IP address", '"127.0.0.1"'),
+    Pattern(rf"^(({_OCTET}\.){{3}}{_OCTET}|{_IPV6})$"),
+]
+Digest = Annotated[
+    str,
+    Form("sha256", "A digest: sha256:<64 hex digits>.", "a digest", f'"sha256:{_ZEROS}"'),
+    Pattern("^sha256:[0-9a-f]{64}$"),
+]
+PackageName = Annotated[
+    str,
+    Form(
+        "package",
+        "The name of a package, as the package source spells it.",
+        "a package name",
+        '"git"',
+    ),
+    Pattern("^[A-Za-z0-9][A-Za-z0-9+._-]*$"),
+]
+Word = Annotated[
+    str,
+    Form("word", "One lower case word.", "a word", '"gpu"'),
+    Pattern("^[a-z][a-z0-9_.-]{0,63}$"),
+]
+VolumeSource = Annotated[
+    str,
+    Form(
+        "volume_source",
+        "The name of a volume, or an absolute path of the host.",
+        "a volume name or an absolute host path",
+        '"cache"',
+    ),
+    Pattern(f"{_NAME}|{_PATH}"),
+]
+Device = Annotated[
+    str,
+    Form("device", "The path of a device of the host.", "a device path", '"/dev/dri"'),
+    Pattern(r"^/dev(/(?!\.{1,2}(/|$))[A-Za-z0-9._-]+)+$"),
+]
+Group = Annotated[
+    str,
+    Form("group", "A group, by name or number.", "a group", '"video"'),
+    Pattern("^([a-z_][a-z0-9_-]{0,31}|[0-9]{1,10})$"),
+]
+Capability = Annotated[
+    str,
+    Form(
+        "capability",
+        "A Linux capability without CAP_.",
+        "a capability without CAP_",
+        '"NET_BIND_SERVICE"',
+    ),
+    Pattern("^(?!CAP_)[A-Z][A-Z_]{0,31}$"),
+]
+ExceptionKey = Annotated[
+    Literal[
+        "desktop",
+        "gpu-rocm",
+        "gpu-cuda",
+        "gaussian-splatting",
+        "playwright",
+        "code-server",
+        "telegram-mirror",
+    ],
+    Form("exception_key", "The key of an exception.", "the key of an exception", '"desktop"'),
+]
+NameOrNone = Annotated[
+    str,
+    Form("name_or_none", 'A name, or "" for none.', "a name", '"anthropic"'),
+    Pattern(f"^$|{_NAME}"),
+]
+Variable = Annotated[
+    str,
+    Form("variable", "The name of an environment variable.", "the name of a variable", '"LANG"'),
+    Pattern(_VARIABLE),
+]
+WsUrl = Annotated[
+    str,
+    Form(
+        "ws_url",
+        'A ws or wss URL without user name or password; "" for none.',
+        _WS_NOUN,
+        _WS_EXAMPLE,
+    ),
+    Pattern(f"^$|^wss?://{_AUTHORITY}"),
+]
+RelayUrl = Annotated[
+    str,
+    Form("relay", "A ws or wss URL without user name or password.", _WS_NOUN, _WS_EXAMPLE),
+    Pattern(f"^wss?://{_AUTHORITY}"),
+]
+PublicKey = Annotated[
+    str,
+    Form("public_key", "A public key: 64 hex digits, or npub1...", _KEY_NOUN, _KEY_EXAMPLE),
+    Pattern(_KEY),
+]
+PublicKeyOrNone = Annotated[
+    str,
+    Form(
+        "public_key_or_none",
+        'A public key: 64 hex digits, or npub1...; "" for none.',
+        _KEY_NOUN,
+        _KEY_EXAMPLE,
+    ),
+    Pattern(f"^$|{_KEY}"),
+]
+Glob = Annotated[
+    str,
+    Form(
+        "glob",
+        "A name, or a pattern of names with * and ?.",
+        "a name or a pattern of names",
+        '"small-*"',
+    ),
+    Pattern(r"^[A-Za-z0-9._*?\[\]!:/@+-]{1,128}$"),
+]
+Argument = Annotated[
+    str,
+    Form("argument", "One word of a command line.", "a word of a command line", '"--verbose"'),
+    Pattern(r"^[^\u0000]*$"),
+]
+CommandLine = Annotated[
+    tuple[Argument, ...],
+    Form(
+        "command_line",
+        "A program and its first arguments, one item a word; no shell.",
+        "a list of words",
+        '["claude", "-p"]',
+    ),
+    MinItems(1),
+]
+ApprovalAction = Annotated[
+    str,
+    Form(
+        "action",
+        "An action: tool:<pattern>, host:<pattern> or spawn:<pattern>.",
+        "an action",
+        '"tool:git/*"',
+    ),
+    Pattern(r"^(tool|host|spawn):[^\s\u0000-\u001f\u007f]{1,128}$"),
+]
+PolicyPattern = Annotated[
+    str,
+    Form("pattern", "A pattern in the form of its scope.", "a pattern", '"$WORKSPACE/**"'),
+    Pattern(r"^[^\u0000-\u001f\u007f]{1,4096}$"),
+]
+HttpPath = Annotated[
+    str,
+    Form(
+        "http_path",
+        "A path of an HTTP request, with * for any run of characters.",
+        "a path of a request",
+        '"/v1/*"',
+    ),
+    Pattern(r"^/[^\s?#\u0000-\u001f\u007f]{0,1023}$"),
+]
+NetPattern = Annotated[
+    str,
+    Form(
+        "net_pattern",
+        "A host, *.host, IP or CIDR, with :port or :*; without, port 443. IPv6 with a port stands "
+        "in brackets.",
+        "a host, *.host, IP or CIDR, with or without a port",
+        '"*.example.com:443"',
+    ),
+    Pattern(f"^{_HOST}({_PORT})?$|{_BARE_IPV6}"),
+]
+NetTarget = Annotated[
+    str,
+    Form(
+        "net_target",
+        "A host, IP or CIDR with :port or :*. IPv6 stands in brackets.",
+        "a host, IP or CIDR with a port",
+        '"10.0.0.5:5432"',
+    ),
+    Pattern(f"^{_HOST}{_PORT}$"),
+]
 
 
-@dataclass(frozen=True)
-class Range:
-    """Inclusive bounds of a number."""
-
-    minimum: float
-    maximum: float
-
-
-@dataclass(frozen=True)
-class TextPattern:
-    """A pattern used by one key only."""
-
-    text: str
+def named_types() -> Mapping[str, Any]:
+    """The annotation of each named type, by its name."""
+    named: dict[str, Any] = {}
+    for hint in globals().values():
+        if get_origin(hint) is Annotated and (form := form_of(hint)):
+            named[form.name] = hint
+    return named
 
 
-@dataclass(frozen=True)
-class Unique:
-    """A list without duplicates."""
-
-
-@dataclass(frozen=True)
-class MinItems:
-    """The minimum number of items of a list."""
-
-    items: int
-
-
-Port = Annotated[int, TypeName("port")]
-Name = Annotated[str, TypeName("name")]
-Env = Annotated[str, TypeName("env")]
-BoxPath = Annotated[str, TypeName("path")]
-HttpUrl = Annotated[str, TypeName("http_url")]
-WsUrl = Annotated[str, TypeName("ws_url")]
-IpLiteral = Annotated[str, TypeName("ip")]
-Digest = Annotated[str, TypeName("sha256")]
-PackageName = Annotated[str, TypeName("package")]
-Variable = Annotated[str, TypeName("variable")]
-Glob = Annotated[str, TypeName("glob")]
-Argument = Annotated[str, TypeName("argument")]
-CommandLine = Annotated[tuple[Argument, ...], TypeName("command_line")]
-NameOrNone = Annotated[str, TypeName("name_or_none")]
-
-
-def key(default: Any, apply: Apply, *, required: bool = False) -> Any:
-    """Declares a key of a table: its default, and what a change of it requires. A required key has
-    a placeholder as default.
-    """
-    return field(default=default, metadata={"apply": apply, "required": required})
+def form_of(hint: Any) -> Form | None:
+    """The form of an annotation; None if its type has no name."""
+    return next((mark for mark in get_args(hint)[1:] if isinstance(mark, Form)), None)

@@ -5,34 +5,9 @@ implementation reads.
 from collections.abc import Mapping
 from typing import Any
 
+from agentbox.manifest.model import hints_of
+from agentbox.manifest.tables.slots import SLOTS, AdaptersTable, option_names
 from agentbox.plan.model import SlotPlan
-
-SLOTS = ("beads", "pods", "memory", "events", "orchestrator")
-
-_TOKEN = ("endpoint", "token_env", "token_file", "timeout_seconds", "ca_file")
-_POSTGRES = ("dsn_env", "dsn_file", "schema", "pool_size", "timeout_seconds")
-_JOURNAL = ("segment_size", "max_size", "fsync")
-
-# The keys read by each implementation.
-OPTIONS: Mapping[tuple[str, str], tuple[str, ...]] = {
-    ("beads", "local-sqlite"): ("lease_seconds",),
-    ("beads", "external-http"): _TOKEN,
-    ("beads", "external-pg"): (*_POSTGRES, "ca_file", "lease_seconds"),
-    ("pods", "local-fs"): ("quota", "max_object", "quota_objects"),
-    ("pods", "external-solid"): (*_TOKEN, "auth", "max_object"),
-    ("memory", "local-sqlite"): ("embedder", "namespace_size", "namespace_entries"),
-    ("memory", "external-pg"): (
-        *_POSTGRES,
-        "ca_file",
-        "embedder",
-        "namespace_size",
-        "namespace_entries",
-    ),
-    ("events", "local-jsonl"): _JOURNAL,
-    ("events", "external-http"): (*_TOKEN, "tee_local", *_JOURNAL),
-    ("orchestrator", "local-process"): ("max_agents", "max_depth", "grace_seconds"),
-    ("orchestrator", "external-stdio"): ("command", "env", "cwd", "timeout_seconds"),
-}
 
 
 def resolve_slots(adapters: Mapping[str, Mapping[str, Any]]) -> dict[str, SlotPlan]:
@@ -44,5 +19,7 @@ def resolve_slots(adapters: Mapping[str, Mapping[str, Any]]) -> dict[str, SlotPl
 
 def _slot(name: str, table: Mapping[str, Any]) -> SlotPlan:
     use = str(table["use"])
-    options = {key: table[key] for key in sorted(OPTIONS.get((name, use), ())) if key in table}
+    options_class = hints_of(AdaptersTable)[name].options.get(use)
+    names = option_names(options_class) if options_class else ()
+    options = {name: table[name] for name in sorted(set(names))}
     return SlotPlan(use=use, required=bool(table["required"]) and use != "off", options=options)

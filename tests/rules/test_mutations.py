@@ -5,6 +5,7 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
+import full_manifest
 import pytest
 from case import Case, cases
 from catalogue import FEATURES
@@ -13,7 +14,7 @@ from agentbox.manifest.keys import generic_path, keys
 from agentbox.manifest.load import parse
 from agentbox.manifest.rules.discovery import discover
 from agentbox.manifest.rules.engine import run_rules
-from agentbox.manifest.schema.bundle import schema_at
+from agentbox.manifest.schema.generator import schema_at
 
 FULL = (Path(__file__).parent / "full.toml").read_text()
 LINES = FULL.split("\n")
@@ -58,6 +59,11 @@ def found(data: bytes) -> set[tuple[str, int]]:
 
 
 WRITTEN = list(written())
+
+
+def test_the_full_manifest_is_fresh() -> None:
+    """It is what the tables say."""
+    assert full_manifest.text() == FULL, f"stale: run `{full_manifest.COMMAND}`"
 
 
 def test_the_full_manifest_has_every_key() -> None:

@@ -22,7 +22,7 @@ from agentbox.manifest.findings import Finding
 from agentbox.manifest.keypath import KeyPath, to_text
 from agentbox.manifest.keys import generic_path, keys
 from agentbox.manifest.load import parse
-from agentbox.manifest.schema.bundle import schema_at
+from agentbox.manifest.schema.generator import schema_at
 
 OFTEN = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 KEEP = {"reason", "mode", "patterns", "source", "target", "size"}  # required within what is written

@@ -125,7 +125,7 @@ from agentbox.manifest.keys import keys as manifest_keys
 from agentbox.manifest.rules._retired import RETIRED
 from agentbox.manifest.rules.discovery import discover as rules
 from agentbox.manifest.rules.engine import ValidationReport
-from agentbox.manifest.schema.bundle import properties as manifest_schema
+from agentbox.manifest.schema.generator import properties as manifest_schema
 from agentbox.mesh.host.session_store import SessionStore
 from agentbox.mesh.metrics import ClientMetrics, HostMetrics
 from agentbox.mesh.outbox.metrics import register_metrics as outbox_metrics

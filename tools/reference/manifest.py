@@ -1,4 +1,4 @@
-"""docs/manifest.md, from the schema."""
+"""docs/manifest.md, from the tables."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -8,14 +8,20 @@ from agentbox.core.paths import CHECKOUT
 from agentbox.host.cli.key_text import default_text, type_text, when_text
 from agentbox.manifest.conditions import conditions
 from agentbox.manifest.keys import generic_path, keys
-from agentbox.manifest.schema.bundle import BUNDLE, bundle, properties
+from agentbox.manifest.schema.generator import (
+    PUBLISHED,
+    manifest_schema,
+    properties,
+    type_schema,
+)
+from agentbox.manifest.types import named_types
 
 from reference import COMMAND
 
 TARGET: Final = CHECKOUT / "docs/manifest.md"
 _INTRO: Final = f"""# agentbox.toml
 
-<!-- Generated from schema/ by `{COMMAND}`. Do not edit. -->
+<!-- Generated from agentbox/manifest/tables by `{COMMAND}`. Do not edit. -->
 
 One file defines a box: TOML 1.0, UTF-8, at most 1 MiB. Absent keys have the default below; a
 manifest needs only `meta.schema_version`. `agentbox config validate` checks a file,
@@ -32,8 +38,8 @@ keys that end in `_file` a path in the container. Only one of such a pair may be
 | recreate | `agentbox up`: the same image, a new container |
 | rebuild | `agentbox up`: a new image, then a new container |
 
-The first line `#:schema ./schema/{BUNDLE}` gives editors completion, explanations and diagnostics;
-Taplo (Even Better TOML) and Tombi are tested.
+The first line `#:schema ./schema/{PUBLISHED.name}` gives editors completion, explanations and
+diagnostics; Taplo (Even Better TOML) and Tombi are tested.
 
 Choices of the schema that this release does not support are rejected by rule E606 (docs/rules.md).
 """
@@ -45,7 +51,7 @@ def page() -> str:
         [
             _INTRO,
             *_types_section(),
-            *(line for name in bundle()["properties"] for line in _section(name)),
+            *(line for name in manifest_schema()["properties"] for line in _section(name)),
         ]
     )
 
@@ -53,12 +59,11 @@ def page() -> str:
 def _types_section() -> Iterator[str]:
     yield "## Type words\n"
     yield "| Word | Form |\n|---|---|"
-    for name, schema in bundle()["$defs"]["common"]["$defs"].items():
-        form = (
-            f"`{schema['pattern']}`" if "pattern" in schema else type_text({**schema, "title": ""})
-        )
+    for name, hint in named_types().items():
+        words = type_schema(hint)
+        form = f"`{words['pattern']}`" if "pattern" in words else type_text({**words, "title": ""})
         cell = form if len(form) < 90 else ""
-        yield f"| {name} | {schema['description']} {_cell(cell)} |"
+        yield f"| {name} | {words['description']} {_cell(cell)} |"
     yield ""
 
 

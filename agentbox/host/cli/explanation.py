@@ -16,7 +16,7 @@ from agentbox.manifest.load import Manifest
 from agentbox.manifest.origin import origin
 from agentbox.manifest.rules._retired import RETIRED
 from agentbox.manifest.rules.discovery import Rule, discover
-from agentbox.manifest.schema.bundle import properties, resolve_reference, schema_at
+from agentbox.manifest.schema.generator import properties, resolve_reference, schema_at
 from agentbox.manifest.suggest import suggest_names
 from agentbox.manifest.toml_text import format_toml
 

@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from agentbox.manifest.conditions import KeyCondition
-from agentbox.manifest.keys import KeySpec
-from agentbox.manifest.schema.bundle import resolve_reference
+from agentbox.manifest.schema.generator import resolve_reference
+from agentbox.manifest.specs import KeyCondition, KeySpec
 from agentbox.manifest.toml_text import format_toml
 
 

@@ -30,7 +30,6 @@ _SOURCES: Final = (
     "agentbox/manifest",
     "agentbox/plan",
     "agentbox/policy",
-    "schema",
 )  # sources that determine `Plan.apply`, beside the manifest
 
 

@@ -11,12 +11,12 @@ from typing import Any
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.host.cli.manifest_effects import ManifestEffects, compare_effects
 from agentbox.host.cli.output import pluralize
+from agentbox.manifest.declaration import APPLY_ORDER, Apply
 from agentbox.manifest.features.loader import enabled_features, load_features
 from agentbox.manifest.features.model import Feature
 from agentbox.manifest.keys import apply_class, effective_values, significant_values
 from agentbox.manifest.load import Manifest, load
 from agentbox.manifest.toml_text import format_toml
-from agentbox.manifest.types import APPLY_ORDER, Apply
 
 _COMMANDS: dict[Apply, str] = {
     "live": "agentbox up",

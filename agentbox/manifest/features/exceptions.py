@@ -11,12 +11,11 @@ from agentbox.manifest.features.model import Feature
 from agentbox.manifest.model import Model
 from agentbox.manifest.tables.security import (
     DeviceRequestTable,
-    ExceptionKey,
     SecurityExceptionTable,
     TmpfsTable,
     VolumeTable,
 )
-from agentbox.manifest.types import Size
+from agentbox.manifest.types import ExceptionKey, Size
 
 _R = TypeVar("_R", TmpfsTable, VolumeTable)
 WIDENING: Final = ("devices", "group_add", "cap_add", "device_requests", "runtime", "seccomp")

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentbox.manifest.tables.security import ExceptionKey
-from agentbox.manifest.types import Size
+from agentbox.manifest.types import ExceptionKey, Size
 
 
 @dataclass(frozen=True, kw_only=True)

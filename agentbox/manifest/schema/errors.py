@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agentbox.manifest.findings import Kind
 from agentbox.manifest.keypath import KeyPath, to_text
-from agentbox.manifest.schema.bundle import properties, resolve_reference
 from agentbox.manifest.schema.examples import EXAMPLES
+from agentbox.manifest.schema.generator import properties, resolve_reference
 from agentbox.manifest.suggest import suggest_names
 from agentbox.manifest.toml_text import (
     TYPE_EXAMPLES,

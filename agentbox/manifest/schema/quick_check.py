@@ -1,23 +1,20 @@
-"""A quick check of conformance to the schema: yes or unknown. A yes avoids importing jsonschema,
-which alone decides on errors. Unknown keywords give no result, so that the schema may change before
-this file; a test compares all results with jsonschema.
+"""A quick check of conformance to the tables: a manifest that passes needs no validator (ADR 0013).
+jsonschema alone decides on errors and reports them; a test compares all results with it.
 """
 
-import math
-import re
-from collections.abc import Callable, Iterator, Mapping
-from functools import cache
-from typing import Any, Final
+from collections.abc import Iterator, Mapping
+from dataclasses import is_dataclass
+from typing import Annotated, Any, Literal, get_args, get_origin
 
+from agentbox.manifest.constraints import is_integer, is_number
 from agentbox.manifest.keypath import KeyPath
-from agentbox.manifest.schema.bundle import bundle
+from agentbox.manifest.specs import KeySpec, MapSpec, TableSpec, item_spec, manifest_spec
+from agentbox.manifest.types import Name, Size, SizeText
 
 
 def passes_quick_check(written: Mapping[str, Any]) -> bool:
-    """True if a manifest certainly conforms and no table has both keys of an `_env` and `_file`
-    pair.
-    """
-    return _is_valid(written, bundle()) and next(exclusive_pairs(written), None) is None
+    """True if a manifest conforms and no table has both keys of an `_env` and `_file` pair."""
+    return _fits_table(written, manifest_spec()) and next(exclusive_pairs(written), None) is None
 
 
 def exclusive_pairs(
@@ -32,114 +29,46 @@ def exclusive_pairs(
             yield (*path, name), (*path, other)
 
 
-def is_integer(value: object) -> bool:
-    """TOML and the schema distinguish integers from floats and booleans."""
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def is_number(value: object) -> bool:
-    """Integers and finite floats."""
-    return is_integer(value) or (isinstance(value, float) and math.isfinite(value))
-
-
-@cache
-def compiled(pattern: str) -> re.Pattern[str]:
-    """A pattern of the schema. Python's `$` also matches before a final newline; that of JSON
-    Schema (ECMA 262) does not.
-    """
-    return re.compile(re.sub(r"(?<!\\)\$(?=\||\)|$)", r"\\Z", pattern))
-
-
-def _is_valid(value: Any, schema: Mapping[str, Any]) -> bool:
-    return all(
-        keyword in _ANNOTATIONS
-        or keyword.startswith("x-agentbox-")
-        or _KEYWORDS.get(keyword, _unknown)(value, expected, schema)
-        for keyword, expected in schema.items()
-    )
-
-
-def _unknown(_value: Any, _expected: Any, _schema: Mapping[str, Any]) -> bool:
-    return False
-
-
-def _reference(value: Any, expected: str, _schema: Mapping[str, Any]) -> bool:
-    target: Any = bundle()
-    for step in expected.removeprefix("#/").split("/"):
-        target = target[step]
-    return _is_valid(value, target)
-
-
-def _type(value: Any, expected: Any, _schema: Mapping[str, Any]) -> bool:
-    return _TYPES[expected](value)
-
-
-def _enum(value: Any, expected: list[Any], _schema: Mapping[str, Any]) -> bool:
-    return any(type(value) is type(choice) and value == choice for choice in expected)
-
-
-def _table_members(value: Any, schema: Mapping[str, Any], keyword: str) -> Iterator[bool]:
-    """Whether the members of a table conform; `keyword` selects which."""
-    properties = schema.get("properties", {})
-    for name, item in value.items():
-        if (name in properties) is (keyword == "properties"):
-            expected = properties[name] if name in properties else schema[keyword]
-            yield expected if isinstance(expected, bool) else _is_valid(item, expected)
-
-
-def _items(value: Any, expected: Mapping[str, Any], _schema: Mapping[str, Any]) -> bool:
-    return not isinstance(value, list) or all(_is_valid(item, expected) for item in value)
-
-
-def _unique(value: Any, expected: bool, _schema: Mapping[str, Any]) -> bool:
+def _fits_table(value: Any, spec: TableSpec) -> bool:
+    """A table with known members, the required ones, and what these need."""
     return (
-        not expected
-        or not isinstance(value, list)
-        or all(item not in value[:index] for index, item in enumerate(value))
+        isinstance(value, dict)
+        and value.keys() <= spec.members.keys()
+        and all(name in value for name in spec.required)
+        and all(_fits_member(item, spec.members[name], value) for name, item in value.items())
     )
 
 
-def _required(value: Any, expected: list[str], _schema: Mapping[str, Any]) -> bool:
-    return not isinstance(value, dict) or all(name in value for name in expected)
+def _fits_member(
+    value: Any, member: KeySpec | TableSpec | MapSpec, table: Mapping[str, Any]
+) -> bool:
+    if isinstance(member, TableSpec):
+        return _fits_table(value, member)
+    if isinstance(member, MapSpec):
+        return isinstance(value, dict) and all(
+            (name in member.names if member.names else _fits(name, Name))
+            and _fits_table(entry, member.entry)
+            for name, entry in value.items()
+        )
+    return all(name in table for name in member.needs) and _fits(value, member.hint)
 
 
-def _dependent(value: Any, expected: Mapping[str, list[str]], schema: Mapping[str, Any]) -> bool:
-    return not isinstance(value, dict) or all(
-        _required(value, expected[name], schema) for name in expected if name in value
-    )
-
-
-_ANNOTATIONS: Final = {"$schema", "$id", "$defs", "title", "description", "default"}
-_TYPES: Final[Mapping[str, Callable[[Any], bool]]] = {
-    "boolean": lambda value: isinstance(value, bool),
-    "integer": is_integer,
-    "number": is_number,
-    "string": lambda value: isinstance(value, str),
-    "array": lambda value: isinstance(value, list),
-    "object": lambda value: isinstance(value, dict),
-}
-_KEYWORDS: Final[Mapping[str, Callable[[Any, Any, Mapping[str, Any]], bool]]] = {
-    "$ref": _reference,
-    "type": _type,
-    "enum": _enum,
-    "const": lambda value, expected, schema: _enum(value, [expected], schema),
-    "pattern": lambda value, expected, _: (
-        not isinstance(value, str) or compiled(expected).search(value) is not None
-    ),
-    "minimum": lambda value, expected, _: not is_number(value) or value >= expected,
-    "maximum": lambda value, expected, _: not is_number(value) or value <= expected,
-    "minItems": lambda value, expected, _: not isinstance(value, list) or len(value) >= expected,
-    "uniqueItems": _unique,
-    "items": _items,
-    "properties": lambda value, _, schema: (
-        not isinstance(value, dict) or all(_table_members(value, schema, "properties"))
-    ),
-    "additionalProperties": lambda value, _, schema: (
-        not isinstance(value, dict) or all(_table_members(value, schema, "additionalProperties"))
-    ),
-    "propertyNames": lambda value, expected, _: (
-        not isinstance(value, dict) or all(_is_valid(name, expected) for name in value)
-    ),
-    "required": _required,
-    "dependentRequired": _dependent,
-}
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether plain data has a type and meets its constraints."""
+    if get_origin(hint) is Annotated:
+        base, *marks = get_args(hint)
+        return _fits(value, base) and all(mark.allows(value) for mark in marks)
+    if get_origin(hint) is Literal:
+        return any(type(value) is type(choice) and value == choice for choice in get_args(hint))
+    if get_origin(hint) is tuple:
+        item = get_args(hint)[0]
+        return isinstance(value, list) and all(_fits(part, item) for part in value)
+    if hint is Size:
+        return _fits(value, SizeText)
+    if hint is int:
+        return is_integer(value)
+    if hint is float:
+        return is_number(value)
+    if isinstance(hint, type) and is_dataclass(hint):
+        return _fits_table(value, item_spec(hint))
+    return isinstance(value, hint)

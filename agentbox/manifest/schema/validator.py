@@ -10,12 +10,13 @@ from typing import Any
 from jsonschema import Draft202012Validator, ValidationError, validators
 from jsonschema.protocols import Validator
 
+from agentbox.manifest.constraints import compiled, is_integer, is_number
 from agentbox.manifest.findings import Finding, Related
 from agentbox.manifest.keypath import KeyPath, to_text
 from agentbox.manifest.positions import Position, nearest_position
-from agentbox.manifest.schema.bundle import bundle
 from agentbox.manifest.schema.errors import SchemaError, ValidatorError, explain
-from agentbox.manifest.schema.quick_check import compiled, exclusive_pairs, is_integer, is_number
+from agentbox.manifest.schema.generator import manifest_schema
+from agentbox.manifest.schema.quick_check import exclusive_pairs
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,9 @@ def validator() -> Validator:
         {"integer": _is_integer, "number": _is_number}
     )
     extend: Callable[..., type[Validator]] = validators.extend
-    return extend(Draft202012Validator, {"pattern": _pattern}, type_checker=checker)(bundle())
+    return extend(Draft202012Validator, {"pattern": _pattern}, type_checker=checker)(
+        manifest_schema()
+    )
 
 
 def _is_integer(_checker: object, value: object) -> bool:

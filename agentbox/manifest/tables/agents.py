@@ -1,72 +1,124 @@
 """[agents.<name>]: the agents that this box can start."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from agentbox.manifest.constraints import Range, Unique
+from agentbox.manifest.declaration import ENABLED, Not, key, table
 from agentbox.manifest.tables.limits import LimitsTable
 from agentbox.manifest.types import (
-    INHERITS,
+    ApprovalAction,
     Argument,
     BoxPath,
     CommandLine,
     Name,
     NameOrNone,
-    Range,
-    TypeName,
-    Unique,
     Variable,
-    key,
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class LlmTable:
-    """[agents.<name>.llm]: the model budget per window."""
+    """Model budget in one window."""
 
-    max_tokens: Annotated[int, Range(1, 1000000000)] = key(1000000, "live")
-    max_calls: Annotated[int, Range(1, 1000000)] = key(1000, "live")
-    window_seconds: Annotated[int, Range(60, 2678400)] = key(86400, "live")
-    max_concurrent: Annotated[int, Range(1, 64)] = key(2, "live")
-    weight: Annotated[int, Range(1, 100)] = key(1, "live")
+    max_tokens: Annotated[int, Range(1, 1000000000)] = key(
+        1000000, "live", doc="Tokens in one window, both ways.", unit="tokens"
+    )
+    max_calls: Annotated[int, Range(1, 1000000)] = key(
+        1000, "live", doc="Calls in one window.", unit="calls"
+    )
+    window_seconds: Annotated[int, Range(60, 2678400)] = key(
+        86400, "live", doc="Length of the window."
+    )
+    max_concurrent: Annotated[int, Range(1, 64)] = key(
+        2, "live", doc="Calls in flight.", unit="calls"
+    )
+    weight: Annotated[int, Range(1, 100)] = key(1, "live", doc="Share in the fair queue.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class RestartTable:
-    """[agents.<name>.restart]: after more than `max_restarts` in the window the agent has failed,
-    with an event.
+    """What follows when it ends. More restarts than `max_restarts` in the window = failed, with an
+    event.
     """
 
-    policy: Literal["never", "on-failure", "always"] = key("never", "live")
-    max_restarts: Annotated[int, Range(1, 100)] = key(5, "live")
-    window_seconds: Annotated[int, Range(10, 86400)] = key(300, "live")
-    backoff_seconds: Annotated[int, Range(1, 60)] = key(1, "live")
-    backoff_max_seconds: Annotated[int, Range(1, 3600)] = key(60, "live")
+    policy: Literal["never", "on-failure", "always"] = key(
+        "never", "live", doc="When it is started again."
+    )
+    max_restarts: Annotated[int, Range(1, 100)] = key(
+        5, "live", doc="Restarts in one window.", unit="restarts", when={".policy": Not(("never",))}
+    )
+    window_seconds: Annotated[int, Range(10, 86400)] = key(
+        300, "live", doc="Length of the window.", when={".policy": Not(("never",))}
+    )
+    backoff_seconds: Annotated[int, Range(1, 60)] = key(
+        1,
+        "live",
+        doc="Wait before the first restart, doubled each time.",
+        when={".policy": Not(("never",))},
+    )
+    backoff_max_seconds: Annotated[int, Range(1, 3600)] = key(
+        60, "live", doc="Longest wait.", when={".policy": Not(("never",))}
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class AgentTable:
-    """One agent. argv = `command` + `args`, without shell or placeholders. `limits` default to
-    those of [limits]. `state`: each run has its own memory and pods, or all runs of this agent
-    share them.
-    """
+    """One agent. Its command line is `command` and `args`: no shell, no placeholder expansion."""
 
-    enabled: bool = key(True, "live")
-    autostart: bool = key(False, "boot")
-    max_instances: Annotated[int, Range(1, 1000)] = key(1, "live")
-    command: CommandLine = key((), "live", required=True)
-    args: tuple[Argument, ...] = key((), "live")
-    protocol: Literal["oneshot", "stdio", "acp"] = key("oneshot", "live")
-    profile: Name = key("sandboxed", "live")
-    provider: NameOrNone = key("", "live")
-    env: Annotated[tuple[Variable, ...], Unique()] = key((), "recreate")
-    secrets: Annotated[tuple[Variable, ...], Unique()] = key((), "recreate")
-    state: Literal["run", "shared"] = key("run", "live")
-    workspace: Literal["branch", "direct"] = key("branch", "live")
-    workspace_dir: BoxPath = key("/workspace", "live")
-    children: Annotated[tuple[Name, ...], Unique()] = key((), "live")
-    approval_required: Annotated[tuple[Annotated[str, TypeName("action")], ...], Unique()] = key(
-        (), "live"
+    enabled: bool = key(True, "live", doc="May be started.")
+    autostart: bool = key(False, "boot", doc="Started at boot.", when=ENABLED)
+    max_instances: Annotated[int, Range(1, 1000)] = key(
+        1, "live", doc="Alive at once.", unit="agents", when=ENABLED
     )
-    limits: LimitsTable = field(default_factory=LimitsTable, metadata={INHERITS: "limits"})
-    llm: LlmTable = field(default_factory=LlmTable)
-    restart: RestartTable = field(default_factory=RestartTable)
+    command: CommandLine = key((), "live", required=True, doc="Program and first arguments.")
+    args: tuple[Argument, ...] = key((), "live", doc="Further arguments.", when=ENABLED)
+    protocol: Literal["oneshot", "stdio", "acp"] = key(
+        "oneshot",
+        "live",
+        doc="oneshot: task on stdin, answer on stdout, exit code; stdio: JSON lines; "
+        "acp: Agent Client Protocol, refused until a release has it (E606).",
+        when=ENABLED,
+    )
+    profile: Name = key("sandboxed", "live", doc="Built-in profile or policy name.", when=ENABLED)
+    provider: NameOrNone = key(
+        "", "live", doc='The model endpoint put in its environment; "" = none.', when=ENABLED
+    )
+    env: Annotated[tuple[Variable, ...], Unique()] = key(
+        (), "recreate", doc="Variables passed through.", when=ENABLED
+    )
+    secrets: Annotated[tuple[Variable, ...], Unique()] = key(
+        (),
+        "recreate",
+        doc="Secrets handed over as files in its private temp directory.",
+        when=ENABLED,
+    )
+    state: Literal["run", "shared"] = key(
+        "run",
+        "live",
+        doc="run = memory and pods of each run are its own; shared = all runs of this "
+        "agent have the same.",
+        when=ENABLED,
+    )
+    workspace: Literal["branch", "direct"] = key(
+        "branch",
+        "live",
+        doc="branch = a reviewed copy; direct = the directory itself.",
+        when=ENABLED,
+    )
+    workspace_dir: BoxPath = key("/workspace", "live", doc="Working directory.", when=ENABLED)
+    children: Annotated[tuple[Name, ...], Unique()] = key(
+        (), "live", doc="Agents that it may spawn ($CHILDREN).", when=ENABLED
+    )
+    approval_required: Annotated[tuple[ApprovalAction, ...], Unique()] = key(
+        (), "live", doc="Actions that wait for an operator.", when=ENABLED
+    )
+    limits: LimitsTable = table(
+        LimitsTable,
+        doc="Limits of this agent. An absent key takes the value of [limits]; one that "
+        "is written may be lower or higher.",
+        when=ENABLED,
+        inherits="limits",
+    )
+    llm: LlmTable = table(LlmTable, when=ENABLED)
+    restart: RestartTable = table(RestartTable, when=ENABLED)

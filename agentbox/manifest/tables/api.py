@@ -3,16 +3,31 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from agentbox.manifest.types import Env, HttpUrl, IpLiteral, Port, Size, key
+from agentbox.manifest.declaration import key
+from agentbox.manifest.types import Env, HttpUrl, IpLiteral, Port, Size
 
 
 @dataclass(frozen=True, kw_only=True)
 class ApiTable:
-    """Address and authentication of the management API."""
+    """Where the management API listens and whom it lets in."""
 
-    port: Port = key(9090, "rebuild")
-    publish_address: IpLiteral = key("127.0.0.1", "recreate")
-    auth: Literal["token", "nip98", "hybrid"] = key("token", "boot")
-    max_body: Size = key(Size("1MiB"), "boot")
-    public_base: HttpUrl = key("", "boot")
-    token_env: Env = key("AGENTBOX_API_TOKEN", "recreate")
+    port: Port = key(9090, "rebuild", doc="Port of the management API.")
+    publish_address: IpLiteral = key(
+        "127.0.0.1", "recreate", doc="Host address that the port is published on."
+    )
+    auth: Literal["token", "nip98", "hybrid"] = key(
+        "token", "boot", doc="Accepted credentials; hybrid = either."
+    )
+    max_body: Size = key(Size("1MiB"), "boot", doc="Largest request body.")
+    public_base: HttpUrl = key(
+        "",
+        "boot",
+        doc='URL under which callers reach this API (mesh endpoints, NIP-98); "" = '
+        "http://127.0.0.1:<api.port>.",
+    )
+    token_env: Env = key(
+        "AGENTBOX_API_TOKEN",
+        "recreate",
+        doc="Variable of the first admin token. Unset = generated at first boot, mode "
+        "0600, in the state volume.",
+    )

@@ -3,16 +3,24 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from agentbox.manifest.types import Range, Unique, key
+from agentbox.manifest.constraints import Range, Unique
+from agentbox.manifest.declaration import key
 
 Part = Literal["beads", "pods", "memory", "events", "workspace", "identities", "secrets"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class BackupTable:
-    """What an archive contains besides manifest and lock, and how many archives are kept."""
+    """Contents of `agentbox backup`. Manifest and lock are always in an archive."""
 
-    keep: Annotated[int, Range(1, 365)] = key(7, "live")
+    keep: Annotated[int, Range(1, 365)] = key(
+        7,
+        "live",
+        doc="Number of archives; older ones are deleted after a new one is verified.",
+        unit="archives",
+    )
     include: Annotated[tuple[Part, ...], Unique()] = key(
-        ("beads", "pods", "memory", "events", "identities"), "live"
+        ("beads", "pods", "memory", "events", "identities"),
+        "live",
+        doc="What goes into an archive.",
     )

@@ -3,15 +3,26 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from agentbox.manifest.types import Env, Port, TextPattern, key
+from agentbox.manifest.constraints import Pattern
+from agentbox.manifest.declaration import ENABLED, key
+from agentbox.manifest.types import Env, Port
 
 
 @dataclass(frozen=True, kw_only=True)
 class DesktopTable:
-    """A desktop protected by a password. An unset password is generated at boot."""
+    """A remote desktop in the box, never without a password."""
 
-    enabled: bool = key(False, "rebuild")
-    stack: Literal["x11-openbox", "wayland-labwc"] = key("x11-openbox", "rebuild")
-    resolution: Annotated[str, TextPattern("^[0-9]{3,5}x[0-9]{3,5}$")] = key("1920x1080", "boot")
-    port: Port = key(5901, "rebuild")
-    password_env: Env = key("AGENTBOX_DESKTOP_PASSWORD", "recreate")
+    enabled: bool = key(False, "rebuild", doc="Remote desktop.")
+    stack: Literal["x11-openbox", "wayland-labwc"] = key(
+        "x11-openbox", "rebuild", doc="Display server and window manager.", when=ENABLED
+    )
+    resolution: Annotated[str, Pattern("^[0-9]{3,5}x[0-9]{3,5}$")] = key(
+        "1920x1080", "boot", doc="Width and height in pixels.", unit="pixels", when=ENABLED
+    )
+    port: Port = key(5901, "rebuild", doc="Port of the desktop.", when=ENABLED)
+    password_env: Env = key(
+        "AGENTBOX_DESKTOP_PASSWORD",
+        "recreate",
+        doc="Variable of the password; unset = generated at boot, mode 0600.",
+        when=ENABLED,
+    )

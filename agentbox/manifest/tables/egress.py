@@ -3,20 +3,26 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from agentbox.manifest.types import Range, TypeName, Unique, key
+from agentbox.manifest.constraints import Range, Unique
+from agentbox.manifest.declaration import key
+from agentbox.manifest.types import NetPattern, NetTarget
 
 
 @dataclass(frozen=True, kw_only=True)
 class EgressTable:
-    """The maximum of hosts that agents may reach. Private ranges are blocked after resolution
-    unless exempt.
+    """The maximum that leaves the box through the proxy. The proxy blocks private ranges after
+    resolution, even if `allow` includes them.
     """
 
-    allow: Annotated[tuple[Annotated[str, TypeName("net_pattern")], ...], Unique()] = key(
-        (), "live"
+    allow: Annotated[tuple[NetPattern, ...], Unique()] = key(
+        (),
+        "live",
+        doc="Ceiling for every agent that is not unrestricted, and $EGRESS; [] = nothing leaves.",
     )
-    allow_private: Annotated[tuple[Annotated[str, TypeName("net_target")], ...], Unique()] = key(
-        (), "live"
+    allow_private: Annotated[tuple[NetTarget, ...], Unique()] = key(
+        (), "live", doc="Exempt from the private-range refusal."
     )
-    connect_timeout_seconds: Annotated[int, Range(1, 120)] = key(10, "live")
-    max_connections: Annotated[int, Range(1, 1024)] = key(64, "live")
+    connect_timeout_seconds: Annotated[int, Range(1, 120)] = key(10, "live", doc="One connection.")
+    max_connections: Annotated[int, Range(1, 1024)] = key(
+        64, "live", doc="Connections of one agent.", unit="connections"
+    )

@@ -3,11 +3,13 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from agentbox.manifest.types import key
+from agentbox.manifest.declaration import key
 
 
 @dataclass(frozen=True, kw_only=True)
 class GpuTable:
-    """The backend determines packages, devices, environment and exception."""
+    """The one GPU switch."""
 
-    backend: Literal["none", "ollama-rocm", "ollama-cuda", "local-cuda"] = key("none", "rebuild")
+    backend: Literal["none", "ollama-rocm", "ollama-cuda", "local-cuda"] = key(
+        "none", "rebuild", doc="What decides packages, devices, environment and exception."
+    )

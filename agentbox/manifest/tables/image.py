@@ -3,16 +3,24 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from agentbox.manifest.types import PackageName, TextPattern, Unique, key
+from agentbox.manifest.constraints import Pattern, Unique
+from agentbox.manifest.declaration import key
+from agentbox.manifest.types import PackageName
 
 System = Literal["x86_64-linux", "aarch64-linux"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ImageTable:
-    """Contents of the image besides the features."""
+    """What the image is made of, beside the features."""
 
-    source: Literal["debian", "nixpkgs"] = key("debian", "rebuild")
-    suite: Annotated[str, TextPattern("^[a-z]+$")] = key("trixie", "rebuild")
-    systems: Annotated[tuple[System, ...], Unique()] = key((), "rebuild")
-    extra_packages: Annotated[tuple[PackageName, ...], Unique()] = key((), "rebuild")
+    source: Literal["debian", "nixpkgs"] = key("debian", "rebuild", doc="Where packages come from.")
+    suite: Annotated[str, Pattern("^[a-z]+$")] = key(
+        "trixie", "rebuild", doc="Debian suite.", when={".source": "debian"}
+    )
+    systems: Annotated[tuple[System, ...], Unique()] = key(
+        (), "rebuild", doc="Systems the lock must cover; [] = the one `agentbox lock` runs on."
+    )
+    extra_packages: Annotated[tuple[PackageName, ...], Unique()] = key(
+        (), "rebuild", doc="Packages added to the image, named as `image.source` names them."
+    )

@@ -3,13 +3,21 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from agentbox.manifest.types import Name, key
+from agentbox.manifest.declaration import key
+from agentbox.manifest.types import Name
 
 
 @dataclass(frozen=True, kw_only=True)
 class MetaTable:
-    """The identity of this box."""
+    """Who this box is."""
 
-    schema_version: Literal[1] = key(1, "rebuild", required=True)
-    name: Name = key("agentbox", "recreate")
-    dev: bool = key(False, "boot")
+    schema_version: Literal[1] = key(1, "rebuild", required=True, doc="Version of this schema.")
+    name: Name = key(
+        "agentbox", "recreate", doc="Container name, host name, volume prefix, mesh display name."
+    )
+    dev: bool = key(
+        False,
+        "boot",
+        doc="A development box: permits the profile `unrestricted`; shown in `/health` "
+        "and as a gauge.",
+    )

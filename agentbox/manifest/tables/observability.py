@@ -3,14 +3,26 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from agentbox.manifest.types import HttpUrl, IpLiteral, Port, key
+from agentbox.manifest.declaration import key
+from agentbox.manifest.types import HttpUrl, IpLiteral, Port
 
 
 @dataclass(frozen=True, kw_only=True)
 class ObservabilityTable:
-    """Metrics, traces and logs of the box."""
+    """What the box tells of itself."""
 
-    metrics_port: Port = key(9091, "rebuild")
-    publish_address: IpLiteral = key("127.0.0.1", "recreate")
-    otlp_endpoint: HttpUrl = key("", "recreate")
-    log_level: Literal["trace", "debug", "info", "warn", "error"] = key("info", "recreate")
+    metrics_port: Port = key(
+        9091,
+        "rebuild",
+        doc="Port of the Prometheus listener; compose, container, image config and "
+        "/v1/meta show this one port.",
+    )
+    publish_address: IpLiteral = key(
+        "127.0.0.1", "recreate", doc="Host address that the port is published on."
+    )
+    otlp_endpoint: HttpUrl = key(
+        "", "recreate", doc='Where traces are exported to, over OTLP; "" = off.'
+    )
+    log_level: Literal["trace", "debug", "info", "warn", "error"] = key(
+        "info", "recreate", doc="Lowest level written."
+    )

@@ -5,13 +5,15 @@ matching rule decides.
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from agentbox.manifest.types import MinItems, Name, TypeName, Unique, key
+from agentbox.manifest.constraints import MinItems, Unique
+from agentbox.manifest.declaration import key
+from agentbox.manifest.types import HttpPath, Name, PolicyPattern
 
 Method = Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 FsOperation = Literal["read", "write"]
 NetOperation = Literal["connect", "tcp"]
 AgentOperation = Literal["spawn", "message", "signal"]
-_Patterns = Annotated[tuple[Annotated[str, TypeName("pattern")], ...], MinItems(1), Unique()]
+_Patterns = Annotated[tuple[PolicyPattern, ...], MinItems(1), Unique()]
 _OPERATIONS = (MinItems(1), Unique())
 
 
@@ -21,47 +23,62 @@ class RuleTable:
     `connect`.
     """
 
-    mode: Literal["allow", "deny"] = key("deny", "live", required=True)
-    patterns: _Patterns = key((), "live", required=True)
+    mode: Literal["allow", "deny"] = key("deny", "live", required=True, doc="allow or deny.")
+    patterns: _Patterns = key((), "live", required=True, doc="What the rule is about.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class FsRule(RuleTable):
     """A rule about files."""
 
-    operations: Annotated[tuple[FsOperation, ...], *_OPERATIONS] = key(("read", "write"), "live")
+    operations: Annotated[tuple[FsOperation, ...], *_OPERATIONS] = key(
+        ("read", "write"), "live", doc="What is done with it. Absent = all operations of the scope."
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class NetRule(RuleTable):
-    """A rule about the network. `methods` and `paths` restrict it to such plain HTTP requests;
-    empty = all.
-    """
+    """A rule about the network."""
 
-    operations: Annotated[tuple[NetOperation, ...], *_OPERATIONS] = key(("connect",), "live")
-    methods: Annotated[tuple[Method, ...], Unique()] = key((), "live")
-    paths: Annotated[tuple[Annotated[str, TypeName("http_path")], ...], Unique()] = key((), "live")
+    operations: Annotated[tuple[NetOperation, ...], *_OPERATIONS] = key(
+        ("connect",),
+        "live",
+        doc="connect = through the proxy; tcp = direct to any address (widening). Absent "
+        "= connect.",
+    )
+    methods: Annotated[tuple[Method, ...], Unique()] = key(
+        (), "live", doc="Methods of plain HTTP; empty = all."
+    )
+    paths: Annotated[tuple[HttpPath, ...], Unique()] = key(
+        (), "live", doc="Paths of plain HTTP; empty = all."
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExecRule(RuleTable):
     """A rule about programs."""
 
-    operations: Annotated[tuple[Literal["run"], ...], *_OPERATIONS] = key(("run",), "live")
+    operations: Annotated[tuple[Literal["run"], ...], *_OPERATIONS] = key(
+        ("run",), "live", doc="What is done with it. Absent = all operations of the scope."
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class EnvRule(RuleTable):
-    """A rule about environment variables."""
+    """A rule about variables."""
 
-    operations: Annotated[tuple[Literal["read"], ...], *_OPERATIONS] = key(("read",), "live")
+    operations: Annotated[tuple[Literal["read"], ...], *_OPERATIONS] = key(
+        ("read",), "live", doc="What is done with it. Absent = all operations of the scope."
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class CallRule(RuleTable):
     """A rule about tools or about models."""
 
-    operations: Annotated[tuple[Literal["call"], ...], *_OPERATIONS] = key(("call",), "live")
+    operations: Annotated[tuple[Literal["call"], ...], *_OPERATIONS] = key(
+        ("call",), "live", doc="What is done with it. Absent = all operations of the scope."
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,22 +86,41 @@ class AgentRule(RuleTable):
     """A rule about other agents."""
 
     operations: Annotated[tuple[AgentOperation, ...], *_OPERATIONS] = key(
-        ("spawn", "message", "signal"), "live"
+        ("spawn", "message", "signal"),
+        "live",
+        doc="What is done with it. Absent = all operations of the scope.",
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyTable:
-    """Rules in addition to those of `base`, a built-in profile or another policy."""
+    """Rules over those of `base`. A scope starts as deny, takes the rules of `base`, then its own
+    in order; the last rule that matches decides.
+    """
 
-    base: Name = key("sandboxed", "live")
-    fs: tuple[FsRule, ...] = key((), "live")
-    net: tuple[NetRule, ...] = key((), "live")
-    exec: tuple[ExecRule, ...] = key((), "live")
-    env: tuple[EnvRule, ...] = key((), "live")
-    tool: tuple[CallRule, ...] = key((), "live")
-    llm: tuple[CallRule, ...] = key((), "live")
-    agent: tuple[AgentRule, ...] = key((), "live")
+    base: Name = key("sandboxed", "live", doc="Built-in profile or policy name.")
+    fs: tuple[FsRule, ...] = key(
+        (),
+        "live",
+        doc="Files: paths, with $WORKSPACE, $TMP, $TOOLCHAIN; `/**` at the end = all below.",
+    )
+    net: tuple[NetRule, ...] = key(
+        (),
+        "live",
+        doc="Network: hosts, `*.host`, IP, CIDR, each with `:port`; $EGRESS. For tcp: a "
+        "port number.",
+    )
+    exec: tuple[ExecRule, ...] = key(
+        (), "live", doc="Programs: as fs, or a bare command name; $COMMAND."
+    )
+    env: tuple[EnvRule, ...] = key((), "live", doc="Variables: a name, `PREFIX_*`, $ENV.")
+    tool: tuple[CallRule, ...] = key((), "live", doc="Tools: a name, `group/*`, `*`.")
+    llm: tuple[CallRule, ...] = key(
+        (), "live", doc="Models: provider, provider/model-glob, $PROVIDER."
+    )
+    agent: tuple[AgentRule, ...] = key(
+        (), "live", doc="Other agents: a name, `prefix-*`, $CHILDREN."
+    )
 
 
 SCOPES = ("fs", "net", "exec", "env", "tool", "llm", "agent")

@@ -3,17 +3,37 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from agentbox.manifest.types import Env, Glob, HttpUrl, Range, Unique, key
+from agentbox.manifest.constraints import Range, Unique
+from agentbox.manifest.declaration import ENABLED, key
+from agentbox.manifest.types import Env, Glob, HttpUrl
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProviderTable:
-    """One model endpoint. `base_url` may be a private address, since the operator chose it."""
+    """One model endpoint."""
 
-    enabled: bool = key(False, "boot")
-    kind: Literal["openai", "anthropic", "gemini"] = key("openai", "boot")
-    base_url: HttpUrl = key("", "boot")
-    env_var: Env = key("", "recreate", required=True)
-    models: Annotated[tuple[Glob, ...], Unique()] = key(("*",), "live")
-    max_concurrent: Annotated[int, Range(1, 256)] = key(4, "live")
-    timeout_seconds: Annotated[int, Range(5, 3600)] = key(600, "live")
+    enabled: bool = key(False, "boot", doc="Agents may use it.")
+    kind: Literal["openai", "anthropic", "gemini"] = key(
+        "openai",
+        "boot",
+        doc="Wire protocol; a local model server that speaks it counts.",
+        when=ENABLED,
+    )
+    base_url: HttpUrl = key(
+        "",
+        "boot",
+        doc='The endpoint, private addresses included; "" = the vendor\'s public one of that kind.',
+        when=ENABLED,
+    )
+    env_var: Env = key(
+        "", "recreate", required=True, doc='Variable that holds the credential; "" = needs none.'
+    )
+    models: Annotated[tuple[Glob, ...], Unique()] = key(
+        ("*",), "live", doc="Models that the gateway forwards.", when=ENABLED
+    )
+    max_concurrent: Annotated[int, Range(1, 256)] = key(
+        4, "live", doc="Calls in flight.", unit="calls", when=ENABLED
+    )
+    timeout_seconds: Annotated[int, Range(5, 3600)] = key(
+        600, "live", doc="One call.", when=ENABLED
+    )

@@ -1,70 +1,83 @@
 """[skills]: the corpus, and programs needed by skills."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated
 
-from agentbox.manifest.types import Glob, HttpUrl, Unique, key
+from agentbox.manifest.constraints import Unique
+from agentbox.manifest.declaration import key, table
+from agentbox.manifest.types import Glob, HttpUrl
 
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusTable:
-    """[skills.corpus]: skills in the image, by name or glob."""
+    """Which skills go into `/opt/agentbox/skills`."""
 
-    include: Annotated[tuple[Glob, ...], Unique()] = key(("*",), "rebuild")
-    exclude: Annotated[tuple[Glob, ...], Unique()] = key((), "rebuild")
+    include: Annotated[tuple[Glob, ...], Unique()] = key(
+        ("*",), "rebuild", doc="Skills to take, by name or glob."
+    )
+    exclude: Annotated[tuple[Glob, ...], Unique()] = key(
+        (), "rebuild", doc="Skills to leave out of those, by name or glob."
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class BrowserTable:
-    """[skills.browser]: a browser for agents."""
+    """A browser that agents drive."""
 
-    playwright: bool = key(False, "rebuild")
-    headed: bool = key(False, "boot")
+    playwright: bool = key(False, "rebuild", doc="Browser automation.")
+    headed: bool = key(
+        False,
+        "boot",
+        doc="Show the browser on the desktop; refused until a release does (E606).",
+        when={".playwright": True},
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class MediaTable:
-    """[skills.media]: audio, video, images."""
+    """Sound, film, pictures."""
 
-    ffmpeg: bool = key(False, "rebuild")
-    imagemagick: bool = key(False, "rebuild")
-    comfyui_builtin: bool = key(False, "rebuild")
-    comfyui_url: HttpUrl = key("", "boot")
+    ffmpeg: bool = key(False, "rebuild", doc="Sound and film.")
+    imagemagick: bool = key(False, "rebuild", doc="Pictures.")
+    comfyui_builtin: bool = key(False, "rebuild", doc="Image generation in the box, on port 8188.")
+    comfyui_url: HttpUrl = key("", "boot", doc="An instance of it elsewhere.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class SpatialTable:
-    """[skills.spatial_and_3d]: 3D models, maps, scenes."""
+    """Bodies, maps, scenes."""
 
-    blender: bool = key(False, "rebuild")
-    qgis: bool = key(False, "rebuild")
-    gaussian_splatting: bool = key(False, "rebuild")
+    blender: bool = key(False, "rebuild", doc="Modelling and rendering.")
+    qgis: bool = key(False, "rebuild", doc="Maps.")
+    gaussian_splatting: bool = key(
+        False, "rebuild", doc='Scenes trained from photographs; needs `gpu.backend = "local-cuda"`.'
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class DataScienceTable:
-    """[skills.data_science]: notebooks and machine learning."""
+    """Notebooks and tensors."""
 
-    jupyter: bool = key(False, "rebuild")
-    pytorch: bool = key(False, "rebuild")
+    jupyter: bool = key(False, "rebuild", doc="Notebooks on port 8888, never without a token.")
+    pytorch: bool = key(False, "rebuild", doc="Tensors and learning.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class DocsTable:
-    """[skills.docs]: documents."""
+    """Documents."""
 
-    latex: bool = key(False, "rebuild")
-    mermaid: bool = key(False, "rebuild")
-    pandoc: bool = key(False, "rebuild")
+    latex: bool = key(False, "rebuild", doc="Typesetting.")
+    mermaid: bool = key(False, "rebuild", doc="Diagrams from text.")
+    pandoc: bool = key(False, "rebuild", doc="Conversion between document forms.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class SkillsTable:
-    """One table per kind of work."""
+    """The skills corpus, and the programs that skills need."""
 
-    corpus: CorpusTable = field(default_factory=CorpusTable)
-    browser: BrowserTable = field(default_factory=BrowserTable)
-    media: MediaTable = field(default_factory=MediaTable)
-    spatial_and_3d: SpatialTable = field(default_factory=SpatialTable)
-    data_science: DataScienceTable = field(default_factory=DataScienceTable)
-    docs: DocsTable = field(default_factory=DocsTable)
+    corpus: CorpusTable = table(CorpusTable)
+    browser: BrowserTable = table(BrowserTable)
+    media: MediaTable = table(MediaTable)
+    spatial_and_3d: SpatialTable = table(SpatialTable)
+    data_science: DataScienceTable = table(DataScienceTable)
+    docs: DocsTable = table(DocsTable)

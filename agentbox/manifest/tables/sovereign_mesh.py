@@ -1,60 +1,141 @@
 """[sovereign_mesh]: the box's own key pair, signed events, relays."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from agentbox.manifest.types import Env, IpLiteral, Port, Range, TypeName, Unique, WsUrl, key
-
-PublicKey = Annotated[str, TypeName("public_key")]
+from agentbox.manifest.constraints import Range, Unique
+from agentbox.manifest.declaration import ENABLED, key, table
+from agentbox.manifest.types import (
+    Env,
+    IpLiteral,
+    Port,
+    PublicKey,
+    PublicKeyOrNone,
+    RelayUrl,
+    WsUrl,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class OperatorTable:
-    """[sovereign_mesh.operator]: the operator."""
+    """The operator of the box."""
 
-    pubkey: Annotated[str, TypeName("public_key_or_none")] = key("", "boot")
+    pubkey: PublicKeyOrNone = key(
+        "", "boot", doc="The operator's public key.", when={"sovereign_mesh.enabled": True}
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class RelayTable:
-    """[sovereign_mesh.relay]: a relay for this box, embedded or external."""
+    """A relay for this box."""
 
-    enabled: bool = key(False, "rebuild")
-    implementation: Literal["embedded", "external"] = key("embedded", "boot")
-    url: WsUrl = key("", "boot")
-    port: Port = key(7777, "rebuild")
-    bind: IpLiteral = key("127.0.0.1", "boot")
-    expose: bool = key(False, "rebuild")
-    ingress_policy: Literal["allowlist", "signed-only", "open"] = key("allowlist", "boot")
-    allowed_pubkeys: Annotated[tuple[PublicKey, ...], Unique()] = key((), "live")
+    enabled: bool = key(False, "rebuild", doc="A relay for this box.")
+    implementation: Literal["embedded", "external"] = key(
+        "embedded",
+        "boot",
+        doc="embedded = a program of this box; external = one elsewhere.",
+        when=ENABLED,
+    )
+    url: WsUrl = key(
+        "",
+        "boot",
+        doc='The external relay; "" = the mesh host\'s.',
+        when={**ENABLED, ".implementation": "external"},
+    )
+    port: Port = key(
+        7777,
+        "rebuild",
+        doc="Its port in the container.",
+        when={**ENABLED, ".implementation": "embedded"},
+    )
+    bind: IpLiteral = key(
+        "127.0.0.1",
+        "boot",
+        doc="The address it listens on in the container.",
+        when={**ENABLED, ".implementation": "embedded"},
+    )
+    expose: bool = key(
+        False,
+        "rebuild",
+        doc="Publish it on the host; needs a wildcard bind.",
+        when={**ENABLED, ".implementation": "embedded"},
+    )
+    ingress_policy: Literal["allowlist", "signed-only", "open"] = key(
+        "allowlist",
+        "boot",
+        doc="Who may write. The box's and the operator's keys always may.",
+        when=ENABLED,
+    )
+    allowed_pubkeys: Annotated[tuple[PublicKey, ...], Unique()] = key(
+        (),
+        "live",
+        doc="Keys that may write under the policy allowlist.",
+        when={**ENABLED, ".ingress_policy": "allowlist"},
+    )
     allowed_kinds: Annotated[tuple[Annotated[int, Range(0, 65535)], ...], Unique()] = key(
-        (1, 1059, 27235, 30078, 38000, 38100), "live"
+        (1, 1059, 27235, 30078, 38000, 38100),
+        "live",
+        doc="Kinds of events that are taken.",
+        when=ENABLED,
     )
     external_fanout: Literal["off", "publish-only", "subscribe-only", "bidirectional"] = key(
-        "off", "boot"
+        "off", "boot", doc="Exchange with `sovereign_mesh.relays`.", when=ENABLED
     )
-    max_event_bytes: Annotated[int, Range(1024, 1048576)] = key(131072, "live")
-    messages_per_second: Annotated[int, Range(1, 1000)] = key(5, "live")
-    retention_days: Annotated[int, Range(1, 3650)] = key(30, "live")
-    allow_nip04: bool = key(False, "boot")
+    max_event_bytes: Annotated[int, Range(1024, 1048576)] = key(
+        131072,
+        "live",
+        doc="One event.",
+        unit="bytes",
+        when={**ENABLED, ".implementation": "embedded"},
+    )
+    messages_per_second: Annotated[int, Range(1, 1000)] = key(
+        5,
+        "live",
+        doc="Messages of one connection.",
+        unit="messages per second",
+        when={**ENABLED, ".implementation": "embedded"},
+    )
+    retention_days: Annotated[int, Range(1, 3650)] = key(
+        30,
+        "live",
+        doc="Retention of events.",
+        unit="days",
+        when={**ENABLED, ".implementation": "embedded"},
+    )
+    allow_nip04: bool = key(
+        False, "boot", doc="Accept kind 4, whose metadata is readable by anyone.", when=ENABLED
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class TelegramMirrorTable:
-    """[sovereign_mesh.telegram_mirror]: mirrors agent messages to a chat."""
+    """Agent messages mirrored to one chat."""
 
-    enabled: bool = key(False, "rebuild")
-    bot_token_env: Env = key("AGENTBOX_TELEGRAM_TOKEN", "recreate")
-    chat_id_env: Env = key("AGENTBOX_TELEGRAM_CHAT", "recreate")
+    enabled: bool = key(False, "rebuild", doc="Mirror agent messages to one chat.")
+    bot_token_env: Env = key(
+        "AGENTBOX_TELEGRAM_TOKEN", "recreate", doc="Variable of the bot's token.", when=ENABLED
+    )
+    chat_id_env: Env = key(
+        "AGENTBOX_TELEGRAM_CHAT", "recreate", doc="Variable of the chat's number.", when=ENABLED
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class SovereignMeshTable:
-    """Keys are generated at the first boot in the state volume, never written here."""
+    """The box's own key pair, signed events, relays. Keys are generated at first boot, never
+    written here.
+    """
 
-    enabled: bool = key(False, "rebuild")
-    relays: Annotated[tuple[Annotated[str, TypeName("relay")], ...], Unique()] = key((), "boot")
-    publish_agent_events: bool = key(False, "boot")
-    operator: OperatorTable = field(default_factory=OperatorTable)
-    relay: RelayTable = field(default_factory=RelayTable)
-    telegram_mirror: TelegramMirrorTable = field(default_factory=TelegramMirrorTable)
+    enabled: bool = key(False, "rebuild", doc="Box key pair, signed events, relays.")
+    relays: Annotated[tuple[RelayUrl, ...], Unique()] = key(
+        (), "boot", doc="Relays to use.", when=ENABLED
+    )
+    publish_agent_events: bool = key(
+        False,
+        "boot",
+        doc="Sign and publish journal events; `/ready` then needs one relay up.",
+        when=ENABLED,
+    )
+    operator: OperatorTable = table(OperatorTable)
+    relay: RelayTable = table(RelayTable)
+    telegram_mirror: TelegramMirrorTable = table(TelegramMirrorTable)

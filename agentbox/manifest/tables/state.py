@@ -3,11 +3,14 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from agentbox.manifest.types import Range, key
+from agentbox.manifest.constraints import Range
+from agentbox.manifest.declaration import key
 
 
 @dataclass(frozen=True, kw_only=True)
 class StateTable:
-    """Memory and pods of unnamed runs. 0 = deleted when the run ends."""
+    """How long memory and pods of a run stay that has no name."""
 
-    keep_days: Annotated[int, Range(0, 365)] = key(7, "live")
+    keep_days: Annotated[int, Range(0, 365)] = key(
+        7, "live", doc="Retention of a run's state after its end; 0 = deleted at once.", unit="days"
+    )

@@ -2,20 +2,30 @@
 
 from dataclasses import dataclass
 
-from agentbox.manifest.types import key
+from agentbox.manifest.declaration import key
 
 
 @dataclass(frozen=True, kw_only=True)
 class ToolchainsTable:
-    """One switch per feature."""
+    """Languages, agent command lines, the browser editor."""
 
-    node: bool = key(False, "rebuild")
-    rust: bool = key(False, "rebuild")
-    go: bool = key(False, "rebuild")
-    cpp: bool = key(False, "rebuild")
-    cuda: bool = key(False, "rebuild")
-    claude_code: bool = key(False, "rebuild")
-    codex: bool = key(False, "rebuild")
-    gemini_cli: bool = key(False, "rebuild")
-    opencode: bool = key(False, "rebuild")
-    code_server: bool = key(False, "rebuild")
+    node: bool = key(False, "rebuild", doc="Node.js and npm.")
+    rust: bool = key(False, "rebuild", doc="Rust and Cargo.")
+    go: bool = key(False, "rebuild", doc="Go.")
+    cpp: bool = key(False, "rebuild", doc="C and C++: compilers, build tools, debugger.")
+    cuda: bool = key(False, "rebuild", doc="CUDA libraries to build with.")
+    claude_code: bool = key(
+        False, "rebuild", doc="The agent CLI `claude`; brings Node.js where it needs it."
+    )
+    codex: bool = key(
+        False, "rebuild", doc="The agent CLI `codex`; brings Node.js where it needs it."
+    )
+    gemini_cli: bool = key(
+        False, "rebuild", doc="The agent CLI `gemini`; brings Node.js where it needs it."
+    )
+    opencode: bool = key(
+        False, "rebuild", doc="The agent CLI `opencode`; brings Node.js where it needs it."
+    )
+    code_server: bool = key(
+        False, "rebuild", doc="Browser editor on port 8080, never without a password."
+    )

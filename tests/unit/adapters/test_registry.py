@@ -1,7 +1,7 @@
-"""The table of implementations, the table of methods, and the schema agree."""
+"""The table of implementations, the table of methods, and the manifest agree."""
 
 import inspect
-import json
+from typing import get_args
 
 import pytest
 
@@ -11,13 +11,14 @@ from agentbox.contracts.methods import CONTRACTS, METHODS
 from agentbox.contracts.resource import protocol_methods
 from agentbox.core.paths import CHECKOUT
 from agentbox.core.slot_errors import UnknownAdapterImpl
+from agentbox.manifest.keys import keys
 
 
 @pytest.mark.parametrize("slot", SLOTS)
-def test_registry_is_the_enum_of_the_schema(slot):
+def test_registry_is_the_choice_of_the_manifest(slot):
     """The same names in the same order."""
-    schema = json.loads((CHECKOUT / "schema/sections/adapters.json").read_bytes())
-    assert list(allowed(slot)) == schema["properties"][slot]["properties"]["use"]["enum"]
+    use = keys()[f"adapters.{slot}.use"].hint
+    assert list(allowed(slot)) == list(get_args(use))
 
 
 @pytest.mark.parametrize("slot", SLOTS)

@@ -14,7 +14,7 @@ from agentbox.manifest.features.exceptions import (
 from agentbox.manifest.features.model import ExceptionNeed, Feature, Gate
 from agentbox.manifest.load import parse
 from agentbox.manifest.model import Model
-from agentbox.manifest.schema.bundle import properties
+from agentbox.manifest.schema.generator import properties
 from agentbox.manifest.tables.security import ExceptionKey, TmpfsTable, VolumeTable
 from agentbox.manifest.types import Size
 

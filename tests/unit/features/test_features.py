@@ -7,8 +7,8 @@ import pytest
 from jsonschema import Draft202012Validator
 from reference.features import COMMAND, TARGET, page
 
-from agentbox.core.data_files import schema_dir
 from agentbox.core.errors import AgentboxError
+from agentbox.core.paths import CHECKOUT
 from agentbox.manifest.features.available import AVAILABLE, UNREAD, gates
 from agentbox.manifest.features.loader import enabled_features, features_dir, load_features
 from agentbox.manifest.features.model import ExceptionNeed, Feature, FixedPort, Gate
@@ -17,7 +17,7 @@ from agentbox.manifest.features.tmpfs import baseline_mounts, total_bytes
 from agentbox.manifest.keys import keys
 from agentbox.manifest.load import parse
 from agentbox.manifest.model import Model
-from agentbox.manifest.schema.bundle import properties, resolve_reference, schema_at
+from agentbox.manifest.schema.generator import properties, resolve_reference, schema_at
 from agentbox.manifest.types import Size
 from agentbox.plan.model import Probe
 
@@ -30,7 +30,7 @@ def test_every_file_fits_the_schema(path: Path) -> None:
     """schema/feature.schema.json closes every table of it."""
     import tomllib
 
-    schema = json.loads((schema_dir() / "feature.schema.json").read_text())
+    schema = json.loads((CHECKOUT / "schema/feature.schema.json").read_text())
     Draft202012Validator.check_schema(schema)
     assert list(Draft202012Validator(schema).iter_errors(tomllib.loads(path.read_text()))) == []
 

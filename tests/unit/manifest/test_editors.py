@@ -1,4 +1,4 @@
-"""Editors complete and check a manifest by the bundled schema, through its first line. Two language servers show it."""
+"""Editors complete and check a manifest by the published schema, through its first line. Two language servers show it."""
 
 import shutil
 import sys
@@ -11,9 +11,9 @@ from case import Case, cases
 from language_server import LanguageServer
 
 from agentbox.core.paths import CHECKOUT
-from agentbox.manifest.schema.bundle import BUNDLE, schema_at
+from agentbox.manifest.schema.generator import PUBLISHED, schema_at
 
-DIRECTIVE = f"#:schema ./schema/{BUNDLE}\n"
+DIRECTIVE = f"#:schema ./schema/{PUBLISHED.name}\n"
 BASE = f"{DIRECTIVE}[meta]\nschema_version = 1\n"
 SERVERS = {
     "tombi": [str(Path(sys.executable).parent / "tombi"), "lsp"],
@@ -25,11 +25,11 @@ SERVERS = {
 def server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[LanguageServer]:
-    """A server with a folder that holds nothing but the bundled schema."""
+    """A server with a folder that holds nothing but the schema."""
     npm_tools.install()
     folder = tmp_path_factory.mktemp(request.param)
     (folder / "schema").mkdir()
-    shutil.copy(CHECKOUT / "schema" / BUNDLE, folder / "schema")
+    shutil.copy(PUBLISHED, folder / "schema")
     found = LanguageServer(request.param, SERVERS[request.param], folder)
     yield found
     found.close()

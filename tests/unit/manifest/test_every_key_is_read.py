@@ -19,7 +19,7 @@ from agentbox.core.paths import CHECKOUT
 from agentbox.manifest.conditions import conditions
 from agentbox.manifest.features.available import AVAILABLE, UNREAD
 from agentbox.manifest.keys import generic_path, keys
-from agentbox.manifest.schema.bundle import properties, resolve_reference
+from agentbox.manifest.schema.generator import properties, resolve_reference
 
 READERS: dict[str, tuple[str, ...]] = {
     "meta.*": (
@@ -54,6 +54,7 @@ READERS: dict[str, tuple[str, ...]] = {
         "agentbox/agents",
         "agentbox/plan/slots.py",
         "agentbox/plan/secrets.py",
+        "agentbox/core/storage",
     ),
     "mesh.*": ("agentbox/mesh", "agentbox/api", "agentbox/plan/secrets.py"),
     "sovereign_mesh.*": ("config/features",),
@@ -99,11 +100,16 @@ READERS: dict[str, tuple[str, ...]] = {
 
 COMPUTED = {
     "meta.schema_version": (
-        "agentbox/manifest/schema/quick_check.py",
+        "agentbox/manifest/schema/generator.py",
         "const",
     ),  # the schema has one value, and refuses another
     "mesh.token_env": ("agentbox/box/supervision/slot_secrets.py", "_env"),
     "mesh.token_file": ("agentbox/box/supervision/slot_secrets.py", "_file"),
+    **{
+        f"adapters.{slot}.dsn_{kind}": ("agentbox/box/supervision/slot_secrets.py", f"_{kind}")
+        for slot in ("beads", "memory")
+        for kind in ("env", "file")
+    },
 }
 """Keys whose name no code writes out: the file that reads them, and by which word."""
 
