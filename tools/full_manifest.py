@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from agentbox.manifest.declarations.specs import KeySpec, MapSpec, TableSpec, manifest_spec
 from agentbox.manifest.features.loader import load_features
 from agentbox.manifest.schema.examples import EXAMPLES
 from agentbox.manifest.schema.generator import type_schema
-from agentbox.manifest.specs import KeySpec, MapSpec, TableSpec, manifest_spec
 from agentbox.manifest.toml_text import format_toml
 
 TARGET: Final = Path(__file__).parents[1] / "tests/rules/full.toml"

@@ -5,10 +5,10 @@ from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any
 
-from agentbox.manifest.declaration import Apply
+from agentbox.manifest.declarations.key import Apply
+from agentbox.manifest.declarations.specs import KeySpec, key_specs, manifest_spec
 from agentbox.manifest.load import Manifest
 from agentbox.manifest.model import plain
-from agentbox.manifest.specs import KeySpec, key_specs, manifest_spec
 
 
 @cache

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from typing import Annotated, Any, TypeVar, get_args, get_origin
 
-from agentbox.manifest.declaration import entries, table
+from agentbox.manifest.declarations.key import entries, table
 from agentbox.manifest.tables.agents import AgentTable
 from agentbox.manifest.tables.api import ApiTable
 from agentbox.manifest.tables.backup import BackupTable

@@ -6,7 +6,7 @@ boot imports this.
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, get_args, get_origin
 
-from agentbox.manifest.constraints import Form, MinItems, Pattern, Range
+from agentbox.manifest.declarations.constraints import Form, MinItems, Pattern, Range
 
 _UNITS: Final = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from agentbox.core.paths import CHECKOUT
 from agentbox.host.cli.key_text import default_text, type_text, when_text
-from agentbox.manifest.conditions import conditions
+from agentbox.manifest.declarations.conditions import conditions
 from agentbox.manifest.keys import generic_path, keys
 from agentbox.manifest.schema.generator import (
     PUBLISHED,

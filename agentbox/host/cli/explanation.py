@@ -10,7 +10,7 @@ from typing import Any
 
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.host.cli.key_text import default_text, type_text, when_text
-from agentbox.manifest.conditions import conditions_of
+from agentbox.manifest.declarations.conditions import conditions_of
 from agentbox.manifest.keys import effective_values, generic_path, keys
 from agentbox.manifest.load import Manifest
 from agentbox.manifest.origin import origin

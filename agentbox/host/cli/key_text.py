@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from agentbox.manifest.declarations.specs import KeyCondition, KeySpec
 from agentbox.manifest.schema.generator import resolve_reference
-from agentbox.manifest.specs import KeyCondition, KeySpec
 from agentbox.manifest.toml_text import format_toml
 
 

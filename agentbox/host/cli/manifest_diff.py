@@ -11,7 +11,7 @@ from typing import Any
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.host.cli.manifest_effects import ManifestEffects, compare_effects
 from agentbox.host.cli.output import pluralize
-from agentbox.manifest.declaration import APPLY_ORDER, Apply
+from agentbox.manifest.declarations.key import APPLY_ORDER, Apply
 from agentbox.manifest.features.loader import enabled_features, load_features
 from agentbox.manifest.features.model import Feature
 from agentbox.manifest.keys import apply_class, effective_values, significant_values

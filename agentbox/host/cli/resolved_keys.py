@@ -10,8 +10,8 @@ from agentbox.core.errors import AgentboxError
 from agentbox.host.cli.key_text import when_text
 from agentbox.host.cli.manifest_effects import generated_digests
 from agentbox.manifest.alternatives import alternative_values, with_value
-from agentbox.manifest.conditions import conditions_of
-from agentbox.manifest.declaration import Apply
+from agentbox.manifest.declarations.conditions import conditions_of
+from agentbox.manifest.declarations.key import Apply
 from agentbox.manifest.features.available import UNREAD
 from agentbox.manifest.features.model import Feature
 from agentbox.manifest.keys import apply_class, effective_values, generic_path

@@ -10,7 +10,13 @@ from functools import cache
 from typing import Annotated, Any, Final, Literal, get_args, get_origin
 
 from agentbox.core.paths import CHECKOUT
-from agentbox.manifest.specs import KeySpec, MapSpec, TableSpec, item_spec, manifest_spec
+from agentbox.manifest.declarations.specs import (
+    KeySpec,
+    MapSpec,
+    TableSpec,
+    item_spec,
+    manifest_spec,
+)
 from agentbox.manifest.types import Name, Size, SizeText
 
 PUBLISHED: Final = CHECKOUT / "schema/agentbox.schema.json"

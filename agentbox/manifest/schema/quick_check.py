@@ -6,9 +6,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import is_dataclass
 from typing import Annotated, Any, Literal, get_args, get_origin
 
-from agentbox.manifest.constraints import is_integer, is_number
+from agentbox.manifest.declarations.constraints import is_integer, is_number
+from agentbox.manifest.declarations.specs import (
+    KeySpec,
+    MapSpec,
+    TableSpec,
+    item_spec,
+    manifest_spec,
+)
 from agentbox.manifest.keypath import KeyPath
-from agentbox.manifest.specs import KeySpec, MapSpec, TableSpec, item_spec, manifest_spec
 from agentbox.manifest.types import Name, Size, SizeText
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from jsonschema import Draft202012Validator, ValidationError, validators
 from jsonschema.protocols import Validator
 
-from agentbox.manifest.constraints import compiled, is_integer, is_number
+from agentbox.manifest.declarations.constraints import compiled, is_integer, is_number
 from agentbox.manifest.findings import Finding, Related
 from agentbox.manifest.keypath import KeyPath, to_text
 from agentbox.manifest.positions import Position, nearest_position

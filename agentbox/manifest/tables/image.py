@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from agentbox.manifest.constraints import Pattern, Unique
-from agentbox.manifest.declaration import key
+from agentbox.manifest.declarations.constraints import Pattern, Unique
+from agentbox.manifest.declarations.key import key
 from agentbox.manifest.types import PackageName
 
 System = Literal["x86_64-linux", "aarch64-linux"]

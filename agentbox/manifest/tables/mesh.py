@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from agentbox.manifest.constraints import Range, Unique
-from agentbox.manifest.declaration import key
+from agentbox.manifest.declarations.constraints import Range, Unique
+from agentbox.manifest.declarations.key import key
 from agentbox.manifest.types import BoxPath, Digest, Env, HttpUrl
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from agentbox.manifest.declaration import key
+from agentbox.manifest.declarations.key import key
 from agentbox.manifest.types import HttpUrl, IpLiteral, Port
 
 

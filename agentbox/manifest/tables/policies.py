@@ -5,8 +5,8 @@ matching rule decides.
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from agentbox.manifest.constraints import MinItems, Unique
-from agentbox.manifest.declaration import key
+from agentbox.manifest.declarations.constraints import MinItems, Unique
+from agentbox.manifest.declarations.key import key
 from agentbox.manifest.types import HttpPath, Name, PolicyPattern
 
 Method = Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from agentbox.manifest.constraints import Unique
-from agentbox.manifest.declaration import ENABLED, key, table
+from agentbox.manifest.declarations.constraints import Unique
+from agentbox.manifest.declarations.key import ENABLED, key, table
 from agentbox.manifest.types import Port
 
 Strictness = Literal["strict", "soft", "off"]

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from agentbox.manifest.constraints import Range, Unique
-from agentbox.manifest.declaration import ENABLED, key
+from agentbox.manifest.declarations.constraints import Range, Unique
+from agentbox.manifest.declarations.key import ENABLED, key
 from agentbox.manifest.types import Env, Glob, HttpUrl
 
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from agentbox.manifest.constraints import Range
-from agentbox.manifest.declaration import key
+from agentbox.manifest.declarations.constraints import Range
+from agentbox.manifest.declarations.key import key
 from agentbox.manifest.types import Size
 
 

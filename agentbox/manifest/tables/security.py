@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal
 
-from agentbox.manifest.constraints import Pattern, Range, Unique
-from agentbox.manifest.declaration import entries, key
+from agentbox.manifest.declarations.constraints import Pattern, Range, Unique
+from agentbox.manifest.declarations.key import entries, key
 from agentbox.manifest.types import (
     BoxPath,
     Capability,

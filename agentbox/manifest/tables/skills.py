@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from agentbox.manifest.constraints import Unique
-from agentbox.manifest.declaration import key, table
+from agentbox.manifest.declarations.constraints import Unique
+from agentbox.manifest.declarations.key import key, table
 from agentbox.manifest.types import Glob, HttpUrl
 
 

@@ -6,16 +6,22 @@ for each options class would slow every start.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from inspect import get_annotations
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, dataclass_transform
 
-from agentbox.manifest.constraints import Pattern, Range, Unique
-from agentbox.manifest.declaration import key, table
+from agentbox.manifest.declarations.constraints import Pattern, Range, Unique
+from agentbox.manifest.declarations.key import key, table
 from agentbox.manifest.types import BoxPath, Env, HttpUrl, Name, Size
 
 _SchemaName = Annotated[str, Pattern("^[a-z_][a-z0-9_]{0,62}$")]
 
 
+_USE = "The implementation that serves the slot."
+_REQUIRED = (
+    "Down = /ready answers 503; else the slot is served by `off` and retried. "
+    '`use = "off"` implies false.'
+)
 _T = TypeVar("_T")
 
 
@@ -27,6 +33,20 @@ def slot_table(kind: type[_T]) -> type[_T]:
         setattr(kind, name, getattr(kind, name))
     kind.__annotations__ = hints
     return dataclass(frozen=True, kw_only=True)(kind)
+
+
+@cache
+def options_of(slot: str, use: str) -> tuple[str, ...]:
+    """The keys that an implementation of a slot reads; none while it is off."""
+    options = getattr(AdaptersTable(), slot).options
+    return option_names(options[use]) if use in options else ()
+
+
+@cache
+def default_option(slot: str, name: str) -> Any:
+    """The default of a key of `[adapters.<slot>]`; a size in bytes."""
+    value = getattr(getattr(AdaptersTable(), slot), name)
+    return value.bytes if isinstance(value, Size) else value
 
 
 def option_names(options: type) -> tuple[str, ...]:
@@ -46,13 +66,8 @@ class SlotTable:
 
     options: ClassVar[Mapping[str, type]] = {}
 
-    use: str = key("off", "boot", doc="The implementation that serves the slot.")
-    required: bool = key(
-        False,
-        "boot",
-        doc="Down = /ready answers 503; else the slot is served by `off` and retried. "
-        '`use = "off"` implies false.',
-    )
+    use: str = key("off", "boot", doc=_USE)
+    required: bool = key(False, "boot", doc=_REQUIRED)
 
 
 class Endpoint:
@@ -126,7 +141,7 @@ class BeadsTable(PostgresBeadsOptions, LeaseOptions, HttpOptions, TargetKeys):
     }
 
     use: Literal["local-sqlite", "external-http", "external-pg", "off"] = key(
-        "local-sqlite", "boot", doc="The implementation that serves the slot."
+        "local-sqlite", "boot", doc=_USE
     )
 
 
@@ -159,9 +174,7 @@ class PodsTable(LocalPodsOptions, SolidPodsOptions, TargetKeys):
 
     options: ClassVar = {"local-fs": LocalPodsOptions, "external-solid": SolidPodsOptions}
 
-    use: Literal["local-fs", "external-solid", "off"] = key(
-        "local-fs", "boot", doc="The implementation that serves the slot."
-    )
+    use: Literal["local-fs", "external-solid", "off"] = key("local-fs", "boot", doc=_USE)
 
 
 class MemoryOptions:
@@ -188,9 +201,7 @@ class MemoryTable(PostgresMemoryOptions, MemoryOptions, TargetKeys):
 
     options: ClassVar = {"local-sqlite": MemoryOptions, "external-pg": PostgresMemoryOptions}
 
-    use: Literal["local-sqlite", "external-pg", "off"] = key(
-        "local-sqlite", "boot", doc="The implementation that serves the slot."
-    )
+    use: Literal["local-sqlite", "external-pg", "off"] = key("local-sqlite", "boot", doc=_USE)
 
 
 class JournalOptions:
@@ -224,9 +235,7 @@ class EventsTable(HttpEventsOptions, JournalOptions, TargetKeys):
 
     options: ClassVar = {"local-jsonl": JournalOptions, "external-http": HttpEventsOptions}
 
-    use: Literal["local-jsonl", "external-http", "off"] = key(
-        "local-jsonl", "boot", doc="The implementation that serves the slot."
-    )
+    use: Literal["local-jsonl", "external-http", "off"] = key("local-jsonl", "boot", doc=_USE)
 
 
 class ProcessOptions:
@@ -260,15 +269,8 @@ class OrchestratorTable(BridgeOptions, ProcessOptions, TargetKeys):
 
     options: ClassVar = {"local-process": ProcessOptions, "external-stdio": BridgeOptions}
 
-    use: Literal["local-process", "external-stdio", "off"] = key(
-        "local-process", "boot", doc="The implementation that serves the slot."
-    )
-    required: bool = key(
-        True,
-        "boot",
-        doc="Down = /ready answers 503; else the slot is served by `off` and retried. "
-        '`use = "off"` implies false.',
-    )
+    use: Literal["local-process", "external-stdio", "off"] = key("local-process", "boot", doc=_USE)
+    required: bool = key(True, "boot", doc=_REQUIRED)
 
 
 @dataclass(frozen=True, kw_only=True)

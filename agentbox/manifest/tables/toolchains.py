@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from agentbox.manifest.declaration import key
+from agentbox.manifest.declarations.key import key
 
 
 @dataclass(frozen=True, kw_only=True)

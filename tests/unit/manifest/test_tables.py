@@ -8,8 +8,8 @@ from typing import Any, get_args, get_origin
 import pytest
 from jsonschema import Draft202012Validator
 
-from agentbox.manifest.conditions import conditions
-from agentbox.manifest.declaration import APPLY_ORDER
+from agentbox.manifest.declarations.conditions import conditions
+from agentbox.manifest.declarations.key import APPLY_ORDER
 from agentbox.manifest.features.slots import slot_class
 from agentbox.manifest.keys import generic_path, keys
 from agentbox.manifest.model import Model, hints_of

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from agentbox.manifest.conditions import conditions_of
+from agentbox.manifest.declarations.conditions import conditions_of
+from agentbox.manifest.declarations.specs import KeyCondition
 from agentbox.manifest.rules.context import InvalidValue, RuleContext
-from agentbox.manifest.specs import KeyCondition
 
 
 def unread_keys(context: RuleContext) -> Iterator[tuple[str, tuple[KeyCondition, ...]]]:

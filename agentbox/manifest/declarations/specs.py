@@ -7,7 +7,7 @@ from dataclasses import Field, fields, is_dataclass
 from functools import cache
 from typing import Annotated, Any, NamedTuple, get_args, get_origin
 
-from agentbox.manifest.declaration import Apply, Declaration, Not, declared
+from agentbox.manifest.declarations.key import Apply, Declaration, Not, declared
 from agentbox.manifest.model import Model, hints_of, plain
 from agentbox.manifest.tables.slots import SlotTable, option_names
 from agentbox.manifest.types import Size

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from functools import cache
 
+from agentbox.manifest.declarations.specs import KeyCondition
 from agentbox.manifest.keys import generic_path, keys
-from agentbox.manifest.specs import KeyCondition
 
 
 def conditions_of(path: str) -> tuple[KeyCondition, ...]:

@@ -1,0 +1,1 @@
+"""How tables declare their keys, and what is read from the declarations."""
