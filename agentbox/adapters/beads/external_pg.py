@@ -8,7 +8,6 @@ from agentbox.adapters.beads import checks
 from agentbox.adapters.beads.postgres import closing, create, deps, leases
 from agentbox.adapters.beads.postgres.rows import expire_leases, find, lock_bead, raw_beads
 from agentbox.adapters.beads.postgres.schema import MIGRATIONS
-from agentbox.adapters.beads.sqlite.leases import DEFAULT_LEASE_SECONDS
 from agentbox.adapters.beads.sqlite.rows import bead_from_row, ready_sort_key
 from agentbox.adapters.runtime import context
 from agentbox.adapters.runtime.adapter import Adapter, Deps, Health, Page, SlotConfig
@@ -41,7 +40,7 @@ class ExternalPgBeads(Adapter):
         super().__init__(cfg, deps)
         self._db = Postgres(cfg, "agentbox_beads", MIGRATIONS)
         self._damaged = DamagedRows("the beads in PostgreSQL")
-        self._lease_s = int(cfg.option("lease_seconds", DEFAULT_LEASE_SECONDS))
+        self._lease_s = int(cfg.option("lease_seconds"))
         self._claim_batcher, self._close_batcher, self._create_batcher = (
             CallBatcher(self._claim_batch),
             CallBatcher(self._close_batch),

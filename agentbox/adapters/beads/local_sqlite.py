@@ -53,7 +53,7 @@ class LocalSqliteBeads(SqliteAdapter):
             cfg.directory / "beads.db", MIGRATIONS, self.slot, self.impl, record=cfg.record
         )
         self._damaged = DamagedRows("beads.db")
-        self._lease_s = int(cfg.option("lease_seconds", leases.DEFAULT_LEASE_SECONDS))
+        self._lease_s = int(cfg.option("lease_seconds"))
         self._lease_clock = LeaseClock(deps.clock)
         self._poller: asyncio.Task[None] | None = None
 

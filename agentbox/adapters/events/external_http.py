@@ -170,7 +170,7 @@ class ExternalHttpEvents(Adapter):
     async def _set_sink(self, cfg: SlotConfig) -> None:
         previous, self._sink, reason = self._sink, None, NO_SINK_REASON
         try:
-            self._sink = Sink(cfg) if cfg.option("endpoint", "") else None
+            self._sink = Sink(cfg) if cfg.option("endpoint") else None
         except (AdapterError, OSError) as error:
             reason = str(error)
         self._worker.set_sink(self._sink, reason)
@@ -178,7 +178,7 @@ class ExternalHttpEvents(Adapter):
             await previous.close()
 
     def _on_delivered(self, seq: int) -> None:
-        if not self.cfg.option("tee_local", True):
+        if not self.cfg.option("tee_local"):
             self._journal.discard_through(seq)
 
     def _set_metrics(self, status: Delivery) -> None:

@@ -43,7 +43,7 @@ class LocalJsonlEvents(Adapter):
 
     def __init__(self, cfg: SlotConfig, deps: Deps) -> None:
         super().__init__(cfg, deps)
-        self._sync = cfg.option("fsync", "group")
+        self._sync = cfg.option("fsync")
         self.capabilities = frozenset() if self._sync == "interval" else frozenset({"durable"})
         self._open_journal: OpenJournal | None = None
         self._change_event: asyncio.Event | None = None

@@ -9,7 +9,6 @@ from typing import Literal
 from agentbox.adapters.memory import checks, filters
 from agentbox.adapters.memory.embedder import (
     DIMS,
-    NAME,
     LazyEmbedder,
     check_model,
     embed_text,
@@ -43,8 +42,8 @@ class ExternalPgMemory(SweptMemory[Postgres]):
         super().__init__(cfg, deps)
         self._db = Postgres(cfg, "agentbox_memory", MIGRATIONS, prepare=ensure_pgvector)
         self._quotas = Quotas(
-            int(cfg.option("namespace_size", 256 << 20)),
-            int(cfg.option("namespace_entries", 50_000)),
+            int(cfg.option("namespace_size")),
+            int(cfg.option("namespace_entries")),
         )
         self._damaged = DamagedRows("the memory in PostgreSQL")
         self._word_index = PgWordIndex()
@@ -54,7 +53,7 @@ class ExternalPgMemory(SweptMemory[Postgres]):
     async def open(self, deadline: Deadline) -> None:
         """The embedder is loaded here only if its data files differ from those of the stored
         vectors."""
-        embedder = find_embedder(str(self.cfg.option("embedder", NAME)))
+        embedder = find_embedder(str(self.cfg.option("embedder")))
         await self._db.open(deadline)
         try:
             model = await self._db.run_repeatable(

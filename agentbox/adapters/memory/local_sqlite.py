@@ -11,7 +11,6 @@ import apsw
 from agentbox.adapters.memory import checks, filters, relevance
 from agentbox.adapters.memory.embedder import (
     DIMS,
-    NAME,
     LazyEmbedder,
     check_model,
     embed_text,
@@ -51,8 +50,8 @@ class LocalSqliteMemory(SweptMemory[Database], SqliteAdapter):
             path, MIGRATIONS, self.slot, self.impl, prepare=_prepare, record=cfg.record
         )
         self._quotas = Quotas(
-            int(cfg.option("namespace_size", 256 << 20)),
-            int(cfg.option("namespace_entries", 50_000)),
+            int(cfg.option("namespace_size")),
+            int(cfg.option("namespace_entries")),
         )
         self._damaged = DamagedRows("memory.db")
         self._vector_index = VectorIndex(DIMS)
@@ -63,7 +62,7 @@ class LocalSqliteMemory(SweptMemory[Database], SqliteAdapter):
 
     async def open(self, deadline: Deadline) -> None:
         """Load the embedder only if its data files differ from those of the stored vectors."""
-        embedder = find_embedder(str(self.cfg.option("embedder", NAME)))
+        embedder = find_embedder(str(self.cfg.option("embedder")))
         await self._db.open()
         try:
             model = await self._db.read(

@@ -8,7 +8,7 @@ box is refused. The progress is stored with each batch.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from agentbox.adapters.memory.embedder import NAME, LazyEmbedder, find_embedder
+from agentbox.adapters.memory.embedder import LazyEmbedder, find_embedder
 from agentbox.adapters.memory.reembeddable import PARTIAL_MARKER, ReembeddableStore
 from agentbox.adapters.runtime.adapter import SlotConfig
 from agentbox.contracts.memory import Embedder
@@ -34,7 +34,7 @@ async def reembed(cfg: SlotConfig, on_progress: Callable[[int, int], None]) -> R
     Raises AdapterDisabled if the slot is off, and the errors of store and embedder.
     """
     store = _store(cfg)
-    lazy = find_embedder(str(cfg.option("embedder", NAME)))
+    lazy = find_embedder(str(cfg.option("embedder")))
     embedder = await lazy.get()
     await store.open()
     try:

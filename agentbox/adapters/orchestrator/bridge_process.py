@@ -38,7 +38,7 @@ class BridgeProcess:
 
     async def start(self, cfg: SlotConfig) -> None:
         """Start the program. Raises SpawnFailed; `close` cleans up."""
-        cwd_option = str(cfg.option("cwd", ""))
+        cwd_option = str(cfg.option("cwd"))
         directory = str(
             (cfg.paths.resolve(cwd_option) if cwd_option else cfg.paths.state).resolve()
         )
@@ -78,7 +78,7 @@ class BridgeProcess:
 
 def _command(cfg: SlotConfig) -> tuple[str, ...]:
     """Return the command of the manifest; an absolute path is inside the box."""
-    program, *arguments = cfg.option("command", ("",)) or ("",)
+    program, *arguments = cfg.option("command") or ("",)
     return (str(cfg.paths.resolve(program)) if program.startswith("/") else program, *arguments)
 
 

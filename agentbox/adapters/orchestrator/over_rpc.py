@@ -92,7 +92,7 @@ class RpcOrchestrator(Adapter):
         )
 
     async def terminate(self, handle: AgentHandle, *, grace_s: float | None = None) -> ExitRecord:
-        grace = self.cfg.option("grace_seconds", 5) if grace_s is None else grace_s
+        grace = self.cfg.option("grace_seconds") if grace_s is None else grace_s
         params = {**handle.to_wire(), "grace_s": grace_s}
         return self._decode(
             ExitRecord, await self._call("agent.terminate", params, grace + _SLACK_SECONDS)

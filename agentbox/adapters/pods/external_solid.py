@@ -53,7 +53,7 @@ class ExternalSolidPods(Adapter):
     def __init__(self, cfg: SlotConfig, deps: Deps) -> None:
         super().__init__(cfg, deps)
         self._connection = SolidConnection(cfg)
-        self._cap = int(cfg.option("max_object", 64 << 20))
+        self._cap = int(cfg.option("max_object"))
         self._server = SolidCapabilities()
         self._patch_locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 

@@ -53,10 +53,8 @@ class LocalFsPods(Adapter):
             cfg.directory / "index.db", MIGRATIONS, self.slot, self.impl, record=cfg.record
         )
         self._damaged = DamagedRows("index.db")
-        self._quota = Quota(
-            int(cfg.option("quota", 10 << 30)), int(cfg.option("quota_objects", 1_000_000))
-        )
-        self._cap = int(cfg.option("max_object", 64 << 20))
+        self._quota = Quota(int(cfg.option("quota")), int(cfg.option("quota_objects")))
+        self._cap = int(cfg.option("max_object"))
         self._store: ObjectStore | None = None
         self._running: set[asyncio.Future[Any]] = set()
 

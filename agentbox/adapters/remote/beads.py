@@ -36,7 +36,7 @@ class ExternalHttpBeads(Adapter):
     def __init__(self, cfg: SlotConfig, deps: Deps) -> None:
         super().__init__(cfg, deps)
         self._peer = BoxPeer(cfg)
-        self._principals = PrincipalMapping(str(cfg.option("names", "")))
+        self._principals = PrincipalMapping(str(cfg.options.get("names", "")))
 
     async def open(self, deadline: Deadline) -> None:
         await self._peer.open(self.contract_version)

@@ -17,6 +17,7 @@ from agentbox.core.records.page import Page as Page
 from agentbox.core.records.plain import to_plain
 from agentbox.core.records.wire import Record, record
 from agentbox.core.storage.store_record import StoreRecord
+from agentbox.plan.slots import slot_option
 
 if TYPE_CHECKING:
     from agentbox.adapters.runtime.metrics import Metrics
@@ -80,8 +81,12 @@ class SlotConfig:
         """The record of the last state of the slot's local store."""
         return StoreRecord(self.paths.slot("stores") / f"{self.slot}.json")
 
-    def option(self, name: str, default: Any) -> Any:
-        """Return a key of the slot's table, or `default` if the plan has none."""
+    def option(self, name: str, default: Any = None) -> Any:
+        """Return a key of the slot's table. If the plan has none: `default`, else the manifest's
+        default.
+        """
+        if default is None:
+            return slot_option(self.slot, self.options, name)
         value = self.options.get(name)
         return default if value is None else value
 

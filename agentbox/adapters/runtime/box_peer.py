@@ -100,11 +100,7 @@ class BoxPeer:
             raise closed_error(self._cfg.slot, self._cfg.use)
         if trace := context.current().trace_id:
             call = replace(call, headers={**call.headers, "traceparent": traceparent(trace)})
-        seconds = (
-            float(self._cfg.option("timeout_seconds", TIMEOUT_SECONDS))
-            if seconds is None
-            else seconds
-        )
+        seconds = float(self._cfg.option("timeout_seconds")) if seconds is None else seconds
         for attempt in range(1, MAX_ATTEMPTS + 1):
             try:
                 return await self._send_once(self._client, call, method, seconds)
@@ -182,7 +178,7 @@ class BoxPeer:
         return reply_lost(self._cfg, type(error.__cause__).__name__)
 
     def _create_client(self) -> AsyncBoxClient:
-        endpoint, token = str(self._cfg.option("endpoint", "")), self._cfg.secrets.get("token", "")
+        endpoint, token = str(self._cfg.option("endpoint")), self._cfg.secrets.get("token", "")
         transport = create_transport(self._cfg, endpoint, max_idle=self._max_idle)
         return AsyncBoxClient(
             endpoint, token=token, transport=transport, ssl=ssl_context_of(self._cfg)

@@ -30,6 +30,7 @@ from agentbox.core.slot_errors import (
     ValidationError,
     ValueTooLarge,
 )
+from agentbox.plan.slots import slot_option
 
 DEFAULT_PAGE = 100
 DEFAULT_TYPE = "application/octet-stream"
@@ -145,7 +146,7 @@ def _unsupported_header(name: str) -> Exception:
 
 def _check_length(request: ApiRequest) -> None:
     """Rejects a body with a too large Content-Length before it is read."""
-    cap = int(request.services.plan.slots["pods"].options.get("max_object") or 64 << 20)
+    cap = int(slot_option("pods", request.services.plan.slots["pods"].options, "max_object"))
     length = request.headers.get("content-length", "0")
     if length.isdecimal() and int(length) > cap:
         raise ValueTooLarge(

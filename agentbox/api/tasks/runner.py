@@ -32,6 +32,7 @@ from agentbox.core.slot_errors import (
 )
 from agentbox.mesh.client.instance import load_or_create
 from agentbox.plan.model import Plan
+from agentbox.plan.slots import slot_option
 
 if TYPE_CHECKING:
     from agentbox.adapters.runtime.slots import Slots
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 EPIC_KEY = "agentbox:tasks"
 MAX_RUNNING = 32
 POLL_SECONDS = 5.0  # maximum delay for a bead that became ready by time alone
-DEFAULT_LEASE = 60
 _log = structlog.get_logger()
 
 
@@ -75,7 +75,9 @@ class TaskRunner:
     def apply_plan(self, plan: Plan) -> None:
         """Sets the lease and the agents for runs started from now on."""
         self._agents = frozenset(plan.agents)
-        self._lease_seconds = int(plan.slots["beads"].options.get("lease_seconds") or DEFAULT_LEASE)
+        self._lease_seconds = int(
+            slot_option("beads", plan.slots["beads"].options, "lease_seconds")
+        )
 
     def start(self) -> None:
         """Resumes the runs of the last process, then polls for more. Raises OSError for the

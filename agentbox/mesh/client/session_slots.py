@@ -53,7 +53,7 @@ class SessionSlots:
             for slot, cfg in self._configs().items()
             if slot in OFFERED_SLOTS
             and cfg.use.startswith("external-")
-            and not cfg.option("endpoint", "")
+            and not cfg.option("endpoint")
         )
 
     def status(self) -> dict[str, str]:

@@ -27,7 +27,6 @@ from agentbox.core.storage.sqlite import fetch_all, fetch_one
 from agentbox.core.storage.sqlite_text import each_row
 
 EXHAUSTED = "attempts exhausted"
-DEFAULT_LEASE_SECONDS = 60  # seconds
 
 
 def expire_leases(db: apsw.Connection, now: int) -> None:

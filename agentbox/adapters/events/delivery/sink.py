@@ -11,7 +11,7 @@ from typing import Literal
 import httpx
 
 from agentbox.adapters.runtime.adapter import SlotConfig
-from agentbox.adapters.runtime.http_connection import TIMEOUT_SECONDS, create_transport
+from agentbox.adapters.runtime.http_connection import create_transport
 from agentbox.core.http.reusable_client import ReusableClient
 
 REJECTED_STATUSES = frozenset({400, 413, 422})
@@ -39,8 +39,8 @@ class Sink:
 
     def __init__(self, cfg: SlotConfig) -> None:
         """Raises BackendError if the address is not allowed."""
-        self._url, self._cfg = str(cfg.option("endpoint", "")), cfg
-        self._seconds = float(cfg.option("timeout_seconds", TIMEOUT_SECONDS))
+        self._url, self._cfg = str(cfg.option("endpoint")), cfg
+        self._seconds = float(cfg.option("timeout_seconds"))
         token = cfg.secrets.get("token", "")
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._client = ReusableClient(self._create_client)

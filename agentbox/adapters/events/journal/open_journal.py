@@ -20,8 +20,6 @@ from agentbox.adapters.runtime.adapter import Deps, SlotConfig
 from agentbox.contracts.events import NewEvent, VerifyReport
 from agentbox.core.slot_errors import AdapterError
 
-SEGMENT_SIZE = 256 << 20
-MAX_SIZE = 4 << 30
 DISK_FULL = "the disk is full"
 MIN_FREE_BYTES = 1 << 20  # required free space of the file system
 # limits the background check to a fifth of a core
@@ -40,7 +38,7 @@ class OpenJournal:
     ) -> None:
         cfg.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._cfg, self._deps = cfg, deps
-        max_size = int(cfg.option("max_size", MAX_SIZE))
+        max_size = int(cfg.option("max_size"))
         deps.metrics.journal_max_bytes.set(max_size)
         self._record = cfg.record
         self._lock = WriterLock(cfg.directory / ".lock")
@@ -52,7 +50,7 @@ class OpenJournal:
                 deps.clock,
                 self._create_self_draft,
                 on_published,
-                segment_size=int(cfg.option("segment_size", SEGMENT_SIZE)),
+                segment_size=int(cfg.option("segment_size")),
                 max_size=max_size,
                 sync=sync,
             )

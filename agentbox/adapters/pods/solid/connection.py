@@ -14,7 +14,6 @@ from agentbox.adapters.runtime.adapter import SlotConfig
 from agentbox.adapters.runtime.http_connection import (
     MAX_ATTEMPTS,
     RETRY_PAUSE_SECONDS,
-    TIMEOUT_SECONDS,
     PendingRequests,
     ReplyLost,
     create_transport,
@@ -38,7 +37,7 @@ class SolidConnection:
 
     def __init__(self, cfg: SlotConfig) -> None:
         self.cfg = cfg
-        self._seconds = float(cfg.option("timeout_seconds", TIMEOUT_SECONDS))
+        self._seconds = float(cfg.option("timeout_seconds"))
         self._client: httpx.AsyncClient | None = None
         self._requests = PendingRequests()
         self._streams: set[httpx.Response] = set()
@@ -47,7 +46,7 @@ class SolidConnection:
     def open(self) -> None:
         """Create the pool without connecting. Raises BackendError for an address or auth method
         that is not allowed."""
-        auth = str(self.cfg.option("auth", "bearer"))
+        auth = str(self.cfg.option("auth"))
         if auth not in _AUTH_KINDS:
             raise unusable_slot(
                 self.cfg,
@@ -56,7 +55,7 @@ class SolidConnection:
                     f'"bearer" or "none"'
                 ),
             )
-        endpoint = str(self.cfg.option("endpoint", ""))
+        endpoint = str(self.cfg.option("endpoint"))
         address = urlsplit(endpoint)
         if address.query or address.fragment or address.username is not None:
             raise unusable_slot(

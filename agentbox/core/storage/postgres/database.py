@@ -57,8 +57,8 @@ class Postgres:
         """
         self._cfg, self._migrations, self._prepare = cfg, migrations, prepare
         self._schema = str(cfg.option("schema", schema))
-        self._size = int(cfg.option("pool_size", 8))
-        self._timeout_s = int(cfg.option("timeout_seconds", 10))
+        self._size = int(cfg.option("pool_size"))
+        self._timeout_s = int(cfg.option("timeout_seconds"))
         self._extra_schema = ""
         self._pool: AsyncConnectionPool[Connection] | None = None
         self._running: set[asyncio.Task[Any]] = set()
@@ -70,7 +70,7 @@ class Postgres:
         import psycopg
         from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
-        ca_path = str(self._cfg.option("ca_file", ""))
+        ca_path = str(self._cfg.option("ca_file"))
         arguments = connection_parameters(
             self._cfg.secrets.get("dsn", ""),
             ca_file=str(self._cfg.paths.resolve(ca_path)) if ca_path else "",
