@@ -54,7 +54,8 @@ def test_a_valid_manifest_costs_few_imports() -> None:
     assert code == "0"
     assert {name for name in names if not name.startswith("agentbox.")} == {"click"}
     assert names == {
-        "click", "agentbox.host.cli", "agentbox.host.engines", "agentbox.manifest", "agentbox.manifest.features",
+        "click", "agentbox.host.cli", "agentbox.host.engines", "agentbox.manifest", "agentbox.manifest.declarations",
+        "agentbox.manifest.features",
         "agentbox.manifest.rules", "agentbox.manifest.schema", "agentbox.manifest.tables", "agentbox.policy",
         "agentbox.policy.limits", "agentbox.policy.patterns", "agentbox.core.canonical", "agentbox.core.data_files",
         "agentbox.core.errors", "agentbox.core.files.atomic_text", "agentbox.core.paths", "agentbox.core.visible",
