@@ -25,6 +25,6 @@ class DatabaseConfig(Protocol):
     @property
     def secrets(self) -> Mapping[str, str]: ...
 
-    def option(self, name: str, default: Any) -> Any:
-        """An option, or `default` if it is absent."""
+    def option(self, name: str, default: Any = None) -> Any:
+        """An option; if the plan lacks it, `default`, else the manifest's default."""
         ...
